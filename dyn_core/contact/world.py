@@ -146,13 +146,21 @@ class _Gear(Table):
     """
 
     def takes(self, value: Any) -> bool:
-        """Return whether a value is a mapping, or a list or tuple of four."""
+        """Return whether a value is a mapping, or a list or tuple of four entries."""
         return super().takes(value) or (
             isinstance(value, (list, tuple)) and len(value) == 4
         )
 
     def convert(self, where: str, value: Any) -> Any:
-        """Return (joint a, joint b, ratio, offset); raise ModelError if invalid."""
+        """Return a gear as (joint a, joint b, ratio, offset).
+
+        Args:
+            where: Place for messages.
+            value: A mapping with the fields, or [a, b, ratio, offset].
+
+        Raises:
+            ModelError: A field is unknown, missing or invalid.
+        """
         if isinstance(value, (list, tuple)):
             a, b, ratio, offset = value
             value = {"joints": [a, b], "ratio": ratio, "offset": offset}
@@ -160,7 +168,11 @@ class _Gear(Table):
 
 
 def option_kind() -> Kind:
-    """Return the kind of a solver's option: switch, number, name, or list of these."""
+    """Return the kind of a solver's option, by which its value is checked.
+
+    Valid are a switch, an integer from -10^9 to 10^9, a number, a name, or a list of
+    these.
+    """
     one = Either((Switch(), Whole(-(10**9), 10**9), Quantity(), Name()))
     return Either((*one.kinds, ListOf(one)))
 

@@ -142,10 +142,13 @@ class BatchStep:
         ]
 
     def reset(self, rows: Any = None) -> None:
-        """Delete the impulses of earlier steps of some rows: their warm start is zero.
+        """Delete the impulses of some rows' earlier steps: their warm start is zero.
 
         Args:
-            rows: Indices or mask of the rows; None: all.
+            rows: Indices, a slice or a mask of the rows; None: all.
+
+        Raises:
+            IndexError: An index or the length of the mask is wrong.
         """
         chosen = np.zeros(self.rows, bool)
         chosen[... if rows is None else rows] = True
@@ -162,17 +165,19 @@ class BatchStep:
     ) -> tuple[np.ndarray, np.ndarray, BatchOutcome]:
         """Return the states after a step, and its results.
 
-        A payload has the values of the ContactModel at the time of the call.
+        A payload has the values of the ContactModel at the time of the call. The
+        impulses of each row are stored as its next warm start; a failed row has none.
+        Inputs are not changed.
 
         Args:
-            q, qd: States, (n, nq), (n, nv).
+            q, qd: States, (n, nq), (n, nv), with n = self.rows.
             tau: Joint forces, (n, nv) [N·m | N].
-            f_ext: Force on each body, body coordinates, (n, nb, 6) [N·m; N]; None:
-                zeros.
+            f_ext: Force on each body, [moment about its origin; force] in body
+                coordinates, (n, nb, 6) [N·m; N]; None: zeros.
 
         Returns:
             q and qd after the step, (n, nq), (n, nv), unchanged in failed rows, and the
-            outcome.
+            outcome. All are new arrays.
 
         Raises:
             ShapeError: An array has another shape.
@@ -205,7 +210,10 @@ class BatchStep:
         return *ends, self._outcome()
 
     def _outcome(self) -> BatchOutcome:
-        """Return copies of the results of the last step."""
+        """Return the results of the last step, as copies.
+
+        Columns of forces are those of `links`; links of the world have zeros.
+        """
         known = self._outcomes
         forces = []
         for part in (known.force, known.world_force):
@@ -277,11 +285,14 @@ class _BlockPrograms:
         tau: np.ndarray,
         f_ext: np.ndarray | None = None,
     ) -> None:
-        """Fill the terms of n states.
+        """Compute the terms of n states into the memory of the block.
+
+        The payload's present values are copied. For schemes with a midpoint, the terms
+        are computed at the position in the middle of the step.
 
         Args:
             n: Number of states.
-            q, qd, tau, f_ext: Their rows; see BatchStep.step.
+            q, qd, tau, f_ext: Their rows, (n, ...); see BatchStep.step.
         """
         inputs = [(self._q, q), (self._qd, qd), (self._tau, tau)]
         if f_ext is not None:
@@ -307,7 +318,11 @@ class _BlockPrograms:
         call(n)
 
     def end(self, n: int) -> tuple[np.ndarray, np.ndarray]:
-        """Return positions and velocities of n states after the step, as views."""
+        """Return positions and velocities of n states after the step, (n, nq), (n, nv).
+
+        They are computed from qd_next and correction in the memory of the block, and
+        are views that the next call overwrites.
+        """
         self._end(n)
         return self._ends[0][:n], self._ends[1][:n]
 
@@ -361,12 +376,17 @@ class _BlockRunner:
         inputs: tuple[np.ndarray, ...],
         ends: tuple[np.ndarray, np.ndarray],
     ) -> None:
-        """Compute the step of a block.
+        """Compute the step of a block, and write its states and outcomes.
+
+        The memory grows if there are more contacts. A row that is not finite is marked
+        as failed, keeps its initial state, and loses its earlier impulses.
 
         Args:
             block: Its rows.
-            inputs: q, qd, tau and perhaps f_ext of the batch.
-            ends: q and qd after the step, written.
+            inputs: q, qd, tau and, if there are forces on bodies, f_ext of the whole
+                batch.
+            ends: q and qd after the step of the whole batch; the rows of the block are
+                written.
         """
         rows, n = slice(block.first, block.last), block.last - block.first
         start, programs = tuple(x[rows] for x in inputs), self._programs
@@ -391,7 +411,7 @@ class _BlockRunner:
 
 
 def _checked(name: str, value: Any, shape: tuple[int, ...]) -> np.ndarray:
-    """Return an input as a contiguous float array.
+    """Return an input as a contiguous float array; not copied if it is one already.
 
     Raises:
         ShapeError: Its shape is not `shape`.

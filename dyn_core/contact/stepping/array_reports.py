@@ -28,10 +28,10 @@ from dyn_core.contact.stepping.step_records import StepRecord
 
 
 def report(arrays: ArrayStep, record: StepRecord) -> StepReport:
-    """Return the report of a step; its details are computed when they are read.
+    """Return the report of a step; details and energy are computed when read.
 
     Args:
-        arrays: Memory in which the problem is prepared again.
+        arrays: Memory in which the problem is then prepared again and overwritten.
         record: Record of the step.
     """
     return StepReport(
@@ -86,7 +86,7 @@ class _Block(NamedTuple):
 
 
 def _blocks(step: StepArrays, record: StepRecord) -> list[_Block]:
-    """Return the blocks of a problem after ArrayStep.prepare_again."""
+    """Return the blocks of a problem after ArrayStep.prepare_again, in their order."""
     ends = [*record.starts, len(record.impulse)][1:]
     return [
         _Block(number, int(step.blocks.source[k]), slice(start, end))
@@ -97,7 +97,10 @@ def _blocks(step: StepArrays, record: StepRecord) -> list[_Block]:
 
 
 def _details(arrays: ArrayStep, record: StepRecord) -> StepDetails:
-    """Return contacts, impulses, energies and rank of a step."""
+    """Return contacts, impulses, energies, rank and condition of a step.
+
+    The problem is prepared again: the memory of `arrays` is overwritten.
+    """
     step = arrays.prepare_again(record)
     Y, L = arrays.matrices(step, record)
     change = Y @ (Y.T @ record.impulse)
@@ -137,7 +140,10 @@ def _details(arrays: ArrayStep, record: StepRecord) -> StepDetails:
 
 
 def _energy(arrays: ArrayStep, record: StepRecord) -> StepEnergy:
-    """Return the energies of a step, see StepEnergy."""
+    """Return the energies of a step, see StepEnergy.
+
+    The problem is prepared again: the memory of `arrays` is overwritten.
+    """
     step, of = arrays.prepare_again(record), arrays.of
     blocks, qd, velocity = _blocks(step, record), record.qd, record.velocity
     Y, L = arrays.matrices(step, record)
@@ -152,9 +158,14 @@ def _energy(arrays: ArrayStep, record: StepRecord) -> StepEnergy:
 
 
 def wrenches(arrays: ArrayStep, record: StepRecord) -> np.ndarray:
-    """Return the contact impulses on each body, body coordinates, (nb, 6).
+    """Return the contact impulses on each body in a step, body coordinates, (nb, 6).
 
-    Moment about the body's origin, then force [N·m·s; N·s]; zeros without contacts.
+    Moment about the body's origin, then force [N·m·s; N·s]; zeros without contacts. The
+    problem is prepared again: the memory of `arrays` is overwritten.
+
+    Args:
+        arrays: Memory of the recorded steps.
+        record: Record of the step.
 
     Source: LCP-15.
     """

@@ -115,7 +115,10 @@ class ArrayStep:
 
     @property
     def state(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Memory of q, qd and tau at the start of a step; it is never reallocated."""
+        """Memory of q, (nq,), qd, (nv,), and tau, (nv,), at the start of a step.
+
+        The step reads it; it is never reallocated.
+        """
         return self._q, self._qd, self._tau
 
     @property
@@ -155,8 +158,10 @@ class ArrayStep:
     def _call(self, with_forces: bool) -> Callable[[], int]:
         """Return the machine code of a step, bound to the memory.
 
-        It returns the results of take_step. `with_forces`: whether forces act on
-        bodies.
+        The function has no arguments and returns the results of take_step.
+
+        Args:
+            with_forces: Whether forces act on bodies.
         """
         setup, step, room = self.setup, self._step, self.room
         h, remaining, before = self._times
@@ -190,11 +195,11 @@ class ArrayStep:
         return self._kernels[-1].kernel
 
     def accelerate(self, accelerations: np.ndarray | None) -> None:
-        """Prescribe accelerations for the following steps [rad/s² | m/s²].
+        """Prescribe accelerations for the following steps.
 
         Args:
-            accelerations: Of all coordinates of prescribed joints, in their order;
-                None: no change.
+            accelerations: Accelerations of all coordinates of prescribed joints, in the
+                order of these joints [rad/s² | m/s²]; None: no change.
         """
         if accelerations is not None:
             self._accelerations[self._prescribed_rows] = accelerations
@@ -204,11 +209,11 @@ class ArrayStep:
         self._step.earlier.known[0] = 0
 
     def warm_start(self) -> Earlier:
-        """Return copies of the impulses that the next step starts from."""
+        """Return copies of the next step's initial impulses, for `restart`."""
         return Earlier._make(part.copy() for part in self._step.earlier)
 
     def restart(self, warm_start: Earlier) -> None:
-        """Let the next step start from impulses that `warm_start` returned."""
+        """Make the next step start from impulses that `warm_start` returned earlier."""
         for part, values in zip(self._step.earlier, warm_start, strict=True):
             part[..., : values.shape[-1]] = values  # buffers may have grown since
 
@@ -276,13 +281,16 @@ class ArrayStep:
     def proven(self, blocks: int, m: int) -> int:
         """Return INFEASIBLE if the prepared problem provably is, else MAX_ITERATIONS.
 
-        `blocks` and `m` are its numbers of blocks and rows.
+        Args:
+            blocks, m: Numbers of blocks and rows of the problem in the memory.
         """
         problem = problem_of(self._step, blocks, m)
         return INFEASIBLE if impossible(problem) else MAX_ITERATIONS
 
     def _try_again(self, with_forces: bool) -> None:
         """Repeat a step that was not DONE with larger buffers, or raise its error.
+
+        Impulses of earlier steps are deleted before an error is raised.
 
         Args:
             with_forces: Whether forces act on bodies.
@@ -321,14 +329,18 @@ class ArrayStep:
         bodies: tuple[np.ndarray, ...],
         carried: tuple[np.ndarray, ...],
     ) -> None:
-        """Write the terms of the dynamics at a state to the memory.
+        """Compute the terms of the dynamics at a state into the memory.
 
         Args:
             q, qd: State, (nq,), (nv,).
             tau: Joint forces, (nv,) [N·m | N].
             dt: Time in which forces act [s].
-            bodies: Force on each body, (nb, 6), as the only entry, or empty.
-            carried: Inputs of a payload.
+            bodies: Force on each body, (nb, 6), body coordinates, as the only entry;
+                empty: no forces.
+            carried: Inputs of a payload; empty without a payload.
+
+        Raises:
+            DynError: The dynamics cannot be computed at the state.
         """
         terms = self._step.terms
         terms.q[0], terms.qd[0] = q, qd
@@ -339,11 +351,14 @@ class ArrayStep:
     def prepare_again(self, record: StepRecord) -> StepArrays:
         """Prepare the problem of an earlier step again; return the arrays.
 
-        The problem in the memory is overwritten; impulses of the step are only in the
-        record.
+        The problem in the memory is overwritten. The impulses of the step are not in
+        the arrays, only in the record.
 
         Args:
-            record: Record of that step.
+            record: Record of that step, by this object.
+
+        Returns:
+            The memory of this object, valid until the next step.
         """
         bodies = record.forces[: record.with_forces]
         state = record.q, record.qd, record.tau
@@ -363,7 +378,7 @@ class ArrayStep:
         return self._step
 
     def _fast_contacts(self) -> FastContacts:
-        """Return copies of the contacts of a step with fast pairs."""
+        """Return copies of the contacts, velocities and meetings of a fast step."""
         step, count = self._step, self.contacts
         contacts = Contacts._make(part[:count].copy() for part in step.contacts)
         memory, used = step.fast, self._used[0]
@@ -373,7 +388,7 @@ class ArrayStep:
         )
 
     def shift(self, record: StepRecord) -> np.ndarray | None:
-        """Return the displacement that corrected the end of a step, (nv,).
+        """Return the displacement by which a step corrected its final position, (nv,).
 
         None if the step did not correct its position.
         """
@@ -387,33 +402,44 @@ class ArrayStep:
     def matrices(
         self, step: StepArrays, record: StepRecord
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Return Y, (m, nv), and L, (nv, nv), of a problem after `prepare_again`.
+        """Return Y and L of the problem in the memory, after `prepare_again`.
 
         Args:
             step: Arrays that `prepare_again` returned.
             record: Record of the step.
+
+        Returns:
+            Y = J L^-1, (m, nv), with the Jacobian J of the rows, and L, (nv, nv), the
+            factor of the inertia with damping, L.T L = H + dt B. See sparse_rows and
+            inertia_factor.
         """
         Y = sparse_rows(step, len(record.starts), len(record.impulse))
         return Y, inertia_factor(step, self.setup.scene.tables)
 
     def contact(self, number: int) -> Contact:
-        """Return contact `number`, from 0, of the problem in the memory, as a copy."""
+        """Return a copy of a contact of the problem in the memory.
+
+        number: Index of the contact, from 0.
+        """
         pairs = self.setup.of.pairs
         assert pairs is not None
         return pairs.contact(self.room.step.contacts, number)
 
     def constraint_name(self, number: int) -> str:
-        """Return the name of a constraint by its number; not for contacts.
+        """Return the name of a constraint that is no contact.
 
-        `number` is negative.
+        number: Its negative id, as in StepRecord.ids.
         """
         return self.setup.names[-1 - number]
 
     def names(self, record: StepRecord) -> str:
         """Return the names of the three constraints with the largest residuals.
 
-        They are one text, with an ellipsis if there are more, for messages. The problem
-        of the step is prepared again in the memory.
+        For messages: they are separated by commas, with ", ..." if there are more than
+        three constraints. The problem of the step is prepared again in the memory.
+
+        Args:
+            record: Record of the step.
         """
         step, x = self.prepare_again(record), record.impulse
         problem = problem_of(step, len(record.ids), len(x))
@@ -429,8 +455,11 @@ class ArrayStep:
     def prescribed_forces(self, record: StepRecord) -> np.ndarray:
         """Return the mean joint forces of the prescribed motion, (nv,) [N·m | N].
 
-        Zero in all other coordinates. For an impact, which has no duration, their
-        impulses [N·m·s | N·s].
+        Zero in all other coordinates. For an impact (record.h is 0) they are impulses
+        [N·m·s | N·s].
+
+        Args:
+            record: Record of the step.
         """
         joints, tables = self.setup.scene.joints, self.setup.scene.tables
         force = np.zeros(tables.nv)

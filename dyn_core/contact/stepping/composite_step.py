@@ -180,14 +180,15 @@ def take_step(
 
     Args:
         scene, step, solver: Tables, arrays of one state, and solver with its memory.
-        outcomes: Results, written, for one state.
         kernels: Programs, tied to `step` and `log`.
+        outcomes: Results, written, for one state.
         log: Written; valid after DONE only.
 
     Returns:
-        DONE. FAILED: a number is not finite, or Python raised an exception; the earlier
-        impulses are deleted. REFUSED: a Program failed. A negative number: minus the
-        number of contacts, for which the arrays are too small.
+        DONE. FAILED: a number is not finite, or Python raised an exception; the
+            impulses of earlier steps are deleted. REFUSED: a Program failed. A negative
+            number: minus the number of contacts, for which the arrays are too small;
+            the step can be repeated with larger arrays.
 
     Source: LCP-4.
     """
@@ -211,11 +212,12 @@ def keep_step(
 ) -> int:
     """Fill the log from the step and its end state; return DONE or FAILED.
 
-    FAILED: the end state is not finite, and the earlier impulses are deleted.
+    FAILED: the end state is not finite; the impulses of earlier steps are deleted, and
+    the log is not valid.
 
     Args:
         step, solver, outcomes: Arrays, solver and results after the step.
-        log: Written.
+        log: q_end and qd_end are read, integers and floats written.
     """
     report, impact = solver.reports[0], solver.impact
     integers, floats, terms, earlier = (
@@ -268,13 +270,14 @@ def step_rows(
 ) -> tuple[int, int]:
     """Compute the step of some states, except for their positions.
 
-    A state that is not finite, or becomes so, has failed: its velocity is set to zero,
-    and its earlier impulses are deleted.
+    A state that is not finite, or becomes so, has failed: its velocity and correction
+    are set to zero, its impulses of earlier steps are deleted, and outcomes.failed is
+    1.
 
     Args:
-        scene: Robots' and world's tables.
-        step: Arrays with the terms of the states; qd_next and correction
-            are written.
+        scene: Robot, world and rule.
+        step: Arrays with the terms of the states; qd_next, correction and earlier (the
+            impulses of this step) are written.
         solver: Solver and its memory.
         outcomes: Results, written, for the states of a batch.
         first, last: First state of `step` to advance, and the state after the last one.
@@ -282,7 +285,8 @@ def step_rows(
 
     Returns:
         `last` and 0. If the arrays are too small for the contacts of a state: its index
-        and its number of contacts; this state is not advanced.
+            and its number of contacts; the states before it are advanced, this state
+            and later ones are not.
 
     Source: LCP-1 to LCP-4, LCP-11.
     """
@@ -324,15 +328,17 @@ def step_rows(
 def solve_state(
     scene: Scene, step: StepArrays, solver: ChosenSolver, blocks: int, m: int
 ) -> int:
-    """Solve a prepared problem; return the index of its status, or RAISED.
+    """Solve a prepared problem; return the index of its status in STATUSES, or RAISED.
 
     Where rebounds or push-outs admit no solution (see leave_out_pushes), the problem is
     solved again without them: WEDGED. A problem that is still not solved gets impulses
-    that add no energy, by frozen friction or by scaling.
+    that add no energy, by frozen friction or by scaling. RAISED: a solver in Python
+    raised an exception.
 
     Args:
-        scene, step, solver: Tables, arrays, and solver with its memory; the impulses of
-            the rows and solver.reports[0] are written.
+        scene, step, solver: Tables, arrays, and solver with its memory. The impulses
+            step.rows.impulse and solver.reports[0] are written; b and bias change if
+            WEDGED.
         blocks, m: Numbers of blocks and rows.
     """
     nv, report = len(step.work.free), solver.reports[0]
@@ -416,7 +422,12 @@ def _pushes(facts: BlockFacts, block: int, row: int, status: int) -> bool:
 def _endless(rows: Rows, used: int) -> bool:
     """Return whether impulses exceed ENDLESS times the free velocities.
 
-    Impulses count as velocities: times the response of their row.
+    The largest |impulse| times the response of its row, a velocity, is compared with
+    the largest |b|.
+
+    Args:
+        rows: Problem with its impulses.
+        used: Number of blocks.
     """
     speed, most = 0.0, 0.0
     for block in range(used):
@@ -438,15 +449,16 @@ def _adds_energy(
     The last sum is over blocks without restitution, which are pushed out of an overlap.
     A body that is hit, and then meets another, rebounds in relation to its velocity
     after the first meeting; if other contacts hold it, the impulses of both may do
-    work. Motors of prescribed joints may do work, too: then the result is False.
+    work. Motors of prescribed joints may do work: if there are any, the result is
+    False.
 
     Args:
         rows, facts: Problem with its impulses.
         used: Number of blocks.
-        rest: Velocity that gravity adds in a step; `least` is an impulse times it,
-            since a rebound does not see the work of gravity in the rest of the step
-            [m/s].
-        z: Memory, (nv,).
+        rest: Velocity that gravity adds in a step [m/s]; `least` is the sum of normal
+            impulses times it, since a rebound does not see the work of gravity in the
+            rest of the step.
+        z: Memory, (nv,); overwritten.
     """
     work, least = 0.0, 0.0
     for v in range(len(z)):
@@ -481,9 +493,12 @@ def finish_state(
 ) -> None:
     """Write the outcome of a step with its velocity, contact forces and correction.
 
+    step.correction is written if positions are corrected or bodies met within the step.
+    A state that is not finite is marked as failed, see `fail`.
+
     Args:
         scene, step, solver: Tables, arrays, and solver with its memory.
-        outcomes: Results, written.
+        outcomes: Results, written at n, except for `contacts` and `rows`.
         state, n: Index of the state in `step` and in `outcomes`.
         blocks: Number of blocks.
         status: Status of the solution.
@@ -518,7 +533,10 @@ def clear_outcome(outcomes: RowOutcomes, n: int) -> None:
 
 @machine_code
 def finite_terms(step: StepArrays, state: int) -> bool:
-    """Return whether a state, its free velocity, factor and poses are finite."""
+    """Return whether a state, its free velocity, factor and poses are finite.
+
+    state: Index of the state in step.terms.
+    """
     terms, total = step.terms, 0.0
     for k in range(terms.q.shape[1]):
         total += 0.0 * terms.q[state, k]
@@ -538,8 +556,9 @@ def fail(step: StepArrays, outcomes: RowOutcomes, state: int, n: int) -> None:
     """Mark a state as failed; set its velocities to zero and delete its impulses.
 
     Args:
-        step, state: Arrays, and index of the state.
-        outcomes, n: Outcomes, and index of the state there.
+        step, state: Arrays, and index of the state; qd_next and correction become zero.
+        outcomes, n: Outcomes, and index of the state there; `failed` becomes 1,
+            `status` NO_RESULT.
     """
     outcomes.failed[n], outcomes.status[n] = 1, NO_RESULT
     step.earlier.known[state] = 0
@@ -551,11 +570,13 @@ def fail(step: StepArrays, outcomes: RowOutcomes, state: int, n: int) -> None:
 def add_forces(
     step: StepArrays, used: int, outcomes: RowOutcomes, n: int, dt: float
 ) -> None:
-    """Add the contact forces of a step to the forces on the chosen bodies.
+    """Add the mean contact forces of a step, impulses over dt, to the chosen bodies.
+
+    Torsional and rolling moments do not count.
 
     Args:
-        step, used: Solved problem, and its number of blocks.
-        outcomes, n: Written for state n.
+        step, used: Arrays with the solved problem, and its number of blocks.
+        outcomes, n: outcomes.force and world_force are increased at n.
         dt: Step [s].
 
     Source: LCP-2, LCP-15.
@@ -598,8 +619,8 @@ def add_force(
     """Add a force to the forces on a chosen body.
 
     Args:
-        outcomes, n: Written for state n.
-        k: Index of the body in outcomes.force; -1: do nothing.
+        outcomes, n: outcomes.force is increased at n, and world_force if `of_world`.
+        k: Index of the body in outcomes.force; -1: nothing is added.
         of_world: Whether the other body of the contact is the world.
         x, y, z: Force, world axes [N].
     """

@@ -142,18 +142,19 @@ class EventStep:
     def step(
         self, t: float, q: np.ndarray, qd: np.ndarray, forces: Forces
     ) -> tuple[np.ndarray, np.ndarray, list[StepRecord | Flight]]:
-        """Return the state after a step, and its impacts and motions.
+        """Return the state after a step of arrays.h [s], and its impacts and motions.
 
-        Prescribed coordinates have the accelerations of `arrays`.
+        Prescribed coordinates have the accelerations of `arrays`. `counters` are
+        increased, and the impulses are stored as the next warm start.
 
         Args:
             t: Start [s].
             q, qd: State, (nq,), (nv,).
-            forces: Applied forces.
+            forces: Applied forces, constant in the step.
 
         Returns:
-            q, qd, and in their order the records of impacts and constrained motions,
-            and the flights.
+            q, qd, and in the order of time the records of impacts and constrained
+            motions, and the flights.
 
         Raises:
             NonFiniteError: The state, or a velocity, is not finite. Errors of Programs
@@ -197,17 +198,18 @@ class EventStep:
         """Advance to the first closing gap or to the end of the step.
 
         The time of the event is found by the Illinois method, with bisection where it
-        stalls.
+        stalls, in at most ROOTS iterations.
 
         Args:
-            flow: Function from a time to the state then, and the record of the motion.
+            flow: Function from an elapsed time [s] to q, qd then and the record of the
+                motion.
             near: Constraints at the start.
             closed: Numbers of the contacts that stay closed; their gaps are no events.
             remaining: Remaining time [s].
             forces: Applied forces.
 
         Returns:
-            Elapsed time, q, qd, and the record of the motion.
+            Elapsed time [s], q, qd, and the record of the motion.
         """
         present = zip(
             near.id[near.closing].tolist(), near.gap[near.closing], strict=True
@@ -244,11 +246,12 @@ class EventStep:
 
         Args:
             q: Position, (nq,).
-            closing_gaps: Gap at which a constraint closes, by number; 0 for others.
+            closing_gaps: Gap at which a constraint closes, by its number; 0 for others.
             forces: Applied forces.
 
         Returns:
-            Gap [m | rad]; inf if no contact or limit is near.
+            Difference [m | rad], negative after a closing; inf if no contact or limit
+            is near.
         """
         near = self._near(q, np.zeros(self._of.model.nv), forces)
         pairs = zip(near.id[near.closing].tolist(), near.gap[near.closing], strict=True)
@@ -258,7 +261,13 @@ class EventStep:
     def _closed(self, near: Near, qd: np.ndarray) -> set[int]:
         """Return the numbers of contacts and limits that stay closed.
 
-        They do not open, and they touch or had an impulse in the last problem.
+        Their gap is at most CLOSED and does not open faster than RESTING; or they had
+        an impulse in the last problem, their gap is at most DRIFT, and its rate at most
+        DRIFTING in either direction.
+
+        Args:
+            near: Constraints at the state.
+            qd: Velocity, (nv,).
         """
         speeds, closed = near.J @ qd, set()
         for k in np.flatnonzero(near.closing):
@@ -278,7 +287,10 @@ class EventStep:
         near: Near,
         closed: set[int],
     ) -> Flow:
-        """Return the flow from a state, a function of the elapsed time.
+        """Return the flow from a state: time [s] -> q, qd, and a record or Flight.
+
+        It is free if no contact is closed and all near constraints are contacts or
+        limits, else constrained.
 
         Args:
             t: Start [s].
@@ -294,7 +306,7 @@ class EventStep:
     def _free_motion(
         self, t: float, q: np.ndarray, qd: np.ndarray, forces: Forces, h: float
     ) -> tuple[np.ndarray, np.ndarray, Flight]:
-        """Return the state after a step of RK4 without constraints, and the flight.
+        """Return q and qd after a step of RK4 without constraints, and the flight.
 
         Args:
             t, h: Start and duration [s].
@@ -303,6 +315,8 @@ class EventStep:
 
         Raises:
             NonFiniteError: A position is not finite.
+            LinAlgError: The inertia matrix is singular. Errors of Programs pass
+                through.
         """
         of, model = self._of, self._of.model
         f_ext = forces.bodies[0] if forces.bodies else None
@@ -362,7 +376,9 @@ class EventStep:
         closed: set[int],
         h: float,
     ) -> tuple[np.ndarray, np.ndarray, StepRecord]:
-        """Return the state after a midpoint step with closed contacts, and a record.
+        """Return q and qd after a midpoint step with closed contacts, and its record.
+
+        All constraints that are no contacts or limits act, too.
 
         Args:
             t, h: Start and duration [s].
@@ -389,13 +405,17 @@ class EventStep:
         forces: Forces,
         bouncing: bool,
     ) -> StepRecord:
-        """Return the record of an instantaneous impact at the closed contacts.
+        """Return the record of an instantaneous impact at closed contacts and limits.
+
+        All constraints that are no contacts or limits take part, too. The velocity
+        after the impact is the record's `velocity`.
 
         Args:
             t: Time [s].
-            q, qd: State.
+            q, qd: State before.
             forces: Applied forces; they do not act in the impact.
-            bouncing: Whether there is restitution.
+            bouncing: Whether there is restitution, for approaches above the threshold
+                of the world.
 
         Raises:
             NonFiniteError: The state or the velocity is not finite.
@@ -431,9 +451,12 @@ class EventStep:
     ) -> StepRecord:
         """Solve a prepared problem; return its record, with all impulses.
 
+        The warm start is the last impulse of each constraint; the new impulses are
+        stored for the next problem.
+
         Args:
             t, h: Start and duration [s]; h is 0 for an impact.
-            forces: Applied forces.
+            forces: Applied forces, for the record.
             blocks, m: Numbers of blocks and rows.
             impacts: Law of impacts before the problem; None: none.
 
@@ -486,10 +509,12 @@ class EventStep:
         forces: Forces,
         parts: list[StepRecord | Flight],
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Return the state with corrected positions, and update the last part.
+        """Return q and qd with corrected positions; replace the last entry of `parts`.
 
-        Only the stabilisation split_impulse corrects. The position after the correction
-        goes to a record, its displacement to the energy of a flight.
+        Without the stabilisation split_impulse, or if no correction is needed, both are
+        unchanged. Otherwise the corrected position goes to a record (q_end), the
+        displacement to the energy of a flight. An incomplete correction is counted as
+        "contacts without room".
 
         Args:
             q, qd: State at the end of the step.
@@ -519,7 +544,14 @@ class EventStep:
         return q, qd
 
     def _near(self, q: np.ndarray, qd: np.ndarray, forces: Forces) -> Near:
-        """Return the contacts and limits near a state, and all other constraints."""
+        """Return the contacts and limits near a state, and all other constraints.
+
+        The problem in the memory is overwritten.
+
+        Args:
+            q, qd: State.
+            forces: Applied forces.
+        """
         blocks, m = self._prepared(q, qd, forces, 0.0, INSTANT)
         step, facts = self._arrays, self._arrays.blocks
         first = step.rows.start[:blocks]
@@ -541,6 +573,8 @@ class EventStep:
         apart: float = 0.0,
     ) -> tuple[int, int]:
         """Prepare the problem of a state, with all constraints near and no rebound.
+
+        The memory grows if there are more contacts.
 
         Args:
             q, qd: State.
@@ -582,7 +616,13 @@ class EventStep:
             self._impacts = ImpactLaw(world, scene, arrays, impulse)
 
     def _prepare_call(self, duration: float, apart: float) -> Callable[..., Any]:
-        """Return prepare_step, bound to a scene of `_scene`."""
+        """Return prepare_step, bound to a scene of `_scene`.
+
+        The returned function takes the index of the state.
+
+        Args:
+            duration, apart: As in `_scene`.
+        """
         return compiled(prepare_step).bind(self._scene(duration, apart), self._arrays)
 
     def _scene(self, duration: float, apart: float) -> Scene:
@@ -607,12 +647,22 @@ class EventStep:
 
 
 def _closing(facts: Any, blocks: int) -> np.ndarray:
-    """Return the mask of contacts and limits, (blocks,) of bool."""
+    """Return the mask of contacts and limits among the blocks, (blocks,) of bool.
+
+    Args:
+        facts: BlockFacts of the problem.
+        blocks: Number of blocks.
+    """
     role: np.ndarray = facts.role[:blocks]
     return (role == CONTACT_ROLE) | (role == LIMIT)
 
 
 def _approaching(near: Near, qd: np.ndarray) -> bool:
-    """Return whether a closed contact or limit closes faster than RESTING."""
+    """Return whether a closed contact or limit closes faster than RESTING.
+
+    Args:
+        near: Constraints at the state; closed are gaps up to CLOSED.
+        qd: Velocity, (nv,).
+    """
     closed = near.closing & (near.gap <= CLOSED)
     return bool((closed & (near.J @ qd < -RESTING)).any())

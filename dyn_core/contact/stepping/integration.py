@@ -17,7 +17,8 @@ def moved(model: Model, q: np.ndarray, dv: np.ndarray) -> np.ndarray:
 
     Args:
         model: Robot.
-        q, dv: Position, (nq,), and displacement in the axes of q, (nv,).
+        q, dv: Position, (nq,), and displacement (velocity times time) along the axes of
+            the velocity at q, (nv,).
 
     Raises:
         NonFiniteError: The position is not finite.
@@ -39,12 +40,13 @@ def advanced(
 
     Args:
         model: Robot.
-        q, u: Position, (nq,), and velocity in the axes of q, (nv,).
+        q, u: Position, (nq,), and velocity along the axes of the velocity at q, (nv,).
         h: Time [s].
-        way: Velocity that moves the position, (nv,); None: u.
+        way: Velocity that moves the position, along the same axes, (nv,); None: u.
 
     Returns:
-        Position, (nq,), and u in the axes of that position, (nv,).
+        Position, (nq,), and u along the axes at that position, (nv,): the axes of
+            floating bodies rotate with them.
 
     Raises:
         NonFiniteError: The position is not finite.
@@ -101,7 +103,7 @@ def gyroscopic_change(
 
 
 def _plain(model: Model) -> bool:
-    """Return whether all joints have one coordinate, so that q + dv is a position."""
+    """Return whether all joints have one coordinate: q + dv is the moved position."""
     return all(model.joint[i].nq == 1 for i in model.independent)
 
 

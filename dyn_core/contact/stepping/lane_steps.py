@@ -95,9 +95,13 @@ class StatePack(NamedTuple):
 def fits_lanes(setup: StepSetup, states: int) -> bool:
     """Return whether steps in lanes are expected to be faster than single steps.
 
-    They are with vectors of NARROWEST lanes or more, at least as many states as lanes,
-    and up to LARGEST coordinates, whose memory fits into the cache. False without a
-    compiler.
+    True if the machine's vectors have at least NARROWEST lanes, there are at least as
+    many states as lanes, and the robot has up to LARGEST coordinates, so that the
+    memory fits into the cache. False without a compiler.
+
+    Args:
+        setup: Robot and world.
+        states: Number of states in the batch.
     """
     if missing() or machine().width < NARROWEST:
         return False
@@ -105,7 +109,7 @@ def fits_lanes(setup: StepSetup, states: int) -> bool:
 
 
 def flat(terms: Terms) -> FlatTerms:
-    """Return terms of states with two axes, as views of the same memory."""
+    """Return the terms of n states as arrays (n, numbers), views of the same memory."""
     return FlatTerms._make(x.reshape(len(x), -1) for x in terms)
 
 
@@ -124,11 +128,14 @@ class LaneRoom:
     def pack(
         self, room: StepRoom, waiting: np.ndarray, chosen: np.ndarray
     ) -> StatePack:
-        """Return a pack with the capacity for contacts of the memory of single states.
+        """Return a new pack with the same capacity for contacts as single states.
+
+        Compiles `step_lanes` at its first use.
 
         Args:
-            room: Memory of single states.
-            waiting: Attempts of each state, (n,), see StatePack; not copied.
+            room: Memory of single states; the pack refers to its terms.
+            waiting: Attempts of each state, (n,), see StatePack.waiting; not copied,
+                and changed by steps.
             chosen: Index of each body in the forces of RowOutcomes, (nb + 1,).
         """
         lanes: int = self._lanes
@@ -172,6 +179,9 @@ def step_lanes(
 ) -> int:
     """Compute the step of the states in lanes, see step_rows.
 
+    The states' terms and earlier impulses must have been copied into the lanes
+    (`fill`).
+
     Returns:
         0; if the arrays are too small for their contacts, the number of contacts.
     """
@@ -190,17 +200,25 @@ def step_packs(
     last: int,
     offset: int,
 ) -> tuple[int, int]:
-    """Compute the step of all states with pack.waiting > 0, see step_rows.
+    """Compute the step of all states with pack.waiting > 0, except for their positions.
+
+    States with the same constraints are stepped together in lanes; a state without such
+    companions, or that has diverged TRIES times, is stepped alone. See step_rows.
 
     Args:
-        scene, step, solver: Tables, arrays, and solver with its memory.
-        outcomes: Results, written.
-        first, last, offset: First state and end of the states, and index of state 0 in
-            `outcomes`.
-        pack: Memory of the lanes; `waiting` says which states are stepped.
+        scene, step, solver: Tables, arrays, and solver with its memory. step.qd_next,
+            step.correction and step.earlier of each stepped state are written.
+        outcomes: Results, written for each stepped state; before the call they hold the
+            results of the previous step, by which companions are chosen.
+        pack: Memory of the lanes; pack.waiting becomes 0 for each stepped state.
+        first, last: First state, and end of the states (exclusive).
+        offset: Index of state 0 in `outcomes`.
 
     Returns:
-        As step_rows; all states before the returned one are stepped.
+        `last` and 0. If the arrays are too small for the contacts of a pack: the index
+            of its first state, whose `waiting` is reset to 1, and the needed number of
+            contacts. States before it are stepped, later ones may be; a call with
+            larger arrays continues.
     """
     for leader in range(first, last):
         while pack.waiting[leader] > 0:
@@ -235,6 +253,12 @@ def step_alone(
 ) -> int:
     """Compute the step of one state, see step_rows.
 
+    Args:
+        scene, step, solver: Tables, arrays, and solver with its memory.
+        outcomes: Results, written at offset + state.
+        state: Index of the state.
+        offset: Index of state 0 in `outcomes`.
+
     Returns:
         0; if the arrays are too small for its contacts, the number of contacts.
     """
@@ -252,20 +276,24 @@ def choose(
     offset: int,
     alike: bool,
 ) -> int:
-    """Fill the lanes with unstepped states that had the same constraints.
+    """Fill pack.states with unstepped states that had the same constraints.
+
+    States from `leader` on whose constraints have the ids and heights of those of
+    `leader` are chosen, until all lanes are filled. States that needed more than HARD
+    iterations in the previous step are not chosen.
 
     Args:
-        earlier, outcomes: Results of the previous step.
-        pack: Its lanes are filled.
-        leader, last: First candidate, and end of the states.
-        offset: Index in `outcomes` of state 0.
+        earlier, outcomes: Impulses and results of the previous step.
+        pack: pack.states is written; pack.waiting says which states are unstepped.
+        leader, last: First candidate, and end of the states (exclusive).
+        offset: Index of state 0 in `outcomes`.
         alike: Whether also the same constraints must have had impulses in the previous
             step, and positions must have been corrected in both or neither: such states
             diverge less often.
 
     Returns:
-        Number of chosen states, 0 if the constraints of `leader` exceed the capacity of
-        the lanes. Unused lanes get the state `leader`, too.
+        Number of chosen states, 0 (nothing is written) if the constraints of `leader`
+        exceed the capacity of the lanes. Unused lanes get the state `leader`, too.
     """
     lanes, known = len(pack.states), earlier.known[leader]
     if known > pack.earlier.id.shape[1]:
@@ -303,16 +331,19 @@ def step_together(
 ) -> int:
     """Compute the step of the states in the first `count` lanes.
 
-    States whose lane diverged are not stepped, and `waiting` counts the attempt.
+    The results of a state whose lane diverged are discarded, and pack.waiting of the
+    state is increased by 1; for each stepped state it becomes 0.
 
     Args:
-        step, outcomes: Results, written.
-        pack: States and memory of the lanes.
+        step: Arrays; qd_next, correction and earlier of the stepped states are written.
+        outcomes: Results, written for the stepped states.
+        pack: States, from `choose`, and memory of the lanes; pack.counts is updated.
         count: Number of states.
-        offset: Index in `outcomes` of state 0.
+        offset: Index of state 0 in `outcomes`.
 
     Returns:
-        0; if the arrays are too small for their contacts, the number of contacts.
+        0; if the arrays are too small for their contacts, the needed number of
+            contacts: no state is stepped then.
     """
     fill(step.earlier, pack)
     alive = 0
@@ -341,7 +372,11 @@ def step_together(
 
 @machine_code
 def fill(earlier: Earlier, pack: StatePack) -> None:
-    """Copy the terms and earlier impulses of the chosen states into the lanes."""
+    """Copy terms and earlier impulses of the states pack.states into the lanes.
+
+    Ids, starts and heights of the earlier constraints are copied from the first lane's
+    state, as `choose` has made them equal in all lanes.
+    """
     states, terms, those = pack.states, pack.all_terms, pack.terms
     gather(terms.q, states, those.q)
     gather(terms.qd, states, those.qd)
@@ -366,10 +401,12 @@ def fill(earlier: Earlier, pack: StatePack) -> None:
 
 @machine_code
 def gather(source: FloatArray2, states: IntArray, to: FloatArray2) -> None:
-    """Copy the numbers of the states, (n, numbers), into lanes, (numbers, lanes).
+    """Copy the numbers of chosen states into lanes.
 
-    `states` has the index of the state in each lane; there are a multiple of four
-    lanes.
+    Args:
+        source: Numbers of all states, (n, numbers).
+        states: Index of the state in each lane, (lanes,); a multiple of four lanes.
+        to: Written, (numbers, lanes).
     """
     first = 0
     while first < to.shape[1]:  # four at a time, so that writes are contiguous

@@ -66,15 +66,20 @@ class ImpactLaw:
     def act(self, blocks: int, m: int) -> int:
         """Apply the impact of a prepared step before it; return a status.
 
-        The impulses change the free velocity and b. A block that bounced has its
-        velocity after the impact as the lower bound in the step.
+        The impulses are stored in `impulse`, and change the free velocity and b of the
+        problem. A block that bounced has its velocity after the impact as the lower
+        bound in the step: its b and bias are changed. Without a bouncing block nothing
+        changes except that `impulse` is zero.
 
         Args:
             blocks, m: Numbers of blocks and rows.
 
         Returns:
-            The last status in which a problem of the impact did not converge, or
-            CONVERGED.
+            Index in STATUSES: the last status with which a problem of the impact did
+                not converge, or CONVERGED.
+
+        Raises:
+            DynError: Errors of the solver pass through.
         """
         world, scene, step = self._world, self._scene, self._step
         self.impulse[:m], self._worst = 0.0, CONVERGED
@@ -102,7 +107,10 @@ class ImpactLaw:
         return self._worst
 
     def _solve(self, problem: ConstraintProblem) -> ContactSolution:
-        """Return the solution of a problem; store its status if not converged."""
+        """Return the solution of a problem by the world's solver.
+
+        If it is not converged, its status becomes the result of `act`.
+        """
         options = dict(self._world.solver_options)
         solution = solve(problem, self._world.solver, **options)
         if not solution.converged:
@@ -172,9 +180,9 @@ def sequential_impacts(impact: Impact, threshold: float) -> np.ndarray:
 
         lambda_k = -(1 + e) sigma_k / G_kk  at the fastest approach, until all are slow
 
-    Only the normals of contacts and limits take part. Slow contacts, friction and other
-    constraints are solved by the step that follows. The sequence ends after TURNS
-    impacts, even if some are still fast.
+    Only the normals of contacts and limits take part; other entries are zero. Slow
+    contacts, friction and other constraints are solved by the step that follows. The
+    sequence ends after TURNS impacts, even if some approaches are still fast.
 
     Args:
         impact: Constraints, and the velocity before the impacts.
@@ -204,11 +212,13 @@ def poisson_impacts(impact: Impact, solve: Solve) -> np.ndarray:
         release:      lambda_n = e lambda_c + x,   0 <= x  orthogonal to  sigma_n >= 0
 
     It starts from the velocity before the step, with touching contacts and limits,
-    loops and gears. Prescribed joints do not change their velocity.
+    loops and gears; entries of all other blocks are zero. Prescribed joints do not
+    change their velocity.
 
     Args:
         impact: Constraints, and the velocity before the impact.
-        solve: Function that returns a problem's solution.
+        solve: Function that returns a problem's solution; called once for the
+            compression, and up to ROUNDS times for the release.
 
     Source: LCP-10 (Poisson); M. Anitescu and F. Potra 1997.
     """
@@ -266,14 +276,15 @@ def _discs(
 ) -> ConstraintProblem:
     """Return the problem of a release: one normal row and one disc per contact.
 
-    A disc is a contact whose normal row is decoupled from all others and fixed to the
-    impulse `radius`.
+    The disc of a contact with friction is a contact whose normal row is decoupled from
+    all others and has the fixed impulse `radius`.
 
     Args:
         part: Problem of the compression, m rows.
         b: Free velocity of its rows, (m,).
-        kept: Velocity of its rows that prescribed joints retain, (m,).
-        radius: Normal impulse of each block, (blocks,).
+        kept: Velocity of its rows after the compression, (m,), which rows of prescribed
+            joints retain.
+        radius: Normal impulse of each block, (blocks,); negative counts as 0.
     """
     parts: list[tuple[str, int]] = []
     order: list[int] = []

@@ -37,14 +37,17 @@ def correct_positions(
     """Compute the velocity that corrects the positions after a step.
 
     Args:
-        scene, step: State after write_velocity; `correction` is written.
-        solver: Its memory.
+        scene: Robot, world and rule.
+        step: Arrays after write_velocity. step.normals is overwritten;
+            step.correction[state] is written if the result is not NOTHING.
+        solver: Solver, of which the memory is used.
         state: Index of the state.
         used: Number of blocks of the step.
 
     Returns:
-        NOTHING: no correction is needed. CORRECTED. INCOMPLETE: the correction is
-        incomplete, or its solver has not converged.
+        NOTHING: no correction is needed. CORRECTED. INCOMPLETE: overlaps remain above
+            the fraction SHORT of the largest correction, or the solver has not
+            converged.
     """
     blocks, m = prepare_correction(scene, step, state, used)
     if m == 0:
@@ -63,7 +66,7 @@ def correct_positions(
 def prepare_correction(
     scene: Scene, step: StepArrays, state: int, used: int
 ) -> tuple[int, int]:
-    """Fill the problem that corrects positions after the velocity is known.
+    """Fill step.normals with the problem that corrects positions after a step.
 
         0 <= p  orthogonal to  G p + R p + bias >= 0   of contacts and limits,
         G p + R p + erp gap' / remaining = 0   of loops and gears
@@ -73,12 +76,13 @@ def prepare_correction(
     each other.
 
     Args:
-        scene, step: State after write_velocity.
+        scene: Robot, world and rule.
+        step: Arrays after write_velocity; step.normals is written.
         state: Index of the state.
         used: Number of blocks of the step.
 
     Returns:
-        Numbers of blocks and rows; 0, 0 where no correction is needed.
+        Numbers of blocks and rows; 0, 0 if no correction is needed.
 
     Source: LCP-11 (split impulse).
     """
@@ -127,10 +131,12 @@ def prepare_correction(
 
 @machine_code
 def end_correction(scene: Scene, step: StepArrays, state: int, blocks: int) -> bool:
-    """Write the velocity that corrects the position at the end of a step.
+    """Compute the velocity that corrects positions from the impulses of step.normals.
 
     Args:
-        scene, step: State after the solution of the problem in step.normals.
+        scene: Robot, world and rule.
+        step: Arrays after the solution of the problem in step.normals;
+            step.correction[state] is written.
         state: Index of the state.
         blocks: Number of blocks of the correction.
 

@@ -167,9 +167,10 @@ class StepReport:
 
     @property
     def total_force(self) -> np.ndarray:
-        """Sum of the contact forces from the world on all bodies, world, (3,) [N].
+        """Sum of the contact forces from the world on all bodies, world axes, (3,) [N].
 
-        For an impact without duration the sum of the impulses [N·s].
+        For an impact without duration it is the sum of the impulses [N·s]. Zeros
+        without contacts.
         """
         total = np.zeros(3)
         for c in self.contacts:
@@ -188,17 +189,18 @@ def step_energy(
     work_of: Mapping[str, float],
     shift: np.ndarray | None = None,
 ) -> StepEnergy:
-    """Return the energies of a step.
+    """Return the energies of a step, see StepEnergy.
 
         H (qd+ - qd) = h (tau - C) - h B (qd+ - qd) + J.T lambda
 
     Args:
         of: Robot and world.
         start: q and qd at which the constraints were evaluated.
-        velocity: qd+, in the axes of q, (nv,).
+        velocity: qd+, along the axes of the velocity at q, (nv,).
         h: Duration [s].
         damping: h B, (nv, nv).
-        forces: Joint forces, forces on bodies or None, and inputs of a payload.
+        forces: Joint forces, (nv,); forces on bodies, (nb, 6), or None; and the tuple
+            of a payload's inputs.
         work_of: Work of the impulses by role of their constraints [J].
         shift: Displacement that corrects positions, (nv,); None: none.
     """
@@ -227,9 +229,9 @@ def contact_force(
 
     Args:
         contact: Contact.
-        W: Unit forces of its rows about the world's origin, (rows, 6).
-        x, sigma: Impulses and velocities of its rows, (rows,).
-        h: Time over which the force is averaged, above zero [s].
+        W: Unit forces of its rows about the world's origin, [moment; force], (rows, 6).
+        x, sigma: Impulses, and velocities after the step, of its rows, (rows,).
+        h: Time over which the force is averaged, above zero [s]; 1 for an impact.
     """
     wrench = W.T @ x / h
     force = wrench[3:]

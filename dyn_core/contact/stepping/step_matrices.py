@@ -27,7 +27,8 @@ Task = Callable[[int, int], int]
 def sparse_rows(step: StepArrays, blocks: int, m: int) -> np.ndarray:
     """Return Y of a prepared problem as a full matrix, (m, nv): G = Y Y.T.
 
-    Columns are in the order of elimination, see Structure.
+    Y = J L^-1 with the Jacobian J of the rows and L of inertia_factor. Columns are in
+    the order of elimination, see Structure.
 
     Args:
         step: Arrays of the problem.
@@ -115,12 +116,19 @@ class MatrixSolver:
             world: World with its solver and options.
             step: Arrays of the problem.
             report: Array whose entries LAW and ITERATIONS `solve` writes.
+
+        Raises:
+            SolverNotFound: No solver has the world's name.
+            SignatureError: The solver solves another kind of problem.
         """
         self._solver, self._options = contact_solver(world.solver), world.solver_options
         self._step, self._report = step, report
 
     def solve(self, blocks: int, m: int) -> int:
-        """Write the solution to the impulses of the rows; return its status.
+        """Solve the prepared problem; return the status.
+
+        The impulses of the rows are the warm start, and are replaced by the solution.
+        The entries LAW (residual) and ITERATIONS of the report are written.
 
         Args:
             blocks, m: Numbers of blocks and rows.
@@ -167,6 +175,8 @@ class PythonTasks:
 
     def _run(self, task: int, blocks: int, m: int) -> int:
         """Return the status of a task; RAISED after an exception, which is stored.
+
+        The exception is raised later, by raise_error; only the last one is stored.
 
         Args:
             task: IMPACT or PROBLEM.

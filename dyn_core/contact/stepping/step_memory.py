@@ -119,7 +119,7 @@ class StepSetup:
         self._terms: dict[bool, Any] = {}
 
     def terms(self, with_forces: bool) -> Any:
-        """Return the Program of CONTACT_TERMS, built on first use.
+        """Return the Program of CONTACT_TERMS, built on first use and then cached.
 
         Args:
             with_forces: Whether it has forces on bodies, f_ext, as an input.
@@ -157,9 +157,14 @@ class StepRoom:
         self.grow(FIRST_ROOM)
 
     def grow(self, contacts: int) -> None:
-        """Allocate buffers for a number of contacts; terms of states are unchanged.
+        """Allocate buffers for a number of contacts, larger or smaller.
 
-        `step`, `solver` and `python` are replaced.
+        The arrays `step`, `solver` and `python` are replaced; terms, qd_next and
+        correction of the states remain. Code bound to the old arrays must be bound
+        again.
+
+        Args:
+            contacts: Maximum number of contacts.
         """
         scene = self._setup.scene
         tables, dense = scene.tables, scene.dense
@@ -200,11 +205,11 @@ class StepRoom:
         self.solver = ChosenSolver(choice, work, reports, kernel, impact)
 
     def earlier(self, known: Earlier | None, states: int) -> Earlier:
-        """Return earlier impulses with the capacity of this memory.
+        """Return impulses of earlier steps with at least the capacity of this memory.
 
         Args:
-            known: Earlier impulses of the states, returned or copied; None: there are
-                none.
+            known: Impulses of the states; returned if their capacity suffices, else
+                copied into larger arrays. None: there are none, zeros are returned.
             states: Number of states.
         """
         blocks, m = len(self.step.rows.kind), len(self.step.rows.b)

@@ -70,7 +70,7 @@ class StepRecord(NamedTuple):
 
     @property
     def velocity(self) -> np.ndarray:
-        """Velocity after the step in the axes of q, (nv,)."""
+        """Velocity after the step, along the axes of the velocity at q, (nv,)."""
         nq, nv = self.sizes
         return self._part(nq + nv, nv)
 
@@ -94,7 +94,7 @@ class StepRecord(NamedTuple):
 
     @property
     def starts(self) -> np.ndarray:
-        """First row of each block, (blocks,)."""
+        """First row of each block in `impulse`, (blocks,)."""
         numbers = self._numbers
         return numbers[COUNTS + int(numbers[5]) :]
 
@@ -119,5 +119,8 @@ class StepRecord(NamedTuple):
         return np.frombuffer(self.integers, np.int64)
 
     def _part(self, start: int, count: int) -> np.ndarray:
-        """Return `count` numbers of `floats` from index `start`; -1: all others."""
+        """Return a read-only view of `count` numbers of `floats` from index `start`.
+
+        count: -1: all numbers from `start` on.
+        """
         return np.frombuffer(self.floats, float, count, 8 * start)
