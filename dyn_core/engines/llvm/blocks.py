@@ -40,11 +40,14 @@ class Blocks:
         self._lock = threading.Lock()
 
     def _whole(self, rows: int) -> int:
-        """Return a block size of at least one step, at most the maximum."""
+        """Return a block size: `rows`, at most the maximum, in whole steps.
+
+        It is rounded down to a multiple of `step`, but is at least one step.
+        """
         return max(min(rows, self._most) // self.step, 1) * self.step
 
     def stop(self) -> None:
-        """End all loops over blocks after their current block."""
+        """Let no further block begin; running blocks end normally."""
         self.last = 0
 
     def _take(self) -> tuple[int, int]:
@@ -63,7 +66,9 @@ class Blocks:
     def __call__(self) -> Iterator[tuple[int, int, int]]:
         """Yield (first row, end row, address of scratch memory) of each block.
 
-        The size adapts to the measured time of blocks.
+        `end row` is exclusive. Several threads may iterate at once: each row is in one
+        block. The scratch memory belongs to the iterating thread until the end of the
+        iteration. The size adapts to the measured time between two yields.
         """
         memory = self.made.memory()
         try:

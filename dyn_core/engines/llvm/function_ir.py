@@ -22,7 +22,10 @@ class FunctionCode(Instructions):
         self.values: dict[int, tuple[str, str]] = {}
 
     def shifted(self, base: str, count: int) -> str:
-        """Return a pointer `count` values (of all lanes) behind `base`."""
+        """Return a pointer `count` values (of all lanes) behind `base`.
+
+        An instruction is appended unless `count` is 0.
+        """
         if count == 0:
             return base
         number, offset = kind("real", lanes_like(self.width, 1)), count * self.width
@@ -34,7 +37,10 @@ class FunctionCode(Instructions):
         return self.new(f"load {self.real}, ptr {pointer}, align {align}")
 
     def store(self, place: Place, k: int, name: str) -> None:
-        """Write the store of register `name` to value k of a Place."""
+        """Write the store of register `name` to value k of a Place.
+
+        The register holds a real of all lanes.
+        """
         pointer, align = place.address(self, k)
         self.lines.append(f"  store {self.real} {name}, ptr {pointer}, align {align}")
 
@@ -43,13 +49,18 @@ class Place(Protocol):
     """Memory of numbered values: Ports, Slots, or memory behind a pointer."""
 
     def address(self, code: FunctionCode, k: int) -> tuple[str, int]:
-        """Return pointer and alignment [bytes] of value k."""
+        """Write the address of value k; return its pointer and alignment [bytes].
+
+        Args:
+            code: Function to which instructions are appended, if any are needed.
+            k: Number of the value.
+        """
 
     def joined(self, a: int, b: int) -> bool:
         """Return whether value b = a + 1 is adjacent to value a in memory."""
 
     def part(self, k: int) -> int:
-        """Return the index of the array that contains value k."""
+        """Return the index of the array (port) that contains value k, from 0 on."""
 
 
 class Ports:

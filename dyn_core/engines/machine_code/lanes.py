@@ -87,12 +87,12 @@ class LaneCode:
         return f"%t{self.count}"
 
     def label(self) -> str:
-        """Return a new label."""
+        """Return a new label; nothing is appended."""
         self.count += 1
         return f"l{self.count}"
 
     def begin(self, label: str) -> None:
-        """Start the block of a label."""
+        """Append the label of a new block, which becomes `block`."""
         self.lines.append(f"{label}:")
         self.block = label
 
@@ -103,13 +103,20 @@ class LaneCode:
         return self.float if kind is FLOAT else kind.llvm
 
     def parts(self, kind: Type) -> list[str]:
-        """Return the LLVM type of each of a value's `names`."""
+        """Return the LLVM types of a value's `names`: a number, array or record.
+
+        One type for a number; "ptr" and one "i64" for each axis for an array; "ptr" for
+        a record.
+        """
         if isinstance(kind, NumberType):
             return [self.llvm(kind)]
         return ["ptr"] + ["i64"] * (kind.axes if isinstance(kind, ArrayType) else 0)
 
     def result_type(self, kind: Type) -> str:
-        """Return the LLVM type of a function's result."""
+        """Return the LLVM type of a function's result, a number or a tuple.
+
+        "void" for the empty tuple, a struct for other tuples.
+        """
         if isinstance(kind, TupleType):
             if not kind.items:
                 return "void"
@@ -135,7 +142,10 @@ class LaneCode:
         return self.new(f"shufflevector {kind} {first}, {kind} poison, {places}")
 
     def condition(self, code: str) -> TypedValue:
-        """Append a comparison; return its condition, a MASK for floats in lanes."""
+        """Append a comparison (icmp or fcmp); return its condition.
+
+        Its type is MASK for a comparison of floats in lanes, else BOOL.
+        """
         by_lane = self.lanes and code.startswith("fcmp")
         return TypedValue(MASK if by_lane else BOOL, (self.new(code),))
 
@@ -144,13 +154,14 @@ class LaneCode:
         return self.vote(condition) if condition.type is MASK else condition
 
     def vote(self, value: TypedValue, counts: TypedValue | None = None) -> TypedValue:
-        """Return the condition of the majority; lanes with the other value are dropped.
+        """Return the majority's condition, a BOOL; drop lanes with the other value.
 
-        In a tie it is true. Only lanes that are alive vote.
+        Only lanes that are alive vote. In a tie the result is true.
 
         Args:
-            value: Condition of each lane.
-            counts: Lanes that vote and may be dropped; None: all.
+            value: MASK, the condition of each lane.
+            counts: MASK of the lanes that vote and may be dropped; the others stay
+                alive. None: all lanes.
         """
         word = f"i{self.lanes}"
         mask = self.new(f"bitcast <{self.lanes} x i1> {value.name} to {word}")
@@ -172,7 +183,7 @@ class LaneCode:
         return TypedValue(BOOL, (holds,))
 
     def any_of(self, value: TypedValue) -> TypedValue:
-        """Return whether a condition holds in a lane that is alive."""
+        """Return whether a MASK holds in at least one lane that is alive, a BOOL."""
         word = f"i{self.lanes}"
         mask = self.new(f"bitcast <{self.lanes} x i1> {value.name} to {word}")
         alive = self.new(f"load {word}, ptr %alive, {ALIVE}")
@@ -203,9 +214,10 @@ class LaneCode:
         return TypedValue(INT, (single,))
 
     def select(self, condition: TypedValue, a: TypedValue, b: TypedValue) -> TypedValue:
-        """Return a or b by a condition; both are computed.
+        """Return a if the condition holds, else b; both are numbers already computed.
 
-        For ints a MASK is voted to one condition.
+        For floats a MASK selects in each lane. For other numbers a MASK is first voted
+        to one condition, which may drop lanes.
         """
         assert isinstance(a.type, NumberType)
         if condition.type is MASK and a.type is not FLOAT:
@@ -236,7 +248,10 @@ class LaneCode:
 
 
 def declarations(lanes: int) -> str:
-    """Return LLVM's declarations of intrinsics, and the alias metadata."""
+    """Return LLVM's declarations of intrinsics, and the alias metadata, as LLVM IR.
+
+    lanes: Number of lanes; 0: floats are scalars.
+    """
     code = LaneCode(lanes)
     x, end = code.float, code.suffix
     lines = [

@@ -326,11 +326,17 @@ class CompiledFunction:
         return self._connect(memory, (arguments, arrays))
 
     def _content(self, arguments: tuple[Any, ...]) -> tuple[bytes, list[Any]]:
-        """Return the table of arrays and records as bytes, and the arrays.
+        """Pack arrays and records into a table of arguments.
+
+        Args:
+            arguments: All arguments that are not numbers, in order.
+
+        Returns:
+            The table as bytes, and the arrays it points to, which must stay alive.
 
         Raises:
-            ShapeError: The number of arguments is wrong, or one of them is, as in
-                `bind`.
+            ShapeError: The number of arguments is wrong; an argument has another type,
+                dtype, number of axes or layout; or int and float arrays share memory.
         """
         if len(arguments) != len(self._bound):
             names = ", ".join(name for name, _ in self._bound)

@@ -100,9 +100,14 @@ def write_any(writer: Expressions, node: ast.Call) -> TypedValue:
 
 
 def write_decided(writer: Expressions, node: ast.Call) -> TypedValue:
-    """Return the value of `decided_by(condition, counts)`.
+    """Write `decided_by(condition, counts)`; return its value.
 
-    Lanes vote only if both are masks. TraceError if `condition` is no condition.
+    If both are MASKs, the value is that of `condition` in the majority of the alive
+    lanes where `counts` holds; lanes of the minority are dropped, lanes where `counts`
+    is false are not (see LaneCode.vote). Otherwise it is `condition`.
+
+    Raises:
+        TraceError: `condition` is not a condition.
     """
     condition, counts = map(writer.by_lane, node.args)
     if condition.type is MASK and counts.type is MASK:

@@ -72,7 +72,9 @@ def source_of(function: Callable[..., Any]) -> ast.FunctionDef:
 def _of_file(
     source: str, name: str
 ) -> tuple[dict[_Key, ast.FunctionDef], dict[_Key, CodeType]]:
-    """Return syntax trees and code objects of a file's functions; empty if invalid.
+    """Return syntax trees and code objects of a file's functions.
+
+    Both are by (first line with decorators, name), and empty if the source is invalid.
 
     Args:
         source: Content of the file.
@@ -97,7 +99,10 @@ def _of_file(
 
 
 def _content(code: CodeType) -> tuple[Any, ...]:
-    """Return the behaviour of a code object, without line numbers and docstring."""
+    """Return bytecode, names and numbers of a code object, for comparison.
+
+    Line numbers, docstrings and other texts are not part of it.
+    """
     numbers = [x for x in code.co_consts if isinstance(x, int | float)]
     return code.co_code, code.co_names, code.co_varnames, repr(numbers)
 
@@ -145,15 +150,24 @@ class StatementWriter(Operations):
         self.loops: list[_OpenLoop] = []
 
     def note(self, what: str, line: int) -> int:
-        """Return a new status number for this failure in this line."""
+        """Add a failure to `places`; return its status number, from 1 on.
+
+        Args:
+            what: Text of the failure.
+            line: Line of the file.
+        """
         self.places.append((what, self.function.__qualname__, line))
         return len(self.places)
 
     def define(self, name: str) -> str:
-        """Return the LLVM definition of the function under this name.
+        """Return the LLVM definition of the function; called once.
+
+        Args:
+            name: LLVM name of the function.
 
         Raises:
-            TraceError: A construct is not in the subset, or a path has no return.
+            TraceError: A construct is not in the subset, a path has no return, or the
+                source is not available (see source_of).
         """
         node = source_of(self.function)
         heads = self.more_arguments()
@@ -178,9 +192,11 @@ class StatementWriter(Operations):
     # Statements
 
     def statement(self, node: ast.stmt) -> None:
-        """Write the code of a statement; unreachable ones are omitted.
+        """Write the code of a statement; nothing is written if it is unreachable.
 
-        TraceError if it is not in the subset.
+        Raises:
+            TraceError: The statement is not in the subset; the kind of an unreachable
+                one is checked, too.
         """
         method = getattr(self, f"_do_{type(node).__name__.lower()}", None)
         if method is None:
@@ -192,12 +208,14 @@ class StatementWriter(Operations):
     def assign(self, node: ast.AST, name: str, value: TypedValue) -> None:
         """Write an assignment to a variable; its first value determines its type.
 
-        TraceError for a tuple, or a value of another type.
-
         Args:
             node: Node of the syntax tree, for messages.
             name: Variable.
             value: Value.
+
+        Raises:
+            TraceError: The value is a tuple, or its type differs from the variable's
+                type.
         """
         if isinstance(value.type, TupleType):
             self.fail(node, f"'{name}' is {value.type}", "a, b = values")
@@ -220,7 +238,9 @@ class StatementWriter(Operations):
     def _put(self, target: ast.expr, value: TypedValue) -> None:
         """Write an assignment to a name, an array element, or a tuple of them.
 
-        TraceError for other targets, a wrong number of values or a wrong type.
+        Raises:
+            TraceError: The target is another expression, the numbers of targets and
+                values differ, or a value has a wrong type.
         """
         if isinstance(target, ast.Name):
             self.assign(target, target.id, value)
@@ -316,6 +336,9 @@ class StatementWriter(Operations):
     def _loop(self, node: ast.For | ast.While, loop: _OpenLoop) -> None:
         """Write the body of a loop up to the jump to its next round.
 
+        The label of the body must have been written. Variables assigned at each `break`
+        are added to loop.left.
+
         Raises:
             TraceError: The loop has an `else`, or its body is not in the subset.
         """
@@ -369,7 +392,15 @@ class StatementWriter(Operations):
         self.begin(end)
 
     def _range(self, node: ast.expr) -> tuple[str, str, int]:
-        """Return first number, bound and step of a range, else TraceError."""
+        """Return first number, bound and step of a `range(...)`.
+
+        First number and bound are registers or constants of LLVM; the bound is
+        excluded.
+
+        Raises:
+            TraceError: The node is no range of one to three ints, or its step is not a
+                constant other than 0.
+        """
         valid = "range(stop), range(start, stop), range(start, stop, step)"
         plain = isinstance(node, ast.Call) and not node.keywords
         if not plain or self.static(node.func) is not range:  # type: ignore[attr-defined]

@@ -95,7 +95,10 @@ class FunctionType:
 
 
 def size(kind: Type) -> int:
-    """Return the number of 8-byte words of a value in a table of arguments."""
+    """Return the number of 8-byte words of a value in a table of arguments.
+
+    1 for a number, 1 + axes for an array, and the sum over the fields for a record.
+    """
     if isinstance(kind, ArrayType):
         return 1 + kind.axes
     if isinstance(kind, RecordType):

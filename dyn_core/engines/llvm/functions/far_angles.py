@@ -55,9 +55,11 @@ def declaration() -> str:
 
 
 def reduced(b: Any, x: Any) -> tuple[Any, Any, Any]:
-    """Return r, low and n for one angle from 2**19 on.
+    """Return r, low and n of one angle with |x| >= 2**19.
 
-    If the angle is not finite, low is NaN.
+        x = n pi/2 + r + low modulo 2 pi,   |r| <= pi/4
+
+    r and low are reals, n a whole number. If the angle is not finite, low is NaN.
 
     Args:
         b: Instructions of one lane.
@@ -79,7 +81,12 @@ def reduced(b: Any, x: Any) -> tuple[Any, Any, Any]:
 
 
 def _window(b: Any, first: Any) -> list[Any]:
-    """Return six 32-bit words of the table from byte `first`, lowest word first."""
+    """Return six consecutive 32-bit words of the table, lowest word first.
+
+    Args:
+        b: Instructions of one lane.
+        first: Index of the first byte, a whole Value.
+    """
     return [b.word(TABLE, first + 4 * k) for k in range(_LIMBS)]
 
 
@@ -111,7 +118,12 @@ def _product(whole: Any, window: list[Any]) -> tuple[Any, Any]:
 def _sum(upper: Any, lower: Any) -> tuple[Any, Any]:
     """Return a fixed-point number of 128 bits, below 1/2, as the sum of two reals.
 
-    `upper` and `lower` are its words of 64 bits; the point is before the first bit.
+    Args:
+        upper, lower: Its words of 64 bits; the binary point is before the first bit of
+            `upper`.
+
+    Returns:
+        The rounded number, and its remainder.
     """
     # Parts of 32 bits: conversions of 64 bits are library calls on small machines.
     parts = [
@@ -130,7 +142,10 @@ def _sum(upper: Any, lower: Any) -> tuple[Any, Any]:
 
 
 def _half_pi_times(y: Any, rest: Any) -> tuple[Any, Any]:
-    """Return pi/2 (y + rest) as the sum of two reals, by exact products."""
+    """Return pi/2 (y + rest) as two reals, the rounded value and its remainder.
+
+    `y` and `rest` are reals, `rest` the smaller one.
+    """
     y1 = (y.bits() & -(2**27)).bits()
     y2 = y - y1
     r = y * _HALF_PI[0]

@@ -72,9 +72,16 @@ _ASIN_Q = (1.0, -2.40339491173441421878e00, 2.02094576023350569471e00,
 
 
 def reduced(b: Any, x: Any) -> tuple[Any, Any, Any]:
-    """Return r, low and n: x = n pi/2 + r + low, |r| <= pi/4, for angles up to FAR.
+    """Return r, low and n of angles up to FAR.
 
-    The last two bits of n, a whole number, are the quarter turn.
+        x = n pi/2 + r + low,   |r| <= pi/4
+
+    r and low are reals. n is a whole number of which only the last two bits, the
+    quarter turn, are valid.
+
+    Args:
+        b: Instructions.
+        x: Angle, a real Value [rad].
     """
     shifted = b.fma(x, 2 / 3.141592653589793, _ROUND)
     n, quadrant = shifted - _ROUND, shifted.bits()
@@ -89,7 +96,14 @@ def reduced(b: Any, x: Any) -> tuple[Any, Any, Any]:
 
 
 def _near_by_parts(x: Any, n: Any) -> tuple[Any, Any]:
-    """Return x - n pi/2 as the sum of two reals, by exact products."""
+    """Return x - n pi/2 as two reals, the rounded value and its remainder.
+
+    For angles up to FAR without fused multiply-add; products are exact.
+
+    Args:
+        x: Angle, a real Value [rad].
+        n: Number of quarter turns, a real Value without fraction.
+    """
     r0 = x - n * _HALF_PI_33[0]
     r1, rest1 = _difference(r0, n * _HALF_PI_33[1])
     r, rest = _difference(r1, n * _HALF_PI_33[2] - rest1)
@@ -97,7 +111,10 @@ def _near_by_parts(x: Any, n: Any) -> tuple[Any, Any]:
 
 
 def _difference(a: Any, b: Any) -> tuple[Any, Any]:
-    """Return a - b and its rounding error, for any magnitudes of a and b."""
+    """Return a - b as two reals: the rounded difference, and its rounding error.
+
+    It is exact for any magnitudes of a and b.
+    """
     r = a - b
     back = a - r
     return r, (a - (r + back)) - (b - back)
@@ -208,7 +225,11 @@ def _atan2(b: Instructions, y: Value, x: Value) -> Value:
 
 
 def _asin_parts(b: Instructions, x: Value) -> tuple[Value, Value, Value, Value]:
-    """Return |x| < 1/2, the rational part R, the root s of (1-|x|)/2, and its error."""
+    """Return |x| < 1/2, the rational part R, the root s of (1 - |x|)/2, and its error.
+
+    R approximates asin(u)/u - 1 for u² = x² if |x| < 1/2, else u = s; s and its error
+    are used only for |x| >= 1/2.
+    """
     size = b.intrinsic("fabs", x)
     near = size.compare("lt", 0.5)
     t = b.select(near, x * x, (1.0 - size) * 0.5)
@@ -247,11 +268,12 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
 
 
 def declarations(widths: Sequence[int], sines: bool) -> list[str]:
-    """Return the declarations of intrinsics, and the table of far angles.
+    """Return the declarations of intrinsics, and the table of far angles, each once.
 
     Args:
-        widths: Lanes of all values.
-        sines: Whether sines and cosines are among the functions.
+        widths: Lanes of all values, of type Lanes for float32.
+        sines: Whether sines and cosines are among the functions; else there is no
+            table.
     """
     lines = [far_angles.declaration()] if sines else []
     # Float32 functions may call float64 functions: declare both.
@@ -261,15 +283,24 @@ def declarations(widths: Sequence[int], sines: bool) -> list[str]:
 
 
 def symbol(name: str, width: int) -> str:
-    """Return the name of a function in LLVM IR."""
+    """Return the name of a function in LLVM IR: "@NAME_WIDTH", with "s" for float32.
+
+    Args:
+        name: Name of the function, "sincos" or a key of FUNCTIONS.
+        width: Lanes, of type Lanes for float32.
+    """
     return f"@{name}_{width}" + ("s" if is_single(width) else "")
 
 
 def definitions(names: Sequence[tuple[str, int]], fused: bool) -> list[str]:
-    """Return the LLVM IR of functions and of the functions that they call.
+    """Return the LLVM IR of functions, and of the functions that they call.
+
+    The float64 function of each float32 function, and the reduction of far angles for
+    "sincos", are included.
 
     Args:
-        names: Name and lanes of each function.
+        names: Different pairs of a name, "sincos" or a key of FUNCTIONS, and the lanes,
+            of type Lanes for float32.
         fused: Whether a multiply-add rounds once.
     """
     sines = any(name == "sincos" for name, _ in names)
@@ -300,7 +331,14 @@ def definition(name: str, width: int, fused: bool) -> str:
 
 
 def _define_sincos(width: int, fused: bool) -> str:
-    """Return sincos; angles beyond FAR are reduced separately, lane by lane."""
+    """Return the LLVM IR of sincos, which returns {sine, cosine}.
+
+    Angles beyond FAR are reduced separately, lane by lane.
+
+    Args:
+        width: Lanes.
+        fused: Whether a multiply-add rounds once.
+    """
     b = Instructions(width, fused)
     pair = f"{{{b.real}, {b.real}}}"
     x = Value(b, "real", "%x")

@@ -67,7 +67,11 @@ class ProductCalls:
         return [*calls, *self.copies(read, self.inputs, self.base)]
 
     def multiply(self, steps: Sequence[ScheduledStep], outputs: Place) -> list[str]:
-        """Return calls of products that copy entries to other matrices and outputs.
+        """Write functions that compute products; return their calls.
+
+        The functions also copy results to further matrices and to outputs. Requirements
+        on results are checked by functions called directly after their product.
+        Operands must have been stored before, see `leaves`.
 
         Args:
             steps: Consecutive products.
@@ -137,11 +141,11 @@ class ProductCalls:
     def copies(
         self, pairs: Sequence[tuple[int, int]], source: Place, to: Place
     ) -> list[str]:
-        """Write functions that copy values between places; return their calls.
+        """Write functions that copy values between memories; return their calls.
 
         Args:
-            pairs: Indices of each value in source and target.
-            source, to: Places.
+            pairs: Index of each value in `source`, and in `to`.
+            source, to: Memories.
         """
         runs, calls = _runs(pairs, source, to), []
         for first in range(0, len(runs), COPIES):
