@@ -65,16 +65,18 @@ def manifold(
 
         gap = n . (x_a - x_b),   point = (x_a + x_b) / 2
 
-    Distances of separated shapes are exact. For an overlap with a box the depth is the
-    smallest over the faces, unless a pair of edges is more than 5 % less deep: a face
-    has the more stable manifold. With a cylinder or a hull it is the smallest of all.
+    Normals n point from b to a. Distances of separated shapes are exact. For an overlap
+    with a box the depth is the smallest over the faces, unless a pair of edges is more
+    than 5 % less deep: a face has the more stable manifold. With a cylinder or a hull
+    it is the smallest of all.
 
     Args:
-        a, b: Shapes.
+        a, b: Shapes, in any order of kinds.
         pose_a, pose_b: Poses of the shapes.
         margin: Maximum gap of a contact [m].
-        hulls: For a mesh, the vertices of its hull in its frame, (count, 3) [m]; None
-            for other shapes. A mesh without a hull counts as a point at its origin.
+        hulls: For a and b, the vertices of a mesh's hull in its frame, (count, 3) [m];
+            None for other shapes. A mesh without a hull counts as a point at its
+            origin.
 
     Returns:
         Contacts in a fixed order; empty if there are none.

@@ -120,7 +120,10 @@ class ShapeTable:
         first: tuple[int, int, int, int] = (0, 0, 0, 0),
         cell: tuple[float, float] = (1.0, 1.0),
     ) -> None:
-        """Add a row; the arguments are the fields of Shapes, `frame` is `place`."""
+        """Add a row of Shapes; `frame` is its field `place`, `cell` its field `cells`.
+
+        Vertices, faces and heights must be added separately.
+        """
         self._rows.append((kind, body, frame, size, bounds))
         self._first.append(first)
         self._cells.append(cell)
@@ -172,7 +175,7 @@ class ShapeTable:
         self._heights.append(z.ravel())
 
     def shapes(self) -> Shapes:
-        """Return the arrays of all added shapes."""
+        """Return the arrays of all shapes added so far, in their order."""
         columns = zip(*self._rows, strict=True) if self._rows else ((),) * 5
         kind, body, place, size, bounds = columns
         counts = [len(loop) for loop in self._loops]
@@ -237,7 +240,8 @@ def pair_table(pairs: Mapping[tuple[int, int], Material]) -> Pairs:
     """Return the table of pairs of shapes and their materials, in the given order.
 
     Args:
-        pairs: Material by indices of the first and the second shape.
+        pairs: Material by indices of the first and the second shape; pairs with the
+            world come first, see Pairs.
     """
     both = np.array(list(pairs), np.int64).reshape(-1, 2)
     rows = [(m.mu, m.torsion, m.rolling, m.restitution) for m in pairs.values()]

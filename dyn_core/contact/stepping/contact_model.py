@@ -150,7 +150,10 @@ class ContactModel:
         return program
 
     def prepare(self) -> None:
-        """Compile the Programs of event-driven steps now instead of on first use."""
+        """Compile the Programs of event-driven steps now instead of on first use.
+
+        They are kinematics, inertia, bias force and, if there are any, loops.
+        """
         _ = self.kinematics, self.inertia, self._bias, self._loops
 
     def build(self, name: str, *inputs: str, **options: Any) -> Program[Any]:
@@ -187,7 +190,11 @@ class ContactModel:
     def dense_constraints(self, q: np.ndarray, qd: np.ndarray) -> list[Constraint]:
         """Return the limits of balls, then the loops, at a state.
 
-        All limits are returned, so that their number does not depend on the state.
+        All ball limits are returned, closed or not, so that their number does not
+        depend on the state; none if limits are off in the world.
+
+        Args:
+            q, qd: State, (nq,), (nv,).
         """
         balls = self.joints.ball_limits(q) if self.world.limits else []
         e = self.world.limit_restitution
@@ -195,7 +202,10 @@ class ContactModel:
         return balls + ([] if self._loops is None else self._loop_constraints(q, qd))
 
     def _loop_constraints(self, q: np.ndarray, qd: np.ndarray) -> list[Constraint]:
-        """Return the loops and couplings of the model with their errors at a state."""
+        """Return the loops and couplings of the model with their errors at a state.
+
+        One Constraint for each entry of model.loops; only for models with loops.
+        """
         assert self._loops is not None
         f, A, _ = self._loops(q, qd)
         constraints, first_row = [], 0
@@ -211,16 +221,17 @@ class ContactModel:
     def friction(self, qd: np.ndarray) -> np.ndarray:
         """Return the joint friction of the free motion at a velocity, (nv,) [N·m | N].
 
-        Damping and, unless it is a constraint, dry friction. It has the sign of the
-        velocity: H qdd = tau - friction - ...
+        It is the damping and, unless it is a constraint, the dry friction. It has the
+        sign of the velocity: H qdd = tau - friction - ... Zeros if joint friction is
+        off.
         """
         return np.array(list(friction_force(self._slipping, Vector(qd.tolist()))))
 
     def slopes(self, qd: np.ndarray) -> np.ndarray:
         """Return the derivative of `friction` by the velocity, (nv, nv).
 
-        friction_asymmetry and stribeck are left out, so that no slope is negative. It
-        is constant where dry friction is a constraint or absent.
+        friction_asymmetry and stribeck are left out, so that no slope is negative.
+        Without smooth dry friction it is constant, and always the same array.
         """
         return self._slopes_at(qd) if self._smooth else self._damping
 
@@ -253,10 +264,15 @@ class ContactModel:
 
 
 def error_terms(world: World, h: float) -> tuple[float, float]:
-    """Return ERP and compliance of a world's stabilisation in a step of h [s].
+    """Return ERP and compliance of a world's stabilisation.
 
-    ERP is the fraction of position errors corrected through velocities; 0 for
-    split_impulse and none. Compliance is 0 except for erp_cfm [(m/s)/(N·s)].
+    ERP is the fraction of position errors corrected through velocities in a step:
+    nonzero for baumgarte and erp_cfm, 0 for split_impulse and none. Compliance is 0
+    except for erp_cfm [(m/s)/(N·s)].
+
+    Args:
+        world: World with the stabilisation and its parameters.
+        h: Step [s].
     """
     if world.stabilisation == "erp_cfm":
         return erp_and_cfm(h, world.stiffness, world.damping)

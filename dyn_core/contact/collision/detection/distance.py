@@ -265,14 +265,14 @@ def first_tetrahedron(
 
 @machine_code
 def make_face(work: Work, row: int, a: int, b: int, c: int) -> None:
-    """Write a face with its outward normal and distance from the origin.
+    """Write a polytope's face with its outward normal and distance from the origin.
 
-    A face without an area is at the distance inf.
+    The distance of a face without an area is inf; its normal is not written.
 
     Args:
-        work: Polytope; `triple` and `face` are written.
+        work: Polytope: corners in work.corner; work.triple and work.face are written.
         row: Index of the face.
-        a, b, c: Its corners, counterclockwise about the outward normal.
+        a, b, c: Rows of its corners, counterclockwise about the outward normal.
     """
     P, face = work.corner, work.face
     work.triple[row, 0] = a
@@ -296,9 +296,10 @@ def grow(work: Work, faces: int, new: int, tol: float) -> int:
     """Add a corner to the polytope: replace the faces that it sees by faces with it.
 
     Args:
-        work: Polytope.
+        work: Polytope: corners in work.corner; work.triple and work.face are changed,
+            work.rim is overwritten.
         faces: Number of faces.
-        new: Row of the new corner.
+        new: Row of the new corner in work.corner.
         tol: Height above a face from which on the corner sees it [m].
 
     Returns:
@@ -340,7 +341,7 @@ def grow(work: Work, faces: int, new: int, tol: float) -> int:
 
 @machine_code
 def nearest_face(work: Work, faces: int) -> int:
-    """Return the index of the polytope's face that is closest to the origin."""
+    """Return the index of the face, of `faces`, that is closest to the origin."""
     best = 0
     for m in range(1, faces):
         if work.face[m, 3] < work.face[best, 3]:
@@ -354,13 +355,18 @@ def deepest_points(
 ) -> tuple[float, float, float, float, float, float, float]:
     """Return the deepest points of two overlapping cores, in the frame of b.
 
-    Minus the depth, unit normal from b to a, and point of a, as closest_points. Flat
-    shapes in one plane have the depth 0 and the normal of the plane.
+    If the Minkowski difference is flat (shapes in one plane), the depth is 0, and the
+    normal is orthogonal to it.
 
     Args:
         shapes, a, b: Table, and indices of both shapes.
-        work: Memory; `relative[0]` is the frame of a in b.
+        work: Memory; work.relative[0] is the frame of a in b, simplex, weights and
+            polytope are overwritten.
         size: Size of both cores, the scale of tolerances [m].
+
+    Returns:
+        Minus the depth [m], unit normal from b to a, and point of core a [m], as
+        closest_points.
 
     Source: van den Bergen 4.3.8.
     """

@@ -28,7 +28,10 @@ def may_touch_plane(
 ) -> bool:
     """Return whether the box about shape `a` is within the margin of a half-space.
 
-    `plane` is the index of the half-space; `work` has the boxes of placed shapes.
+    Args:
+        shapes, work: Table, and memory with the boxes of placed shapes (place_shapes).
+        a, plane: Indices of the shape and of the half-space.
+        margin: Maximum gap of a contact [m].
     """
     above, reach = 0.0, margin
     for i in range(3):
@@ -40,9 +43,12 @@ def may_touch_plane(
 
 @machine_code
 def may_touch(work: Work, a: int, b: int, margin: float) -> bool:
-    """Return whether the boxes about shapes a and b come closer than the margin.
+    """Return whether the gap of the boxes about shapes a and b is at most the margin.
 
-    `work` has the boxes of placed shapes.
+    Args:
+        work: Memory with the boxes of placed shapes (place_shapes).
+        a, b: Indices of the shapes.
+        margin: Maximum gap of a contact [m].
     """
     middle, half = work.middle, work.half
     x = abs(middle[a, 0] - middle[b, 0]) - half[a, 0] - half[b, 0]
@@ -54,12 +60,13 @@ def may_touch(work: Work, a: int, b: int, margin: float) -> bool:
 
 @machine_code
 def near_pairs(shapes: Shapes, pairs: Pairs, margin: float, work: Work) -> int:
-    """Write the indices of the pairs that may touch, in order; return their number.
+    """Find the pairs whose boxes are near; return their number.
 
     Args:
         shapes, pairs: Tables.
         margin: Maximum gap of a contact [m].
-        work: The boxes about the shapes are read, the indices written to `near`.
+        work: Memory with the boxes of placed shapes (place_shapes). The indices of the
+            pairs are written to work.near, in the order of the table.
     """
     count, pair = 0, 0
     while pair < len(pairs.first) and shapes.kind[pairs.second[pair]] >= PLANE:
@@ -107,9 +114,12 @@ def sweep(shapes: Shapes, pairs: Pairs, margin: float, work: Work, count: int) -
     """Add the pairs of the robot's shapes whose boxes are near; return the new number.
 
     Args:
-        shapes, pairs, margin: Tables, and maximum gap of a contact [m].
-        work: `order` is sorted and `near` extended.
-        count: Number of pairs in `near` before.
+        shapes, pairs, margin: Tables, with pairs.number, and maximum gap of a contact
+            [m].
+        work: Memory with the boxes of placed shapes. work.near is extended, in the
+            order of the table; work.order is sorted, key, number and candidate are
+            overwritten.
+        count: Number of pairs in work.near before; they remain.
     """
     # `order` is nearly sorted from the previous call: insertion sort is fast. The pairs
     # of each first shape are counted and stored side by side, so that the final sort

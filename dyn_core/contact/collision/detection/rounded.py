@@ -63,10 +63,11 @@ def between_segments(
     dy: float,
     dz: float,
 ) -> tuple[float, float, float, float, float, float]:
-    """Return the closest points of the segments a b and c d, on a b first.
+    """Return the closest points of two segments: x, y, z on a b, then on c d.
 
-    The minimum over the closest points of both lines, if they lie within the segments,
-    and over each end with the other segment. No pair is ill-conditioned.
+    It is the minimum over the closest points of both lines, if they lie within the
+    segments, and over each end with the other segment, so that parallel segments and
+    segments of length 0 need no special case. The result has the unit of the arguments.
     """
     ux, uy, uz = bx - ax, by - ay, bz - az
     vx, vy, vz = dx - cx, dy - cy, dz - cz
@@ -146,12 +147,13 @@ def between_balls(
     """Add the contact of ball a at (x, y, z) with ball b at (p, q, r), if it is near.
 
     Args:
-        contacts, count: Contacts, and their number.
+        contacts, count: Contacts, and their number so far.
         feature: Feature of the contact.
         x, y, z, r_a: Centre, world, and radius of ball a [m].
-        p, q, r, r_b: Centre, world, and radius of ball b [m]; the normal points to a.
-        fx, fy, fz: Unit normal if both have the same centre.
-        margin: Maximum gap of a contact [m].
+        p, q, r, r_b: Centre, world, and radius of ball b [m]; the normal points from b
+            to a.
+        fx, fy, fz: Unit normal that is used if both centres coincide.
+        margin: Maximum gap of a contact [m]; a larger one is not added.
 
     Returns:
         The new number of contacts.
@@ -189,13 +191,13 @@ def sphere_sphere(
     r_b: float,
     margin: float,
 ) -> int:
-    """Add the contact of two spheres; return the new number.
+    """Add the contact of two spheres if it is near; return the new number.
 
-    The normal of concentric spheres is z.
+    The normal of concentric spheres is z of the world.
 
     Args:
-        contacts, count: Contacts, and their number.
-        A, r_a, B, r_b: Frames in the world, and radii [m].
+        contacts, count: Contacts, and their number so far.
+        A, r_a, B, r_b: Frames in the world, (12,), and radii [m].
         margin: Maximum gap of a contact [m].
     """
     return between_balls(
@@ -215,12 +217,15 @@ def sphere_capsule(
     r_b: float,
     margin: float,
 ) -> int:
-    """Add the contact of a sphere with a capsule; return the new number.
+    """Add the contact of a sphere with a capsule if it is near; return the new number.
+
+    A centre on the capsule's axis has a normal orthogonal to the axis.
 
     Args:
-        contacts, count: Contacts, and their number.
-        A, r_a: Frame in the world, and radius of the sphere [m].
-        B, half, r_b: Frame, half length of the axis, and radius of the capsule [m].
+        contacts, count: Contacts, and their number so far.
+        A, r_a: Frame in the world, (12,), and radius of the sphere [m].
+        B, half, r_b: Frame in the world, half length of the axis, along z, and radius
+            of the capsule [m].
         margin: Maximum gap of a contact [m].
     """
     ux, uy, uz = B[2] * half, B[5] * half, B[8] * half
@@ -248,14 +253,15 @@ def capsule_capsule(
 ) -> int:
     """Add the contacts of two capsules: the closest points, or ends if parallel.
 
-    Nearly parallel capsules touch at each end that projects onto the other axis. Each
-    gap is a distance of an end and a segment, and so smooth in the poses.
+    Nearly parallel capsules touch at each end that projects onto the other axis, at up
+    to 4 points, and at the closest points if these are closer than all ends. Each gap
+    is a distance of an end and a segment, and so smooth in the poses.
 
     Args:
-        contacts, count: Contacts, and their number.
-        A, half_a, r_a, B, half_b, r_b: Frames in the world, half lengths of the axes,
-            and radii [m].
-        margin: Maximum gap of a contact [m].
+        contacts, count: Contacts, and their number so far.
+        A, half_a, r_a, B, half_b, r_b: Frames in the world, (12,), half lengths of the
+            axes, along z, and radii [m].
+        margin: Maximum gap of a contact [m]; larger ones are not added.
 
     Returns:
         The new number of contacts.
@@ -369,16 +375,16 @@ def sphere_box(
     relative: FloatArray,
     margin: float,
 ) -> int:
-    """Add the contact of a sphere with a box; return the new number.
+    """Add the contact of a sphere with a box if it is near; return the new number.
 
     A centre inside the box has the normal of the nearest face.
 
     Args:
-        contacts, count: Contacts, and their number.
+        contacts, count: Contacts, and their number so far.
         A: Ignored.
         r_a: Radius of the sphere [m].
-        B, half: Frame in the world, and half lengths of the box [m].
-        relative: Frame of the sphere in the box.
+        B, half: Frame of the box in the world, (12,), and its half lengths [m].
+        relative: Frame of the sphere in the box, (12,).
         margin: Maximum gap of a contact [m].
     """
     x, y, z = relative[9], relative[10], relative[11]
@@ -420,17 +426,17 @@ def sphere_cylinder(
     relative: FloatArray,
     margin: float,
 ) -> int:
-    """Add the contact of a sphere with a cylinder; return the new number.
+    """Add the contact of a sphere with a cylinder if it is near; return the new number.
 
-    A centre inside is pushed out through the side or an end, whichever is nearer; a
-    centre on the axis through the side along x.
+    A centre inside is pushed out through the side or an end, whichever is nearer; from
+    the axis through the side it is pushed along x.
 
     Args:
-        contacts, count: Contacts, and their number.
+        contacts, count: Contacts, and their number so far.
         r_a: Radius of the sphere [m].
-        B, size: Frame in the world of the cylinder; its radius, twice, and half length
-            [m].
-        relative: Frame of the sphere in the cylinder.
+        B, size: Frame of the cylinder in the world, (12,); radius, radius and half
+            length of the cylinder [m].
+        relative: Frame of the sphere in the cylinder, (12,).
         margin: Maximum gap of a contact [m].
     """
     x, y, z = relative[9], relative[10], relative[11]

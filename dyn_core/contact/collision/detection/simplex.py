@@ -27,8 +27,8 @@ def in_triangle(
 ) -> tuple[float, float, float]:
     """Return the weights of a triangle's corners at its point closest to the origin.
 
-    The weights are 0 or more and add up to 1. A triangle without an area is treated as
-    its closest edge or corner.
+    The weights of a, b and c are 0 or more and add up to 1. A triangle without an area
+    is treated as one of its edges or corners.
 
     Args:
         ax, ay, az, bx, by, bz, cx, cy, cz: Corners [m].
@@ -78,9 +78,14 @@ def in_triangle(
 def rows_in_triangle(
     P: FloatArray2, a: int, b: int, c: int
 ) -> tuple[float, float, float, float]:
-    """Return the weights of rows a, b, c of P at the point closest to the origin.
+    """Return the weights of rows a, b, c of P at their point closest to the origin.
 
-    The point of their triangle, see in_triangle; then the square of its distance.
+    The weights are those of in_triangle; the fourth number is the square of the point's
+    distance from the origin.
+
+    Args:
+        P: Points in the first three columns.
+        a, b, c: Rows of the triangle's corners.
     """
     s, t, u = in_triangle(
         P[a, 0], P[a, 1], P[a, 2], P[b, 0], P[b, 1], P[b, 2], P[c, 0], P[c, 1], P[c, 2]
@@ -95,7 +100,8 @@ def rows_in_triangle(
 def outside(P: FloatArray2, a: int, b: int, c: int, d: int) -> bool:
     """Return whether the origin and row d lie on different sides of triangle a, b, c.
 
-    True, too, if the four rows are nearly in a plane.
+    True, too, if the four points are nearly in a plane. a, b, c, d are rows of P, with
+    points in its first three columns.
     """
     ux, uy, uz = P[b, 0] - P[a, 0], P[b, 1] - P[a, 1], P[b, 2] - P[a, 2]
     vx, vy, vz = P[c, 0] - P[a, 0], P[c, 1] - P[a, 1], P[c, 2] - P[a, 2]
@@ -111,16 +117,18 @@ def outside(P: FloatArray2, a: int, b: int, c: int, d: int) -> bool:
 
 @machine_code
 def reduce(P: FloatArray2, weights: FloatArray, size: int) -> int:
-    """Keep the corners of the face that is closest to the origin; write their weights.
+    """Reduce a simplex to the corners that span its point closest to the origin.
 
     Args:
-        P: Corners of the simplex, of which the first three columns are coordinates;
-            remaining rows move up.
-        weights: Written: weights of the remaining corners at the closest point, (4,).
+        P: Corners of the simplex, (4 or more, 6): coordinates in the first three
+            columns. The remaining rows move up.
+        weights: Written: weights of the remaining corners at the closest point, above
+            0, then zeros or old values, (4,).
         size: Number of corners, 1 to 4.
 
     Returns:
-        The number of remaining corners; 4: the simplex contains the origin.
+        The number of remaining corners; 4: the simplex contains the origin, P is
+            unchanged and the weights are 0.
     """
     for k in range(4):
         weights[k] = 0.0

@@ -39,14 +39,16 @@ def height(shapes: Shapes, k: int, i: int, j: int) -> float:
 def cells_within(
     centre: float, reach: float, cell: float, cells: int
 ) -> tuple[int, int]:
-    """Return the first and the last index of cells within a reach, along one axis.
+    """Return the first and the last index of cells that an interval covers on an axis.
 
     Args:
-        centre, reach: Centre of the interval, and half its length [m].
+        centre, reach: Centre of the interval, from the start of the grid, and half its
+            length [m].
         cell, cells: Length of a cell [m], and number of cells.
 
     Returns:
-        0, -1 if the interval is beside the grid; there are none if last < first.
+        Indices from 0 to cells - 1, both inclusive; 0 and -1 if the interval is beside
+        the grid.
     """
     low = max((centre - reach) / cell, 0.0)
     high = min((centre + reach) / cell, float(cells) - 0.5)
@@ -59,8 +61,9 @@ def cells_within(
 def is_top(shapes: Shapes, k: int, i: int, j: int) -> bool:
     """Return whether corner (i, j) of field k is above the middle of its neighbours.
 
-    The corner is above their middle along one of the three grid lines through it, and
-    below it along none.
+    True if the corner is above the mean of both neighbours along at least one of the
+    three grid lines through it (x, y, diagonal), and below it along none. Lines that
+    leave the grid do not count.
     """
     columns, rows = shapes.first[k, 1] - 1, shapes.first[k, 2] - 1
     z, above = height(shapes, k, i, j), False
@@ -82,18 +85,20 @@ def is_top(shapes: Shapes, k: int, i: int, j: int) -> bool:
 def over_a_face(
     shapes: Shapes, a: int, x: float, y: float, z: float, C: FloatArray
 ) -> tuple[float, float, float, float]:
-    """Return the gap of a point and a shape, and the outward normal of the face.
+    """Return the gap of a point and a shape, and the nearest face's outward normal.
 
-    Faces that look up are left out: the ground is not above them.
+    Faces that look up are left out: the ground is not above them. The side of a
+    cylinder counts as a face.
 
     Args:
         shapes, a: Table, and index of the shape: a box, cylinder or hull.
         x, y, z: The point in the shape's frame [m].
-        C: Frame of the shape in the field.
+        C: Frame of the shape in the field, (12,).
 
     Returns:
-        Gap, negative inside [m], and normal in the shape's frame. The gap is inf for a
-        point outside that is over no face: it is closer to an edge.
+        Gap, negative inside [m], and x, y, z of the normal in the shape's frame. The
+        gap is inf for a point outside of several faces, which is closer to an edge, and
+        if all faces look up.
     """
     kind, size = shapes.kind[a], shapes.size[a]
     best, nx, ny, nz = -math.inf, 0.0, 0.0, 0.0
@@ -144,17 +149,21 @@ def with_tops(
 ) -> int:
     """Add the contacts of a shape's faces with tops of a height field.
 
+    Contacts beyond the capacity are counted, not written.
+
     Args:
-        contacts, count: Contacts, and their number.
+        contacts, count: Contacts, and their number so far.
         shapes: Table.
-        a, A: Index of the shape, and its frame in the world.
+        a, A: Index of the shape, a box, cylinder or hull, and its frame in the world,
+            (12,).
         k: Index of the field.
-        C: Frame of the shape in the field.
-        work: Memory.
+        C: Frame of the shape in the field, (12,).
+        work: Memory; weights, polygon and tags are overwritten.
         margin: Maximum gap of a contact [m].
 
     Returns:
-        The new number of contacts; at most 4 are added, one for each quarter.
+        The new number of contacts; at most 4 are added, the deepest for each quarter of
+        the shape's extent along x and y of the field.
     """
     bounds, cells = shapes.bounds[a], shapes.cells[k]
     x_0 = C[0] * bounds[0] + C[1] * bounds[1] + C[2] * bounds[2] + C[9]
