@@ -56,8 +56,11 @@ def table(
 ) -> Iterator[tuple[bytes, list[Any]]]:
     """Yield the packed words of an argument, with the arrays they point to.
 
+    Each item is (bytes, arrays): address and dimensions of an array, and a list of that
+    array; or a number of 8 bytes, and an empty list.
+
     Args:
-        kind: Type of the argument; records yield once for each field.
+        kind: Type of the argument; a record yields the items of its fields, in order.
         value: Record, array or number.
         name: Name for messages.
         lanes: Lanes as last axis of float arrays; 0: no such axis.
@@ -81,13 +84,16 @@ def table(
 
 
 def _check_array(kind: ArrayType, value: Any, name: str, lanes: int) -> None:
-    """Raise ShapeError unless `value` is a contiguous, writeable array of this type.
+    """Check that `value` is a contiguous, aligned, writeable array of a type.
 
     Args:
         kind: Type of the argument.
         value: Any object.
         name: Name for messages.
-        lanes: Required last axis; 0: none.
+        lanes: Required length of an additional last axis; 0: none.
+
+    Raises:
+        ShapeError: It is not.
     """
     dtype = _DTYPES[kind.item is FLOAT]
     behind = (lanes,) if lanes else ()
@@ -113,13 +119,17 @@ def _wanted(kind: ArrayType, lanes: int) -> str:
 
 
 def refuse_overlap(arrays: list[Any], name: str) -> None:
-    """Raise ShapeError if an int array and a float array share memory.
+    """Check that no int array shares memory with a float array.
 
-    LLVM may assume that they do not: see the alias metadata in lanes.py.
+    LLVM may assume that they do not: see the alias metadata in lanes.py. Arrays of one
+    dtype may share memory.
 
     Args:
         arrays: Arrays of int64 or float64.
         name: Name for the message.
+
+    Raises:
+        ShapeError: Two of them overlap.
     """
     spans = sorted(
         (array.__array_interface__["data"][0], array.nbytes, array.dtype.kind)
@@ -135,11 +145,14 @@ def refuse_overlap(arrays: list[Any], name: str) -> None:
 def in_lanes(value: Any, lanes: int, known: dict[int, tuple[Any, Any]]) -> Any:
     """Return a copy of a record with equal lanes as last axis of its float arrays.
 
+    The copies of float arrays start at a cache line. Arrays of ints are copied without
+    lanes; numbers are returned as they are.
+
     Args:
         value: Record, array or number.
         lanes: Number of lanes.
-        known: By id, each array and its copy, extended here: an array that occurs twice
-            has one copy. Arrays of ints are copied without lanes.
+        known: By id, each array and its copy, extended here: an array that occurs
+            twice, in this or an earlier call, has one copy.
     """
     if isinstance(value, tuple):
         parts = [in_lanes(part, lanes, known) for part in value]

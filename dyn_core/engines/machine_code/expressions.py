@@ -58,9 +58,14 @@ class Expressions(LaneCode):
         self.assigned: set[str] | None = set()
 
     def note(self, what: str, line: int) -> int:
-        """Return a new status number for this failure in this line.
+        """Return a new status number for a failure; implemented by subclasses.
 
-        Subclasses implement it; this class raises NotImplementedError.
+        Args:
+            what: Text of the failure.
+            line: Line of the file.
+
+        Raises:
+            NotImplementedError: Always, in this class.
         """
         raise NotImplementedError
 
@@ -81,11 +86,14 @@ class Expressions(LaneCode):
     def require(self, holds: str, node: ast.AST, what: str, *noted: str) -> None:
         """Write a check of the checked form: return from the function if it fails.
 
+        Before the return, the number of the failure (`note`) and the `noted` ints are
+        stored at %status.
+
         Args:
-            holds: Register of the condition.
+            holds: Register of the condition, an i1.
             node: Node of the syntax tree, for its line.
             what: Text for the failure.
-            noted: Registers of whole numbers that are stored behind the status.
+            noted: Registers of ints that are stored behind the number.
         """
         code = self.note(what, getattr(node, "lineno", 0))
         no, yes = self.label(), self.label()
@@ -99,9 +107,10 @@ class Expressions(LaneCode):
         self.begin(yes)
 
     def more_arguments(self) -> list[str]:
-        """Return the leading parameters of every function: status and lane mask.
+        """Return the leading parameters of every function, as LLVM text.
 
-        The status is there in the checked form, the mask with lanes.
+        "ptr %status" only in the checked form, then "ptr %alive", the lane mask, only
+        with lanes.
         """
         return ["ptr %status"] * self.checked + ["ptr %alive"] * bool(self.lanes)
 
@@ -113,10 +122,11 @@ class Expressions(LaneCode):
     # Names and constants
 
     def static(self, node: ast.expr) -> Any:
-        """Return the object that a name or module.NAME refers to, or MISSING.
+        """Return the object that a name or NAME.NAME refers to, or MISSING.
 
-        Names are looked up in the function's module and in builtins; MISSING for local
-        variables and other expressions.
+        Names are looked up in the function's module and in builtins, attributes in
+        modules and classes. MISSING for local variables, unknown names and other
+        expressions.
         """
         code = self.function.__code__
         if isinstance(node, ast.Name) and node.id not in code.co_varnames:
@@ -135,7 +145,11 @@ class Expressions(LaneCode):
         return known is FLOAT or isinstance(self.static(node), float)
 
     def constant(self, node: ast.expr, value: Any) -> TypedValue:
-        """Return a constant: an int of 64 bits, a float or a bool, else TraceError."""
+        """Return the value of a constant: an int of 64 bits, a float or a bool.
+
+        Raises:
+            TraceError: `value` is of another type, or an int exceeds 64 bits.
+        """
         if isinstance(value, bool):
             return TypedValue(BOOL, ("true" if value else "false",))
         if isinstance(value, int) and -(2**63) <= value < 2**63:
@@ -149,13 +163,18 @@ class Expressions(LaneCode):
         )
 
     def value(self, node: ast.expr) -> TypedValue:
-        """Return the value of an expression; lanes vote on a condition."""
+        """Return the value of an expression; a MASK is voted to one condition.
+
+        Raises:
+            TraceError: The expression is not in the subset.
+        """
         return self.agreed(self.by_lane(node))
 
     def by_lane(self, node: ast.expr) -> TypedValue:
-        """Return the value of an expression; a condition may be a mask of lanes.
+        """Return the value of an expression; a condition may be a MASK.
 
-        TraceError if the expression is not in the subset.
+        Raises:
+            TraceError: The expression is not in the subset.
         """
         method = getattr(self, f"_on_{type(node).__name__.lower()}", None)
         if method is None:
@@ -169,11 +188,14 @@ class Expressions(LaneCode):
         return value
 
     def number(self, node: ast.expr, *kinds: NumberType) -> TypedValue:
-        """Return the value of an expression that must be a number; else TraceError.
+        """Return the value of an expression that must be a number.
 
         Args:
             node: Expression.
-            kinds: Valid types; none: int, float or bool.
+            kinds: Valid types; none: int, float or bool. An int is not converted.
+
+        Raises:
+            TraceError: The value has another type, or is not in the subset.
         """
         value = self.value(node)
         if value.type not in (kinds or (INT, FLOAT, BOOL)):
@@ -229,9 +251,15 @@ class Expressions(LaneCode):
     def _field(
         self, node: ast.Attribute, owner: TypedValue, record: RecordType
     ) -> TypedValue:
-        """Return a field of the record at address `owner`; TraceError if unknown.
+        """Return the field `node.attr` of a record.
 
-        The field's name is `node.attr`.
+        Args:
+            node: The attribute.
+            owner: Record, whose name is its address in the table of arguments.
+            record: Its type.
+
+        Raises:
+            TraceError: The record has no such field.
         """
         place = 0
         for name, kind in record.fields:
@@ -269,8 +297,12 @@ class Expressions(LaneCode):
     def element(self, node: ast.Subscript) -> TypedValue:
         """Return an element's address, as an array of zero axes, or a row of an array.
 
-        TraceError for slices, negative constants, too many indices, and values that are
-        not arrays. The checked form tests each index.
+        With fewer indices than axes the result is the row, an array of the other axes.
+        The checked form tests each index.
+
+        Raises:
+            TraceError: The value is no array, there are too many indices, or an index
+                is a slice, a negative constant or no int.
         """
         array = self.value(node.value)
         if not isinstance(array.type, ArrayType):
@@ -305,7 +337,7 @@ class Expressions(LaneCode):
         return TypedValue(kind, (place, *dims[len(nodes) :]))
 
     def load(self, place: TypedValue) -> TypedValue:
-        """Return the number at the address of an element."""
+        """Return the number at the address of an element, from `element`."""
         assert isinstance(place.type, ArrayType)
         item = place.type.item
         what = f"{self.llvm(item)}, ptr {place.name}{self.aligned}"
@@ -315,12 +347,13 @@ class Expressions(LaneCode):
     def store(self, node: ast.AST, place: TypedValue, value: TypedValue) -> None:
         """Write a store to an element; an int is converted for a float array.
 
-        TraceError if a whole row is assigned, or the type differs.
-
         Args:
             node: Node of the syntax tree, for messages.
-            place: Address of the element.
+            place: Address of the element, from `element`.
             value: Number.
+
+        Raises:
+            TraceError: `place` is a whole row, or the value has another type.
         """
         assert isinstance(place.type, ArrayType)
         item = place.type.item

@@ -93,7 +93,10 @@ class TiedKernel:
         self.kernel = KernelAddress(made.addresses["scalar"], *tables, memory[1])
 
     def _table(self, arrays: Sequence[np.ndarray]) -> int:
-        """Return the address of a table with the addresses of the arrays."""
+        """Return the address of a table with the addresses of the arrays.
+
+        The table lives as long as this object.
+        """
         table = (_WORD * max(1, len(arrays)))(*(x.ctypes.data for x in arrays))
         self._kept.append(table)
         return ctypes.addressof(table)
@@ -139,9 +142,10 @@ class TiedBatch:
             self._call = batch.call["batch"]
 
     def __call__(self, rows: int) -> None:
-        """Compute the outputs of the first `rows` rows; NaN where a requirement fails.
+        """Compute the outputs of the first `rows` rows.
 
-        Rows behind them, up to a multiple of the lanes, are overwritten too.
+        Rows where a requirement fails have NaN; nothing is raised. Rows behind them, up
+        to a multiple of the lanes, are overwritten too.
 
         Args:
             rows: At most the number of rows of the bound outputs; not checked.
@@ -210,7 +214,11 @@ def call_kernel(address: int, inputs: int, outputs: int, scratch: int) -> int:
 
 
 def write_call(writer: Expressions, node: ast.Call) -> TypedValue:
-    """Return the value of a `call_kernel` call in LLVM IR."""
+    """Write a call of `call_kernel`; return its value, an INT.
+
+    Raises:
+        TraceError: An argument is no int.
+    """
     addresses = [writer.number(inner, INT).name for inner in node.args]
     pointers = [writer.new(f"inttoptr i64 {word} to ptr") for word in addresses]
     function, *tables = pointers
@@ -220,11 +228,18 @@ def write_call(writer: Expressions, node: ast.Call) -> TypedValue:
 
 @machine_code
 def run_kernel(kernel: KernelAddress) -> int:
-    """Run a kernel on its arrays; return 0 or a failed requirement's number."""
+    """Run a kernel on its bound arrays; return 0 or a failed requirement's number.
+
+    1 if the kernel calls Python and the Program raised. The outputs are written in
+    place.
+    """
     return call_kernel(kernel.address, kernel.inputs, kernel.outputs, kernel.scratch)
 
 
 @machine_code
 def call_python(kernel: KernelAddress, a: int, b: int, c: int) -> int:
-    """Return the result of a PythonKernel's function for the ints a, b and c."""
+    """Return the result of a PythonKernel's function for the ints a, b and c.
+
+    kernel: Attribute `kernel` of the PythonKernel, which must still exist.
+    """
     return call_kernel(kernel.address, a, b, c)

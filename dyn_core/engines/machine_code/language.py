@@ -69,10 +69,10 @@ def machine_code(function: F) -> F:
 
 
 def any_lane(condition: bool) -> bool:
-    """Return whether the condition holds in any lane; without lanes, the condition.
+    """Return whether the condition holds in an alive lane; without lanes, the condition.
 
-    No lane is dropped. So use it only to skip work: computing without need in the other
-    lanes must not change any later bit.
+    No lane is dropped, and the result is the same in all of them. So use it only to
+    skip work: computing without need in the other lanes must not change any later bit.
     """
     return condition
 
@@ -80,8 +80,10 @@ def any_lane(condition: bool) -> bool:
 def decided_by(condition: bool, counts: bool) -> bool:
     """Return `condition`, decided only by the lanes in which `counts` holds.
 
-    The other lanes follow that decision and are not dropped: their relevant results
-    must not depend on the condition. Without lanes it is the condition.
+    The result is the majority's value among these lanes; their minority is dropped. The
+    lanes where `counts` is false follow that decision and are not dropped: their
+    relevant results must not depend on the condition. Without lanes it is the
+    condition.
     """
     return condition
 
@@ -94,5 +96,5 @@ def python_of(function: Any) -> Any:
 
 
 def is_marked(function: object) -> bool:
-    """Check whether a function is one of the subset."""
+    """Return whether a function is marked by `machine_code`."""
     return getattr(function, "__machine_code__", False) is True

@@ -71,13 +71,19 @@ def write_where(writer: Expressions, node: ast.Call) -> TypedValue:
 
 
 def write_minimum(writer: Expressions, node: ast.Call) -> TypedValue:
-    """Return the value of `minimum(a, b)` of floats: b where neither is smaller."""
+    """Write `minimum(a, b)` of floats; return its value: b where neither is smaller.
+
+    Ints are converted to floats. With NaN the result is b.
+    """
     a, b, smaller = _compared(writer, node)
     return writer.select(smaller, a, b)
 
 
 def write_maximum(writer: Expressions, node: ast.Call) -> TypedValue:
-    """Return the value of `maximum(a, b)` of floats: a where neither is larger."""
+    """Write `maximum(a, b)` of floats; return its value: a where neither is larger.
+
+    Ints are converted to floats. With NaN the result is a.
+    """
     a, b, smaller = _compared(writer, node)
     return writer.select(smaller, b, a)
 
@@ -92,7 +98,11 @@ def _compared(
 
 
 def write_any(writer: Expressions, node: ast.Call) -> TypedValue:
-    """Return the value of `any_lane(condition)`; TraceError if it is no condition."""
+    """Write `any_lane(condition)`; return its value, a BOOL.
+
+    Raises:
+        TraceError: `condition` is no condition.
+    """
     condition = writer.by_lane(node.args[0])
     if condition.type is not MASK:
         return writer.number(node.args[0], BOOL)
@@ -142,12 +152,15 @@ class Operations(Expressions):
     ) -> TypedValue:
         """Return a op b; an int combined with a float is converted to float.
 
-        TraceError if the operator is not in the subset for these types.
+        // and % of ints round down, and are zero for the divisor 0.
 
         Args:
             node: Node of the syntax tree, for messages.
             op: Class of the operator, such as ast.Add.
             a, b: Numbers.
+
+        Raises:
+            TraceError: The operator is not in the subset for these types.
         """
         whole = a.type is INT and b.type is INT
         if whole and op in _WHOLES:
@@ -222,12 +235,17 @@ class Operations(Expressions):
     def _compare(
         self, node: ast.AST, op: ast.cmpop, a: TypedValue, b: TypedValue
     ) -> TypedValue:
-        """Return the condition a op b; TraceError if it is not in the subset.
+        """Return the condition a op b; a MASK for floats in lanes, else a BOOL.
 
         Args:
             node: Node of the syntax tree, for messages.
             op: Comparison operator.
-            a, b: Numbers, both bools or none.
+            a, b: Numbers, both bools or none; an int is converted to compare it with a
+                float.
+
+        Raises:
+            TraceError: The operator is not in the subset, only one is a bool, or bools
+                are compared by another operator than == and !=.
         """
         if type(op) not in _COMPARE:
             self.fail(
@@ -295,7 +313,10 @@ class Operations(Expressions):
             self.add(f"br i1 {holds}, label %{yes}, label %{no}")
 
     def _truth(self, node: ast.expr) -> str:
-        """Return the register of a number as a condition, true unless it is zero."""
+        """Return the register (i1) of a number as a condition, true unless it is zero.
+
+        Floats in lanes are voted to one condition.
+        """
         if isinstance(node, ast.BoolOp):
             return self._by_branches(node, truth=True).name
         x = self.number(node)
