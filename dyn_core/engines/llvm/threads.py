@@ -17,13 +17,14 @@ VARIABLE = "DYN_THREADS"  # environment variable: maximum threads of a batch
 
 
 def count(asked: int | None = None) -> int:
-    """Return the number of threads of a batch: `asked`, DYN_THREADS, or all cores.
+    """Return the number of threads of a batch.
 
-    `asked` is returned unchecked; None reads DYN_THREADS. Cores are the ones that this
-    process may use.
+    Args:
+        asked: Number, returned unchecked; None: DYN_THREADS, or if that is not set the
+            number of cores that this process may use.
 
     Raises:
-        SettingError: DYN_THREADS is not a whole number >= 1.
+        SettingError: DYN_THREADS is read and is not a whole number >= 1.
     """
     if asked is not None:
         return asked
@@ -86,9 +87,14 @@ class LongTasks:
         self._lock = threading.Lock()
 
     def result(self, name: str, task: Callable[[], Result]) -> Result:
-        """Return the result of a task, run now unless one of this name is in progress.
+        """Wait for a task and return its result; any exception of the task is raised.
 
-        Any exception of the task is raised.
+        The task is run now unless one of this name is in progress; the result is then
+        the result of that one, and `task` is not run.
+
+        Args:
+            name: Name of the task.
+            task: Function without arguments.
         """
         job = self._jobs.setdefault(name, _Job(task))
         if not job.taken:

@@ -69,7 +69,7 @@ def machine_code(function: F) -> F:
 
 
 def any_lane(condition: bool) -> bool:
-    """Return whether the condition holds in an alive lane; without lanes, the condition.
+    """Return whether the condition holds in an alive lane; without lanes, itself.
 
     No lane is dropped, and the result is the same in all of them. So use it only to
     skip work: computing without need in the other lanes must not change any later bit.

@@ -98,6 +98,9 @@ class _ModuleWriter:
     def callee(self, function: Callable[..., Any]) -> tuple[str, FunctionType]:
         """Return LLVM name and signature of a function, which is translated if new.
 
+        Its code is added to `definitions`, after the code of the functions that it
+        calls.
+
         Raises:
             TraceError: Recursion, or a construct that is not in the subset.
         """
@@ -449,7 +452,12 @@ class TiedFunction:
 
 
 def _with_results(call: Any, layout: struct.Struct) -> Callable[..., Any]:
-    """Return a call that returns the results as a tuple."""
+    """Return a call that returns the results as a tuple.
+
+    Args:
+        call: Machine code that takes memory for the results first.
+        layout: Format of the results in that memory.
+    """
     memory = ctypes.c_char * layout.size
 
     def several(*numbers: Any) -> Any:
@@ -465,10 +473,11 @@ def _address(memory: Any) -> int:
 
 
 def contents(function: Callable[..., Any]) -> list[Any]:
-    """Return everything that the machine code depends on, as loaded in this process.
+    """Return all data on which the machine code depends, as loaded in this process.
 
-    That is the code of the function and of all functions that it calls, their types,
-    and the constants of their modules.
+    The data are the code of the function and of all functions that it calls, their
+    types, and the constants of their modules, as nested lists and tuples of plain
+    values.
     """
     entries: list[Any] = []
     order, numbers = [function], {function: 0}
@@ -493,7 +502,11 @@ def contents(function: Callable[..., Any]) -> list[Any]:
 
 
 def _reached(function: Callable[..., Any]) -> Iterator[tuple[str, Any]]:
-    """Yield names and values that a function may use, also in modules and classes."""
+    """Yield (name, value) of the globals that a function may use.
+
+    For modules and classes also their attributes, named "MODULE.NAME", whose names
+    occur in the function.
+    """
     names, code = function.__globals__, function.__code__
     waiting = [(name, names[name]) for name in code.co_names if name in names]
     seen = set()

@@ -107,14 +107,15 @@ def size(kind: Type) -> int:
 
 
 def of_annotation(annotation: Any, where: str) -> Type:
-    """Return the type of an annotated argument or field.
+    """Return the type of an annotated argument or field: a number, array or record.
 
     Args:
-        annotation: Annotation.
+        annotation: Resolved annotation.
         where: Place for the message.
 
     Raises:
-        TraceError: The annotation is not in the subset.
+        TraceError: The annotation is not in the subset, or a field of a record has
+            none.
     """
     if isinstance(annotation, type) and annotation in _NUMBERS:
         return _NUMBERS[annotation]
@@ -136,9 +137,12 @@ def of_annotation(annotation: Any, where: str) -> Type:
 
 
 def _of_result(annotation: Any, where: str) -> Type:
-    """Return the type of an annotated result; TraceError if it is not in the subset.
+    """Return the type of an annotated result.
 
-    A NumberType, a TupleType of numbers, or NOTHING for None.
+    It is a NumberType, a TupleType of numbers, or NOTHING for None.
+
+    Raises:
+        TraceError: The annotation is not in the subset.
     """
     if annotation in (None, NoneType):
         return NOTHING

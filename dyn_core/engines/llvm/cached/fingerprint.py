@@ -110,9 +110,11 @@ def _nearest(name: str, marks: Mapping[str, str]) -> str:
 
 
 def _digest(key: tuple[str, ...], loaded: dict[str, Any]) -> str:
-    """Return the digest of modules, read anew only if something in them was replaced.
+    """Return the digest of modules, computed anew only if an object was replaced.
 
-    `key` is the name of the reading.
+    Args:
+        key: Name under which the last reading is cached.
+        loaded: Modules by name.
     """
     kept = _kept.get(key)
     if kept is None or not kept.holds(loaded):
@@ -157,7 +159,13 @@ class _Reading:
         self.digest = hashlib.sha256(content).hexdigest()
 
     def holds(self, loaded: dict[str, Any]) -> bool:
-        """Check that all objects read are still in place, with the same identities."""
+        """Return whether all objects that were read are still in place, by identity.
+
+        Contents of arrays are compared, too. False if objects change meanwhile.
+
+        Args:
+            loaded: Modules by name, now.
+        """
         spaces = [loaded, *self._spaces[1:]]
         try:
             return (
@@ -288,7 +296,7 @@ class _Reading:
 
 
 def _is_plain(value: Any) -> bool:
-    """Check whether a value is a number, a string, bytes, None, or a tuple of them."""
+    """Return whether a value is a number, a string, bytes, None, or a tuple of them."""
     if type(value) is tuple:
         return all(type(x) in _PLAIN for x in value)
     return type(value) in _PLAIN
@@ -302,5 +310,5 @@ def _order(value: Any) -> str:
 
 
 def _same(now: Iterable[Any], then: Sequence[Any]) -> bool:
-    """Check that two sequences of equal length contain the same objects."""
+    """Return whether two sequences of equal length contain identical objects."""
     return all(map(is_, now, then))

@@ -30,10 +30,11 @@ _since: dict[Path, int] = {}  # bytes written since the last clean-up, by folder
 
 
 def folder() -> Path | None:
-    """Return the folder of the cache, or None where it is off or not usable.
+    """Return the folder of the cache, or None if it is off or not usable.
 
     It is DYN_CACHE_DIR, by default dyn_ros in XDG_CACHE_HOME or ~/.cache, and is
-    created if needed. A folder that is not usable causes one warning.
+    created if needed. It is off if DYN_CACHE_DIR is "off" or empty. A folder that is
+    not usable causes one warning.
     """
     named = os.environ.get(FOLDER)
     if named is not None and named.lower() in ("off", ""):
@@ -61,9 +62,10 @@ def _warn_off(path: str, why: str) -> None:
 
 @once
 def _usable(path: Path) -> bool:
-    """Check, once, that a folder belongs to this user alone; create it if needed.
+    """Return whether a folder belongs to this user alone and is writeable.
 
-    If not, a warning gives the reason.
+    It is created if needed, and checked once in a process. If it is not usable, a
+    warning gives the reason.
     """
     try:
         path.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -84,7 +86,8 @@ def _usable(path: Path) -> bool:
 def load(key: str) -> tuple[dict[str, Any], bytes] | None:
     """Return (note, object code) of an entry; None if there is no valid one.
 
-    A read entry counts as recently used; a damaged one is removed.
+    A read entry counts as recently used; a damaged one is removed. Nothing is raised
+    for files that cannot be read.
 
     Args:
         key: Key of the entry; its file is KEY.obj.
@@ -117,7 +120,9 @@ def load(key: str) -> tuple[dict[str, Any], bytes] | None:
 
 
 def store(key: str, note: dict[str, Any], code: bytes) -> None:
-    """Write an entry; where the disk refuses, warn once and continue without it.
+    """Write an entry; nothing is written if the cache is off.
+
+    If the disk refuses, one warning is given. Old entries may be removed, see `limit`.
 
     Args:
         key: Key of the entry, part of the file name.
@@ -150,12 +155,15 @@ def _open_at_once(path: str, flags: int) -> int:
 
 
 def _put(home: Path, key: str, content: bytes) -> None:
-    """Write an entry completely or not at all; OSError if the disk refuses.
+    """Write an entry completely or not at all.
 
     Args:
         home: Folder of the cache.
         key: Key of the entry.
         content: Bytes of the file.
+
+    Raises:
+        OSError: The disk refuses.
     """
     handle, temporary = tempfile.mkstemp(dir=home, suffix=".new")
     try:

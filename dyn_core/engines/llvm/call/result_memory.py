@@ -72,7 +72,7 @@ class ResultMemory:
         )
 
     def empty(self, shape: tuple[int, ...], dtype: Any) -> np.ndarray:
-        """Return a new array in this memory, as np.empty."""
+        """Return a new array in this memory, not initialised, as np.empty."""
         before = self._exchange(self._capsule)
         try:
             return np.empty(shape, dtype)
@@ -136,7 +136,7 @@ def took_cold() -> bool:
 
 
 def numpy_functions(count: int) -> Any:
-    """Return the first `count` addresses of NumPy's C API table."""
+    """Return the first `count` addresses of NumPy's C API table, as a ctypes array."""
     try:
         from numpy._core import _multiarray_umath as umath  # type: ignore[attr-defined]
     except ImportError:  # NumPy 1

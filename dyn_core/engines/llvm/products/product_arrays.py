@@ -156,7 +156,10 @@ class ProductArrays:
         return {k: tuple(row) for k, row in items.items()}
 
     def _new(self, rows: int, columns: int) -> Array:
-        """Return a new array in slots, with padded rows."""
+        """Return a new array in slots, with rows padded to multiples of GROUP.
+
+        `allotted` and `end` are extended.
+        """
         by_row = -(-columns // GROUP) * GROUP
         array = Array(False, self.end, by_row)
         self.allotted.append((self.end, rows * by_row))
@@ -208,10 +211,14 @@ class ProductArrays:
     def _operand(self, entries: tuple[int, ...], columns: int, any_step: bool) -> Array:
         """Return the array of an operand: an existing one, or a new one.
 
+        A product all of whose entries are in the operand may get its own array first,
+        see _place_whole_result.
+
         Args:
             entries: Values, row by row.
             columns: Number of columns.
-            any_step: Whether neighbours in a row may have any distance, else 1.
+            any_step: Whether neighbours in a row may have any distance; else it must be
+                1.
         """
         self._place_whole_result(entries)
         return (
@@ -221,7 +228,10 @@ class ProductArrays:
         )
 
     def _place_whole_result(self, entries: tuple[int, ...]) -> None:
-        """Give a product its own array, if all entries are items of its result."""
+        """Give a product its own array, if it has none and contains all entries.
+
+        entries: Values of an operand, row by row.
+        """
         first = self.graph.nodes[entries[0]]
         k = first.operands[0] if first.op == "item" else -1
         if k in self._items and k not in self.results:
@@ -237,7 +247,8 @@ class ProductArrays:
         Args:
             entries: Values, row by row.
             columns: Number of columns.
-            any_step: Whether neighbours in a row may have any distance, else 1.
+            any_step: Whether neighbours in a row may have any distance; else it must be
+                1.
         """
         spots, rows = self._spots, len(entries) // columns
         if any(x not in spots for x in entries):

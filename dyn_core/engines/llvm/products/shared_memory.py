@@ -56,7 +56,7 @@ def share_memory(arrays: ProductArrays, chunks: Chunks) -> None:
 def _spans(
     arrays: ProductArrays, chunks: Chunks, starts: list[int]
 ) -> list[tuple[int, int]]:
-    """Return the first and the last chunk that accesses each array.
+    """Return (first chunk, last chunk) that accesses each array.
 
     -1 is before the first chunk, len(chunks) behind the last; an array without access
     has (len(chunks), -1).
@@ -85,9 +85,14 @@ def _spans(
 
 
 def _touched(arrays: ProductArrays, chunks: Chunks) -> Iterator[tuple[int, int]]:
-    """Yield (index of a chunk, slot): a slot or more of each array a chunk accesses.
+    """Yield (index of a chunk, slot): at least one slot of each array a chunk accesses.
 
-    Of an array of a product, the first slot. Outputs are left out; pairs may repeat.
+    For an array of a product it is the first slot. Outputs are left out; pairs may
+    repeat.
+
+    Args:
+        arrays: Arrays of products, not changed.
+        chunks: Steps of the kernel's functions, in order.
     """
     for time, chunk in enumerate(chunks):
         for step in chunk:

@@ -63,8 +63,13 @@ class StraightProducts:
     ) -> None:
         """Write a product tile by tile.
 
-        A vector of sums is a_i0 b_0 and then one multiply-add after the other, as in
-        the tiles of larger products.
+        A vector of sums is a_i0 b_0 (with C: C + a_i0 b_0), and then one multiply-add
+        after the other, as in the tiles of larger products.
+
+        Args:
+            code: Function being written.
+            shape: Sizes and signs.
+            arrays: A, B, C and the result, each with first entry 0.
         """
         vectors = -(-shape.columns // self.lanes)
         wide = min(vectors, _WIDE)
@@ -140,12 +145,12 @@ class StraightProducts:
 
 
 def load_part(lanes: int, pointer: str, without: int) -> str:
-    """Return the instruction that loads a vector without its last entries.
+    """Return the LLVM instruction that loads a vector without its last entries.
 
     Args:
         lanes: Entries of the vector.
         pointer: Register of the address.
-        without: Number of last entries that are not read; they are zero.
+        without: Number of last entries that are not read; they are zero in the vector.
     """
     of, size = kind("real", lanes), real_size(lanes)
     if not without:
