@@ -144,7 +144,10 @@ def warn_missing() -> None:
 
 @once
 def machine() -> Machine:
-    """Return the properties of this machine; only where missing() is empty."""
+    """Return the properties of this machine, determined once.
+
+    Precondition: missing() is empty.
+    """
     import llvmlite
     import llvmlite.binding as llvm
 
@@ -226,9 +229,14 @@ def _optimise(target: Any, module: Any) -> None:
 
 
 def _parsed(ir: str, context: Any) -> Any:
-    """Return the module of LLVM IR; CompileError if it is invalid.
+    """Return the module of LLVM IR: llvmlite's parse_assembly without its lock.
 
-    A copy of llvmlite's parse_assembly without its lock.
+    Args:
+        ir: LLVM IR.
+        context: LLVM context, used by one thread at a time.
+
+    Raises:
+        CompileError: The IR is invalid.
     """
     import llvmlite.binding as llvm
     from llvmlite.binding import ffi
@@ -281,7 +289,14 @@ def code_size(code: bytes) -> int:
 
 
 def assembly(ir: str) -> str:
-    """Return the assembly text of a module, for reading."""
+    """Return the assembly text of a module for this machine, for reading.
+
+    Args:
+        ir: LLVM IR.
+
+    Raises:
+        RuntimeError: LLVM refuses the IR.
+    """
     import llvmlite.binding as llvm
 
     host = machine()
@@ -310,7 +325,11 @@ class Loaded:
                 raise CompileError(f"object code cannot be loaded: {error}") from error
 
     def address(self, name: str) -> int:
-        """Return the address of a function; CompileError if it does not exist."""
+        """Return the address of a function, valid while this object exists.
+
+        Raises:
+            CompileError: The function does not exist.
+        """
         with _lock:
             address = self._engine.get_function_address(name)
         if not address:

@@ -69,10 +69,11 @@ def compile_pieces(ir: str) -> list[bytes]:
 
 
 def split(ir: str) -> list[str]:
-    """Return the pieces of a module; callers are in earlier pieces than their callees.
+    """Return the pieces of a module, modules of about PIECE lines, as LLVM IR.
 
-    A call into another piece then refers to a symbol that is unknown when it is loaded:
-    the loader inserts a jump with unlimited range.
+    Callers are in earlier pieces than the functions that they call. A call into another
+    piece then refers to a symbol that is unknown when it is loaded: the loader inserts
+    a jump with unlimited range. A small module is returned unchanged as the only piece.
     """
     functions = _FUNCTION.findall(ir)
     groups: list[list[str]] = []
@@ -187,7 +188,10 @@ class Kernel(Variant):
 
 
 def lanes(dtype: np.dtype) -> int:
-    """Return the lanes of a batch: of float64, or twice as many of float32."""
+    """Return the lanes of a batch on this machine, as many as fit into a vector.
+
+    For float32 the result is of type Lanes and twice the number for float64.
+    """
     width = compiler.machine().width
     return Lanes(2 * width) if dtype == np.float32 else width
 
@@ -294,7 +298,13 @@ def at_hand(variant: str, name: str) -> Kernel | None:
 
 
 def _from_disk(full: str) -> Kernel | None:
-    """Return a kernel from disk, or None; `full` is its variant and key."""
+    """Return a kernel from disk, stored in memory too; None if there is none.
+
+    full: Variant and key of the kernel, VARIANT-KEY.
+
+    Raises:
+        CompileError: The code cannot be loaded.
+    """
     start = perf_counter()
     entry = kernel_cache.load(full)
     if entry is None:

@@ -19,7 +19,10 @@ NONTEMPORAL = "!0 = !{i32 1}"  # metadata at the end of a module with a stream
 
 
 def group_of(width: int) -> int:
-    """Return the number of rows that are transposed at once."""
+    """Return the number of rows that are transposed at once: the lanes, at most _GROUP.
+
+    It is of type Lanes for float32.
+    """
     return lanes_like(width, min(width, _GROUP))
 
 
@@ -50,7 +53,7 @@ def gather_calls(
 
 
 def scatter_calls(width: int, tag: str, start: str, n: int, to: str) -> list[str]:
-    """Return the calls that convert a block to `width` rows.
+    """Return the calls that convert a block to `width` rows, contiguous in memory.
 
     Args:
         width: Lanes.

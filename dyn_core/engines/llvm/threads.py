@@ -175,15 +175,16 @@ class Workers:
     def run(
         self, tasks: Sequence[Callable[[], None]], stop: Callable[[], None]
     ) -> None:
-        """Run tasks in parallel, the last one on this thread.
+        """Run tasks in parallel, the last one on this thread, and wait for all of them.
 
-        The first exception of a task is raised after all tasks have ended.
+        The exception of the first task, in their order, that raised one is raised after
+        all tasks have ended.
 
         Args:
-            tasks: Functions, at least one; all run on this thread where no thread can
-                be started.
-            stop: Requests all tasks to end soon; called after Ctrl-C, and where the
-                task on this thread failed.
+            tasks: Functions, at least one; all run on this thread if no thread can be
+                started.
+            stop: Requests all tasks to end soon; called after Ctrl-C, and if the task
+                on this thread failed.
         """
         jobs = [_Job(task) for task in tasks]
         with self._lock:
@@ -216,7 +217,10 @@ class Workers:
 
 
 def _started(thread: threading.Thread) -> bool:
-    """Start a thread; return False if the process cannot have one more."""
+    """Start a thread; return whether it was started.
+
+    False if the process cannot have one more thread.
+    """
     try:
         thread.start()
     except (RuntimeError, MemoryError):
