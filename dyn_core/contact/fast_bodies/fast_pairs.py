@@ -80,18 +80,19 @@ def may_be_fast(
 
 @machine_code
 def find_fast_contacts(scene: Scene, step: StepArrays, state: int) -> int:
-    """Find all contacts of a state in which some pairs may be fast.
+    """Find the contacts of a state with pairs that may be fast, before its solution.
 
-    A fast pair has the contacts of its first meeting along the free velocity
-    (Moreau-Jean: the velocity before the step), or none if it does not meet. Pairs that
-    are not fast have their contacts at the poses of the state.
+    Pairs that are not fast, and fast pairs that touch at the start of the step, have
+    their contacts at the poses of the state. With Moreau-Jean these poses are in the
+    middle of the step: a fast pair that keeps closing, or first meets before the middle
+    along the velocity before the step, has the contacts of that time. Other fast pairs
+    have none; find_passed adds their meetings.
 
     Args:
-        scene: Robot, world and rule.
-        step: Arrays. step.contacts is written, step.collision is overwritten. In
-            step.fast velocity 0, its motions and meetings are written, and `used`
-            becomes 1 if a pair is fast, else 0.
-        state: Index of the state.
+        scene, step, state: Robot, world and rule; arrays; index of the state.
+            step.contacts and step.collision are written. In step.fast velocity 0 (the
+            free one; Moreau-Jean: before the step), motions and meetings are written,
+            and `used` becomes 1 if a pair is fast, else 0.
 
     Returns:
         The number of contacts; minus the needed number if the arrays are too small.

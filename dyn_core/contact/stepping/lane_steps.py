@@ -202,15 +202,17 @@ def step_packs(
 ) -> tuple[int, int]:
     """Compute the step of all states with pack.waiting > 0, except for their positions.
 
-    States with the same constraints are stepped together in lanes; a state without such
-    companions, or that has diverged TRIES times, is stepped alone. See step_rows.
+    At least LEAST states with the same constraints are stepped together in lanes. A
+    state is stepped alone if there are fewer, if it has diverged TRIES times, or if it
+    needed more than HARD iterations in the previous step. See step_rows.
 
     Args:
         scene, step, solver: Tables, arrays, and solver with its memory. step.qd_next,
             step.correction and step.earlier of each stepped state are written.
         outcomes: Results, written for each stepped state; before the call they hold the
             results of the previous step, by which companions are chosen.
-        pack: Memory of the lanes; pack.waiting becomes 0 for each stepped state.
+        pack: Memory of the lanes; pack.waiting becomes 0 for each stepped state, and
+            pack.counts is increased.
         first, last: First state, and end of the states (exclusive).
         offset: Index of state 0 in `outcomes`.
 
