@@ -11,6 +11,7 @@ from pathlib import Path
 
 from dyn_core.commands.main import parser as command_line
 from dyn_core.contact.world import WORLD
+from dyn_core.control.controller_fields import effort_fields, gain_fields, wrap_fields
 from dyn_core.model.parameter_paths import KINDS
 from dyn_core.model.sidecar import SIDECAR
 from dyn_core.model.sources.arguments import ROBOT as A_ROBOT
@@ -29,14 +30,12 @@ from dyn_core.validation import (
 from ros_nodes.parameter_tables.controller_parameters import (
     CONTROLLER,
     collision_fields,
-    gain_fields,
-    wrap_fields,
 )
 from ros_nodes.parameter_tables.feed_forward_parameters import FEED_FORWARD
 from ros_nodes.parameter_tables.goal_parameters import constraint_fields
 from ros_nodes.parameter_tables.guard_parameters import GUARD_FIELDS
 from ros_nodes.parameter_tables.simulator_parameters import SIMULATOR
-from ros_nodes.parameters import ROBOT, effort_fields, lock_fields
+from ros_nodes.parameters import ROBOT, lock_fields
 
 FOLDER = Path(__file__).parent / "reference"
 # `dyn bench` has its options where its package is loaded (dyn_core/commands/bench.py).

@@ -17,6 +17,7 @@ from std_srvs.srv import SetBool, Trigger
 
 import dyn_core as dyn
 from dyn_core.control import Controller
+from dyn_core.control.controller_fields import effort_fields, gain_fields, wrap_fields
 from dyn_core.control.joint_limits import raised_limits
 from dyn_core.control.safety.guard_link import GuardLink
 from dyn_core.control.safety.health import Health
@@ -41,11 +42,8 @@ from ros_nodes.controller.trajectory_input import TrajectoryInput
 from ros_nodes.parameter_tables.controller_parameters import (
     CONTROLLER,
     collision_fields,
-    gain_fields,
-    wrap_fields,
 )
 from ros_nodes.parameter_tables.goal_parameters import command_timeout
-from ros_nodes.parameters import effort_fields
 from ros_nodes.running import realtime as realtime
 from ros_nodes.running import runtime
 from ros_nodes.running.hanging_callbacks import Hang

@@ -81,17 +81,6 @@ def lock_fields(joints: Sequence[str]) -> tuple[Field, ...]:
     return tuple(Field(f"lock.{j}", Quantity(), doc, "rad, m", 0.0) for j in joints)
 
 
-def effort_fields(joints: Sequence[str]) -> tuple[Field, ...]:
-    """Return a Field effort_limits.JOINT for each joint: its effort limit."""
-    doc = (
-        "effort limit; 0: the limit of the model, which must have one; a higher one"
-        " than the model's is a warning"
-    )
-    kind = Quantity(0.0, 1e9)
-    names = (f"effort_limits.{joint}" for joint in joints)
-    return tuple(Field(name, kind, doc, "N·m, N", 0.0) for name in names)
-
-
 def foreign_names(
     names: Iterable[str], declared: Collection[str], every: Collection[str]
 ) -> list[str]:

@@ -4,75 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from dyn_core.control.rules import MODES, ON_STALE
-from dyn_core.control.safety.stops import AUTO, STOPS
-from dyn_core.validation import Field, Name, Quantity, Switch, Whole, numbers
+from dyn_core.control.controller_fields import (
+    ENVELOPE_FIELDS,
+    GRAVITY_FIELD,
+    RULE_FIELDS,
+)
+from dyn_core.control.rules import MODES
+from dyn_core.validation import Field, Name, Quantity, Switch, Whole
 from ros_nodes.parameter_tables.goal_parameters import GOALS
 from ros_nodes.parameter_tables.payload_parameters import PAYLOAD, PAYLOAD_ESTIMATION
 from ros_nodes.parameters import PROCESS, ROBOT
 
 MOST_POINTS = 100_000  # upper limit of max_trajectory_points
-_STOP = Name(STOPS)
-_BOUND = "; empty: none, one number: of every joint, else one a joint"
-_JOINTS = "; empty: {}, one number: of every joint, else one a joint"
-
-_FAR = "0.5 rad, 0.5 m in mode computed_torque, else none"
-
-_RULES = (
-    Field("state_timeout", Quantity(1e-3, 10.0),
-        "age at which the last valid joint state is stale", "s", 0.1),
-    Field("max_state_age", Quantity(0.0, 60.0),
-        "largest difference between a joint state's stamp and the clock of the node,"
-        " into the past or the future; 0: stamps are not compared with the clock",
-        "s", 0.5),
-    Field("position_slack", numbers(),
-        "distance beyond a position limit of the URDF up to which a state is"
-        f" believed{_JOINTS.format('0.2 rad, 0.05 m')}", "rad, m", []),
-    Field("velocity_factor", Quantity(1.0, 1e6),
-        "largest velocity that is believed, in velocity limits of the URDF", "1", 10.0),
-    Field("velocity_mismatch", numbers(),
-        "largest difference between a velocity and that of the"
-        f" positions{_JOINTS.format('twice the velocity limit')}", "rad/s, m/s", []),
-    Field("max_jump", Quantity(1e-3, 100.0),
-        "change of position in one sample that resets the controller", "rad, m", 0.5),
-    Field("merge_joint_states", Switch(),
-        "whether states of parts of the joints, from several publishers, are merged:"
-        " each part once, of stamps less than state_timeout apart, as old as the"
-        " oldest part; else parts are refused", "", False),
-    Field("good_samples", Whole(1, 1000),
-        "consecutive valid states before torque is enabled", "", 3),
-    Field("on_stale", Name(ON_STALE),
-        "effort while the state is stale: zero, or ramp: gravity compensation and"
-        " damping for stop_time (arms without brakes)", "", "zero"),
-    Field("on_violation", Name((*STOPS, AUTO)),
-        "effort after a fault (the envelope, a torque that is not finite, the shadow,"
-        " a silent guard): zero, ramp, hold or auto: ramp where the efforts carry the"
-        " weight, else zero", "", "auto"),
-    Field("on_collision", _STOP,
-        "effort after a collision, see collision.thresholds: zero, ramp, or hold the"
-        " position", "", "zero"),
-    Field("on_estop", _STOP, "effort after ~/estop: zero, ramp or hold", "", "zero"),
-    Field("on_shutdown", _STOP,
-        "effort for stop_time before the node is deactivated or ends: zero, ramp or"
-        " hold; the last effort is zero", "", "zero"),
-    Field("stop_time", Quantity(1e-3, 60.0),
-        "longest duration of a ramp; a position that is held is checked again after it",
-        "s", 2.0),
-    Field("last_good_cycles", Whole(0, 1000),
-        "cycles in which the last good torque replaces one that is not finite, before"
-        " the stop of on_violation", "", 3),
-    Field("start_tolerance", Quantity(1e-6, 10.0),
-        "largest distance between the robot and a first point at time zero",
-        "rad, m", 0.1),
-    Field("limit_tolerance", Quantity(1e-9, 1.0),
-        "distance by which a trajectory may be outside a position limit, from robot or"
-        " reference if these are outside", "rad, m", 1e-3),
-    Field("blend_time", Quantity(1e-3, 10.0),
-        "duration in which a trajectory takes over from another one", "s", 0.2),
-    Field("deceleration", Quantity(1e-3, 1e4),
-        "deceleration of the fastest joint at a stop of the reference, and in the"
-        " ramps at the ends of a trajectory of positions alone", "rad/s², m/s²", 10.0),
-)  # fmt: skip
 
 _GUARD = (
     Field("require_guard", Switch(),
@@ -83,29 +26,6 @@ _GUARD = (
     Field("guard_timeout", Quantity(0.1, 10.0),
         "silence of a guard that was heard, after which the controller stops"
         " (on_violation)", "s", 0.2),
-)  # fmt: skip
-
-_ENVELOPE = (
-    Field("effort_slew", numbers(),
-        "largest change of an effort in a second, which limits"
-        f" it{_JOINTS.format('the effort limit in 0.05 s')}", "N·m/s, N/s", []),
-    Field("envelope.effort_rate", numbers(),
-        f"largest change of the effort{_BOUND}", "N·m/s, N/s", []),
-    Field("envelope.joint_power", numbers(), f"largest power{_BOUND}", "W", []),
-    Field("envelope.tracking_error", numbers(),
-        f"largest distance to the reference{_JOINTS.format(_FAR)}; 0: none",
-        "rad, m", []),
-    Field("envelope.velocity", numbers(),
-        "largest velocity that positions and velocities agree"
-        f" on{_JOINTS.format('1.5 times the velocity limit')}; 0: none",
-        "rad/s, m/s", []),
-    Field("envelope.power", Quantity(0.0, 1e7),
-        "largest power of all joints; 0: none", "W", 0.0),
-    Field("envelope.kinetic_energy", Quantity(0.0, 1e7),
-        "largest kinetic energy; 0: none", "J", 0.0),
-    Field("envelope.tool_speed", Quantity(0.0, 1e3),
-        "largest speed of envelope.frame; 0: none", "m/s", 0.0),
-    Field("envelope.frame", Name(), "link whose speed is bounded", "", ""),
 )  # fmt: skip
 
 _SHADOW = (
@@ -140,12 +60,10 @@ CONTROLLER = (
     Field("feed_forward", Switch(),
         "whether the efforts of a trajectory's points are added to those of the law",
         "", False),
-    Field("robot_compensates_gravity", Switch(),
-        "whether the robot carries its weight itself: no effort then contains it",
-        "", False),
-    *_RULES,
+    GRAVITY_FIELD,
+    *RULE_FIELDS,
     *_GUARD,
-    *_ENVELOPE,
+    *ENVELOPE_FIELDS,
     *_SHADOW,
     *_COLLISION,
     Field("differentiate_velocity", Switch(),
@@ -169,53 +87,9 @@ CONTROLLER = (
 )  # fmt: skip
 
 
-def gain_fields(joints: Sequence[str]) -> tuple[Field, ...]:
-    """Return the Fields gains.JOINT.p, d, i and i_clamp of each joint.
-
-    They can be changed at any time. The gains that a robot tolerates depend on the
-    period T of its states and are checked once T has been measured
-    (dyn_core.control.gain_limits); the ranges here are the limits for a loop of 10 kHz.
-    """
-    stiff, refused = "mode impedance: ", "refused where sampling is unstable"
-    rows = (
-        ("p", 4e8,
-            f"position gain before the inertia; {stiff}stiffness in N·m/rad, N/m;"
-            f" {refused}: p T/2 >= d with the joint's own damping, T the measured"
-            " period of the states; a warning from half of that on", "1/s²", 100.0),
-        ("d", 2e4,
-            f"velocity gain before the inertia; {stiff}damping in N·m·s/rad, N·s/m;"
-            f" {refused}: d >= 2/T, {stiff}over the inertia that the joints see; a"
-            " warning from half of that on", "1/s", 20.0),
-        ("i", 1e9,
-            f"gain of the integral of the error; {stiff}in N·m/(rad s), N/(m s);"
-            f" {refused}: about i >= p d", "1/s³", 0.0),
-        ("i_clamp", 1e7,
-            f"largest part of the integral; {stiff}in N·m, N", "rad/s², m/s²", 0.0),
-    )  # fmt: skip
-    return tuple(
-        Field(f"gains.{j}.{key}", Quantity(0.0, high), doc, unit, default, False)
-        for j in joints
-        for key, high, doc, unit, default in rows
-    )
-
-
 def collision_fields(joints: Sequence[str]) -> tuple[Field, ...]:
     """Return a Field collision.thresholds.JOINT for each joint."""
     doc = "external effort that is a collision; 0: the joint is not watched"
     names = (f"collision.thresholds.{joint}" for joint in joints)
     kind = Quantity(0.0, 1e7)
     return tuple(Field(name, kind, doc, "N·m, N", 0.0) for name in names)
-
-
-def wrap_fields(joints: Sequence[str], kinds: Sequence[str]) -> tuple[Field, ...]:
-    """Return a Field gains.JOINT.angle_wraparound for each joint.
-
-    Args:
-        joints: Names of the joints.
-        kinds: Kind of each joint; true is the default for "continuous".
-    """
-    wrap = "whether the position error is wrapped to [-pi, pi)"
-    return tuple(
-        Field(f"gains.{j}.angle_wraparound", Switch(), wrap, "", kind == "continuous")
-        for j, kind in zip(joints, kinds, strict=True)
-    )

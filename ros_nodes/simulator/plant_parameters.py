@@ -13,6 +13,7 @@ import numpy as np
 
 import dyn_core as dyn
 from dyn_core import robots
+from dyn_core.control.controller_fields import effort_fields
 from dyn_core.model.shapes import Material
 from dyn_core.model.sources.arguments import READING, urdf_with
 from dyn_core.planar.chain.files import load_chain_file
@@ -25,7 +26,6 @@ from dyn_core.validation import read_yaml
 from ros_nodes.base.node import RobotNode
 from ros_nodes.conversions import root_pose
 from ros_nodes.parameter_tables.payload_parameters import PAYLOAD
-from ros_nodes.parameters import effort_fields
 
 DT, SCHEME = 1e-3, "rk4"  # defaults of chains: step [s], motion between events
 # Parameters without effect, which are refused if set: for a chain, whose file sets such

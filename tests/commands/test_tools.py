@@ -17,6 +17,7 @@ import yaml
 
 import dyn_core as dyn
 from dyn_core import cli
+from dyn_core.control.controller_fields import gain_fields
 from dyn_core.errors import DynError
 from dyn_core.identification import evaluate, with_table
 from dyn_core.identification.smoothing import smooth_motion
@@ -24,7 +25,7 @@ from dyn_core.recordings import MotionRecord, read_motion
 from dyn_core.recordings.bags import read_bag
 from dyn_core.testing import bit_flips
 from ros_nodes.graphs import GRAPHS
-from ros_nodes.parameter_tables.controller_parameters import CONTROLLER, gain_fields
+from ros_nodes.parameter_tables.controller_parameters import CONTROLLER
 from ros_nodes.parameter_tables.parameter_files import read_parameters
 from ros_nodes.tools import check_node, fault_list, faults
 from ros_nodes.tools.parameter_values import dumped, typed_value, value_line

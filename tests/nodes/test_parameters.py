@@ -8,18 +8,17 @@ from pathlib import Path
 import pytest
 
 import dyn_core as dyn
+from dyn_core.control.controller_fields import effort_fields, gain_fields, wrap_fields
 from dyn_core.validation import Quantity, Whole
 from ros_nodes.graphs import GRAPHS, GUARD, start_arguments, start_parameters
 from ros_nodes.parameter_tables.controller_parameters import (
     CONTROLLER,
     collision_fields,
-    gain_fields,
-    wrap_fields,
 )
 from ros_nodes.parameter_tables.guard_parameters import GUARD_FIELDS
 from ros_nodes.parameter_tables.parameter_files import read_parameters, sections
 from ros_nodes.parameter_tables.simulator_parameters import SIMULATOR
-from ros_nodes.parameters import check_joint_names, effort_fields, foreign_names
+from ros_nodes.parameters import check_joint_names, foreign_names
 
 ROOT = Path(__file__).parents[2]
 SIMULATOR_NAMES = {field.name for field in SIMULATOR}
