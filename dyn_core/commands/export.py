@@ -11,7 +11,15 @@ from dyn_core.errors import SettingError, ShapeError, UnsupportedError, unknown_
 from dyn_core.export import TARGETS, Export, export, gpu
 from dyn_core.export.cycle import controller_cycle as laws
 from dyn_core.export.folder import FORMS, MULTIPLY_ADD, VARIANTS
-from dyn_core.model.sources.arguments import add_robot, load_robot
+from dyn_core.export.ros2_control.ament_package import FORM
+from dyn_core.export.ros2_control.controller_package import LAWS, controller_package
+from dyn_core.export.ros2_control.hardware_package import hardware_package
+from dyn_core.model.sources.arguments import (
+    add_robot,
+    load_robot,
+    robot_settings,
+    urdf_with,
+)
 from dyn_core.solving.registry import default_registry
 
 
@@ -37,7 +45,11 @@ def add(subparsers: argparse._SubParsersAction) -> None:
         help="what for, one of those below (default: %(default)s)",
     )  # fmt: skip
     _choice(parser, "--variant", VARIANTS, "scalar: one state; batch: rows besides")
-    _choice(parser, "--form", FORMS, "what is linked or compiled")
+    _choice(
+        parser, "--form", (*FORMS, FORM),
+        "what is linked or compiled; ros2_control: a package with a controller"
+        f" ({', '.join(LAWS)}), or a simulated robot (a solver of steps in time)",
+    )  # fmt: skip
     parser.add_argument("--name", help="of the functions (default: SOLVER_ROBOT)")
     parser.add_argument(
         "--dtype", default="float64", help="float64 or float32 (default: %(default)s)"
@@ -80,7 +92,7 @@ def run(arguments: argparse.Namespace) -> int:
     """
     for name, valid in (  # refused before the robot is read
         ("target", (*TARGETS, *gpu.ARCHITECTURES)), ("variant", VARIANTS),
-        ("form", FORMS), ("multiply_add", MULTIPLY_ADD),
+        ("form", (*FORMS, FORM)), ("multiply_add", MULTIPLY_ADD),
     ):  # fmt: skip
         value = getattr(arguments, name)
         if value not in valid:
@@ -94,6 +106,8 @@ def run(arguments: argparse.Namespace) -> int:
         )
     if arguments.target in gpu.ARCHITECTURES:
         _refuse_for_gpu(arguments)
+    if arguments.form == FORM:
+        return _package(arguments)
     cycle = arguments.solver in laws.CYCLES
     solver = None if cycle else default_registry().solver(arguments.solver)
     model = load_robot(arguments)
@@ -123,6 +137,27 @@ def run(arguments: argparse.Namespace) -> int:
         checked=not arguments.unchecked,
     )
     print("\n".join(summary(result)))
+    return 0
+
+
+def _package(arguments: argparse.Namespace) -> int:
+    """Write a package for ros2_control, print its files, and return 0."""
+    for name, default in (
+        ("target", "host"), ("variant", VARIANTS[0]), ("name", None),
+        ("dtype", "float64"), ("multiply_add", MULTIPLY_ADD[0]), ("unchecked", False),
+    ):  # fmt: skip
+        if getattr(arguments, name) != default:
+            raise UnsupportedError(
+                f"--{name.replace('_', '-')}: form {FORM} is C source of a whole"
+                " controller; valid: leave it out"
+            )
+    model = load_robot(arguments)
+    urdf = urdf_with(robot_settings(arguments), arguments.robot)
+    name, options = arguments.solver, read_options(arguments)
+    is_law = name in {*LAWS, *LAWS.values()}
+    write = controller_package if is_law else hardware_package
+    files = write(name, model, arguments.folder, urdf, options)
+    print("\n".join(f"written: {path}" for path in files))
     return 0
 
 

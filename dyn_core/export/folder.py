@@ -30,7 +30,7 @@ from dyn_core.validation import writing
 FORMS = ("object", "shared", "c")
 VARIANTS = ("scalar", "batch")
 MULTIPLY_ADD = ("exact", "unfused")
-_FORMAT = "dyn_ros export"  # first entry of the manifest
+FORMAT = "dyn_ros export"  # first entry of the manifest
 
 
 @dataclass(frozen=True)
@@ -113,7 +113,7 @@ def export(
     contents = _contents(program, made, machine, batch, form, same)
     binary = next(iter(contents))
     facts = {
-        "format": _FORMAT,
+        "format": FORMAT,
         "license": LICENSE,
         "abi": ABI,
         "target": target,
@@ -143,6 +143,28 @@ def _built(program: Program[Any], finite: bool) -> Program[Any]:
         return program
     recipe = program.recipe
     return recipe.solver.build(recipe.model, **{**recipe.choices, "finite": finite})
+
+
+def source_files(
+    program: Program[Any], name: str
+) -> tuple[dict[str, bytes], Interface]:
+    """Return C source, header, check program and test vector, by name.
+
+    Args:
+        program: Program of the engine native.
+        name: Name of the function in C.
+
+    Raises:
+        UnsupportedError: The Program is not of engine native.
+    """
+    interface = interface_of(program, name)
+    assert isinstance(program, NativeProgram)
+    host, fused = target_of("host"), compiler.machine().fused
+    made = _binary(program, interface, host, False, "c", True)
+    files = _contents(program, made, host, False, "c", fused)
+    prefix = made.interface.prefix
+    names = [f"{prefix}{end}" for end in (".c", ".h", "_test.h", "_check.c")]
+    return {name: files[name] for name in names}, made.interface
 
 
 def _manifest(interface: Interface) -> str:
@@ -276,7 +298,7 @@ def write_files(folder: Path, contents: Mapping[str, bytes], manifest: str) -> N
 
     Args:
         folder: Folder of the files; it is created.
-        contents: Contents by name.
+        contents: Contents by name; a name may have folders, as in src/a.c.
         manifest: Name of the manifest, which is among `contents`.
 
     Raises:
@@ -296,9 +318,10 @@ def write_files(folder: Path, contents: Mapping[str, bytes], manifest: str) -> N
             "folder",
         )
     with writing(folder, "folder"):
-        folder.mkdir(parents=True, exist_ok=True)
         for name, data in contents.items():
-            handle, work = tempfile.mkstemp(prefix=".dyn_", dir=folder)
+            place = (folder / name).parent
+            place.mkdir(parents=True, exist_ok=True)
+            handle, work = tempfile.mkstemp(prefix=".dyn_", dir=place)
             try:
                 with os.fdopen(handle, "wb") as stream:
                     stream.write(data)
@@ -326,6 +349,6 @@ def _earlier(manifest: Path) -> dict[str, str]:
     """
     try:
         facts = json.loads(manifest.read_text(encoding="utf-8"))
-        return dict(facts["files"]) if facts["format"] == _FORMAT else {}
+        return dict(facts["files"]) if facts["format"] == FORMAT else {}
     except (OSError, ValueError, KeyError, TypeError):
         return {}

@@ -203,14 +203,29 @@ def cycle_of_options(
     Raises:
         UnsupportedError, SettingError: As in control_cycle.
     """
+    rules, bounds, states, rest = cycle_settings(options)
+    return control_cycle(
+        name, model, rules=rules, bounds=bounds, state_bounds=states, **rest
+    )
+
+
+def cycle_settings(
+    options: Mapping[str, Any],
+) -> tuple[Rules, Bounds, StateBounds, dict[str, Any]]:
+    """Return the rules and bounds that are among other options, and the others.
+
+    Args:
+        options: Attributes of Rules, Bounds and StateBounds by name, and others.
+
+    Raises:
+        SettingError: A rule or bound is not valid.
+    """
     rest = dict(options)
     parts: list[dict[str, Any]] = []
     for kind in (Rules, Bounds, StateBounds):
         names = {field.name for field in fields(kind)}
         parts.append({k: rest.pop(k) for k in [*rest] if k in names})
-    rules, bounds, states = Rules(**parts[0]), Bounds(**parts[1]), parts[2]
-    rest["state_bounds"] = StateBounds(**states)
-    return control_cycle(name, model, rules=rules, bounds=bounds, **rest)
+    return Rules(**parts[0]), Bounds(**parts[1]), StateBounds(**parts[2]), rest
 
 
 def fault_names(model: Model) -> tuple[str, ...]:

@@ -1,0 +1,166 @@
+"""A package of ament_cmake from templates, kernels and a URDF."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import re
+from collections.abc import Mapping
+from importlib import resources
+from pathlib import Path
+from xml.etree import ElementTree
+
+import numpy as np
+
+from dyn_core.engines import Program
+from dyn_core.errors import ModelError, SettingError, UnsupportedError
+from dyn_core.export.folder import FORMAT, source_files, write_files
+from dyn_core.export.interface import LICENSE, Interface
+from dyn_core.export.ros2_control.parameters import cpp_number
+from dyn_core.model import Model
+from dyn_core.validation.quoting import c_comment, c_string, markdown_code, xml_text
+
+FORM = "ros2_control"
+_PACKAGE = re.compile(r"[a-z][a-z0-9]*(_[a-z0-9]+)*\Z")
+_PLACE = re.compile(r"@(\w+)@")
+
+
+class AmentPackage:
+    """The files of a package, which are collected and then written at once.
+
+    Attributes:
+        folder: Folder of the package.
+        name: Name of the package, the last part of its folder.
+        model: Robot.
+        contents: Files by name.
+        interfaces: Interfaces of the kernels, in the order in which they were added.
+
+    Raises:
+        SettingError: The name is not valid for a package.
+        UnsupportedError: A joint has several coordinates, or the base floats.
+    """
+
+    def __init__(self, folder: str | os.PathLike[str], model: Model) -> None:
+        self.folder, self.model = Path(folder), model
+        self.name = Path(os.path.abspath(folder)).name
+        if not _PACKAGE.match(self.name):
+            raise SettingError(
+                f"package {self.name!r}; valid: lower-case letters, digits and single"
+                " underscores, beginning with a letter, as in my_arm_control",
+                "folder",
+            )
+        for joint in model.joint_names:
+            kind = model.joint_kind(joint)
+            if kind not in ("revolute", "continuous", "prismatic"):
+                raise UnsupportedError(
+                    f"form {FORM}: joint '{joint}' is {kind}; valid: revolute,"
+                    " continuous and prismatic joints on a fixed base"
+                )
+        self.contents: dict[str, bytes] = {}
+        self.interfaces: list[Interface] = []
+
+    def add_kernel(self, program: Program, suffix: str) -> None:  # type: ignore[type-arg]
+        """Add C source, header and check of a Program named after the package."""
+        files, interface = source_files(program, f"{self.name}_{suffix}")
+        self.interfaces.append(interface)
+        for name, data in files.items():
+            checks = name.endswith(("_check.c", "_test.h"))
+            self.contents[f"{'test' if checks else 'src'}/{name}"] = data
+
+    def values(self, about: str) -> dict[str, str]:
+        """Return the texts of the templates that all packages have.
+
+        about: Meaning of the package, a noun phrase.
+        """
+        model, library = self.model, self.interfaces[0].library
+        names = model.joint_names
+        # A name that ends with a backslash would continue a comment on its next line.
+        about = f"{about} for robot {model.name}, by dyn_ros {library}"
+        return {
+            "package": self.name,
+            "library": library,
+            "license": LICENSE,
+            "spdx": f"SPDX-License-Identifier: {LICENSE}",
+            "about": c_comment(about).removeprefix("/* ").removesuffix(" */"),
+            "description": xml_attribute(about),
+            "robot": c_string(model.name),
+            "robot_code": markdown_code(model.name),
+            "joint_list": ", ".join(map(markdown_code, names)),
+            "count": str(len(names)),
+            "scratch": str(max(64, *(x.scratch for x in self.interfaces))),
+            "joints": ",\n    ".join(map(c_string, names)),
+        }
+
+    def fill(self, templates: Mapping[str, str], values: Mapping[str, str]) -> None:
+        """Add files from templates, each @name@ replaced by its value.
+
+        Args:
+            templates: Name of the template, without .in, by name of the file.
+            values: Texts by name.
+        """
+        for name, template in templates.items():
+            place = resources.files(__package__) / "templates" / f"{template}.in"
+            text = place.read_text(encoding="utf-8")
+            filled = _PLACE.sub(lambda match: values[match[1]], text)
+            self.contents[name] = filled.encode()
+
+    def write(self) -> tuple[Path, ...]:
+        """Write the files and a manifest of their digests; return the paths.
+
+        Raises:
+            SettingError: The folder has other files, or cannot be written.
+        """
+        digests = {k: hashlib.sha256(v).hexdigest() for k, v in self.contents.items()}
+        facts = {"format": FORMAT, "license": LICENSE, "form": FORM, "files": digests}
+        manifest = f"{self.name}.json"
+        contents = {**self.contents, manifest: json.dumps(facts, indent=1).encode()}
+        write_files(self.folder, contents, manifest)
+        return tuple(self.folder / name for name in contents)
+
+
+def start_position(model: Model) -> np.ndarray:
+    """Return the neutral position, moved into the position limits, (nq,)."""
+    return np.clip(model.neutral(), model.lower, model.upper)
+
+
+def xml_attribute(text: str) -> str:
+    """Return text as XML, for an element or an attribute."""
+    element = ElementTree.Element("x", {"x": text})
+    return xml_text(element).removeprefix('<x x="').removesuffix('" />')
+
+
+def urdf_with_hardware(urdf: str, model: Model, plugin: str) -> str:
+    """Return a URDF with a hardware component in place of its <ros2_control> elements.
+
+    Args:
+        urdf: Text of the robot.
+        model: The same robot.
+        plugin: Name of the component's class.
+
+    Raises:
+        ModelError: The text is not a URDF.
+    """
+    try:
+        robot = ElementTree.fromstring(urdf)
+    except ElementTree.ParseError as error:
+        raise ModelError(f"form {FORM}: {error}; valid: a robot in URDF") from error
+    if robot.tag != "robot":
+        raise ModelError(f"form {FORM}: <{robot.tag}>; valid: a robot in URDF")
+    for element in robot.findall("ros2_control"):
+        robot.remove(element)
+    system = ElementTree.SubElement(
+        robot, "ros2_control", {"name": "robot", "type": "system"}
+    )
+    hardware = ElementTree.SubElement(system, "hardware")
+    ElementTree.SubElement(hardware, "plugin").text = plugin
+    for name, q in zip(model.joint_names, start_position(model), strict=True):
+        joint = ElementTree.SubElement(system, "joint", {"name": name})
+        ElementTree.SubElement(joint, "command_interface", {"name": "effort"})
+        for kind, value in (("position", q), ("velocity", 0.0), ("effort", 0.0)):
+            state = ElementTree.SubElement(joint, "state_interface", {"name": kind})
+            first = ElementTree.SubElement(state, "param", {"name": "initial_value"})
+            first.text = cpp_number(value)
+    ElementTree.indent(robot)
+    comment = f"<!-- SPDX-License-Identifier: {LICENSE} -->\n"
+    return f'<?xml version="1.0"?>\n{comment}{xml_text(robot)}\n'

@@ -1,0 +1,77 @@
+"""A package of ament_cmake: a simulated robot as hardware component of ros2_control."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from dyn_core.control.joint_limits import effort_limits
+from dyn_core.control.law_programs import weightless
+from dyn_core.errors import SettingError
+from dyn_core.export.ros2_control.ament_package import (
+    AmentPackage,
+    start_position,
+    urdf_with_hardware,
+)
+from dyn_core.export.ros2_control.parameters import cpp_numbers
+from dyn_core.model import Model
+from dyn_core.solving.registry import solver
+
+STEP = 1e-3  # default of max_step [s]
+LONGEST = 0.1  # longest period that is simulated at once [s]
+_FILES = {
+    "CMakeLists.txt": "hardware_CMakeLists.txt",
+    "package.xml": "hardware_package.xml", "plugins.xml": "hardware_plugins.xml",
+    "README.md": "hardware_README.md", "src/hardware.cpp": "hardware.cpp",
+}  # fmt: skip
+
+
+def hardware_package(
+    stepper: str,
+    model: Model,
+    folder: str | os.PathLike[str],
+    urdf: str,
+    options: Mapping[str, Any],
+) -> tuple[Path, ...]:
+    """Write a package of ament_cmake whose hardware component simulates a robot.
+
+    Args:
+        stepper: Name of a solver with the inputs q, qd, tau and dt.
+        model: Robot; joints of one coordinate each.
+        folder: Folder of the package; its last part is the name of the package.
+        urdf: URDF of the robot.
+        options: Options of the solver, and max_step, the longest step in time [s].
+
+    Returns:
+        Paths of the files that were written.
+
+    Raises:
+        UnsupportedError: The robot has a floating base.
+        SettingError: A name or an option is not valid, or the folder has other files.
+        ModelError: The robot is not a URDF.
+    """
+    package, rest = AmentPackage(folder, model), dict(options)
+    step = rest.pop("max_step", STEP)
+    if not isinstance(step, (int, float)) or not 1e-6 <= step <= LONGEST:
+        raise SettingError(
+            f"max_step={step!r}; valid: from 1e-06 to {LONGEST:g} [s]", "max_step"
+        )
+    for robot, suffix in ((model, "step"), (weightless(model), "weightless")):
+        program = solver(stepper).build(robot, finite=True, **rest)
+        package.add_kernel(program, suffix)
+    values = package.values(f"simulation by {stepper}") | {
+        "solver": stepper,
+        "step": cpp_numbers([step]),
+        "longest": cpp_numbers([LONGEST]),
+        "start": cpp_numbers(start_position(model)),
+        "lower": cpp_numbers(model.lower),
+        "upper": cpp_numbers(model.upper),
+        "effort": cpp_numbers(effort_limits(model, {})),
+    }
+    package.fill(_FILES, values)
+    plugin = f"{package.name}/SimulatedRobot"
+    simulated = urdf_with_hardware(urdf, model, plugin)
+    package.contents["urdf/simulated.urdf"] = simulated.encode()
+    return package.write()
