@@ -76,6 +76,9 @@ def test_commands_are_understood(name):
             assert command[0] in SET_UP | {"ros2"}, command
 
 
+TEMPLATES = ROOT / "dyn_core/export/ros2_control/templates"
+
+
 def test_what_runs_over_ros2_is_there():
     """Programs, launch files and their arguments that `ros2` is asked for."""
     arguments = {
@@ -89,6 +92,11 @@ def test_what_runs_over_ros2_is_there():
     asked = [command for command in _all_commands() if command[0] == "ros2"]
     assert len(asked) > 3
     for _, verb, package, name, *more in asked:
+        if package == "my_arm_control":  # written by dyn export
+            template = name.replace(".py", ".in")
+            text = (TEMPLATES / template).read_text(encoding="utf-8")
+            assert all(f'"{word.split(":=")[0]}"' in text for word in more)
+            continue
         assert (verb in ("run", "launch"), package) == (True, "dyn_ros")
         assert (ROOT / {"run": "scripts", "launch": "launch"}[verb] / name).is_file()
         if verb == "launch":

@@ -34,7 +34,7 @@ pytestmark = pytest.mark.skipif(
     bool(compiler.missing()), reason=f"no machine code: {compiler.missing()}"
 )
 CONTROLLER_FILES = {
-    "CMakeLists.txt", "README.md", "config/controllers.yaml", "launch/mock.launch.py",
+    "CMakeLists.txt", "README.md", "config/controllers.yaml", "launch/mock_launch.py",
     "package.xml", "plugins.xml", "src/controller.cpp", "src/robot.hpp",
     "test/load_plugin.cpp", "urdf/mock.urdf",
 }  # fmt: skip
@@ -90,7 +90,7 @@ def test_a_package_is_complete_and_says_its_licence(law, packages):
         if path.endswith((".xml", ".urdf")):
             ElementTree.fromstring(text)
     assert json.loads(files[f"{name}.json"])["license"] == LICENSE
-    ast.parse(files["launch/mock.launch.py"])
+    ast.parse(files["launch/mock_launch.py"])
     plugin = ElementTree.fromstring(files["plugins.xml"]).find("class")
     assert plugin.get("name") == f"{name}/Controller"
     chainable = law != "gravity_compensation"
@@ -111,7 +111,7 @@ def _rows(text, table):
         rf"\{{{string}, rclcpp::ParameterValue\((.*)\), (\S+), (\S+), (true|false),"
         rf" {string}, {string}\}}"
     )
-    found = row.findall(body.split("return table")[0])
+    entries = row.findall(body.split("return table")[0])
 
     def plain(x):
         octal = re.sub(r"\\(\d{3})", lambda m: chr(int(m[1], 8)), x)
@@ -119,7 +119,7 @@ def _rows(text, table):
 
     return {
         plain(name): (plain(meaning), float(low), float(high), fixed == "true", value)
-        for name, value, low, high, fixed, meaning, _ in found
+        for name, value, low, high, fixed, meaning, _ in entries
     }
 
 

@@ -46,7 +46,7 @@ _FILES = {
     **{x: x for x in ("CMakeLists.txt", "package.xml", "plugins.xml", "README.md")},
     "src/controller.cpp": "controller.cpp", "src/robot.hpp": "robot.hpp",
     "test/load_plugin.cpp": "load_plugin.cpp",
-    "launch/mock.launch.py": "mock.launch.py",
+    "launch/mock_launch.py": "mock_launch",
     "config/controllers.yaml": "controllers.yaml",
 }  # fmt: skip
 _REFERENCE = """\
