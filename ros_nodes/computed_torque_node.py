@@ -442,7 +442,10 @@ class ComputedTorqueNode(RobotNode):
         self.publish_status(ERROR, sentence, {})
 
     def _on_poses(self, message: MultiDOFJointState) -> None:
-        """Record that the robot has moving joints that this node does not control."""
+        """Record joints that this node does not control, for a warning in /diagnostics.
+
+        The first three of the message count; a message without joints is ignored.
+        """
         if message.joint_names:
             self.report.see_others(time.monotonic(), message.joint_names[:3])
 

@@ -142,10 +142,17 @@ class ChainRule:
     def _gradient(
         self, port: Port, x: Any, cotangents: Sequence[Any], values: Values
     ) -> Any:
-        """Return the gradient by the input `port` with value x.
+        """Return the gradient by one input.
 
         It is zero if no output depends on the input, and summed over the batch axis if
         x has none.
+
+        Args:
+            port: Input.
+            x: Its value.
+            cotangents: Cotangent of each output, of positions in tangent coordinates;
+                None is zero.
+            values: Results of the derivative Programs at these inputs.
         """
         total = None
         for output, c in zip(self._outputs, cotangents, strict=True):

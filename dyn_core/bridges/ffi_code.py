@@ -150,7 +150,12 @@ def run_chunks(inputs, strides, outputs, rows, states, scratch):
 
 
 def run_rows(inputs, strides, outputs, rows, states):
-    """Run at least WIDTH rows in zeroed scratch memory; return 0 or NO_MEMORY."""
+    """Run a batch of at least WIDTH rows; return 0 or NO_MEMORY.
+
+    Scratch memory is allocated and zeroed; NO_MEMORY if that fails. The status of each
+    row is written to `states`, unless it is 0; failed rows of the outputs are filled
+    with NaN. Arguments: see run_row.
+    """
     if BATCH_LARGE:
         memory = calloc(1, BATCH_SCRATCH + 64)
         if memory == 0:
@@ -210,7 +215,12 @@ def unfit(frame):
 
 
 def execute(frame):
-    """Run the kernels on the memory that a call frame names; return 0 or NO_MEMORY."""
+    """Run the Program's kernels on the buffers of a call frame; return 0 or NO_MEMORY.
+
+    Failed rows are filled with NaN and do not change the result; their status is
+    written if the frame has one more result. NO_MEMORY: scratch memory could not be
+    allocated.
+    """
     inputs, strides = room(8 * N_IN + 8), room(8 * N_IN + 8)
     outputs, rows, states, k = room(8 * N_OUT + 8), -1, 0, 0
     while k < N_IN:

@@ -123,10 +123,14 @@ class TorchOperation:
         return self.of_arrays([x.numpy(force=True) for x in tensors])
 
     def of_arrays(self, arrays: Sequence[np.ndarray]) -> tuple[Any, ...]:
-        """Return the outputs as tensors on the memory of the Program's arrays.
+        """Run the Program on input arrays; return its outputs as tensors.
 
-        They are followed by the status if it was requested; else a failed row raises
+        Tensors share the memory of the Program's output arrays; single numbers are
+        copied. The status follows if it was requested; else a failed row raises
         RowError.
+
+        Args:
+            arrays: Inputs of the Program.
         """
         if not self._status:
             values = self.program(*arrays)

@@ -281,10 +281,15 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _simulated(model: Model, arguments: argparse.Namespace) -> MotionRecord:
-    """Return the recorded run.
+    """Run the simulation that the options specify and return its record.
 
-    Raises SettingError if options have no effect in combination, or a start is not
-    valid.
+    Raises:
+        SettingError: Options have no effect in combination, or a file or an initial
+            state is not valid.
+        NonFiniteError: A time, position or joint force of the file of --torques is not
+            finite.
+        ModelError: The file of --world is not valid.
+        DynError: The simulation fails.
     """
     drive = drive_of(model, arguments)
     q0 = start_of(model, "q0", arguments.q0)

@@ -142,13 +142,16 @@ def checked_states(values: Any, shape: tuple[int, ...]) -> np.ndarray:
 def divergence_error(
     task: Task | RobotTask, states: np.ndarray, steps: np.ndarray, rows: np.ndarray
 ) -> NonFiniteError:
-    """Return the error that names step and state entry of the first row that diverged.
+    """Return a NonFiniteError for the first row that diverged; it lists all of them.
+
+    It names the step, the environment and the first state entry that is not finite or
+    exceeds LARGEST in magnitude; if there is none, "an observation".
 
     Args:
         task: Task.
         states: After the step, (environments, ns).
         steps: Index of that step in its episode, by row.
-        rows: Indices of the rows that diverged.
+        rows: Indices of the rows that diverged, at least one.
     """
     first = rows[0]
     large = np.flatnonzero(~(np.abs(states[first]) <= LARGEST))

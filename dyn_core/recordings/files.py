@@ -88,12 +88,14 @@ def write_csv(record: MotionRecord, file: Path, bar: RowProgress) -> None:
 def read_csv(file: Path) -> MotionRecord:
     """Return the motion of a CSV file; columns with other labels are ignored.
 
-    Without a line of units, all coordinates have the unit "rad | m".
+    Units are stored with the coordinates; no number is converted. Without a line of
+    units, all coordinates have the unit "rad | m".
 
     Raises:
         ValueError: Times or positions are missing, a column is missing or repeated, or
             a unit is unknown.
-        SettingError: The file is not a table of numbers; names row and column.
+        SettingError: The file cannot be read, or is not a table of numbers; names row
+            and column.
     """
     units, labels, numbers = csv_table(file)
     columns: dict[str, dict[str, np.ndarray]] = {}

@@ -29,7 +29,9 @@ def tracking_figure(record: MotionRecord, error: np.ndarray) -> Any:
 
 
 def limits_figure(names: Sequence[str], rms: np.ndarray, largest: np.ndarray) -> Any:
-    """Return bars of joint forces relative to their limits, one row for each joint.
+    """Return a matplotlib figure with bars of joint forces in percent of their limits.
+
+    It has one row for each joint.
 
     Args:
         names: Names of the joints.

@@ -84,7 +84,7 @@ class DefaultSolver(Solver):
     def refusal(self, model: Any) -> str | None:
         """Return why the chosen solver does not support this robot, or None.
 
-        Raises UnsupportedError as `for_model` does.
+        Raises UnsupportedError if that solver lacks an option set by `with_options`.
         """
         return self.for_model(model).refusal(model)
 

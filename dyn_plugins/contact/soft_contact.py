@@ -58,8 +58,9 @@ class SoftContact(ContactSolver):
             problem: Blocks, matrix, velocities and bounds.
             warm: Initial impulses, (m,) [N·s | N·m·s]; None: zeros.
             impedance: Impedance d of rows without a compliance, in (0, 1).
-            friction_softness: Compliance of tangents over compliance of the normal, for
-                contacts whose tangents have no compliance in the problem.
+            friction_softness: Compliance of the tangents with the largest coefficient
+                over that of the normal, for contacts whose tangents have no compliance
+                in the problem; the other tangents have equal R mu².
             max_iterations: Largest number of Newton steps.
             tolerance: Relative tolerance of the law.
 

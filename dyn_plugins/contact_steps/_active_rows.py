@@ -317,7 +317,17 @@ class _ContactPlace(NamedTuple):
         return dc - self.n * (self.n @ dc * 0.5)
 
     def turned(self, V, f, axis):
-        """Return g of the row f, a Force along `axis`, at the body's motion V."""
+        """Return g, a Force: the row's velocity f . V changes by g . s.
+
+            g = V x* f + (c x y + C.T y; y),   y = P (axis x V.ang)
+
+        s displaces the body, see the module. A contact with mask 0 has y = 0.
+
+        Args:
+            V: Velocity of the body, a Motion in the base's axes.
+            f: Row of the contact's Jacobian, a Force.
+            axis: Unit vector of the row.
+        """
         y = cross3(axis, V.ang)
         y = (y - self.n * (self.n @ y * 0.5)) * self.mask
         moment = cross3(self.c, y)

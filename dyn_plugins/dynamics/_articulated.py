@@ -149,6 +149,12 @@ def _without_rows(A, U, prescribed):
     """Return A and U without prescribed coordinates.
 
     Their rows and columns of A become those of the identity, their columns of U zero.
+
+    Args:
+        A: Joint-space inertia of the joint, (n, n).
+        U: Its forces, n columns.
+        prescribed: Whether each of the n coordinates is prescribed; the conditions may
+            be traced.
     """
     n = range(len(prescribed))
     rigid = [[logical_or(prescribed[i], prescribed[j]) for j in n] for i in n]

@@ -542,7 +542,10 @@ def _limit(n, deviations):
 
 
 def _sizes(model, options):
-    """Return the sizes of the Ports: {"nm": length of the memory}."""
+    """Return the sizes of the Ports: {"nm": length of the filter's memory}.
+
+    It depends on the number of coordinates that move options["frame"].
+    """
     return {"nm": memory_size(len(way_to(model, options["frame"])))}
 
 

@@ -64,8 +64,8 @@ def rnea_loops(
     The accelerations of passive joints follow from the loops and, with fewer motors
     than freedoms, from zero forces; their qdd is not read. More motors than freedoms
     are an UnsupportedError when the solver is built. With dependent="least_norm" they
-    are valid: their forces are the least, and accelerations that do not satisfy the
-    loops are followed as closely as the rows allow.
+    are valid: their forces are the least. Accelerations that contradict the loops are
+    then approximated, without an error.
 
     Inputs and outputs: those of INVERSE_DYNAMICS.
 
@@ -75,8 +75,9 @@ def rnea_loops(
             InfeasibleError; None: not checked, for measured states.
         dependent: Treatment of rows that depend on each other for the passive joints:
             refuse: a SingularError; least_norm: least joint forces.
-        tolerance, dead_point: Relative tolerance of the rank, and treatment of dead
-            points, with least_norm; see aba_loops.
+        tolerance: Relative tolerance of the rank with least_norm; see aba_loops.
+        dead_point: Treatment of a dead point with least_norm: refuse: a SingularError;
+            least: the least accelerations.
 
     Returns:
         Joint forces tau, nv, zero for passive joints [N·m | N].

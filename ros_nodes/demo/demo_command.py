@@ -179,11 +179,14 @@ def _settings(arguments: argparse.Namespace) -> dict:
 
 
 def _warn_of_unused(nodes: dict[str, dict[str, Any]], alone: bool) -> None:
-    """Print the parameters of the file that the demo sets itself or does not use.
+    """Print to stderr the changed parameters of the file that the demo ignores.
+
+    Parameters at their default are not printed.
 
     Args:
         nodes: Parameters by node.
-        alone: Whether the demo runs in one process without ROS.
+        alone: Whether the demo runs in one process without ROS; then only parameters
+            that match USED are used, otherwise all but SET_HERE.
     """
     unused = []
     for node, values in nodes.items():

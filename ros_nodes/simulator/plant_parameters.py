@@ -164,15 +164,16 @@ def _without_contacts(
 def _start(
     node: RobotNode, model: dyn.Model, joints: Sequence[str]
 ) -> np.ndarray | None:
-    """Return the initial position, (nq,), or None for the simulator's default.
+    """Return the initial position, (nq,); None if neither it nor a root pose is set.
 
-    The initial positions apply to `joints`; if they are not set, the joints are
-    neutral, within their limits.
+    Without initial positions, `joints` start at their neutral positions, clipped to
+    their limits; all other joints are neutral, but the root has its pose if it is set.
 
     Raises:
         SettingError: The number of positions is wrong, or a pose of the root is set,
             but it is not floating.
-        ShapeError: The pose has a wrong size.
+        ShapeError: The root's position or quaternion has a wrong size, or the
+            quaternion is zero.
     """
     names = "initial_root_position", "initial_root_orientation"
     changed = [name for name in names if node.value(name) != node.specs[name].default]

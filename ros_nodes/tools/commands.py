@@ -254,7 +254,13 @@ def _param(arguments: argparse.Namespace) -> int:
 
 
 def _lifecycle(arguments: argparse.Namespace) -> int:
-    """Run `dyn lifecycle`; return the exit status, 1 without ROS."""
+    """Run `dyn lifecycle`; return the exit status, 1 without ROS.
+
+    Raises:
+        SettingError: The name of the node or the timeout is not valid, even without
+            ROS; the node does not exist, has no life cycle, or no such transition.
+        DynError: There is no node or no response in time, or a transition fails.
+    """
     if not _live("lifecycle", arguments):
         return 1
     from ros_nodes.tools import lifecycle

@@ -102,7 +102,11 @@ class NodeStand:
         params: str,
         seed: int,
     ) -> None:
-        """Create the stand; no node is started.
+        """Create publishers, subscriptions and the timer on the node of `live`.
+
+        No node is started, and no states are sent yet. The normal feed has the
+        positions q and velocities of 0.02 rad/s or m/s. The joint with faults is chosen
+        at random.
 
         Args:
             live: Connection to the nodes.
@@ -457,7 +461,11 @@ class NodeStand:
         return time.monotonic()
 
     def _waits(self) -> dict[str, int]:
-        """Return the wait of each thread for a processor so far [ns], by /proc path."""
+        """Return how long each thread has waited for a processor so far [ns].
+
+        Keys are /proc paths of the threads of this process and of all nodes; empty if
+        the system does not report waits.
+        """
         waits = {}
         numbers = [os.getpid(), *(x.popen.pid for x in self.processes.values())]
         for number in numbers:

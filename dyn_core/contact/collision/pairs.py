@@ -141,7 +141,10 @@ class ContactPairs:
         self._ids = [(*names[a], *names[b]) for a, b in tested]
 
     def _apart(self, a: str, b: str) -> bool:
-        """Return whether a group contains both names, of links or surfaces."""
+        """Return whether a group of the argument `groups` contains both names.
+
+        Links and surfaces of the same group are not tested against each other.
+        """
         return any(a in group and b in group for group in self._groups)
 
     def _with_world(self) -> dict[tuple[int, int], Material]:
@@ -162,6 +165,9 @@ class ContactPairs:
 
     def _with_each_other(self) -> dict[tuple[int, int], Material]:
         """Return the tested pairs of the robot's shapes with their combined material.
+
+        A decision of the sidecar takes precedence over the exclusion of neighbours;
+        pairs within a group are never tested.
 
         Keys are both indices in `shapes`, the lower one first.
         """

@@ -453,14 +453,14 @@ def move_rows(
 
 @machine_code
 def move_dense(step: StepArrays, k: int, slopes: SlopeArrays, ends: EndSlopes) -> None:
-    """Add the derivatives by q of block k, a loop or the limit of a ball joint.
+    """Compute the derivatives by q of block k, a loop or the limit of a ball joint.
 
     Args:
         step: Problem with its impulses, of state 0.
         k: Index of the block.
-        slopes: Sets turned and before of the rows of the block; the derivative of its
-            impulses on the joints is added to by_q.
-        ends: Reads dense.
+        slopes: Sets `turned` and `before` of the block's rows, the derivatives by q of
+            J u and J qd; adds that of J.T lambda at constant impulses to `by_q`.
+        ends: Reads `dense`, the derivatives of the rows of J by q.
     """
     n, u, qd = len(ends.u), step.qd_next[0], step.terms.qd[0]
     for r in range(step.rows.count[k]):

@@ -115,7 +115,8 @@ class Joint(ABC):
     def series(self) -> tuple[int, ...] | None:
         """Order from the base in which the coordinates act; None: they act together.
 
-        Entry 0 is the index of the coordinate next to the base.
+        Entry 0 is the index of the coordinate next to the base. Default: 0, ...,
+        nv - 1; kinds whose coordinates act together override it with None.
         """
         return tuple(range(self.nv))
 

@@ -273,9 +273,10 @@ class Rods:
         return [from_x - angles[0], *(before - t for before, t in pairs)]
 
     def _joints(self, p: Mapping[str, Any], split: bool) -> list[int]:
-        """Return the index of the chain's joint at the start of each rod.
+        """Return the index of the chain's joint at which each rod starts.
 
-        p and split are as in `chain`.
+        The first is 0, also with a cart: the cart is joint 0. With `split`, a rod with
+        mass is two links and so counts two joints. p and split are as in `chain`.
         """
         joint, joints = 0, []
         for rod in self.of(p):

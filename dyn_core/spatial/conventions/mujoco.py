@@ -52,7 +52,10 @@ def from_mujoco_pose(q: Any) -> np.ndarray:
 
 
 def mujoco_free_position(q: Any) -> np.ndarray:
-    """Return MuJoCo's qpos (x, y, z, qw, qx, qy, qz) of our free joint, (..., 7)."""
+    """Return MuJoCo's qpos (x, y, z, qw, qx, qy, qz) of our free joint, (..., 7).
+
+    q: Our coordinates of the joint (x, y, z, qx, qy, qz, qw), (..., 7).
+    """
     return mujoco_pose(q)
 
 

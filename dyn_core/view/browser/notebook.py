@@ -42,7 +42,10 @@ class NotebookView:
         return f"<view of '{self.scene.name}'{run}; save('FILE.html') keeps it>"
 
     def _repr_html_(self) -> str:
-        """Return an iframe with the page, which a notebook displays."""
+        """Return an iframe with the page, for display in a notebook.
+
+        Raises SettingError as `page`.
+        """
         page = html_text(self.page())
         return (
             f'<iframe srcdoc="{page}" width="100%" height="{self.height}"'

@@ -77,14 +77,16 @@ def _raise(residuals: FloatArray, k: int, value: float) -> None:
 def _row(
     rows: Rows, k: int, row: int, u: FloatArray, speed: float, residuals: FloatArray
 ) -> None:
-    """Update the largest residuals by one row of a block that is not a cone.
+    """Raise each residual to at least its value for a row of a block without a cone.
 
     Args:
         rows: Problem, with the impulses to measure.
         k, row: Index of the block, and of the row within it.
         u: Velocities of all rows, (rows,).
-        speed: Scale of velocities, the largest free velocity [m/s].
-        residuals: Residuals so far, (5,); updated.
+        speed: Scale of velocities for the law residual, the largest free velocity; may
+            be 0 [m/s].
+        residuals: Primal, dual, complementarity, dissipation and law so far, (5,), as
+            in row_residuals; updated.
     """
     i = rows.start[k] + row
     x, v = rows.impulse[i], u[i]
@@ -110,14 +112,16 @@ def _row(
 def _cone(
     rows: Rows, k: int, u: FloatArray, speed: float, residuals: FloatArray
 ) -> None:
-    """Update the largest residuals by one friction cone.
+    """Raise each residual to at least its value for one friction cone.
 
     Args:
         rows: Problem, with the impulses to measure.
         k: Index of the block.
         u: Velocities of all rows, (rows,).
-        speed: Scale of velocities, the largest free velocity [m/s].
-        residuals: Residuals so far, (5,); updated.
+        speed: Scale of velocities for the law residual, the largest free velocity; may
+            be 0 [m/s].
+        residuals: Primal, dual, complementarity, dissipation and law so far, (5,), as
+            in row_residuals; updated.
     """
     i, count = rows.start[k], rows.count[k]
     c = cone_coefficient(rows, k)

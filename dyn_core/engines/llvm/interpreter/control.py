@@ -36,10 +36,12 @@ HIGH = 2**31  # base of the two words of a maximum number of rounds
 def run(code, s, p):
     """Run operations from address `code` to the end of their list; return 0.
 
+    Failed requirements are recorded in the status, slot 0 of the scratch memory.
+
     Args:
         code: Address of the first opcode.
         s: Address of the scratch memory.
-        p: Address of the record.
+        p: Address of the record that describes the program; see the module.
     """
     while load32(code) >= 0:
         code = call(load(load(p + OPS) + 8 * load32(code)), code + 4, s, p)
