@@ -116,7 +116,9 @@ def test_energy_adds_up_for_whatever_drives_the_robot(name):
     assert worst[1] < 0.65 * worst[0]
 
 
-@pytest.mark.parametrize("world", [None, NO_GROUND, {**NO_GROUND, "joint_friction": False}])
+@pytest.mark.parametrize(
+    "world", [None, NO_GROUND, {**NO_GROUND, "joint_friction": False}]
+)
 @pytest.mark.parametrize(("friction", "damping"), [(0.5, 0.0), (0.0, 0.3), (0.2, 0.1)])
 def test_friction_takes_what_the_step_gives_it(friction, damping, world):
     """Of a joint of constant inertia nothing is missing, even where a step overshoots.
