@@ -8,7 +8,8 @@ from dataclasses import dataclass, field
 
 from dyn_core.errors import ModelError, unknown_name
 from dyn_core.model.loops.loop_constraints import LoopConstraint
-from dyn_core.model.shapes import Material, PairRules, Shape
+from dyn_core.model.material import Material
+from dyn_core.model.shapes import PairRules, Shape
 from dyn_core.spatial import Matrix, RigidInertia, Vector
 
 FRICTION_SPEED = 0.01  # of joints without a friction_speed [rad/s | m/s]

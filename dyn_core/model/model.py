@@ -27,8 +27,9 @@ from dyn_core.model.frames import Follower
 from dyn_core.model.joints import Joint
 from dyn_core.model.joints.moving_pose import Drive
 from dyn_core.model.loops.loop_constraints import LoopConstraint, row_names
+from dyn_core.model.material import Material
 from dyn_core.model.shape_reader import place_shapes
-from dyn_core.model.shapes import Material, PlacedShape
+from dyn_core.model.shapes import PlacedShape
 from dyn_core.model.sources.origin import Origin
 from dyn_core.numbers.scalar import Scalar
 from dyn_core.plots.pages import table

@@ -23,10 +23,10 @@ from dyn_core.errors import ModelError
 from dyn_core.model.description import Description
 from dyn_core.model.description_builder import DescriptionBuilder
 from dyn_core.model.frames import PLACE, Frame, origin
+from dyn_core.model.material import Material
 from dyn_core.model.shapes import (
     ANY,
     WORLD,
-    Material,
     PairRules,
     PlacedShape,
 )

@@ -14,7 +14,7 @@ import numpy as np
 import dyn_core as dyn
 from dyn_core import robots
 from dyn_core.control.controller_fields import effort_fields
-from dyn_core.model.shapes import Material
+from dyn_core.model.material import Material
 from dyn_core.model.sources.arguments import READING, urdf_with
 from dyn_core.planar.chain.files import load_chain_file
 from dyn_core.planar.chain.plant import ChainRobot

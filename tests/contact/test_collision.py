@@ -24,7 +24,8 @@ from dyn_core.contact.collision.shape_tables import (
     pair_table,
 )
 from dyn_core.engines.machine_code import compiled
-from dyn_core.model.shapes import Box, Capsule, Cylinder, Material, Mesh, Sphere
+from dyn_core.model.material import Material
+from dyn_core.model.shapes import Box, Capsule, Cylinder, Mesh, Sphere
 from dyn_core.spatial import Transform
 
 HERE = Transform.identity()

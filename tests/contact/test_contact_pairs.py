@@ -14,9 +14,9 @@ from dyn_core.contact.collision.halfspaces import HalfSpace, candidate_points
 from dyn_core.contact.collision.manifolds import ShapePose, manifold
 from dyn_core.contact.collision.pairs import ContactPairs, body_poses, neighbours
 from dyn_core.errors import ModelError, NonFiniteError, ShapeError, UnsupportedError
+from dyn_core.model.material import Material
 from dyn_core.model.shapes import (
     Cylinder,
-    Material,
     Mesh,
     PairRules,
     PlacedShape,

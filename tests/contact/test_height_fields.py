@@ -21,7 +21,8 @@ from dyn_core.contact.collision.pairs import ContactPairs
 from dyn_core.contact.collision.shape_tables import ShapeTable, hull_faces, pair_table
 from dyn_core.engines.machine_code import compiled
 from dyn_core.errors import ModelError
-from dyn_core.model.shapes import Box, Material, Mesh
+from dyn_core.model.material import Material
+from dyn_core.model.shapes import Box, Mesh
 from dyn_core.spatial import Transform
 
 FLAT = HeightField(np.zeros((21, 21)), (0.5, 0.5), "flat", (-5.0, -5.0, 0.3))

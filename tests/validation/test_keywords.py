@@ -11,7 +11,7 @@ import dyn_core as dyn
 from dyn_core import control, recordings, reports, tasks, view
 from dyn_core.contact.collision.height_field import HeightField
 from dyn_core.kinematics import InverseKinematics
-from dyn_core.model.shapes import Material
+from dyn_core.model.material import Material
 from dyn_core.planar import ChainSimulator, HalfPlane, PlanarObject
 from dyn_core.testing import random_model
 from dyn_core.validation import known_keywords

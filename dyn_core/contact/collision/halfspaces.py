@@ -27,12 +27,12 @@ import numpy as np
 
 from dyn_core.engines.machine_code import machine_code
 from dyn_core.errors import ModelError, UnsupportedError
+from dyn_core.model.material import Material
 from dyn_core.model.shape_reader import MATERIAL
 from dyn_core.model.shapes import (
     Box,
     Capsule,
     Cylinder,
-    Material,
     PlacedShape,
     Shape,
     Sphere,

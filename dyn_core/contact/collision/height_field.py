@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from dyn_core.errors import ModelError
+from dyn_core.model.material import Material
 from dyn_core.model.shape_reader import MATERIAL
-from dyn_core.model.shapes import Material
 from dyn_core.validation import (
     REQUIRED,
     Either,

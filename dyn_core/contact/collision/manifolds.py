@@ -20,7 +20,8 @@ from dyn_core.contact.collision.detection.detection_arrays import (
 from dyn_core.contact.collision.features import feature_name
 from dyn_core.contact.collision.shape_tables import ShapeTable, frame_rows, pair_table
 from dyn_core.engines.machine_code import compiled
-from dyn_core.model.shapes import Material, Shape
+from dyn_core.model.material import Material
+from dyn_core.model.shapes import Shape
 
 _IN_PLACE = np.array((1.0, 0, 0, 0, 1.0, 0, 0, 0, 1.0, 0, 0, 0))
 

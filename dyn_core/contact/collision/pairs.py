@@ -29,7 +29,8 @@ from dyn_core.engines.machine_code import compiled
 from dyn_core.errors import ModelError, NonFiniteError, ShapeError
 from dyn_core.model import Model
 from dyn_core.model.coordinates import split_q
-from dyn_core.model.shapes import WORLD, Material, Mesh
+from dyn_core.model.material import Material
+from dyn_core.model.shapes import WORLD, Mesh
 from dyn_core.spatial import Transform, Vector
 from dyn_core.validation import one_state
 

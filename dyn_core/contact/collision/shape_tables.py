@@ -14,11 +14,11 @@ from dyn_core.contact.collision.detection.polygons import CORNERS, CUT
 from dyn_core.contact.collision.halfspaces import HalfSpace, ball_points
 from dyn_core.contact.collision.height_field import HeightField
 from dyn_core.errors import ModelError, UnsupportedError
+from dyn_core.model.material import Material
 from dyn_core.model.shapes import (
     Box,
     Capsule,
     Cylinder,
-    Material,
     Mesh,
     PlacedShape,
     Shape,

@@ -27,9 +27,10 @@ from dyn_core.errors import ModelError
 from dyn_core.model.checks.findings import Findings
 from dyn_core.model.description_builder import DescriptionBuilder, Inertial
 from dyn_core.model.frames import rpy_of
+from dyn_core.model.material import Material
 from dyn_core.model.mjcf.compiled import Compiled
 from dyn_core.model.mjcf.drives import Drives
-from dyn_core.model.shapes import ANY, WORLD, Material, PairRules
+from dyn_core.model.shapes import ANY, WORLD, PairRules
 from dyn_core.sharing import once
 from dyn_core.spatial import Transform, Vector
 from dyn_core.spatial.conventions import quaternion_from_wxyz, rotation

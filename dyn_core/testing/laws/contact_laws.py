@@ -16,7 +16,8 @@ from dyn_core.contact.stepping.integration import gyroscopic_change, turning
 from dyn_core.engines import Program
 from dyn_core.model import parameter_paths
 from dyn_core.model.coordinates import advance, rate_in_initial_axes
-from dyn_core.model.shapes import Material, Sphere
+from dyn_core.model.material import Material
+from dyn_core.model.shapes import Sphere
 from dyn_core.problems import Signature
 from dyn_core.solving.registry import default_registry
 from dyn_core.solving.registry import solver as find
