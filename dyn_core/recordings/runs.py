@@ -14,6 +14,7 @@ import numpy as np
 
 from dyn_core.model import Model
 from dyn_core.model.description import FRICTION_SPEED
+from dyn_core.model.point_springs import PointSprings
 from dyn_core.problems import FORWARD_DYNAMICS
 from dyn_core.recordings.energy import energy_ledger
 from dyn_core.recordings.files import check_output, write_motion
@@ -156,9 +157,10 @@ def limit_facts(model: Model) -> dict[str, Any]:
 def model_hash(model: Model) -> str:
     """Return 16 hexadecimal digits that identify a robot's dynamics.
 
-    They depend on names of joints and loops, tree, joints, inertias, damping, friction,
-    springs and armature of joints, limits and gravity. Frames, sizes and functions of
-    loops, and point springs, do not count.
+    They depend on names of joints and loops, tree, joints, rules of followers, inertias,
+    damping, friction, springs and armature of joints, point springs, links and frames of
+    loops, limits and gravity. Functions of the user count by their names. Frames of links
+    do not count.
     """
     parts: list[Any] = [tuple(model.names[1:]), tuple(model.parent), model.nv]
     for i in model.bodies:
@@ -177,14 +179,33 @@ def model_hash(model: Model) -> str:
         if any(model.stribeck[i]):
             parts += [_numbers(model.stribeck[i]), _numbers(model.stribeck_speed[i])]
     parts += [_numbers(x) for x in (model.lower, model.upper, model.effort_limit)]
-    parts += [_numbers(model.a_grav.lin), [loop.name for loop in model.loops]]
+    for i in model.bodies:
+        if model.leader[i].body != i:
+            parts.append((i, *model.leader[i]))
+    for loop in model.loops:
+        function = loop.kind or _name(loop.function)
+        parts.append((loop.name, loop.a, loop.b, function, loop.measure, loop.rows))
+        parts += [_numbers((*X.E.rows, X.r)) for X in (loop.A, loop.B)]
+    for force in model.forces:
+        parts.append(repr(force) if isinstance(force, PointSprings) else _name(force))
+    parts.append(_numbers(model.a_grav.lin))
     return hashlib.sha256(repr(parts).encode()).hexdigest()[:_DIGITS]
 
 
 def _shown(item: tuple[str, Any]) -> str:
     """Return an attribute of a joint (key, value) as text; a function by its name."""
     key, value = item
-    return f"{key} {getattr(value, '__name__', value)}"
+    return f"{key} {_name(value)}"
+
+
+def _name(value: Any) -> str:
+    """Return the name of a function or class; of one without, its type's.
+
+    Other values are shown as text.
+    """
+    if callable(value):
+        return str(getattr(value, "__name__", type(value).__name__))
+    return str(value)
 
 
 def _numbers(values: Any) -> list[float]:

@@ -557,3 +557,16 @@ def test_an_unknown_entry_of_a_plug_is_refused():
     extras = {"joints": {name: {"plug": {"xyz": [0, 0, 0.1], "axis": [0, 0, 1]}}}}
     with pytest.raises(dyn.ModelError, match="plug.*axis"):
         dyn.load_urdf(ARM, extras=extras)
+
+
+def test_a_follower_does_not_set_a_leader_of_several_coordinates():
+    """One number does not determine three: the error names the leader."""
+    model = _chain(
+        3,
+        {3: Mimic("j2", ((0.5, 0.1, 0.0),), (0.1,))},
+        [0, 1, 1],
+        ["revolute", "ball_rpy", "revolute"],
+    )
+    for place in (model.position, model.velocity):
+        with pytest.raises(dyn.ModelError, match="joint 'j2' is ball_rpy: set its"):
+            place({"j3": 0.4})

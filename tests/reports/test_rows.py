@@ -199,3 +199,35 @@ def test_the_hash_of_a_model_is_that_of_its_dynamics():
     hashes = {model_hash(x) for x in (model, *others)}
     assert len(hashes) == 5
     assert all(len(x) == 16 for x in hashes)
+
+
+CLOSED = """
+loops:
+  - {name: bar, kind: distance, a: link3, b: link6, length: 0.3}
+point_springs:
+  - {name: coil, a: link1, b: link4, stiffness: 20.0}
+"""
+
+
+@pytest.mark.parametrize(
+    ("path", "value"),
+    [("bar.length", 0.4), ("bar.at_b", (0.0, 0.0, 0.1, 0.0, 0.0, 0.0)),
+     ("coil.stiffness", 21.0), ("coil.rest_length", 0.1)],
+)  # fmt: skip
+def test_loops_and_springs_change_the_hash(path, value):
+    """Batches of one robot do not go on with the numbers of another."""
+    model = dyn.load("arm7", extras=CLOSED)
+    again = dyn.load("arm7", extras=CLOSED)
+    assert model_hash(model) == model_hash(again)
+    assert model_hash(model.with_values({path: value})) != model_hash(model)
+
+
+def test_rules_of_followers_change_the_hash():
+    """Two grippers with other gears are two robots."""
+    one, two = (
+        dyn.load(
+            "arm7", extras={"gears": [{"joints": ["joint6", "joint7"], "ratio": x}]}
+        )
+        for x in (2.0, 3.0)
+    )
+    assert model_hash(one) != model_hash(two)

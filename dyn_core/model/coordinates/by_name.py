@@ -36,8 +36,7 @@ def coordinates_by_name(
 ) -> np.ndarray:
     """Return q (nq,) or qd (nv,) from values by joint name.
 
-    Other joints are neutral, or have zero velocity. Leaders of the named joints must
-    have one coordinate, which is not checked.
+    Other joints are neutral, or have zero velocity.
 
     Args:
         tree: Robot.
@@ -49,8 +48,9 @@ def coordinates_by_name(
             joints of `values`.
 
     Raises:
-        ModelError: `values` is no mapping, a joint is unknown or has several
-            coordinates, a value is not a finite number, or a follower is off its rule.
+        ModelError: `values` is no mapping, a joint is unknown, it or its leader has
+            several coordinates, a value is not a finite number, or a follower is off
+            its rule.
     """
     size = tree.nq if what == "position" else tree.nv
     slices = tree.q_slices if what == "position" else tree.v_slices
@@ -61,6 +61,7 @@ def coordinates_by_name(
     for name, value in ByName(Quantity(), "joint").read(what, values).items():
         i = tree.body_of_joint(name)
         lead, ratio, offset = tree.leader[i]
+        _refuse_several(tree, tree.names[lead], what)
         r = 1.0 if ratio is None else float(ratio[0, 0])
         o = 0.0 if ratio is None or what == "velocity" else float(offset[0])
         groups.setdefault(lead, []).append((name, r, value - o))
