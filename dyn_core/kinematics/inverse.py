@@ -19,7 +19,12 @@ from dyn_core.kinematics.poses import one_pose, pose_matrices
 from dyn_core.model import Model
 from dyn_core.problems import INVERSE_KINEMATICS
 from dyn_core.solving.registry import solver
-from dyn_core.validation import known_keywords, one_state, state_array
+from dyn_core.validation import (
+    known_keywords,
+    one_state,
+    random_generator,
+    state_array,
+)
 
 STEPS = 10  # iterations of a round; most successful starts need no more
 ROUNDS = 3  # maximum number of rounds from one start
@@ -111,8 +116,7 @@ class InverseKinematics:
             if not isinstance(number, int) or number < least:
                 text = f"{name} is {number!r}; valid: a whole number, {least} or more"
                 raise SettingError(text, name)
-        if isinstance(rng, int) and rng < 0:
-            raise SettingError(f"rng is {rng}; valid: a whole number, 0 or more", "rng")
+        generator = random_generator(rng)
         if pool < seeds * (1 + restarts):
             least = seeds * (1 + restarts)
             text = f"pool is {pool}; valid: {least} or more, seeds (1 + restarts)"
@@ -130,7 +134,7 @@ class InverseKinematics:
             **{name: x for name, x in choices.items() if x is not None},
         )
         self._still = _still_places(model, frame, fixed)
-        self._draw(pool, np.random.default_rng(rng))
+        self._draw(pool, generator)
 
     def _draw(self, pool: int, rng: np.random.Generator) -> None:
         """Draw the pool, and precompute its terms in the distance to a wanted pose.

@@ -35,7 +35,7 @@ from dyn_core.numbers.scalar import Scalar
 from dyn_core.plots.pages import table
 from dyn_core.problems.system import System
 from dyn_core.spatial import Vector
-from dyn_core.validation import shown, state_array
+from dyn_core.validation import random_generator, shown, state_array
 from dyn_core.validation.quoting import html_text
 
 _HEADER = ("joint", "kind", "lower", "upper", "velocity", "effort", "carries")
@@ -383,8 +383,11 @@ class Model(Tree, System):
 
         Args:
             rng: Generator, or a seed; None: another position at each call.
+
+        Raises:
+            SettingError: `rng` is none of these.
         """
-        return space.random(self, np.random.default_rng(rng))
+        return space.random(self, random_generator(rng))
 
     def integrate(self, q: Values, dv: Values) -> Values:
         """Return the position q displaced by dv, (nq,); batches too.

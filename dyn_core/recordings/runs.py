@@ -157,10 +157,10 @@ def limit_facts(model: Model) -> dict[str, Any]:
 def model_hash(model: Model) -> str:
     """Return 16 hexadecimal digits that identify a robot's dynamics.
 
-    They depend on names of joints and loops, tree, joints, rules of followers, inertias,
-    damping, friction, springs and armature of joints, point springs, links and frames of
-    loops, limits and gravity. Functions of the user count by their names. Frames of links
-    do not count.
+    They depend on names of joints and loops, tree, joints, rules of followers,
+    inertias, damping, friction, springs and armature of joints, point springs, links
+    and frames of loops, limits and gravity. Functions of the user count by their names.
+    Frames of links do not count.
     """
     parts: list[Any] = [tuple(model.names[1:]), tuple(model.parent), model.nv]
     for i in model.bodies:

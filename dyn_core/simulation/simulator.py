@@ -121,7 +121,12 @@ def control_law(controller: Any) -> ControlLaw:
         return lambda t, q, qd: None
     law = getattr(controller, "update", controller)
     valid = "a function (t, q, qd) -> tau, an object with such an update, or None"
-    if not callable(law) or isinstance(law, type):
+    # dicts and sets have a method `update`, too, which is no control law.
+    if (
+        not callable(law)
+        or isinstance(law, type)
+        or isinstance(controller, (dict, set))
+    ):
         raise SettingError(
             f"controller is {controller!r}; valid: {valid}", "controller"
         )

@@ -7,6 +7,7 @@ from dyn_core.validation.arrays import (
     is_finite,
     known_keywords,
     one_state,
+    random_generator,
     state_array,
 )
 from dyn_core.validation.file_names import writing
@@ -59,6 +60,7 @@ __all__ = [
     "mended_name",
     "numbers",
     "one_state",
+    "random_generator",
     "read_yaml",
     "refuse",
     "shown",

@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Iterable, Sequence
 from functools import wraps
 from inspect import Parameter, signature
-from numbers import Real
+from numbers import Integral, Real
 from typing import Any, TypeVar
 
 import numpy as np
@@ -179,3 +179,20 @@ def finite_array(
         if not np.isfinite(x):
             raise ModelError(f"{name}[{i}] is not finite: {x}", f"{name}[{i}]")
     return tuple(array.tolist())
+
+
+def random_generator(rng: object) -> np.random.Generator:
+    """Return the generator that `rng` is, or a new one from a seed.
+
+    Args:
+        rng: Generator, or seed, a whole number >= 0; None: another one at each call.
+
+    Raises:
+        SettingError: `rng` is none of these.
+    """
+    if rng is None or isinstance(rng, np.random.Generator):
+        return np.random.default_rng(rng)
+    if isinstance(rng, bool) or not isinstance(rng, Integral) or rng < 0:
+        valid = "a seed, 0 or more, or a numpy.random.Generator"
+        raise SettingError(f"rng is {shown(rng)}; valid: {valid}", "rng")
+    return np.random.default_rng(int(rng))

@@ -10,7 +10,7 @@ import yaml
 import dyn_core as dyn
 from dyn_core import robots
 from dyn_core.engines import available
-from dyn_core.errors import ModelError
+from dyn_core.errors import ModelError, ModelWarning
 from dyn_core.model import Build, Description, JointSpec, LinkSpec, Mimic, assemble
 from dyn_core.planar import FREE, GUIDED, LINE, make_chain, make_chain_like
 from dyn_core.planar.conversion.convert import from_model, to_model, to_urdf
@@ -727,6 +727,19 @@ def test_robots_that_are_no_chain(case):
     make, why = REFUSED[case]
     with pytest.raises(ModelError, match=f"no planar chain: .*{why}"):
         from_model(make())
+
+
+MASSLESS = """<robot name="r"><link name="b"/><link name="l"/>
+<joint name="j" type="continuous"><parent link="b"/><child link="l"/><axis xyz="0 1 0"/>
+</joint></robot>"""
+
+
+def test_a_last_link_without_mass_and_end():
+    """Such a robot is loaded with a warning; nothing says where its chain ends."""
+    with pytest.warns(ModelWarning, match="nothing it carries has inertia"):
+        model = dyn.load_urdf(MASSLESS)
+    with pytest.raises(ModelError, match="joint 'j' carries no mass, .* name a tip"):
+        from_model(model)
 
 
 def test_harmless_inertias_and_offsets():

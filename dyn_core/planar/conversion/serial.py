@@ -117,7 +117,8 @@ class PlanarBody:
             tip: As in `end`.
 
         Raises:
-            ModelError: `tip` is not a link of the last body.
+            ModelError: `tip` is not a link of the last body, or nothing determines
+                where the last link ends: it has no mass, and no link away from `start`.
         """
         mass, com, about = _summed(self.parts)
         end, _ = self.end(np.zeros(2), tip)
@@ -140,7 +141,8 @@ class PlanarBody:
             tip: Name of a link of the last body, or None; ignored for other bodies.
 
         Raises:
-            ModelError: `tip` is not a link of the last body.
+            ModelError: `tip` is not a link of the last body, or nothing determines
+                where the last link ends: it has no mass, and no link away from `start`.
         """
         if not self.last:
             return self.E @ np.array(self.model.Xtree[self.body + 1].r, float), ""
@@ -152,7 +154,15 @@ class PlanarBody:
         if tip or far[best] > NEAR:
             return self.places[best], best
         mass, com, about = _summed(self.parts)
-        name = f"{self.model.names[self.body]}_end"
+        joint = self.model.names[self.body]
+        if not mass:
+            refuse(
+                joint,
+                f"joint '{joint}' carries no mass, and no link away from it"
+                " says where the chain ends: give one a mass, or name a"
+                " tip",
+            )
+        name = f"{joint}_end"
         if np.linalg.norm(com - start) > NEAR:
             return start + 2 * (com - start), name
         return start + np.array((math.sqrt(about / mass), 0.0)), name
