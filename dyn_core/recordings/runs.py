@@ -14,6 +14,7 @@ import numpy as np
 
 from dyn_core.model import Model
 from dyn_core.model.description import FRICTION_SPEED
+from dyn_core.model.loops.loop_constraints import Coupling
 from dyn_core.model.point_springs import PointSprings
 from dyn_core.problems import FORWARD_DYNAMICS
 from dyn_core.recordings.energy import energy_ledger
@@ -183,8 +184,12 @@ def model_hash(model: Model) -> str:
         if model.leader[i].body != i:
             parts.append((i, *model.leader[i]))
     for loop in model.loops:
+        parts.append((loop.name, loop.rows))
+        if isinstance(loop, Coupling):
+            parts += [loop.joints, _name(loop.function)]
+            continue
         function = loop.kind or _name(loop.function)
-        parts.append((loop.name, loop.a, loop.b, function, loop.measure, loop.rows))
+        parts += [loop.a, loop.b, function, loop.measure]
         parts += [_numbers((*X.E.rows, X.r)) for X in (loop.A, loop.B)]
     for force in model.forces:
         parts.append(repr(force) if isinstance(force, PointSprings) else _name(force))

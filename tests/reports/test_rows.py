@@ -231,3 +231,20 @@ def test_rules_of_followers_change_the_hash():
         for x in (2.0, 3.0)
     )
     assert model_hash(one) != model_hash(two)
+
+
+def test_couplings_of_joints_change_the_hash():
+    """Their function counts by its name, which the user gives."""
+    model = dyn.load("arm7")
+
+    def equal_angles(a, b):
+        return [a - b]
+
+    def opposite_angles(a, b):
+        return [a + b]
+
+    hashes = [model_hash(model)]
+    for function in (equal_angles, opposite_angles):
+        loop = dyn.coupling("pair", ("joint1", "joint2"), function)
+        hashes.append(model_hash(model.with_loops(loop)))
+    assert len(set(hashes)) == 3
