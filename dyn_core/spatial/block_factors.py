@@ -28,16 +28,19 @@ class BlockFactored:
     Args:
         A: The matrix, (n, n).
         pivot_tolerances, items: By row, as in Factored.
-        blocks: Rows of each block; every row belongs to one block.
+        blocks: Row indices of each block; every row belongs to one block.
 
     Raises:
         SingularError: A pivot is at or below its tolerance; names the row's item.
 
     Attributes:
-        above: By block: columns of earlier blocks that are not zero in its rows.
+        blocks, n: The argument `blocks`, and the number of rows.
+        above: By block: ascending indices of the columns of earlier blocks in which its
+            rows are not structural zeros.
         D_inverse: By block: inverse of its block of D.
-        L: By row: entries by column, for the columns in `above`; the diagonal of L is
-            one.
+        L: By row: dict from column to entry, for the columns in `above` of its block.
+            The
+            diagonal blocks of L are identity matrices and are not stored.
     """
 
     def __init__(
@@ -68,10 +71,15 @@ class BlockFactored:
             left = [k for k in left if k not in ends]
 
     def _coupled(self, rest: list[list[Any]], k: int, left: Sequence[int]) -> bool:
-        """Return whether a later block in `left` is coupled to block k in `rest`.
+        """Return whether a later block in `left` is coupled to block k.
 
-        It is coupled if its rows have entries in the columns of block k that are not
-        structural zeros.
+        It is coupled if its rows of `rest` have entries in the columns of block k that
+        are not structural zeros.
+
+        Args:
+            rest: The matrix that is being eliminated, (n, n).
+            k: Index of the block.
+            left: Indices of the blocks that are not eliminated yet.
         """
         return any(
             not is_structural_zero(rest[x][y])
@@ -82,9 +90,14 @@ class BlockFactored:
         )
 
     def _eliminate(self, rest: list[list[Any]], k: int, factors: Factored) -> None:
-        """Eliminate block k from the earlier rows of `rest` in place; set its L.
+        """Eliminate block k from the earlier rows of `rest`, in place.
 
-        `factors` are the factors of its block of D.
+        Sets self.above[k] and the rows of self.L of block k.
+
+        Args:
+            rest: The matrix that is being eliminated, (n, n); changed in place.
+            k: Index of the block.
+            factors: Factors of its block of D.
         """
         rows, blocks = self.blocks[k], self.blocks
         above = self.above[k] = _filled(rest, rows, chain(*blocks[:k]))
@@ -117,7 +130,7 @@ class BlockFactored:
         return Vector(value for (value,) in x.rows)
 
     def solve_matrix(self, B: Matrix, negative: bool = False) -> Matrix:
-        """Return X of A X = B, or of A X = -B if `negative`, for B (n, m).
+        """Return X (n, m) of A X = B, or of A X = -B if `negative`, for B (n, m).
 
         Structural zeros of B are skipped: the columns of one branch of a tree cost
         nothing in other branches during the first pass.
@@ -177,7 +190,12 @@ class BlockFactored:
         return Matrix(X)
 
     def _towards_the_first(self, rest: list[list[Any]], columns: list[int]) -> None:
-        """Replace some columns of `rest` (B) by these columns of L^-T B, in place."""
+        """Replace columns of `rest` by L^-T times these columns, in place.
+
+        Args:
+            rest: Right-hand sides, (n, m); changed in place.
+            columns: Indices of the columns to be replaced; the others are unchanged.
+        """
         for k in reversed(range(len(self.blocks))):
             rows = self.blocks[k]
             below = [
@@ -192,7 +210,10 @@ class BlockFactored:
                 _put(rest, rows, columns, product(left, right, onto, negative=True))
 
     def _part_of_L(self, rows: Sequence[int], columns: Sequence[int]) -> Matrix:
-        """Return the entries of L in some rows and columns as a Matrix."""
+        """Return the entries of L in these rows and columns as a Matrix.
+
+        Raises KeyError for a column that is not in `above` of the row's block.
+        """
         return Matrix([self.L[x][y] for y in columns] for x in rows)
 
     def _alike(self, B: Matrix) -> list[list[int]]:
@@ -225,10 +246,11 @@ def _runs(numbers: Sequence[int]) -> list[list[int]]:
 def _alike_there(
     M: Sequence[Sequence[Any]], rows: Sequence[int], columns: Sequence[int]
 ) -> list[list[int]]:
-    """Return runs of adjacent columns, all filled or all zero in the given rows.
+    """Return runs of consecutive column indices, all filled or all zero in some rows.
 
-    A column is filled if one of the rows is not a structural zero there. Operands and
-    results of a product over such a run are contiguous.
+    A column is filled if one of the given rows of M is not a structural zero there. All
+    columns are in one of the runs, so that operands and results of a product over a run
+    are contiguous.
     """
     filled = set(_filled(M, rows, columns))
     runs: list[list[int]] = []
@@ -260,5 +282,8 @@ def _put(
 
 
 def _filled(M: Sequence[Sequence[Any]], rows: Any, columns: Any) -> list[int]:
-    """Return the columns, in order, in which a row of `rows` is no structural zero."""
+    """Return those of `columns`, in order, in which M is not zero in all of `rows`.
+
+    Zero is a structural zero.
+    """
     return [y for y in columns if not all(is_structural_zero(M[x][y]) for x in rows)]

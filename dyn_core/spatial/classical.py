@@ -33,9 +33,12 @@ class Pose:
     Raises:
         ShapeError: Not three and nine numbers.
         NonFiniteError: A number is NaN or infinite.
-        ValueError: R is no rotation: R.T R is more than 1e-8 from 1, or det R < 0.
+        ValueError: R is no rotation: a row of |R.T R - 1| sums to more than 1e-8, or
+            det R
+            < 0.
 
-    Only known numbers are checked; traced ones are not.
+    The last two are checked only if all twelve numbers are known; a pose with a traced
+    number is not checked.
 
     Source: TAZZ-1.1; KIM-1.1.
     """
@@ -48,8 +51,9 @@ class Pose:
         Args:
             r: Origin of b in a's axes, 3 [m].
             R: Rotation, 3x3.
-            normalize: Whether to replace R by the nearest rotation, if it consists of
-                known numbers and det R > 0.
+            normalize: Whether to replace R by the nearest rotation. Nothing is replaced
+                if r or
+                R has a traced number, or if det R <= 0.
         """
         rows = [list(row) for row in (R.rows if isinstance(R, Matrix) else R)]
         self.r, self.R = Vector(r), Matrix(rows)
@@ -69,7 +73,7 @@ class Pose:
 
     @classmethod
     def of_transform(cls, X: Transform) -> Pose:
-        """Return the pose of b in a from the Transform a to b."""
+        """Return the pose of b in a from the Transform from a to b, unchecked."""
         R, r = X.pose
         return cls.of(r, R)
 
@@ -100,7 +104,7 @@ class Pose:
 
     @property
     def turn(self) -> Transform:
-        """Transform X(R, 0): a change of axes without a change of point."""
+        """Transform X(R, 0) from a's axes to b's, about the same reference point."""
         return Transform(self.R.T, Vector.zeros(3))
 
     def __repr__(self) -> str:
@@ -108,7 +112,11 @@ class Pose:
 
 
 def _rotation(numbers: list[Any], normalize: bool) -> list[list[float]]:
-    """Return the checked rows of R from the twelve numbers of a pose.
+    """Return the three rows of the checked R of a pose.
+
+    Args:
+        numbers: r (3), then R row by row (9).
+        normalize: Whether to replace R by the nearest rotation first, if det R > 0.
 
     Raises NonFiniteError or ValueError, see Pose.
     """
@@ -136,7 +144,7 @@ def coriolis_term(w_a: Vector, r_ab: Vector, v_ab: Vector, w_ab: Vector) -> Moti
 
     Args:
         w_a: Angular velocity of a, 3 [rad/s], a's axes.
-        r_ab: Origin of b in a, 3 [m].
+        r_ab: Origin of b in a, 3 [m], a's axes.
         v_ab: Rate of r_ab, 3 [m/s].
         w_ab: Angular velocity of b relative to a, 3 [rad/s], a's axes.
 
@@ -161,14 +169,17 @@ def propagate_velocity(
         pose_ab: Pose of b in a.
         V_a: Velocity of a [rad/s; m/s], in a's axes or in inertial ones.
         V_ab: Velocity of b relative to a, in a's axes in both cases.
-        frame: Axes of V_a and of the result: local (their own) or inertial.
-        R_a: Rotation of a, a Matrix: required for inertial axes, else None.
+        frame: "local": V_a is in a's axes, the result in b's. "inertial": both are in
+            inertial axes.
+        R_a: Rotation of a, a Matrix (3, 3) from a's components to inertial ones:
+            required
+            for inertial axes, else None.
 
     Returns:
         Velocity of b [rad/s; m/s].
 
     Raises:
-        ValueError: Unknown frame, or R_a missing or not used.
+        ValueError: Unknown frame; R_a missing for "inertial" or given for "local".
 
     Source: TAZZ-1.2, TAZZ-1.4.
     """
@@ -200,14 +211,17 @@ def propagate_acceleration(
         A_a: Classical acceleration of a [rad/s²; m/s²], in the axes of V_a.
         V_ab, A_ab: Velocity and acceleration of b relative to a, in a's axes in both
             cases.
-        frame: Axes of V_a, A_a and of the result: local (their own) or inertial.
-        R_a: Rotation of a, a Matrix: required for inertial axes, else None.
+        frame: "local": V_a and A_a are in a's axes, the result in b's. "inertial": all
+            three are in inertial axes.
+        R_a: Rotation of a, a Matrix (3, 3) from a's components to inertial ones:
+            required
+            for inertial axes, else None.
 
     Returns:
         Classical acceleration of b [rad/s²; m/s²].
 
     Raises:
-        ValueError: Unknown frame, or R_a missing or not used.
+        ValueError: Unknown frame; R_a missing for "inertial" or given for "local".
 
     Source: TAZZ-1.5, TAZZ-1.6, errata E1 (angular velocities, not their rates).
     """
@@ -221,9 +235,10 @@ def propagate_acceleration(
 
 
 def _inertial(frame: str, R_a: Any) -> bool:
-    """Return whether `frame` is inertial.
+    """Return True for frame "inertial", False for "local".
 
-    Raises ValueError for an unknown frame, or an R_a that is missing or not used.
+    Raises ValueError for another frame, for "inertial" without R_a and for "local" with
+    it.
     """
     if frame not in ("local", "inertial"):
         raise ValueError(f"frame '{frame}': wanted local or inertial")
@@ -233,12 +248,14 @@ def _inertial(frame: str, R_a: Any) -> bool:
 
 
 class PairTransforms(NamedTuple):
-    """Transforms of a joint with four frames.
+    """Transforms of a joint with four frames: parent, socket, plug, child.
 
     Attributes:
         X_cp: Parent to child.
-        X_cj_rot: For rates across the joint, socket axes to child. It does not include
-            the joint's translation, as these rates are taken at the plug's origin.
+        X_cj_rot: For motions across the joint, from socket axes to the child. It does
+            not
+            include the joint's translation, as these motions are taken at the plug's
+            origin.
     """
 
     X_cp: Transform
@@ -249,6 +266,8 @@ def pair_transforms(socket: Pose, joint: Pose, plug: Pose) -> PairTransforms:
     """Return the transforms of a joint from a parent p to a child c.
 
         X_cp = X(cj')^-1 X(jj') X(pj),   X_cj_rot = X(cj')^-1 X(R_jj', 0)
+
+    The socket frame j is fixed in the parent, the plug frame j' in the child.
 
     Args:
         socket: Pose of j in the parent.
@@ -305,7 +324,9 @@ def velocity_product(
     Args:
         w_p, w_c: Angular velocities of parent and child, own axes, 3 [rad/s].
         socket, joint, plug: Poses of the joint's frames, as in pair_transforms.
-        v_jj, w_jj: Velocity across the joint, socket axes, 3 [m/s], 3 [rad/s].
+        v_jj, w_jj: Linear and angular velocity across the joint, J qd, socket axes, at
+            the
+            plug's origin, 3 [m/s], 3 [rad/s].
         Jdot_qd: Rate of J times qd, socket axes, [rad/s²; m/s²].
 
     Returns:

@@ -37,8 +37,9 @@ class RigidInertia:
         Args:
             m: Mass [kg].
             c: Centre of mass, 3 [m].
-            Ic: Inertia about c along the frame's axes, 3x3 (upper triangle is used) or
-                xx, xy, xz, yy, yz, zz [kg m²].
+            Ic: Inertia about c along the frame's axes [kg m²], 3x3 (only the upper
+                triangle is
+                used) or the six entries xx, xy, xz, yy, yz, zz.
         """
         c = Vector(c)
         entries = tuple(Ic)
@@ -52,17 +53,20 @@ class RigidInertia:
     def of_parameters(cls, ten: Iterable[Any]) -> RigidInertia:
         """Return the inertia of ten parameters, unchecked.
 
-        They are m, m c (3), Ixx, Ixy, Iyy, Ixz, Iyz, Izz about the origin.
+        They are m [kg], m c (3) [kg m], and Ixx, Ixy, Iyy, Ixz, Iyz, Izz about the
+        frame's origin [kg m²]. Raises ValueError for another number of parameters.
         """
         m, hx, hy, hz, xx, xy, yy, xz, yz, zz = ten
         return cls(m, Vector((hx, hy, hz)), Symmetric((xx, xy, xz, yy, yz, zz)))
 
     @classmethod
     def of_matrix(cls, M: Any) -> RigidInertia:
-        """Return the inertia of a 6x6 matrix of floats.
+        """Return the inertia of a 6x6 matrix of floats, [angular; linear].
 
         Raises:
-            ValueError: It has not the structure of a rigid-body inertia.
+            ValueError: It has not the structure of a rigid-body inertia: some entry
+                differs by
+                more than 1e-9 times the largest entry (at least 1e-9).
         """
         M = np.asarray(M, float)
         scale = max(1.0, float(np.abs(M).max()))
@@ -88,13 +92,16 @@ class RigidInertia:
 
     @property
     def Ic(self) -> Matrix:
-        """Inertia about the centre of mass, 3x3 [kg m²] (floats only)."""
+        """Inertia about the centre of mass, 3x3 [kg m²], own axes (floats only)."""
         a = skew(self.c)
         return self.I.full() + a @ a * self.m
 
     @property
     def parameters(self) -> tuple[Any, ...]:
-        """The ten parameters m, m c, Ixx, Ixy, Iyy, Ixz, Iyz, Izz about the origin."""
+        """The ten parameters m, m c (3), Ixx, Ixy, Iyy, Ixz, Iyz, Izz about the origin.
+
+        In kg, kg m and kg m², as for of_parameters.
+        """
         xx, xy, xz, yy, yz, zz = self.I.entries
         return (self.m, *self.h, xx, xy, yy, xz, yz, zz)
 
@@ -127,7 +134,7 @@ class RigidInertia:
             force = m a + U h,   moment = h x a + vee(U P - (U P).T)
 
         P = tr(I)/2 - I is the second moment of mass; the moment is the integral of r x
-        (U r) dm.
+        (U r) dm. Gravity is not included.
 
         Args:
             a: Classical acceleration of the origin, 3 [m/s²].
@@ -158,7 +165,7 @@ class RigidInertia:
 
 
 def _is_zero(x: Any) -> bool:
-    """Return whether x is a plain number equal to zero; False for symbols."""
+    """Return whether x is an int or float equal to zero; False for traced numbers."""
     return isinstance(x, (int, float)) and x == 0
 
 
@@ -170,6 +177,9 @@ def _axis(column: Motion) -> int | None:
 
 class ArticulatedInertia:
     """Inertia of an articulated body: [[I, H], [H.T, M]], symmetric 6x6.
+
+    Products and sums are with a Motion or MotionSubspace (`@`), and with another
+    inertia (`+`, also a RigidInertia; `-`, only an ArticulatedInertia).
 
     Attributes:
         I, M: Symmetric 3x3 blocks.
@@ -218,13 +228,15 @@ class ArticulatedInertia:
     def reduced(
         self, U: ForceSubspace, D: Factored, S: MotionSubspace, armature: Any
     ) -> ArticulatedInertia:
-        """Return the inertia across a joint, IA - U D^-1 U.T, with U = IA S.
+        """Return the inertia across a joint, IA - U D^-1 U.T, for IA = self.
 
         With D = L.T d L it is computed as IA - V d^-1 V.T, V = U L^-1: squares, which
-        keep the digits that the inverse of an ill-conditioned D loses.
+        keep the digits that the inverse of an ill-conditioned D loses. For each
+        coordinate without armature whose column of S has only one nonzero component,
+        the row and column of this component are set to exactly zero.
 
         Args:
-            U: IA S, 6xn; for n = 0 the inertia is returned unchanged.
+            U: IA S, 6xn; for n = 0 self is returned unchanged.
             D: Factors of S.T U plus armature, n x n.
             S: Motion subspace, 6xn.
             armature: Rotor inertia of each coordinate, n.
@@ -241,11 +253,14 @@ class ArticulatedInertia:
         return left.without([k for k in free if k is not None])
 
     def without(self, axes: Iterable[int]) -> ArticulatedInertia:
-        """Return the inertia with rows and columns of some axes (0..5) zero."""
+        """Return the inertia with the rows and columns of some axes set to zero.
+
+        axes: Indices 0..5 of [angular; linear].
+        """
         gone = set(axes)
 
         def keep(x: Any, i: int, j: int) -> Any:
-            """Return the entry x, or 0 if its row i or column j is in `gone`."""
+            """Return the entry x, or 0 if its row i or column j (0..5) is in `gone`."""
             return 0.0 if i in gone or j in gone else x
 
         I = Symmetric(
@@ -266,7 +281,11 @@ class ArticulatedInertia:
 
 
 class _Subspace:
-    """Columns of one space (motions or forces): a 6xn matrix."""
+    """Columns of one space (motions or forces): a 6xn matrix.
+
+    It is a sequence of its columns. `+` needs a subspace of the same type (TypeError)
+    and the same number of columns (ValueError).
+    """
 
     __slots__ = ("columns",)
 
@@ -284,7 +303,7 @@ class _Subspace:
 
     @property
     def T(self) -> _SubspaceTransposed:
-        """Transpose, n x 6, to be multiplied by vectors of the dual space."""
+        """Transpose, n x 6, a factor of vectors or subspaces of the dual space."""
         return _SubspaceTransposed(self)
 
     def __array__(self, dtype: Any = None, copy: Any = None) -> np.ndarray:
@@ -298,7 +317,10 @@ class _Subspace:
         return type(self)(a + b for a, b in pairs)
 
     def _combine(self, x: Iterable[Any], zero: Any) -> Any:
-        """Return the sum of the columns times the numbers x; `zero` without columns."""
+        """Return the sum of the columns times the numbers x; without columns `zero`.
+
+        Raises ValueError if the numbers of columns and of x differ.
+        """
         result = None
         for column, factor in zip(self.columns, x, strict=True):
             term = column * factor
@@ -307,7 +329,11 @@ class _Subspace:
 
 
 class MotionSubspace(_Subspace):
-    """Motion subspace S of a joint, 6xn; `S @ qd` is the velocity across the joint."""
+    """Motion subspace S of a joint, 6xn; `S @ qd` is the velocity across the joint.
+
+    `S @ M` is a MotionSubspace for a Matrix M with n rows. Raises ValueError for
+    another number of rows or numbers.
+    """
 
     __slots__ = ()
 
@@ -319,7 +345,12 @@ class MotionSubspace(_Subspace):
 
 
 class ForceSubspace(_Subspace):
-    """Forces as columns of a 6xn matrix, such as U = IA S."""
+    """Forces as columns of a 6xn matrix, such as U = IA S.
+
+    `U @ x` is a Force for n numbers x, a ForceSubspace for a Matrix with n rows, and an
+    ArticulatedInertia for the transpose V.T of n forces, where U V.T must be symmetric
+    (not checked). Raises ValueError for another number of rows or numbers.
+    """
 
     __slots__ = ()
 
@@ -332,9 +363,10 @@ class ForceSubspace(_Subspace):
         return self._combine(other, Force.zero())
 
     def _outer(self, others: _Subspace) -> ArticulatedInertia:
-        """Return the product with the transpose of `others`, which must be symmetric.
+        """Return the 6x6 product of these columns with the transpose of `others`.
 
-        Only the upper triangle is computed.
+        The product must be symmetric, which is not checked; only the upper triangle is
+        computed.
         """
         rows = list(zip(*self, strict=True)), list(zip(*others, strict=True))
 
@@ -349,7 +381,12 @@ class ForceSubspace(_Subspace):
 
 
 class _SubspaceTransposed:
-    """Transpose S.T or U.T: maps a vector of the dual space to n numbers."""
+    """Transpose S.T or U.T of a subspace with n columns.
+
+    `S.T @ f` is a Vector of n numbers for a vector f of the dual space; `S.T @ U` is a
+    Matrix (n, k) for a subspace U of k columns of the dual space. The same space raises
+    TypeError.
+    """
 
     __slots__ = ("columns",)
 

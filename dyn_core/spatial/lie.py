@@ -1,6 +1,7 @@
 """Rotations and poses: exponential, logarithm, quaternions (x, y, z, w), ball angles.
 
 Near zero power series are selected by `where`, so that all functions can be traced.
+Nothing is checked unless a function names an error.
 
 Swing and twist are the angles that limit a ball joint.
 
@@ -10,7 +11,7 @@ aligned by the smallest rotation. Neither is an angle about the axis of the rota
 itself.
 
 The names of the source are column first: R_zx is the x component of the plug's z axis,
-R[0, 2]. All functions can be traced.
+R[0, 2].
 """
 
 from __future__ import annotations
@@ -194,7 +195,14 @@ def swing_twist_rates(R: Matrix, w: Vector, item: str = ITEM) -> SwingTwist:
 
 
 def _open(R: Matrix, item: str) -> Any:
-    """Return 1/(1 + R_zz); SingularError for opposite z axes, NaN for NaN."""
+    """Return 1/(1 + R_zz), NaN for NaN.
+
+    Args:
+        R: Rotation, plug to socket, 3x3.
+        item: Name of the joint or angle in a SingularError.
+
+    Raises SingularError for opposite z axes, 1 + R_zz <= 1e-10.
+    """
     opened = 1.0 + R[2, 2]
     require(logical_not(opened <= _OPPOSITE), SingularError, item)
     return 1.0 / opened
@@ -204,12 +212,15 @@ _SMALL = 0.25  # angle² [rad²] below which the series are exact to one or two 
 
 
 def _factorials(start: int) -> tuple[float, ...]:
-    """Return eight coefficients in t² of 1/start! - t²/(start + 2)! + ..."""
+    """Return the first eight coefficients of 1/start! - t²/(start + 2)! + t⁴/...
+
+    Coefficient k is that of t^(2k).
+    """
     return tuple((-1.0) ** k / math.factorial(start + 2 * k) for k in range(8))
 
 
 def _slope(coefficients: tuple[float, ...]) -> tuple[float, ...]:
-    """Return the coefficients of a series' derivative with respect to t²."""
+    """Return the coefficients of the derivative of a power series in t², by t²."""
     return tuple(k * c for k, c in enumerate(coefficients))[1:]
 
 
@@ -331,7 +342,8 @@ def log3(R: Matrix) -> Vector:
         log R = t/sin t vee(R - R.T)/2,   t = atan2(sin t, (tr R - 1)/2)
         log R = t n beyond 120 degrees,   (1 - cos t) n n.T = (R + R.T)/2 - cos t
 
-    At exactly pi both signs of the axis are valid: its largest component is positive.
+    At exactly pi both signs of the axis are valid: the one whose largest component is
+    positive is returned.
 
     Source: KIM-S1.
     """
@@ -369,7 +381,7 @@ def chord3(R: Matrix) -> Vector:
 
 
 def _half_turn_axis(R: Matrix, cosine: Any) -> Vector:
-    """Return the axis of a rotation from R + R.T, up to its sign.
+    """Return the unit axis of a rotation from R + R.T, up to its sign.
 
     Accurate for large angles only; `cosine` is the cosine of the angle.
     """
@@ -383,9 +395,9 @@ def _half_turn_axis(R: Matrix, cosine: Any) -> Vector:
 
 
 def exp_transform(u: Motion) -> Transform:
-    """Return the Transform to a frame displaced by u, in its own axes.
+    """Return the Transform from a frame to the frame displaced by u, in its own axes.
 
-        X = X(T) for T = exp(u)
+        X = X(T) for the pose T = exp(u)
 
     u is a displacement [rad; m], a twist times a time.
 
@@ -395,9 +407,7 @@ def exp_transform(u: Motion) -> Transform:
 
 
 def log_transform(X: Transform) -> Motion:
-    """Return the displacement [rad; m] of a Transform.
-
-    Inverse of exp_transform for angles up to pi.
+    """Return the u [rad; m] with exp_transform(u) = X, of an angle up to pi.
 
     Source: KIM-S1.
     """
@@ -406,11 +416,12 @@ def log_transform(X: Transform) -> Motion:
 
 
 def dexp6(u: Motion) -> Matrix:
-    """Return the left Jacobian of exp_transform, 6x6; dexp6(-u) is the body Jacobian.
+    """Return the left Jacobian of T = exp(u), 6x6 on [angular; linear].
 
         dexp(u) = [[dexp3(w), 0], [Q, dexp3(w)]],   Q = d dexp3(w) in direction v
 
-        vee(T^-1 dT) = dexp6(-u) du
+    dexp6(-u) is the body Jacobian: vee(T^-1 dT) = dexp6(-u) du. For u = [w; v] in [rad;
+    m].
 
     Source: KIM-S1.
     """
@@ -437,9 +448,11 @@ def _lower_triangular(J: Matrix, Q: Matrix) -> Matrix:
 
 
 def tangent_rate(u: Motion, v: Motion) -> Motion:
-    """Return du/dt in T = T0 exp(u) for a body velocity v, to fourth order in u.
+    """Return du/dt in T = T0 exp(u) for a body velocity v; the error is of order |u|⁴.
 
         du/dt = v + (u x v)/2 + u x (u x v)/12
+
+    u is a displacement [rad; m], v the velocity of the frame T in its own axes.
 
     Source: KIM-S1 (inverse of dexp_{-u}).
     """
@@ -460,7 +473,10 @@ def quat_matrix(q: Vector) -> Matrix:
 
 
 def quat_product(p: Vector, q: Vector) -> Vector:
-    """Return the quaternion of the rotation p followed, in p's own axes, by q."""
+    """Return the product p q: the rotation p followed, in the rotated axes, by q.
+
+    Quaternions are (x, y, z, w).
+    """
     a, b = p[:3], q[:3]
     vector = b * p[3] + a * q[3] + cross3(a, b)
     return Vector((*vector, p[3] * q[3] - a @ b))
@@ -482,7 +498,8 @@ def quat_exp(w: Vector) -> Vector:
 def quat_log(q: Vector) -> Vector:
     """Return the rotation vector of a unit quaternion, of length at most pi [rad].
 
-    At exactly pi both signs are valid; the sign of the quaternion's vector is used.
+    q and -q have the same rotation vector, except at an angle of exactly pi (w = 0),
+    where it has the direction of (x, y, z).
     """
     sign = where(q[3] < 0, -1.0, 1.0)
     v, w = q[:3] * sign, q[3] * sign

@@ -25,7 +25,7 @@ def product(
         negative: Whether the product is subtracted.
 
     Raises:
-        TypeError: The shapes do not match, or a matrix is empty.
+        TypeError: The shapes of A, B or `onto` do not match, or A or B is empty.
     """
     (rows, inner), (also_inner, columns) = A.shape, B.shape
     fits = inner == also_inner and (onto is None or onto.shape == (rows, columns))
@@ -44,12 +44,16 @@ def sparse_products(
     """Return A B for several matrices B with one pattern of zeros, or -A B.
 
     Columns with the same nonzero rows are multiplied together; in joint-space matrices
-    of a tree these are the columns of one branch.
+    of a tree these are the columns of one branch. An entry counts as zero if it is a
+    structural zero in all matrices B.
 
     Args:
         A: (m, n), of any pattern.
-        Bs: Matrices (n, p), one or more.
-        negative: Whether the sign is changed.
+        Bs: One or more matrices, all (n, p).
+        negative: Whether the sign of the products is changed.
+
+    Returns:
+        The products, (m, p) each, in the order of Bs.
     """
     groups: dict[tuple[int, ...], list[int]] = {}
     rows, width = A.shape[0], Bs[0].shape[1]
@@ -87,7 +91,7 @@ def _runs(numbers: Sequence[int]) -> list[range]:
 
 
 def is_structural_zero(x: Any) -> bool:
-    """Return whether a number is the float 0.0, hence zero in every state."""
+    """Return whether x is the constant 0.0, a Python float; traced numbers are not."""
     return type(x) is float and x == 0
 
 
@@ -98,7 +102,7 @@ class Factored:
     branches of a tree stay zero, and the pivots are articulated-body inertias.
 
     Args:
-        A: The matrix, (n, n).
+        A: The matrix, (n, n); only the upper triangle is read.
         pivot_tolerances: By row: pivots at or below this raise an error.
         items: By row: name for the error.
 
@@ -107,8 +111,10 @@ class Factored:
             to NaN results.
 
     Attributes:
-        L: Rows of the lower triangle of L, without the ones on its diagonal.
-        over_D: Reciprocal pivots.
+        L: Rows of L, n each: the entries below the diagonal. Its diagonal of ones is
+            not
+            stored (0.0).
+        over_D: Reciprocals of the n pivots, the entries of D.
     """
 
     def __init__(
@@ -123,8 +129,9 @@ class Factored:
     ) -> list[Factored]:
         """Return the factors of several systems, computed in lockstep, pivot by pivot.
 
-        Then no system waits for the result of another. Each system is (A,
-        pivot_tolerances, items), with errors, as for the constructor.
+        Each step computes one pivot of every system, so that in traced code no system
+        waits for the result of another. Each system is (A, pivot_tolerances, items),
+        with errors, as for the constructor. The factors are in the order of `systems`.
         """
         results = [cls.__new__(cls) for _ in systems]
         pairs = zip(results, systems, strict=True)
@@ -137,7 +144,8 @@ class Factored:
     ) -> Iterator[None]:
         """Compute L and over_D: eliminate a row at each iteration, and yield after it.
 
-        The constructor and `together` exhaust the iterator; arguments as in the class.
+        The factors are complete when the iterator is exhausted; arguments as in the
+        class.
 
         In each sum the newest term comes last, so that the others need not wait for it.
         Raises SingularError for a pivot at or below its tolerance.
@@ -174,7 +182,7 @@ class Factored:
         return Vector(x)
 
     def solve_matrix(self, B: Matrix, negative: bool = False) -> Matrix:
-        """Return X of A X = B, or of A X = -B if `negative`, for B (n, m)."""
+        """Return X (n, m) of A X = B, or of A X = -B if `negative`, for B (n, m)."""
         return sparse_products(self.inverse(), (B,), negative)[0]
 
     def halves(self, b: Sequence[Any]) -> tuple[Vector, Vector]:

@@ -23,8 +23,10 @@ class Transform:
 
         X m = [E w; E (v - r x w)]        X* f = [E (n - r x f); E f]
 
-    `X @ m` and `X @ f` transform from A to B, `X.T @ f` and `X.T @ I @ X` from B to A.
-    `Y @ X`, for Y from B to C, is the Transform from A to C.
+    `X @ m` and `X @ f` transform from A to B, also subspaces column by column; `X.T @
+    f` and `X.T @ I @ X` transform from B to A. `Y @ X`, for Y from B to C, is the
+    Transform from A to C. Frame labels are neither checked nor set: results have none,
+    except those of the identity, which returns its operand.
 
     Attributes:
         E: Rotation of coordinates, A to B, 3x3.
@@ -43,7 +45,7 @@ class Transform:
     def identity(cls) -> Transform:
         """Return the identity transform, one shared object.
 
-        Its products cost nothing.
+        Its products return the other operand and cost nothing.
         """
         return _IDENTITY
 
@@ -65,7 +67,10 @@ class Transform:
 
     @property
     def T(self) -> Transposed:
-        """Transpose: transforms forces, and inertias by X.T @ I @ X, from B to A."""
+        """Transpose: transforms forces, and inertias by X.T @ I @ X, from B to A.
+
+        VelocityProducts are transformed like inertias.
+        """
         return Transposed(self)
 
     @property
@@ -113,7 +118,12 @@ _MOVABLE = (Motion, Force, MotionSubspace, ForceSubspace, Transform)
 
 
 class Transposed:
-    """Transpose of a Transform A to B; transforms forces and inertias from B to A."""
+    """Transpose X.T of a Transform X from A to B.
+
+    `X.T @ f` transforms a Force or ForceSubspace from B to A. `X.T @ I @ X`, with the
+    same object X, does so for a rigid or articulated inertia or a VelocityProduct.
+    Other operands raise TypeError.
+    """
 
     __slots__ = ("X",)
 
@@ -135,7 +145,11 @@ class Transposed:
 
 
 class _HalfMoved:
-    """The partial product X.T @ I, to be completed by @ X with the same X."""
+    """The partial product X.T @ I, to be completed by @ X.
+
+    Raises TypeError if X is not the same object on both sides. The attribute `inertia`
+    is the rigid or articulated inertia or the VelocityProduct.
+    """
 
     __slots__ = ("X", "inertia")
 

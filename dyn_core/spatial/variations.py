@@ -22,7 +22,11 @@ from dyn_core.spatial import (
 
 
 def with_slopes(x: Iterable[Any], d: Iterable[Any]) -> Vector:
-    """Return numbers x as Taylor numbers with the derivatives d along a direction."""
+    """Return numbers x as Taylor numbers with the derivatives d along a direction.
+
+    A number whose derivative is the constant 0 stays a plain number. Raises ValueError
+    if the lengths of x and d differ.
+    """
     return Vector(taylor(a, b) for a, b in zip(x, d, strict=True))
 
 
@@ -34,8 +38,9 @@ def value_of(thing: Any) -> Any:
 def slope_of(thing: Any) -> Any:
     """Return the derivative of a number or spatial value, as a value of the same type.
 
-    For an inertia it holds the derivatives of the ten parameters. For a Transform use
-    variation_of: its derivative is not a Transform.
+    The derivative of a constant number is 0.0. For an inertia the result holds the
+    derivatives of the ten parameters. For a Transform use variation_of: its derivative
+    is not a Transform.
     """
     return _each(lambda x: derivatives(x)[1], thing)
 
@@ -56,7 +61,10 @@ def variation_of(X: Transform) -> Motion:
 
 
 def has_slope(thing: Any) -> bool:
-    """Return whether a number or spatial value has a derivative along a direction."""
+    """Return whether any number of a number or spatial value is a Taylor number.
+
+    Only Taylor numbers along a direction count, not those of other ranks.
+    """
     flags: list[bool] = []
 
     def note(x: Any) -> Any:
@@ -71,8 +79,9 @@ def has_slope(thing: Any) -> bool:
 def _each(function: Callable[[Any], Any], thing: Any) -> Any:
     """Return a number or spatial value with a function applied to each number.
 
-    Spatial values are Motion, Force, Vector, Matrix, MotionSubspace, Symmetric,
-    RigidInertia and Transform; any other value is given to the function.
+    Spatial values are Motion, Force (both lose their frame labels), Vector, Matrix,
+    MotionSubspace, Symmetric, RigidInertia and Transform; of any other value the
+    function's result is returned.
     """
     if isinstance(thing, (Motion, Force)):
         return type(thing).of(map(function, thing))

@@ -2,7 +2,7 @@
 
 Entries are any number-like values (floats, traced symbols, ...). Motions and forces
 live in dual spaces: only meaningful operations are defined, all others raise a
-TypeError.
+TypeError. No operation changes its operands.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class Vector:
         return np.array(self.entries, dtype=dtype)
 
     def _with(self, other: Any, op: Callable[[Any, Any], Any]) -> Vector:
-        """Return op applied entry by entry; `other` is a Vector or a scalar.
+        """Return op(entry, entry of other), or op(entry, scalar), entry by entry.
 
         Raises TypeError for Vectors of another length, matrices and spatial vectors.
         """
@@ -82,7 +82,7 @@ class Vector:
         return _inner(self.entries, other.entries)
 
     def map_with(self, function: Callable[[Any, Any], Any], other: Vector) -> Vector:
-        """Return a function of two numbers applied entry by entry.
+        """Return the Vector of function(x, y), entry by entry: x of self, y of `other`.
 
         Raises TypeError if the lengths differ.
         """
@@ -135,7 +135,10 @@ class Matrix:
         return NotImplemented
 
     def _with(self, other: Matrix, op: Callable[[Any, Any], Any]) -> Matrix:
-        """Return op applied entry by entry; raise TypeError for another shape."""
+        """Return the Matrix of op(x, y), entry by entry: x of self, y of `other`.
+
+        Raises TypeError if `other` is no Matrix of the same shape.
+        """
         if not isinstance(other, Matrix) or other.shape != self.shape:
             raise TypeError(f"a Matrix {self.shape} needs its like, not {other!r}")
         pairs = zip(self.rows, other.rows, strict=True)
@@ -156,9 +159,9 @@ class Matrix:
         return Matrix([[-x for x in row] for row in self.rows])
 
     def map_with(self, function: Callable[[Any, Any], Any], other: Matrix) -> Matrix:
-        """Return a function of two numbers applied entry by entry.
+        """Return the Matrix of function(x, y), entry by entry: x of self, y of `other`.
 
-        Raises TypeError if the shapes differ.
+        Raises TypeError if `other` is no Matrix of the same shape.
         """
         return self._with(other, function)
 
@@ -184,9 +187,14 @@ class Matrix:
 class Spatial:
     """Base class of motions and forces: two 3-vectors in one frame.
 
+    `+ -` need another vector of the same type (TypeError) whose frame label is not
+    different (FrameMismatchError); `*` needs a scalar.
+
     Attributes:
-        ang: Angular part: rotation of a motion, moment of a force.
-        lin: Linear part; for a motion, of the frame's origin.
+        ang: Angular part: rotation of a motion, moment of a force about the frame's
+            origin.
+        lin: Linear part: of a motion, that of the frame's origin; of a force, the
+            force.
         frame: Label of the frame; None: frames are not checked.
 
     Raises:
@@ -205,13 +213,16 @@ class Spatial:
 
     @classmethod
     def of(cls, six: Iterable[Any], frame: Any = None) -> Any:
-        """Return a vector from six numbers, [angular; linear]."""
+        """Return a vector of this type from six numbers, [angular; linear].
+
+        `frame` is its frame label. Raises TypeError for another number of numbers.
+        """
         six = tuple(six)
         return cls(six[:3], six[3:], frame)
 
     @classmethod
     def zero(cls) -> Any:
-        """Return the zero vector of this space."""
+        """Return the zero vector of this type, without a frame label."""
         return cls((0.0, 0.0, 0.0), (0.0, 0.0, 0.0))
 
     def __iter__(self) -> Iterator[Any]:
@@ -226,9 +237,9 @@ class Spatial:
         return f"{type(self).__name__}({list(self.ang)}, {list(self.lin)}{label})"
 
     def _same(self, other: Any) -> Any:
-        """Return the common frame label of two vectors of the same space.
+        """Return the common_frame of two vectors of the same type.
 
-        Raises TypeError for another space, FrameMismatchError for another frame.
+        Raises TypeError for another type, FrameMismatchError for another frame.
         """
         if type(other) is not type(self):
             raise TypeError(
@@ -258,9 +269,9 @@ class Spatial:
     __rmul__ = __mul__
 
     def map_with(self, function: Callable[[Any, Any], Any], other: Any) -> Any:
-        """Return a function of two numbers applied entry by entry.
+        """Return the vector of function(x, y) by component: x of self, y of `other`.
 
-        Raises TypeError for another space, FrameMismatchError for another frame.
+        Raises TypeError for another type, FrameMismatchError for another frame.
         """
         frame = self._same(other)
         ang = self.ang.map_with(function, other.ang)
@@ -268,7 +279,10 @@ class Spatial:
 
 
 class Motion(Spatial):
-    """Velocity or acceleration of a rigid body: [angular; linear] (M6)."""
+    """Velocity or acceleration of a rigid body: [angular; linear] (M6).
+
+    In [rad/s; m/s] or [rad/s²; m/s²]; accelerations are spatial unless said otherwise.
+    """
 
     __slots__ = ()
 
@@ -284,7 +298,7 @@ class Motion(Spatial):
 
 
 class Force(Spatial):
-    """Force on a rigid body: [moment; force] (F6, dual of M6)."""
+    """Force on a rigid body: [moment; force] [N·m; N] (F6, dual of M6)."""
 
     __slots__ = ()
 
@@ -312,12 +326,15 @@ def _inner(a: Sequence[Any], b: Sequence[Any]) -> Any:
 
 
 def _vector(x: Any) -> Vector:
-    """Return x as a Vector."""
+    """Return x as a Vector; a Vector itself, unchanged."""
     return x if isinstance(x, Vector) else Vector(x)
 
 
 def total(terms: Iterable[Any]) -> Any:
-    """Return the sum of terms without a leading zero; 0.0 if there are none."""
+    """Return the first term plus the other terms, in order; 0.0 if there are none.
+
+    The sum does not begin with the number 0, so the terms can be spatial values.
+    """
     terms = iter(terms)
     result = next(terms, 0.0)
     for term in terms:
@@ -328,7 +345,7 @@ def total(terms: Iterable[Any]) -> Any:
 def common_frame(a: Spatial, b: Spatial) -> Any:
     """Return the frame label of two spatial vectors, or of the only one with a label.
 
-    None if both have none.
+    None if neither has one.
 
     Raises FrameMismatchError for different labels.
     """
@@ -338,13 +355,16 @@ def common_frame(a: Spatial, b: Spatial) -> Any:
 
 
 def cross3(a: Vector, b: Vector) -> Vector:
-    """Return the cross product of two 3-vectors."""
+    """Return the cross product a x b of two 3-vectors."""
     (a1, a2, a3), (b1, b2, b3) = a.entries, b.entries
     return Vector((a2 * b3 - a3 * b2, a3 * b1 - a1 * b3, a1 * b2 - a2 * b1))
 
 
 def skew(r: Iterable[Any]) -> Matrix:
-    """Return the matrix r x, with (r x) b = r x b.  Source: GUIDE (13); SV-4.4."""
+    """Return the 3x3 matrix r x of a 3-vector, with (r x) b = r x b.
+
+    Source: GUIDE (13); SV-4.4.
+    """
     x, y, z = r
     return Matrix(((0.0, -z, y), (z, 0.0, -x), (-y, x, 0.0)))
 
@@ -373,6 +393,8 @@ def rotation_rates(w: Vector, alpha: Vector) -> Matrix:
 def cross_motion(v: Motion, m: Motion) -> Motion:
     """Return v x m: the rate of a motion m fixed in a body that moves with v.
 
+    The result has the frame label of v and m (common_frame).
+
     Raises TypeError for other types, FrameMismatchError for different frames.
 
     Source: GUIDE (17); RBDA (2.31); SV-1.1, SV-3.6, SV-5.3, SV-5.4; KIM-1.8.
@@ -388,6 +410,8 @@ def cross_force(v: Motion, f: Force) -> Force:
     """Return v x* f: the rate of a force f fixed in a body that moves with v.
 
         (v x m) . f = -m . (v x* f)
+
+    The result has the frame label of v and f (common_frame).
 
     Raises TypeError for other types, FrameMismatchError for different frames.
 

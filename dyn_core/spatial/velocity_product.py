@@ -1,4 +1,4 @@
-"""Factor of velocity-product forces: the derivative of v x* I v with respect to v."""
+"""Derivative of velocity-product forces: of v x* I v with respect to v."""
 
 from __future__ import annotations
 
@@ -9,20 +9,23 @@ from dyn_core.spatial.vectors import Force, Matrix, Motion, Vector, cross3
 
 
 class VelocityProduct:
-    """Twice the factor B of the velocity-product forces of bodies with inertia.
+    """Matrix B in the derivative of the velocity-product forces of bodies.
 
-        d(v x* I v) = B dv + ... ;   B m = -2 [G w; p x w],   m = [w; .]
+        d(v x* I v) = B dv + I (v x dv)
+        B m = -2 [G w; p x w],   m = [w; .]
         G = [w_i] P + [h] [v_i],   p = m v_i + w_i x h
 
-    It has twelve numbers, as a rigid body's B acts on angular velocities only. The
-    factors of bodies in one frame can be added. B @ m is a Force for a Motion m, and a
+    Here w_i, v_i are the parts of v, and m, h, P mass, first and second moments of I. B
+    has only twelve different numbers, as a rigid body's B acts on angular velocities
+    only. B of bodies in one frame can be added. B @ m is a Force for a Motion m, and a
     ForceSubspace for a MotionSubspace.
 
     Attributes:
-        G: 3x3 block.
+        G: 3x3 block [kg·m²/s].
         p: Linear momentum, 3 [kg·m/s].
 
-    Source: S. Singh, R. Russell and P. Wensing 2022, (29), for I with second moments P.
+    Source: S. Singh, R. Russell and P. Wensing 2022, (29), for I with second moments P;
+    B is twice the factor of the source.
     """
 
     __slots__ = ("G", "p")
@@ -32,7 +35,7 @@ class VelocityProduct:
 
     @classmethod
     def of(cls, I: RigidInertia, v: Motion) -> VelocityProduct:
-        """Return the factor of one body with inertia I at velocity v, in its axes."""
+        """Return B of one body, with inertia I and velocity v in the same frame."""
         w, o = v.ang, v.lin
         columns = [cross3(w, Vector(row)) for row in I.second_moments.full().rows]
         inner = I.h @ o
@@ -51,14 +54,16 @@ class VelocityProduct:
 
     @property
     def T(self) -> _ProductTransposed:
-        """Transpose; for a Motion m, B.T @ m is a pure moment, a Force.
+        """Transpose; for a Motion m, B.T @ m is a Force with zero linear part.
 
         For a MotionSubspace, the product is a ForceSubspace.
         """
         return _ProductTransposed(self)
 
     def seen_from(self, E: Matrix, r: Vector) -> VelocityProduct:
-        """Return X.T B X: this factor in another frame A.
+        """Return X.T B X: this matrix B in another frame A.
+
+        X is the Transform from A to this frame.
 
         Args:
             E: Rotation of coordinates of X, from A to this frame, 3x3.
@@ -74,9 +79,10 @@ class VelocityProduct:
 
 
 class _ProductTransposed:
-    """Transpose B.T of a VelocityProduct.
+    """Transpose B.T of a VelocityProduct B.
 
-    B.T @ m is a Force for a Motion m, and a ForceSubspace for a MotionSubspace.
+    B.T @ m is a Force with zero linear part for a Motion m, and a ForceSubspace for a
+    MotionSubspace.
     """
 
     __slots__ = ("B",)

@@ -1,4 +1,9 @@
-"""Conversions shared by several peers: order of halves, quaternions, accelerations."""
+"""Conversions shared by several peers: order of halves, quaternions, accelerations.
+
+All functions return new arrays or views and change no argument; "our" arrays are as in
+the package's docstring. Sizes are not checked, nor that rotations and quaternions are
+valid.
+"""
 
 from __future__ import annotations
 
@@ -25,13 +30,13 @@ def swap_matrix(M: Any) -> np.ndarray:
 
 
 def classical_from_spatial(a: Any, v: Any) -> np.ndarray:
-    """Return the classical acceleration [angular; acceleration of the origin].
+    """Return the classical acceleration, [angular; r'' of the origin], (..., 6).
 
         r'' = a_lin + w x v
 
     Args:
-        a: Spatial acceleration, (..., 6).
-        v: Velocity, (..., 6), in the same axes.
+        a: Spatial acceleration [angular; linear], (..., 6) [rad/s²; m/s²].
+        v: Velocity [angular; linear], (..., 6), in the same axes.
 
     Source: GUIDE (21), (22); SV-6.1, SV-6.2.
     """
@@ -41,9 +46,10 @@ def classical_from_spatial(a: Any, v: Any) -> np.ndarray:
 
 
 def spatial_from_classical(a: Any, v: Any) -> np.ndarray:
-    """Return the spatial acceleration of a classical one; v is the velocity, (..., 6).
+    """Return the spatial acceleration of a classical one, both [angular; linear].
 
-    Inverse of classical_from_spatial.
+    Inverse of classical_from_spatial. v is the velocity [angular; linear], (..., 6), in
+    the same axes.
     """
     a, v = np.asarray(a), np.asarray(v)
     lin = a[..., 3:] - np.cross(v[..., :3], v[..., 3:])
@@ -106,16 +112,17 @@ def pose_parts(q: Any) -> tuple[np.ndarray, np.ndarray]:
 
 
 def pose_of_parts(R: Any, p: Any) -> np.ndarray:
-    """Return our pose of R (..., 3, 3) and p (..., 3).
+    """Return our pose of R (..., 3, 3) and p (..., 3) [m].
 
-    The pose is (x, y, z, qx, qy, qz, qw), (..., 7), with qw >= 0.
+    The pose is (x, y, z, qx, qy, qz, qw), (..., 7), with qw >= 0. Batches of p
+    broadcast to those of R.
     """
     q = quaternion(R)
     return np.concatenate([np.broadcast_to(p, (*q.shape[:-1], 3)), q], axis=-1)
 
 
 def turned(R: Any, x: Any) -> np.ndarray:
-    """Return x (..., 6) with both halves rotated by R (..., 3, 3): (R x_1, R x_2)."""
+    """Return (R x_1, R x_2) for the halves of x (..., 6) and R (..., 3, 3)."""
     x = np.asarray(x)
     halves = [np.einsum("...ij,...j->...i", R, h) for h in (x[..., :3], x[..., 3:])]
     return np.concatenate(halves, axis=-1)
@@ -135,9 +142,11 @@ def skews(r: Any) -> np.ndarray:
 
 
 def inertia_parts(I: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return mass (...), com (..., 3) and inertia about it (..., 3, 3) of our 6x6.
+    """Return mass, com and inertia about the com of our 6x6 inertias (..., 6, 6).
 
-    The com of a body without mass is the origin.
+    Returns:
+        Mass (...) [kg], com (..., 3) [m] and inertia about it along the body's axes
+        (..., 3, 3) [kg·m²]. The com of a body without mass is the origin.
     """
     I = np.asarray(I, float)
     m, H = I[..., 5, 5], I[..., :3, 3:]
@@ -154,7 +163,7 @@ def inertia_of_parts(m: Any, c: Any, Ic: Any) -> np.ndarray:
     Args:
         m: Masses, (...) [kg].
         c: Centres of mass, (..., 3) [m].
-        Ic: Inertias about them, (..., 3, 3) [kg·m²].
+        Ic: Inertias about them along the body's axes, (..., 3, 3) [kg·m²].
     """
     mass, a = np.asarray(m, float)[..., None, None], skews(c)
     top = np.concatenate([np.asarray(Ic, float) - mass * (a @ a), mass * a], axis=-1)
@@ -163,16 +172,19 @@ def inertia_of_parts(m: Any, c: Any, Ic: Any) -> np.ndarray:
 
 
 def symmetric_entries(M: Any, order: tuple[str, ...]) -> np.ndarray:
-    """Return the entries of symmetric matrices M (..., 3, 3) that `order` names.
+    """Return the entries of matrices M (..., 3, 3) that `order` names, (..., k).
 
-    `order` has six names such as xy; the result is (..., 6).
+    `order` has k names such as xy: the row's axis, then the column's.
     """
     M = np.asarray(M, float)
     return np.stack([M[(..., *_place(name))] for name in order], axis=-1)
 
 
 def symmetric_of(entries: Any, order: tuple[str, ...]) -> np.ndarray:
-    """Return symmetric matrices (..., 3, 3) of entries (..., 6), named by `order`."""
+    """Return symmetric matrices (..., 3, 3) of their entries (..., 6).
+
+    `order` names the six entries in turn, such as xy.
+    """
     entries = np.asarray(entries, float)
     out = np.zeros((*entries.shape[:-1], 3, 3))
     for k, name in enumerate(order):
@@ -182,5 +194,5 @@ def symmetric_of(entries: Any, order: tuple[str, ...]) -> np.ndarray:
 
 
 def _place(name: str) -> tuple[int, int]:
-    """Return row and column of an entry such as xy."""
+    """Return (row, column) of an entry named by two axes, such as (0, 1) of xy."""
     return "xyz".index(name[0]), "xyz".index(name[1])

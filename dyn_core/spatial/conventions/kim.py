@@ -56,7 +56,7 @@ def adjoint(R: Any, p: Any) -> np.ndarray:
 
 
 def from_adjoint(Ad: Any) -> np.ndarray:
-    """Return our transform X (..., 6, 6) of Kim's Ad_T, equal to Ad of T^-1.
+    """Return our transform X (..., 6, 6) of Kim's Ad_T, which is Ad of T^-1.
 
     X = Ad_{T^-1} = [[R.T, 0], [(p x R).T, R.T]]
     """

@@ -1,8 +1,9 @@
 """MuJoCo: world axes, reference point at the subtree's com, quaternions w x y z.
 
 cvel, cacc and cfrc are [angular; linear] about the com of the whole kinematic tree
-(data.subtree_com of its root). q is our pose of the body in the world, (..., 7), and
-all 6-vectors that are inputs are ours, in the body's axes at its origin.
+(data.subtree_com of its root). Where no other meaning is stated, q is our pose of the
+body in the world, (..., 7), and 6-vectors called ours are [angular; linear] in the
+body's axes at its origin.
 """
 
 from __future__ import annotations
@@ -60,7 +61,10 @@ def mujoco_free_position(q: Any) -> np.ndarray:
 
 
 def from_mujoco_free_position(q: Any) -> np.ndarray:
-    """Return our free joint's q of MuJoCo's qpos (x, y, z, qw, qx, qy, qz)."""
+    """Return our free joint's q of MuJoCo's qpos (x, y, z, qw, qx, qy, qz), (..., 7).
+
+    Our q is (x, y, z, qx, qy, qz, qw), (..., 7).
+    """
     return from_mujoco_pose(q)
 
 
@@ -68,8 +72,8 @@ def mujoco_free_velocity(q: Any, v: Any) -> np.ndarray:
     """Return MuJoCo's qvel of our free joint: linear in world, angular in body axes.
 
     Args:
-        q: Our pose, (..., 7).
-        v: Our velocity of the joint, (..., 6).
+        q: Our position of the joint (x, y, z, qx, qy, qz, qw), (..., 7).
+        v: Our velocity of the joint [angular; linear], body axes, (..., 6).
 
     Returns:
         [linear; angular], (..., 6).
@@ -81,10 +85,10 @@ def mujoco_free_velocity(q: Any, v: Any) -> np.ndarray:
 
 
 def from_mujoco_free_velocity(q: Any, qvel: Any) -> np.ndarray:
-    """Return our free joint's velocity (..., 6) of MuJoCo's qvel.
+    """Return our free joint's velocity [angular; linear], (..., 6), of MuJoCo's qvel.
 
     Args:
-        q: Our pose, (..., 7).
+        q: Our position of the joint, (..., 7).
         qvel: Linear in world axes, then angular in body axes, (..., 6).
     """
     qvel, R = np.asarray(qvel), rotation(np.asarray(q)[..., 3:])
@@ -93,27 +97,33 @@ def from_mujoco_free_velocity(q: Any, qvel: Any) -> np.ndarray:
 
 
 def mujoco_free_columns(q: Any) -> np.ndarray:
-    """Return the orthogonal matrix B with qvel = B v, (..., 6, 6); q is our pose."""
+    """Return the orthogonal matrix B with qvel = B v, (..., 6, 6), of our free joint.
+
+    q is our position of the joint, (..., 7); qvel and v are as in mujoco_free_velocity.
+    """
     return transposed(mujoco_free_velocity(np.asarray(q)[..., None, :], np.eye(6)))
 
 
 def mujoco_free_acceleration(q: Any, v: Any, a: Any) -> np.ndarray:
     """Return MuJoCo's qacc, the rate of its qvel, of our free joint.
 
-    d/dt (R v_lin) = R (a_lin + w x v_lin)
+        d/dt (R v_lin) = R (a_lin + w x v_lin)
 
     Args:
-        q, v, a: Our q (..., 7), qd and qdd (..., 6).
+        q, v, a: Our q (..., 7), qd and qdd (..., 6) of the joint.
+
+    Returns:
+        [linear in world axes; angular in body axes], (..., 6).
     """
     return mujoco_free_velocity(q, classical_from_spatial(a, v))
 
 
 def from_mujoco_free_acceleration(q: Any, v: Any, qacc: Any) -> np.ndarray:
-    """Return our free joint's qdd (..., 6) of MuJoCo's qacc.
+    """Return our free joint's qdd [angular; linear], (..., 6), of MuJoCo's qacc.
 
     Args:
-        q, v: Our q (..., 7) and qd (..., 6).
-        qacc: Rate of MuJoCo's qvel, (..., 6).
+        q, v: Our q (..., 7) and qd (..., 6) of the joint.
+        qacc: Rate of MuJoCo's qvel, [linear; angular], (..., 6).
     """
     return spatial_from_classical(from_mujoco_free_velocity(q, qacc), v)
 
@@ -122,7 +132,7 @@ def mujoco_free_force(q: Any, tau: Any) -> np.ndarray:
     """Return MuJoCo's qfrc of our free joint's force, with equal power, (..., 6).
 
     Args:
-        q: Our pose, (..., 7).
+        q: Our position of the joint, (..., 7).
         tau: Our force of the joint, [moment; force] in body axes, (..., 6).
 
     Returns:
@@ -132,9 +142,11 @@ def mujoco_free_force(q: Any, tau: Any) -> np.ndarray:
 
 
 def from_mujoco_free_force(q: Any, qfrc: Any) -> np.ndarray:
-    """Return our free joint's force [moment; force] (..., 6) of MuJoCo's qfrc.
+    """Return our free joint's force [moment; force], (..., 6), of MuJoCo's qfrc.
 
-    q is our pose (..., 7); qfrc is (..., 6), force first.
+    Args:
+        q: Our position of the joint, (..., 7).
+        qfrc: Force in world axes, then moment in body axes, (..., 6).
     """
     return from_mujoco_free_velocity(q, qfrc)
 
@@ -156,9 +168,10 @@ def mujoco_cvel(q: Any, com: Any, v: Any) -> np.ndarray:
 
 
 def from_mujoco_cvel(q: Any, com: Any, cvel: Any) -> np.ndarray:
-    """Return our velocity (..., 6) of data.cvel; inverse of mujoco_cvel.
+    """Return our velocity [angular; linear], (..., 6), of data.cvel.
 
-    q is the pose of the body (..., 7), com the data.subtree_com of its root (..., 3).
+    Inverse of mujoco_cvel: q is the pose of the body (..., 7), com the data.subtree_com
+    of its tree's root (..., 3) [m].
     """
     R, p = pose_parts(q)
     x = np.array(cvel, float)
@@ -173,7 +186,10 @@ def mujoco_cacc(q: Any, com: Any, a: Any, g: Any) -> np.ndarray:
         q, com: Pose of the body, (..., 7), and data.subtree_com, (..., 3), as in
             mujoco_cvel.
         a: Our spatial acceleration without gravity, (..., 6).
-        g: Gravity, option.gravity, 3 [m/s²].
+        g: Gravity, option.gravity, 3 [m/s²], world axes.
+
+    Returns:
+        [angular; linear] about com, world axes, (..., 6).
     """
     x = mujoco_cvel(q, com, a)
     x[..., 3:] -= np.asarray(g)
@@ -187,7 +203,7 @@ def from_mujoco_cacc(q: Any, com: Any, cacc: Any, g: Any) -> np.ndarray:
         q, com: Pose of the body, (..., 7), and data.subtree_com, (..., 3), as in
             mujoco_cvel.
         cacc: data.cacc, (..., 6), which includes -g.
-        g: Gravity, option.gravity, 3 [m/s²].
+        g: Gravity, option.gravity, 3 [m/s²], world axes.
     """
     x = np.array(cacc, float)
     x[..., 3:] += np.asarray(g)
@@ -195,14 +211,17 @@ def from_mujoco_cacc(q: Any, com: Any, cacc: Any, g: Any) -> np.ndarray:
 
 
 def mujoco_cfrc(q: Any, com: Any, f: Any) -> np.ndarray:
-    """Return data.cfrc_int or cfrc_ext, [torque; force], of our force.
+    """Return data.cfrc_int or cfrc_ext of our force.
 
-    n = R n_body + (p - com) x R f
+        n = R n_body + (p - com) x R f
 
     Args:
         q, com: Pose of the body, (..., 7), and data.subtree_com, (..., 3), as in
             mujoco_cvel.
-        f: Our force, (..., 6).
+        f: Our force [moment; force], (..., 6).
+
+    Returns:
+        [torque; force] about com, world axes, (..., 6).
     """
     R, p = pose_parts(q)
     x = turned(R, f)
@@ -211,9 +230,10 @@ def mujoco_cfrc(q: Any, com: Any, f: Any) -> np.ndarray:
 
 
 def from_mujoco_cfrc(q: Any, com: Any, cfrc: Any) -> np.ndarray:
-    """Return our force (..., 6) of data.cfrc_int or cfrc_ext.
+    """Return our force [moment; force], (..., 6), of data.cfrc_int or cfrc_ext.
 
-    q is the pose of the body (..., 7), com the data.subtree_com of its root (..., 3).
+    Inverse of mujoco_cfrc: q is the pose of the body (..., 7), com the data.subtree_com
+    of its tree's root (..., 3) [m].
     """
     R, p = pose_parts(q)
     x = np.array(cfrc, float)
@@ -227,7 +247,7 @@ def mujoco_xfrc(q: Any, c: Any, f: Any) -> np.ndarray:
     Args:
         q: Pose of the body, (..., 7).
         c: Com in the body's frame (model.body_ipos), (..., 3) [m].
-        f: Our force, (..., 6).
+        f: Our force [moment; force], (..., 6).
     """
     x = np.array(f, float)
     x[..., :3] -= np.cross(np.asarray(c), x[..., 3:])
@@ -235,9 +255,10 @@ def mujoco_xfrc(q: Any, c: Any, f: Any) -> np.ndarray:
 
 
 def from_mujoco_xfrc(q: Any, c: Any, xfrc: Any) -> np.ndarray:
-    """Return our force (..., 6) of data.xfrc_applied; inverse of mujoco_xfrc.
+    """Return our force [moment; force], (..., 6), of data.xfrc_applied.
 
-    q is the pose of the body (..., 7), c its com in its frame (..., 3) [m].
+    Inverse of mujoco_xfrc: q is the pose of the body (..., 7), c its com in its frame
+    (..., 3) [m].
     """
     x = turned(transposed(pose_parts(q)[0]), swap_blocks(xfrc))
     x[..., :3] += np.cross(np.asarray(c), x[..., 3:])
@@ -250,8 +271,10 @@ class MujocoInertia(NamedTuple):
     Attributes:
         mass: body_mass, (...) [kg].
         ipos: body_ipos: com in the body's frame, (..., 3) [m].
-        iquat: body_iquat: principal axes in the body's frame, (..., 4), w x y z.
-        inertia: body_inertia: principal moments, largest first, (..., 3) [kg·m²].
+        iquat: body_iquat: rotation of the principal axes in the body's frame, (..., 4),
+            (w, x, y, z).
+        inertia: body_inertia: principal moments in the order of these axes, (..., 3)
+            [kg·m²]; largest first from mujoco_inertia.
     """
 
     mass: np.ndarray
@@ -261,7 +284,10 @@ class MujocoInertia(NamedTuple):
 
 
 def mujoco_inertia(I: Any) -> MujocoInertia:
-    """Return mass, com, principal axes and moments of our 6x6 inertias (..., 6, 6)."""
+    """Return mass, com, principal axes and moments of our 6x6 inertias (..., 6, 6).
+
+    The moments are sorted, largest first; the quaternions have w >= 0.
+    """
     m, c, Ic = inertia_parts(I)
     moments, axes = np.linalg.eigh(Ic)
     moments, axes = moments[..., ::-1], axes[..., ::-1].copy()
@@ -280,7 +306,10 @@ def from_mujoco_inertia(mass: Any, ipos: Any, iquat: Any, inertia: Any) -> np.nd
 
 
 def mujoco_full_inertia(I: Any) -> np.ndarray:
-    """Return MJCF's fullinertia, xx yy zz xy xz yz about the com, (..., 6)."""
+    """Return MJCF's fullinertia of our 6x6 inertias (..., 6, 6).
+
+    The entries xx yy zz xy xz yz about the com, (..., 6) [kg·m²].
+    """
     return symmetric_entries(inertia_parts(I)[2], _ORDER)
 
 
@@ -298,7 +327,7 @@ def from_mujoco_full_inertia(mass: Any, pos: Any, fullinertia: Any) -> np.ndarra
 def mujoco_cinert(q: Any, com: Any, I: Any) -> np.ndarray:
     """Return data.cinert: world axes, about the subtree's com, (..., 10).
 
-    xx yy zz xy xz yz, then mass times (own com - subtree's com), then mass.
+    xx yy zz xy xz yz [kg·m²], then mass times (own com - subtree's com) (3), then mass.
 
     Args:
         q, com: Pose of the body, (..., 7), and data.subtree_com, (..., 3), as in
@@ -315,7 +344,7 @@ def mujoco_cinert(q: Any, com: Any, I: Any) -> np.ndarray:
 
 
 def from_mujoco_cinert(q: Any, com: Any, cinert: Any) -> np.ndarray:
-    """Return our 6x6 inertias of data.cinert; the mass must not be zero.
+    """Return our 6x6 inertias of data.cinert (..., 10); NaN where the mass is zero.
 
     q and com are as in mujoco_cvel.
     """
@@ -347,9 +376,11 @@ def mujoco_jacobian(
     """Return jacp and jacr of mj_jac at the origin of a frame, of our Jacobian.
 
     Args:
-        q: Pose of the frame, (..., 7).
+        q: Pose of the frame in the world, (..., 7).
         J: Our Jacobian in the frame's axes, (..., 6, nv).
-        free: By first column of each free joint: our q of that joint, (..., 7).
+        free: By first column of each free joint: our q of that joint, (..., 7); None:
+            no
+            free joints. The columns of free joints are converted to MuJoCo's qvel.
     """
     R, J = pose_parts(q)[0], np.array(J, float)
     jac = np.concatenate([R @ J[..., 3:, :], R @ J[..., :3, :]], axis=-2)

@@ -26,53 +26,63 @@ _ORDER = ("xx", "xy", "yy", "xz", "yz", "zz")
 
 
 def pinocchio_motion(v: Any) -> np.ndarray:
-    """Return Motion.vector, [linear; angular], of our motion (..., 6).
+    """Return Motion.vector, [linear; angular], of our motion [angular; linear].
 
-    The motion is a velocity or a spatial acceleration.
+    The motion is a velocity or a spatial acceleration; both are (..., 6).
     """
     return swap_blocks(v)
 
 
 def from_pinocchio_motion(v: Any) -> np.ndarray:
-    """Return our velocity or spatial acceleration of Motion.vector (..., 6)."""
+    """Return our velocity or spatial acceleration of Motion.vector, (..., 6).
+
+    Ours is [angular; linear].
+    """
     return swap_blocks(v)
 
 
 def pinocchio_classical_acceleration(a: Any, v: Any) -> np.ndarray:
-    """Return the result of getFrameClassicalAcceleration, (..., 6).
+    """Return the result of getFrameClassicalAcceleration, [linear; angular], (..., 6).
 
     Args:
-        a, v: Our spatial acceleration and velocity, (..., 6).
+        a, v: Our spatial acceleration and velocity [angular; linear], (..., 6).
     """
     return swap_blocks(classical_from_spatial(a, v))
 
 
 def from_pinocchio_classical_acceleration(A: Any, V: Any) -> np.ndarray:
-    """Return our spatial acceleration (..., 6).
+    """Return our spatial acceleration [angular; linear], (..., 6).
 
     Args:
-        A, V: Pinocchio's classical acceleration and velocity, (..., 6).
+        A, V: Pinocchio's classical acceleration and velocity [linear; angular], (...,
+            6).
     """
     return spatial_from_classical(swap_blocks(A), swap_blocks(V))
 
 
 def pinocchio_force(f: Any) -> np.ndarray:
-    """Return Force.vector of our force (..., 6)."""
+    """Return Force.vector, [force; moment], of our force [moment; force], (..., 6)."""
     return swap_blocks(f)
 
 
 def from_pinocchio_force(f: Any) -> np.ndarray:
-    """Return our force of Force.vector (..., 6)."""
+    """Return our force [moment; force] of Force.vector, [force; moment], (..., 6)."""
     return swap_blocks(f)
 
 
 def pinocchio_inertia(I: Any) -> np.ndarray:
-    """Return Inertia.matrix() of our 6x6 (..., 6, 6)."""
+    """Return Inertia.matrix() of our 6x6 inertias, both (..., 6, 6).
+
+    The halves of rows and columns are swapped.
+    """
     return swap_matrix(I)
 
 
 def from_pinocchio_inertia(I: Any) -> np.ndarray:
-    """Return our 6x6 inertias of Inertia.matrix() (..., 6, 6)."""
+    """Return our 6x6 inertias of Inertia.matrix(), both (..., 6, 6).
+
+    The halves of rows and columns are swapped.
+    """
     return swap_matrix(I)
 
 
@@ -101,7 +111,10 @@ def from_pinocchio_parameters(ten: Any) -> np.ndarray:
 
 
 def pinocchio_action_inverse(X: Any) -> np.ndarray:
-    """Return SE3.toActionMatrixInverse() of our Transform or 6x6 X."""
+    """Return SE3.toActionMatrixInverse() of our Transform or of 6x6 matrices X.
+
+    The result is (..., 6, 6).
+    """
     return swap_matrix(np.asarray(X, float))
 
 
@@ -121,9 +134,13 @@ def from_pinocchio_action(M: Any) -> np.ndarray:
 def pinocchio_jacobian(J: Any, free: tuple[int, ...] = ()) -> np.ndarray:
     """Return Pinocchio's Jacobian of ours, (..., 6, nv), in the same axes.
 
+    The halves of the rows are swapped.
+
     Args:
-        J: Our Jacobian.
-        free: First column of each free joint, whose six columns are swapped, too.
+        J: Our Jacobian, (..., 6, nv).
+        free: First column of each free joint; the halves of its six columns are
+            swapped,
+            too.
     """
     return tazz_jacobian(J, free)
 
@@ -137,10 +154,16 @@ def from_pinocchio_jacobian(J: Any, free: tuple[int, ...] = ()) -> np.ndarray:
 
 
 def pinocchio_free_velocity(v: Any) -> np.ndarray:
-    """Return the free flyer's v (or a, or tau) of our free joint's qd, (..., 6)."""
+    """Return the free flyer's v (or a, or tau) of our free joint's qd (or qdd, or tau).
+
+    [linear; angular] of our [angular; linear], both (..., 6).
+    """
     return swap_blocks(v)
 
 
 def from_pinocchio_free_velocity(v: Any) -> np.ndarray:
-    """Return our free joint's qd (or qdd, or tau) of the free flyer's, (..., 6)."""
+    """Return our free joint's qd (or qdd, or tau) of the free flyer's v (or a, or tau).
+
+    [angular; linear] of [linear; angular], both (..., 6).
+    """
     return swap_blocks(v)

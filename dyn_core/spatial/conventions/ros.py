@@ -42,57 +42,57 @@ def from_ros_pose(position: Any, orientation: Any) -> np.ndarray:
 
 
 def ros_twist(v: Any) -> np.ndarray:
-    """Return Twist's linear, angular of our velocity (..., 6)."""
+    """Return Twist's linear, angular, (..., 6), of our velocity [angular; linear]."""
     return swap_blocks(v)
 
 
 def from_ros_twist(v: Any) -> np.ndarray:
-    """Return our velocity of Twist's linear, angular (..., 6)."""
+    """Return our velocity [angular; linear], (..., 6), of Twist's linear, angular."""
     return swap_blocks(v)
 
 
 def ros_accel(a: Any, v: Any) -> np.ndarray:
-    """Return Accel's linear (classical), angular, (..., 6).
+    """Return Accel's linear (classical) and angular, (..., 6).
 
     Args:
-        a, v: Our spatial acceleration and velocity, (..., 6).
+        a, v: Our spatial acceleration and velocity [angular; linear], (..., 6).
     """
     return swap_blocks(classical_from_spatial(a, v))
 
 
 def from_ros_accel(a: Any, v: Any) -> np.ndarray:
-    """Return our spatial acceleration (..., 6).
+    """Return our spatial acceleration [angular; linear], (..., 6).
 
     Args:
-        a: Accel's linear, angular, (..., 6).
-        v: Twist's linear, angular, (..., 6).
+        a: Accel's linear (classical) and angular, (..., 6).
+        v: Twist's linear and angular, (..., 6).
     """
     return spatial_from_classical(swap_blocks(a), swap_blocks(v))
 
 
 def ros_wrench(f: Any) -> np.ndarray:
-    """Return Wrench's force, torque of our force (..., 6)."""
+    """Return Wrench's force and torque, (..., 6), of our force [moment; force]."""
     return swap_blocks(f)
 
 
 def from_ros_wrench(f: Any) -> np.ndarray:
-    """Return our force of Wrench's force, torque (..., 6)."""
+    """Return our force [moment; force], (..., 6), of Wrench's force and torque."""
     return swap_blocks(f)
 
 
 def ros_inertia(I: Any) -> np.ndarray:
-    """Return the fields of Inertia, (..., 10), of our 6x6 inertias.
+    """Return the fields of Inertia, (..., 10), of our 6x6 inertias (..., 6, 6).
 
-    m, com (3), ixx, ixy, ixz, iyy, iyz, izz about the com.
+    m [kg], com (3) [m], ixx, ixy, ixz, iyy, iyz, izz about the com [kg·m²].
     """
     m, c, Ic = inertia_parts(I)
     return np.concatenate([m[..., None], c, symmetric_entries(Ic, _ORDER)], axis=-1)
 
 
 def from_ros_inertia(ten: Any) -> np.ndarray:
-    """Return our 6x6 inertias of the fields of Inertia, (..., 10).
+    """Return our 6x6 inertias (..., 6, 6) of the fields of Inertia, (..., 10).
 
-    m, com (3), ixx, ixy, ixz, iyy, iyz, izz about the com.
+    m [kg], com (3) [m], ixx, ixy, ixz, iyy, iyz, izz about the com [kg·m²].
     """
     ten = np.asarray(ten, float)
     Ic = symmetric_of(ten[..., 4:], _ORDER)

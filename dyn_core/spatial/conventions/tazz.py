@@ -58,13 +58,17 @@ def tazz_acceleration(a: Any, v: Any) -> np.ndarray:
         A = P a + k
 
     Args:
-        a, v: Our spatial acceleration and velocity, (..., 6).
+        a, v: Our spatial acceleration and velocity [angular; linear], (..., 6).
     """
     return swap_blocks(classical_from_spatial(a, v))
 
 
 def from_tazz_acceleration(A: Any, V: Any) -> np.ndarray:
-    """Return our spatial acceleration of tazz's A; V is tazz's velocity, (..., 6)."""
+    """Return our spatial acceleration [angular; linear], (..., 6), of tazz's A.
+
+    Args:
+        A, V: Tazz's classical acceleration and velocity [linear; angular], (..., 6).
+    """
     return spatial_from_classical(swap_blocks(A), swap_blocks(V))
 
 
@@ -97,7 +101,7 @@ def from_tazz_inertia(I: Any) -> np.ndarray:
 
 
 def tazz_transform(X: Any) -> np.ndarray:
-    """Return tazz's X(R, r), for motions, of our Transform or 6x6: P X P.
+    """Return tazz's X(R, r), for motions, of our Transform or 6x6 matrices: P X P.
 
     X(R, r) = [[R.T, -R.T r x], [0, R.T]]
     """
@@ -112,17 +116,19 @@ def from_tazz_transform(X: Any) -> np.ndarray:
 def tazz_force_transform(X: Any) -> np.ndarray:
     """Return the transpose of tazz's X, for tazz's forces from child to parent.
 
-    X is our Transform or 6x6 from parent to child.
+    X is our Transform or 6x6 matrices (..., 6, 6) from parent to child.
     """
     return transposed(tazz_transform(X))
 
 
 def tazz_jacobian(J: Any, free: tuple[int, ...] = ()) -> np.ndarray:
-    """Return tazz's Jacobian (..., 6, nv) of ours, with swapped rows.
+    """Return tazz's Jacobian of ours, (..., 6, nv): the halves of the rows are swapped.
 
     Args:
-        J: Our Jacobian.
-        free: First column of each free joint, whose six columns are swapped, too.
+        J: Our Jacobian, (..., 6, nv).
+        free: First column of each free joint; the halves of its six columns are
+            swapped,
+            too.
     """
     out = swap_rows(J)
     for k in free:
@@ -136,7 +142,7 @@ def from_tazz_jacobian(J: Any, free: tuple[int, ...] = ()) -> np.ndarray:
 
 
 def classical_term(v: Any) -> np.ndarray:
-    """Return k = (w x v; 0), in tazz's order, of our velocity (..., 6)."""
+    """Return k = (w x v; 0) [m/s²; rad/s²], tazz's order, of our velocity (..., 6)."""
     v = np.asarray(v)
     lin = np.cross(v[..., :3], v[..., 3:])
     return np.concatenate([lin, np.zeros_like(lin)], axis=-1)
@@ -179,8 +185,8 @@ def tazz_velocity_product(c: Any, v_c: Any, X: Any, v_p: Any) -> np.ndarray:
 
     Args:
         c: Our velocity-product acceleration of the child, (..., 6).
-        v_c, v_p: Our velocities of child and parent.
-        X: Our transform from parent to child.
+        v_c, v_p: Our velocities of child and parent, (..., 6).
+        X: Our Transform or 6x6 matrices from parent to child.
 
     Source: TAZZ, section 0.2, derived identities.
     """

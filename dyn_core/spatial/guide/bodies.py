@@ -1,6 +1,7 @@
 """Single rigid bodies: inertias of simple shapes, and the equation of motion.
 
-For floats only; unphysical inertias raise a ModelError.
+For floats only; unphysical inertias raise a ModelError. Motions, forces and inertias
+that are combined must be in the same frame: [angular; linear] about its origin.
 """
 
 from __future__ import annotations
@@ -29,8 +30,9 @@ _ORIGIN = (0.0, 0.0, 0.0)
 def checked(I: RigidInertia) -> RigidInertia:
     """Return a rigid inertia unchanged, after a check that it is physical.
 
-    The mass must be >= 0; the principal moments must be >= 0, and each at most the sum
-    of the other two.
+    The mass must be >= 0; the principal moments about the centre of mass must be >= 0,
+    and each at most the sum of the other two, within 1e-9 of the largest moment about
+    the origin.
 
     Raises:
         NonFiniteError: A parameter is NaN or infinite.
@@ -80,7 +82,8 @@ def body_of_matrix(M: Any) -> RigidInertia:
     """Return the checked inertia of a body from its 6x6 matrix.
 
     Raises ValueError if it has not the structure of a rigid body, ModelError if it is
-    not physical, ShapeError or NonFiniteError for other arrays.
+    not physical, ShapeError or NonFiniteError for another shape or an entry that is not
+    finite.
 
     Source: GUIDE (25); SV-7.1; KIM-1.6.
     """
@@ -156,9 +159,10 @@ def sphere(m: float, radius: float, c: Iterable[float] = _ORIGIN) -> RigidInerti
 
 
 def _lengths(name: str, x: Any, n: int) -> np.ndarray:
-    """Return n lengths as an array [m]; raise ModelError for negative ones.
+    """Return lengths x as an array of n numbers [m]; `name` is for error messages.
 
-    Raises ShapeError or NonFiniteError as `finite` does; `name` is for errors.
+    Raises ModelError for a negative length, ShapeError for another number of lengths,
+    NonFiniteError for NaN or infinity.
     """
     lengths = finite(name, tuple(x), n)
     if (lengths < 0).any():
@@ -192,9 +196,11 @@ def kinetic_energy(I: RigidInertia, v: Motion) -> float:
 
 
 def bias_force(I: RigidInertia, v: Motion, f_known: Force | None = None) -> Force:
-    """Return p = v x* I v - f_known, so that f = I a + p.
+    """Return p = v x* I v - f_known, so that the unknown force on the body is I a + p.
 
-    f_known is a known force on the body, such as its weight; None: zero.
+    Args:
+        I, v: Inertia and velocity of the body.
+        f_known: A known force on the body, such as its weight; None: zero.
 
     Source: GUIDE (30); SV-8.3.
     """
@@ -211,6 +217,8 @@ def force_at_point(f: Iterable[float], x: Iterable[float]) -> Force:
     Args:
         f: Force, 3 [N].
         x: Point at which it acts, 3 [m].
+
+    Raises ShapeError or NonFiniteError for invalid values.
 
     Source: KIM-1.5.
     """
@@ -232,18 +240,21 @@ def gravity_force(I: RigidInertia, g: Any) -> Force:
 def equation_of_motion(I: RigidInertia, v: Motion, a: Motion) -> Force:
     """Return the force that causes an acceleration: f = I a + v x* I v = d(I v)/dt.
 
+    Args:
+        I, v, a: Inertia, velocity and spatial acceleration of the body.
+
     Source: GUIDE (29); SV-3.10, SV-8.1, SV-8.2; KIM-1.9.
     """
     return I @ a + cross_force(v, I @ v)
 
 
 def acceleration(I: RigidInertia, v: Motion, f: Force) -> Motion:
-    """Return the acceleration caused by a force: a = I^-1 (f - v x* I v).
+    """Return the spatial acceleration caused by a force: a = I^-1 (f - v x* I v).
 
     I is the inertia of the body, v its velocity, f the total force on it.
 
     Raises numpy's LinAlgError for a body without mass, or with a principal moment of
-    zero.
+    zero about its centre of mass.
 
     Source: GUIDE (29); SV-8.1; KIM-1.9.
     """
@@ -272,6 +283,12 @@ def joint_acceleration(
         qd: Joint velocities, r.
         qdd: Joint accelerations, r.
         ring: Apparent derivative of S as seen from that body, times qd; None: zero.
+
+    Returns:
+        Spatial acceleration a2 - a1 of the second body relative to the first.
+
+    Raises:
+        ValueError: qd or qdd has not r numbers.
 
     Source: GUIDE (32); SV-3.7, SV-6.3, SV-6.4, SV-9.2.
     """

@@ -1,7 +1,8 @@
 """Geometry of motions and forces: screws, bases, rates, joint subspaces.
 
-Functions of the 6-D vector guide that no algorithm uses; floats only. Functions of
-arrays are in se3.py, single bodies in bodies.py.
+Functions of the 6-D vector guide that no algorithm uses; floats only. Vectors of three
+numbers and matrices raise ShapeError for another shape and NonFiniteError for NaN or
+infinity. Functions of arrays are in se3.py, single bodies in bodies.py.
 """
 
 from __future__ import annotations
@@ -35,10 +36,13 @@ class Screw:
     """A motion or force as a line, a magnitude and a pitch.
 
     Attributes:
-        kind: screw, pure (translation or couple: no line, infinite pitch) or zero.
-        magnitude: Size of the part along the line [rad/s | N], or of the pure part.
-        direction: Unit vector, or None for zero.
-        point: Point of the line nearest to the origin [m]; None for pure and zero.
+        kind: "screw", "pure" (translation or couple: no line, infinite pitch) or
+            "zero".
+        magnitude: Size of the part along the line [rad/s | N]; of the translation or
+            couple
+            [m/s | N·m] for pure; 0 for zero.
+        direction: Unit vector of the line, translation or couple, 3; None for zero.
+        point: Point of the line nearest to the origin, 3 [m]; None for pure and zero.
         pitch: Ratio of the other part to the part along the line [m/rad | m]; infinite
             for pure, NaN for zero.
     """
@@ -56,7 +60,8 @@ def to_screw(s: Motion | Force) -> Screw:
         twist:  d = w/|w|,  P = w x v/|w|²,  pitch = w . v/|w|²
         wrench: d = f/|f|,  P = f x n/|f|²,  pitch = f . n/|f|²
 
-    Raises NonFiniteError for NaN or infinity.
+    Pure if |w| <= 1e-14 |v|, or |f| <= 1e-14 |n|. Raises NonFiniteError for NaN or
+    infinity.
 
     Source: GUIDE, section 4; SV-2.1, SV-2.2.
     """
@@ -100,6 +105,7 @@ def shifted(s: Any, r: Iterable[float]) -> Any:
         twist: v' = v + w x r            wrench: n' = n - r x f
 
     Line, pitch and magnitudes are unchanged: only the components depend on the point.
+    The result has no frame label.
 
     Args:
         s: Motion or Force about the origin.
@@ -135,7 +141,11 @@ def dual(X: Any) -> np.ndarray:
 
 
 def _inverse(name: str, M: Any) -> np.ndarray:
-    """Return the inverse of a 6x6 matrix; LinAlgError if its rank is below 6."""
+    """Return the inverse of a 6x6 matrix M; `name` is for error messages.
+
+    Raises LinAlgError if its rank is below 6, ShapeError or NonFiniteError for another
+    array.
+    """
     M = finite(name, M, 6, 6)
     rank = int(np.linalg.matrix_rank(M))
     if rank < 6:
@@ -182,6 +192,9 @@ def derivative_in_frame(rate: Any, v_frame: Motion, s: Motion | Force) -> Any:
         v_frame: Velocity of the frame, in its own coordinates.
         s: The vector, in the same coordinates.
 
+    Returns:
+        The derivative, of the type of s.
+
     Source: GUIDE (15), (16); SV-5.2; KIM-1.8.
     """
     if isinstance(s, Motion):
@@ -204,7 +217,7 @@ def transform_rate(X: Transform, v_rel: Motion) -> np.ndarray:
 def complement(S: Any) -> np.ndarray:
     """Return an orthonormal basis T of the constraint forces of S: S.T T = 0.
 
-    S is 6xr, T is 6x(6-r); r = 0 is allowed.
+    S is 6xr, T is 6x(6-r); an empty S counts as 6x0.
 
     Raises ValueError if the columns of S are linearly dependent.
 
@@ -255,7 +268,7 @@ def screw_axis(
 
 
 def _columns(*places: int) -> MotionSubspace:
-    """Return the columns of the 6x6 identity at these indices."""
+    """Return the columns of the 6x6 identity at these indices, in this order."""
     return MotionSubspace(Motion.of(np.eye(6)[k].tolist()) for k in places)
 
 
@@ -328,6 +341,8 @@ def universal(q: Iterable[float]) -> MotionSubspace:
 
         S = [[cos q2, 0], [0, 1], [sin q2, 0], 0, 0, 0]
 
+    q has two angles [rad].
+
     Source: GUIDE, section 7; SV-9.6.
     """
     _, second = finite("q", tuple(q), 2).tolist()
@@ -340,7 +355,7 @@ def universal_ring(q: Iterable[float], qd: Iterable[float]) -> Motion:
 
         (dS/dt) qd = [-sin q2, 0, cos q2, 0, 0, 0] qd1 qd2
 
-    q and qd have two numbers each.
+    q [rad] and qd [rad/s] have two numbers each; the result is an acceleration.
 
     Source: GUIDE (32); SV-9.2, SV-9.6.
     """

@@ -1,7 +1,9 @@
 """Poses, twists and wrenches as checked arrays of floats, single or in batches.
 
 Algorithms use the types of dyn_core.spatial; these functions are for arrays of data.
-Invalid arrays raise ShapeError, NonFiniteError or ValueError. No input is modified.
+Public functions raise ShapeError for an array of another shape, NonFiniteError for
+NaN or infinity, and ValueError where it says so. Leading axes (...) are batches, which
+broadcast. No input is modified.
 """
 
 from __future__ import annotations
@@ -48,13 +50,14 @@ def finite(name: str, x: Any, *tail: int) -> np.ndarray:
 
 
 def rotation(name: str, E: Any) -> np.ndarray:
-    """Return rotation matrices (..., 3, 3) as an array.
+    """Return rotation matrices (..., 3, 3) as an array, after a check.
 
     `name` is used in error messages.
 
     Raises:
         ShapeError, NonFiniteError: As in `finite`.
-        ValueError: A matrix is not orthonormal within ROTATION, or is a reflection.
+        ValueError: An entry of E.T E differs from the identity by more than 1e-8, or a
+            matrix is a reflection.
     """
     E = finite(name, E, 3, 3)
     off = np.abs(np.swapaxes(E, -1, -2) @ E - np.eye(3)).max(initial=0.0)
@@ -82,7 +85,8 @@ def skews(r: Any) -> np.ndarray:
 def unskew(M: Any) -> np.ndarray:
     """Return the vectors r (..., 3) of matrices r x (..., 3, 3).
 
-    Raises ValueError for a matrix that is not antisymmetric.
+    Raises ValueError for a matrix that is not antisymmetric: an entry of M + M.T is
+    above 1e-12 times the largest entry of all matrices (at least 1e-12).
 
     Source: GUIDE (13); SV-4.4; KIM-1.2.
     """
@@ -200,7 +204,7 @@ def apply_force(E: Any, r: Any, f: Any) -> np.ndarray:
 
 
 def unapply_motion(E: Any, r: Any, m: Any) -> np.ndarray:
-    """Return the motions of apply_motion's results: [E.T w; E.T v + r x E.T w].
+    """Return X^-1 m = [E.T w; E.T v + r x E.T w] of motions m (..., 6).
 
     Transforms from B to A. E (..., 3, 3) rotates coordinates from A to B, r (..., 3) is
     B's origin in A; ValueError if E is not a rotation.
@@ -214,7 +218,7 @@ def unapply_motion(E: Any, r: Any, m: Any) -> np.ndarray:
 
 
 def unapply_force(E: Any, r: Any, f: Any) -> np.ndarray:
-    """Return the forces of apply_force's results: [E.T n + r x E.T f; E.T f].
+    """Return X*^-1 f = [E.T n + r x E.T f; E.T f] of forces (..., 6).
 
     Transforms from B to A. E (..., 3, 3) rotates coordinates from A to B, r (..., 3) is
     B's origin in A; ValueError if E is not a rotation.
@@ -251,7 +255,8 @@ def hat(x: Any) -> np.ndarray:
 def vee(M: Any) -> np.ndarray:
     """Return the twists (..., 6) of matrices (..., 4, 4) in se(3); inverse of hat.
 
-    Raises ValueError for a matrix that is not in se(3).
+    Raises ValueError for a matrix that is not in se(3): its last row is not zero, or
+    its upper left 3x3 block is not antisymmetric (see unskew).
 
     Source: GUIDE, section 8; SV-11.4; KIM-1.2.
     """
@@ -283,8 +288,8 @@ def exp(x: Any) -> np.ndarray:
 def log(T: Any) -> np.ndarray:
     """Return the displacements (..., 6) of poses (..., 4, 4), with angles up to pi.
 
-    Inverse of exp. Raises ValueError if a rotation is not orthonormal, or a last row is
-    not (0, 0, 0, 1).
+    Inverse of exp: [rotation vector; linear part], [rad; m]. Raises ValueError if a
+    rotation is not orthonormal within 1e-8, or a last row is not exactly (0, 0, 0, 1).
 
     Source: GUIDE, section 8; SV-11.4; KIM-S1.
     """

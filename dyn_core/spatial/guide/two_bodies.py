@@ -39,7 +39,10 @@ class Body:
     I: np.ndarray
 
     def spatial(self) -> RigidInertia:
-        """Return the body as a spatial inertia about the origin."""
+        """Return the body as a spatial inertia about the origin, checked by rigid_body.
+
+        Raises ModelError if it is not physical.
+        """
         return bodies.rigid_body(self.m, self.C, self.I)
 
 
@@ -49,9 +52,10 @@ class HingedPair:
 
     Attributes:
         body1, body2: The bodies.
-        P, s: A point of the hinge's axis, 3 [m]; its direction, 3.
-        f, n: Force through the centre of mass C1 [N] and couple [N·m] on body 1, 3
-            each.
+        P: A point of the hinge's axis, 3 [m].
+        s: Direction of the axis, 3; a unit vector for two_body_3d.
+        f: Force on body 1 through its centre of mass C1, 3 [N].
+        n: Couple on body 1, 3 [N·m].
     """
 
     body1: Body
@@ -64,7 +68,7 @@ class HingedPair:
     def axis(self) -> Motion:
         """Return the motion of the hinge at unit rate, at the origin; s is normalised.
 
-        Raises ValueError if s is zero.
+        It is the motion of body 2 relative to body 1. Raises ValueError if s is zero.
         """
         return geometry.screw_axis(self.s, self.P)
 
@@ -129,7 +133,10 @@ def _tilde(r: np.ndarray) -> np.ndarray:
 
 
 def _inertia_along_joint(inertia: float) -> float:
-    """Return the argument, s . I2 s [kg·m²]; ValueError if it is not positive."""
+    """Return the argument, the inertia of body 2 along the joint, s . I2 s [kg·m²].
+
+    Raises ValueError if it is not positive.
+    """
     if not inertia > 0:
         raise ValueError(
             f"the inertia of body 2 along the joint is {inertia}; it must be positive:"
@@ -145,7 +152,9 @@ def two_body_3d(case: HingedPair) -> Answer3D:
         J = I2 - m2 r2~ r2~,  K = J + m2 r1~ r2~,  [f; n] = [[A, B], [B.T, D]] [a1; wd1]
 
     Args:
-        case: The problem; r1 and r2 point from the centres of mass to P.
+        case: The problem; r1 and r2 point from the centres of mass to P. Its s must
+            have
+            unit length (not checked), else alpha is scaled.
 
     Raises:
         ValueError: Body 2 has no inertia along the joint.
@@ -199,8 +208,8 @@ class Moving:
 
     Attributes:
         v1: Velocity of body 1 at the origin.
-        qd: Velocity of the hinge [rad/s].
-        tau: Torque of the hinge [N·m].
+        qd: Velocity of body 2 relative to body 1 about the hinge [rad/s].
+        tau: Torque of the hinge on body 2 [N·m].
         g: Gravity, 3 [m/s²].
     """
 
@@ -220,7 +229,7 @@ def _biases(
 
         p = v x* I v - weight,   v2 = v1 + s qd
 
-    Arguments as in two_body_moving.
+    Arguments as in two_body_moving; all at the origin.
     """
     v2 = state.v1 + s * state.qd
     p1 = bodies.bias_force(I1, state.v1, bodies.gravity_force(I1, state.g))
@@ -237,9 +246,9 @@ def two_body_moving(
         a1 = IA^-1 (f - pA),   qdd = (tau - s.T (I2 (a1 + c) + p2)) / (s.T I2 s)
 
     Args:
-        I1, I2: Inertias of the bodies.
-        s: Axis of the joint.
-        f: Force on body 1 besides gravity.
+        I1, I2: Inertias of the bodies about the origin.
+        s: Motion of the joint at unit rate, at the origin.
+        f: Force on body 1 besides gravity, at the origin.
         state: Velocities, torque, gravity.
 
     Raises:
@@ -261,17 +270,18 @@ def two_body_moving(
 def two_body_kkt(
     I1: RigidInertia, I2: RigidInertia, s: Motion, f: Force, state: Moving
 ) -> Answer:
-    """Return the same accelerations with the joint as a constraint, by its T.
+    """Return the result of two_body_moving, with the joint as a constraint, by its T.
 
         I1 a1 + T l = f - p1 - e,   I2 a2 - T l = e - p2,   T.T (a2 - a1) = T.T c
 
-    e is any force with s.T e = tau; f_J = e + T l. The equations of a1, a2 and of the
-    multipliers l form one symmetric system. IA of the answer is None.
+    T is geometry.complement of s. e is any force with s.T e = tau; f_J = e + T l. The
+    equations of a1, a2 and of the multipliers l form one symmetric system. IA of the
+    answer is None.
 
     Args:
-        I1, I2: Inertias of the bodies.
-        s: Axis of the joint.
-        f: Force on body 1 besides gravity.
+        I1, I2: Inertias of the bodies about the origin.
+        s: Motion of the joint at unit rate, at the origin.
+        f: Force on body 1 besides gravity, at the origin.
         state: Velocities, torque, gravity.
 
     Raises:
@@ -300,10 +310,11 @@ def two_body_kkt(
 
 
 def same_inertia(case: HingedPair, IA: np.ndarray) -> np.ndarray:
-    """Return the 6x6 matrix of the 3-D solution from IA: shift to C1, swap the blocks.
+    """Return Answer3D.matrix, 6x6, of the articulated-body inertia IA of body 1.
 
-    A congruence: if IA is symmetric positive definite, so is the result. `case` gives
-    the centre of mass C1; IA is about the origin.
+    IA (6x6, about the origin) is shifted to the centre of mass C1 of `case`, and its
+    blocks are swapped. This is a congruence: if IA is symmetric positive definite, so
+    is the result.
 
     Source: GUIDE (S27); SV-10.3.
     """
@@ -315,8 +326,8 @@ def same_inertia(case: HingedPair, IA: np.ndarray) -> np.ndarray:
 def same_answer(case: HingedPair, answer: Answer) -> Answer3D:
     """Return a spatial answer for bodies at rest in terms of 3-D mechanics.
 
-    At rest the classical acceleration of C1 is the linear part about C1. The answer
-    must have IA; `case` gives C1.
+    At rest the classical acceleration of C1 is the linear part about C1. `case` gives
+    C1; answer.IA must not be None.
 
     Source: GUIDE appendix B; SV-10.4.
     """
