@@ -37,7 +37,10 @@ def torque_color(share: float) -> Color:
 
 
 def torque_legend(meaning: str) -> str:
-    """Return the colour bar of joint forces as HTML, with a label in its middle."""
+    """Return the colour bar of joint forces, from purple to orange, as HTML.
+
+    `meaning` is the label in its middle; it is escaped.
+    """
     stops = ", ".join(f"rgb{torque_color(x)}" for x in np.linspace(-1, 1, 9))
     return (
         '<div style="font-size:11px;padding:2px 12px">'
@@ -49,5 +52,5 @@ def torque_legend(meaning: str) -> str:
 
 
 def hex_color(color: Color) -> str:
-    """Return a colour as #rrggbb."""
+    """Return a colour (red, green, blue), 0..255, as #rrggbb."""
     return "#{:02x}{:02x}{:02x}".format(*color)

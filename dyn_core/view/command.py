@@ -26,13 +26,21 @@ from dyn_core.view.scene import VisualScene
 
 
 def view(arguments: argparse.Namespace) -> int:
-    """Show the named object, or write it as a film or an HTML page; return 0.
+    """Show the named object in a browser, or write it as a film or an HTML page.
+
+    Without --film and --html it is served until Ctrl-C. With both, both are written. A
+    film of an object without a run shows all its sliders moving.
 
     Args:
-        arguments: Arguments of `dyn view`.
+        arguments: Arguments of `dyn view`, checked by `check`.
+
+    Returns:
+        0, the exit status.
 
     Raises:
-        SettingError, ModelError, ShapeError: The object cannot be read.
+        SettingError, ModelError, ShapeError: The object cannot be read, or a file
+            cannot be
+            written.
         UnsupportedError: A library that is needed is not installed.
     """
     scene, run = named(arguments)
@@ -53,6 +61,9 @@ def view(arguments: argparse.Namespace) -> int:
 
 def check(arguments: argparse.Namespace) -> None:
     """Check that the arguments are valid and have an effect in combination.
+
+    Args:
+        arguments: Arguments of `dyn view`.
 
     Raises:
         SettingError: An argument is not valid or has no effect; says where it has one.
@@ -85,9 +96,11 @@ def check(arguments: argparse.Namespace) -> None:
 
 
 def named(arguments: argparse.Namespace) -> tuple[VisualScene, Replay | None]:
-    """Return the scene that the arguments name, and its run or None.
+    """Return the scene that arguments.what names, and its run or None.
 
-    `arguments`: arguments of `dyn view`.
+    Args:
+        arguments: Arguments of `dyn view`; `what` is a recording, a planar chain, an
+            environment or a robot, tried in this order.
 
     Raises SettingError, ModelError, ShapeError or UnsupportedError as in `view`.
     """
@@ -107,8 +120,14 @@ def named(arguments: argparse.Namespace) -> tuple[VisualScene, Replay | None]:
 def robot_of_run(arguments: argparse.Namespace) -> Model:
     """Return the robot of a recording, from --robot or the name in the file.
 
+    The kind of root joint in the file is used, unless --root-joint is given.
+
+    Args:
+        arguments: Arguments of `dyn view`; `what` is the recording.
+
     Raises:
         SettingError: There is no such file, or neither names a robot.
+        ModelError: The robot cannot be loaded.
     """
     if not Path(arguments.what).exists():
         raise SettingError(f"{arguments.what}: no such file or folder", "what")
@@ -124,12 +143,15 @@ def robot_of_run(arguments: argparse.Namespace) -> Model:
 
 
 def serve(arguments: argparse.Namespace, scene: VisualScene, run: Replay | None) -> int:
-    """Show a scene in a browser until Ctrl-C, and play its run; return 0.
+    """Show a scene in a browser until SIGINT (Ctrl-C) or SIGTERM, and play its run.
 
     Args:
         arguments: host, port and speed of `dyn view`.
         scene: Scene.
         run: Run of the scene, or None.
+
+    Returns:
+        0, the exit status.
 
     Raises:
         UnsupportedError: viser is not installed, or its version is not supported.
@@ -148,7 +170,8 @@ def serve(arguments: argparse.Namespace, scene: VisualScene, run: Replay | None)
 def announce(viewer: Viewer, scene: VisualScene) -> None:
     """Print the address, replace the sketch by the meshes, and print the notes.
 
-    Returns when the meshes are read.
+    Returns when the meshes are read. The address goes to standard output, the scene's
+    notes to standard error.
     """
     print(f"{scene.name}: {viewer.address}   (Ctrl-C ends)", flush=True)
     viewer.finish()
@@ -156,9 +179,10 @@ def announce(viewer: Viewer, scene: VisualScene) -> None:
 
 
 def ended() -> Callable[[], bool]:
-    """Install handlers of SIGINT and SIGTERM.
+    """Install handlers of SIGINT and SIGTERM for the whole process.
 
-    Returns a function that returns whether one of the signals has arrived.
+    Returns a function that returns whether one of the signals has arrived since then.
+    Raises ValueError outside of the main thread.
     """
     stop = threading.Event()
     for number in (signal.SIGINT, signal.SIGTERM):

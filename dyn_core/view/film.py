@@ -28,9 +28,13 @@ class Picture3D:
     """A renderer of the states of a scene.
 
     Args:
-        scene: Scene to be drawn.
+        scene: Scene to be drawn; its visual parts are made.
         camera: Camera; None: a view of the whole scene in its initial state.
         width, height: Size of the picture [pixels].
+
+    Attributes:
+        scene: The scene.
+        camera: The camera that is used.
     """
 
     def __init__(
@@ -57,14 +61,15 @@ class Picture3D:
         shares: np.ndarray | None = None,
         forces: np.ndarray | None = None,
     ) -> np.ndarray:
-        """Return the picture of a state, (height, width, 3) uint8.
+        """Return the picture of a state, (height, width, 3) uint8, RGB.
 
         Args:
             state: State of the scene, (n,).
-            shares: Joint forces relative to their maxima, for colours; None: colours of
+            shares: Joint forces relative to their maxima, (nv,), for colours; None:
+                colours of
                 the parts.
             forces: Contact forces, drawn as arrows: points and forces, (k, 2, 3) [m],
-                [N].
+                [N]; None: no arrows.
         """
         poses = self.scene.poses(state)
         shown = colors_of_bodies(self.scene, shares)
@@ -84,7 +89,8 @@ def colors_of_bodies(
     """Return the colour of each body with a joint, by its joint force.
 
     Of a joint with several coordinates the entry with the largest absolute value
-    counts. See torque_color for the colour of an entry.
+    counts. NaN entries are ignored: a body with no others is left out. See torque_color
+    for the colour of an entry.
 
     Args:
         scene: Scene of the bodies.
@@ -137,10 +143,14 @@ def pictures(
 ) -> Iterator[np.ndarray]:
     """Yield the pictures (height, width, 3) uint8 of a run at some times.
 
+    The camera sees the scene at up to 40 of these times, and does not move.
+
     Args:
         replay: Run.
-        times: Times since its start [s].
-        torque_colors: Whether bodies have the colours of their joint forces.
+        times: Times since its start, one or more, (n,) [s].
+        torque_colors: Whether bodies have the colours of their joint forces; no effect
+            if
+            these are not known.
         width, height: Size of a picture [pixels].
     """
     states = np.array([replay.state(float(t)) for t in times])
@@ -164,13 +174,20 @@ def write_film(
     Args:
         replay: Run.
         path: File that ends with .gif; an existing file is replaced.
-        fps: Frames per second, at most 50; larger values are reduced.
+        fps: Frames per second, at most 50; larger values are reduced. Each frame is
+            shown
+            for a whole number of ms.
         speed: Speed of the film relative to real time.
-        torque_colors: Whether bodies have the colours of their joint forces.
+        torque_colors: Whether bodies have the colours of their joint forces; no effect
+            if
+            these are not known.
 
     Raises:
-        SettingError: The path does not end with .gif, its folder does not exist, or fps
-            or speed are not valid.
+        SettingError: The path does not end with .gif, its folder does not exist, it is
+            a
+            folder or cannot be written; fps or speed is not valid; or there would be
+            more
+            than 2000 pictures.
         UnsupportedError: Pillow is not installed.
     """
     check_film(path)
@@ -196,11 +213,11 @@ def write_film(
 
 
 def write_picture(scene: VisualScene, path: str | Path, state: np.ndarray) -> None:
-    """Write the picture of a state as PNG.
+    """Write the picture of a state as PNG, 640 x 480 pixels.
 
     Args:
         scene: Scene.
-        path: File that ends with .png.
+        path: File that ends with .png; an existing file is replaced.
         state: State of the scene, (n,).
 
     Raises:
@@ -220,7 +237,9 @@ def check_film(path: str | Path) -> None:
     """Check the path of a film, before time is spent on it.
 
     Raises:
-        SettingError: It does not end with .gif, or its folder does not exist.
+        SettingError: It does not end with .gif or .GIF, its folder does not exist, or
+            it is
+            a folder.
         UnsupportedError: Pillow is not installed.
     """
     check_file_name(path, [".gif", ".GIF"], "film", "film")

@@ -37,8 +37,15 @@ class _Lens:
     """A perspective projection for a picture of some size.
 
     Args:
-        camera: Camera.
+        camera: Camera; it must not look straight up or down.
         width, height: Size of the picture [subpixels].
+
+    Attributes:
+        width, height: Size of the picture [subpixels].
+        place: Position of the camera, (3,) [m].
+        axes: Unit vectors of the camera: right, up, forward, (3, 3).
+        focus: Focal length [subpixels].
+        near: Smallest depth that is projected [m].
     """
 
     def __init__(self, camera: Camera, width: int, height: int) -> None:
@@ -53,9 +60,10 @@ class _Lens:
         self.near = 1e-3 * camera.size  # nearer points are not projected
 
     def project(self, points: np.ndarray) -> np.ndarray:
-        """Return column, row and depth of points, (n, 3).
+        """Return column, row [subpixels] and depth [m] of points (n, 3) [m], as (n, 3).
 
-        All are NaN for points behind the camera or too near.
+        Depth is measured along the viewing direction. All three are NaN for points
+        behind the camera or nearer than `near`.
         """
         local = (points - self.place) @ self.axes.T
         depth = np.where(local[:, 2] > self.near, local[:, 2], np.nan)
@@ -64,10 +72,10 @@ class _Lens:
         return np.column_stack([x, y, depth])
 
     def floor(self, level: float) -> tuple[np.ndarray, np.ndarray]:
-        """Return the floor point seen by each subpixel, (h, w, 2) [m], and its depth.
+        """Return the floor's x, y seen by each subpixel, (h, w, 2) [m], and its depth.
 
-        The depth, (h, w) [m], is infinite above the horizon, where the point is
-        meaningless.
+        The depth, (h, w) [m], is infinite where no floor is seen; the point is
+        meaningless there.
 
         Args:
             level: Height of the floor [m].
@@ -90,7 +98,7 @@ class Painter:
     """A renderer of surfaces; the floor and the sky are computed only once.
 
     Args:
-        camera: Camera.
+        camera: Camera; it must not look straight up or down.
         width, height: Size of a picture [pixels].
     """
 
@@ -102,7 +110,11 @@ class Painter:
         self._sky, self._floor, self._fade = _ground(self._lens, camera, *floor)
 
     def paint(self, surfaces: list[Drawn]) -> np.ndarray:
-        """Return a picture of the surfaces, (height, width, 3) uint8."""
+        """Return a picture of surfaces, floor and shadows, (height, width, 3) uint8.
+
+        Floor and shadows are drawn only if the camera is above the floor. Triangles
+        with a corner behind the camera are not drawn.
+        """
         lens = self._lens
         points, colors, faces = _gathered(surfaces)
         shade = _shades(points, faces, lens.place)
@@ -118,7 +130,14 @@ class Painter:
         return np.asarray(np.round(255 * fine), np.uint8)
 
     def _shadow(self, points: np.ndarray, faces: np.ndarray) -> np.ndarray:
-        """Return which subpixels are in a shadow on the floor, (h, w) bool."""
+        """Return which subpixels see a shadow on the floor, (h, w) bool.
+
+        Triangles with no corner above the floor cast none.
+
+        Args:
+            points: Corners, (n, 3) [m].
+            faces: Indices of the corners of each triangle, (m, 3).
+        """
         level = self.camera.floor
         faces = faces[(points[faces, 2] > level).any(axis=1)]
         fallen = points - np.maximum(points[:, 2:] - level, 0.0) * (LIGHT / LIGHT[2])
@@ -130,7 +149,10 @@ class Painter:
 
 
 def _gathered(surfaces: list[Drawn]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return all corners (n, 3), the colours (m, 3) 0..1 and the triangles (m, 3)."""
+    """Return all corners (n, 3) [m], triangle colours (m, 3) 0..1, triangles (m, 3).
+
+    Triangles are indices of their corners; both are in the order of the surfaces.
+    """
     starts = np.cumsum([0, *(len(x.triangles.vertices) for x in surfaces)])
     corners = [np.zeros((0, 3)), *(x.triangles.vertices for x in surfaces)]
     faces, colors = [np.zeros((0, 3), int)], [np.zeros((0, 3))]
@@ -163,13 +185,13 @@ def _shades(points: np.ndarray, faces: np.ndarray, eye: np.ndarray) -> np.ndarra
 def _nearest(
     lens: _Lens, projected: np.ndarray, faces: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return depth and index of the nearest triangle at each subpixel.
+    """Return depth [m] and index of the nearest triangle at each subpixel, (h, w) each.
 
     Where there is none they are infinity and -1.
 
     Args:
         lens: Projection.
-        projected: Column, row and depth of the corners, (n, 3).
+        projected: Column, row and depth of the corners, (n, 3), as of _Lens.project.
         faces: Indices of the corners of each triangle, (m, 3).
     """
     depth = np.full(lens.height * lens.width, np.inf)
@@ -225,13 +247,18 @@ def _by_size(
 def _fragments(
     lens: _Lens, corners: np.ndarray, low: np.ndarray, sides: tuple[int, int]
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return pixel index, depth and triangle of each subpixel covered by the triangles.
+    """Return the subpixels covered by triangles, (k,) each: index, depth, triangle.
+
+    Returns:
+        Index of the subpixel in the picture, row by row; depth [m]; index of the
+        triangle
+        in `corners`.
 
     Args:
         lens: Projection.
         corners: Column, row and depth of their corners, (n, 3, 3).
         low: First column and row of their bounding boxes, (n, 2).
-        sides: Sides of all bounding boxes [subpixels].
+        sides: Width and height of all bounding boxes [subpixels].
     """
     x = low[:, 0, None, None] + np.arange(sides[0])[None, None, :]
     y = low[:, 1, None, None] + np.arange(sides[1])[None, :, None]
@@ -270,10 +297,11 @@ def _keep_nearest(
     """Update the depth buffer with fragments that are nearer, in place.
 
     Args:
-        depth: Depth buffer, flat.
-        front: Index of the nearest triangle, flat.
+        depth: Depth of each subpixel, flat [m]; changed in place.
+        front: Index of the nearest triangle of each subpixel, flat; changed in place.
         chosen: Indices of the triangles.
-        pixel, z, number: Pixel index, depth and position in `chosen` of each fragment.
+        pixel, z, number: Subpixel index, depth and position in `chosen` of each
+            fragment.
     """
     nearer = z < depth[pixel]
     pixel, z, number = pixel[nearer], z[nearer], number[nearer]
@@ -285,12 +313,16 @@ def _keep_nearest(
 def _ground(
     lens: _Lens, camera: Camera, place: np.ndarray, depth: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return sky and floor with a grid (h, w, 3), and the opacity of the floor, 0..1.
+    """Return sky, floor with a grid, and the opacity of the floor.
 
     Args:
         lens: Projection.
-        camera: Camera; below the floor, the floor is not shown.
+        camera: Camera; if it is not above the floor, the opacity is 0.
         place, depth: Results of _Lens.floor.
+
+    Returns:
+        Colours of sky and floor, 0..1, (h, w, 3) each, and the opacity, 0..1, (h, w,
+        1).
     """
     share = np.linspace(0.0, 1.0, lens.height)[:, None, None]
     sky = (1 - share) * np.array(SKY_TOP) + share * np.array(SKY_LOW)
@@ -310,7 +342,8 @@ def _ground(
 def grid_step(size: float) -> float:
     """Return the length of a grid cell [m]: 1, 2 or 5 times a power of ten.
 
-    It is the largest such length up to a sixth of `size`, the length of the scene [m].
+    It is the largest such length up to a sixth of `size`, the length of the scene [m],
+    which must be positive.
     """
     wanted = size / 6
     power = 10.0 ** np.floor(np.log10(wanted))
@@ -322,11 +355,12 @@ def grid_step(size: float) -> float:
 def simplified(triangles: Triangles, cell: float) -> Triangles:
     """Return a surface with all corners in a cell merged into their mean.
 
-    Triangles with two corners in one cell are dropped.
+    Triangles with two corners in one cell are dropped. A surface without triangles is
+    returned unchanged.
 
     Args:
         triangles: Surface.
-        cell: Side of a cell [m].
+        cell: Side of a cubic cell [m].
     """
     if not len(triangles.faces):
         return triangles

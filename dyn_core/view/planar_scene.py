@@ -21,12 +21,20 @@ FREE = 2.0  # range of a coordinate without limits, +- lengths of the chain
 class PlanarScene(VisualScene):
     """Rods between points; a state has the coordinates x, y of all points, (2 n,) [m].
 
+    x and y of a state are x and z of the world. Body 0 is the ground, body k the rod
+    from point k - 1 to point k, body n the first point.
+
     Args:
         name: Name of the system.
         start: Initial points, (n, 2) [m].
         cart: Whether the first point is a cart.
         ground: Half-planes of the ground.
-        masses: Masses of the points [kg]; None: not known.
+        masses: Masses of the n points [kg]; None: not known.
+
+    Attributes:
+        lengths: Lengths of the rods, (n - 1,) [m].
+        size: Their sum, at least 1e-3 [m].
+        count: Number n of points.
     """
 
     toward = (0.12, -1.0, 0.16)
@@ -74,13 +82,13 @@ class PlanarScene(VisualScene):
         return parts
 
     def _pin(self) -> solids.Triangles:
-        """Return the cylinder of a joint at the origin, with its axis along y."""
+        """Return the cylinder of a joint, centred at the origin, its axis along y."""
         axis = np.array([0.0, 0.02 * self.size, 0.0])
         drum = solids.cylinder(0.024 * self.size, 0.04 * self.size)
         return drum.moved(solids.along(-axis, axis, 0.5))
 
     def _slab(self, plane: HalfPlane) -> solids.Triangles:
-        """Return a slab whose upper side is the edge of a half-plane.
+        """Return a slab in the world whose upper side is the edge of a half-plane.
 
         Args:
             plane: Half-plane, with its normal z and a point z0 of its edge.
@@ -98,7 +106,7 @@ class PlanarScene(VisualScene):
         return part.name.startswith("ground/")
 
     def _floor(self, lowest: float, size: float) -> float:
-        """Return the height of the highest level ground [m].
+        """Return the height of the highest level half-plane of the ground [m].
 
         Without level ground it is `lowest` - 0.02 `size`.
 
@@ -126,9 +134,12 @@ class PlanarScene(VisualScene):
         return np.zeros(0)
 
     def poses(self, states: np.ndarray) -> np.ndarray:
-        """Return the poses of ground, links and first point, (..., bodies, 4, 4).
+        """Return the poses of ground, rods and first point, (..., n + 1, 4, 4).
 
-        The x axis of a link points along its rod. states: (..., 2 n).
+        The origin of a rod is its first point, and its x axis points along the rod.
+
+        Args:
+            states: States, (..., 2 n).
         """
         flat = np.asarray(states, float)
         points = flat.reshape(*flat.shape[:-1], -1, 2)
@@ -149,7 +160,11 @@ class PlanarScene(VisualScene):
         return np.asarray(a + share * (np.asarray(b) - a))
 
     def mass_centre(self, poses: np.ndarray) -> np.ndarray | None:
-        """Return the centre of mass, (3,) [m]; None if masses are unknown or zero."""
+        """Return the centre of mass, (3,) [m].
+
+        None if masses are unknown or their sum is not positive, or there is only one
+        point.
+        """
         if self.masses is None or not self.masses.sum() > 0 or self.count < 2:
             return None
         places = poses[1 : self.count, :3, 3]
@@ -159,7 +174,7 @@ class PlanarScene(VisualScene):
 
 
 def _level(plane: HalfPlane) -> float | None:
-    """Return the height of a half-plane that is level ground [m], else None."""
+    """Return the height of a half-plane with its normal upwards [m], else None."""
     nx, ny = (float(x) for x in plane.z)
     # 1e-9: the normal is a unit vector, so this tilt is a rounding error
     return float(plane.z0[1]) if abs(nx) < 1e-9 and ny > 0 else None
@@ -197,7 +212,14 @@ class ChainScene(PlanarScene):
         )
 
     def _angle(self, k: int, start: float) -> Slider:
-        """Return the slider of angle k, within its limits."""
+        """Return the slider of angle k, within its limits.
+
+        A limit that is not finite is replaced by -3.14 or 3.14 rad.
+
+        Args:
+            k: Index of the angle.
+            start: Initial value [rad], clipped to the range.
+        """
         low, high = float(self.chain.lower[k]), float(self.chain.upper[k])
         low = low if np.isfinite(low) else -TURN
         high = high if np.isfinite(high) else TURN
@@ -216,7 +238,7 @@ class ChainScene(PlanarScene):
         return from_angles(self.chain, x[:2], (0.0, 0.0), x[2:], rates).x.ravel()
 
     def values(self, state: np.ndarray) -> np.ndarray:
-        """Return the position of joint 0 and the angles of a state."""
+        """Return the sliders' values at a state: x, y of joint 0 [m], angles [rad]."""
         points = np.asarray(state, float).reshape(-1, 2)
         x0, _, theta, _ = to_angles(
             self.chain, ChainState(points, np.zeros_like(points))
@@ -225,13 +247,16 @@ class ChainScene(PlanarScene):
 
 
 class ObjectScene(PlanarScene):
-    """A planar object, with a slider for each coordinate.
+    """A planar object, with a slider for each coordinate; all start at 0.
+
+    `values` returns the coordinates last passed to `state`, as a state of points does
+    not determine them.
 
     Args:
         system: Planar object that can be converted to a chain.
 
     Raises:
-        ModelError: It has no chain.
+        ModelError: It has no rods.
     """
 
     def __init__(self, system: PlanarObject) -> None:
@@ -253,16 +278,20 @@ class ObjectScene(PlanarScene):
         return "m" if self.cart and k == 0 else "rad"
 
     def _range(self, bounds: tuple[float, float], k: int) -> tuple[float, float]:
-        """Return the range of coordinate k, clipped to its display range.
+        """Return lower and upper end of coordinate k, clipped to its display range.
 
-        The latter is +-3.14 rad, or +-FREE lengths of the chain for a cart.
+        The display range is +-3.14 rad, or +-2 lengths of the chain [m] for a cart.
+
+        Args:
+            bounds: Position bounds of the coordinate.
+            k: Index of the coordinate.
         """
         reach = FREE * self.size if self._unit(k) == "m" else TURN
         low, high = bounds
         return max(low, -reach), min(high, reach)
 
     def points(self, q: Sequence[float] | np.ndarray) -> np.ndarray:
-        """Return the ends of the rods at coordinates q, (n, 2) [m]."""
+        """Return the ends of the rods at coordinates q (nq,), (n, 2) [m]."""
         numbers = [float(x) for x in q]
         x0, v0, theta, rates = self.system.chain_state(numbers, [0.0] * len(numbers))
         return from_angles(self.object_chain, x0, v0, theta, rates).x
@@ -270,7 +299,11 @@ class ObjectScene(PlanarScene):
     def state(self, values: Sequence[float], moved: int | None = None) -> np.ndarray:
         """Return the ends of the rods, (2 n,) [m].
 
-        The coordinates are stored for `values`.
+        The coordinates are stored for the method `values`.
+
+        Args:
+            values: Coordinates q, (nq,) [m | rad].
+            moved: Ignored.
         """
         self._coordinates = np.asarray(values, float)
         return self.points(values).ravel()
@@ -284,11 +317,16 @@ class ObjectScene(PlanarScene):
 
 
 def task_scene(task: Task, state: Any) -> tuple[PlanarScene, Callable[..., np.ndarray]]:
-    """Return the scene of a task, and a function from its states to the scene's states.
+    """Return the scene of a task, and a function of the task's states.
 
     Args:
         task: Planar task.
-        state: One of its states, (ns,).
+        state: State of the task that the scene starts in, (ns,).
+
+    Returns:
+        The scene; and a function that returns the scene's state (2 n,) of a task's
+        state
+        (ns,).
     """
     ground = getattr(task.system, "ground", ())
     scene = PlanarScene(task.name, task.points(state), task.cart, ground)

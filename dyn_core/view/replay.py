@@ -29,7 +29,8 @@ class Replay:
         states: States of the scene, (rows, n).
         curves: Curves to plot, by title with unit: names and values (rows, columns).
         tau: Joint forces, (rows, nv) [N·m | N]; None: not known.
-        contacts: Returns the contact forces of a row; None: not known.
+        contacts: Function that returns the contact forces, (k, 2, 3), of a row's index:
+            points [m] and forces [N] in the world; None: not known.
 
     Raises:
         SettingError: There are no rows, or times are not finite or decrease.
@@ -80,7 +81,7 @@ class Replay:
         return self.scene.between(self.states[k], self.states[k + 1], min(share, 1.0))
 
     def poses(self, time: float) -> np.ndarray:
-        """Return all poses at a time since the start [s], (bodies, 4, 4)."""
+        """Return the bodies' poses at a time since the start [s], (bodies, 4, 4)."""
         return self.scene.poses(self.state(time))
 
     def shares(self, time: float) -> np.ndarray | None:
@@ -96,9 +97,10 @@ class Replay:
 
     @property
     def largest_forces(self) -> np.ndarray:
-        """Effort limits, (nv,); where there is none, the maximum of the run, or 1.
+        """Effort limits of the scene, (nv,) [N·m | N], by which `shares` are scaled.
 
-        Requires joint forces, `tau`.
+        Where there is no limit, it is the largest absolute joint force of the run, or 1
+        if that is zero. Requires joint forces: `tau` must not be None.
         """
         assert self.tau is not None
         limit = self.scene.effort_limit
@@ -107,15 +109,20 @@ class Replay:
         return largest
 
     def arrows(self, time: float) -> Arrows:
-        """Return the contact forces at a time since the start [s], (k, 2, 3).
+        """Return the contact forces of the last row at or before a time, (k, 2, 3).
 
         They are points and forces [m], [N]; k is 0 if contact forces are not known.
+        `time` is since the start [s].
         """
         return NONE if self.contacts is None else self.contacts(self.row(time))
 
 
 def of_recording(model: Model, run: Recording) -> Replay:
-    """Return the replay of a run of dyn.simulate.
+    """Return the replay of a run of dyn.simulate, with joint and contact forces.
+
+    Args:
+        model: Robot of the run.
+        run: Recording.
 
     Raises:
         ShapeError: The run is of another robot.
@@ -133,12 +140,16 @@ def of_arrays(
 ) -> Replay:
     """Return the replay of a robot's positions.
 
+    The curves are the positions of joints with one coordinate, and the joint forces.
+
     Args:
         model: Robot.
         t: Times, (rows,) [s].
         q: Positions, (rows, nq).
         tau: Joint forces, (rows, nv); None: not known.
-        contacts: Returns the contact forces of a row; None: not known.
+        contacts: Function that returns the contact forces of a row's index, (k, 2, 3),
+            as
+            in Replay; None: not known.
 
     Raises:
         ShapeError: q or tau does not fit the robot, or has another number of rows than
@@ -165,11 +176,17 @@ def of_motion(model: Model, record: MotionRecord) -> Replay:
     """Return the replay of a recorded motion.
 
     Joints that were not recorded, and joints without all of their coordinates, stay at
-    their start, with joint force 0. The scene has a note about them.
+    their start, with joint force 0. The scene has a note about them. The joint force of
+    a joint whose forces were not recorded is 0, too.
+
+    Args:
+        model: Robot.
+        record: Motion; its columns are assigned to joints by name.
 
     Raises:
         SettingError: No joint of the robot was recorded, there are no rows, or times
             are not finite or decrease.
+        ShapeError: The columns are numbered, and not as many as the robot's.
     """
     record, scene = record.named_by(model), RobotScene(model)
     names, forces = coordinates_of(model), record.column_indices("tau")
@@ -198,9 +215,12 @@ def of_motion(model: Model, record: MotionRecord) -> Replay:
 
 
 def _forces(contacts: Mapping[str, np.ndarray]) -> Callable[[int], Arrows] | None:
-    """Return a function of the contact forces of a row, (k, 2, 3) [m], [N].
+    """Return a function of a row's index that returns its contact forces, (k, 2, 3).
 
-    `contacts`: as in a MotionRecord; None if there are none.
+    Args:
+        contacts: Arrays `row` (ascending), `point` [m] and `force` [N] of a
+            MotionRecord;
+            empty: the result is None.
     """
     if not contacts:
         return None
@@ -215,12 +235,14 @@ def _forces(contacts: Mapping[str, np.ndarray]) -> Callable[[int], Arrows] | Non
 
 
 def of_points(scene: VisualScene, t: np.ndarray, states: np.ndarray) -> Replay:
-    """Return the replay of a planar system.
+    """Return the replay of a planar system, with its points' coordinates as curves.
 
     Args:
         scene: Scene of the system.
         t: Times, not decreasing, (rows,) [s].
         states: Coordinates x, y of all points, (rows, 2 n) [m].
+
+    Raises SettingError or ShapeError as Replay.
     """
     names = [f"{axis}{k}" for k in range(states.shape[1] // 2) for axis in "xy"]
     return Replay(scene, t, states, {"place [m]": (names, states)})
@@ -229,11 +251,11 @@ def of_points(scene: VisualScene, t: np.ndarray, states: np.ndarray) -> Replay:
 def arrow_ends(
     scene: VisualScene, size: float, forces: Arrows | None
 ) -> list[tuple[np.ndarray, np.ndarray]]:
-    """Return start and end of the arrows of contact forces [m].
+    """Return (start, end) of the arrows of contact forces, (3,) each [m], in the world.
 
-    A force equal to the robot's weight has the length `size`; the maximum is 1.5 times
-    that. Forces below a thousandth of the weight are left out, and all forces of scenes
-    without a weight.
+    An arrow starts at the force's point. A force equal to the robot's weight has the
+    length `size`; the maximum is 1.5 times that. Forces below a thousandth of the
+    weight are left out, and all forces of scenes without a weight.
 
     Args:
         scene: Scene of the forces.

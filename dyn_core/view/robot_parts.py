@@ -1,7 +1,7 @@
 """Surfaces of a robot: its visuals, its collision shapes, else rods and joints.
 
-A mesh that is missing or cannot be read is noted; its link is shown by its collision
-shapes, or by a ball if it has none.
+A mesh that is missing or cannot be read is described in the notes; its link is shown by
+its collision shapes, or by a ball if it has none.
 
 Meshes are read by trimesh, the extra `view`.
 """
@@ -58,12 +58,16 @@ def trimesh_module() -> Any:
 
 
 def read_mesh(path: Path) -> list[MeshPiece]:
-    """Return the pieces of a mesh file; the upward axis of a .dae file is ignored.
+    """Return the pieces of a mesh file, those with triangles.
+
+    The upward axis of a .dae file is ignored.
 
     Raises:
         OSError: There is no such file.
-        UnsupportedError: trimesh is not installed, or the file is too large, cannot be
-            read, has no triangles, or has corners that are not finite or too far away.
+        UnsupportedError: trimesh is not installed, or the file is larger than 100 MB,
+            cannot be read, has no triangles, or has corners that are not finite or
+            beyond
+            1e9 m.
     """
     trimesh = trimesh_module()
     if path.stat().st_size > SIZE:
@@ -86,7 +90,7 @@ def convex_hull(pieces: list[MeshPiece]) -> Triangles:
     """Return the convex hull of all pieces, the shape used for contacts.
 
     Raises:
-        UnsupportedError: They span no volume.
+        UnsupportedError: They span no volume, or trimesh is not installed.
     """
     points = np.concatenate([piece.triangles.vertices for piece in pieces])
     try:
@@ -100,7 +104,11 @@ def convex_hull(pieces: list[MeshPiece]) -> Triangles:
 def _piece(path: Path, mesh: Any) -> MeshPiece:
     """Return one mesh of a trimesh scene, with corners in m.
 
-    Raises UnsupportedError if corners are not three finite numbers within LONGEST.
+    Args:
+        path: File of the mesh; its extension decides unit and shading.
+        mesh: A trimesh.Trimesh.
+
+    Raises UnsupportedError if corners are not three finite numbers up to 1e9 m.
     """
     vertices = np.asarray(mesh.vertices, float) * _unit(path, mesh)
     if vertices.shape[1:] != (3,):
@@ -112,9 +120,9 @@ def _piece(path: Path, mesh: Any) -> MeshPiece:
 
 
 def _unit(path: Path, mesh: Any) -> float:
-    """Return the length unit of a mesh file [m].
+    """Return the length unit of a mesh [m], from the metadata of a .dae file.
 
-    It is 1 for formats other than .dae.
+    It is 1 for files of other formats, and without metadata.
     """
     if path.suffix.lower() != ".dae":
         return 1.0
@@ -122,7 +130,10 @@ def _unit(path: Path, mesh: Any) -> float:
 
 
 def _color(mesh: Any) -> Color | None:
-    """Return the colour of a material; None if it has none, or a texture."""
+    """Return the colour of a trimesh.Trimesh's material, red, green, blue, 0..255.
+
+    None if it has no material, or a texture, or no main colour of four numbers.
+    """
     material = getattr(mesh.visual, "material", None)
     if material is None or getattr(material, "image", None) is not None:
         return None
@@ -138,7 +149,7 @@ THICKNESS = 0.018  # radius of a rod relative to the size of the robot
 
 
 def pose_of(X: Transform) -> np.ndarray:
-    """Return a Transform as a pose, (4, 4)."""
+    """Return the pose of B in A, (4, 4), of a Transform from A to B."""
     R, p = X.pose
     pose = np.eye(4)
     pose[:3, :3] = [[float(x) for x in row] for row in R.rows]
@@ -149,12 +160,16 @@ def pose_of(X: Transform) -> np.ndarray:
 class RobotParts:
     """A factory of the surfaces of a robot.
 
+    Surfaces that cannot be made do not raise an error: a sentence is appended to
+    `notes`.
+
     Args:
         model: Robot.
 
     Attributes:
+        model: Robot.
         notes: Sentences about surfaces that could not be made.
-        size: Approximate reach of the robot [m].
+        size: Approximate reach of the robot [m], see `extent`.
     """
 
     def __init__(self, model: Model) -> None:
@@ -164,7 +179,7 @@ class RobotParts:
         self._files: dict[Path, list[MeshPiece]] = {}
 
     def has_meshes(self) -> bool:
-        """Return whether the description has mesh files."""
+        """Return whether the description has mesh files, visual or collision."""
         links = self.model.build.description.links
         return any(item.shape == "mesh" for link in links for item in link.geometry)
 
@@ -172,8 +187,9 @@ class RobotParts:
         """Return the visuals of the links.
 
         Without visuals, return the collision shapes. If fewer than half of the bodies
-        have a collision shape, return rods between joints, and the small collision
-        shapes.
+        have a collision shape, return rods between joints, and the collision shapes
+        that are smaller than half of the robot's size. Without collision shapes, return
+        rods alone.
         """
         visuals = list(self._visuals())
         if visuals:
@@ -189,11 +205,11 @@ class RobotParts:
         return shapes or list(self.skeleton())
 
     def collision(self) -> list[Part]:
-        """Return the collision shapes, translucent."""
+        """Return the collision shapes, translucent; meshes as their convex hulls."""
         return list(self._collisions(0.55, colors.COLLISION))
 
     def inertia(self) -> list[Part]:
-        """Return homogeneous ellipsoids with the mass and inertia of the bodies.
+        """Return translucent homogeneous ellipsoids with the bodies' mass and inertia.
 
         Bodies without mass are left out.
         """
@@ -210,7 +226,8 @@ class RobotParts:
     def _visuals(self) -> Iterator[Part]:
         """Yield the visuals of all links in the model.
 
-        Failures are noted and replaced.
+        A visual that cannot be made is left out: a sentence is appended to self.notes,
+        and replacements of its link follow (_stand_in).
         """
         links = {link.name: link for link in self.model.build.description.links}
         for name, frame in self.model.frames.items():
@@ -254,9 +271,10 @@ class RobotParts:
             yield Part(f"{where}/{k}", body, surface, color, opacity, piece.flat)
 
     def _stand_in(self, link: str) -> Iterator[Part]:
-        """Yield replacements of a link whose mesh is missing.
+        """Yield replacements of a link whose mesh is missing, in the colour of markers.
 
-        They are its collision shapes without meshes, or a ball if there are none.
+        They are its collision shapes without meshes, or a ball at its origin if there
+        are none.
 
         Args:
             link: Name of the link.
@@ -272,11 +290,14 @@ class RobotParts:
     def _collisions(
         self, opacity: float, color: Color, only: str = "", meshes: bool = True
     ) -> Iterator[Part]:
-        """Yield the collision shapes; failures are noted.
+        """Yield the collision shapes.
+
+        A shape that cannot be made is left out, and a sentence is appended to
+        self.notes.
 
         Args:
-            opacity: 0..1.
-            color: Colour.
+            opacity: Opacity of the parts, 0..1.
+            color: Colour of the parts.
             only: Name of a link; empty: all links.
             meshes: Whether meshes are included.
         """
@@ -294,11 +315,12 @@ class RobotParts:
             yield Part(name, placed.body, surface, color, opacity, is_mesh)
 
     def _shape(self, link: str, shape: Shape) -> Triangles:
-        """Return the surface of a shape in its own frame.
+        """Return the surface of a shape in its own frame; of a mesh its convex hull.
 
         Raises:
             ModelError: A mesh cannot be found or read or spans no volume, or the kind
                 of shape is not supported.
+            UnsupportedError: trimesh is not installed.
         """
         if isinstance(shape, Mesh):
             pieces = self._mesh(shape.file, link)
@@ -316,7 +338,11 @@ class RobotParts:
         raise ModelError(f"link '{link}': a {shape.kind} is not shown", link)
 
     def _mesh(self, file: str, link: str) -> list[MeshPiece]:
-        """Return the pieces of a mesh, read once.
+        """Return the pieces of a mesh file; each file is read only once.
+
+        Args:
+            file: Path or package:// address, as in the robot's file.
+            link: Name of the link, for errors.
 
         Raises ModelError if it cannot be found or read, UnsupportedError without
         trimesh.
@@ -331,7 +357,12 @@ class RobotParts:
         return self._files[path]
 
     def skeleton(self) -> Iterator[Part]:
-        """Yield rods between joints, drums along axes, boxes for bodies that branch."""
+        """Yield rods between joints, drums along axes, boxes for bodies that branch.
+
+        Rods lead to the next joints and to links (_ends). A body with more than two
+        rods and with mass has a box, too. Joints of one coordinate are drums, others
+        balls; joints that are free or driven are not shown.
+        """
         model, radius = self.model, THICKNESS * self.size
         ends = _ends(model, radius)
         for i in range(model.nb + 1):
@@ -360,9 +391,15 @@ def principal(model: Model, body: int) -> tuple[np.ndarray, np.ndarray] | None:
 
         x² = (Iy + Iz - Ix) / (2 m),   alike for y and z
 
-    The axes are a pose (4, 4) at the centre of mass, in the frame of the body. Mean
-    squares are at least 1e-6 of the largest, and 1e-10 m², also for impossible
-    inertias. None if the body has no mass.
+    Args:
+        model: Robot.
+        body: Index of the body.
+
+    Returns:
+        The axes as a pose (4, 4) at the centre of mass, in the frame of the body, and
+        (x², y², z²) along them [m²]. These are at least 1e-6 of the largest, and 1e-10
+        m²,
+        also for impossible inertias. None if the body has no mass.
     """
     inertia = model.I[body]
     m = float(inertia.m)
@@ -381,11 +418,13 @@ def principal(model: Model, body: int) -> tuple[np.ndarray, np.ndarray] | None:
 
 
 def primitive(kind: str, size: tuple[float, ...]) -> Triangles:
-    """Return the surface of a primitive.
+    """Return the surface of a primitive about the origin, with its axis along z.
 
     Args:
         kind: "box", "sphere", "cylinder"; all others are a capsule.
-        size: Sides, radius, or radius and length [m].
+        size: Three sides of a box, radius of a sphere, radius and length of a cylinder
+            or
+            capsule [m]; the length is without the caps.
     """
     if kind == "box":
         return solids.box(size)
@@ -411,11 +450,12 @@ def extent(model: Model) -> float:
 
 
 def _ends(model: Model, least: float) -> list[list[np.ndarray]]:
-    """Return the ends of rods from the origin of each body, in its frame [m].
+    """Return the ends of rods from the origin of each body, in its frame, (3,) [m].
 
     The list is indexed by body number and has nb + 1 entries, entry 0 for the base.
-    Rods lead to the next joints and to links; without any, to twice the centre of mass.
-    Ends that are nearer than `least` to the origin or to each other are merged.
+    Rods lead to the joints of child bodies and to links. A body with mass and without
+    an end beyond `least` has one at twice the centre of mass. Ends within `least` (at
+    least 1e-9 m) of the origin or of an earlier end are left out.
     """
     ends: list[list[np.ndarray]] = [[] for _ in range(model.nb + 1)]
     for i in model.bodies:
@@ -445,9 +485,9 @@ def _placed(item: Geometry) -> np.ndarray:
 
 
 def _rgb(color: tuple[float, ...] | None) -> tuple[Color | None, float]:
-    """Return a colour 0..255 and its opacity 0..1, from RGBA 0..1.
+    """Return a colour, red, green, blue, 0..255, and its opacity 0..1, from RGBA 0..1.
 
-    Without a colour they are None and 1.
+    Without a colour (None) they are None and 1.
     """
     if color is None:
         return None, 1.0

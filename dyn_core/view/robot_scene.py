@@ -40,9 +40,12 @@ class _Knob(NamedTuple):
 class RobotScene(VisualScene):
     """A robot; a state is its position q, (nq,).
 
+    Body numbers are those of the model; body 0 is the base.
+
     Args:
         model: Robot. Driven joints have their positions at time 0.
-        sketched: Whether rods and joints replace meshes until `parts` reads these.
+        sketched: Whether rods and joints (`sketch`) replace meshes until `parts` reads
+            these; no effect for robots without meshes.
 
     Attributes:
         model: Robot.
@@ -93,12 +96,13 @@ class RobotScene(VisualScene):
         return parts
 
     def parts(self, role: str = VISUAL) -> tuple[Part, ...]:
-        """Return the surfaces of a role.
+        """Return the surfaces of a role, made on first use.
 
-        They are made on first use, which ends a sketch.
+        The first call for visuals ends a sketch: `sketch` becomes empty, and a floating
+        base is placed on the ground by the visuals, so that `start` may change.
 
-        A floating base is placed on the ground by its surfaces, so that `start` may
-        change.
+        Args:
+            role: One of ROLES.
         """
         made = super().parts(role)
         if role == VISUAL and self.sketch:
@@ -110,20 +114,21 @@ class RobotScene(VisualScene):
         """Return the initial position: zero, clipped to the limits, with loops closed.
 
         Loops that cannot be closed stay open. The floating base of a robot without
-        loops stands on the ground.
+        loops stands on the ground, z = 0.
         """
         return self._start.copy()
 
     def state(self, values: Sequence[float], moved: int | None = None) -> np.ndarray:
-        """Return the position of the sliders' values, with loops closed.
+        """Return the position of the sliders' values, (nq,), with loops closed.
 
         Args:
-            values: Value of each slider.
+            values: Value of each slider [rad | m].
             moved: Index of the slider that must keep its value when loops are closed,
                 or None.
 
         Raises:
             InfeasibleError: The loops cannot be closed.
+            SingularError, NonFiniteError: Their residuals cannot be evaluated.
         """
         model, q = self.model, self._start.copy()
         for knob in self._knobs:
@@ -162,9 +167,12 @@ class RobotScene(VisualScene):
         return np.array(standing)
 
     def poses(self, states: np.ndarray) -> np.ndarray:
-        """Return the poses of all bodies, (..., nb + 1, 4, 4); states are q, (..., nq).
+        """Return the poses of all bodies in the world, (..., nb + 1, 4, 4).
 
-        Bodies without a link stay at the identity.
+        The pose of a body without a link is the identity.
+
+        Args:
+            states: Positions q, (..., nq).
         """
         q = np.asarray(states, float)
         rows = q.reshape(-1, q.shape[-1])
@@ -181,9 +189,10 @@ class RobotScene(VisualScene):
         return np.asarray(self.model.integrate(a, step))
 
     def random(self, rng: np.random.Generator) -> np.ndarray:
-        """Return a random position within the limits; a floating base stays.
+        """Return a random position within the limits, (nq,), with loops closed.
 
-        Returns the initial position if the loops cannot be closed.
+        A floating base stays at its initial position. Returns the initial position if
+        the loops cannot be closed.
         """
         model, q = self.model, self.model.random(rng)
         for knob in self._knobs:
@@ -198,7 +207,11 @@ class RobotScene(VisualScene):
         return q
 
     def mass_centre(self, poses: np.ndarray) -> np.ndarray | None:
-        """Return the centre of mass, (3,) [m]; None if there is no mass."""
+        """Return the centre of mass in the world, (3,) [m]; None if there is no mass.
+
+        Args:
+            poses: Poses of the bodies, (nb + 1, 4, 4).
+        """
         m = np.array([float(self.model.I[i].m) for i in self.model.bodies])
         if not m.sum() > 0:
             return None
@@ -215,8 +228,9 @@ class RobotScene(VisualScene):
     def _standing(self, q: np.ndarray) -> np.ndarray:
         """Move a floating base so that the lowest surface is at height 0; return q.
 
-        The position q is modified in place. Other robots, and robots with loops, are
-        not changed.
+        The position q (nq,) is modified in place. It is not changed if the first
+        independent joint is not floating, or if the robot has loops. The surfaces are
+        those of the sketch, else the visuals, which are made.
         """
         model = self.model
         first = next(iter(model.independent), None)
@@ -233,9 +247,10 @@ class RobotScene(VisualScene):
 
 
 def start_position(model: Model) -> np.ndarray:
-    """Return zero positions, clipped to the limits, with loops closed.
+    """Return zero positions, clipped to the limits, with loops closed, (nq,).
 
-    If the loops cannot be closed, they stay open.
+    Only joints of one coordinate are clipped. If the loops cannot be closed, they stay
+    open.
     """
     q = model.neutral()
     for i in model.independent:
@@ -251,10 +266,10 @@ def start_position(model: Model) -> np.ndarray:
 
 
 def _links(model: Model) -> list[str]:
-    """Return a link that is fixed to each body, by body number, nb + 1 names.
+    """Return the name of a link that is fixed to each body, by body number.
 
-    Entry 0 is for the base. It is the first such link in model.frames; "" if there is
-    none.
+    The list has nb + 1 entries, entry 0 for the base. It is the first such link in
+    model.frames; "" if there is none.
     """
     links = [""] * (model.nb + 1)
     for name, frame in model.frames.items():
@@ -263,7 +278,7 @@ def _links(model: Model) -> list[str]:
 
 
 def _force_names(model: Model) -> list[str]:
-    """Return a name for each entry of tau: JOINT, or JOINT[0], JOINT[1], ...
+    """Return a name for each entry of tau, nv names: JOINT, or JOINT[0], JOINT[1], ...
 
     JOINT[0], JOINT[1], ... are the coordinates of a joint that has more than one.
     """
@@ -308,7 +323,13 @@ def _sliders(
 
 
 def _turns(name: str) -> list[Slider]:
-    """Return sliders of roll, pitch and yaw of a joint."""
+    """Return sliders of roll, pitch and yaw of a joint, which start at 0.
+
+    Their ranges are +-3.14, +-1.57 and +-3.14 rad.
+
+    Args:
+        name: Name of the joint.
+    """
     return [
         Slider(f"{name} {word}", -high, high, 0.0, "rad")
         for word, high in (("roll", TURN), ("pitch", TURN / 2), ("yaw", TURN))
@@ -319,12 +340,13 @@ def _direct(model: Model, i: int, x: np.ndarray, size: float) -> list[Slider]:
     """Return a slider for each entry of a joint's position, within its limits.
 
     An entry without a limit has the range -3.14..3.14 rad if it turns, else
-    -size..size, extended to the initial position.
+    -size..size, extended to the initial position and the other limit. Joints with nq !=
+    nv have the range -size..size, in m.
 
     Args:
         model: Robot.
         i: Index of the joint's body.
-        x: Initial position of the joint, (nq,).
+        x: Initial position of the joint, (nq,) of this joint.
         size: Range of positions without limits [m].
     """
     joint, name, v = model.joint[i], model.names[i], model.v_slices[i]
@@ -364,7 +386,7 @@ def _quaternion(rpy: Sequence[float]) -> list[float]:
 
 
 def _angles(quaternion: np.ndarray) -> list[float]:
-    """Return roll, pitch and yaw of a quaternion (x, y, z, w) [rad]."""
+    """Return [roll, pitch, yaw] [rad] of a unit quaternion (x, y, z, w)."""
     entries = Vector([float(x) for x in quaternion])
     return [float(x) for x in roll_pitch_yaw(quat_matrix(entries))]
 

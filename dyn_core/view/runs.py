@@ -28,7 +28,8 @@ PER_SECOND = 25  # rows of a generated run per second
 def is_chain(name: str) -> bool:
     """Return whether a name is a planar chain: a shipped chain, or a YAML file.
 
-    Shipped robots are no chains, and files of other types neither.
+    A name that ends with .yaml or .yml is one, also if there is no such file. An
+    existing file of another type and the name of a shipped robot are none.
     """
     if name in robots.names() or Path(name).is_file():
         return Path(name).suffix in CHAINS
@@ -37,6 +38,10 @@ def is_chain(name: str) -> bool:
 
 def chain_scene(name: str) -> VisualScene:
     """Return the scene of a planar chain in its initial state.
+
+    Args:
+        name: Path of a YAML file, or name of a shipped chain; an existing file has
+            priority.
 
     Raises:
         ModelError: There is no such file, or it is not valid.
@@ -48,6 +53,9 @@ def chain_scene(name: str) -> VisualScene:
 
 def episode(name: str, duration: float = 10.0, seed: int = 0) -> Replay:
     """Return an episode of an environment under random actions.
+
+    The first row is the initial state. The episode ends at the duration, or earlier
+    when the environment terminates or truncates it.
 
     Args:
         name: Id such as dyn_ros/Pendulum-v0.
@@ -78,9 +86,9 @@ def episode(name: str, duration: float = 10.0, seed: int = 0) -> Replay:
 def sweep(scene: VisualScene) -> Replay:
     """Return a run in which each slider moves through its range, one after another.
 
-    A slider moves from its start to its upper end, its lower end and back, as a sine;
-    the others rest at their start. Where a loop cannot be closed, the state does not
-    change.
+    A slider moves from its start to its upper end, its lower end and back, as a sine,
+    in at most 1.5 s; the others rest at their start. Where a loop cannot be closed, the
+    state does not change. Without sliders the run has one row, the initial state.
     """
     count = max(1, len(scene.sliders))
     rows = max(8, round(min(SWEEP, LONGEST_SWEEP / count) * PER_SECOND))
@@ -102,10 +110,13 @@ def sweep(scene: VisualScene) -> Replay:
 
 
 def saved_robot(path: str) -> tuple[str, str]:
-    """Return the robot that a file of a run names, and the kind of its root joint.
+    """Return (robot, kind of its root joint) that a file of a run names.
 
     Only NPZ files of runs name them. Both are empty if the file names no known robot or
-    cannot be read.
+    cannot be read; the kind is empty if the file does not name it.
+
+    Args:
+        path: File of the run.
     """
     if Path(path).suffix != ".npz" or not Path(path).is_file():
         return "", ""
@@ -123,12 +134,14 @@ def read_run(path: str, model: Model, joint_states: str = "") -> Replay:
     """Return the replay of a file of Recording.save, or of measured joints.
 
     Args:
-        path: File, or folder of a bag.
+        path: NPZ or CSV file, or file or folder of a bag.
         model: Robot of the run.
         joint_states: Topic of a bag; empty: joint_states, or the only JointState topic.
 
     Raises:
-        SettingError: It cannot be read, or is of another robot.
+        SettingError: It cannot be read, or is of another robot; or a topic is given for
+            an
+            NPZ or CSV file.
         ShapeError: Its arrays do not fit the robot.
         UnsupportedError: The file is a bag, and rosbags is not installed.
     """

@@ -42,9 +42,9 @@ class Slider(NamedTuple):
 
     Attributes:
         name: Label.
-        low, high: Range.
-        start: Initial value.
-        unit: m or rad.
+        low, high: Range [m | rad].
+        start: Initial value [m | rad].
+        unit: "m" or "rad".
     """
 
     name: str
@@ -73,7 +73,7 @@ class Camera(NamedTuple):
 class VisualScene(ABC):
     """A system of bodies with surfaces.
 
-    A state is a flat array, the argument of `poses`.
+    A state is a flat array of n numbers, the argument of `poses`.
 
     Attributes:
         name: Name of the system.
@@ -83,8 +83,8 @@ class VisualScene(ABC):
         joint_bodies: Index of the body that shows each entry of tau.
         effort_limit: Limit of each entry of tau; 0 if unknown [N·m | N].
         notes: Sentences about defects of the picture; more come as parts are made.
-        sketch: Surfaces shown until the visuals are made; empty if they are quick.
-        toward: Direction from the scene to the camera, 3.
+        sketch: Surfaces shown until the visuals are made; empty if there is no sketch.
+        toward: Direction from the scene to the camera, 3, not normalised.
     """
 
     joints: Sequence[str] = ()
@@ -131,7 +131,7 @@ class VisualScene(ABC):
 
     @abstractmethod
     def values(self, state: np.ndarray) -> np.ndarray:
-        """Return the values of the sliders at a state."""
+        """Return the value of each slider at a state [m | rad]."""
 
     @abstractmethod
     def poses(self, states: np.ndarray) -> np.ndarray:
@@ -143,10 +143,10 @@ class VisualScene(ABC):
 
     @abstractmethod
     def between(self, a: np.ndarray, b: np.ndarray, share: float) -> np.ndarray:
-        """Return the state at `share`, 0..1, of the path from a to b."""
+        """Return the state at `share`, 0..1, of the path from state a to state b."""
 
     def random(self, rng: np.random.Generator) -> np.ndarray:
-        """Return a random state within the ranges of the sliders.
+        """Return a random state within the ranges of the sliders, (n,).
 
         Raises InfeasibleError if loops cannot be closed there.
         """
@@ -202,7 +202,7 @@ class VisualScene(ABC):
     def _floor(self, lowest: float, size: float) -> float:
         """Return the height of the grid below the scene [m].
 
-        It is 0, or `lowest` if that is below -0.02 size.
+        It is `lowest` if that is at or below -0.02 size, else 0.
 
         Args:
             lowest: Height of the lowest point of the parts [m].

@@ -36,15 +36,22 @@ def show(what: Shown, states: Any = None, t: Any = None) -> NotebookView:
         what: A Model, ChainModel, PlanarObject, task, or an environment of a task.
         states: States of a run, one in each row: q of a robot or object, positions x, y
             of a chain's joints (rows, n, 2), flat states of a task; or, if `what` is a
-            Model or a task of a robot, a Recording of the robot.
+            Model or a task of a robot, a Recording of the robot. None: the initial
+            state is
+            shown, and t is ignored.
         t: Times of the rows, (rows,) [s]; None: steps of a task's interval, or times of
             the Recording.
 
     Raises:
-        UnsupportedError: viser is not installed, `what` is of another type, or has no
-            Recordings.
-        ShapeError: The states do not fit, `t` is missing, or a Recording has its own.
-        SettingError: There are no rows, or times are not finite or decrease.
+        UnsupportedError: viser is not installed, `what` is of another type, or a
+            Recording
+            is not of a robot.
+        ShapeError: The states do not fit, there are none, `t` is missing or does not
+            fit,
+            or is given with a Recording.
+        SettingError: Times are not finite or decrease, a Recording has no rows, or a
+            keyword
+            is unknown.
     """
     if states is None:
         return NotebookView(scene_of(what))
@@ -55,8 +62,13 @@ def show(what: Shown, states: Any = None, t: Any = None) -> NotebookView:
 def scene_of(what: Shown) -> VisualScene:
     """Return the scene of a robot, a planar system, a task or an environment.
 
-    A planar task is shown in its random initial state of seed 0. Raises
-    UnsupportedError for other types.
+    A planar task is shown in its random initial state of seed 0.
+
+    Args:
+        what: Object as in `show`.
+
+    Raises:
+        UnsupportedError: `what` is of another type.
     """
     what = _task_of(what)
     if isinstance(what, Model):
@@ -73,7 +85,10 @@ def scene_of(what: Shown) -> VisualScene:
 
 
 def run_of(what: Shown, states: Any, t: Any = None) -> Replay:
-    """Return the replay of states of a system; arguments and errors as in `show`."""
+    """Return the replay of states of a system; arguments and errors as in `show`.
+
+    `states` must not be None.
+    """
     what = _task_of(what)
     if isinstance(states, Recording):
         return _run_of_recording(what, states, t)
@@ -108,7 +123,11 @@ def run_of(what: Shown, states: Any, t: Any = None) -> Replay:
 
 
 def _state_shape(what: Any) -> tuple[int, ...]:
-    """Return the shape of a state that is shown; raise UnsupportedError for others."""
+    """Return the shape of a state of a system, as an argument of `show`.
+
+    (nq,) of a Model or PlanarObject, (n, 2) of a ChainModel, (ns,) of a task. Raises
+    UnsupportedError for other types.
+    """
     if isinstance(what, Model | PlanarObject):
         return (what.nq,)
     if isinstance(what, ChainModel):
@@ -139,6 +158,6 @@ def _run_of_recording(what: Any, run: Recording, t: Any) -> Replay:
 
 
 def _task_of(what: Shown) -> Any:
-    """Return the task of an environment; other values unchanged."""
+    """Return the task of an environment, wrapped or not; other values unchanged."""
     bare = getattr(what, "unwrapped", what)
     return getattr(bare, "task", what)

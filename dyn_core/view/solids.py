@@ -24,17 +24,21 @@ class Triangles(NamedTuple):
     faces: np.ndarray
 
     def moved(self, pose: np.ndarray) -> Triangles:
-        """Return the surface transformed by a pose, (4, 4)."""
+        """Return the surface transformed by the pose of its frame, (4, 4)."""
         return Triangles(self.vertices @ pose[:3, :3].T + pose[:3, 3], self.faces)
 
     def scaled(self, factors: Sizes) -> Triangles:
-        """Return the surface scaled along x, y, z; a mirrored one keeps its outside."""
+        """Return the surface scaled by three factors along x, y, z.
+
+        If it is mirrored, the order of corners is reversed, so that it stays
+        counter-clockwise from outside.
+        """
         faces = self.faces if np.prod(factors) > 0 else self.faces[:, ::-1]
         return Triangles(self.vertices * np.asarray(factors, float), faces)
 
 
 def joined(several: Sequence[Triangles]) -> Triangles:
-    """Return surfaces merged into one."""
+    """Return surfaces merged into one; without surfaces, an empty one."""
     starts = np.cumsum([0, *(len(x.vertices) for x in several)])
     return Triangles(
         np.concatenate([np.zeros((0, 3)), *(x.vertices for x in several)]),
@@ -70,7 +74,12 @@ def box(size: Sizes) -> Triangles:
 
 
 def ball(radius: float, around: int = AROUND) -> Triangles:
-    """Return a ball about the origin [m]; `around`: corners of its equator."""
+    """Return a ball about the origin, with its poles on the z axis.
+
+    Args:
+        radius: Radius [m].
+        around: Number of corners of its equator.
+    """
     return _turned(_arc(radius, 0.0, np.pi, around // 2), around)
 
 
@@ -80,9 +89,11 @@ def ellipsoid(half_axes: Sizes) -> Triangles:
 
 
 def cylinder(radius: float, length: float, around: int = AROUND) -> Triangles:
-    """Return a cylinder about z, centred at the origin [m].
+    """Return a cylinder about z, centred at the origin.
 
-    `around`: corners of a circle.
+    Args:
+        radius, length: Radius and length [m].
+        around: Number of corners of a circle.
     """
     h = length / 2
     caps = [[(0.0, h), (radius, h)], [(radius, -h), (0.0, -h)]]
@@ -104,9 +115,12 @@ def capsule(radius: float, length: float, around: int = AROUND) -> Triangles:
 
 
 def cone(radius: float, length: float, around: int = AROUND) -> Triangles:
-    """Return a cone about z, its base at the origin and its tip at z = length [m].
+    """Return a cone about z, its base at z = 0 and its tip at z = length.
 
-    `radius` is of the base, `around` the number of its corners.
+    Args:
+        radius: Radius of the base [m].
+        length: Height [m].
+        around: Number of corners of the base.
     """
     side = np.array([(0.0, length), (radius, 0.0)])
     foot = np.array([(radius, 0.0), (0.0, 0.0)])
@@ -127,7 +141,7 @@ def rod(start: np.ndarray, end: np.ndarray, radius: float) -> Triangles:
 
 
 def arrow(start: np.ndarray, end: np.ndarray, radius: float) -> Triangles:
-    """Return an arrow between two points.
+    """Return an arrow from `start` to `end`.
 
     The head is 6 radii long, but at most half of the arrow.
 
@@ -150,11 +164,13 @@ def arrow(start: np.ndarray, end: np.ndarray, radius: float) -> Triangles:
 
 
 def along(start: np.ndarray, end: np.ndarray, share: float) -> np.ndarray:
-    """Return a pose with z pointing from a point to another, (4, 4).
+    """Return a pose whose z axis points from `start` to `end`, (4, 4).
+
+    For equal points the axes are those of the world.
 
     Args:
         start, end: Points, (3,) [m].
-        share: Position of its origin between them, 0..1.
+        share: Position of its origin on the line, from 0 at start to 1 at end.
     """
     a, b = np.asarray(start, float), np.asarray(end, float)
     pose = np.eye(4)
@@ -170,6 +186,8 @@ def along(start: np.ndarray, end: np.ndarray, share: float) -> np.ndarray:
 
 def _arc(radius: float, start: float, end: float, pieces: int) -> np.ndarray:
     """Return points (r, z) of an arc about the origin, (pieces + 1, 2) [m].
+
+    r is the distance from the z axis.
 
     Args:
         radius: Radius [m].

@@ -31,8 +31,7 @@ def checked(I: RigidInertia) -> RigidInertia:
     """Return a rigid inertia unchanged, after a check that it is physical.
 
     The mass must be >= 0; the principal moments about the centre of mass must be >= 0,
-    and each at most the sum of the other two, within 1e-9 of the largest moment about
-    the origin.
+    and each at most the sum of the other two, within 1e-9 of the largest entry of I.I.
 
     Raises:
         NonFiniteError: A parameter is NaN or infinite.

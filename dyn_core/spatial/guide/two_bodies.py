@@ -39,10 +39,7 @@ class Body:
     I: np.ndarray
 
     def spatial(self) -> RigidInertia:
-        """Return the body as a spatial inertia about the origin, checked by rigid_body.
-
-        Raises ModelError if it is not physical.
-        """
+        """Return the spatial inertia about the origin; errors are as of rigid_body."""
         return bodies.rigid_body(self.m, self.C, self.I)
 
 
@@ -154,7 +151,7 @@ def two_body_3d(case: HingedPair) -> Answer3D:
     Args:
         case: The problem; r1 and r2 point from the centres of mass to P. Its s must
             have
-            unit length (not checked), else alpha is scaled.
+            unit length (not checked), else alpha is divided by the length.
 
     Raises:
         ValueError: Body 2 has no inertia along the joint.

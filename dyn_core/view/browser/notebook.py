@@ -23,7 +23,9 @@ class NotebookView:
 
     Args:
         scene: Scene to be shown.
-        replay: Run of the scene, which the page plays in a loop; None: a still picture.
+        replay: Run of the scene, which the page plays in a loop; None: a still picture
+            of
+            its initial state.
         height: Height of the picture in a notebook [pixels].
 
     Raises:
@@ -42,9 +44,9 @@ class NotebookView:
         return f"<view of '{self.scene.name}'{run}; save('FILE.html') keeps it>"
 
     def _repr_html_(self) -> str:
-        """Return an iframe with the page, for display in a notebook.
+        """Return an iframe with the page as HTML, for display in a notebook.
 
-        Raises SettingError as `page`.
+        Errors are as of `page`.
         """
         page = html_text(self.page())
         return (
@@ -55,19 +57,29 @@ class NotebookView:
     def page(self) -> str:
         """Return the whole HTML page, which a browser shows without a server.
 
-        Raises SettingError for a run of 80 s or more (2000 pictures).
+        It is made by the first call and then stored.
+
+        Raises:
+            SettingError: The run takes 80 s or more (2000 pictures at 25 per second).
+            UnsupportedError: The version of viser is not supported.
         """
         if not self._page:
             self._page = _page(self.scene, self.replay)
         return self._page
 
     def save(self, path: str | Path) -> None:
-        """Write the page to an HTML file; raise SettingError as `page`."""
+        """Write the page to an HTML file; an existing file is replaced.
+
+        Raises SettingError if the file cannot be written, and errors as of `page`.
+        """
         write_page(path, self.page())
 
 
 def _page(scene: VisualScene, replay: Replay | None) -> str:
-    """Return the HTML page, recorded from a temporary server on this machine."""
+    """Return the HTML page, recorded from a temporary server on this machine.
+
+    Raises SettingError and UnsupportedError as NotebookView.page.
+    """
     server = start_server(HOST, 0, scene.name)
     try:
         camera, times = None, np.zeros(1)

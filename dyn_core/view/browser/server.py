@@ -40,7 +40,7 @@ def viser_module() -> Any:
 
 
 def start_server(host: str, port: int, label: str) -> Any:
-    """Return a running viser server.
+    """Return a running viser server; stop it by stop_server.
 
     Args:
         host: Address that it listens on.
@@ -71,11 +71,14 @@ def start_server(host: str, port: int, label: str) -> Any:
 
 @contextlib.contextmanager
 def _guarded(host: str) -> Iterator[list[Any]]:
-    """Context manager that adds a check of requests to a viser server.
+    """Context manager that adds a check of requests (`refusal`) to a viser server.
 
     The server must be started within it. viser has no interface for that: the function
-    it calls to listen is replaced meanwhile. Yields a list that is not empty once the
-    check is installed.
+    it calls to listen is replaced meanwhile, for the whole process. Yields a list that
+    is not empty once the check is installed.
+
+    Args:
+        host: Address that the server listens on.
     """
     module: Any = importlib.import_module("websockets.asyncio.server")
     listen, guarded = module.serve, []
@@ -104,7 +107,10 @@ def _guarded(host: str) -> Iterator[list[Any]]:
 
 
 def refusal(host: str, headers: Any) -> str:
-    """Return why a request is refused; empty for requests of the viewer's own page.
+    """Return why a request is refused, as a sentence; empty if it is accepted.
+
+    A request is accepted if its header Host names this server, and a header Origin, if
+    any, is http:// and this Host.
 
     Args:
         host: Address that the server listens on.
@@ -185,7 +191,7 @@ def _check_free(host: str, port: int) -> None:
 
 
 def _used(host: str, port: int) -> str:
-    """Return the message about a port in use."""
+    """Return the message of the error about a port in use."""
     return (
         f"port {port} of {host} is used already; valid: another --port, 0 for any that"
         " is free"

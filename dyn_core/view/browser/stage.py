@@ -20,6 +20,8 @@ SHOWN = (VISUAL, "contact forces")  # layers that are shown initially
 class Stage:
     """The nodes of a viser server for the bodies of a VisualScene.
 
+    They are added when it is created, in the scene's initial state.
+
     Args:
         server: viser server.
         scene: Scene to be shown.
@@ -72,7 +74,7 @@ class Stage:
         self.place(poses)
 
     def _light(self) -> None:
-        """Set camera, lights, background and ground."""
+        """Set camera, lights, background and ground grid of the server."""
         view, scene = self.camera, self.server.scene
         self.server.initial_camera.position = tuple(view.place)
         self.server.initial_camera.look_at = tuple(view.target)
@@ -130,6 +132,10 @@ class Stage:
         """Show or hide one of LAYERS; its surfaces are made when it is first shown.
 
         For contact forces this takes effect in the next call of `place`.
+
+        Args:
+            layer: One of LAYERS.
+            wanted: Whether it is shown.
         """
         self.layers[layer] = wanted
         if wanted:
@@ -148,13 +154,15 @@ class Stage:
         shares: np.ndarray | None = None,
         forces: Arrows | None = None,
     ) -> None:
-        """Move all bodies.
+        """Move all bodies and the centre of mass, draw forces, set colours of bodies.
 
         Args:
             poses: Poses of the bodies in the world, (bodies, 4, 4).
-            shares: Joint forces relative to their maxima, -1..1, for colours; None:
+            shares: Joint forces relative to their maxima, -1..1, (nv,), for colours;
+                None:
                 colours of the parts.
-            forces: Contact forces: points and forces, (k, 2, 3) [m], [N].
+            forces: Contact forces: points and forces, (k, 2, 3) [m], [N]; None: no
+                arrows.
         """
         with self.server.atomic():
             for body, pose, wxyz in zip(
@@ -181,7 +189,7 @@ class Stage:
             self._arrows.visible = shown
 
     def _paint(self, wanted: dict[int, colors.Color]) -> None:
-        """Set the colours of bodies.
+        """Set the colours of the visual surfaces; only changed colours are sent.
 
         Args:
             wanted: Colours by body; other bodies have the colours of their parts.
@@ -203,7 +211,10 @@ def _sky() -> np.ndarray:
 
 
 def quaternions(poses: np.ndarray) -> np.ndarray:
-    """Return rotations of poses (n, 4, 4) as unit quaternions (w, x, y, z), (n, 4)."""
+    """Return rotations of poses (n, 4, 4) as unit quaternions (w, x, y, z), (n, 4).
+
+    The sign of a quaternion is arbitrary.
+    """
     R = poses[:, :3, :3]
     columns = np.empty((len(R), 4, 4))
     trace = np.trace(R, axis1=1, axis2=2)

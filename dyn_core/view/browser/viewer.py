@@ -56,11 +56,15 @@ class Curves:
             )
 
     def mark(self, time: float, all_steps: bool = False) -> None:
-        """Move the mark to a time since the start [s].
+        """Move the mark in all plots to a time since the start [s].
+
+        Nothing happens if the mark is at this time.
 
         Args:
-            time: Time of the mark.
-            all_steps: Whether small steps are shown, too; each step sends all curves.
+            time: Time of the mark [s].
+            all_steps: Whether steps below 1/100 of the run's duration are shown, too;
+                else they
+                are ignored. Each step sends all curves.
         """
         if time == self._time or (
             abs(time - self._time) < self._step and not all_steps
@@ -76,12 +80,17 @@ def with_mark(
 ) -> tuple[np.ndarray, ...]:
     """Return times, curves and a last curve with a vertical line at one time.
 
-    The curves are unchanged but for three equal points at the time of the mark.
+    The curves are unchanged but for three equal points, inserted at the time of the
+    mark and interpolated.
 
     Args:
         t: Times, ascending, (n,) [s].
-        columns: Curves, (k, n).
+        columns: Curves, one or more, (k, n).
         time: Time of the mark [s].
+
+    Returns:
+        k + 2 arrays (n + 3,): times, the k curves, the line. The line goes from the
+        smallest to the largest value of all curves.
     """
     low, high = float(columns.min()), float(columns.max())
     place = int(np.searchsorted(t, time, side="right"))
@@ -96,7 +105,11 @@ def with_mark(
 
 
 def _series(names: Sequence[str]) -> list[dict[str, Any]]:
-    """Return labels and colours of the curves for uPlot, beginning with the time."""
+    """Return labels and colours for uPlot: of the time, then of each curve.
+
+    Args:
+        names: Labels of the curves.
+    """
     series: list[dict[str, Any]] = [{"label": "t [s]"}]
     for k, name in enumerate(names):
         stroke = colors.CURVES[k % len(colors.CURVES)]
@@ -180,7 +193,11 @@ class Viewer:
         stop_server(self.server)
 
     def finish(self) -> None:
-        """Replace a sketch by the visuals; do nothing if there is no sketch."""
+        """Replace a sketch by the visuals; do nothing if there is no sketch.
+
+        Waits until the visuals are made. If the state is still the initial one, it
+        becomes the scene's new initial state.
+        """
         if not self.scene.sketch:
             return
         self.scene.parts()  # slow, hence without the lock
@@ -198,7 +215,11 @@ class Viewer:
             self.refresh()
 
     def _stage(self) -> Stage:
-        """Add the sketch, or the visuals if there is none, to the server as nodes."""
+        """Return a Stage with the sketch, or the visuals if there is none.
+
+        Its nodes are added to the server. The camera sees the whole run, if there is
+        one.
+        """
         scene, replay, camera = self.scene, self.replay, None
         visual = scene.sketch or scene.parts()
         if replay is not None:
@@ -209,7 +230,7 @@ class Viewer:
     # The panel.
 
     def _fill_panel(self) -> None:
-        """Add all controls."""
+        """Add all controls to the panel; sets `curves`."""
         gui = self.server.gui
         gui.configure_theme(show_logo=False, show_share_button=False)
         gui.main_panel.dock_right()
@@ -233,7 +254,7 @@ class Viewer:
                 self.curves = Curves(gui, self.replay)
 
     def _switchable(self) -> list[str]:
-        """Return the layers that can be shown.
+        """Return the layers that can be shown, in the order of LAYERS.
 
         Left out are the centre of mass without masses, contact forces without a run
         that has some, and collision shapes and inertias of planar systems.
@@ -287,7 +308,7 @@ class Viewer:
             chosen.on_update(lambda event: self._set_speed(event.target.value))
 
     def _said(self, more: str) -> str:
-        """Return the scene's notes and one more as HTML, escaped."""
+        """Return the scene's notes and one more ("": none) as HTML, escaped."""
         reading = "meshes are being read" if self.scene.sketch else ""
         notes = [html_text(x) for x in [*self.scene.notes, reading, more] if x]
         return "".join(f'<p style="padding:0 12px"><i>{x}</i></p>' for x in notes)
@@ -328,7 +349,10 @@ class Viewer:
             self.refresh()
 
     def _follow(self) -> None:
-        """Set the sliders to the current state."""
+        """Set the sliders to the current state, clipped to their ranges.
+
+        The sliders' callbacks do not move the scene meanwhile.
+        """
         self._following = True
         try:
             standing = self.scene.values(self.state)
@@ -356,7 +380,7 @@ class Viewer:
     # Methods for programs.
 
     def show_layer(self, layer: str, wanted: bool) -> None:
-        """Show or hide one of LAYERS."""
+        """Show or hide one of LAYERS, and set its checkbox."""
         with self._lock:
             self.stage.show(layer, wanted)
             if layer in self._boxes and self._boxes[layer].value != wanted:
@@ -381,12 +405,15 @@ class Viewer:
         shares: np.ndarray | None = None,
         forces: Arrows | None = None,
     ) -> None:
-        """Show a state.
+        """Show a state, and set the sliders to it.
 
         Args:
             state: State, (n,).
-            shares: Joint forces relative to their maxima, -1..1, for colours, or None.
-            forces: Contact forces: points and forces, (k, 2, 3) [m], [N], or None.
+            shares: Joint forces relative to their maxima, -1..1, (nv,), for colours;
+                None:
+                colours of the parts.
+            forces: Contact forces: points and forces, (k, 2, 3) [m], [N]; None: no
+                arrows.
         """
         with self._lock:
             self.state = np.asarray(state, float)
@@ -394,7 +421,10 @@ class Viewer:
             self.stage.place(self.scene.poses(self.state), shares, forces)
 
     def play(self, playing: bool) -> None:
-        """Start or pause the replay; at its end it restarts. Requires a replay."""
+        """Start or pause the replay; started at its end, it begins again at 0 s.
+
+        Returns at once: `run` or `advance` move it. Requires a replay.
+        """
         with self._lock:
             if playing and self.replay and self.time >= self.replay.duration:
                 self.seek(0.0)
@@ -424,6 +454,9 @@ class Viewer:
         """Advance a playing replay by `speed` times some seconds of real time.
 
         The replay is paused at its end. Without a playing replay nothing happens.
+
+        Args:
+            seconds: Real time since the last call [s].
         """
         if self.replay is None or not self.playing:
             return
@@ -433,7 +466,7 @@ class Viewer:
                 self.play(False)
 
     def refresh(self) -> None:
-        """Show the current state again, with colours and contact forces."""
+        """Show the current state again, with the replay's colours and forces."""
         shares, forces = None, None
         if self.replay is not None:
             forces = self.replay.arrows(self.time)
@@ -443,8 +476,8 @@ class Viewer:
     def run(self, done: Callable[[], bool]) -> None:
         """Advance a playing replay until `done` returns true; it pauses at its end.
 
-        The replay is `speed` times as fast as real time. Without a replay it only
-        waits.
+        Blocks meanwhile; `done` is called about 30 times per second. The replay is
+        `speed` times as fast as real time. Without a replay it only waits.
         """
         before = time.monotonic()
         while not done():
