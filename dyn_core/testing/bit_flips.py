@@ -55,9 +55,10 @@ def missing() -> str:
 
 
 def code_spans(program: Any) -> tuple[Span, ...]:
-    """Return the memory of the code and constants of a native Program.
+    """Return the memory of the code and of the constants of a native Program.
 
-    Raises UnsupportedError if the memory differs from the compiled kernel.
+    The code is the first span. Raises UnsupportedError if the memory differs from the
+    compiled kernel.
     """
     entry = program.kernels()[0].addresses["scalar"]
     # Compile to an ELF object again: its relocations locate the constants.
@@ -93,9 +94,9 @@ def address_of(spans: Sequence[Span], byte: int) -> int:
 
 
 def flip(address: int, bit: int) -> None:
-    """Flip one bit (0..7) of a byte in memory that is code, or read-only.
+    """Flip one bit (0..7) of the byte at an address that is code, or read-only.
 
-    The page stays writable. Raises OSError if it cannot be made so.
+    The page stays writable and executable. Raises OSError if it cannot be made so.
     """
     page = address & -mmap.PAGESIZE
     every = mmap.PROT_READ | mmap.PROT_WRITE | mmap.PROT_EXEC
@@ -108,11 +109,11 @@ def flip(address: int, bit: int) -> None:
 
 @dataclass(frozen=True)
 class _Section:
-    """A section of an ELF object: type, location, and the sections it refers to.
+    """A section of an ELF object.
 
     Attributes:
         name: Its name.
-        kind: ELF section type.
+        kind: ELF section type (sh_type).
         offset, size: Location of its bytes in the file.
         link, target: Indices of related sections (sh_link, sh_info).
     """
@@ -125,12 +126,12 @@ class _Section:
     target: int
 
     def data(self, code: bytes) -> bytes:
-        """Return its bytes in `code`, the bytes of the ELF object."""
+        """Return the section's bytes; `code` has the bytes of the whole ELF object."""
         return code[self.offset : self.offset + self.size]
 
 
 def _sections(code: bytes) -> list[_Section]:
-    """Return the sections of a 64-bit ELF object."""
+    """Return the sections of a 64-bit ELF object, whose bytes are `code`, by index."""
     (table,) = struct.unpack_from("<Q", code, 0x28)
     entry, count, names = struct.unpack_from("<HHH", code, 0x3A)
     heads = [
@@ -176,7 +177,7 @@ def _references(
 
 
 def _string(code: bytes, start: int) -> str:
-    """Return the name that begins at byte `start`."""
+    """Return the name from byte `start` of `code` up to the next zero byte."""
     return code[start : code.index(b"\0", start)].decode()
 
 
@@ -196,7 +197,9 @@ class FlipReport:
 
     Attributes:
         outcomes: Number of flips by outcome, see OUTCOMES.
-        wrong: Byte, bit and largest error of each flip whose wrong effort passed.
+        wrong: (byte, bit, largest error [N·m | N]) of each flip whose wrong effort
+            passed;
+            bytes are counted through all spans.
         spans: Memory in which bits were flipped.
         cycle: Processor time of a cycle with the shadow and without it [s].
     """
@@ -235,12 +238,15 @@ def flip_bits(
 ) -> FlipReport:
     """Run `n` bit flips, each in its own process, and return their outcomes.
 
+    The controller is run in this process first, without a flip; then its stop is reset
+    and it begins anew.
+
     Args:
         controller: One with a shadow, whose law has a native Program. Its rule
             on_violation is zero, and last_good_cycles is 0.
         states: Positions and velocities, one pair for each cycle.
         n: Number of flips, drawn from all bits of the code and its constants.
-        seed: Of the random numbers.
+        seed: Seed of the random numbers.
 
     Raises:
         UnsupportedError: The code cannot be found in memory here, the controller has no
@@ -279,16 +285,17 @@ def outcome_of(
 ) -> tuple[str, float]:
     """Return the outcome of a flip, one of OUTCOMES, and the largest effort error.
 
-    WRONG comes before `end`, and `end` before the first cause of a stop; with `end` or
-    a cause the error is 0. In a stop the right efforts are zero, and no error is
-    allowed.
+    The outcome is WRONG if an error exceeds what is allowed, else `end`, else the first
+    cause of a stop, else SMALL or HARMLESS. The error is 0 unless the outcome is WRONG
+    or SMALL. In a stop the right efforts are zero, and no error is allowed.
 
     Args:
-        right: Efforts of the unchanged law, (cycles, nv).
-        passed: Efforts that passed until the end, (k, nv).
-        causes: Cause of the stop in force with each of them; empty without a stop.
+        right: Efforts of the unchanged law, (cycles, nv) [N·m | N].
+        passed: Efforts that passed until the end, (k, nv), k <= cycles.
+        causes: Cause of the stop in force with each of them, one of OUTCOMES; empty
+            without a stop.
         end: CRASHED or HUNG; empty if all states were processed.
-        allowed: Largest allowed error, (cycles,).
+        allowed: Largest allowed error, (cycles,); exceeded by up to 0.1 % for rounding.
     """
     stopped = np.array([bool(cause) for cause in causes], bool)
     right, allowed = right[: len(passed)].copy(), allowed[: len(passed)]
@@ -306,9 +313,10 @@ def outcome_of(
 def efforts(
     controller: Controller, states: Sequence[tuple[np.ndarray, np.ndarray]]
 ) -> np.ndarray:
-    """Begin anew, run all states and return the efforts, (cycles, nv).
+    """Begin the controller anew, run all states and return the efforts, (cycles, nv).
 
-    Raises UnsupportedError if it is stopped at the end.
+    States are PERIOD apart. Raises UnsupportedError if the controller is stopped at the
+    end.
     """
     controller.begin()
     rows = [controller.update(PERIOD * k, q, qd) for k, (q, qd) in enumerate(states)]
@@ -323,7 +331,8 @@ def _measured(
 ) -> tuple[float, float]:
     """Return the processor time of a cycle with the shadow, and without it [s].
 
-    Each is the best of five runs through all states. The shadow is restored afterwards.
+    Each is the best of five runs through all states. The shadow is restored afterwards,
+    unless `efforts` raises UnsupportedError.
     """
     shadow, times = controller.safety.shadow, []
     for part in (shadow, None):
@@ -344,16 +353,16 @@ def _run(
     address: int,
     bit: int,
 ) -> tuple[np.ndarray, list[str], str]:
-    """Flip one bit in a child process.
+    """Flip one bit in a child process, and wait for its end.
 
     Args:
         controller: Controller with a shadow, ready to run; unchanged in this process.
         states: Positions and velocities, one pair for each cycle.
-        address, bit: Byte in memory, and bit 0..7.
+        address, bit: Address of the byte in memory, and bit 0..7.
 
     Returns:
-        Efforts received, (k, nv); cause of the stop with each, empty without one;
-        CRASHED, HUNG or empty.
+        Efforts received, (k, nv); cause of the stop with each, empty without one; and
+        CRASHED, HUNG or, if all states were processed, "".
     """
     reading, writing = os.pipe()
     with warnings.catch_warnings():  # the child uses none of the parent's threads
@@ -389,7 +398,7 @@ def _work(
     bit: int,
     out: int,
 ) -> None:
-    """Flip a bit, run the controller on all states, and end this process.
+    """Flip a bit, run the controller on all states, and end this process; never return.
 
     Each effort is written before the next state, preceded by the number of `_cause`, as
     1 + nv floats. The exit code is 0 if all states were processed; signals end a
@@ -398,7 +407,7 @@ def _work(
     Args:
         controller: Controller with a shadow.
         states: Positions and velocities, one pair for each cycle.
-        address, bit: Byte in memory, and bit 0..7.
+        address, bit: Address of the byte in memory, and bit 0..7.
         out: File descriptor of the pipe to the parent.
     """
     code = 1
@@ -421,7 +430,11 @@ def _work(
 
 
 def _cause(controller: Controller) -> int:
-    """Return 0 without a stop, 1 by the shadow, 2 not finite, 3 for another cause."""
+    """Return the cause of a controller's stop as a number.
+
+    0 without a stop, 1 by the shadow, 2 for efforts that are not finite, 3 for another
+    cause.
+    """
     stop = controller.stopped
     if stop is None:
         return 0
@@ -435,10 +448,13 @@ def seeded_states(
 ) -> list[tuple[np.ndarray, np.ndarray]]:
     """Return states on a smooth random motion within the limits of the joints.
 
+    Limits are clipped to +-2 rad or m. The robot's joints must have one coordinate
+    each.
+
     Args:
         model: Robot.
-        cycles: Number of states, PERIOD apart.
-        seed: Of the random numbers.
+        cycles: Number of states, PERIOD (10 ms) apart.
+        seed: Seed of the random numbers.
 
     Returns:
         Pairs of positions and velocities, (nv,) each.
@@ -480,7 +496,11 @@ def arm_with_shadow(
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the command line; return 1 if a wrong effort passed, else 0."""
+    """Run the command, print the report; return 1 if a wrong effort passed, else 0.
+
+    `arguments` are those of the command; None: sys.argv. Raises UnsupportedError as
+    flip_bits.
+    """
     parser = argparse.ArgumentParser(description="Bit flips in a control law's kernel.")
     parser.add_argument("--n", type=int, default=1000, help="number of flips")
     parser.add_argument("--seed", type=int, default=1, help="of flips and states")

@@ -25,7 +25,9 @@ def derivative(function: Callable[[float], Any], step: float = _STEP) -> Any:
     """Return the derivative at zero by eighth-order central differences.
 
     Args:
-        function: Function of a number; returns a number or array.
+        function: Function of a number; returns a number or array. It is evaluated at
+            +-1,
+            +-2, +-3 and +-4 steps.
         step: Distance of the evaluations.
     """
     terms = [
@@ -51,7 +53,8 @@ class _Identity:
 def _frozen(value: Any) -> Any:
     """Return a hashable key for an option: equal for equal values of the same types.
 
-    Values that are not plain data are compared by identity.
+    The order of keys of a dict has no effect. Values that are not plain data are
+    compared by identity.
     """
     if isinstance(value, dict):
         return dict, tuple((key, _frozen(value[key])) for key in sorted(value))
@@ -68,10 +71,10 @@ class SystemCase:
 
     Attributes:
         solver, model, engine: Solver under test, its system and engine.
-        rng: Seeded random generator of the inputs.
+        rng: Seeded random generator of the inputs; draws advance it.
         programs: Cache of Programs built for this system; cases of one system may share
             it.
-        dtype: Of the Programs of the solver under test.
+        dtype: float64 or float32, of the Programs of the solver under test.
     """
 
     solver: Solver
@@ -86,7 +89,10 @@ class SystemCase:
         return {}
 
     def program(self, **choices: Any) -> Program:
-        """Return the Program of the solver under test; choices: options of build."""
+        """Return the Program of the solver under test, on the case's engine and dtype.
+
+        choices: Further options of build, except engine.
+        """
         if self.dtype != "float64":
             choices = {"dtype": self.dtype, **choices}
         return self.build(self.solver, engine=self.engine, **choices)
@@ -99,6 +105,8 @@ class SystemCase:
         Args:
             name: Name of a solver, or of a problem for its default solver.
             choices: Options of build.
+
+        Raises SolverNotFound for an unknown name, and errors of the build.
         """
         return self.build(find(name), **{"engine": "graph", **choices})
 
@@ -110,7 +118,9 @@ class SystemCase:
 
         Args:
             solver: Solver.
-            choices: Options of its build.
+            choices: Options of its build, which override `options`.
+
+        Raises UnsupportedError and other errors of the build.
         """
         solver = solver.for_model(self.model)
         if choices.get("engine") == "array" or not hasattr(solver, "algorithm"):
@@ -122,7 +132,10 @@ class SystemCase:
         return self.programs[key]
 
     def arguments(self, program: Program) -> list[np.ndarray]:
-        """Draw new random inputs of a Program, in the order of its Ports."""
+        """Draw new random inputs of a Program, in the order of its Ports.
+
+        They are normal numbers, but an input "dt" is 1e-3.
+        """
         return [self._argument(port) for port in program.inputs]
 
     def _argument(self, port: Port) -> np.ndarray:
@@ -138,7 +151,9 @@ class Case(SystemCase):
     Attributes:
         solver, model, engine: Solver under test, its robot and engine.
         rng: Seeded random generator of the states.
-        q, qd, qdd: Random positions, nq, velocities and accelerations, nv.
+        q, qd, qdd: Random positions, (nq,), velocities and accelerations, (nv,), drawn
+            when
+            the case is created. Laws of forward dynamics take qdd as joint forces.
         f_ext: Random external forces, (nb, 6).
     """
 
@@ -156,11 +171,14 @@ class Case(SystemCase):
 
     @property
     def frame(self) -> str:
-        """Name of the last link."""
+        """Name of the model's last frame, which laws use."""
         return self.model.frame_names[-1]
 
     def options(self, solver: Solver) -> dict[str, Any]:
-        """Return the options of a solver that have no useful default."""
+        """Return values for a solver's options that have no useful default.
+
+        Only options that the solver accepts are in the result.
+        """
         accepted = getattr(solver, "options", {})
         middle = self.model.frame_names[len(self.model.frame_names) // 2]
         single = [n for n in self.model.names[1:] if self.width(n) == 1]
@@ -184,7 +202,7 @@ class Case(SystemCase):
         return self.model.joint[self.model.body_of_joint(joint)].nv
 
     def moved(self, t: float) -> np.ndarray:
-        """Return the position after the time t at velocity qd, (nq,)."""
+        """Return the position after a time t [s] at constant velocity qd, (nq,)."""
         return self.model.integrate(self.q, self.qd * t)
 
     def _argument(self, port: Port) -> np.ndarray:
@@ -201,8 +219,8 @@ class Case(SystemCase):
     def _position(self, near: bool) -> np.ndarray:
         """Return a random position, (nq,).
 
-        near: The position lies close to q, so that steps of inverse kinematics converge
-        and rounding does not grow.
+        near: Whether the position lies close to q, so that steps of inverse kinematics
+        converge and rounding does not grow.
         """
         q, model = self.model.random(self.rng), self.model
         if not near:

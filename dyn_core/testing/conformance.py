@@ -25,7 +25,8 @@ class Finding:
 
     Attributes:
         law: Name of the law.
-        error: Largest difference, scaled by max(1, largest entry).
+        error: Largest error of its pairs, see scaled_error; infinity if there was no
+            pair.
         tolerance: Largest allowed error.
     """
 
@@ -46,21 +47,23 @@ class Finding:
 def check(
     solver: Solver, model: Model, engine: str, seed: int = 0, dtype: str = "float64"
 ) -> list[Finding]:
-    """Return a Finding for each law; a law without anything to compare is a failure.
+    """Return a Finding for each law of the solver's problem, then for each of OWED.
 
-    A robot that the solver refuses gives one Finding: whether the error message is
-    complete.
+    A law without anything to compare has an infinite error; if the solver has no
+    algorithm to trace, its error is 0. A robot that the solver refuses gives one
+    Finding: whether the error message is complete.
 
     Args:
         solver: Solver under test.
         model: Robot or other system.
         engine: Engine of its Programs.
-        seed: Of the random inputs.
+        seed: Seed of the random inputs.
         dtype: float64 or float32; selects the tolerances.
 
     Raises:
         PluginError: No plugin offers the solver's kind of problem, a law of it, or its
             kind of System.
+        Errors of builds and calls of the solver are passed on.
     """
     laws = default_registry().laws(solver.signature)
     if solver.refusal(model) is not None:
@@ -83,9 +86,10 @@ def check(
 
 
 def refuses_in_words(solver: Solver, model: Model) -> bool:
-    """Return whether build raises UnsupportedError that names solver and joint.
+    """Return whether build raises an UnsupportedError with a complete message.
 
-    The message must also say which models are valid.
+    It must name the solver and a joint or body of the model, and say which models are
+    valid. Returns False if nothing is raised; other errors are passed on.
     """
     try:
         solver.build(model)
@@ -102,11 +106,12 @@ def served_model(solver: Solver, seed: int, size: int) -> Any:
 
     Args:
         solver: Solver.
-        seed: Of the random numbers.
-        size: Size of the system, as its sampler takes it.
+        seed: Seed of the random numbers.
+        size: Size of the system, such as the number of joints of a robot.
 
     Raises:
         UnsupportedError: No random system is supported.
+        PluginError: No plugin offers the solver's kind of System.
     """
     kind = default_registry().system(solver.signature.system)
     for restriction in kind.restrictions:
@@ -129,7 +134,9 @@ def _results(outputs: Any) -> tuple[Any, ...]:
 def agrees_with_plain(case: SystemCase) -> Pairs:
     """The engine returns what the algorithm on Python floats returns.
 
-    Of an iteration that ended before it converged only the status is compared.
+    Of an iteration that ended before it converged only the status is compared; numbers
+    of iterations may differ by 2. Of a solver without an algorithm two equal calls are
+    compared.
     """
     program = case.program()
     arguments = case.arguments(program)
@@ -151,7 +158,11 @@ def agrees_with_plain(case: SystemCase) -> Pairs:
 
 
 def batches_like_single_states(case: SystemCase) -> Pairs:
-    """Each row of a batch is the single state; its bits do not depend on its place."""
+    """Each row of a batch is the single state; its bits do not depend on its place.
+
+    A batch of three random rows is compared with three calls, and with the reversed
+    batch.
+    """
     program = case.program()
     rows = [case.arguments(program) for _ in range(3)]
     columns = [np.stack(parts) for parts in zip(*rows, strict=True)]
@@ -165,9 +176,10 @@ def batches_like_single_states(case: SystemCase) -> Pairs:
 
 
 def shares_inputs(case: SystemCase) -> Pairs:
-    """An input without the batch axis, a number too, serves all rows.
+    """An input without the batch axis, an array or a number, serves all rows.
 
-    Calls with a status come another way than those without.
+    Each input in turn is shared by a batch of three; row 1 is compared with a single
+    call. Calls with status=True are checked, too.
     """
     program = case.program()
     rows = [case.arguments(program) for _ in range(3)]
@@ -183,7 +195,7 @@ def shares_inputs(case: SystemCase) -> Pairs:
 
 
 def fills_out(case: SystemCase) -> Pairs:
-    """`out` receives what would have been returned."""
+    """The arrays passed as `out` receive what would have been returned."""
     program = case.program()
     arguments = case.arguments(program)
     wanted = _results(program(*arguments))
@@ -228,15 +240,18 @@ OWED = (agrees_with_plain, batches_like_single_states, shares_inputs, fills_out)
 
 
 def report(solver: Solver, models: list[Model], engine: str) -> Iterator[str]:
-    """Yield a line for each robot, and for each law that does not hold.
+    """Yield a line for each robot, and after it one for each law that does not hold.
 
-    If the solver refuses a robot, random robots that it supports are added. A solver of
-    another kind of system is checked on random systems of that kind.
+    If the solver refuses a robot, three random robots that it supports are added. A
+    solver of another kind of system is checked on three random systems of that kind.
 
     Args:
         solver: Solver under test.
         models: Robots; ignored for another kind of system.
         engine: Engine of its Programs.
+
+    Raises PluginError and errors of the solver as `check`, UnsupportedError as
+    served_model.
     """
     if solver.signature.system != "robot":
         kind = default_registry().system(solver.signature.system)

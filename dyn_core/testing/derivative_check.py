@@ -40,7 +40,7 @@ def examine_second(
     Args:
         model: Robot without loops.
         states: Number of random states.
-        seed: Of the random numbers.
+        seed: Seed of the random numbers.
         engine: Engine of the second derivatives.
 
     Returns:
@@ -83,7 +83,7 @@ def examine_second(
 
 
 def _solver_of(column: str) -> str:
-    """Return the name of a column's solver."""
+    """Return the name of the solver of a column, one of SECOND_COLUMNS."""
     return {
         "id_contracted": "id_second_contracted",
         "fd_contracted": "fd_second_contracted",
@@ -146,7 +146,10 @@ _DT = 1e-2  # length of a step in time [s]
 
 
 def add(subparsers: argparse._SubParsersAction) -> None:
-    """Add the command to the parser of `dyn`."""
+    """Add the command check-derivatives to the subparsers of `dyn`.
+
+    Running it returns 0 if all errors are within the tolerance, else 1.
+    """
     parser = subparsers.add_parser(
         "check-derivatives", help="check the derivatives of a robot by several methods"
     )
@@ -192,7 +195,7 @@ def examine(
     Args:
         model: Robot.
         states: Number of random states.
-        seed: Of the random numbers.
+        seed: Seed of the random numbers.
         engine: Engine of the derivatives; for a few states "graph" finishes before
             machine code is compiled.
 
@@ -214,7 +217,7 @@ def examine(
 
 
 def _tree(model: Model) -> Model:
-    """Return the robot with its loops opened."""
+    """Return the robot with its loops opened; a robot without loops unchanged."""
     return model.without_loops() if model.loops else model
 
 
@@ -248,6 +251,10 @@ class _Methods:
 
         Entry j is the largest error of the derivatives by coordinate j. Errors are
         relative to max(1, largest entry of the block), and infinity for NaN.
+        Accelerations are compared as joint forces.
+
+        Args:
+            rng: Random generator of the state.
         """
         model = self.model
         q, nv = model.random(rng), model.nv
@@ -326,9 +333,9 @@ class _Methods:
     def _by_differences(
         self, name: str, q: Any, qd: Any, last: Any, tail: list[Any]
     ) -> list[np.ndarray]:
-        """Return the Jacobians of `_by_complex_step` by eighth-order differences.
+        """Return the Jacobians by q, qd and third input, by eighth-order differences.
 
-        Arguments as in `_by_complex_step`.
+        Arguments and result are as in `_by_complex_step`.
         """
         program, integrate = self.programs[name], self.model.integrate
 
@@ -393,9 +400,13 @@ class _Methods:
 
 
 def _by_columns(result: np.ndarray, expected: np.ndarray) -> np.ndarray:
-    """Return each column's largest difference, (columns,).
+    """Return the largest absolute difference in each column, (columns,).
 
-    It is relative to max(1, largest entry of `expected`), and infinity for NaN.
+    It is relative to max(1, largest absolute entry of `expected`), and infinity for
+    NaN.
+
+    Args:
+        result, expected: Matrices, (rows, columns).
     """
     scale = max(1.0, float(np.abs(expected).max(initial=0.0)))
     error = (
@@ -410,7 +421,7 @@ def _passes(errors: dict[str, dict[str, float]]) -> bool:
 
 
 def report(model: Model, errors: dict[str, dict[str, float]]) -> list[str]:
-    """Return the lines of a table of the errors by joint, and a verdict.
+    """Return the lines of a table of the errors by joint; the last is a verdict.
 
     Args:
         model: Robot.

@@ -42,14 +42,21 @@ def random_model(
 ) -> Model:
     """Return a random tree, the same for the same arguments; gravity is random, too.
 
+    Besides the moving joints it has some fixed ones.
+
     Args:
         seed: Seed of the random generator.
         size: Number of moving joints.
-        branching: Probability that a joint starts a new branch.
+        branching: Probability that a joint starts at a random earlier link, not at the
+            last
+            one.
         kinds: Joint kinds to draw from.
-        mimic: Probability that a joint follows an earlier joint.
+        mimic: Probability that a joint follows an earlier joint of a suitable kind.
         massless: Probability that an inner link has no mass.
         asymmetry: Friction asymmetry as a fraction of each joint's dry friction.
+
+    Raises:
+        SettingError: A keyword is unknown.
     """
     rng = np.random.default_rng((seed, size))
     links = [LinkSpec("base", random_inertia(rng))]
@@ -73,9 +80,13 @@ def random_model(
 
 
 def random_inertia(rng: np.random.Generator, scale: float = 1.0) -> RigidInertia:
-    """Return the inertia of a random cloud of point masses, always physical.
+    """Return the inertia of six random point masses, always physical.
 
-    scale: Factor of the masses.
+    It is about the origin of a frame; the points are within 0.3 m along each axis.
+
+    Args:
+        rng: Random generator.
+        scale: Factor of the masses, which are 0.05 to 0.5 kg.
     """
     total = RigidInertia.zero()
     for _ in range(6):
@@ -90,7 +101,7 @@ def chain(n: int, seed: int = 0) -> Model:
 
     Args:
         n: Number of joints.
-        seed: Seed of the link's inertia and of the placement of the joints.
+        seed: Seed of the links' inertia and of the placement of the joints.
     """
     rng = np.random.default_rng(seed)
     inertia, (xyz, rpy) = random_inertia(rng), _placement(rng)
@@ -125,7 +136,7 @@ def _joint(
         name, parent, child: Names of the joint and of its links.
         kinds: Kinds to draw from.
         before: Earlier joints.
-        mimic: Probability that it follows one of a suitable kind.
+        mimic: Probability that it follows one of a suitable kind, if there is one.
     """
     kind = kinds[rng.integers(len(kinds))]
     axis: Any = tuple(float(x) for x in rng.normal(size=3))
@@ -196,14 +207,14 @@ def _without_mass(
     joints: list[JointSpec],
     chance: float,
 ) -> list[LinkSpec]:
-    """Return the links, some inner ones without mass.
+    """Return the links in their order, some inner ones without mass.
 
-    Only links behind a revolute, continuous or prismatic joint that carry a joint with
-    nv <= 3 are chosen.
+    Only links behind a revolute, continuous or prismatic joint that carry a moving
+    joint with nv <= 3 are chosen.
 
     Args:
         rng: Random generator.
-        links, joints: Of the tree.
+        links, joints: Links and joints of the tree; unchanged.
         chance: Probability for each of these links.
     """
     carried = {j.parent for j in joints if j.kind != "fixed" and make_joint(j).nv <= 3}

@@ -28,12 +28,15 @@ def random_algorithm(
 ) -> Callable[[Sequence[Any]], list[Any]]:
     """Return a random function of four numbers.
 
+    It takes a sequence of four floats or traced numbers, and returns a list.
+
     Args:
         seed: Seed of the algorithm.
         size: Number of operations.
         functions: Whether to use sin, exp and similar functions as well as algebra and
             choices.
-        everything: True: the function returns all values; false: the last eight.
+        everything: True: the function returns the results of all operations, `size`
+            numbers; false: the last eight numbers.
     """
     others = [op for op in OPERATIONS if op not in ("and", "or", "not")]
     ops = others if functions else [*ALGEBRA, *CONDITIONS]
@@ -55,7 +58,10 @@ def random_algorithm(
 
 
 def _choice(op: str, a: Any, b: Any, c: Any) -> Any:
-    """Return b or c, chosen by comparisons and logical operations."""
+    """Return b if (not (a op b) or b < c) and a <= c, else c.
+
+    `op` is "le" for <=, "eq" for equality, any other name for <.
+    """
     condition = {"le": lambda: a <= b, "eq": lambda: scalar.equal(a, b)}
     first = condition.get(op, lambda: a < b)()
     other = scalar.logical_or(scalar.logical_not(first), b < c)
@@ -70,10 +76,12 @@ def flat_program(
 ) -> Any:
     """Return a Program of a function of a list of numbers.
 
+    It takes an array of `width` numbers and returns one of `outputs` numbers.
+
     Args:
         algorithm: Function of a list of `width` numbers that returns `outputs` numbers.
         width, outputs: Numbers of inputs and outputs.
-        choices: Options of build.
+        choices: Options of build, such as engine.
     """
     ports = (Port("x", (width,)),), (Port("y", (outputs,)),)
 
@@ -87,10 +95,11 @@ def flat_program(
 def ulps(values: np.ndarray, expected: Any) -> np.ndarray:
     """Return the errors in units in the last place of float64, by entry.
 
-    0 where both are equal or NaN, NaN where one alone is NaN.
+    0 where both are equal or NaN, NaN where one alone is NaN. Where one alone is
+    infinite, the error is infinite or NaN.
 
     Args:
-        values: Results.
+        values: Results, floats.
         expected: Exact numbers; they may have a higher precision than float64.
     """
     rounded = np.asarray(expected).astype(float)
@@ -101,9 +110,10 @@ def ulps(values: np.ndarray, expected: Any) -> np.ndarray:
 
 
 def newton_root(x: Sequence[Any]) -> list[Any]:
-    """Return the square root of x[0] by Newton's method, and the number of iterations.
+    """Return [square root of x[0], number of iterations], by Newton's method from x[0].
 
-    The maximum is 60 iterations.
+    Iterations end when the root's square has a relative error of at most 1e-12, and
+    after 60 iterations. x[0] must be positive; other numbers of x are ignored.
     """
     a = x[0]
 
@@ -119,7 +129,12 @@ def newton_root(x: Sequence[Any]) -> list[Any]:
 
 
 def apply(op: str, *operands: Any) -> Any:
-    """Return the result of an operation on floats, traced if an operand is a Number."""
+    """Return the result of an operation; it is traced if an operand is a Number.
+
+    Args:
+        op: Key of OPERATIONS.
+        operands: Floats or Numbers, as many as the operation has.
+    """
     number = next((x for x in operands if isinstance(x, scalar.Number)), None)
     if number is not None:
         return number.apply(op, *operands)

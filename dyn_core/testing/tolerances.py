@@ -23,9 +23,10 @@ SINGLE_TOLERANCES = {
 
 
 def scaled_error(result: Any, expected: Any) -> float:
-    """Return the largest difference over max(1, largest expected entry).
+    """Return the largest absolute difference over max(1, largest |expected|).
 
-    The result is infinity for different shapes, and for NaN or infinity in `result`.
+    The result is infinity for different shapes, and for NaN or infinity in `result`. It
+    is NaN if only `expected` has NaN or infinity, and 0 for empty arrays.
     """
     a, b = np.asarray(result, float), np.asarray(expected, float)
     if a.shape != b.shape or not np.isfinite(a).all():

@@ -1,4 +1,12 @@
-"""Laws of contact solvers and of steps with contact."""
+"""Laws of contact solvers and of steps with contact.
+
+A law takes a case: a solver under test, its robot, and a random state q, qd, qdd. It
+yields pairs (left, right) of arrays that must agree; a pair (float(condition), 1.0)
+checks a condition. ID and FD are inverse and forward dynamics, H the mass matrix, C the
+bias force, J a Jacobian; (+) and (-) are integrate and difference of positions. In laws
+of FD the case's qdd serves as joint forces tau. A contact solver's case is a
+LayoutTrial: its model is a ConstraintLayout.
+"""
 
 from __future__ import annotations
 
@@ -36,9 +44,9 @@ def sample_layout(seed: int, size: int, friction: bool = True) -> ConstraintLayo
     """Return a random layout of a few blocks.
 
     Args:
-        seed: Of the random numbers.
+        seed: Seed of the random numbers.
         size: Number of blocks, at least 2; one fewer without friction.
-        friction: Whether contacts are among them.
+        friction: Whether contacts are among them; then the first block is one.
     """
     rng = np.random.default_rng(seed)
     kinds_known = ["bilateral", "unilateral", "box"]
@@ -50,10 +58,12 @@ def sample_layout(seed: int, size: int, friction: bool = True) -> ConstraintLayo
 
 @dataclass
 class LayoutTrial(SystemCase):
-    """One solver on one layout and engine, with one problem.
+    """One solver on one layout and engine, with one random problem.
 
     Attributes:
-        inputs: Inputs by name of the Port.
+        model: ConstraintLayout of m rows and k contacts.
+        inputs: Inputs by name of the Port: G (m, m), b, lo, hi, compliance (zero), warm
+            (zero) (m,) and mu (k,).
     """
 
     inputs: dict[str, np.ndarray] = field(init=False)
@@ -76,17 +86,20 @@ class LayoutTrial(SystemCase):
         }
 
     def arguments(self, program: Program) -> list[np.ndarray]:
-        """Return the inputs of a new random problem."""
+        """Return the inputs of a new random problem, in the order of the Ports.
+
+        `inputs` is unchanged.
+        """
         drawn = self._draw()
         return [drawn[port.name] for port in program.inputs]
 
     def solve(self, **changed: Any) -> Any:
-        """Return the solution of the problem, with some inputs replaced."""
+        """Return the outputs for `inputs`, some of them replaced by `changed`."""
         return self.program()(**{**self.inputs, **changed})
 
 
 def velocities_are_answers(case: LayoutTrial) -> Pairs:
-    """velocity = G impulse + b;  residuals equal law_residuals"""
+    """velocity = G impulse + b;  residuals[:4] equal law_residuals"""
     result, inputs = case.solve(), case.inputs
     yield result.velocity, inputs["G"] @ result.impulse + inputs["b"]
     again = law_residuals(
@@ -103,7 +116,10 @@ def velocities_are_answers(case: LayoutTrial) -> Pairs:
 
 
 def converged_means_solved(case: LayoutTrial) -> Pairs:
-    """status 0 means that the residual of the solver's law is at most 1e-5"""
+    """Status 0 means that the residual of the solver's law is at most 1e-5
+
+    Four random problems, which replace case.inputs.
+    """
     for _ in range(4):
         case.inputs = case._draw()
         result = case.solve()
@@ -111,7 +127,10 @@ def converged_means_solved(case: LayoutTrial) -> Pairs:
 
 
 def impulses_take_energy(case: LayoutTrial) -> Pairs:
-    """impulse . (velocity + b) <= 0 where nothing is driven"""
+    """impulse . (velocity + b) <= 1e-5 where nothing is driven and the status is 0
+
+    Another status is not checked: then the only pair is (0, 0).
+    """
     result = case.solve()
     if result.status == 0:
         gained = result.impulse @ (result.velocity + case.inputs["b"])
@@ -120,7 +139,10 @@ def impulses_take_energy(case: LayoutTrial) -> Pairs:
 
 
 def problems_scale(case: LayoutTrial) -> Pairs:
-    """(G, c b, c lo, c hi) gives c times the velocity"""
+    """(G, c b, c lo, c hi) gives c times the velocity, for c = 3
+
+    Compared with weight 1e-4, and only if both solutions converged.
+    """
     one = case.solve()
     inputs = {key: 3.0 * case.inputs[key] for key in ("b", "lo", "hi")}
     three = case.solve(**inputs)
@@ -129,7 +151,10 @@ def problems_scale(case: LayoutTrial) -> Pairs:
 
 
 def what_holds_needs_no_impulse(case: LayoutTrial) -> Pairs:
-    """b inside all laws:  impulse = 0"""
+    """b inside all laws:  impulse = 0, compared with weight 1e-5
+
+    b is 1 in rows of unilateral blocks and in the first row of contacts, else 0.
+    """
     b = np.zeros(case.model.m)
     for block in case.model.blocks:
         if block.kind in ("unilateral", "contact"):
@@ -143,8 +168,9 @@ def what_holds_needs_no_impulse(case: LayoutTrial) -> Pairs:
 def with_ball(case: Case) -> tuple[Case, dict[str, Any]]:
     """Return a copy of the case with a smooth ball at its last link, and step options.
 
-    The options have a floor as the world; the ball is without friction.
-    They overlap by 0.1 mm, so that each step has a contact, from rest, too.
+    The options are a floor as `world`, and erp = 1; the ball is without friction. Ball
+    and floor overlap by 0.1 mm, so that each step has a contact, from rest, too. The
+    case is unchanged.
     """
     model = case.model
     ball = Sphere(Transform.identity(), 0.05)
@@ -165,7 +191,11 @@ def with_ball(case: Case) -> tuple[Case, dict[str, Any]]:
 
 
 def far_contacts_do_nothing(case: Case) -> Pairs:
-    """far above the floor:  qd_next = qd + dt FD(q, qd, tau) + gyroscopic change"""
+    """Far above the floor:  qd_next = qd + dt FD(q, qd, tau) + gyroscopic change
+
+    q_next is q moved at this velocity, and impulses are zero. For the solver
+    moreau_jean FD is that of the midpoint.
+    """
     case, _ = with_ball(case)
     far = (HalfSpace("floor", (0.0, 0.0, -1e4)),)
     program = case.program(world=far)
@@ -187,13 +217,19 @@ def far_contacts_do_nothing(case: Case) -> Pairs:
 
 
 def _advanced(case: Case, q: Any, u: Any, dt: float) -> tuple[Any, Any]:
-    """Return q and qd of a robot after dt at velocity u, as arrays."""
+    """Return q (nq,) and qd (nv,) after dt [s], moving at velocity u (nv,).
+
+    u is in the axes of the start, qd in those of the new position.
+    """
     result = advance(case.model, Vector(map(float, q)), Vector(map(float, u)), dt)
     return np.array(list(result[0])), np.array(list(result[1]))
 
 
 def _initial_axes(case: Case, qd: np.ndarray, dt: float) -> np.ndarray:
-    """Return velocities after a step dt, floating bodies in the axes of its start."""
+    """Return qd (nv,) with linear velocities in the axes at the start of a step dt [s].
+
+    Only those of floating joints change; `qd` is unchanged.
+    """
     u = qd.copy()
     for i in case.model.independent:
         if case.model.joint[i].kind == "floating":
@@ -204,7 +240,13 @@ def _initial_axes(case: Case, qd: np.ndarray, dt: float) -> np.ndarray:
 
 
 def contact_steps_obey_newton(case: Case) -> Pairs:
-    """a smooth contact pushes along its gap:  H (qd_next - qd_free) = J_n.T lambda"""
+    """A smooth contact pushes along its gap:  H (qd_next - qd_free) = J_n.T lambda
+
+    J_n is the gap's derivative by differences, lambda the normal impulse, which must be
+    >= 0; friction impulses are zero, and a gap that touches does not become negative.
+    The only pair is (0, 0) if the step has no contacts, or no joint moves the ball off
+    the floor.
+    """
     case, choices = with_ball(case)
     dt, program = 5e-3, case.program(**choices)
     if not program.outputs[2].size:
@@ -241,7 +283,11 @@ def contact_steps_obey_newton(case: Case) -> Pairs:
 
 
 def contact_steps_move_as_complex_steps_say(case: Case) -> Pairs:
-    """step(x + i eps dx) = x_next + i eps (A dx + B dtau + dx_dp dp), near and far"""
+    """step(x + i eps dx) = x_next + i eps (A dx + B dtau + dx_dp dp), near and far
+
+    Near: the ball touches the floor; where no joint moves it off, not_differentiable
+    may be true. Far from the floor it must be false, and dx_dmu zero.
+    """
     case, near = with_ball(case)
     far = {"world": (HalfSpace("floor", (0.0, 0.0, -1e4)),)}
     paths = ["gravity", f"{case.frame}.com"]
@@ -273,9 +319,14 @@ def contact_steps_move_as_complex_steps_say(case: Case) -> Pairs:
 
 
 def _step_of(case: Case, choices: dict[str, Any]) -> Callable[..., Any]:
-    """Return a function of the step that a solver differentiates: q_next and qd_next.
+    """Return a function of the step that a solver differentiates: (q_next, qd_next).
 
-    contact_euler if no CONTACT_STEP solver has the name without its suffix.
+    It is the CONTACT_STEP solver with the name of the case's solver without
+    _derivatives, or contact_euler if there is none, on engine plain.
+
+    Args:
+        case: Solver of step derivatives, and robot.
+        choices: Options of the build.
     """
     name = case.solver.name.removesuffix("_derivatives")
     known = default_registry().names(kinds.CONTACT_STEP)
@@ -300,7 +351,7 @@ SOLVER_LAWS: tuple[Callable[..., Pairs], ...] = (
 
 
 def factors_are_those_of_inertia(case: Case) -> Pairs:
-    """L.T L = H without joint friction"""
+    """L.T L = H without joint friction, with L from the packed output `factor`"""
     tables, n = structure(case.model), case.model.nv
     packed = case.program()(case.q, case.qd, case.qdd, STEP).factor
     L = np.zeros((n, n))
@@ -312,7 +363,10 @@ def factors_are_those_of_inertia(case: Case) -> Pairs:
 
 
 def columns_are_body_jacobians(case: Case) -> Pairs:
-    """v_i = sum of the columns on the path of body i times qd,  poses are poses"""
+    """v_i = sum of the columns on the path of body i times qd, with v_i = J_i qd
+
+    Rotations and positions of `poses` equal those of body_jacobians.
+    """
     tables = structure(case.model)
     terms = case.program()(case.q, case.qd, case.qdd, STEP)
     poses, J = case.other("body_jacobians")(case.q)
@@ -325,7 +379,10 @@ def columns_are_body_jacobians(case: Case) -> Pairs:
 
 
 def free_steps_are_forward_dynamics(case: Case) -> Pairs:
-    """free = qd + dt (FD(q, qd, tau) + w x v) + gyroscopic change"""
+    """free = qd + dt (FD(q, qd, tau) + w x v) + gyroscopic change
+
+    w x v is the change of axes of floating joints, `turning`.
+    """
     free = case.program()(case.q, case.qd, case.qdd, STEP).free
     qdd = case.other("aba")(case.q, case.qd, case.qdd)
     H, C = case.other("crba")(case.q), case.other("bias")(case.q, case.qd)
@@ -334,7 +391,10 @@ def free_steps_are_forward_dynamics(case: Case) -> Pairs:
 
 
 def rows_are_rates_of_gaps(case: Case) -> Pairs:
-    """rows qd = d gaps/dt;  the last rows belong to loops, such as a rod"""
+    """rows qd = d gaps/dt;  the last rows and gaps belong to loops, such as a rod
+
+    Checked without and with a rod; its rows equal those of loop_constraints.
+    """
     for robot in (case, with_rod(case)):
         program = robot.program()
 
@@ -350,7 +410,7 @@ def rows_are_rates_of_gaps(case: Case) -> Pairs:
 
 
 def moved_states_come_back(case: Case) -> Pairs:
-    """q_next (+) -dt u_next = q,  with the velocity -u there; dt = 0 moves nothing"""
+    """From q_next, -qd_next the step leads back to q, -qd; dt = 0 moves nothing"""
     program = case.program()
     there = program(case.q, case.qd, STEP)
     back = program(there.q_next, -there.qd_next, STEP)
@@ -362,7 +422,10 @@ def moved_states_come_back(case: Case) -> Pairs:
 
 
 def corrections_leave_velocities(case: Case) -> Pairs:
-    """R_next u_next = R u  of joints with quaternions,  q_next = q (+) dt (u + c)"""
+    """R_next u_next = R u  of joints with quaternions,  q_next = q (+) dt (u + c)
+
+    c is a random input `correction`; velocities of other joints are unchanged.
+    """
     correction = np.random.default_rng(1).normal(size=case.model.nv)
     program = case.program(inputs=["correction"])
     there = program(case.q, case.qd, STEP, correction)
@@ -384,7 +447,12 @@ def corrections_leave_velocities(case: Case) -> Pairs:
 
 
 def term_slopes_are_those_of_terms(case: Case) -> Pairs:
-    """inertia (dfree - dchange) = by_q dq + by_qd dqd + dt dtau,  dv_i of columns"""
+    """inertia (dfree - dchange) = by_q dq + by_qd dqd + dt dtau,  dv_i of columns
+
+    dchange is the change that the outputs change_q, change_qd and change_tau describe.
+    dv_i is the change of a body's velocity with the position, by `rates` and
+    `rates_before`.
+    """
     terms, tables = case.other("contact_terms"), structure(case.model)
     coordinate = tables.coordinate[tables.column_place]
     dq, dqd, dtau = case.rng.normal(size=(3, case.model.nv))
@@ -412,7 +480,10 @@ def term_slopes_are_those_of_terms(case: Case) -> Pairs:
 
 
 def moved_slopes_are_those_of_moved_states(case: Case) -> Pairs:
-    """dx_next = by_q dq + by_u du + by_correction dc"""
+    """dx_next = by_q dq + by_u du + by_correction dc
+
+    dx_next is the displacement of q_next and the change of qd_next, (2 nv,).
+    """
     moved = case.other("moved_state", inputs=["correction"])
     state = case.q, case.qd, STEP, case.qdd
     start, slopes = moved(*state), case.program()(*state)

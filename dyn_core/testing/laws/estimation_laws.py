@@ -2,6 +2,13 @@
 
 A momentum observer follows with its lag; exact data give exact payloads, noise a
 covariance.
+
+A law takes a case: a solver under test, its robot, and a random state q, qd, qdd. It
+yields pairs (left, right) of arrays that must agree; a pair (float(condition), 1.0)
+checks a condition. ID and FD are inverse and forward dynamics, H the mass matrix, C the
+bias force, J a Jacobian; (+) and (-) are integrate and difference of positions. In laws
+of FD the case's qdd serves as joint forces tau. p is the momentum, beta its rate
+without joint forces: dp/dt = tau + beta.
 """
 
 from __future__ import annotations
@@ -21,7 +28,7 @@ def _sample(case: Case, q: np.ndarray, qd: np.ndarray, **choices: Any) -> Any:
     p is the momentum, beta its rate without joint forces: dp/dt = tau + beta.
 
     Args:
-        case: Model and solver.
+        case: Robot and observer.
         q, qd: State.
         choices: Options of the build.
     """
@@ -51,7 +58,10 @@ def momentum_obeys_newton(case: Case) -> Pairs:
 
 
 def coriolis_force_is_half_of_the_rate_of_H(case: Case) -> Pairs:
-    """qd . (beta + g) = qd.T (dH/dt) qd / 2 = qd . c,  as dH/dt - 2 C is skew"""
+    """qd . (beta + g) = qd.T (dH/dt) qd / 2 = qd . c,  as dH/dt - 2 C is skew
+
+    beta is the same for -qd. c is the Coriolis force, C the Coriolis matrix.
+    """
     _, beta = _sample(case, case.q, case.qd)
     transposed = beta + case.other("gravity")(case.q)
     c = case.other("coriolis")(case.q, case.qd)
@@ -63,7 +73,10 @@ def coriolis_force_is_half_of_the_rate_of_H(case: Case) -> Pairs:
 
 
 def r_lags_by_its_gain(case: Case) -> Pairs:
-    """(1 + K dt) r_next = r + K (p_next - p - dt (tau + (beta + beta_next) / 2))"""
+    """(1 + K dt) r_next = r + K (p_next - p - dt (tau + (beta + beta_next) / 2))
+
+    r is the observed force, K its gain; K = 0 leaves r unchanged.
+    """
     tau, r, p, beta = case.rng.normal(size=(4, case.model.nv))
     gain = case.rng.uniform(1, 100, case.model.nv)
     state = r, p, beta
@@ -100,9 +113,13 @@ EXACT = 1e-6  # noise inputs for exact data
 class _RandomMotion:
     """Random states of a robot with a random payload, and efforts that lead to them.
 
+    Args:
+        case: Robot and random generator.
+        choices: Options of the build of the observer.
+
     Attributes:
-        payload: Ten inertial parameters.
-        last: The latest state, position and velocity.
+        payload: Ten inertial parameters of a payload at the case's frame, random.
+        last: The latest state, (q, qd).
     """
 
     def __init__(self, case: Case, **choices: Any) -> None:
@@ -112,7 +129,7 @@ class _RandomMotion:
         self.last = self.state()
 
     def state(self) -> tuple[np.ndarray, np.ndarray]:
-        """Draw a random position and velocity; `last` is unchanged."""
+        """Draw a random position (nq,) and velocity (nv,); `last` is unchanged."""
         case = self.case
         return case.model.random(case.rng), case.rng.normal(size=case.model.nv)
 
@@ -141,11 +158,14 @@ class _RandomMotion:
 
 
 def _estimate(case: Case, motion: _RandomMotion, noise: float, **choices: Any) -> Any:
-    """Return the Program, its constant inputs, and its outputs after CYCLES cycles.
+    """Return (Program, its constant inputs, its outputs after CYCLES cycles).
+
+    The constant inputs are two noises, (nv,) each, the prior 3 and the drift 0, (10,)
+    each.
 
     Args:
         case: Solver, robot and state.
-        motion: Source of states and efforts.
+        motion: Source of states and efforts; moved CYCLES times.
         noise: Both noise inputs.
         choices: Options of the Program.
     """
@@ -172,7 +192,10 @@ def exact_efforts_show_the_payload(case: Case) -> Pairs:
 
 
 def the_first_cycle_shows_nothing(case: Case) -> Pairs:
-    """payload = 0, covariance = diag(prior²)"""
+    """payload = 0, covariance = diag(prior² + drift² dt), after the first call
+
+    used, changed and mismatch are 0. The drift is 1 and dt is 0.1.
+    """
     program, nv = case.program(), case.model.nv
     (memory,) = (port.shape for port in program.inputs if port.name == "memory")
     prior, noise = case.rng.uniform(1, 2, 10), np.ones(nv)
@@ -184,7 +207,7 @@ def the_first_cycle_shows_nothing(case: Case) -> Pairs:
 
 
 def covariances_shrink_with_data(case: Case) -> Pairs:
-    """covariance = covariance.T, 0 <= covariance <= diag(prior²)"""
+    """covariance = covariance.T, 0 <= covariance <= diag(prior²), for drift 0"""
     covariance = _estimate(case, _RandomMotion(case), 0.1)[2].covariance
     least = np.linalg.eigvalsh(covariance)[0]
     most = np.linalg.eigvalsh(covariance - 9.0 * np.eye(10))[-1]
@@ -193,7 +216,7 @@ def covariances_shrink_with_data(case: Case) -> Pairs:
 
 
 def a_cycle_without_time_leaves_the_payload(case: Case) -> Pairs:
-    """dt = 0: momentum begins anew, payload and covariance stay"""
+    """dt = 0: momentum begins anew, payload and covariance stay, used = changed = 0"""
     motion = _RandomMotion(case)
     program, more, last = _estimate(case, motion, 0.1)
     strange = 1e3 * case.rng.normal(size=case.model.nv)
@@ -205,7 +228,10 @@ def a_cycle_without_time_leaves_the_payload(case: Case) -> Pairs:
 
 
 def drift_widens_what_data_do_not_show(case: Case) -> Pairs:
-    """covariance = diag(prior² + drift² t), after a time t of noise alone"""
+    """covariance = diag(prior² + drift² t), after a time t of noise alone
+
+    The noise is 1e9, so that the data have no effect.
+    """
     program, nv = case.program(), case.model.nv
     (memory,) = (port.shape for port in program.inputs if port.name == "memory")
     prior, drift = case.rng.uniform(1, 2, (2, 10))

@@ -1,9 +1,14 @@
 """Laws: identities that every solver of a Signature satisfies.
 
-They hold on every robot and engine. A law takes a Case and yields pairs (left, right)
-that must agree. `LAWS` lists the laws of robots and contacts by Signature; the Registry
-has them and the laws of other plugins (hook dyn_laws), `conformance.py` runs them for
-the tests and for `dyn check-plugin`.
+They hold on every robot and engine. A law takes a case: a solver under test, its robot,
+and a random state q, qd, qdd. It yields pairs (left, right) of arrays that must agree;
+a pair (float(condition), 1.0) checks a condition. ID and FD are inverse and forward
+dynamics, H the mass matrix, C the bias force, J a Jacobian; (+) and (-) are integrate
+and difference of positions. In laws of FD the case's qdd serves as joint forces tau.
+
+`LAWS` lists the laws of robots and contacts by Signature; the Registry has them and the
+laws of other plugins (hook dyn_laws), `conformance.py` runs them for the tests and for
+`dyn check-plugin`.
 
 The laws of energy, momentum, terms of joint forces, regressors and joint springs are
 here; larger families have files of their own.
@@ -40,7 +45,10 @@ from dyn_core.testing.laws.derivatives import (
 
 
 def _stretch(case: Case) -> tuple[np.ndarray, np.ndarray]:
-    """Return joint forces, (nv,), and stiffness matrix, (nv, nv), of the springs."""
+    """Return joint forces (nv,) and stiffness matrix (nv, nv) of the joint springs.
+
+    The forces are stiffness (q - rest) at the case's q, as added to ID.
+    """
     model = case.model
     force, slopes = np.zeros(model.nv), np.zeros((model.nv, model.nv))
     parts = split_q(model, Vector(case.q.tolist()))[1:]
@@ -56,14 +64,14 @@ def _stretch(case: Case) -> tuple[np.ndarray, np.ndarray]:
 
 
 def joint_springs_add(case: Case) -> Pairs:
-    """joint_springs=True adds stiffness (q - rest)"""
+    """joint_springs=True adds stiffness (q - rest) to ID"""
     with_springs = case.program(joint_springs=True)(case.q, case.qd, case.qdd)
     without_springs = case.program()(case.q, case.qd, case.qdd)
     yield with_springs, without_springs + _stretch(case)[0]
 
 
 def joint_springs_pull(case: Case) -> Pairs:
-    """joint_springs=True takes stiffness (q - rest) from tau"""
+    """FD with joint_springs=True is FD of tau - stiffness (q - rest) without"""
     with_springs = case.program(joint_springs=True)(case.q, case.qd, case.qdd)
     without_springs = case.program()(case.q, case.qd, case.qdd - _stretch(case)[0])
     yield with_springs, without_springs
@@ -76,7 +84,7 @@ def joint_springs_are_held(case: Case) -> Pairs:
 
 
 def joint_springs_store_energy(case: Case) -> Pairs:
-    """with springs d/dt potential = g . qd, g with springs"""
+    """With springs d/dt potential = g . qd, g with springs; kinetic is unchanged"""
     program = case.program(joint_springs=True)
     rate = derivative(lambda t: program(case.moved(t), case.qd)[1])
     yield rate, case.other("gravity", joint_springs=True)(case.q) @ case.qd
@@ -102,7 +110,10 @@ def energy_matches_H_and_g(case: Case) -> Pairs:
 
 
 def momentum_moves_the_centre_of_mass(case: Case) -> Pairs:
-    """force part of h = m d/dt com;  h is linear in qd"""
+    """h[3:] = m d/dt com;  h is linear in qd
+
+    h is the momentum [moment; linear], m the mass of the robot.
+    """
     program = case.program()
     h, _ = program(case.q, case.qd)
     rate = derivative(lambda t: program(case.moved(t), case.qd)[1])
@@ -111,7 +122,7 @@ def momentum_moves_the_centre_of_mass(case: Case) -> Pairs:
 
 
 def matrix_makes_momentum(case: Case) -> Pairs:
-    """A_G qd = momentum about the centre of mass"""
+    """A_G qd = momentum about the centre of mass; com equals that of `momentum`"""
     A, com = case.program()(case.q)
     h, wanted = case.other("momentum")(case.q, case.qd)
     yield com, wanted
@@ -135,7 +146,11 @@ def centre_of_mass_moves(case: Case) -> Pairs:
 
 
 def ground_twists_at_the_point(case: Case) -> Pairs:
-    """n x (N - p x F) = 0,   n . p = height,   (N; F) = dh/dt - weight"""
+    """n x (N - p x F) = 0,   n . p = height,   (N; F) = dh/dt - weight
+
+    n is a random unit normal, p the zero moment point, h the momentum; the second
+    output is n . F.
+    """
     n, height = case.rng.normal(size=3), 0.3
     n = n / np.linalg.norm(n)
     program = case.program(normal=tuple(map(float, n)), height=height)
@@ -181,7 +196,10 @@ def regressor_has_joint_friction(case: Case) -> Pairs:
 
 
 def payloads_work_through_their_columns(case: Case) -> Pairs:
-    """ID(payload) - ID = Y_i pi_payload, for any ten numbers"""
+    """ID(payload) - ID = Y_i pi_payload, for any ten numbers
+
+    i is the body of the last link; no pair if that is the base.
+    """
     frame = case.model.frame(case.frame)
     if frame.body == 0:
         return
@@ -237,7 +255,8 @@ def inertial_is_H_qdd(case: Case) -> Pairs:
 def terms_add_up(case: Case) -> Pairs:
     """ID = inertial + coriolis + gravity - external
 
-    Gravity minus external forces is the joint force at rest.
+    Gravity minus external forces is the joint force at rest. The term of the solver
+    under test is its own, the others are those of shipped solvers.
     """
     name = case.solver.signature.name
     coriolis = case.program() if name == "coriolis_force" else case.other("coriolis")
@@ -284,7 +303,7 @@ def external_forces_work_through_jacobians(case: Case) -> Pairs:
 
 
 def _pushed(case: Case) -> np.ndarray:
-    """Return sum_i J_i.T f_ext_i, (nv,).
+    """Return sum_i J_i.T f_ext_i at the case's state, (nv,).
 
     J_i is the Jacobian of a link whose frame equals the frame of body i; each body must
     have exactly one such link.
@@ -300,7 +319,10 @@ def _pushed(case: Case) -> np.ndarray:
 
 
 def external_forces_in_base_coordinates_agree(case: Case) -> Pairs:
-    """Forces given in base coordinates act as the same ones in body coordinates."""
+    """Forces given in base coordinates act as the same ones in body coordinates.
+
+    No pair for a solver without an algorithm.
+    """
     if not hasattr(case.solver, "algorithm"):
         return
     X = _body_transforms(case)
@@ -312,7 +334,7 @@ def external_forces_in_base_coordinates_agree(case: Case) -> Pairs:
 
 
 def _body_transforms(case: Case) -> list[np.ndarray]:
-    """Return X_i_0 of each body as 6x6 matrices."""
+    """Return X_i_0 of each body at the case's q, base to body, 6x6 each."""
     coriolis_laws = split_q(case.model, Vector(case.q.tolist()))
     X = [np.eye(6)]
     for i in case.model.bodies:
@@ -322,14 +344,14 @@ def _body_transforms(case: Case) -> list[np.ndarray]:
 
 
 def forward_undoes_inverse(case: Case) -> Pairs:
-    """FD(q, qd, ID(q, qd, qdd)) = qdd, as a backward error"""
+    """H (FD(q, qd, ID(q, qd, qdd)) - qdd) = 0, with FD by the solver dense"""
     tau = case.program()(case.q, case.qd, case.qdd)
     qdd = case.other("dense")(case.q, case.qd, tau)
     yield case.other("crba")(case.q) @ (qdd - case.qdd), np.zeros(case.model.nv)
 
 
 def power_is_rate_of_energy(case: Case) -> Pairs:
-    """tau . qd = d/dt (kinetic + potential)"""
+    """tau . qd = d/dt (kinetic + potential), for tau = ID(q, qd, qdd)"""
     tau = case.program()(case.q, case.qd, case.qdd)
     energy = case.other("energy")
 
@@ -344,7 +366,7 @@ def power_is_rate_of_energy(case: Case) -> Pairs:
 
 
 def _body_velocity(model: Model, u: np.ndarray, rate: np.ndarray) -> np.ndarray:
-    """Return v with tangent_rate(u, v) = rate, nv."""
+    """Return v (nv,) with model.tangent_rate(u, v) = rate."""
     columns = [model.tangent_rate(u, e) for e in np.eye(model.nv)]
     return np.linalg.solve(np.array(columns).T, rate) if model.nv else rate
 
@@ -384,7 +406,7 @@ def joint_friction_brakes(case: Case) -> Pairs:
 
 
 def H_is_symmetric_positive_definite(case: Case) -> Pairs:
-    """H = H.T, all eigenvalues > 0"""
+    """H = H.T, all eigenvalues > 0; true for a robot without coordinates"""
     H = case.program()(case.q)
     yield H, H.T
     yield float(np.linalg.eigvalsh(H).min() > 0 if len(H) else 1.0), 1.0
@@ -397,7 +419,10 @@ def H_gives_kinetic_energy(case: Case) -> Pairs:
 
 
 def H_columns_are_unit_accelerations(case: Case) -> Pairs:
-    """H e_k = ID(q, qd, e_k) - ID(q, qd, 0)"""
+    """H e_k = ID(q, qd, e_k) - ID(q, qd, 0)
+
+    No pair for a robot without coordinates.
+    """
     unit = np.eye(case.model.nv)
     rnea = case.other("rnea")
     base = rnea(case.q, case.qd, np.zeros(case.model.nv))
@@ -432,7 +457,7 @@ def gravity_is_slope_of_potential(case: Case) -> Pairs:
 
 
 def poses_are_rigid(case: Case) -> Pairs:
-    """R.T R = 1, det R = 1, last row 0 0 0 1"""
+    """R.T R = 1, det R = 1, last row 0 0 0 1, for each frame"""
     for pose in case.program()(case.q):
         R = pose[:3, :3]
         yield R.T @ R, np.eye(3)
@@ -484,7 +509,7 @@ def _rate_of_velocity(case: Case, reference: str) -> Any:
 
 
 def error_obeys_the_gains(case: Case) -> Pairs:
-    """ID^-1(tau) = qdd_ref + kd (qd_ref - qd) + kp (q_ref (-) q)"""
+    """tau = ID(q, qd, qdd_ref + kd (qd_ref - qd) + kp (q_ref (-) q))"""
     model, rng = case.model, case.rng
     kp, kd = rng.uniform(1, 50, (2, model.nv))
     q_ref = model.integrate(case.q, 0.1 * rng.normal(size=model.nv))
@@ -509,7 +534,7 @@ def displacement_meets_stiffness(case: Case) -> Pairs:
 
 
 def weight_is_carried(case: Case) -> Pairs:
-    """without gains tau = g(q);  tau = g(q) - H kd qd"""
+    """tau = g(q) - H kd qd;  without gains tau = g(q)"""
     program, g = case.program(), case.other("gravity")(case.q)
     yield program(case.q, case.qd, 0 * case.qd), g
     kd = case.rng.uniform(1, 10, case.model.nv)

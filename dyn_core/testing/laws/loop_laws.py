@@ -1,4 +1,14 @@
-"""Laws of constrained dynamics with loops, against dense algebra."""
+"""Laws of constrained dynamics with loops, against dense algebra.
+
+A law takes a case: a solver under test, its robot, and a random state q, qd, qdd. It
+yields pairs (left, right) of arrays that must agree; a pair (float(condition), 1.0)
+checks a condition. ID and FD are inverse and forward dynamics, H the mass matrix, C the
+bias force, J a Jacobian; (+) and (-) are integrate and difference of positions. In laws
+of FD the case's qdd serves as joint forces tau. f, A and bias are the outputs of
+loop_constraints: error, Jacobian and bias of the loops' rows; lambda are the constraint
+forces. The loop is a rod (with_rod), or a rolling ball (with_ball). If no joint moves
+it, only its closure f = 0, or a trivial pair, is checked.
+"""
 
 from __future__ import annotations
 
@@ -21,8 +31,8 @@ _RADIUS = 0.2  # of the ball that rolls [m]
 def with_rod(case: Case) -> Case:
     """Return a copy of the case, its last link tied by a rod, closed at its position.
 
-    The rod adds one row of constraints, for every robot with a coordinate that moves
-    the link.
+    The rod, 0.71 m long, leads to a fixed point and adds one row of constraints, which
+    is zero if no coordinate moves the link. The case is unchanged.
     """
     model, frame = case.model, case.model.frame(case.frame)
     pose = _pose(model, case.q, frame.body)
@@ -40,7 +50,7 @@ def with_ball(case: Case) -> Case:
     """Return a copy of the case with a ball about its last link that rolls along x.
 
     The plane touches the ball at the case's position; the row constrains velocities
-    only.
+    only. The case is unchanged.
     """
     model, frame = case.model, case.model.frame(case.frame)
     pose = _pose(model, case.q, frame.body)
@@ -56,7 +66,7 @@ def with_ball(case: Case) -> Case:
 
 
 def _pose(model: Model, q: np.ndarray, body: int) -> Transform:
-    """Return the transform from the base to a body."""
+    """Return the Transform from the base to a body, at position q (nq,)."""
     parts, X = split_q(model, Vector(q.tolist())), [Transform.identity()]
     for i in model.bodies:
         X.append(model.joint[i].X(parts[i]) @ model.Xtree[i] @ X[model.parent[i]])
@@ -64,7 +74,7 @@ def _pose(model: Model, q: np.ndarray, body: int) -> Transform:
 
 
 def _system(case: Case) -> tuple[np.ndarray, ...]:
-    """Return H, C, and f, A and bias of loop_constraints, for a case with loops."""
+    """Return H, C of the open tree, and f, A, bias of loop_constraints."""
     f, A, bias = case.other("loop_constraints")(case.q, case.qd)
     H = case.other("crba")(case.q)
     C = case.other("bias")(case.q, case.qd)
@@ -72,12 +82,15 @@ def _system(case: Case) -> tuple[np.ndarray, ...]:
 
 
 def movable(A: np.ndarray) -> bool:
-    """Return whether a coordinate moves the link of the rod with Jacobian A."""
+    """Return whether a coordinate moves the rod: an entry of A is beyond 1e-3."""
     return bool(np.abs(A).max(initial=0.0) > 1e-3)
 
 
 def closed_rates(case: Case) -> Case:
-    """Return the case with its velocity qd, changed in place, projected on A qd = 0."""
+    """Return the same case, its qd replaced by its projection on A qd = 0.
+
+    The attribute case.qd is changed in place.
+    """
     A = case.other("loop_constraints")(case.q, case.qd)[1]
     case.qd = case.qd - np.linalg.pinv(A) @ (A @ case.qd)
     return case
@@ -97,7 +110,10 @@ def constraints_have_their_rates(case: Case) -> Pairs:
 
 
 def loops_obey_the_kkt_system(case: Case) -> Pairs:
-    """H qdd + C = tau + A.T lambda,   A qdd + bias = -2 a A qd - b² f"""
+    """H qdd + C = tau + A.T lambda,   A qdd + bias = -2 a A qd - b² f
+
+    a = 2 and b = 3 are the options alpha and beta. The other outputs are f and A qd.
+    """
     case = with_rod(case)
     H, C, f, A, bias = _system(case)
     yield f, np.zeros(len(f))
@@ -111,7 +127,10 @@ def loops_obey_the_kkt_system(case: Case) -> Pairs:
 
 
 def hybrid_loops_obey_the_kkt_system(case: Case) -> Pairs:
-    """H qdd + C = tau + A.T lambda,  A qdd + bias = 0,  with results tau_u, qdd_v"""
+    """H qdd + C = tau + A.T lambda,  A qdd + bias = 0,  with results tau_u, qdd_v
+
+    All joints but the last are prescribed; none, if the others do not move the rod.
+    """
     case = closed_rates(with_rod(case))
     H, C, f, A, bias = _system(case)
     yield f, np.zeros(len(f))
@@ -131,7 +150,11 @@ def hybrid_loops_obey_the_kkt_system(case: Case) -> Pairs:
 
 
 def inverse_undoes_loops(case: Case) -> Pairs:
-    """Forces of all joints but one reproduce the motion of forward dynamics"""
+    """Forces of all joints but one reproduce the motion of forward dynamics
+
+    The passive joint has one coordinate and moves the rod; without one, only f = 0 is
+    checked.
+    """
     case = closed_rates(with_rod(case))
     H, C, f, A, _ = _system(case)
     yield f, np.zeros(len(f))
@@ -182,7 +205,8 @@ def friction_enters_loops(case: Case) -> Pairs:
 def forces_of_loops_and_joints_balance(case: Case) -> Pairs:
     """qdd and lambda equal forward dynamics;  |force of f_loop| = |lambda|;  tau = ID
 
-    ID is the inverse dynamics of the open tree with the loop's force as external force.
+    ID is the inverse dynamics of the open tree with the loop's force as external force;
+    it is checked only if the rod's row is in the range of the link's Jacobian.
     """
     case = closed_rates(with_rod(case))
     _, _, f, A, _ = _system(case)
@@ -209,9 +233,10 @@ def forces_of_loops_and_joints_balance(case: Case) -> Pairs:
 
 
 def _independent(case: Case) -> tuple[Case, dict[str, list[tuple[str, int]]], Any]:
-    """Return a case with a rod, the option `independent`, and A.
+    """Return a copy of the case with a rod, the options {"independent": ...}, and A.
 
-    All coordinates but one are independent.
+    All coordinates but one, with the largest entry of A, are independent: pairs (joint
+    name, index of the coordinate in the joint). The copy's qd obeys A qd = 0.
     """
     case = closed_rates(with_rod(case))
     A = _system(case)[3]
@@ -226,7 +251,7 @@ def _independent(case: Case) -> tuple[Case, dict[str, list[tuple[str, int]]], An
 
 
 def independent_inertia_is_projected(case: Case) -> Pairs:
-    """H_y = G.T H G,   A G = 0,   y of G yd is yd"""
+    """H_y = G.T H G,   A G = 0,   rows of G for independent coordinates are 1"""
     case, chosen, A = _independent(case)
     yield A @ case.qd, np.zeros(1)
     if not movable(A):
@@ -264,7 +289,10 @@ def independent_gravity_is_projected(case: Case) -> Pairs:
 
 
 def rolling_rows_are_speeds(case: Case) -> Pairs:
-    """A qd is the speed of the ball's point on the plane, bias = d(A qd)/dt, f = 0"""
+    """A qd is the speed of the ball's point on the plane, bias = d(A qd)/dt, f = 0
+
+    The speed is along x.
+    """
     case = with_ball(case)
     program = case.program()
     f, A, bias = program(case.q, case.qd)
@@ -280,7 +308,10 @@ def rolling_rows_are_speeds(case: Case) -> Pairs:
 
 
 def rolling_obeys_the_kkt_system(case: Case) -> Pairs:
-    """H qdd + C = tau + A.T lambda,   A qdd + bias = -2 a A qd, for speeds"""
+    """H qdd + C = tau + A.T lambda,   A qdd + bias = -2 a A qd, for speeds
+
+    a = 2 is the option alpha; the fourth output is A qd.
+    """
     case = with_ball(case)
     H, C, f, A, bias = _system(case)
     yield f, np.zeros(len(f))

@@ -1,4 +1,11 @@
-"""Laws of the motion of bodies, of joint reactions and of inverse kinematics."""
+"""Laws of the motion of bodies, of joint reactions and of inverse kinematics.
+
+A law takes a case: a solver under test, its robot, and a random state q, qd, qdd. It
+yields pairs (left, right) of arrays that must agree; a pair (float(condition), 1.0)
+checks a condition. ID and FD are inverse and forward dynamics, H the mass matrix, C the
+bias force, J a Jacobian; (+) and (-) are integrate and difference of positions. In laws
+of FD the case's qdd serves as joint forces tau. FK is forward kinematics.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +28,7 @@ def _pose(case: Case, q: Any) -> np.ndarray:
 
 
 def _errors(case: Case, q: Any, pose: np.ndarray) -> tuple[float, float]:
-    """Return rotation error and distance [m] of the frame at q to a pose.
+    """Return rotation error and distance [m] of the case's frame at q to a pose (4, 4).
 
     The rotation error is |R - R_pose| / sqrt(2), in the Frobenius norm.
     """
@@ -31,7 +38,11 @@ def _errors(case: Case, q: Any, pose: np.ndarray) -> tuple[float, float]:
 
 
 def frames_are_where_they_are_wanted(case: Case) -> Pairs:
-    """status = 0: FK(q_reached) is the pose, e is zero; it is found from nearby"""
+    """status = 0: FK(q_reached) is the pose, and the error is zero
+
+    Called at the pose itself, the solver ends with status 0 after 0 iterations, and q
+    is only normalized.
+    """
     program = case.program()
     for _ in range(3):
         q, pose = case.arguments(program)
@@ -59,7 +70,10 @@ def the_error_leads_to_the_pose(case: Case) -> Pairs:
 
 
 def limits_hold_and_nothing_gets_farther(case: Case) -> Pairs:
-    """lower <= q_reached <= upper;  |error| does not grow, nor in a second call"""
+    """lower <= q_reached <= upper;  the error does not grow, nor in a second call
+
+    For a pose within reach and one far away; quaternions of q_reached have unit length.
+    """
     program, model = case.program(), case.model
     for pose in (_pose(case, model.random(case.rng)), _far(case)):
         q = program(case.q, pose).q_reached
@@ -77,7 +91,10 @@ def limits_hold_and_nothing_gets_farther(case: Case) -> Pairs:
 
 
 def fixed_joints_stay(case: Case) -> Pairs:
-    """Joints that are fixed, and joints that do not carry the frame, stay"""
+    """Joints that are fixed, and joints that do not carry the frame, stay
+
+    One random joint is fixed by the option `fixed`.
+    """
     model = case.model
     name = case.rng.choice(model.joint_names)
     q = case.program(fixed=[str(name)])(case.q, _far(case)).q_reached
@@ -93,7 +110,10 @@ def fixed_joints_stay(case: Case) -> Pairs:
 
 
 def a_part_of_a_pose_is_less(case: Case) -> Pairs:
-    """With `part` the error of this part does not grow, and is 0 for status 0."""
+    """With `part` the error of this part does not grow, and is 0 for status 0.
+
+    Parts are "orientation" and "position".
+    """
     q, pose = case.arguments(case.program())
     for part, which in (("orientation", 0), ("position", 1)):
         result = case.program(part=part)(q, pose)
@@ -104,7 +124,7 @@ def a_part_of_a_pose_is_less(case: Case) -> Pairs:
 
 
 def _far(case: Case) -> np.ndarray:
-    """Return a pose with a random rotation, some 10 m away."""
+    """Return a pose (4, 4) with a random rotation, some 10 m away."""
     q = case.rng.normal(size=4)
     x, y, z, w = q / np.linalg.norm(q)
     axis, pose = np.array([x, y, z]), np.eye(4)
@@ -126,7 +146,11 @@ LAWS = {
 
 
 def bodies_move_as_jacobians_say(case: Case) -> Pairs:
-    """v_i = J_i qd;  a_i is linear in qdd with J_i;  offset a_i = true a_i - X a_g"""
+    """v_i = J_i qd;  a_i is linear in qdd with J_i;  offset a_i = true a_i - X a_g
+
+    "Offset" is the option gravity="offset". acceleration="classical" gives classical
+    accelerations.
+    """
     v, a = case.program()(case.q, case.qd, case.qdd)
     J = body_jacobians(case)
     yield v, np.array([M @ case.qd for M in J]).reshape(v.shape)
@@ -139,7 +163,10 @@ def bodies_move_as_jacobians_say(case: Case) -> Pairs:
 
 
 def bodies_are_where_frames_are(case: Case) -> Pairs:
-    """Poses of bodies equal forward_kinematics of the links at the bodies' frames."""
+    """Poses of bodies equal forward_kinematics of the links at the bodies' frames.
+
+    Other links are not compared.
+    """
     poses, _ = case.program()(case.q)
     frames = case.other("forward_kinematics")(case.q)
     for name, pose in zip(case.model.frame_names, frames, strict=True):
@@ -170,7 +197,10 @@ def _fields(case: Case) -> np.ndarray:
 
 
 def frames_accelerate_with_their_bodies(case: Case) -> Pairs:
-    """X_frame a_i = J qdd + (dJ/dt) qd of the frame"""
+    """X_frame a_i = J qdd + (dJ/dt) qd of the last frame
+
+    No pair if the frame is fixed to the base.
+    """
     frame = case.model.frame(case.frame)
     if frame.body == 0:
         return
@@ -189,7 +219,10 @@ def reactions_work_like_joint_forces(case: Case) -> Pairs:
 
 
 def _power_by_joint(case: Case, f: np.ndarray) -> np.ndarray:
-    """Return the sum of ratio.T S_i.T f_i by independent coordinate, (nv,)."""
+    """Return the sum of ratio.T S_i.T f_i by independent coordinate, (nv,).
+
+    f: Forces on the bodies across their joints, in body coordinates, (nb, 6).
+    """
     model, parts = case.model, [Vector(())]
     q = split_q(model, Vector(case.q.tolist()))
     for i in model.bodies:
@@ -199,7 +232,7 @@ def _power_by_joint(case: Case, f: np.ndarray) -> np.ndarray:
 
 
 def _rotor_forces(case: Case) -> np.ndarray:
-    """Return the joint forces of the rotors, (nv,)."""
+    """Return the joint forces armature qdd of the rotors, at the case's qdd, (nv,)."""
     model = case.model
     qdd = split_v(model, Vector(case.qdd.tolist()))
     parts = [Vector(()), *(model.armature[i] * qdd[i] for i in model.bodies)]
@@ -207,7 +240,10 @@ def _rotor_forces(case: Case) -> np.ndarray:
 
 
 def net_forces_accelerate(case: Case) -> Pairs:
-    """f_i - sum_children X.T f_j + f_ext_i + weight_i = f_net_i = d/dt of momentum"""
+    """f_i - sum_children X.T f_j + f_ext_i + weight_i = f_net_i = d/dt of momentum
+
+    With gravity="offset" the net force is smaller by the weight.
+    """
     f, net = case.program(inputs=["f_ext"])(case.q, case.qd, case.qdd, case.f_ext)
     v, a = case.other("body_motion")(case.q, case.qd, case.qdd)
     model, g = case.model, _fields(case)
@@ -244,7 +280,10 @@ def parts_of_reactions(case: Case) -> Pairs:
 
 
 def reactions_are_one_force_everywhere(case: Case) -> Pairs:
-    """Socket, link and world coordinates of f have the body's power with its motion"""
+    """Socket, link and world coordinates of f have the body's power with a motion
+
+    The motion is random, and transformed to the same coordinates.
+    """
     motion = case.rng.normal(size=6)
     q = split_q(case.model, Vector(case.q.tolist()))
     body = case.program()(case.q, case.qd, case.qdd).f
@@ -265,7 +304,11 @@ def reactions_are_one_force_everywhere(case: Case) -> Pairs:
 
 
 def articulated_bodies_feel(case: Case) -> Pairs:
-    """F = reactions of the motion;  A classical;  qdd = FD;  F = Ihat A + Zhat"""
+    """F = reactions of the motion;  A classical;  qdd = FD;  F = Ihat A + Zhat
+
+    The last equation is checked for bodies that are not in a cluster with others; Ihat
+    is symmetric.
+    """
     result = case.program(inputs=["f_ext"])(case.q, case.qd, case.qdd, case.f_ext)
     fd = case.other("aba", inputs=["f_ext"])
     yield result.qdd, fd(case.q, case.qd, case.qdd, case.f_ext)

@@ -1,6 +1,13 @@
 """Laws of responses of accelerations to forces, and of hybrid dynamics.
 
 All compare with dense algebra, hybrid dynamics with its limits as well.
+
+A law takes a case: a solver under test, its robot, and a random state q, qd, qdd. It
+yields pairs (left, right) of arrays that must agree; a pair (float(condition), 1.0)
+checks a condition. ID and FD are inverse and forward dynamics, H the mass matrix, C the
+bias force, J a Jacobian; (+) and (-) are integrate and difference of positions. In laws
+of FD the case's qdd serves as joint forces tau. In hybrid dynamics u are the
+coordinates with prescribed accelerations, v the others, with given joint forces.
 """
 
 from __future__ import annotations
@@ -16,10 +23,10 @@ from dyn_core.testing.case import Case, Pairs
 
 
 def _dense(case: Case, mask: np.ndarray, f_ext: Any) -> tuple[np.ndarray, np.ndarray]:
-    """Return tau and qdd, nv, of the partitioned equation of motion, by dense algebra.
+    """Return (tau, qdd), (nv,) each, of the partitioned equation of motion.
 
-    Given are case.qdd where prescribed, and 0.7 case.qdd + 0.3 as joint forces
-    elsewhere.
+    By dense algebra. Given are case.qdd where prescribed, and 0.7 case.qdd + 0.3 as
+    joint forces elsewhere; both are in the results.
 
     Args:
         case: Robot and state.
@@ -42,7 +49,7 @@ def _dense(case: Case, mask: np.ndarray, f_ext: Any) -> tuple[np.ndarray, np.nda
 
 
 def _partitions(case: Case) -> list[np.ndarray]:
-    """Return masks: nothing, everything, and two random sets of coordinates."""
+    """Return four masks of nv booleans: all False, all True, and two random ones."""
     nv = case.model.nv
     drawn = [case.rng.uniform(size=nv) < 0.5 for _ in range(2)]
     return [np.zeros(nv, bool), np.ones(nv, bool), *drawn]
@@ -82,7 +89,9 @@ def hybrid_is_dense_algebra(case: Case) -> Pairs:
 
 
 def _work(case: Case, result: Any, expected: Any, mask: np.ndarray) -> np.ndarray:
-    """Return H_vv (result - expected), for the coordinates that are not prescribed.
+    """Return H_vv (result - expected), zero for equal accelerations.
+
+    v are the coordinates that are not prescribed.
 
     Args:
         case: Robot and state.
@@ -95,7 +104,7 @@ def _work(case: Case, result: Any, expected: Any, mask: np.ndarray) -> np.ndarra
 
 
 def joint_friction_enters_hybrid(case: Case) -> Pairs:
-    """With joint_friction, tau_u grows and tau_v shrinks by it"""
+    """With joint_friction=True friction is added to tau_u and taken from tau_v"""
     mask = _partitions(case)[2]
     names = _names(case, mask)
     without_friction = case.program(prescribed=names)
@@ -110,7 +119,10 @@ def joint_friction_enters_hybrid(case: Case) -> Pairs:
 
 
 def hybrid_steps_start_as_hybrid_dynamics(case: Case) -> Pairs:
-    """(qd_next - qd)/dt -> (qdd_u, qdd_v) and the joint forces -> tau_u as dt -> 0"""
+    """(qd_next - qd)/dt -> (qdd_u, qdd_v) and the joint forces -> tau_u as dt -> 0
+
+    Steps of four lengths are extrapolated to dt = 0.
+    """
     mask = _partitions(case)[2]
     tau, qdd = _dense(case, mask, case.f_ext)
     program = case.program(inputs=["f_ext"], prescribed=_names(case, mask))
@@ -129,7 +141,10 @@ def hybrid_steps_start_as_hybrid_dynamics(case: Case) -> Pairs:
 
 
 def the_mask_chooses(case: Case) -> Pairs:
-    """The result for each mask is hybrid dynamics of that partition"""
+    """The result for each mask is hybrid dynamics of that partition
+
+    Inputs that the mask does not choose are ignored.
+    """
     program = case.program(inputs=["f_ext"])
     for mask in _partitions(case):
         tau, qdd = _dense(case, mask, case.f_ext)
@@ -153,7 +168,10 @@ def response_is_dense_algebra(case: Case) -> Pairs:
 
 
 def body_jacobians(case: Case) -> list[np.ndarray]:
-    """Return J_i, (6, nv), of each body in its own frame, from unit velocities."""
+    """Return J_i, (6, nv), of each body in its own frame, at the case's q.
+
+    Computed from unit velocities; the list has nb entries.
+    """
     model, columns = case.model, []
     q = split_q(model, Vector(case.q.tolist()))
     X: list[Any] = [None]
@@ -189,7 +207,10 @@ def cross_response_is_dense_algebra(case: Case) -> Pairs:
 
 
 def a_virtual_force_moves_what_omega_says(case: Case) -> Pairs:
-    """FD(f_ext + df) - FD(f_ext) = H^-1 J.T df;  its motion is Omega df"""
+    """J (FD(f_ext + df) - FD(f_ext)) = Omega df, for a force df on the pushed link
+
+    No pair if the pushed link is fixed to the base.
+    """
     to, pushed_link = (case.options(case.solver)[key] for key in ("moved", "pushed"))
     frame = case.model.frame(pushed_link)
     if frame.body == 0:
@@ -214,7 +235,10 @@ def delassus_is_dense_algebra(case: Case) -> Pairs:
 
 
 def _points_jacobian(case: Case) -> np.ndarray:
-    """Return the Jacobian, (3 points, nv), of velocities of points in base axes."""
+    """Return the Jacobian, (3 points, nv), of velocities of points in base axes.
+
+    The points are those of the solver's option `points`, three rows each.
+    """
     poses = case.other("forward_kinematics")(case.q)
     rows = []
     for link, point in case.options(case.solver)["points"]:
@@ -243,7 +267,10 @@ def impulses_give_points_their_velocity(case: Case) -> Pairs:
 
 
 def rows_move_as_their_jacobian_says(case: Case) -> Pairs:
-    """sigma_k = W_k . (v_link - v_other) = (J qd)_k"""
+    """sigma_k = W_k . (v_link - v_other) = (J qd)_k
+
+    The last rows belong to joints: the rate of the joint's own coordinate.
+    """
     W = case.rng.normal(size=(4, 6))
     options = case.options(case.solver)
     sigma = case.program()(case.q, W) @ case.qd
@@ -264,7 +291,10 @@ def _world_velocity(case: Case, link: str) -> np.ndarray:
 
 
 def lambda_inverts_the_response(case: Case) -> Pairs:
-    """Lambda (J H^-1 J.T + damping) = 1, in every reference and part"""
+    """Lambda (J H^-1 J.T + damping) = 1, in every reference and part
+
+    The damping is 0.1 times the identity.
+    """
     H = case.other("crba")(case.q)
     for reference in ("local", "world", "aligned"):
         J = case.other("jacobian", reference=reference)(case.q)

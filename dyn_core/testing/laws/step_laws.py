@@ -1,4 +1,11 @@
-"""Laws of time steps, and of their derivatives: complex steps of the step."""
+"""Laws of time steps, and of their derivatives: complex steps of the step.
+
+A law takes a case: a solver under test, its robot, and a random state q, qd, qdd. It
+yields pairs (left, right) of arrays that must agree; a pair (float(condition), 1.0)
+checks a condition. ID and FD are inverse and forward dynamics, H the mass matrix, C the
+bias force, J a Jacobian; (+) and (-) are integrate and difference of positions. In laws
+of FD the case's qdd serves as joint forces tau. A state x is (q, qd); p are parameters.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +29,10 @@ _STEP = 1e-2  # length of the step in time [s]
 
 
 def steps_start_as_the_equation_of_motion(case: Case) -> Pairs:
-    """(q_next (-) q)/dt -> qd and (qd_next - qd)/dt -> FD(q, qd, tau) as dt -> 0"""
+    """(q_next (-) q)/dt -> qd and (qd_next - qd)/dt -> FD(q, qd, tau) as dt -> 0
+
+    Steps of four lengths are extrapolated to dt = 0.
+    """
     program = case.program()
     scale = 1 / max(
         1.0, float(np.abs(case.other("aba")(case.q, case.qd, case.qdd)).max())
@@ -47,7 +57,11 @@ def steps_keep_quaternions(case: Case) -> Pairs:
 
 
 def steps_move_as_complex_steps_say(case: Case) -> Pairs:
-    """step(x + i eps dx) = x_next + i eps (A dx + B dtau + dx_dp dp)"""
+    """step(x + i eps dx) = x_next + i eps (A dx + B dtau + dx_dp dp)
+
+    With external forces, joint friction, springs and, if the solver has them, limit
+    stops. If the step is no solver of STEP, differences are compared instead.
+    """
     step = _step_of(case)
     if step is None:
         yield from derivatives_of_steps_are_differences(case)
@@ -87,14 +101,21 @@ def derivatives_of_steps_are_differences(case: Case) -> Pairs:
 
 
 def _closed(case: Case) -> Case:
-    """Return the case with its last link tied by a rod, if a joint moves it."""
+    """Return a copy of the case with its last link tied by a rod.
+
+    If no joint moves the rod, return the case itself.
+    """
     tied = with_rod(case)
     A = tied.other("loop_constraints")(tied.q, tied.qd)[1]
     return tied if np.abs(A).max(initial=0.0) > 1e-3 else case
 
 
 def _step_of(case: Case) -> Any:
-    """Return the step that a solver differentiates, by slot or name, or None."""
+    """Return the solver of the step that the case's solver differentiates, or None.
+
+    It is the solver in its slot "step", else the one with its name without
+    _derivatives. None if there is no such solver of STEP.
+    """
     name = getattr(case.solver, "fills", {}).get("step")
     name = case.solver.name.removesuffix(_SUFFIX) if name is None else name
     return find(name) if name in default_registry().names(kinds.STEP) else None
@@ -103,8 +124,9 @@ def _step_of(case: Case) -> Any:
 def _state(case: Case) -> tuple[Any, ...]:
     """Return q, qd, tau, dt and f_ext, with friction and some limit stops active.
 
-    Velocities are small, as dry friction has a slope near rest; without loops, every
-    second one-axis joint with an upper limit is beyond it.
+    Velocities are 0.02 case.qd, as dry friction has a slope near rest; without loops,
+    every second one-axis joint with an upper limit is 0.01 beyond it. tau is case.qdd,
+    dt 0.01 s.
     """
     q, model = case.q.copy(), case.model
     single = [i for i in model.independent if model.joint[i].nv == 1]
@@ -116,7 +138,7 @@ def _state(case: Case) -> tuple[Any, ...]:
 
 
 def _joint_path(case: Case) -> list[str]:
-    """Return the damping path of the file's last joint in a list; or []."""
+    """Return [damping path of the file's last moving joint], or [] without one."""
     joints = {joint.name for joint in case.model.build.description.joints}
     names = [n for n in case.model.names[1:] if n in joints and case.width(n)]
     return [f"{names[-1]}.damping"] if names else []
@@ -127,14 +149,18 @@ def complex_slopes(
 ) -> tuple[np.ndarray, ...]:
     """Return a step and its derivatives by state, joint forces and parameters.
 
+    The state is that of `_state`.
+
     Args:
         case: Robot and state.
         step: Solver of STEP.
         paths: Parameter paths.
-        choices: Options of its build.
+        choices: Options of its build; "inputs" must be ["f_ext"].
 
     Returns:
-        q_next, qd_next, A (2 nv, 2 nv), B (2 nv, nv) and dx_dp (2 nv, np).
+        q_next (nq,), qd_next (nv,), A (2 nv, 2 nv), B (2 nv, nv) and dx_dp (2 nv, np).
+        Rows
+        are the displacement of q_next, then the change of qd_next.
     """
     model, (q, qd, tau, dt, f_ext) = case.model, _state(case)
     plain = {**choices, "engine": "plain"}

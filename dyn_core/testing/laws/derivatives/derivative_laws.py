@@ -1,4 +1,11 @@
-"""Laws of derivatives: they agree with eighth-order differences."""
+"""Laws of derivatives: they agree with eighth-order differences.
+
+A law takes a case: a solver under test, its robot, and a random state q, qd, qdd. It
+yields pairs (left, right) of arrays that must agree; a pair (float(condition), 1.0)
+checks a condition. ID and FD are inverse and forward dynamics, H the mass matrix, C the
+bias force, J a Jacobian; (+) and (-) are integrate and difference of positions. In laws
+of FD the case's qdd serves as joint forces tau.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +19,15 @@ from dyn_core.testing.case import Case, Pairs, derivative
 
 
 def _slopes(case: Case, function: Callable[..., np.ndarray]) -> list[np.ndarray]:
-    """Return the derivatives of function(q, qd) by a displacement and by qd."""
+    """Return the derivatives of function(q, qd) at the case's state, by differences.
+
+    Two arrays (nv, nv): by a displacement of q, and by qd; a column for each
+    coordinate.
+
+    Args:
+        case: Robot and state.
+        function: Function of q and qd that returns (nv,).
+    """
     unit = np.eye(case.model.nv)
 
     def by(change: Callable[[np.ndarray], np.ndarray]) -> np.ndarray:
@@ -26,7 +41,10 @@ def _slopes(case: Case, function: Callable[..., np.ndarray]) -> list[np.ndarray]
 
 
 def slopes_of_inverse_dynamics(case: Case) -> Pairs:
-    """d tau = dtau_dq dq + dtau_dqd dqd + H dqdd, forces fixed to their bodies"""
+    """d tau = dtau_dq dq + dtau_dqd dqd + H dqdd, forces fixed to their bodies
+
+    dtau_dq and dtau_dqd are compared with differences of rnea, H with crba.
+    """
     result = case.program(inputs=["f_ext"])(case.q, case.qd, case.qdd, case.f_ext)
     rnea = case.other("rnea", inputs=["f_ext"])
     expected = _slopes(case, lambda q, qd: rnea(q, qd, case.qdd, case.f_ext))
@@ -36,7 +54,7 @@ def slopes_of_inverse_dynamics(case: Case) -> Pairs:
 
 
 def friction_steepens_inverse_dynamics(case: Case) -> Pairs:
-    """joint_friction=True adds d/dqd friction_force"""
+    """joint_friction=True adds d friction_force/dqd to dtau_dqd, none to dtau_dq"""
     with_friction = case.program(joint_friction=True)(case.q, case.qd, case.qdd)
     without_friction = case.program()(case.q, case.qd, case.qdd)
     yield with_friction.dtau_dq, without_friction.dtau_dq
@@ -46,7 +64,11 @@ def friction_steepens_inverse_dynamics(case: Case) -> Pairs:
 
 
 def slopes_of_forward_dynamics(case: Case) -> Pairs:
-    """d qdd = dqdd_dq dq + dqdd_dqd dqd + Hinv dtau, scaled by H"""
+    """d qdd = dqdd_dq dq + dqdd_dqd dqd + Hinv dtau, scaled by H
+
+    H dqdd_dq = -dtau_dq and H dqdd_dqd = -dtau_dqd of ID at this qdd; H Hinv = 1; ID of
+    this qdd is tau.
+    """
     tau = case.qdd
     result = case.program(inputs=["f_ext"])(case.q, case.qd, tau, case.f_ext)
     H = case.other("crba")(case.q)
@@ -60,7 +82,7 @@ def slopes_of_forward_dynamics(case: Case) -> Pairs:
 
 
 def inverse_times_H_is_one(case: Case) -> Pairs:
-    """Hinv H = 1, Hinv = Hinv.T"""
+    """Hinv H = 1, Hinv = Hinv.T to the last bit"""
     inverse = case.program()(case.q)
     yield inverse @ case.other("crba")(case.q), np.eye(case.model.nv)
     yield float(np.array_equal(inverse, inverse.T)), 1.0

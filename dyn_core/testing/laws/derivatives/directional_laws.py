@@ -1,4 +1,12 @@
-"""Laws of directional and second derivatives, and of derivatives by parameters."""
+"""Laws of directional and second derivatives, and of derivatives by parameters.
+
+A law takes a case: a solver under test, its robot, and a random state q, qd, qdd. It
+yields pairs (left, right) of arrays that must agree; a pair (float(condition), 1.0)
+checks a condition. ID and FD are inverse and forward dynamics, H the mass matrix, C the
+bias force, J a Jacobian; (+) and (-) are integrate and difference of positions. In laws
+of FD the case's qdd serves as joint forces tau. p are parameters of the robot, eps a
+step.
+"""
 
 from __future__ import annotations
 
@@ -26,13 +34,19 @@ _PASSIVE = {"joint_friction": True, "joint_springs": True}  # parameters of both
 
 
 def is_forward_mode(case: Case) -> Pairs:
-    """Analytic derivatives equal forward mode through the algorithms"""
+    """Analytic derivatives equal forward mode through the algorithms
+
+    The two solvers are compared with each other, whichever is under test.
+    """
     choices = {"inputs": ["f_ext", "df_ext"], "joint_friction": True}
     yield from _agree_with_forward_mode(case, choices)
 
 
 def is_forward_mode_by_parameters(case: Case) -> Pairs:
-    """Derivatives by parameters equal forward mode, with forces fixed in the world"""
+    """Derivatives by parameters equal forward mode, with forces fixed in the world
+
+    Two random parameters: one with f_ext_fixed "base", one with "point".
+    """
     paths = [path for path in _drawn_paths(case) if path != "gravity"]
     for path, fixed in zip(paths, ("base", "point"), strict=False):
         choices = {"parameter": path, "inputs": ["f_ext"], **_PASSIVE}
@@ -43,9 +57,14 @@ def is_forward_mode_by_parameters(case: Case) -> Pairs:
 
 
 def _agree_with_forward_mode(case: Case, choices: dict[str, Any]) -> Pairs:
-    """Yield analytic derivatives and forward mode, scaled.
+    """Yield the outputs of the solver under test and of its counterpart, scaled.
 
-    choices: Options of build.
+    One is analytic, the other forward mode. Each pair is divided by max(1, largest
+    entry). Velocities are scaled by 0.02, as dry friction has a slope only near rest.
+
+    Args:
+        case: Solver under test, robot and state.
+        choices: Options of build, for both.
     """
     name = _REFERENCES[case.solver.signature][0]
     forward = case.solver.name.endswith("_forward_mode")
@@ -82,7 +101,11 @@ def _drawn_paths(case: Case) -> list[str]:
 
 
 def is_difference(case: Case) -> Pairs:
-    """Results are f, and d f(q (+) eps dq, qd + eps dqd, ...) / d eps at eps = 0"""
+    """Results are f, and d f(q (+) eps dq, qd + eps dqd, ...) / d eps at eps = 0
+
+    f is the solver that the directional solver differentiates. Pairs are divided by
+    max(1, largest entry of the results).
+    """
     program = case.program()
     q, qd, *rest = case.arguments(program)
     result = program(q, qd, *rest)
@@ -109,7 +132,7 @@ def _part(results: Any, k: int, parts: int) -> np.ndarray:
 
 
 def _hybrid(case: Case) -> dict[str, Any]:
-    """Return the option `prescribed` of a hybrid solver's test; {} for others."""
+    """Return {"prescribed": joints} for solvers with this option; {} for others."""
     options = case.options(case.solver)
     return {k: v for k, v in options.items() if k == "prescribed"}
 
@@ -201,13 +224,13 @@ def complex_slopes(
 
     Args:
         model: Robot.
-        name: Solver of one output, nv.
+        name: Name of a solver with one output, (nv,).
         paths: Parameter paths.
-        arguments: Inputs of the solver.
+        arguments: Inputs of the solver, without parameters.
         choices: Options of its build.
 
     Returns:
-        (nv, np), a column for each number of the paths.
+        (nv, np), a column for each number of the paths, in their order.
     """
     columns = []
     for path in paths:
@@ -222,12 +245,18 @@ def complex_slopes(
 
 
 def forces_move_joint_forces(case: Case) -> Pairs:
-    """tau(f_ext + df_ext) = tau + dtau_df_ext df_ext, in body and base coordinates"""
+    """tau(f_ext + df_ext) = tau + dtau_df_ext df_ext, in body and base coordinates
+
+    If the solver closes loops, a rod is added to the robot, where a joint moves it.
+    """
     yield from _by_difference_of_forces(case, "inverse_dynamics")
 
 
 def forces_move_accelerations(case: Case) -> Pairs:
-    """qdd(f_ext + df_ext) = qdd + dqdd_df_ext df_ext, in body and base coordinates"""
+    """qdd(f_ext + df_ext) = qdd + dqdd_df_ext df_ext, in body and base coordinates
+
+    If the solver closes loops, a rod is added to the robot, where a joint moves it.
+    """
     yield from _by_difference_of_forces(case, "forward_dynamics")
 
 

@@ -4,6 +4,14 @@
 
 The right-hand sides are differences of the open tree and of the loops' rows at constant
 qdd and lambda, independent of how a solver solves the equations.
+
+A law takes a case: a solver under test, its robot, and a random state q, qd, qdd. It
+yields pairs (left, right) of arrays that must agree; a pair (float(condition), 1.0)
+checks a condition. ID and FD are inverse and forward dynamics, H the mass matrix, C the
+bias force, J a Jacobian; (+) and (-) are integrate and difference of positions. In laws
+of FD the case's qdd serves as joint forces tau. lambda are the constraint forces, A and
+bias those of loop_constraints. A rod is added to the robot. If no joint moves the rod,
+the only pair is the loop's error and zero.
 """
 
 from __future__ import annotations
@@ -31,9 +39,15 @@ class Balance:
 
     Args:
         case: Robot with loops, and the state.
-        qdd, multipliers: Accelerations, and constraint forces lambda.
-        alpha, beta: Rates of Baumgarte stabilization.
+        qdd, multipliers: Accelerations (nv,), and constraint forces lambda, one for
+            each
+            row of A.
+        alpha, beta: Rates of Baumgarte stabilization [1/s].
         choices: Options of the build of inverse dynamics; external forces act.
+
+    Attributes:
+        H, A: Mass matrix of the open tree, and Jacobian of the loops' rows, at the
+            state.
     """
 
     def __init__(
@@ -51,12 +65,15 @@ class Balance:
         self.A = case.other("loop_constraints")(case.q, case.qd)[1]
 
     def residuals(self, path: str | None = None) -> Callable[..., np.ndarray]:
-        """Return a function of q, qd and dp: ID - A.T lambda, then row residuals.
+        """Return a function of q, qd and dp: [ID - A.T lambda, row residuals].
 
-        The row residuals are A qdd + bias plus Baumgarte's terms.
+        The function returns one array, (nv + rows,). The row residuals are A qdd + bias
+        + 2 alpha A qd + beta² f.
 
         Args:
-            path: Parameter path p; None: the function takes q and qd only.
+            path: Parameter path p, which the function changes by dp; None: the function
+                takes q
+                and qd only.
         """
         case, inputs = self.case, ["f_ext"]
         paths = [] if path is None else [path]
@@ -82,9 +99,13 @@ class Balance:
         return function
 
     def slopes(self, paths: tuple[str, ...]) -> Iterator[tuple[str, np.ndarray]]:
-        """Yield ("q" | "qd" | "p", derivative of the residuals), without friction.
+        """Yield ("q", D), ("qd", D) and ("p", D), the residuals' derivatives.
 
-        paths: The parameters p.
+        D is (nv + rows, numbers of the variable), by differences and without friction.
+        By p it has the columns of all paths.
+
+        Args:
+            paths: Paths of the parameters p; may be empty.
         """
         case, still = self.case, self.residuals()
         unit, move = np.eye(case.model.nv), case.model.integrate
@@ -106,12 +127,14 @@ class Balance:
     def pairs(
         self, changes: Changes, paths: tuple[str, ...], friction: bool = False
     ) -> Pairs:
-        """Yield both sides of both equations of the module, scaled, by each variable.
+        """Yield both sides of the module's two equations, scaled, for each variable.
 
         Args:
-            changes: By variable: dqdd, dlambda and dtau, a column for each of its
-                numbers.
-            paths: The parameters p.
+            changes: By variable, such as "q": dqdd, dlambda and dtau, a column for each
+                number
+                of the variable. The residuals of variables other than q, qd and p do
+                not change.
+            paths: Paths of the parameters p.
             friction: Whether joint friction acts.
         """
         nv, slopes = len(self.H), dict(self.slopes(paths))
@@ -129,7 +152,10 @@ class Balance:
 
 
 def _paths(case: Case) -> tuple[str, ...]:
-    """Return paths: gravity, the last link's mass, and the last joint's origin."""
+    """Return paths: gravity, the last link's mass, and the last moving joint's origin.
+
+    The origin is left out if no joint of the file moves.
+    """
     specs = case.model.build.description.joints
     moving = {case.model.names[i] for i in case.model.bodies}
     names = [spec.name for spec in specs if spec.name in moving]
@@ -138,7 +164,11 @@ def _paths(case: Case) -> tuple[str, ...]:
 
 
 def slopes_of_closed_forward_dynamics(case: Case) -> Pairs:
-    """H dqdd - A.T dlambda = dtau - Z dx,   A dqdd = -W dx"""
+    """H dqdd - A.T dlambda = dtau - Z dx,   A dqdd = -W dx
+
+    Z dx and W dx are changes of the residuals by x = q, qd and p (class Balance). qdd
+    and lambda equal those of loop_forward_dynamics; dqdd_dtau is symmetric.
+    """
     case, tau, paths = with_rod(case), case.qdd, _paths(case)
     f, A, _ = case.other("loop_constraints")(case.q, case.qd)
     yield f, np.zeros(len(f))
@@ -168,7 +198,10 @@ def slopes_of_closed_forward_dynamics(case: Case) -> Pairs:
 
 
 def slopes_of_closed_hybrid_dynamics(case: Case) -> Pairs:
-    """tau_u, qdd_v and lambda change as both equations demand"""
+    """tau_u, qdd_v and lambda change as both equations demand
+
+    All joints but the last are prescribed; none, if the others do not move the rod.
+    """
     case, paths = with_rod(case), _paths(case)
     f, A, _ = case.other("loop_constraints")(case.q, case.qd)
     yield f, np.zeros(len(f))
@@ -206,7 +239,11 @@ def slopes_of_closed_hybrid_dynamics(case: Case) -> Pairs:
 
 
 def slopes_of_closed_inverse_dynamics(case: Case) -> Pairs:
-    """tau_a and lambda change as both equations demand"""
+    """tau_a and lambda change as the first equation demands
+
+    One joint that moves the rod is passive. Without such a joint of one coordinate, the
+    only pair is the loop's error and zero.
+    """
     case, paths = closed_rates(with_rod(case)), _paths(case)
     f, A, _ = case.other("loop_constraints")(case.q, case.qd)
     yield f, np.zeros(len(f))

@@ -1,4 +1,11 @@
-"""Laws of second derivatives: they are slopes of first ones, by the complex step."""
+"""Laws of second derivatives: they are slopes of first ones, by the complex step.
+
+A law takes a case: a solver under test, its robot, and a random state q, qd, qdd. It
+yields pairs (left, right) of arrays that must agree; a pair (float(condition), 1.0)
+checks a condition. ID and FD are inverse and forward dynamics, H the mass matrix, C the
+bias force, J a Jacobian; (+) and (-) are integrate and difference of positions. In laws
+of FD the case's qdd serves as joint forces tau.
+"""
 
 from __future__ import annotations
 
@@ -27,12 +34,15 @@ def complex_slopes(
     Args:
         model: Robot.
         first: Program of id_derivatives or fd_derivatives, engine plain.
-        state: q, qd, and qdd or tau.
+        state: q (nq,), qd (nv,), and qdd or tau (nv,).
         others: Its other inputs.
 
     Returns:
-        Four arrays [i, j, k]: by qq, q qd and qd qd; and the last block (H or Hinv) by
-        q. k is the coordinate of the complex step.
+        Four arrays (nv, nv, nv), [i, j, k]: derivatives of the block by q by q, of the
+            block
+        by q by qd, of the block by qd by qd, and of the last block (H or Hinv) by q. k
+        is
+        the coordinate of the complex step.
     """
     q, qd, last = state
     n = model.nv
@@ -55,9 +65,10 @@ def _problem(case: Case) -> str:
 
 
 def _results(case: Case) -> tuple[list[np.ndarray], list[np.ndarray], Any]:
-    """Return the state, the tensors by complex steps, and f_ext.
+    """Return the state [q, qd, qdd or tau], the tensors by complex steps, and f_ext.
 
-    The velocity is small, because dry friction has a curvature only near rest.
+    The tensors are as of complex_slopes. The velocity is 0.01 case.qd, because dry
+    friction has a curvature only near rest.
     """
     state = [case.q, 0.01 * case.qd, case.qdd]
     first = case.other(_FIRST[_problem(case)], engine="plain", **_CHOICES)
@@ -67,7 +78,8 @@ def _results(case: Case) -> tuple[list[np.ndarray], list[np.ndarray], Any]:
 def tensors_are_slopes(case: Case) -> Pairs:
     """d(dtau_dq) = d2tau_dqdq dq + d2tau_dqdqd dqd, and all other tensors alike
 
-    The reference is a complex step of the first derivatives.
+    The reference is a complex step of the first derivatives. Tensors of FD are
+    multiplied by H first.
     """
     state, expected, f_ext = _results(case)
     weight = np.eye(case.model.nv)
@@ -81,7 +93,10 @@ def tensors_are_slopes(case: Case) -> Pairs:
 
 
 def contractions_are_slopes(case: Case) -> Pairs:
-    """sum_i weights_i d2tau_i / (dx dy), or of qdd, by a complex step"""
+    """sum_i weights_i d2tau_i / (dx dy), or of qdd, by a complex step
+
+    The weights are random; for FD they are H times random numbers.
+    """
     state, expected, f_ext = _results(case)
     weights = case.rng.normal(size=case.model.nv)
     if _problem(case) == "fd":
@@ -99,7 +114,9 @@ def _times(weight: np.ndarray, tensor: Any) -> np.ndarray:
 def tensors_are_symmetric(case: Case) -> Pairs:
     """Tensors by qd and qd, and H by q, are symmetric; by q and q up to the bracket
 
-    d2tau_dqdq[i, j, k] - d2tau_dqdq[i, k, j] = sum_l c_kjl dtau_dq[i, l]
+        d2tau_dqdq[i, j, k] - d2tau_dqdq[i, k, j] = sum_l c_kjl dtau_dq[i, l]
+
+    c are the structure_constants; for FD the same holds of qdd and Hinv.
     """
     problem = _problem(case)
     result = list(case.program()(case.q, case.qd, case.qdd))
@@ -114,7 +131,11 @@ def tensors_are_symmetric(case: Case) -> Pairs:
 
 
 def structure_constants(model: Model) -> np.ndarray:
-    """Return c (nv, nv, nv) of s_k x s_j = sum_l c_kjl s_l, of quaternion joints."""
+    """Return c (nv, nv, nv) of s_k x s_j = sum_l c_kjl s_l, of quaternion joints.
+
+    s_k is column k of a joint's motion subspace. Entries of other joints, and between
+    joints, are zero. The index order is [k, j, l].
+    """
     c = np.zeros((model.nv,) * 3)
     for i in model.independent:
         joint, places = model.joint[i], model.v_slices[i]
@@ -130,7 +151,11 @@ def structure_constants(model: Model) -> np.ndarray:
 
 
 def contractions_are_symmetric(case: Case) -> Pairs:
-    """By qd and qd; of one weight at a time they are the tensors' slabs"""
+    """The contraction by qd and qd is symmetric; with weights e_n it is a tensor's slab
+
+    The weights are 1 for the last coordinate and 0 for the others: the results equal
+    the slabs [-1] of the four tensors of the uncontracted solver.
+    """
     weights = np.zeros(case.model.nv)
     weights[-1:] = 1.0
     result = case.program()(case.q, case.qd, case.qdd, weights)
