@@ -157,7 +157,7 @@ class BlockFactored:
         return Matrix(X)
 
     def halves(self, b: Sequence[Any]) -> tuple[Vector, Vector]:
-        """Return z = L^-T b and D^-1 z, so that b.T A^-1 c = z(b) . D^-1 z(c)."""
+        """Return z = L^-T b and D^-1 z, (n,) each: b.T A^-1 c = z(b) . D^-1 z(c)."""
         z, scaled = [[value] for value in b], [[0.0] for _ in range(self.n)]
         self._towards_the_first(z, [0])
         for rows, inverse in zip(self.blocks, self.D_inverse, strict=True):
@@ -234,7 +234,7 @@ class BlockFactored:
 
 
 def _runs(numbers: Sequence[int]) -> list[list[int]]:
-    """Return the runs of consecutive integers in a list."""
+    """Return the runs of integers k, k + 1, ... in a list, in order."""
     runs: list[list[int]] = []
     for k in numbers:
         if not runs or runs[-1][-1] + 1 != k:
@@ -263,7 +263,7 @@ def _alike_there(
 
 
 def _any(M: Matrix) -> bool:
-    """Return whether some entry is not a structural zero."""
+    """Return whether some entry of M is not a structural zero; False for an empty M."""
     return any(not is_structural_zero(x) for row in M.rows for x in row)
 
 
@@ -275,7 +275,10 @@ def _part(M: Sequence[Sequence[Any]], rows: Sequence[int], columns: Any) -> Matr
 def _put(
     M: list[list[Any]], rows: Sequence[int], columns: Sequence[int], part: Matrix
 ) -> None:
-    """Write `part` into these rows and columns of M, in place."""
+    """Write `part` into these rows and columns of M, in place.
+
+    Raises ValueError if its shape is not (rows, columns).
+    """
     for x, row in zip(rows, part.rows, strict=True):
         for y, value in zip(columns, row, strict=True):
             M[x][y] = value

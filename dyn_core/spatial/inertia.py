@@ -17,10 +17,13 @@ class RigidInertia:
 
         I v = [Io w + h x v; m v - h x w]       h = m c,  Io = Ic + m c x c x.T
 
+    `I @ v` is a Force for a Motion, a ForceSubspace for a MotionSubspace. Inertias in
+    one frame can be added, also to an ArticulatedInertia.
+
     Attributes:
         m: Mass [kg].
         h: Mass times centre of mass, 3 [kg m].
-        I: Rotational inertia about the frame's origin [kg m²].
+        I: Rotational inertia about the frame's origin, Symmetric [kg m²].
 
     Source: GUIDE (23), (25); RBDA (2.63); SV-3.8, SV-3.9, SV-7.1, SV-7.2; KIM-1.6.
     """
@@ -170,7 +173,10 @@ def _is_zero(x: Any) -> bool:
 
 
 def _axis(column: Motion) -> int | None:
-    """Return the index 0..5 of a motion's only nonzero component; else None."""
+    """Return the index 0..5 of the only component of a motion that is not a plain zero.
+
+    None if there is none, or several.
+    """
     used = [k for k, x in enumerate(column) if not _is_zero(x)]
     return used[0] if len(used) == 1 else None
 
@@ -178,12 +184,12 @@ def _axis(column: Motion) -> int | None:
 class ArticulatedInertia:
     """Inertia of an articulated body: [[I, H], [H.T, M]], symmetric 6x6.
 
-    Products and sums are with a Motion or MotionSubspace (`@`), and with another
-    inertia (`+`, also a RigidInertia; `-`, only an ArticulatedInertia).
+    `IA @ v` is a Force for a Motion, a ForceSubspace for a MotionSubspace. An
+    ArticulatedInertia or a RigidInertia can be added, an ArticulatedInertia subtracted.
 
     Attributes:
-        I, M: Symmetric 3x3 blocks.
-        H: 3x3 block.
+        I, M: Symmetric 3x3 blocks [kg m²], [kg].
+        H: 3x3 block [kg m].
     """
 
     __slots__ = ("H", "I", "M")
@@ -193,10 +199,10 @@ class ArticulatedInertia:
 
     @classmethod
     def of_matrix(cls, matrix: Any) -> ArticulatedInertia:
-        """Return the inertia of a 6x6 matrix of floats.
+        """Return the inertia of a 6x6 matrix of floats, [angular; linear].
 
         Raises:
-            ValueError: It is not 6x6 or not symmetric.
+            ValueError: It is not 6x6, or not symmetric within numpy.allclose.
         """
         matrix = np.asarray(matrix, float)
         if matrix.shape != (6, 6) or not np.allclose(matrix, matrix.T):

@@ -12,7 +12,10 @@ _PLACE = ((0, 1, 2), (1, 3, 4), (2, 4, 5))
 
 
 class Symmetric:
-    """A symmetric 3x3 matrix with the six entries xx, xy, xz, yy, yz, zz."""
+    """A symmetric 3x3 matrix with the six entries xx, xy, xz, yy, yz, zz.
+
+    `S @ x` is a Vector for a Vector x of three numbers; `+ -` need another Symmetric.
+    """
 
     __slots__ = ("entries",)
 
@@ -21,7 +24,10 @@ class Symmetric:
 
     @classmethod
     def of(cls, M: Matrix) -> Symmetric:
-        """Return the upper triangle of a Matrix (3, 3); its symmetry is not checked."""
+        """Return the Symmetric with the upper triangle of a Matrix (3, 3).
+
+        That M is symmetric is not checked.
+        """
         return cls(M[i, j] for i, j in ORDER)
 
     @classmethod
@@ -34,7 +40,7 @@ class Symmetric:
         return Matrix([self.entries[k] for k in row] for row in _PLACE)
 
     def rotated(self, R: Matrix) -> Symmetric:
-        """Return R A R.T for a rotation R (3, 3)."""
+        """Return R A R.T for this matrix A and a rotation R (3, 3)."""
         half = R @ self.full()
         rows, columns = half.rows, R.rows
         return Symmetric(Vector(rows[i]) @ Vector(columns[j]) for i, j in ORDER)

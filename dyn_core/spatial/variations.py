@@ -68,7 +68,7 @@ def has_slope(thing: Any) -> bool:
     flags: list[bool] = []
 
     def note(x: Any) -> Any:
-        """Record whether x is a Taylor number with a derivative; return x."""
+        """Append to `flags` whether x has a derivative along a direction; return x."""
         flags.append(isinstance(x, Taylor) and x.rank == DIRECTION)
         return x
 

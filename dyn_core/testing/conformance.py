@@ -51,7 +51,8 @@ def check(
 
     A law without anything to compare has an infinite error; if the solver has no
     algorithm to trace, its error is 0. A robot that the solver refuses gives one
-    Finding: whether the error message is complete.
+    Finding: whether the error message is complete. Errors of builds and calls of the
+    solver are passed on.
 
     Args:
         solver: Solver under test.
@@ -63,7 +64,6 @@ def check(
     Raises:
         PluginError: No plugin offers the solver's kind of problem, a law of it, or its
             kind of System.
-        Errors of builds and calls of the solver are passed on.
     """
     laws = default_registry().laws(solver.signature)
     if solver.refusal(model) is not None:

@@ -177,8 +177,8 @@ def _joint(
 def _shape(rng: np.random.Generator, bare: JointSpec) -> dict[str, Any]:
     """Return random options of JointSpec for a kind of joint.
 
-    They are "pitch" of helical, "axes" of every second universal, "factors" of product;
-    {} for other kinds.
+    They are "pitch" of helical, "axes" of universal with probability 1/2, "factors" of
+    product; {} for other kinds.
 
     Args:
         rng: Random generator.

@@ -174,9 +174,8 @@ def write_film(
     Args:
         replay: Run.
         path: File that ends with .gif; an existing file is replaced.
-        fps: Frames per second, at most 50; larger values are reduced. Each frame is
-            shown
-            for a whole number of ms.
+        fps: Frames per second, at most 50; larger values are reduced. Frame
+            times are rounded, at least to ms.
         speed: Speed of the film relative to real time.
         torque_colors: Whether bodies have the colours of their joint forces; no effect
             if

@@ -249,16 +249,16 @@ def _fragments(
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Return the subpixels covered by triangles, (k,) each: index, depth, triangle.
 
-    Returns:
-        Index of the subpixel in the picture, row by row; depth [m]; index of the
-        triangle
-        in `corners`.
-
     Args:
         lens: Projection.
         corners: Column, row and depth of their corners, (n, 3, 3).
         low: First column and row of their bounding boxes, (n, 2).
         sides: Width and height of all bounding boxes [subpixels].
+
+    Returns:
+        Index of the subpixel in the picture, row by row; depth [m]; index of the
+        triangle
+        in `corners`.
     """
     x = low[:, 0, None, None] + np.arange(sides[0])[None, None, :]
     y = low[:, 1, None, None] + np.arange(sides[1])[None, :, None]

@@ -102,7 +102,7 @@ class PlanarScene(VisualScene):
         return solids.box((across, 0.6 * self.size, thick)).moved(pose)
 
     def is_ground(self, part: Part) -> bool:
-        """Return whether a part is a track or a half-plane."""
+        """Return whether a part is a cart's track, or a half-plane of the ground."""
         return part.name.startswith("ground/")
 
     def _floor(self, lowest: float, size: float) -> float:
@@ -183,9 +183,11 @@ def _level(plane: HalfPlane) -> float | None:
 class ChainScene(PlanarScene):
     """A planar chain, with sliders for the position of joint 0 and the angles.
 
+    A state has the positions x, y of all joints, (2 n,) [m].
+
     Args:
         chain: Planar chain.
-        start: Initial state; None: all angles zero.
+        start: Initial state; None: joint 0 at the origin, and all angles zero.
     """
 
     def __init__(self, chain: ChainModel, start: ChainState | None = None) -> None:

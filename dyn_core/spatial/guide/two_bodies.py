@@ -82,8 +82,9 @@ class Answer3D:
     Attributes:
         a1: Acceleration of C1, the centre of mass of body 1, 3 [m/s²].
         wd1: Angular acceleration of body 1, 3 [rad/s²].
-        alpha: Acceleration of the hinge [rad/s²].
-        matrix: [[A, B], [C, D]], 6x6: [f; n] = matrix [a1; wd1].
+        alpha: Angular acceleration of body 2 relative to body 1 about the hinge
+            [rad/s²].
+        matrix: [[A, B], [B.T, D]], 6x6: [f; n] = matrix [a1; wd1].
     """
 
     a1: np.ndarray
@@ -94,11 +95,11 @@ class Answer3D:
 
 @dataclass(frozen=True)
 class Answer:
-    """Solution by spatial vectors, all at the origin.
+    """Solution by spatial vectors, all about the origin.
 
     Attributes:
         a1, a2: Spatial accelerations of the bodies.
-        qdd: Acceleration of the hinge [rad/s²].
+        qdd: Acceleration of body 2 relative to body 1 about the hinge [rad/s²].
         f_J: Force that body 1 transmits to body 2 through the hinge.
         IA: Articulated-body inertia of body 1, 6x6; None if it was not computed.
     """
@@ -155,6 +156,7 @@ def two_body_3d(case: HingedPair) -> Answer3D:
 
     Raises:
         ValueError: Body 2 has no inertia along the joint.
+        numpy.linalg.LinAlgError: The matrix is singular, as for bodies without mass.
 
     Source: GUIDE appendix A (S1)-(S32); SV-10.1.
     """
@@ -180,13 +182,16 @@ def two_body_spatial(I1: RigidInertia, I2: RigidInertia, s: Motion, f: Force) ->
         IA = I1 + I2 - I2 s s.T I2 / (s.T I2 s),   a1 = IA^-1 f
         alpha = -s.T I2 a1 / (s.T I2 s),           f_J = I2 (a1 + s alpha)
 
+    alpha is qdd of the Answer.
+
     Args:
-        I1, I2: Inertias of the bodies.
+        I1, I2: Inertias of the bodies about the origin.
         s: Motion of the joint at unit rate, at the origin.
         f: Force on body 1, at the origin.
 
     Raises:
         ValueError: Body 2 has no inertia along the joint.
+        numpy.linalg.LinAlgError: IA is singular.
 
     Source: GUIDE appendix B (S33)-(S39); SV-10.2, SV-10.3.
     """
@@ -250,6 +255,8 @@ def two_body_moving(
 
     Raises:
         ValueError: Body 2 has no inertia along the joint.
+        numpy.linalg.LinAlgError: IA is singular.
+        ShapeError, NonFiniteError: state.g is not valid.
 
     Source: GUIDE appendix B, carried on; SV-10.5, SV-6.4.
     """

@@ -4,7 +4,9 @@ They hold on every robot and engine. A law takes a case: a solver under test, it
 and a random state q, qd, qdd. It yields pairs (left, right) of arrays that must agree;
 a pair (float(condition), 1.0) checks a condition. ID and FD are inverse and forward
 dynamics, H the mass matrix, C the bias force, J a Jacobian; (+) and (-) are integrate
-and difference of positions. In laws of FD the case's qdd serves as joint forces tau.
+and difference of positions. In laws of FD the case's qdd serves as joint forces tau. g
+is the gravity force, c the Coriolis force; Y a regressor, pi the vector of its
+parameters; com the centre of mass; J_i the Jacobian of body i.
 
 `LAWS` lists the laws of robots and contacts by Signature; the Registry has them and the
 laws of other plugins (hook dyn_laws), `conformance.py` runs them for the tests and for
@@ -78,7 +80,7 @@ def joint_springs_pull(case: Case) -> Pairs:
 
 
 def joint_springs_are_held(case: Case) -> Pairs:
-    """with springs g(q) = C(q, 0) + stiffness (q - rest)"""
+    """joint_springs=True adds stiffness (q - rest) to g"""
     with_springs = case.program(joint_springs=True)(case.q)
     yield with_springs, case.program()(case.q) + _stretch(case)[0]
 
@@ -466,7 +468,7 @@ def poses_are_rigid(case: Case) -> Pairs:
 
 
 def poses_move_with_frame_velocity(case: Case) -> Pairs:
-    """d/dt [R, p] = [R [w], R v] for the body velocity (w, v) of the frame"""
+    """d/dt [R, p] = [R [w], R v] for the body velocity (w, v) of the last frame"""
     program = case.program()
     index = case.model.frame_names.index(case.frame)
     R = program(case.q)[index][:3, :3]

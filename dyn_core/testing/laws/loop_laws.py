@@ -6,8 +6,9 @@ checks a condition. ID and FD are inverse and forward dynamics, H the mass matri
 bias force, J a Jacobian; (+) and (-) are integrate and difference of positions. In laws
 of FD the case's qdd serves as joint forces tau. f, A and bias are the outputs of
 loop_constraints: error, Jacobian and bias of the loops' rows; lambda are the constraint
-forces. The loop is a rod (with_rod), or a rolling ball (with_ball). If no joint moves
-it, only its closure f = 0, or a trivial pair, is checked.
+forces. y are the independent coordinates, qd = G yd; H_y, C_y and g_y are their
+inertia, bias and gravity. The loop is a rod (with_rod), or a rolling ball (with_ball).
+If no joint moves it, only its closure f = 0, or a trivial pair, is checked.
 """
 
 from __future__ import annotations
@@ -172,7 +173,11 @@ def inverse_undoes_loops(case: Case) -> Pairs:
 
 
 def friction_enters_loops(case: Case) -> Pairs:
-    """joint_friction=True takes damping and dry friction from tau, in every solver"""
+    """joint_friction=True takes damping and dry friction from tau, in every solver
+
+    The KKT equations are checked with this friction: forward, hybrid with no joint
+    prescribed, or inverse dynamics with one passive joint.
+    """
     case = closed_rates(with_rod(case))
     H, C, _, A, _ = _system(case)
     if not movable(A):

@@ -22,7 +22,7 @@ from dyn_core.testing.laws.response_laws import body_jacobians
 
 
 def _pose(case: Case, q: Any) -> np.ndarray:
-    """Return the pose of the case's frame at position q, (4, 4)."""
+    """Return the pose of the case's frame at position q (nq,) in the world, (4, 4)."""
     kinematics = case.other("forward_kinematics", frames=[case.frame])
     return np.asarray(kinematics(q)[0])
 
@@ -186,7 +186,7 @@ def body_jacobians_give_velocities(case: Case) -> Pairs:
 
 
 def _fields(case: Case) -> np.ndarray:
-    """Return gravity as an acceleration in each body's coordinates, (nb, 6)."""
+    """Return gravity as a spatial acceleration in each body's coordinates, (nb, 6)."""
     model, X = case.model, [np.eye(6)]
     parts = split_q(model, Vector(case.q.tolist()))
     for i in model.bodies:

@@ -7,7 +7,9 @@ yields pairs (left, right) of arrays that must agree; a pair (float(condition), 
 checks a condition. ID and FD are inverse and forward dynamics, H the mass matrix, C the
 bias force, J a Jacobian; (+) and (-) are integrate and difference of positions. In laws
 of FD the case's qdd serves as joint forces tau. In hybrid dynamics u are the
-coordinates with prescribed accelerations, v the others, with given joint forces.
+coordinates with prescribed accelerations, v the others, with given joint forces. Omega
+is the response of a body's acceleration to a force, G the Delassus matrix, J_i the
+Jacobian of body i.
 """
 
 from __future__ import annotations

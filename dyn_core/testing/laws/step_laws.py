@@ -195,14 +195,15 @@ def complex_change(
 
     Args:
         model: Robot.
-        program: Program of a step, on engine plain.
-        state: q, qd and tau.
-        changes: A displacement of q, and changes of qd and tau, nv each.
+        program: Function of q, qd, tau and `more` that returns (q_next, qd_next), such
+            as a Program of a step on engine plain.
+        state: q (nq,), qd and tau (nv,).
+        changes: A displacement of q, and changes of qd and tau, (nv,) each.
         more: Further inputs of the Program. To add the effect of a parameter's change,
-            give its value plus 1j * _TINY times the change.
+            give its value plus 1e-30j times the change.
 
     Returns:
-        Displacement of q_next and change of qd_next, 2 nv.
+        Displacement of q_next, then change of qd_next, (2 nv,).
     """
     (q, qd, tau), (dq, dqd, dtau) = state, changes
     eps = 1j * _TINY

@@ -269,7 +269,10 @@ class Viewer:
         return [layer for layer in LAYERS if not lacking.get(layer)]
 
     def _fill_joints(self, gui: Any) -> None:
-        """Add a slider for each coordinate, and the buttons start and random."""
+        """Add a slider for each coordinate, and the buttons start and random.
+
+        The buttons show the scene's initial state, and a random one.
+        """
         with gui.add_folder("Joints"):
             actions = {"start": self.scene.start, "random": self._random}
             buttons = gui.add_button_group("move to", tuple(actions))

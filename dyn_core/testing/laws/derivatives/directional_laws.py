@@ -138,7 +138,10 @@ def _hybrid(case: Case) -> dict[str, Any]:
 
 
 def extremes_are_inverse_and_forward(case: Case) -> Pairs:
-    """All joints prescribed: equals id_directional; none: equals fd_directional"""
+    """All joints prescribed: equals id_directional; none: equals fd_directional
+
+    Values and derivatives are compared, divided by max(1, largest entry).
+    """
     for names, other in (
         (list(case.model.joint_names), "id_directional"),
         ([], "fd_directional"),
@@ -155,7 +158,10 @@ def extremes_are_inverse_and_forward(case: Case) -> Pairs:
 
 
 def hybrid_blocks_are_directional(case: Case) -> Pairs:
-    """Blocks times a direction are the derivative along it"""
+    """Blocks times a direction are the derivative along it, by hd_directional
+
+    The values tau_u and qdd_v are equal, too.
+    """
     program = case.program(inputs=["f_ext"])
     arguments = case.arguments(program)
     blocks = program(*arguments)
@@ -195,12 +201,18 @@ def hybrid_blocks_are_symmetric(case: Case) -> Pairs:
 
 
 def parameters_move_joint_forces(case: Case) -> Pairs:
-    """tau(p + dp) = tau + dtau_dp dp, by the complex step"""
+    """tau(p + dp) = tau + dtau_dp dp, by the complex step
+
+    p are random paths, with joint friction and springs.
+    """
     yield from _by_complex_step(case, "rnea")
 
 
 def parameters_move_accelerations(case: Case) -> Pairs:
-    """qdd(p + dp) = qdd + dqdd_dp dp, by the complex step"""
+    """qdd(p + dp) = qdd + dqdd_dp dp, by the complex step
+
+    p are random paths, with joint friction and springs.
+    """
     yield from _by_complex_step(case, "aba")
 
 
