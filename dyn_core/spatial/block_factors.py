@@ -39,8 +39,7 @@ class BlockFactored:
             rows are not structural zeros.
         D_inverse: By block: inverse of its block of D.
         L: By row: dict from column to entry, for the columns in `above` of its block.
-            The
-            diagonal blocks of L are identity matrices and are not stored.
+            The diagonal blocks of L are identity matrices and are not stored.
     """
 
     def __init__(

@@ -34,8 +34,7 @@ class Pose:
         ShapeError: Not three and nine numbers.
         NonFiniteError: A number is NaN or infinite.
         ValueError: R is no rotation: a row of |R.T R - 1| sums to more than 1e-8, or
-            det R
-            < 0.
+            det R < 0.
 
     The last two are checked only if all twelve numbers are known; a pose with a traced
     number is not checked.
@@ -52,8 +51,7 @@ class Pose:
             r: Origin of b in a's axes, 3 [m].
             R: Rotation, 3x3.
             normalize: Whether to replace R by the nearest rotation. Nothing is replaced
-                if r or
-                R has a traced number, or if det R <= 0.
+                if r or R has a traced number, or if det R <= 0.
         """
         rows = [list(row) for row in (R.rows if isinstance(R, Matrix) else R)]
         self.r, self.R = Vector(r), Matrix(rows)
@@ -172,8 +170,7 @@ def propagate_velocity(
         frame: "local": V_a is in a's axes, the result in b's. "inertial": both are in
             inertial axes.
         R_a: Rotation of a, a Matrix (3, 3) from a's components to inertial ones:
-            required
-            for inertial axes, else None.
+            required for inertial axes, else None.
 
     Returns:
         Velocity of b [rad/s; m/s].
@@ -214,8 +211,7 @@ def propagate_acceleration(
         frame: "local": V_a and A_a are in a's axes, the result in b's. "inertial": all
             three are in inertial axes.
         R_a: Rotation of a, a Matrix (3, 3) from a's components to inertial ones:
-            required
-            for inertial axes, else None.
+            required for inertial axes, else None.
 
     Returns:
         Classical acceleration of b [rad/s²; m/s²].
@@ -253,9 +249,8 @@ class PairTransforms(NamedTuple):
     Attributes:
         X_cp: Parent to child.
         X_cj_rot: For motions across the joint, from socket axes to the child. It does
-            not
-            include the joint's translation, as these motions are taken at the plug's
-            origin.
+            not include the joint's translation, as these motions are taken at the
+            plug's origin.
     """
 
     X_cp: Transform
@@ -325,8 +320,7 @@ def velocity_product(
         w_p, w_c: Angular velocities of parent and child, own axes, 3 [rad/s].
         socket, joint, plug: Poses of the joint's frames, as in pair_transforms.
         v_jj, w_jj: Linear and angular velocity across the joint, J qd, socket axes, at
-            the
-            plug's origin, 3 [m/s], 3 [rad/s].
+            the plug's origin, 3 [m/s], 3 [rad/s].
         Jdot_qd: Rate of J times qd, socket axes, [rad/s²; m/s²].
 
     Returns:

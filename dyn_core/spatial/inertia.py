@@ -41,8 +41,7 @@ class RigidInertia:
             m: Mass [kg].
             c: Centre of mass, 3 [m].
             Ic: Inertia about c along the frame's axes [kg m²], 3x3 (only the upper
-                triangle is
-                used) or the six entries xx, xy, xz, yy, yz, zz.
+                triangle is used) or the six entries xx, xy, xz, yy, yz, zz.
         """
         c = Vector(c)
         entries = tuple(Ic)
@@ -68,8 +67,7 @@ class RigidInertia:
 
         Raises:
             ValueError: It has not the structure of a rigid-body inertia: some entry
-                differs by
-                more than 1e-9 times the largest entry (at least 1e-9).
+                differs by more than 1e-9 times the largest entry (at least 1e-9).
         """
         M = np.asarray(M, float)
         scale = max(1.0, float(np.abs(M).max()))

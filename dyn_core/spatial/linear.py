@@ -112,8 +112,7 @@ class Factored:
 
     Attributes:
         L: Rows of L, n each: the entries below the diagonal. Its diagonal of ones is
-            not
-            stored (0.0).
+            not stored (0.0).
         over_D: Reciprocals of the n pivots, the entries of D.
     """
 

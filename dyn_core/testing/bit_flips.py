@@ -198,8 +198,7 @@ class FlipReport:
     Attributes:
         outcomes: Number of flips by outcome, see OUTCOMES.
         wrong: (byte, bit, largest error [N·m | N]) of each flip whose wrong effort
-            passed;
-            bytes are counted through all spans.
+            passed; bytes are counted through all spans.
         spans: Memory in which bits were flipped.
         cycle: Processor time of a cycle with the shadow and without it [s].
     """

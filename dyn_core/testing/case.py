@@ -26,8 +26,7 @@ def derivative(function: Callable[[float], Any], step: float = _STEP) -> Any:
 
     Args:
         function: Function of a number; returns a number or array. It is evaluated at
-            +-1,
-            +-2, +-3 and +-4 steps.
+            +-1, +-2, +-3 and +-4 steps.
         step: Distance of the evaluations.
     """
     terms = [
@@ -152,8 +151,7 @@ class Case(SystemCase):
         solver, model, engine: Solver under test, its robot and engine.
         rng: Seeded random generator of the states.
         q, qd, qdd: Random positions, (nq,), velocities and accelerations, (nv,), drawn
-            when
-            the case is created. Laws of forward dynamics take qdd as joint forces.
+            when the case is created. Laws of forward dynamics take qdd as joint forces.
         f_ext: Random external forces, (nb, 6).
     """
 

@@ -48,8 +48,7 @@ def random_model(
         seed: Seed of the random generator.
         size: Number of moving joints.
         branching: Probability that a joint starts at a random earlier link, not at the
-            last
-            one.
+            last one.
         kinds: Joint kinds to draw from.
         mimic: Probability that a joint follows an earlier joint of a suitable kind.
         massless: Probability that an inner link has no mass.

@@ -39,8 +39,7 @@ def view(arguments: argparse.Namespace) -> int:
 
     Raises:
         SettingError, ModelError, ShapeError: The object cannot be read, or a file
-            cannot be
-            written.
+            cannot be written.
         UnsupportedError: A library that is needed is not installed.
     """
     scene, run = named(arguments)

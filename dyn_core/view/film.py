@@ -66,8 +66,7 @@ class Picture3D:
         Args:
             state: State of the scene, (n,).
             shares: Joint forces relative to their maxima, (nv,), for colours; None:
-                colours of
-                the parts.
+                colours of the parts.
             forces: Contact forces, drawn as arrows: points and forces, (k, 2, 3) [m],
                 [N]; None: no arrows.
         """
@@ -149,8 +148,7 @@ def pictures(
         replay: Run.
         times: Times since its start, one or more, (n,) [s].
         torque_colors: Whether bodies have the colours of their joint forces; no effect
-            if
-            these are not known.
+            if these are not known.
         width, height: Size of a picture [pixels].
     """
     states = np.array([replay.state(float(t)) for t in times])
@@ -174,19 +172,16 @@ def write_film(
     Args:
         replay: Run.
         path: File that ends with .gif; an existing file is replaced.
-        fps: Frames per second, at most 50; larger values are reduced. Frame
-            times are rounded, at least to ms.
+        fps: Frames per second, at most 50; larger values are reduced. Frame times are
+            rounded, at least to ms.
         speed: Speed of the film relative to real time.
         torque_colors: Whether bodies have the colours of their joint forces; no effect
-            if
-            these are not known.
+            if these are not known.
 
     Raises:
         SettingError: The path does not end with .gif, its folder does not exist, it is
-            a
-            folder or cannot be written; fps or speed is not valid; or there would be
-            more
-            than 2000 pictures.
+            a folder or cannot be written; fps or speed is not valid; or there would be
+            more than 2000 pictures.
         UnsupportedError: Pillow is not installed.
     """
     check_film(path)
@@ -237,8 +232,7 @@ def check_film(path: str | Path) -> None:
 
     Raises:
         SettingError: It does not end with .gif or .GIF, its folder does not exist, or
-            it is
-            a folder.
+            it is a folder.
         UnsupportedError: Pillow is not installed.
     """
     check_file_name(path, [".gif", ".GIF"], "film", "film")

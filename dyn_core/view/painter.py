@@ -257,8 +257,7 @@ def _fragments(
 
     Returns:
         Index of the subpixel in the picture, row by row; depth [m]; index of the
-        triangle
-        in `corners`.
+        triangle in `corners`.
     """
     x = low[:, 0, None, None] + np.arange(sides[0])[None, None, :]
     y = low[:, 1, None, None] + np.arange(sides[1])[None, :, None]

@@ -327,8 +327,7 @@ def task_scene(task: Task, state: Any) -> tuple[PlanarScene, Callable[..., np.nd
 
     Returns:
         The scene; and a function that returns the scene's state (2 n,) of a task's
-        state
-        (ns,).
+        state (ns,).
     """
     ground = getattr(task.system, "ground", ())
     scene = PlanarScene(task.name, task.points(state), task.cart, ground)

@@ -148,8 +148,7 @@ def of_arrays(
         q: Positions, (rows, nq).
         tau: Joint forces, (rows, nv); None: not known.
         contacts: Function that returns the contact forces of a row's index, (k, 2, 3),
-            as
-            in Replay; None: not known.
+            as in Replay; None: not known.
 
     Raises:
         ShapeError: q or tau does not fit the robot, or has another number of rows than
@@ -219,8 +218,7 @@ def _forces(contacts: Mapping[str, np.ndarray]) -> Callable[[int], Arrows] | Non
 
     Args:
         contacts: Arrays `row` (ascending), `point` [m] and `force` [N] of a
-            MotionRecord;
-            empty: the result is None.
+            MotionRecord; empty: the result is None.
     """
     if not contacts:
         return None

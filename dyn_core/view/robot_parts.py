@@ -66,8 +66,7 @@ def read_mesh(path: Path) -> list[MeshPiece]:
         OSError: There is no such file.
         UnsupportedError: trimesh is not installed, or the file is larger than 100 MB,
             cannot be read, has no triangles, or has corners that are not finite or
-            beyond
-            1e9 m.
+            beyond 1e9 m.
     """
     trimesh = trimesh_module()
     if path.stat().st_size > SIZE:
@@ -398,8 +397,7 @@ def principal(model: Model, body: int) -> tuple[np.ndarray, np.ndarray] | None:
     Returns:
         The axes as a pose (4, 4) at the centre of mass, in the frame of the body, and
         (x², y², z²) along them [m²]. These are at least 1e-6 of the largest, and 1e-10
-        m²,
-        also for impossible inertias. None if the body has no mass.
+        m², also for impossible inertias. None if the body has no mass.
     """
     inertia = model.I[body]
     m = float(inertia.m)
@@ -423,8 +421,7 @@ def primitive(kind: str, size: tuple[float, ...]) -> Triangles:
     Args:
         kind: "box", "sphere", "cylinder"; all others are a capsule.
         size: Three sides of a box, radius of a sphere, radius and length of a cylinder
-            or
-            capsule [m]; the length is without the caps.
+            or capsule [m]; the length is without the caps.
     """
     if kind == "box":
         return solids.box(size)

@@ -140,8 +140,7 @@ def read_run(path: str, model: Model, joint_states: str = "") -> Replay:
 
     Raises:
         SettingError: It cannot be read, or is of another robot; or a topic is given for
-            an
-            NPZ or CSV file.
+            an NPZ or CSV file.
         ShapeError: Its arrays do not fit the robot.
         UnsupportedError: The file is a bag, and rosbags is not installed.
     """

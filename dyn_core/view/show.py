@@ -37,21 +37,17 @@ def show(what: Shown, states: Any = None, t: Any = None) -> NotebookView:
         states: States of a run, one in each row: q of a robot or object, positions x, y
             of a chain's joints (rows, n, 2), flat states of a task; or, if `what` is a
             Model or a task of a robot, a Recording of the robot. None: the initial
-            state is
-            shown, and t is ignored.
+            state is shown, and t is ignored.
         t: Times of the rows, (rows,) [s]; None: steps of a task's interval, or times of
             the Recording.
 
     Raises:
         UnsupportedError: viser is not installed, `what` is of another type, or a
-            Recording
-            is not of a robot.
+            Recording is not of a robot.
         ShapeError: The states do not fit, there are none, `t` is missing or does not
-            fit,
-            or is given with a Recording.
+            fit, or is given with a Recording.
         SettingError: Times are not finite or decrease, a Recording has no rows, or a
-            keyword
-            is unknown.
+            keyword is unknown.
     """
     if states is None:
         return NotebookView(scene_of(what))

@@ -379,8 +379,7 @@ def mujoco_jacobian(
         q: Pose of the frame in the world, (..., 7).
         J: Our Jacobian in the frame's axes, (..., 6, nv).
         free: By first column of each free joint: our q of that joint, (..., 7); None:
-            no
-            free joints. The columns of free joints are converted to MuJoCo's qvel.
+            no free joints. The columns of free joints are converted to MuJoCo's qvel.
     """
     R, J = pose_parts(q)[0], np.array(J, float)
     jac = np.concatenate([R @ J[..., 3:, :], R @ J[..., :3, :]], axis=-2)

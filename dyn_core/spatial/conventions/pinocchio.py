@@ -139,8 +139,7 @@ def pinocchio_jacobian(J: Any, free: tuple[int, ...] = ()) -> np.ndarray:
     Args:
         J: Our Jacobian, (..., 6, nv).
         free: First column of each free joint; the halves of its six columns are
-            swapped,
-            too.
+            swapped, too.
     """
     return tazz_jacobian(J, free)
 

@@ -127,8 +127,7 @@ def tazz_jacobian(J: Any, free: tuple[int, ...] = ()) -> np.ndarray:
     Args:
         J: Our Jacobian, (..., 6, nv).
         free: First column of each free joint; the halves of its six columns are
-            swapped,
-            too.
+            swapped, too.
     """
     out = swap_rows(J)
     for k in free:

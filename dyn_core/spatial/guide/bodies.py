@@ -66,8 +66,7 @@ def rigid_body(m: float, c: Iterable[float], Ic: Any) -> RigidInertia:
     Raises:
         ShapeError, NonFiniteError: A value has another shape or is not finite.
         ModelError: Ic is not symmetric within 1e-9 of its largest entry, or the inertia
-            is
-            not physical (see `checked`).
+            is not physical (see `checked`).
 
     Source: GUIDE (25); SV-7.1; KIM-1.6.
     """

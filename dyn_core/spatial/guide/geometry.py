@@ -39,8 +39,7 @@ class Screw:
         kind: "screw", "pure" (translation or couple: no line, infinite pitch) or
             "zero".
         magnitude: Size of the part along the line [rad/s | N]; of the translation or
-            couple
-            [m/s | N·m] for pure; 0 for zero.
+            couple [m/s | N·m] for pure; 0 for zero.
         direction: Unit vector of the line, translation or couple, 3; None for zero.
         point: Point of the line nearest to the origin, 3 [m]; None for pure and zero.
         pitch: Ratio of the other part to the part along the line [m/rad | m]; infinite

@@ -151,8 +151,7 @@ def two_body_3d(case: HingedPair) -> Answer3D:
 
     Args:
         case: The problem; r1 and r2 point from the centres of mass to P. Its s must
-            have
-            unit length (not checked), else alpha is divided by the length.
+            have unit length (not checked), else alpha is divided by the length.
 
     Raises:
         ValueError: Body 2 has no inertia along the joint.

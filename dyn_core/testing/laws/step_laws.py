@@ -159,8 +159,7 @@ def complex_slopes(
 
     Returns:
         q_next (nq,), qd_next (nv,), A (2 nv, 2 nv), B (2 nv, nv) and dx_dp (2 nv, np).
-        Rows
-        are the displacement of q_next, then the change of qd_next.
+        Rows are the displacement of q_next, then the change of qd_next.
     """
     model, (q, qd, tau, dt, f_ext) = case.model, _state(case)
     plain = {**choices, "engine": "plain"}

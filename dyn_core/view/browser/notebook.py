@@ -24,8 +24,7 @@ class NotebookView:
     Args:
         scene: Scene to be shown.
         replay: Run of the scene, which the page plays in a loop; None: a still picture
-            of
-            its initial state.
+            of its initial state.
         height: Height of the picture in a notebook [pixels].
 
     Raises:

@@ -159,8 +159,7 @@ class Stage:
         Args:
             poses: Poses of the bodies in the world, (bodies, 4, 4).
             shares: Joint forces relative to their maxima, -1..1, (nv,), for colours;
-                None:
-                colours of the parts.
+                None: colours of the parts.
             forces: Contact forces: points and forces, (k, 2, 3) [m], [N]; None: no
                 arrows.
         """

@@ -63,8 +63,7 @@ class Curves:
         Args:
             time: Time of the mark [s].
             all_steps: Whether steps below 1/100 of the run's duration are shown, too;
-                else they
-                are ignored. Each step sends all curves.
+                else they are ignored. Each step sends all curves.
         """
         if time == self._time or (
             abs(time - self._time) < self._step and not all_steps
@@ -413,8 +412,7 @@ class Viewer:
         Args:
             state: State, (n,).
             shares: Joint forces relative to their maxima, -1..1, (nv,), for colours;
-                None:
-                colours of the parts.
+                None: colours of the parts.
             forces: Contact forces: points and forces, (k, 2, 3) [m], [N]; None: no
                 arrows.
         """

@@ -40,8 +40,7 @@ class Balance:
     Args:
         case: Robot with loops, and the state.
         qdd, multipliers: Accelerations (nv,), and constraint forces lambda, one for
-            each
-            row of A.
+            each row of A.
         alpha, beta: Rates of Baumgarte stabilization [1/s].
         choices: Options of the build of inverse dynamics; external forces act.
 
@@ -72,8 +71,7 @@ class Balance:
 
         Args:
             path: Parameter path p, which the function changes by dp; None: the function
-                takes q
-                and qd only.
+                takes q and qd only.
         """
         case, inputs = self.case, ["f_ext"]
         paths = [] if path is None else [path]
@@ -131,9 +129,8 @@ class Balance:
 
         Args:
             changes: By variable, such as "q": dqdd, dlambda and dtau, a column for each
-                number
-                of the variable. The residuals of variables other than q, qd and p do
-                not change.
+                number of the variable. The residuals of variables other than q, qd and
+                p do not change.
             paths: Paths of the parameters p.
             friction: Whether joint friction acts.
         """

@@ -39,10 +39,8 @@ def complex_slopes(
 
     Returns:
         Four arrays (nv, nv, nv), [i, j, k]: derivatives of the block by q by q, of the
-            block
-        by q by qd, of the block by qd by qd, and of the last block (H or Hinv) by q. k
-        is
-        the coordinate of the complex step.
+        block by q by qd, of the block by qd by qd, and of the last block (H or Hinv) by
+        q. k is the coordinate of the complex step.
     """
     q, qd, last = state
     n = model.nv
