@@ -29,11 +29,14 @@ def number(kind: NumberType, value: Any, name: str) -> int | float | bool:
 
     Args:
         kind: INT, FLOAT or BOOL.
-        value: Number of Python or NumPy; an int is valid for FLOAT.
+        value: Number of Python or NumPy. An int is valid for FLOAT; a bool is valid
+            only
+            for BOOL.
         name: Name for messages.
 
     Raises:
-        ShapeError: The value has another type, or an int exceeds 64 bits.
+        ShapeError: The value has another type, or exceeds 64 bits for INT.
+        OverflowError: An int is too large for FLOAT.
     """
     fits: Any = {
         INT: (int, np.integer),
@@ -56,17 +59,20 @@ def table(
 ) -> Iterator[tuple[bytes, list[Any]]]:
     """Yield the packed words of an argument, with the arrays they point to.
 
-    Each item is (bytes, arrays): address and dimensions of an array, and a list of that
-    array; or a number of 8 bytes, and an empty list.
+    Each item is (bytes, arrays): address and dimensions (without lanes) of an array,
+    and a list of that array; or a number of 8 bytes, and an empty list.
 
     Args:
         kind: Type of the argument; a record yields the items of its fields, in order.
         value: Record, array or number.
         name: Name for messages.
-        lanes: Lanes as last axis of float arrays; 0: no such axis.
+        lanes: Required length of an additional last axis of float arrays; 0: no such
+            axis. Int arrays and numbers have none.
 
     Raises:
-        ShapeError: A value has another type, dtype, number of axes or memory layout.
+        ShapeError: A value has another type, dtype, number of axes, number of lanes or
+            memory layout, or an int exceeds 64 bits.
+        OverflowError: An int is too large for a float.
     """
     if isinstance(kind, RecordType):
         if not isinstance(value, kind.python):
@@ -87,13 +93,13 @@ def _check_array(kind: ArrayType, value: Any, name: str, lanes: int) -> None:
     """Check that `value` is a contiguous, aligned, writeable array of a type.
 
     Args:
-        kind: Type of the argument.
+        kind: Required dtype (int64 or float64) and number of axes, of any lengths.
         value: Any object.
         name: Name for messages.
         lanes: Required length of an additional last axis; 0: none.
 
     Raises:
-        ShapeError: It is not.
+        ShapeError: It is no such array.
     """
     dtype = _DTYPES[kind.item is FLOAT]
     behind = (lanes,) if lanes else ()
@@ -125,11 +131,11 @@ def refuse_overlap(arrays: list[Any], name: str) -> None:
     dtype may share memory.
 
     Args:
-        arrays: Arrays of int64 or float64.
+        arrays: Arrays of int64 or float64; empty ones overlap nothing.
         name: Name for the message.
 
     Raises:
-        ShapeError: Two of them overlap.
+        ShapeError: An int array and a float array overlap.
     """
     spans = sorted(
         (array.__array_interface__["data"][0], array.nbytes, array.dtype.kind)
@@ -143,13 +149,13 @@ def refuse_overlap(arrays: list[Any], name: str) -> None:
 
 
 def in_lanes(value: Any, lanes: int, known: dict[int, tuple[Any, Any]]) -> Any:
-    """Return a copy of a record with equal lanes as last axis of its float arrays.
+    """Return a copy of a record, with equal lanes as new last axis of its float arrays.
 
-    The copies of float arrays start at a cache line. Arrays of ints are copied without
-    lanes; numbers are returned as they are.
+    The copies of float arrays are float64 and start at a cache line. Other arrays are
+    copied without lanes; numbers are returned as they are.
 
     Args:
-        value: Record, array or number.
+        value: Record (nested ones are copied too), array or number.
         lanes: Number of lanes.
         known: By id, each array and its copy, extended here: an array that occurs
             twice, in this or an earlier call, has one copy.
@@ -170,7 +176,7 @@ def in_lanes(value: Any, lanes: int, known: dict[int, tuple[Any, Any]]) -> Any:
 
 
 def _aligned(shape: tuple[int, ...]) -> np.ndarray:
-    """Return an array of zeros that starts at a cache line."""
+    """Return a float64 array of zeros that starts at a cache line (64 bytes)."""
     size = int(np.prod(shape))
     room = np.zeros(size + _LINE // 8)
     first = -room.ctypes.data % _LINE // 8

@@ -42,8 +42,9 @@ class Expressions(LaneCode):
     Attributes:
         variables: By name, the type and the stack addresses of its components.
         assigned: Names that have a value at this point; None: unreachable code.
-        result: Type of the function's result.
-        callee: Returns LLVM name and signature of a called function.
+        result: Type of the function's result; set by subclasses.
+        callee: Returns (LLVM name, signature) of a called Python function; set by
+            subclasses.
     """
 
     result: Type = NOTHING
@@ -58,7 +59,9 @@ class Expressions(LaneCode):
         self.assigned: set[str] | None = set()
 
     def note(self, what: str, line: int) -> int:
-        """Return a new status number for a failure; implemented by subclasses.
+        """Return a new status number (1, 2, ...) for a failure.
+
+        Implemented by subclasses.
 
         Args:
             what: Text of the failure.
@@ -87,7 +90,8 @@ class Expressions(LaneCode):
         """Write a check of the checked form: return from the function if it fails.
 
         Before the return, the number of the failure (`note`) and the `noted` ints are
-        stored at %status.
+        stored at %status. Later instructions go to a new block, reached only if the
+        check succeeds.
 
         Args:
             holds: Register of the condition, an i1.
@@ -109,8 +113,8 @@ class Expressions(LaneCode):
     def more_arguments(self) -> list[str]:
         """Return the leading parameters of every function, as LLVM text.
 
-        "ptr %status" only in the checked form, then "ptr %alive", the lane mask, only
-        with lanes.
+        "ptr %status" only in the checked form, then "ptr %alive", the address of the
+        lane mask, only with lanes. Calls pass the same text as arguments.
         """
         return ["ptr %status"] * self.checked + ["ptr %alive"] * bool(self.lanes)
 
@@ -122,9 +126,9 @@ class Expressions(LaneCode):
     # Names and constants
 
     def static(self, node: ast.expr) -> Any:
-        """Return the object that a name or NAME.NAME refers to, or MISSING.
+        """Return the object that a name or dotted name refers to, or MISSING.
 
-        Names are looked up in the function's module and in builtins, attributes in
+        Names are looked up in the function's module and then in builtins, attributes in
         modules and classes. MISSING for local variables, unknown names and other
         expressions.
         """
@@ -139,13 +143,17 @@ class Expressions(LaneCode):
         return MISSING
 
     def is_float(self, name: str) -> bool:
-        """Return whether a name refers to a float variable or constant."""
+        """Return whether `name` is an assigned float variable or a float constant."""
         known = self.variables.get(name, (None,))[0]
         node = ast.Name(name, ast.Load())
         return known is FLOAT or isinstance(self.static(node), float)
 
     def constant(self, node: ast.expr, value: Any) -> TypedValue:
         """Return the value of a constant: an int of 64 bits, a float or a bool.
+
+        Args:
+            node: Node of the syntax tree, for messages.
+            value: The constant.
 
         Raises:
             TraceError: `value` is of another type, or an int exceeds 64 bits.
@@ -163,7 +171,7 @@ class Expressions(LaneCode):
         )
 
     def value(self, node: ast.expr) -> TypedValue:
-        """Return the value of an expression; a MASK is voted to one condition.
+        """Return the value of an expression; a MASK is voted, see LaneCode.vote.
 
         Raises:
             TraceError: The expression is not in the subset.
@@ -190,6 +198,8 @@ class Expressions(LaneCode):
     def number(self, node: ast.expr, *kinds: NumberType) -> TypedValue:
         """Return the value of an expression that must be a number.
 
+        A MASK is voted to one condition, a BOOL.
+
         Args:
             node: Expression.
             kinds: Valid types; none: int, float or bool. An int is not converted.
@@ -204,7 +214,7 @@ class Expressions(LaneCode):
         return value
 
     def convert(self, value: TypedValue) -> TypedValue:
-        """Return an int converted to float, or a float unchanged."""
+        """Return an INT converted to FLOAT, in all lanes; a FLOAT unchanged."""
         if value.type is FLOAT:
             return value
         if value.name.lstrip("-").isdigit():
@@ -255,7 +265,7 @@ class Expressions(LaneCode):
 
         Args:
             node: The attribute.
-            owner: Record, whose name is its address in the table of arguments.
+            owner: Value of the record.
             record: Its type.
 
         Raises:
@@ -272,8 +282,11 @@ class Expressions(LaneCode):
     def load_argument(self, kind: Type, table: str, place: int) -> TypedValue:
         """Return a value loaded from a table of arguments.
 
+        A float is broadcast to all lanes. A record is not loaded: its value is the
+        address of its first word in the table.
+
         Args:
-            kind: Its type; for a record the address in the table is returned.
+            kind: Its type.
             table: Register of the table's address.
             place: Index of its first word of 8 bytes.
         """
@@ -298,11 +311,15 @@ class Expressions(LaneCode):
         """Return an element's address, as an array of zero axes, or a row of an array.
 
         With fewer indices than axes the result is the row, an array of the other axes.
-        The checked form tests each index.
+        The checked form writes a test of each index; else no index is tested.
+
+        Args:
+            node: array[i], array[i, j] or array[i, j, k].
 
         Raises:
             TraceError: The value is no array, there are too many indices, or an index
-                is a slice, a negative constant or no int.
+                is a
+                slice, a negative constant or no int.
         """
         array = self.value(node.value)
         if not isinstance(array.type, ArrayType):
@@ -337,7 +354,11 @@ class Expressions(LaneCode):
         return TypedValue(kind, (place, *dims[len(nodes) :]))
 
     def load(self, place: TypedValue) -> TypedValue:
-        """Return the number at the address of an element, from `element`."""
+        """Return the number at the address of an element.
+
+        Args:
+            place: Address from `element`, an array of zero axes.
+        """
         assert isinstance(place.type, ArrayType)
         item = place.type.item
         what = f"{self.llvm(item)}, ptr {place.name}{self.aligned}"

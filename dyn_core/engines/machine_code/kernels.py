@@ -19,12 +19,17 @@ _FUNCTION = ctypes.CFUNCTYPE(_WORD, _WORD, _WORD, _WORD)
 
 
 class KernelAddress(NamedTuple):
-    """Address of a Program's machine code for one state, with its bound arrays.
+    """Address of a function, and the three numbers that run_kernel calls it with.
+
+    It stands for a Program bound to arrays (TiedKernel), a function with lanes bound to
+    arrays (TiedFunction) or a Python function (PythonKernel).
 
     Attributes:
-        address: Address of the function; 0: none.
-        inputs, outputs: Addresses of tables with the addresses of the arrays.
-        scratch: Address of scratch memory.
+        address: Address of the function; 0: none, which must not be called.
+        inputs, outputs: For a Program as machine code addresses of tables with the
+            addresses of its arrays; for a TiedFunction addresses of its table of
+            arguments and of `alive`; else 0.
+        scratch: Address of a Program's scratch memory; else 0.
     """
 
     address: int
@@ -39,10 +44,10 @@ NO_KERNEL = KernelAddress(0, 0, 0, 0)
 class PythonKernel:
     """A Python function of three ints that machine code can call.
 
-    Exceptions in it are ignored: the function must not raise.
+    Exceptions in it do not reach the caller: the function must not raise.
 
     Attributes:
-        kernel: Valid while this object exists; see call_python.
+        kernel: KernelAddress, valid while this object exists; see call_python.
     """
 
     def __init__(self, function: Callable[[int, int, int], int]) -> None:
@@ -60,7 +65,7 @@ class TiedKernel:
     """A Program for one state, bound to the arrays that it reads and writes.
 
     Attributes:
-        kernel: Address for machine code, valid while this object exists. Where the
+        kernel: KernelAddress for run_kernel, valid while this object exists. Where the
             Program is not machine code, it is a callback into Python.
     """
 
@@ -71,11 +76,14 @@ class TiedKernel:
 
         Args:
             program: Program of dtype float64.
-            inputs, outputs: An array of each Port's shape, contiguous and aligned; its
+            inputs, outputs: For each Port an array of its shape, contiguous and
+                aligned; its
                 memory must not move.
 
         Raises:
-            ShapeError: An array does not fit.
+            ShapeError: An array has another shape, dtype or memory layout.
+            ValueError: The number of arrays differs from the number of Ports.
+            CompileError: LLVM failed.
         """
         _check(program.inputs, inputs)
         _check(program.outputs, outputs)
@@ -113,14 +121,24 @@ class TiedBatch:
     ) -> None:
         """Bind a Program, which is compiled if its engine does so.
 
+        Machine code is called only if the number of rows is a multiple of the Program's
+        lanes; otherwise, and for other engines, each call runs the Program in Python.
+
         Args:
             program: Program of dtype float64.
-            inputs: For each Port an array of its shape, or with as many rows as
-                `outputs`; contiguous and aligned, in memory that does not move.
-            outputs: For each Port an array with rows; no two share memory.
+            inputs: For each Port an array of its shape, used for all rows, or with as
+                many
+                rows as `outputs`; contiguous and aligned, in memory that does not move.
+            outputs: For each Port an array with rows, at least one; no two share
+                memory. The
+                first array determines the number of rows.
 
         Raises:
-            ShapeError: An array does not fit.
+            ShapeError: The first row of an array has another shape, dtype or memory
+                layout.
+                Other rows and the number of rows are not checked.
+            ValueError: The number of arrays differs from the number of Ports.
+            CompileError: LLVM failed.
         """
         rows, one = len(outputs[0]), zip(program.inputs, inputs, strict=True)
         alone = [x if x.shape == port.shape else x[0] for port, x in one]
@@ -142,10 +160,11 @@ class TiedBatch:
             self._call = batch.call["batch"]
 
     def __call__(self, rows: int) -> None:
-        """Compute the outputs of the first `rows` rows.
+        """Compute the outputs of the first `rows` rows, in place.
 
-        Rows where a requirement fails have NaN; nothing is raised. Rows behind them, up
-        to a multiple of the lanes, are overwritten too.
+        All outputs of rows where a requirement fails are NaN; nothing is raised for
+        them. Machine code also overwrites the rows behind them, up to a multiple of the
+        lanes.
 
         Args:
             rows: At most the number of rows of the bound outputs; not checked.
@@ -172,7 +191,12 @@ class TiedBatch:
 
 
 def _check(ports: Sequence[Any], arrays: Sequence[np.ndarray]) -> None:
-    """Raise ShapeError unless arrays are contiguous float64 of the Ports' shapes."""
+    """Check that arrays are contiguous, aligned float64 arrays of the Ports' shapes.
+
+    Raises:
+        ShapeError: An array is not.
+        ValueError: The numbers of Ports and arrays differ.
+    """
     for port, array in zip(ports, arrays, strict=True):
         lies = array.flags.c_contiguous and array.flags.aligned
         if array.shape != port.shape or array.dtype != np.float64 or not lies:
@@ -183,9 +207,9 @@ def _check(ports: Sequence[Any], arrays: Sequence[np.ndarray]) -> None:
 def _in_python(
     program: Any, inputs: Sequence[Any], outputs: Sequence[Any]
 ) -> Callable[..., int]:
-    """Return a callback that calls a Program on bound arrays.
+    """Return a callback that runs a Program on bound arrays and writes the outputs.
 
-    It returns 0, or 1 if the Program raised, and ignores its arguments.
+    It ignores its arguments, and returns 0, or 1 if the Program raised an exception.
 
     Args:
         program: Program.
@@ -205,16 +229,21 @@ def _in_python(
 
 
 def call_kernel(address: int, inputs: int, outputs: int, scratch: int) -> int:
-    """Run a kernel; return 0, or the number of a requirement that does not hold.
+    """Call the function at `address` with three ints; return its int.
 
-    Machine code calls the function directly. All arguments are addresses, as in
-    KernelAddress.
+    For the kernel of a Program it is 0, or the number (from 1 on) of the first
+    requirement that failed. Machine code calls the function directly. The arguments are
+    the fields of a KernelAddress, or any ints for a PythonKernel.
     """
     return int(_FUNCTION(address)(inputs, outputs, scratch))
 
 
 def write_call(writer: Expressions, node: ast.Call) -> TypedValue:
     """Write a call of `call_kernel`; return its value, an INT.
+
+    Args:
+        writer: Writer of the calling function.
+        node: Call with the four arguments of `call_kernel`.
 
     Raises:
         TraceError: An argument is no int.
@@ -228,10 +257,19 @@ def write_call(writer: Expressions, node: ast.Call) -> TypedValue:
 
 @machine_code
 def run_kernel(kernel: KernelAddress) -> int:
-    """Run a kernel on its bound arrays; return 0 or a failed requirement's number.
+    """Run a kernel on its bound arrays, and write its outputs in place.
 
-    1 if the kernel calls Python and the Program raised. The outputs are written in
-    place.
+    Args:
+        kernel: Attribute `kernel` of a TiedKernel or TiedFunction that still exists;
+            its
+            address must not be 0.
+
+    Returns:
+        For a Program 0, or the number (from 1 on) of the first failed requirement; if
+        the
+        kernel calls Python, 1 if the Program raised an exception. For a TiedFunction
+        the
+        result of the function.
     """
     return call_kernel(kernel.address, kernel.inputs, kernel.outputs, kernel.scratch)
 
@@ -240,6 +278,8 @@ def run_kernel(kernel: KernelAddress) -> int:
 def call_python(kernel: KernelAddress, a: int, b: int, c: int) -> int:
     """Return the result of a PythonKernel's function for the ints a, b and c.
 
-    kernel: Attribute `kernel` of the PythonKernel, which must still exist.
+    Args:
+        kernel: Attribute `kernel` of a PythonKernel that still exists.
+        a, b, c: Arguments of the function.
     """
     return call_kernel(kernel.address, a, b, c)

@@ -40,8 +40,9 @@ class TypedValue:
     Attributes:
         type: Its type.
         names: For a number its register or constant; for an array its address and
-            dimensions; for a record its address.
-        items: For a tuple, its values.
+            dimensions; for a record its address in the table of arguments; for a tuple
+            empty.
+        items: For a tuple, its values; else empty.
     """
 
     type: Type
@@ -99,7 +100,7 @@ class LaneCode:
     # Types
 
     def llvm(self, kind: NumberType) -> str:
-        """Return the LLVM type of a number."""
+        """Return the LLVM type of a number; with lanes, a vector type for a float."""
         return self.float if kind is FLOAT else kind.llvm
 
     def parts(self, kind: Type) -> list[str]:
@@ -125,7 +126,7 @@ class LaneCode:
         return self.llvm(kind)
 
     def real(self, x: float) -> str:
-        """Return a float constant in LLVM syntax with all bits, in every lane."""
+        """Return the float x as an LLVM constant with all bits, equal in every lane."""
         word = f"0x{struct.unpack('<Q', struct.pack('<d', x))[0]:016X}"
         return f"splat (double {word})" if self.lanes else word
 
@@ -150,7 +151,10 @@ class LaneCode:
         return TypedValue(MASK if by_lane else BOOL, (self.new(code),))
 
     def agreed(self, condition: TypedValue) -> TypedValue:
-        """Return one condition for all lanes, by a vote where they may differ."""
+        """Return one condition for all lanes: a MASK is voted, see `vote`.
+
+        A value of another type is returned unchanged.
+        """
         return self.vote(condition) if condition.type is MASK else condition
 
     def vote(self, value: TypedValue, counts: TypedValue | None = None) -> TypedValue:
@@ -191,10 +195,10 @@ class LaneCode:
         return TypedValue(BOOL, (self.new(f"icmp ne {word} {yes}, 0"),))
 
     def to_whole(self, x: TypedValue) -> TypedValue:
-        """Return a float without fraction as an int; an arbitrary one if out of range.
+        """Return a float as an int, rounded towards zero.
 
-        In lanes it is the int of the first lane that is alive; lanes with another are
-        dropped.
+        Out of range it is arbitrary. In lanes it is the int of the first lane that is
+        alive; lanes with another int are dropped.
         """
         whole = f"<{self.lanes} x i64>" if self.lanes else "i64"
         number = self.new(f"fptosi {self.float} {x.name} to {whole}")
@@ -214,10 +218,14 @@ class LaneCode:
         return TypedValue(INT, (single,))
 
     def select(self, condition: TypedValue, a: TypedValue, b: TypedValue) -> TypedValue:
-        """Return a if the condition holds, else b; both are numbers already computed.
+        """Return a if the condition holds, else b.
 
         For floats a MASK selects in each lane. For other numbers a MASK is first voted
         to one condition, which may drop lanes.
+
+        Args:
+            condition: BOOL or MASK.
+            a, b: Numbers of one type, already computed.
         """
         assert isinstance(a.type, NumberType)
         if condition.type is MASK and a.type is not FLOAT:
@@ -230,8 +238,8 @@ class LaneCode:
     def chooses(self, node: ast.IfExp, is_local: Callable[[str], bool]) -> bool:
         """Return whether `x if c else y` may be a selection in each lane.
 
-        It may if c is one comparison and both branches are arithmetic without memory
-        access.
+        It may if c is one comparison, and x and y are arithmetic of float variables and
+        constants, without // and %. False without lanes.
 
         Args:
             node: Conditional expression.

@@ -60,41 +60,50 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 def machine_code(function: F) -> F:
-    """Mark a function as one that `compiled` can compile, and return it.
+    """Mark a function as one that `compiled` can compile, and return the same function.
 
-    A decorator. The function itself is not checked and runs as Python.
+    A decorator: it sets the attribute `__machine_code__`. The function is not checked
+    and runs as Python.
     """
     function.__machine_code__ = True  # type: ignore[attr-defined]
     return function
 
 
 def any_lane(condition: bool) -> bool:
-    """Return whether the condition holds in an alive lane; without lanes, itself.
+    """Return whether a condition holds in any lane that is alive; see lanes.py.
 
-    No lane is dropped, and the result is the same in all of them. So use it only to
-    skip work: computing without need in the other lanes must not change any later bit.
+    In Python and without lanes it is the condition itself. No lane is dropped, and the
+    result is the same in all of them. So use it only to skip work: computing without
+    need in the other lanes must not change any later bit.
     """
     return condition
 
 
 def decided_by(condition: bool, counts: bool) -> bool:
-    """Return `condition`, decided only by the lanes in which `counts` holds.
+    """Return `condition`, decided only by the alive lanes in which `counts` holds.
 
-    The result is the majority's value among these lanes; their minority is dropped. The
-    lanes where `counts` is false follow that decision and are not dropped: their
-    relevant results must not depend on the condition. Without lanes it is the
-    condition.
+    The result is the majority's value among these lanes (true in a tie); their minority
+    is dropped. The lanes where `counts` is false follow that decision and are not
+    dropped: their relevant results must not depend on the condition. In Python and
+    without lanes, and where `counts` or `condition` is no comparison of floats, it is
+    the condition, as without `decided_by`.
     """
     return condition
 
 
 def python_of(function: Any) -> Any:
-    """Return the Python function of a marked function; other objects unchanged."""
+    """Return the Python function of a CompiledFunction; any other object unchanged.
+
+    A function that is marked and wrapped (`__wrapped__`) is unwrapped, too.
+    """
     return (
         getattr(function, "__wrapped__", function) if is_marked(function) else function
     )
 
 
 def is_marked(function: object) -> bool:
-    """Return whether a function is marked by `machine_code`."""
+    """Return whether an object is a function marked by `machine_code`.
+
+    True also for its CompiledFunction.
+    """
     return getattr(function, "__machine_code__", False) is True

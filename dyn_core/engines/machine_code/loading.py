@@ -57,8 +57,9 @@ class ModuleCode:
     """LLVM IR of a function and of all functions that it calls.
 
     Attributes:
-        ir: The IR; its function `entry` takes a table of arguments.
-        places: Failure text, function and line of status k + 1; empty unless checked.
+        ir: The IR; its function `entry` takes a table of arguments, see _entry.
+        places: Item k is (failure text, function, line) of status k + 1; empty unless
+            checked.
     """
 
     ir: str
@@ -71,12 +72,13 @@ def translate(
     """Return the LLVM IR of a function and of all functions that it calls.
 
     Args:
-        function: Function marked by `machine_code`.
+        function: Python function of the subset.
         checked: Whether indices and divisors are checked.
         lanes: Number of states computed at once; 0: one.
 
     Raises:
-        TraceError: A construct is not in the subset.
+        TraceError: A construct or annotation is not in the subset, functions call each
+            other recursively, or a source is not available (see source_of).
     """
     work = _ModuleWriter(checked, lanes)
     name, kind = work.callee(function)
@@ -86,7 +88,15 @@ def translate(
 
 
 class _ModuleWriter:
-    """Writes the functions of one module, each once, called ones first."""
+    """Writes the functions of one module, each once, called ones first.
+
+    Attributes:
+        lanes: Number of lanes; 0: floats are scalars.
+        definitions: LLVM definitions so far.
+        places: Failures of the checked form so far, see ModuleCode; None: not checked.
+        known: By Python function, LLVM name and signature.
+        open: Functions being translated; each is called by the one before it.
+    """
 
     def __init__(self, checked: bool, lanes: int) -> None:
         self.lanes = lanes
@@ -96,7 +106,7 @@ class _ModuleWriter:
         self.open: list[Callable[..., Any]] = []
 
     def callee(self, function: Callable[..., Any]) -> tuple[str, FunctionType]:
-        """Return LLVM name and signature of a function, which is translated if new.
+        """Return (LLVM name, signature) of a function, which is translated if new.
 
         Its code is added to `definitions`, after the code of the functions that it
         calls.
@@ -126,8 +136,10 @@ class _ModuleWriter:
 def _entry(name: str, kind: FunctionType, checked: bool, lanes: int) -> str:
     """Return the LLVM definition of `entry`, the function that Python calls.
 
-    Its parameters are the table of arrays and records, memory for a tuple of results,
-    memory for the status or the lane mask, then the numbers; unneeded ones are omitted.
+    Its parameters are, in order, the table of arrays and records; memory for a tuple of
+    results; memory for the status if checked; with lanes the lane mask and an unused
+    pointer; then the numbers. A tuple is written as 8-byte words and nothing is
+    returned; another result is returned, a bool as one byte.
 
     Args:
         name: LLVM name of the translated function.
@@ -183,23 +195,25 @@ def _entry(name: str, kind: FunctionType, checked: bool, lanes: int) -> str:
 def compiled(
     function: Callable[..., Any], checked: bool = False, lanes: int = 0
 ) -> CompiledFunction:
-    """Return the machine code of a function of the subset, with the same bits.
+    """Return a function of the subset as machine code, with the same bits.
 
-    It is compiled once for each machine, at its first use, with all functions that it
-    calls, and cached on disk. Where machine code is off, the Python function is called.
+    Nothing is compiled yet: that happens at the first use, with all functions that it
+    calls, or the code is loaded from disk. Equal arguments return the same object.
+    Where machine code is off, the Python function is called.
 
     Args:
         function: Function marked by `machine_code`.
-        checked: Whether each index and divisor is checked, for tests: IndexError and
-            ZeroDivisionError name function and line.
+        checked: Whether each index and divisor is checked in machine code, for tests:
+            IndexError and ZeroDivisionError name function and line.
         lanes: Number of states computed at once, see lanes.py; 0: one. With lanes the
-            function is called by `tied`, takes only arrays and records, and returns an
-            int.
+            function is called by `tied` only, and must take only arrays and records and
+            return an int, which is not checked.
 
     Raises:
-        TraceError: The function is not marked, or an argument type is not in the
-            subset. Other constructs outside of the subset are refused at the first use.
-            Messages name file, line and valid alternatives.
+        TraceError: The function is not marked, or its signature is not in the subset.
+            Other constructs outside of the subset are refused at the first use.
+            Messages
+            name file, line and valid alternatives.
     """
     if not is_marked(function):
         name = getattr(function, "__qualname__", repr(function))
@@ -218,18 +232,19 @@ def _compiled(
 class CompiledFunction:
     """A function of the subset as machine code.
 
-    It is called like the function, and then converts its arguments each time; the
-    result of `bind` does not. The GIL is released while it runs. Division by zero and
-    roots of negative numbers give inf and nan.
+    It is called like the function, with positional arguments, and then converts its
+    arguments each time; the result of `bind` does not. The GIL is released while it
+    runs. Division by zero and roots of negative numbers give inf and nan. Where machine
+    code is off, the Python function runs.
 
     Attributes:
         function, name: Python function and its qualified name.
         signature: Types of arguments and result.
-        lanes: Number of states computed at once; 0: one.
+        lanes: Number of states computed at once; 0: one. Else only `tied` is valid.
         fresh: Whether this process compiled it; False if it was cached on disk, or not
             yet compiled.
 
-    Raises TraceError if an annotation is missing or not in the subset.
+    Raises TraceError if the signature is not in the subset, see of_function.
     """
 
     def __init__(
@@ -252,11 +267,13 @@ class CompiledFunction:
 
     @property
     def native(self) -> bool:
-        """Whether machine code runs, not Python."""
+        """Whether machine code runs; False: the Python function runs instead."""
         return not compiler.missing()
 
     def prepare(self) -> CompiledFunction:
         """Compile now instead of at the first use; return this object.
+
+        Nothing happens if it is compiled already, or where machine code is off.
 
         Raises:
             TraceError: A construct is not in the subset.
@@ -271,7 +288,14 @@ class CompiledFunction:
         return self
 
     def _code(self) -> tuple[ModuleCode, bytes]:
-        """Return module and object code; `ir` is "" where they come from disk."""
+        """Return module and object code, from disk or compiled now and stored there.
+
+        From disk, `ir` of the module is "". Else `fresh` becomes True.
+
+        Raises:
+            TraceError: A construct is not in the subset.
+            CompileError: LLVM failed.
+        """
         digest = hashlib.sha256(compiler.machine().key.encode())
         digest.update(of_code(_WRITERS).encode())
         form = self._checked, self.lanes, contents(self.function)
@@ -289,8 +313,13 @@ class CompiledFunction:
     def __call__(self, *arguments: Any) -> Any:
         """Return the result for all arguments, in the order of the function.
 
+        Arrays are changed in place. Not valid with lanes.
+
         Raises:
-            ShapeError: A wrong number of arguments, or an argument of a wrong type.
+            ShapeError: A wrong number of arguments; an argument of a wrong type, dtype,
+                number
+                of axes or layout; or int and float arrays share memory.
+            OverflowError: An int is too large for a float.
             TraceError, CompileError: At the first use, as `prepare`.
             IndexError, ZeroDivisionError: In the checked form.
         """
@@ -311,14 +340,20 @@ class CompiledFunction:
         """Return a function of the numbers alone, bound to these arrays and records.
 
         The arrays are referenced, not copied: their numbers may change between calls;
-        their sizes and the fields of records may not.
+        their sizes and the fields of records may not. The returned function takes all
+        numbers as positional arguments, in order. It does not check them as __call__
+        does: ctypes raises ArgumentError for a wrong type and truncates ints to 64
+        bits. In the checked form it raises IndexError and ZeroDivisionError. Not valid
+        with lanes.
 
         Args:
             arguments: All arguments that are not numbers, in order.
 
         Raises:
-            ShapeError: An argument has another type, dtype, number of axes or layout,
-                or int and float arrays share memory.
+            ShapeError: The number of arguments is wrong; an argument has another type,
+                dtype,
+                number of axes or layout; or int and float arrays share memory.
+            OverflowError: An int in a record is too large for a float.
             TraceError, CompileError: At the first use, as `prepare`.
         """
         content, arrays = self._content(arguments)
@@ -336,10 +371,13 @@ class CompiledFunction:
 
         Returns:
             The table as bytes, and the arrays it points to, which must stay alive.
+            Without
+            arguments the bytes are b"0".
 
         Raises:
             ShapeError: The number of arguments is wrong; an argument has another type,
                 dtype, number of axes or layout; or int and float arrays share memory.
+            OverflowError: An int in a record is too large for a float.
         """
         if len(arguments) != len(self._bound):
             names = ", ".join(name for name, _ in self._bound)
@@ -356,16 +394,20 @@ class CompiledFunction:
     def tied(self, *arguments: Any) -> TiedFunction:
         """Return the function with lanes, bound to arrays and records, as a kernel.
 
+        This function must have lanes and not be checked.
+
         Args:
             arguments: All arrays and records, in order; float arrays have the lanes as
-                last axis.
+                last
+                axis. They are referenced, not copied.
 
         Returns:
             A function without Python form: where machine code is off, the address in
-            its `kernel` is 0.
+                its
+            `kernel` is 0.
 
         Raises:
-            ShapeError: An argument is wrong, as in `bind`.
+            ShapeError, OverflowError: An argument is wrong, as in `bind`.
             TraceError, CompileError: At the first use, as `prepare`.
         """
         content, arrays = self._content(arguments)
@@ -375,9 +417,12 @@ class CompiledFunction:
     def _connect(self, memory: Any, kept: Any) -> Callable[..., Any]:
         """Return a function of the numbers that calls the machine code.
 
+        The machine code must be loaded. The checked form raises the failure, see
+        _with_status.
+
         Args:
-            memory: ctypes buffer of the table.
-            kept: Objects to keep alive.
+            memory: ctypes buffer with the table of arguments.
+            kept: Objects that live as long as the returned function.
         """
         kinds = [kind for _, kind in self.signature.parameters]
         numbers = [_C_TYPES[kind] for kind in kinds if isinstance(kind, NumberType)]
@@ -398,8 +443,10 @@ class CompiledFunction:
     def _with_status(self, call: Callable[..., Any]) -> Any:
         """Return a call of the checked form that raises the failure it reports.
 
+        It raises ZeroDivisionError for a divisor, and IndexError for an index.
+
         Args:
-            call: Call that takes the status buffer first.
+            call: Call that takes the status buffer first, then the numbers.
         """
 
         def checked(*numbers: Any) -> Any:
@@ -419,7 +466,11 @@ class CompiledFunction:
         return checked
 
     def _in_python(self, arguments: tuple[Any, ...]) -> Callable[..., Any]:
-        """Return a function of the numbers that calls the Python function."""
+        """Return a function of the numbers that calls the Python function.
+
+        Args:
+            arguments: All arguments that are not numbers, in order.
+        """
 
         def call(*numbers: Any) -> Any:
             others, rest = iter(arguments), iter(numbers)
@@ -435,10 +486,13 @@ class TiedFunction:
     """A function with lanes, bound to arrays.
 
     Attributes:
-        alive: One int64, (1,): before a call the bits of the wanted lanes, afterwards
-            the bits of the lanes with valid results.
+        alive: One int64, (1,), with bit k for lane k: before a call set by the caller
+            to
+            the wanted lanes; after it the lanes with valid results.
         kernel: Address for machine code (run_kernel), valid while this object exists.
-            It returns the result of the function.
+            It
+            returns the result of the function. Where machine code is off, its address
+            is 0.
     """
 
     def __init__(
@@ -476,8 +530,11 @@ def contents(function: Callable[..., Any]) -> list[Any]:
     """Return all data on which the machine code depends, as loaded in this process.
 
     The data are the code of the function and of all functions that it calls, their
-    types, and the constants of their modules, as nested lists and tuples of plain
-    values.
+    types and line numbers, and the constants of their modules, as nested lists and
+    tuples of plain values.
+
+    Raises:
+        TraceError: The signature of one of the functions is not in the subset.
     """
     entries: list[Any] = []
     order, numbers = [function], {function: 0}
@@ -504,8 +561,8 @@ def contents(function: Callable[..., Any]) -> list[Any]:
 def _reached(function: Callable[..., Any]) -> Iterator[tuple[str, Any]]:
     """Yield (name, value) of the globals that a function may use.
 
-    For modules and classes also their attributes, named "MODULE.NAME", whose names
-    occur in the function.
+    For modules and classes among them also their attributes, named "MODULE.NAME", whose
+    names occur in the function.
     """
     names, code = function.__globals__, function.__code__
     waiting = [(name, names[name]) for name in code.co_names if name in names]
@@ -520,7 +577,7 @@ def _reached(function: Callable[..., Any]) -> Iterator[tuple[str, Any]]:
 
 
 def _shape(kind: Any) -> Any:
-    """Return a type as text and lists, independent of Python's classes."""
+    """Return a Type or FunctionType as text and lists, without Python's classes."""
     if isinstance(kind, RecordType):
         return [str(kind), [(name, _shape(inner)) for name, inner in kind.fields]]
     if hasattr(kind, "parameters"):

@@ -56,9 +56,15 @@ _VALID: dict[type, str] = {
 
 
 def write_where(writer: Expressions, node: ast.Call) -> TypedValue:
-    """Return the value of `where(condition, a, b)`; both are evaluated.
+    """Write `where(condition, a, b)`; return its value. Both a and b are evaluated.
 
-    TraceError if a and b have different types.
+    Args:
+        writer: Writer of the calling function.
+        node: The call, with three arguments.
+
+    Raises:
+        TraceError: `condition` is no condition, a or b is no number, or they have
+            different types.
     """
     condition = writer.by_lane(node.args[0])
     if condition.type not in (BOOL, MASK):
@@ -71,18 +77,32 @@ def write_where(writer: Expressions, node: ast.Call) -> TypedValue:
 
 
 def write_minimum(writer: Expressions, node: ast.Call) -> TypedValue:
-    """Write `minimum(a, b)` of floats; return its value: b where neither is smaller.
+    """Write `minimum(a, b)` of floats; return its value: a where a < b, else b.
 
     Ints are converted to floats. With NaN the result is b.
+
+    Args:
+        writer: Writer of the calling function.
+        node: The call, with two arguments.
+
+    Raises:
+        TraceError: An argument is no int or float.
     """
     a, b, smaller = _compared(writer, node)
     return writer.select(smaller, a, b)
 
 
 def write_maximum(writer: Expressions, node: ast.Call) -> TypedValue:
-    """Write `maximum(a, b)` of floats; return its value: a where neither is larger.
+    """Write `maximum(a, b)` of floats; return its value: b where a < b, else a.
 
     Ints are converted to floats. With NaN the result is a.
+
+    Args:
+        writer: Writer of the calling function.
+        node: The call, with two arguments.
+
+    Raises:
+        TraceError: An argument is no int or float.
     """
     a, b, smaller = _compared(writer, node)
     return writer.select(smaller, b, a)
@@ -91,7 +111,11 @@ def write_maximum(writer: Expressions, node: ast.Call) -> TypedValue:
 def _compared(
     writer: Expressions, node: ast.Call
 ) -> tuple[TypedValue, TypedValue, TypedValue]:
-    """Return the two arguments as floats, and the condition a < b."""
+    """Return the arguments a and b of a call as floats, and the condition a < b.
+
+    Raises:
+        TraceError: An argument is no int or float.
+    """
     a, b = (writer.convert(writer.number(x, INT, FLOAT)) for x in node.args)
     smaller = writer.condition(f"fcmp olt {writer.float} {a.name}, {b.name}")
     return a, b, smaller
@@ -99,6 +123,10 @@ def _compared(
 
 def write_any(writer: Expressions, node: ast.Call) -> TypedValue:
     """Write `any_lane(condition)`; return its value, a BOOL.
+
+    Args:
+        writer: Writer of the calling function.
+        node: The call, with one argument.
 
     Raises:
         TraceError: `condition` is no condition.
@@ -114,7 +142,11 @@ def write_decided(writer: Expressions, node: ast.Call) -> TypedValue:
 
     If both are MASKs, the value is that of `condition` in the majority of the alive
     lanes where `counts` holds; lanes of the minority are dropped, lanes where `counts`
-    is false are not (see LaneCode.vote). Otherwise it is `condition`.
+    is false are not (see LaneCode.vote). Otherwise it is `condition`, a BOOL or a MASK.
+
+    Args:
+        writer: Writer of the calling function.
+        node: The call, with two arguments.
 
     Raises:
         TraceError: `condition` is not a condition.
@@ -177,10 +209,12 @@ class Operations(Expressions):
     def _floor_division(self, node: ast.AST, rest: bool, a: str, b: str) -> TypedValue:
         """Return a // b, or a % b, rounded down; zero where b is zero, as in NumPy.
 
+        The checked form writes a test that b is not zero.
+
         Args:
-            node: Node of the syntax tree, for the check of the checked form.
-            rest: Whether the remainder is wanted.
-            a, b: Registers of the ints.
+            node: Node of the syntax tree, for that test.
+            rest: Whether the remainder a % b is wanted.
+            a, b: Registers or constants of the ints.
         """
         if self.checked:
             divides = self.new(f"icmp ne i64 {b}, 0")
@@ -266,11 +300,15 @@ class Operations(Expressions):
         return self._by_branches(node)
 
     def _by_branches(self, node: ast.expr, truth: bool = False) -> TypedValue:
-        """Return a condition with short-circuit evaluation.
+        """Return a condition with short-circuit evaluation, a BOOL.
 
         Args:
             node: `and`, `or`, or a chained comparison.
             truth: Whether a number is valid as a condition: true unless it is zero.
+
+        Raises:
+            TraceError: An operand is not in the subset, or a number where `truth` is
+                False.
         """
         yes, no, end = self.label(), self.label(), self.label()
         self.branch(node, yes, no, truth)
@@ -285,10 +323,19 @@ class Operations(Expressions):
     def branch(self, node: ast.expr, yes: str, no: str, truth: bool = True) -> None:
         """Write a jump to label `yes` or `no`, with short-circuit evaluation.
 
+        Conditions that differ between lanes are voted. The current block ends with the
+        jump: the caller begins the blocks of both labels.
+
         Args:
             node: Condition.
             yes, no: Labels.
             truth: Whether a number is valid as a condition: true unless it is zero.
+                Behind
+                `not` it is always valid.
+
+        Raises:
+            TraceError: The condition is not in the subset, or a number where `truth` is
+                False.
         """
         if isinstance(node, ast.BoolOp):
             both = isinstance(node.op, ast.And)
@@ -316,6 +363,9 @@ class Operations(Expressions):
         """Return the register (i1) of a number as a condition, true unless it is zero.
 
         Floats in lanes are voted to one condition.
+
+        Args:
+            node: Expression of an int, float or bool, or a condition.
         """
         if isinstance(node, ast.BoolOp):
             return self._by_branches(node, truth=True).name
@@ -406,7 +456,10 @@ class Operations(Expressions):
         return TypedValue(kind.result, (register,))
 
     def _leave_after_failure(self) -> None:
-        """Write a return if the called function reported a failure."""
+        """Write a return if the called function stored a failure at %status.
+
+        Only for the checked form. Later instructions go to a new block.
+        """
         code = self.new("load i64, ptr %status")
         fine = self.new(f"icmp eq i64 {code}, 0")
         yes, no = self.label(), self.label()
@@ -416,13 +469,16 @@ class Operations(Expressions):
         self.begin(yes)
 
     def _extreme(self, node: ast.Call, condition: str) -> TypedValue:
-        """Return the first of the smallest or largest arguments; NaN as in Python.
+        """Return the smallest or largest argument, the first of equal ones.
 
-        TraceError if types differ.
+        NaN is treated as in Python. In lanes each lane has its own result.
 
         Args:
             node: Call of min or max.
-            condition: lt for the smallest, gt for the largest.
+            condition: "lt" for the smallest, "gt" for the largest.
+
+        Raises:
+            TraceError: An argument is no int or float, or types differ.
         """
         values = [self.number(inner, INT, FLOAT) for inner in node.args]
         best = values[0]

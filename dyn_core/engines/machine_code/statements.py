@@ -43,7 +43,7 @@ Callee = Callable[[Callable[..., Any]], tuple[str, FunctionType]]
 
 
 def source_of(function: Callable[..., Any]) -> ast.FunctionDef:
-    """Return the syntax tree of a function.
+    """Return the syntax tree of a function, with its docstring and decorators.
 
     Raises:
         TraceError: The function is a lambda or a closure, its source is not available,
@@ -72,9 +72,10 @@ def source_of(function: Callable[..., Any]) -> ast.FunctionDef:
 def _of_file(
     source: str, name: str
 ) -> tuple[dict[_Key, ast.FunctionDef], dict[_Key, CodeType]]:
-    """Return syntax trees and code objects of a file's functions.
+    """Return syntax trees and code objects of a file's functions, as two dicts.
 
     Both are by (first line with decorators, name), and empty if the source is invalid.
+    The second also has other code objects, such as modules, classes and lambdas.
 
     Args:
         source: Content of the file.
@@ -114,7 +115,8 @@ class _OpenLoop:
     Attributes:
         end: Label behind the loop.
         next: Label of the next round.
-        left: Assigned variables at each exit; None for an exit that is never taken.
+        left: Names of variables that have a value at each exit (the condition and each
+            `break`); None for an exit that is never taken.
     """
 
     end: str
@@ -128,10 +130,14 @@ class StatementWriter(Operations):
     Args:
         function: Python function.
         kind: Its signature.
-        callee: Returns LLVM name and signature of another function.
-        places: List of failures, extended here: failure k has status k + 1. None: not
-            the checked form.
+        callee: Returns LLVM name and signature of another Python function.
+        places: List of failures, extended here: item k, (text, function, line), has
+            status k + 1. None: not the checked form.
         lanes: Number of lanes; 0: floats are scalars.
+
+    Attributes:
+        rooms: Instructions that allocate the variables.
+        loops: Loops being written, the innermost last.
     """
 
     def __init__(
@@ -195,8 +201,9 @@ class StatementWriter(Operations):
         """Write the code of a statement; nothing is written if it is unreachable.
 
         Raises:
-            TraceError: The statement is not in the subset; the kind of an unreachable
-                one is checked, too.
+            TraceError: The statement is not in the subset. Of an unreachable statement
+                only
+                the kind is checked.
         """
         method = getattr(self, f"_do_{type(node).__name__.lower()}", None)
         if method is None:
@@ -207,6 +214,8 @@ class StatementWriter(Operations):
 
     def assign(self, node: ast.AST, name: str, value: TypedValue) -> None:
         """Write an assignment to a variable; its first value determines its type.
+
+        The name is added to `assigned`.
 
         Args:
             node: Node of the syntax tree, for messages.
@@ -236,11 +245,12 @@ class StatementWriter(Operations):
             self.assigned.add(name)
 
     def _put(self, target: ast.expr, value: TypedValue) -> None:
-        """Write an assignment to a name, an array element, or a tuple of them.
+        """Write an assignment to a name, an array element, or a tuple of targets.
 
         Raises:
             TraceError: The target is another expression, the numbers of targets and
-                values differ, or a value has a wrong type.
+                values
+                differ, or a value has a wrong type.
         """
         if isinstance(target, ast.Name):
             self.assign(target, target.id, value)
@@ -392,10 +402,13 @@ class StatementWriter(Operations):
         self.begin(end)
 
     def _range(self, node: ast.expr) -> tuple[str, str, int]:
-        """Return first number, bound and step of a `range(...)`.
+        """Return (first number, bound, step) of a `range(...)`.
 
         First number and bound are registers or constants of LLVM; the bound is
         excluded.
+
+        Args:
+            node: Expression that a `for` iterates over.
 
         Raises:
             TraceError: The node is no range of one to three ints, or its step is not a
@@ -432,6 +445,10 @@ def _copy(assigned: set[str] | None) -> set[str] | None:
 
 
 def _common(ways: list[set[str] | None]) -> set[str] | None:
-    """Return the variables assigned on all reachable paths; None: none is reachable."""
+    """Return the variables assigned on all reachable paths; None: none is reachable.
+
+    Args:
+        ways: Names assigned at the end of each path; None for an unreachable one.
+    """
     coming = [way for way in ways if way is not None]
     return set.intersection(*coming) if coming else None

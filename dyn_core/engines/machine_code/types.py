@@ -18,9 +18,9 @@ class NumberType:
     """A type of number.
 
     Attributes:
-        name: Name in Python.
+        name: Name in Python, for messages.
         llvm: LLVM type.
-        letter: Format of the struct module in a tuple of results.
+        letter: Format of the struct module for 8 bytes in a tuple of results.
     """
 
     name: str
@@ -40,7 +40,7 @@ _NUMBERS = {int: INT, float: FLOAT, bool: BOOL}
 
 @dataclass(frozen=True)
 class ArrayType:
-    """An array of ints or floats with a number of axes; `axes` 0 is one element."""
+    """An array of ints or floats; `axes` 0 means the address of one element."""
 
     item: NumberType
     axes: int
@@ -56,7 +56,7 @@ class RecordType:
 
     Attributes:
         python: The class.
-        fields: Name and type of each field.
+        fields: (name, type) of each field, in order.
     """
 
     python: type
@@ -68,7 +68,7 @@ class RecordType:
 
 @dataclass(frozen=True)
 class TupleType:
-    """A tuple of numbers as a function's result; without items: no result."""
+    """A tuple of numbers, such as a function's result; without items: no result."""
 
     items: tuple[NumberType, ...]
 
@@ -88,14 +88,19 @@ VALID = (
 
 @dataclass(frozen=True)
 class FunctionType:
-    """Types of a function's arguments, by name, and of its result."""
+    """Signature of a function.
+
+    Attributes:
+        parameters: (name, type) of each argument, in order.
+        result: Type of the result: a NumberType, a TupleType of numbers, or NOTHING.
+    """
 
     parameters: tuple[tuple[str, Type], ...]
     result: Type
 
 
 def size(kind: Type) -> int:
-    """Return the number of 8-byte words of a value in a table of arguments.
+    """Return the number of 8-byte words of an argument in a table of arguments.
 
     1 for a number, 1 + axes for an array, and the sum over the fields for a record.
     """
@@ -110,12 +115,12 @@ def of_annotation(annotation: Any, where: str) -> Type:
     """Return the type of an annotated argument or field: a number, array or record.
 
     Args:
-        annotation: Resolved annotation.
-        where: Place for the message.
+        annotation: Annotation as an object, not as text.
+        where: Start of the message: file, line, function and argument.
 
     Raises:
         TraceError: The annotation is not in the subset, or a field of a record has
-            none.
+            none or one with a name that its module does not have.
     """
     if isinstance(annotation, type) and annotation in _NUMBERS:
         return _NUMBERS[annotation]
@@ -140,6 +145,10 @@ def _of_result(annotation: Any, where: str) -> Type:
     """Return the type of an annotated result.
 
     It is a NumberType, a TupleType of numbers, or NOTHING for None.
+
+    Args:
+        annotation: Annotation as an object, not as text.
+        where: Start of the message: file, line and function.
 
     Raises:
         TraceError: The annotation is not in the subset.
@@ -168,8 +177,9 @@ def of_function(function: Callable[..., Any]) -> FunctionType:
     """Return the signature of a function, from its annotations.
 
     Raises:
-        TraceError: An annotation is missing or not in the subset, or the function has
-            default values, *args, **kwargs or keyword-only arguments.
+        TraceError: An annotation is missing, not in the subset, or has a name that the
+            module does not have; or the function has default values, *args, **kwargs or
+            keyword-only arguments.
     """
     where = place_of(function)
     code, hints = function.__code__, _hints(function, where)
@@ -191,7 +201,15 @@ def of_function(function: Callable[..., Any]) -> FunctionType:
 
 
 def _hints(thing: Any, where: str) -> dict[str, Any]:
-    """Return the resolved annotations; TraceError if a name is not in the module."""
+    """Return the annotations of a function or class by name, as objects.
+
+    Args:
+        thing: Function or class.
+        where: Start of the message.
+
+    Raises:
+        TraceError: An annotation has a name that the module does not have.
+    """
     try:
         return typing.get_type_hints(thing, include_extras=True)
     except NameError as error:
