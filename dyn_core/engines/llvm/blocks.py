@@ -23,10 +23,15 @@ class Blocks:
     row unknown. Several threads use smaller blocks: a thread that starts late, or loses
     its core, then processes fewer of them, and the others do not wait for it.
 
-    Attributes:
+    Args:
         made: Machine code that is called.
         step: Block sizes are multiples of this, except for the last block.
-        first, last: Range of rows that no thread has started.
+        rows: Number of rows.
+        threads: Number of threads that will iterate.
+
+    Attributes:
+        made, step: The arguments.
+        first, last: Rows first to last - 1 have not been started by any thread.
         size: Number of rows of the next block.
     """
 
@@ -47,13 +52,14 @@ class Blocks:
         return max(min(rows, self._most) // self.step, 1) * self.step
 
     def stop(self) -> None:
-        """Let no further block begin; running blocks end normally."""
+        """Let no further block begin, in any thread; running blocks end normally."""
         self.last = 0
 
     def _take(self) -> tuple[int, int]:
         """Return the row range (first, end) of the next block; (0, 0) if none is left.
 
-        `end` is exclusive. The range belongs to the calling thread then.
+        `end` is exclusive. The range belongs to the calling thread then. Fewer rows
+        than two blocks are returned as one block, the last.
         """
         with self._lock:
             first, last = self.first, self.last
@@ -68,7 +74,8 @@ class Blocks:
 
         `end row` is exclusive. Several threads may iterate at once: each row is in one
         block. The scratch memory belongs to the iterating thread until the end of the
-        iteration. The size adapts to the measured time between two yields.
+        iteration. The caller runs the block before it asks for the next one: the size
+        adapts to the time between two yields.
         """
         memory = self.made.memory()
         try:

@@ -75,11 +75,11 @@ class Machine:
 
     Attributes:
         cpu, features: Names as in LLVM.
-        width: Lanes of a batch kernel.
+        width: Lanes of a batch kernel of float64.
         pack: Number of sines and cosines computed at once for a single state.
         fused: Whether multiply-add is one instruction.
         llvm: Version of LLVM.
-        key: Digest of everything besides the Graph that determines the code.
+        key: Hex digest of everything besides the Graph that determines the code.
     """
 
     cpu: str
@@ -93,12 +93,13 @@ class Machine:
 
 @once
 def missing() -> str:
-    """Return why machine code is not available here; empty where it is.
+    """Return the reason why machine code is not available here; "" where it is.
 
-    The first call decides for the process; it warns of unknown variables DYN_... too.
+    The first call decides for the process. It initialises LLVM, and warns of unknown
+    environment variables DYN_....
 
     Raises:
-        SettingError: An environment variable has an invalid value.
+        SettingError: DYN_NATIVE, DYN_THREADS or DYN_CACHE_LIMIT has an invalid value.
     """
     _warn_of_unknown_variables()
     count_threads(), cache_limit()  # raise for invalid settings now, not at first use
@@ -138,7 +139,10 @@ def _warn_of_unknown_variables() -> None:
 
 @once
 def warn_missing() -> None:
-    """Warn once that Programs run without machine code; this is not checked."""
+    """Warn once that Programs run without machine code, and why.
+
+    The caller has checked that missing() is not empty.
+    """
     warn(f"Programs run on engine 'graph', some hundred times slower: {missing()}")
 
 
@@ -166,7 +170,7 @@ def machine() -> Machine:
 
 
 def _target(host: Machine, level: int) -> Any:
-    """Return LLVM's code generator for an optimisation level, 1 or 2.
+    """Return a new code generator of LLVM for an optimisation level, 1 or 2.
 
     Each loaded code needs one of its own, because it takes ownership.
     """
@@ -184,14 +188,15 @@ def _target(host: Machine, level: int) -> Any:
 
 
 def compile_ir(ir: str, inline: bool = False) -> bytes:
-    """Return the object code of a module.
+    """Return the object code of a module. missing() must be "".
 
     Args:
         ir: LLVM IR.
-        inline: Whether LLVM's optimisation passes run; traced code does not need them.
+        inline: Whether LLVM's optimisation passes run, which traced code does not need,
+            and its code generator uses level 2, not 1.
 
     Raises:
-        CompileError: LLVM refuses the IR.
+        CompileError: LLVM refuses the IR, or cannot generate code.
     """
     import llvmlite.binding as llvm
 
@@ -211,6 +216,9 @@ def _free(name: str) -> Any:
     LLVM may run on several threads where each has its own context and target. Releases
     of llvmlite without such a lock, or with a hidden one, return their function
     unchanged.
+
+    Args:
+        name: Name of the function in the library.
     """
     from llvmlite.binding import ffi
 
@@ -219,7 +227,10 @@ def _free(name: str) -> Any:
 
 
 def _optimise(target: Any, module: Any) -> None:
-    """Run LLVM's optimisation passes; their objects are released before the module."""
+    """Run LLVM's optimisation passes, which change the module in place.
+
+    Their objects are released before the module.
+    """
     import llvmlite.binding as llvm
 
     options = llvm.create_pipeline_tuning_options(speed_level=2)
@@ -230,6 +241,8 @@ def _optimise(target: Any, module: Any) -> None:
 
 def _parsed(ir: str, context: Any) -> Any:
     """Return the module of LLVM IR: llvmlite's parse_assembly without its lock.
+
+    The caller closes the module.
 
     Args:
         ir: LLVM IR.
@@ -307,6 +320,10 @@ def assembly(ir: str) -> str:
 class Loaded:
     """Object codes in memory; their functions are valid while this object exists.
 
+    Args:
+        codes: Object codes, loaded in this order; together they contain every function
+            that they call, except for functions of the process.
+
     Raises CompileError if a code cannot be loaded.
     """
 
@@ -347,10 +364,12 @@ def _terminal() -> Callable[[str], object] | None:
 def progress(
     what: str, report: Callable[[str], object] | None = None
 ) -> Iterator[Callable[[int], None]]:
-    """Report the elapsed time on a terminal, once it exceeds one second.
+    """Report the elapsed time of a block of code each second, and its total at the end.
 
-    Yields a function of the number of steps of a kernel; after its call the report
-    includes an estimate of the total time.
+    A context manager. Nothing is reported for a block of less than a second, if no
+    thread can be started, or if `report` is None and stderr is no terminal. It yields a
+    function of the number of steps of a kernel; after its call the report includes an
+    estimate of the total time.
 
     Args:
         what: Description of the work.

@@ -45,13 +45,17 @@ _COMPARE = {"lt": "olt", "le": "ole", "eq": "oeq"}
 
 
 class BehindPointer:
-    """Contiguous values behind a pointer parameter of a function."""
+    """Contiguous values behind a pointer parameter of a function.
+
+    Args:
+        pointer: Register of the address.
+    """
 
     def __init__(self, pointer: str) -> None:
         self.pointer = pointer
 
     def address(self, code: FunctionCode, k: int) -> tuple[str, int]:
-        """Return pointer and alignment of value k."""
+        """Return pointer and alignment [bytes] of value k."""
         return code.shifted(self.pointer, k), real_size(code.width) * code.width
 
     def joined(self, a: int, b: int) -> bool:
@@ -71,7 +75,10 @@ class _State:
         self.width, self.now, self.captured = width, BehindPointer("%in"), state
 
     def address(self, code: FunctionCode, k: int) -> tuple[str, int]:
-        """Return pointer and alignment of value k."""
+        """Return pointer and alignment [bytes] of value k.
+
+        State values come first, then captured values.
+        """
         place = self.now if k < self.width else self.captured
         return place.address(code, k)
 
@@ -89,7 +96,8 @@ class LoopCalls:
         schedule: Schedule of the loops.
         base: Scratch memory of its slots.
         writer: Returns a FunctionWriter whose outputs go to a Place.
-        copies: Writes functions that copy values; see ProductCalls.
+        copies: Writes functions that copy values, from pairs of indices, source and
+            target; returns their calls; see ProductCalls.copies.
     """
 
     emitter: Any
@@ -101,10 +109,16 @@ class LoopCalls:
     def loop(self, step: ScheduledStep) -> list[str]:
         """Write a loop and return its calls: store operands, run it, copy items.
 
-        The scratch memory grows by the loop's state.
-
+        The scratch memory grows by the loop's state, captured values and condition.
         Items that are entries of products are copied into those arrays. The slots of
         all items in the Schedule are set to the loop's state.
+
+        Args:
+            step: Step `loop`; its operands are the initial state, then the captured
+                values.
+
+        Raises:
+            ValueError: An operation in the loop has no machine form.
         """
         region, which, _ = step.data
         emitter, schedule = self.emitter, self.schedule
@@ -125,9 +139,13 @@ class LoopCalls:
         return calls
 
     def deliver(self, outputs: Place) -> list[str]:
-        """Return calls that store loop results as outputs and check requirements.
+        """Return calls that store loop results as outputs and check their requirements.
 
-        The called functions are written here.
+        The called functions are written here, after all loops have been written by
+        `loop`.
+
+        Args:
+            outputs: Memory of the flat outputs.
         """
         schedule = self.schedule
         steps = [step for step in schedule.rolled() if step.op == "loop"]
@@ -144,12 +162,12 @@ class LoopCalls:
         return calls
 
     def _stored(self, nodes: Sequence[int], state: Slots) -> Iterator[str]:
-        """Yield calls that store values as the initial state.
+        """Write functions that store values as the initial state; yield their calls.
 
-        Many equal constants are stored by a loop.
+        At least _FILLED equal constants in a row are stored by a loop.
 
         Args:
-            nodes: Nodes of the values.
+            nodes: Node of the value of each slot.
             state: Slots of the state.
         """
         single: list[tuple[int, int]] = []
@@ -169,12 +187,15 @@ class LoopCalls:
             yield self.emitter.function("copy", before.code)
 
     def _fill(self, value: Any, state: Slots, first: int, count: int) -> str:
-        """Return a call that stores a constant in neighbouring slots of the state.
+        """Write a function that stores a constant in neighbouring slots.
 
         Args:
             value: Constant.
             state: Slots of the state.
-            first, count: First slot and number of slots.
+            first, count: Index in the state of the first slot, and number of slots.
+
+        Returns:
+            The call of the function.
         """
         code = self._code()
         width = code.width
@@ -202,8 +223,13 @@ class LoopCalls:
     def _rounds(self, region: Region, state: Slots) -> str:
         """Write the function of a loop with a condition; return its call.
 
-        It runs until all lanes have stopped. A lane that has stopped keeps its state;
-        results of the body for it are discarded.
+        It runs until all lanes have stopped, at most region.max rounds. A lane that has
+        stopped keeps its state; results of the body for it are discarded. The result is
+        in `state`.
+
+        Args:
+            region: Condition, body, number of state values, maximum number of rounds.
+            state: Slots of the state and of the captured values behind it.
         """
         emitter, whole = self.emitter, self._code()
         truth, yes = whole.truth, constant(True, "truth", whole.width)
@@ -236,10 +262,14 @@ class LoopCalls:
         return emitter.function("loop", whole)
 
     def _counted(self, region: Region, state: Slots) -> str:
-        """Write the function of a loop with a constant number of rounds, at least one.
+        """Write the function of a loop of exactly region.max rounds; return its call.
 
-        Its condition always holds. State and next state swap their memory instead of
-        being copied.
+        Its condition always holds, and there is at least one round. State and next
+        state swap their memory instead of being copied. The result is in `state`.
+
+        Args:
+            region: Body, number of state values, number of rounds.
+            state: Slots of the state and of the captured values behind it.
         """
         emitter, whole = self.emitter, self._code()
         following = Slots(emitter.top)
@@ -268,6 +298,8 @@ class LoopCalls:
     def _look(self, code: FunctionCode, cond: Sequence[str], go_on: Slots) -> str:
         """Write the condition and the update of the mask of active lanes.
 
+        The new mask %going is the old mask %active and the condition.
+
         Args:
             code: Function being written.
             cond: Calls that compute the condition.
@@ -283,7 +315,10 @@ class LoopCalls:
         return code.any(Value(code, "truth", "%going"))
 
     def _move(self, code: FunctionCode, source: Slots, to: Slots, count: int) -> None:
-        """Write the copy of the next state (source) to the state (to)."""
+        """Write the copy of the next state (source) to the state (to).
+
+        Nothing is written if `count`, the number of values, is 0.
+        """
         if count:
             start, end = (place.address(code, 0)[0] for place in (source, to))
             self.emitter.products.move(code, start, end, count)
@@ -291,12 +326,12 @@ class LoopCalls:
     def _move_active(
         self, code: FunctionCode, source: Slots, to: Slots, count: int
     ) -> None:
-        """Write the copy of the next state to the state, in active lanes only.
+        """Write the copy of the next state to the state, in active lanes (%going) only.
 
         Args:
-            code: Function being written.
+            code: Function being written; its current block is `body`.
             source, to: Slots of the next state and of the state.
-            count: Number of values.
+            count: Number of values; 0: nothing is written.
         """
         if not count:
             return
@@ -337,7 +372,7 @@ class Emitter:
     """Writes the functions of one kernel.
 
     Args:
-        width: Lanes of a value.
+        width: Lanes of a value, of type Lanes for float32.
         fused: Whether a multiply-add is one instruction.
         pack: Number of sines and cosines computed at once for a single state.
         vector: Entries of a row in one vector of a product of a single state.
@@ -345,10 +380,11 @@ class Emitter:
     Attributes:
         ir: Lines of LLVM IR so far.
         top: Number of scratch slots in use; slot 0 is the status.
-        steps: Number of operations written.
+        steps: Number of operations written; operations in a loop count once.
         zeros: Slots that are read as zeros and never written.
         last: Instructions of the last function written.
         functions: Name and lanes of each mathematical function that is called.
+        products, tables: Writers of products, and of copies and zeros of many values.
     """
 
     def __init__(self, width: int, fused: bool, pack: int, vector: int = 1) -> None:
@@ -364,12 +400,14 @@ class Emitter:
         self._count = 0
 
     def name(self, what: str) -> str:
-        """Return a new function name that starts with `what`."""
+        """Return a new function name, "@WHAT", a number and the lanes."""
         self._count += 1
         return f"@{what}{self._count}_{self.width}"
 
     def graph(self, graph: Graph, inputs: Place, outputs: Place) -> list[str]:
         """Write the functions of a Graph; return the calls that run them in order.
+
+        `ir`, `top`, `steps`, `zeros` and `functions` are extended.
 
         Args:
             graph: Graph without calls of Programs.
@@ -407,11 +445,14 @@ class Emitter:
         return [*calls, *loops.deliver(outputs)]
 
     def _steps_of(self, product: ScheduledStep) -> int:
-        """Return the number of operations that a product counts for."""
+        """Return the number of operations that a product counts for, in `steps`."""
         return 1 + int(product.data[0].work) // self.products.step
 
     def close(self, *more: int) -> str:
-        """Return the IR of all functions, with declarations and mathematical functions.
+        """Return the IR of all functions so far, with all that they refer to.
+
+        These are declarations of intrinsics, mathematical functions, products and
+        tables. The function called from outside is added by the caller.
 
         Args:
             more: Further lane widths whose intrinsics are declared.
@@ -427,7 +468,10 @@ class Emitter:
         return "\n".join([*head, *called, *products, *self.ir])
 
     def function(self, what: str, code: Instructions) -> str:
-        """Write a function with this name prefix and code; return its call."""
+        """Write a function with this name prefix and code; return the line of its call.
+
+        `last` becomes the lines of the code.
+        """
         name = self.name(what)
         self.last = code.lines
         head = f"define internal void {name}({_PARAMETERS}) nounwind {{"
@@ -436,13 +480,17 @@ class Emitter:
 
 
 class _Writer:
-    """Writes chunks of one Schedule.
+    """Writes one function of a Schedule.
 
     Args:
         emitter: Writer of the kernel.
         schedule: Schedule.
         inputs, outputs: Memory of the flat inputs and outputs.
         base: Scratch memory of the Schedule's slots.
+
+    Attributes:
+        code: The function.
+        ends, conditions: As in the Schedule.
     """
 
     def __init__(
@@ -513,7 +561,10 @@ class _Writer:
         return code.new(f"fcmp une {code.real} {name}, {zero}")
 
     def _value(self, k: int) -> tuple[str, str]:
-        """Return register and kind (real, truth) of node k; the first use loads it."""
+        """Return (register, kind) of node k; its first use loads it.
+
+        The kind is "real" or "truth".
+        """
         value = self.code.values.get(k)
         if value is None:
             node = self.schedule.graph.nodes[k]
@@ -530,7 +581,10 @@ class _Writer:
         return value
 
     def _keep(self, k: int) -> None:
-        """Write the stores of node k into its slots and outputs; see `deliver`."""
+        """Write the stores of node k into its slots and outputs; see `deliver`.
+
+        Its slots include entries of matrices.
+        """
         first = self.schedule.slots.get(k)
         places = [] if first is None else [first]
         for place in (*places, *self.schedule.copies.get(k, ())):
@@ -569,7 +623,11 @@ class _Writer:
             )
 
     def _step(self, step: ScheduledStep) -> None:
-        """Write one operation; ValueError if it has no machine form."""
+        """Write one operation; its result is in the values of `code`.
+
+        Raises:
+            ValueError: The operation has no machine form.
+        """
         if step.op == "sincos":
             self._sincos(step)
             return
@@ -607,7 +665,12 @@ class _Writer:
         code.values[step.results[0]] = code.new(instruction), result
 
     def _fused(self, op: str, x: tuple[int, ...]) -> str:
-        """Return the instruction of a multiply-add: x0 x1 + x2 with signs by `op`."""
+        """Return the instruction of a multiply-add.
+
+        Args:
+            op: fma (x0 x1 + x2), fms (x0 x1 - x2) or fnma (x2 - x0 x1).
+            x: Nodes of the operands.
+        """
         code = self.code
         a, b, c = (self.real(k) for k in x)
         if op == "fnma":
@@ -618,7 +681,13 @@ class _Writer:
         return f"call {code.real} @llvm.fma.{code.suffix}({arguments})"
 
     def _where(self, x: tuple[int, ...]) -> tuple[str, str]:
-        """Return instruction and kind of a selection: truth between two conditions."""
+        """Return (instruction, kind) of a selection.
+
+        The kind is "truth" if both values are conditions, else "real".
+
+        Args:
+            x: Nodes of the condition and of the two values.
+        """
         code, condition = self.code, self.truth(x[0])
         kinds = {self._value(k)[1] for k in x[1:]}
         result = "truth" if kinds == {"truth"} else "real"
@@ -663,11 +732,15 @@ class _Writer:
 
 
 def _rolled(chunk: tuple[int, list[ScheduledStep]]) -> str:
-    """Return loop or product for a chunk that is one, else ""."""
+    """Return "loop" or "product" for a chunk of one such step, else "".
+
+    Args:
+        chunk: (number, steps).
+    """
     steps = chunk[1]
     return steps[0].op if steps and steps[0].op in ROLLED else ""
 
 
 def _power_of_two(n: int) -> int:
-    """Return the smallest power of two that is at least n."""
+    """Return the smallest power of two that is at least n, for n >= 1."""
     return 1 << (n - 1).bit_length()

@@ -12,8 +12,9 @@ class FunctionCode(Instructions):
     """Instructions of one function, with the values and pointers in registers.
 
     Attributes:
-        pointers: By parameter and port, the register of the port's address.
-        values: By node, register and kind of its value.
+        pointers: By (register of a table of pointers, port), the register of the port's
+            address.
+        values: By node, (register, kind) of its value; kind is "real" or "truth".
     """
 
     def __init__(self, width: int, fused: bool) -> None:
@@ -25,6 +26,10 @@ class FunctionCode(Instructions):
         """Return a pointer `count` values (of all lanes) behind `base`.
 
         An instruction is appended unless `count` is 0.
+
+        Args:
+            base: Register of an address.
+            count: Number of values.
         """
         if count == 0:
             return base
@@ -32,7 +37,10 @@ class FunctionCode(Instructions):
         return self.new(f"getelementptr {number}, ptr {base}, i64 {offset}")
 
     def load(self, place: Place, k: int) -> str:
-        """Write the load of value k of a Place; return its register."""
+        """Write the load of value k of a Place; return its register.
+
+        The register holds a real of all lanes.
+        """
         pointer, align = place.address(self, k)
         return self.new(f"load {self.real}, ptr {pointer}, align {align}")
 
@@ -67,8 +75,11 @@ class Ports:
     """Memory of the flat inputs or outputs: arrays behind a table of pointers.
 
     Args:
-        table: Register of the table.
+        table: Register of the table's address.
         sizes: Number of values of each port.
+
+    Attributes:
+        places: By flat value, (port, index in the port).
     """
 
     def __init__(self, table: str, sizes: Sequence[int]) -> None:
@@ -76,7 +87,10 @@ class Ports:
         self.places = [(p, k) for p, size in enumerate(sizes) for k in range(size)]
 
     def address(self, code: FunctionCode, k: int) -> tuple[str, int]:
-        """Return pointer and alignment of flat value k."""
+        """Return pointer and alignment [bytes] of flat value k.
+
+        The port's address is loaded at its first use in `code`.
+        """
         port, index = self.places[k]
         base = code.pointers.get((self.table, port))
         if base is None:
@@ -95,13 +109,13 @@ class Ports:
 
 
 class Slots:
-    """Values in the scratch memory, from slot `base` on."""
+    """Values in the scratch memory; value k is in slot `base` + k."""
 
     def __init__(self, base: int) -> None:
         self.base = base
 
     def address(self, code: FunctionCode, k: int) -> tuple[str, int]:
-        """Return pointer and alignment of value k."""
+        """Return pointer and alignment [bytes] of value k, in the slot base + k."""
         return code.shifted("%s", self.base + k), real_size(code.width) * code.width
 
     def joined(self, a: int, b: int) -> bool:

@@ -39,7 +39,12 @@ def suffix(width: int) -> str:
 
 
 def kind(name: str, width: int) -> str:
-    """Return the LLVM type of a kind (real, whole, truth) with a number of lanes."""
+    """Return the LLVM type of a kind with a number of lanes.
+
+    Args:
+        name: real, whole or truth.
+        width: Lanes, of type Lanes for 32-bit numbers.
+    """
     base = (_SINGLE if is_single(width) else _NAMES)[name]
     return base if width == 1 else f"<{width} x {base}>"
 
@@ -50,7 +55,8 @@ def rounded_constant(x: float, single: bool) -> float:
     Args:
         x: Constant; NaN and zero are returned unchanged.
         single: Whether code is of float32: x is rounded, tiny ones to the smallest
-            normal.
+            normal
+            number with their sign, too large ones to infinity. Else x is unchanged.
     """
     if not single or x == 0.0 or x != x:
         return x
@@ -86,7 +92,7 @@ class Instructions:
     result is a constant or exists already.
 
     Attributes:
-        width: Lanes of its values.
+        width: Lanes of its values, of type Lanes for float32.
         fused: Whether a multiply-add is one instruction that rounds once.
         lines: Instructions written so far.
         named: Number of registers so far.
@@ -115,13 +121,13 @@ class Instructions:
         return Value(self, kind_name, self.new(instruction))
 
     def lift(self, x: Any, kind_name: str = "real") -> Value:
-        """Return a Value unchanged, or a constant of a kind."""
+        """Return a Value unchanged, or the number x as a constant of a kind."""
         if isinstance(x, Value):
             return x
         return Value(self, kind_name, constant(x, kind_name, self.width))
 
     def fma(self, x: Any, y: Any, z: Any) -> Value:
-        """Return x*y + z, rounded once where `fused`, else twice."""
+        """Return x*y + z of Values or numbers, rounded once if `fused`, else twice."""
         x, y, z = self.lift(x), self.lift(y), self.lift(z)
         if not self.fused:
             return x * y + z
@@ -173,7 +179,7 @@ class Instructions:
         return self.value("whole", f"zext i32 {bits} to i64")
 
     def lane(self, x: Value, k: int) -> str:
-        """Return the register of lane k of a real."""
+        """Return the register of lane k of a real Value."""
         if self.width == 1:
             return x.name
         return self.new(f"extractelement {self.real} {x.name}, i32 {k}")
@@ -253,7 +259,7 @@ class Value:
         )
 
     def bits(self) -> Value:
-        """Return the bits of a real as a whole number, or the reverse."""
+        """Return the bits of a real as a whole number, or a real from its bits."""
         to = "whole" if self.kind == "real" else "real"
         a, b = (
             kind(self.kind, self.instructions.width),

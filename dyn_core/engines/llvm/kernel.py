@@ -48,6 +48,12 @@ _LOADING = Lock()
 def compile_pieces(ir: str) -> list[bytes]:
     """Return the object codes of a module, in the order in which they must be loaded.
 
+    Its pieces (see `split`) are compiled in parallel, on at most as many threads as a
+    batch has.
+
+    Args:
+        ir: LLVM IR.
+
     Raises:
         CompileError: LLVM failed.
     """
@@ -73,7 +79,10 @@ def split(ir: str) -> list[str]:
 
     Callers are in earlier pieces than the functions that they call. A call into another
     piece then refers to a symbol that is unknown when it is loaded: the loader inserts
-    a jump with unlimited range. A small module is returned unchanged as the only piece.
+    a jump with unlimited range. A module of less than two pieces is returned unchanged.
+
+    Args:
+        ir: LLVM IR in which called functions come before their callers.
     """
     functions = _FUNCTION.findall(ir)
     groups: list[list[str]] = []
@@ -117,12 +126,15 @@ def _name(definition: str) -> str:
 class Variant:
     """Callable form of a Graph for one state or for rows, see kernel_ir.py.
 
+    Args:
+        addresses, scratch, steps, rounds: As the attributes.
+
     Attributes:
         addresses: Address of each function, by name.
-        call: The functions as ctypes, which release the GIL.
+        call: By name, the functions as ctypes, which release the GIL.
         scratch: Bytes of scratch memory of a call.
         steps: Operations of a row; operations in a loop count once.
-        rounds: Maximum number of executions of an operation in a loop.
+        rounds: Maximum number of executions of an operation in nested loops.
     """
 
     def __init__(
@@ -142,9 +154,10 @@ class Variant:
         """
 
     def memory(self) -> tuple[Any, int]:
-        """Return (owner, address) of scratch memory for one thread.
+        """Return (owner, address) of scratch memory for one thread, 64-byte aligned.
 
-        It is memory that give_back returned, or new memory of zeros after `fill`.
+        It is memory that give_back returned, or new memory of zeros after `fill`. It is
+        valid while the owner exists.
         """
         try:
             return self._free.pop()
@@ -169,12 +182,15 @@ class Kernel(Variant):
 
     Args:
         codes: Object codes in the order of loading.
-        note: entries, scratch, steps, rounds, as in a Variant.
+        note: Dict of "entries" (names of its functions), "scratch", "steps" and
+            "rounds",
+            the latter three as in a Variant.
 
     Attributes:
         size: Bytes of machine code and its constants.
-        seconds: Time of compilation or loading.
-        compiled: Whether this process compiled it; False if it was cached on disk.
+        seconds: Time of compilation or loading [s], set by the caller.
+        compiled: Whether this process compiled it, set by the caller; False if it was
+            cached on disk.
 
     Raises CompileError if a code cannot be loaded.
     """
@@ -197,7 +213,7 @@ def lanes(dtype: np.dtype) -> int:
 
 
 def key(graph: bytes, sizes: Sizes, width: int) -> str:
-    """Return a hex digest of everything that determines a kernel.
+    """Return a hex digest of all that determines a kernel of either variant.
 
     Args:
         graph: Digest of the Graph.
@@ -217,8 +233,11 @@ def write(graph: Graph, sizes: Sizes, variant: str, width: int) -> KernelIR:
         graph: Graph without calls of Programs.
         sizes: Sizes of the input and output ports.
         variant: scalar or batch.
-        width: Lanes of a batch, from `lanes`; their type is that of the numbers in
-            both variants.
+        width: Lanes of a batch, from `lanes`; their type is that of the numbers in both
+            variants.
+
+    Raises:
+        ValueError: An operation has no machine form.
     """
     host = compiler.machine()
     if variant == "scalar":
@@ -242,12 +261,13 @@ def get(
         name: Key of the kernel, from `key`.
         graph: Returns the Graph; called only to compile.
         sizes: Sizes of the input and output ports.
-        width: Lanes of a batch, from `lanes`; their type is that of the numbers in
-            both variants.
+        width: Lanes of a batch, from `lanes`; their type is that of the numbers in both
+            variants.
         what: Solver and robot, for the progress report.
 
     Raises:
         CompileError: LLVM failed.
+        ValueError: An operation has no machine form.
     """
     kernel = at_hand(variant, name)
     if kernel is None:
@@ -272,10 +292,11 @@ def later(
         name: Key of the kernel, from `key`.
         graph: The Graph.
         sizes: Sizes of the input and output ports.
-        width: Lanes of a batch, from `lanes`; their type is that of the numbers in
-            both variants.
-        then: Called after the end with the job: its `result` is the kernel, unless
-            `error` is not None.
+        width: Lanes of a batch, from `lanes`; their type is that of the numbers in both
+            variants.
+        then: Called after the end with the job, on the background thread: its `result`
+            is
+            the kernel if its `error` is None; else `error` is the exception.
     """
     task = partial(_make, variant, name, graph, sizes, width)
     LONG_TASKS.later(f"{variant}-{name}", task, then)
@@ -283,6 +304,8 @@ def later(
 
 def at_hand(variant: str, name: str) -> Kernel | None:
     """Return a kernel from memory or disk; None if there is none.
+
+    One from disk is stored in memory.
 
     Args:
         variant: scalar or batch.
@@ -327,6 +350,8 @@ def _make(
 ) -> Kernel:
     """Return a kernel, compiled unless another thread has made it meanwhile.
 
+    It is stored in memory and on disk.
+
     Args:
         variant, name: scalar or batch, and key of the kernel.
         graph, sizes, width: Graph, sizes of its ports, and lanes of a batch.
@@ -334,6 +359,7 @@ def _make(
 
     Raises:
         CompileError: LLVM failed.
+        ValueError: An operation has no machine form.
     """
     full, start = f"{variant}-{name}", perf_counter()
     ready = at_hand(variant, name)  # another thread may have ended meanwhile
@@ -378,7 +404,7 @@ def pointers(addresses: Sequence[int]) -> Any:
 
 
 def offsets(sizes: Sequence[int], item: int) -> list[int]:
-    """Return the offset of each port in contiguous memory [bytes].
+    """Return the offset of each port [bytes], for ports one behind the other in memory.
 
     Args:
         sizes: Numbers of values of the ports.

@@ -43,9 +43,9 @@ class KernelIR:
 
     Attributes:
         ir: LLVM module.
-        entries: Names of the functions to call.
-        scratch: Bytes of scratch memory of a call, 64-byte aligned.
-        steps: Number of operations.
+        entries: Names of the functions to call, see the module.
+        scratch: Bytes of scratch memory of a call, which must be 64-byte aligned.
+        steps: Number of operations of a row; operations in a loop count once.
     """
 
     ir: str
@@ -64,17 +64,21 @@ def scalar_kernel(
     one: int = 1,
     zeroed: bool = True,
 ) -> KernelIR:
-    """Return the kernel for one state.
+    """Return the kernel for one state, with the function `scalar`.
 
     Args:
         graph: Graph without calls of Programs.
         inputs, outputs: Sizes of the ports.
         fused: Whether multiply-adds are formed.
-        pack: Number of sines and cosines computed at once.
+        pack: Maximum number of sines and cosines computed at once.
         vector: Entries of a row in one vector of a matrix product.
-        one: One lane, of float64 or float32.
+        one: One lane: 1 for float64, Lanes(1) for float32.
         zeroed: Whether scratch memory starts as zeros; if not, the kernel sets the
-            slots that need it.
+            slots
+            that need it.
+
+    Raises:
+        ValueError: An operation has no machine form.
     """
     emitter = Emitter(one, fused, pack, vector)
     calls = emitter.graph(graph, Ports("%in", inputs), Ports("%out", outputs))
@@ -113,13 +117,19 @@ def batch_kernel(
 ) -> KernelIR:
     """Return the kernels for batches of at least `width` rows, and for blocks.
 
+    The functions are `batch`, `streamed` and `blocked`.
+
     Args:
         graph: Graph without calls of Programs.
         inputs, outputs: Sizes of the ports.
         fused: Whether multiply-adds are formed.
-        width: Lanes.
+        width: Lanes, of type Lanes for float32.
         zeroed: Whether scratch memory starts as zeros; if not, the kernel sets the
-            slots that need it.
+            slots
+            that need it.
+
+    Raises:
+        ValueError: An operation has no machine form.
     """
     emitter = Emitter(width, fused, 1)
     calls = emitter.graph(graph, Ports("%in", inputs), Ports("%out", outputs))
@@ -154,7 +164,11 @@ def batch_kernel(
 
 
 def _zeros(emitter: Emitter) -> list[str]:
-    """Return instructions that set the required slots to zero, near ones together."""
+    """Return instructions that set the slots in emitter.zeros to zero.
+
+    Slots with small gaps are set together, gaps included. If there are any
+    instructions, emitter.tables declares memset.
+    """
     runs: list[list[int]] = []
     for slot in sorted(emitter.zeros):
         if runs and slot - runs[-1][1] < _NEAR:
@@ -173,7 +187,7 @@ def _zeros(emitter: Emitter) -> list[str]:
 
 
 def _widened(result: str, value: str, width: int) -> list[str]:
-    """Return the instruction that converts whole numbers to 64 bits.
+    """Return [the instruction] that converts whole numbers of the lanes to 64 bits.
 
     Args:
         result, value: Registers.
@@ -185,12 +199,15 @@ def _widened(result: str, value: str, width: int) -> list[str]:
 
 
 def _step_function(calls: Sequence[str], width: int, checked: bool) -> str:
-    """Return the function of one block; it stores row statuses, returns their failures.
+    """Return the LLVM function @block of one block of rows.
+
+    It stores the status of each row, 0 or the number of the first failed requirement,
+    and returns the number of rows that failed.
 
     Args:
         calls: Calls that compute the Graph.
         width: Lanes.
-        checked: Whether the Graph has requirements; else the status is not written.
+        checked: Whether the Graph has requirements; else no status is written.
     """
     real = kind("whole", width)
     align = real_size(width) * width

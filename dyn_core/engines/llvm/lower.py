@@ -43,16 +43,21 @@ class Schedule:
 
     Attributes:
         graph: Graph; operands and results are indices of its nodes.
-        chunks: Steps of each function; a loop or product is a chunk of its own.
+        chunks: Steps of each function; a loop or product is a chunk of its own. Only
+            the
+            first chunk may be empty.
         slots: Slot of each value used by other chunks, counted from the Schedule's
-            first one; slots of a loop's items are set when the loop is written.
+            first
+            one; slots of a loop's items are set when the loop is written.
         outputs: By item of a product that is stored only among the outputs, the output
-            to read it from.
+            to
+            read it from.
         copies: By value, further slots: entries of matrices that it is part of.
         size: Number of slots.
         arrays: Memory of the matrices of products, behind the other slots.
-        ends: By value, the outputs that it is.
-        conditions: By value, the number of the first requirement that it is.
+        ends: By value, the flat outputs that it is.
+        conditions: By value, the number (from 1 on) of the first requirement that it
+            is.
     """
 
     graph: Graph
@@ -72,7 +77,7 @@ class Schedule:
             self.conditions.setdefault(requirement.condition, number)
 
     def rolled(self) -> list[ScheduledStep]:
-        """Return the loops and products."""
+        """Return the loops and products, in order."""
         return [step for chunk in self.chunks for step in chunk if step.op in ROLLED]
 
 
@@ -87,9 +92,10 @@ def lower(
     Args:
         graph: Graph without calls of Programs.
         fused: Whether multiply-adds are formed.
-        pack: Number of sines and cosines computed at once.
+        pack: Maximum number of sines and cosines computed at once.
         joined: Returns whether two outputs are in one array; None where outputs cannot
-            be read again.
+            be
+            read again.
     """
     steps = _Ordering(graph, fused, pack).steps()
     schedule = Schedule(graph)
@@ -99,7 +105,13 @@ def lower(
 
 
 class _Ordering:
-    """Orders the nodes so that sines and cosines are next to each other."""
+    """Orders the nodes so that sines and cosines are next to each other.
+
+    Args:
+        graph: Graph without calls of Programs.
+        fused: Whether multiply-adds are formed.
+        pack: Maximum number of angles in one step `sincos`.
+    """
 
     def __init__(self, graph: Graph, fused: bool, pack: int) -> None:
         self.graph, self.pack = graph, pack
@@ -114,7 +126,11 @@ class _Ordering:
                 self.items.setdefault(node.operands[0], []).append(k)
 
     def steps(self) -> list[ScheduledStep]:
-        """Return the steps in order."""
+        """Return the steps in order: operands come before the steps that use them.
+
+        Constants, inputs and multiplications that became part of a multiply-add have
+        none.
+        """
         nodes, steps = self.graph.nodes, []
         done = [node.op in _LEAVES for node in nodes]
         for root in range(len(nodes)):
@@ -140,7 +156,7 @@ class _Ordering:
         return steps
 
     def _step(self, k: int) -> ScheduledStep:
-        """Return the step that computes node k."""
+        """Return the step that computes node k; for an item its loop or product."""
         node = self.graph.nodes[k]
         if k in self.fusions:
             op, operands = self.fusions[k]
@@ -160,7 +176,7 @@ class _Ordering:
         return ScheduledStep(node.op, node.operands, (k,))
 
     def _packs(self) -> dict[int, tuple[Any, ...]]:
-        """Return for each sine and cosine the members of its pack.
+        """Return the members of the pack of each sine and cosine, by its node.
 
         A member is (angle, node of the sine or None, node of the cosine or None).
         Members of a pack have equal depth, counted in sines, cosines and loops, so none
@@ -193,13 +209,17 @@ def fusions(
 ) -> tuple[dict[int, tuple[str, tuple[int, ...]]], set[int]]:
     """Return the multiply-adds of a Graph, and the multiplications that they absorb.
 
+    A multiplication is absorbed by an addition or subtraction if that is its only use.
+
     Args:
         graph: Graph.
         uses: Number of uses of each node.
 
     Returns:
-        By addition or subtraction, operation (fma, fms, fnma) and operands; the set of
-        absorbed multiplications.
+        A dict from the node of an addition or subtraction to (operation, operands),
+        with
+        operation fma (x y + z), fms (x y - z) or fnma (z - x y) and operands (x, y, z);
+        and the set of absorbed multiplications.
     """
     nodes, absorbed = graph.nodes, set()
     made: dict[int, tuple[str, tuple[int, ...]]] = {}
@@ -239,6 +259,12 @@ def _cut(schedule: Schedule, steps: list[ScheduledStep]) -> list[list[ScheduledS
     A chunk ends with CHUNK steps, or when its steps have accessed MEMORY values of
     other chunks, outputs and entries of matrices: LLVM orders every pair of memory
     accesses, so the compile time of a function grows with the square of their number.
+    The first chunk is empty if the first step is a loop or product, or there is no
+    step.
+
+    Args:
+        schedule: Schedule with `ends`; not changed.
+        steps: All steps in order.
     """
     writes = {x: len(places) for x, places in schedule.ends.items()}
     for step in steps:
@@ -271,7 +297,11 @@ def _assign_slots(
 ) -> None:
     """Assign a slot to each value that a later chunk reads; free slots are reused.
 
-    The Schedule is changed in place: slots, size, and by _place_arrays its arrays.
+    The Schedule is changed in place: slots and size, and all that _place_arrays sets.
+
+    Args:
+        schedule: Schedule with its chunks.
+        joined: As in `lower`.
     """
     last: dict[int, int] = {}
     for number, chunk in enumerate(schedule.chunks):
@@ -302,6 +332,10 @@ def _place_arrays(
     """Assign memory to the matrices of products, behind the slots of single values.
 
     Sets outputs, copies, arrays and size of the Schedule, and slots of products' items.
+
+    Args:
+        schedule: Schedule with the slots of single values.
+        joined: As in `lower`.
     """
     steps = [step for step in schedule.rolled() if step.op == "product"]
     products = [step.data[2] for step in steps]

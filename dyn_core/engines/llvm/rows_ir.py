@@ -29,7 +29,7 @@ def group_of(width: int) -> int:
 def gather_calls(
     width: int, tag: str, start: str, stride: str, n: int, to: str
 ) -> list[str]:
-    """Return the calls that convert `width` rows to a block.
+    """Return the calls of @gather that convert `width` rows to a block.
 
     Args:
         width: Lanes.
@@ -53,7 +53,7 @@ def gather_calls(
 
 
 def scatter_calls(width: int, tag: str, start: str, n: int, to: str) -> list[str]:
-    """Return the calls that convert a block to `width` rows, contiguous in memory.
+    """Return the calls of @scatter that convert a block to `width` contiguous rows.
 
     Args:
         width: Lanes.
@@ -76,8 +76,8 @@ def _transpose(rows: list[str], width: int, lines: list[str], tag: str) -> list[
     """Write the transposition of `width` vectors by swaps of blocks of 1, 2, 4, ...
 
     Args:
-        rows: Registers of the vectors.
-        width: Number and lanes of the vectors.
+        rows: Registers of the vectors; not changed.
+        width: Number and lanes of the vectors, a power of two.
         lines: Code, extended here.
         tag: Prefix of registers.
 
@@ -112,11 +112,12 @@ def _over_columns(head: str, width: int, body: Callable[[str, str], list[str]]) 
 
     Args:
         head: Name and parameters, with %n: the number of columns.
-        width: Lanes.
+        width: Columns of a group, a power of two.
         body: Returns the lines for a group, from a prefix of registers and the register
             of its first column. The prefix is `group` for a full group; for a partial
-            one it is `few` where n is below half the lanes, else `most`, and %mask
-            marks the existing columns.
+            one it is `few` where n is below half the width, else `most`, and %mask
+            marks
+            the existing columns.
     """
     counting = ", ".join(f"i64 {k}" for k in range(width))
     lines = [
@@ -156,7 +157,9 @@ def _over_columns(head: str, width: int, body: Callable[[str, str], list[str]]) 
 
 
 def _vectors(tag: str, first: str, block: str, width: int) -> list[str]:
-    """Return pointers %TAGwK to the vectors of a block that belong to a group.
+    """Return instructions for pointers %TAGwK to the vectors of a group of columns.
+
+    K counts the columns of the group from 0 on.
 
     Args:
         tag: Prefix of registers.
@@ -177,7 +180,7 @@ def _vectors(tag: str, first: str, block: str, width: int) -> list[str]:
 def gather(lanes: int) -> str:
     """Return the LLVM IR of `@gather`, rows -> block, for a number of lanes.
 
-    `to` gets n vectors, rounded up to a group.
+    n vectors are written to `to`, rounded up to a multiple of the group.
     """
     width, number = group_of(lanes), kind("real", lanes_like(lanes, 1))
     of, end, size = kind("real", width), f"{suffix(width)}.p0", real_size(width)
@@ -236,7 +239,10 @@ def scatter(lanes: int) -> str:
 
 
 def stream(width: int) -> str:
-    """Return the LLVM IR of `@stream`, which copies n vectors past the cache."""
+    """Return the LLVM IR of `@stream`, which copies n vectors past the cache.
+
+    Source and target must be aligned to the size of a vector.
+    """
     of, align = kind("real", width), real_size(width) * width
     lines = [
         "define internal void @stream(ptr noalias %from, i64 %n, ptr %to) nounwind {",

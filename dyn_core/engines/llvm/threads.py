@@ -20,8 +20,9 @@ def count(asked: int | None = None) -> int:
     """Return the number of threads of a batch.
 
     Args:
-        asked: Number, returned unchecked; None: DYN_THREADS, or if that is not set the
-            number of cores that this process may use.
+        asked: Number, returned unchecked; None: DYN_THREADS, or if that is not set or
+            empty
+            the number of cores that this process may use.
 
     Raises:
         SettingError: DYN_THREADS is read and is not a whole number >= 1.
@@ -43,8 +44,9 @@ class _Job:
     """One task and its outcome.
 
     Attributes:
-        done: Set when the task has ended.
-        result: Return value of the task.
+        task: Function without arguments.
+        done: Event that is set when the task has ended.
+        result: Return value of the task; None until then.
         error: Exception that it raised, or None.
         taken: Whether a thread has started it.
     """
@@ -57,7 +59,10 @@ class _Job:
         self.taken = False
 
     def run(self) -> None:
-        """Run the task; store its result or exception."""
+        """Run the task, store its result or exception, and set `done`.
+
+        Nothing is raised.
+        """
         try:
             self.result = self.task()
         except BaseException as error:
@@ -89,8 +94,9 @@ class LongTasks:
     def result(self, name: str, task: Callable[[], Result]) -> Result:
         """Wait for a task and return its result; any exception of the task is raised.
 
-        The task is run now unless one of this name is in progress; the result is then
-        the result of that one, and `task` is not run.
+        The task is run now, on a new thread or here if none can be started, unless one
+        of this name is in progress; the result is then the result of that one, and
+        `task` is not run. Of one that `later` queued, the queued task is run now.
 
         Args:
             name: Name of the task.
@@ -111,17 +117,19 @@ class LongTasks:
     def later(
         self, name: str, task: Callable[[], Any], then: Callable[[_Job], None]
     ) -> None:
-        """Run a task in the background, after the tasks in the queue.
+        """Run a task in the background, after the tasks in the queue; return at once.
 
         Where no thread can be started, it is run here.
 
         Args:
             name: Name of the task; if one of this name exists already, that one is run
-                or awaited instead.
+                or
+                awaited instead.
             task: Function without arguments.
             then: Called once after its end, on the thread that ran the queue, with the
-                job, which has `result` and `error`. If it raises an exception, there is
-                a warning, and the other tasks run.
+                job,
+                which has `result` and `error` (None if it succeeded). If it raises an
+                exception, there is a warning, and the other tasks run.
         """
         with self._lock:
             job = self._jobs.setdefault(name, _Job(task))
@@ -159,7 +167,7 @@ class LongTasks:
 
 
 class Workers:
-    """Threads that wait for tasks."""
+    """Threads that wait for tasks, at most as many as the largest `run` needed."""
 
     def __init__(self) -> None:
         self._begin()
@@ -178,13 +186,15 @@ class Workers:
         """Run tasks in parallel, the last one on this thread, and wait for all of them.
 
         The exception of the first task, in their order, that raised one is raised after
-        all tasks have ended.
+        all tasks have ended; so is Ctrl-C.
 
         Args:
-            tasks: Functions, at least one; all run on this thread if no thread can be
-                started.
+            tasks: Functions, at least one; all run on this thread, one after the other,
+                if no
+                thread can be started.
             stop: Requests all tasks to end soon; called after Ctrl-C, and if the task
-                on this thread failed.
+                on this
+                thread failed.
         """
         jobs = [_Job(task) for task in tasks]
         with self._lock:

@@ -20,8 +20,11 @@ _SET = "declare void @llvm.memset.p0.i64(ptr, i8, i64, i1)"
 class ValueTables:
     """Writes the tables of one kernel.
 
+    Args:
+        width: Lanes of a value, of type Lanes for float32.
+
     Attributes:
-        width: Lanes of a value.
+        width: The argument.
         head: Definitions of the tables.
         sets: Whether memory is set to zero, so that memset must be declared.
     """
@@ -38,12 +41,14 @@ class ValueTables:
         pairs: Sequence[tuple[int, int]],
         to: Place,
     ) -> None:
-        """Write copies of values between two places.
+        """Write copies of values between two places; their tables are added to `head`.
 
         Args:
             code: Function being written.
             start, to: Source and target.
-            pairs: Indices of each value in source and target.
+            pairs: (index in source, index in target) of each value; no value is both
+                read and
+                written.
         """
         for _, group in groupby(
             pairs, key=lambda pair: (start.part(pair[0]), to.part(pair[1]))
@@ -64,15 +69,17 @@ class ValueTables:
     ) -> bool:
         """Write memsets of whole arrays that contain zeros, if these are many.
 
+        All values of these arrays become zero, so `code` must run before all other
+        functions that store to `to`. `sets` becomes True.
+
         Args:
-            code: Function being written, which runs before all others that store to
-                `to`.
+            code: Function being written.
             to: Place with `count` values.
             numbers: Indices of the zeros.
             count: Number of all values of the place.
 
         Returns:
-            False if there are fewer than MANY zeros; then nothing is written.
+            Whether memsets were written; False if there are fewer than MANY zeros.
         """
         if len(numbers) < MANY:
             return False
@@ -90,7 +97,7 @@ class ValueTables:
         return [*([_SET] if self.sets else []), *self.head]
 
     def definitions(self) -> list[str]:
-        """Return the lines of the function that copies by a table; [] if not needed."""
+        """Return the lines of the function @copy_pairs; [] if there are no tables."""
         if not self.head:
             return []
         of, align = kind("real", self.width), real_size(self.width)
