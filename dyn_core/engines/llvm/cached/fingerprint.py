@@ -40,13 +40,14 @@ _PARTS = tuple(map(attrgetter, ("__code__", "__defaults__", "__kwdefaults__")))
 
 
 def of_code(packages: tuple[str, ...]) -> str:
-    """Return the digest of functions, classes and constants in packages, as hex.
+    """Return the hex digest of functions, classes and constants in packages.
 
     Constants are plain values under any name, and the contents of tables named in upper
     case: dicts, lists, tuples, arrays, records of these packages.
 
     Args:
-        packages: Names of packages and modules; only loaded modules count.
+        packages: Names of packages and modules, with all modules in them; only modules
+            that are loaded by now count.
     """
     return _digest(packages, _loaded(packages))
 
@@ -55,8 +56,10 @@ class TracedModules(NamedTuple):
     """The loaded modules whose code can run while a function is traced.
 
     Attributes:
-        wings: Whether the function names a marked module.
-        modules: Modules by name.
+        wings: Whether the function refers to a module with a mark.
+        modules: Modules by name. Modules marked "never" are left out; those marked
+            "wings"
+            only if `wings` is False.
     """
 
     wings: bool
@@ -68,7 +71,9 @@ def traced_modules(packages: tuple[str, ...], named: Iterable[str]) -> TracedMod
 
     Args:
         packages: Names of packages.
-        named: Modules of the functions and classes that the function refers to.
+        named: Names of the modules of the functions and classes that the function
+            refers
+            to.
     """
     loaded = _loaded(packages)
     marks = {x: vars(loaded[x])[MARK] for x in loaded if MARK in vars(loaded[x])}
@@ -87,13 +92,17 @@ def traced_modules(packages: tuple[str, ...], named: Iterable[str]) -> TracedMod
 
 
 def of_traced_code(packages: tuple[str, ...], named: Iterable[str]) -> str:
-    """Return the digest of the modules of `traced_modules`, as hex, like `of_code`."""
+    """Return the hex digest of the modules of `traced_modules`, like `of_code`.
+
+    Args:
+        packages, named: As in `traced_modules`.
+    """
     wings, modules = traced_modules(packages, named)
     return _digest((MARK, str(wings), *packages), modules)
 
 
 def _loaded(packages: tuple[str, ...]) -> dict[str, Any]:
-    """Return the loaded modules of packages by name."""
+    """Return the loaded modules of packages, with all modules in them, by name."""
     inside = tuple(f"{name}." for name in packages)
     return {
         name: module
@@ -103,7 +112,12 @@ def _loaded(packages: tuple[str, ...]) -> dict[str, Any]:
 
 
 def _nearest(name: str, marks: Mapping[str, str]) -> str:
-    """Return the mark of a module, or of the nearest package that it is in."""
+    """Return the mark of a module, or of the nearest package that it is in.
+
+    Args:
+        name: Name of the module; it or a package that contains it must have a mark.
+        marks: Marks by name of the module or package.
+    """
     while name not in marks:
         name = name.rpartition(".")[0]
     return marks[name]
@@ -189,7 +203,7 @@ class _Reading:
             return False  # it changes while it is looked at, or is gone
 
     def _space(self, space: Any) -> list[tuple[str, Any]]:
-        """Record a mapping and return its items."""
+        """Record a mapping, with its keys and values for `holds`; return its items."""
         items = list(space.items())
         self._spaces.append(space)
         self._lengths.append(len(items))
@@ -198,10 +212,17 @@ class _Reading:
         return items
 
     def _members(self, space: Any) -> list[Any]:
-        """Return the relevant globals of a module or members of a class.
+        """Return the relevant globals of a module or members of a class, by name.
 
-        Dunder attributes that Python changes at run time, other than functions and
-        classes, do not count.
+        These are functions and classes; plain values without leading "__"; objects
+        named in upper case; and functions inside other objects, see _behind. Dunder
+        attributes that Python changes at run time do not count.
+
+        Args:
+            space: Namespace of the module or class.
+
+        Returns:
+            A list of (name, content), with the content as data for marshal.
         """
         members = []
         for name, value in self._space(space):
@@ -215,7 +236,11 @@ class _Reading:
         return members
 
     def _of(self, value: Any) -> Any:
-        """Return a value as data for marshal that depends on the value alone."""
+        """Return a value as data for marshal that depends on the value alone.
+
+        An object that was read before is a reference by number. All that it consists of
+        is recorded for `holds`.
+        """
         kind = type(value)
         if kind in _PLAIN:
             return value
@@ -247,7 +272,10 @@ class _Reading:
         return ("other", name, self._behind(value))
 
     def _function(self, function: FunctionType) -> Any:
-        """Return code, defaults, and the contents of the closure of a function."""
+        """Return code, defaults, and the contents of the closure of a function as data.
+
+        A closure that is not yet complete makes `holds` False.
+        """
         code, defaults, named = (part(function) for part in _PARTS)
         self._functions.append(function)
         for seen, part in zip(self._parts, (code, defaults, named), strict=True):
@@ -265,7 +293,10 @@ class _Reading:
         return ("function", code, self._of(defaults), self._of(named), contents)
 
     def _class(self, kind: type) -> Any:
-        """Return the members of a class of these modules, else the class's name."""
+        """Return name, bases and members of a class of these modules as data.
+
+        For another class it is only (module, name).
+        """
         name = (kind.__module__, kind.__qualname__)
         if kind.__module__ not in self._modules:
             return name
@@ -273,7 +304,10 @@ class _Reading:
         return (*name, bases, self._members(vars(kind)))
 
     def _fields(self, record: Any) -> list[Any]:
-        """Return names and values of the fields of a dataclass or slotted class."""
+        """Return (name, content) of each field of a dataclass or slotted class.
+
+        [] for an object of any other class.
+        """
         names: Iterable[str] = getattr(record, "__dataclass_fields__", ())
         if not names:
             slots = [vars(kind).get("__slots__", ()) for kind in type(record).__mro__]
@@ -281,7 +315,11 @@ class _Reading:
         return [(name, self._of(getattr(record, name, None))) for name in names]
 
     def _behind(self, value: Any) -> list[Any]:
-        """Return functions inside a property, method, cached function or partial."""
+        """Return functions inside a property, method, cached function or partial.
+
+        They are data for marshal. For a partial its arguments are included; [] for any
+        other object.
+        """
         functions = []
         if type(value) is partial:
             functions += [self._of(value.args), self._of(value.keywords)]
@@ -303,7 +341,7 @@ def _is_plain(value: Any) -> bool:
 
 
 def _order(value: Any) -> str:
-    """Return the sort key of a set member, equal in every process."""
+    """Return a text by which members of a set are sorted, equal in every process."""
     if type(value) in _PLAIN:
         return repr(value)
     return str(getattr(value, "__qualname__", type(value).__qualname__))

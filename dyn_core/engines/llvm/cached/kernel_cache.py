@@ -64,8 +64,8 @@ def _warn_off(path: str, why: str) -> None:
 def _usable(path: Path) -> bool:
     """Return whether a folder belongs to this user alone and is writeable.
 
-    It is created if needed, and checked once in a process. If it is not usable, a
-    warning gives the reason.
+    It is created if needed, and checked once in a process. If others may read or write
+    it, or it is not usable otherwise, a warning gives the reason.
     """
     try:
         path.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -86,8 +86,9 @@ def _usable(path: Path) -> bool:
 def load(key: str) -> tuple[dict[str, Any], bytes] | None:
     """Return (note, object code) of an entry; None if there is no valid one.
 
-    A read entry counts as recently used; a damaged one is removed. Nothing is raised
-    for files that cannot be read.
+    None also if the cache is off, or the file belongs to another user. A read entry
+    counts as recently used; a damaged one is removed. Nothing is raised for files that
+    cannot be read.
 
     Args:
         key: Key of the entry; its file is KEY.obj.
@@ -122,10 +123,11 @@ def load(key: str) -> tuple[dict[str, Any], bytes] | None:
 def store(key: str, note: dict[str, Any], code: bytes) -> None:
     """Write an entry; nothing is written if the cache is off.
 
-    If the disk refuses, one warning is given. Old entries may be removed, see `limit`.
+    If the disk refuses, one warning is given and nothing is raised. Old entries may be
+    removed, see `limit`.
 
     Args:
-        key: Key of the entry, part of the file name.
+        key: Key of the entry; its file is KEY.obj, and is replaced if it exists.
         note: Data that `load` returns; must be valid JSON.
         code: Object code.
 
@@ -150,7 +152,7 @@ def store(key: str, note: dict[str, Any], code: bytes) -> None:
 
 
 def _open_at_once(path: str, flags: int) -> int:
-    """Open a file without blocking, as would the end of a pipe without data."""
+    """Open a file and return its descriptor; a pipe without data does not block."""
     return os.open(path, flags | getattr(os, "O_NONBLOCK", 0))
 
 
@@ -177,12 +179,17 @@ def _put(home: Path, key: str, content: bytes) -> None:
 
 
 def _digest(key: str, body: bytes) -> bytes:
-    """Return the digest of an entry's content with its key: it serves no other key."""
+    """Return the SHA-256 digest of an entry's key and content, 32 bytes.
+
+    With the key in it, a file under another name is not valid.
+    """
     return hashlib.sha256(key.encode() + b"\n" + body).digest()
 
 
 def limit() -> int:
     """Return the maximum size of the folder [bytes], by default 512 MB.
+
+    DYN_CACHE_LIMIT is in megabytes of 10**6 bytes.
 
     Raises:
         SettingError: DYN_CACHE_LIMIT is not a number >= 0.
@@ -198,7 +205,18 @@ def limit() -> int:
 
 
 def _bound(home: Path) -> None:
-    """Remove unfinished old entries, and least recently used ones beyond the limit."""
+    """Remove unfinished files older than an hour, and entries beyond the limit.
+
+    The least recently used entries are removed until the rest fits. Files that another
+    process removes meanwhile are ignored.
+
+    Args:
+        home: Folder of the cache.
+
+    Raises:
+        SettingError: DYN_CACHE_LIMIT is invalid.
+        OSError: The folder cannot be read.
+    """
     entries, old = [], time.time() - _LEFT
     for item in os.scandir(home):
         if item.name.endswith((".obj", ".new")):

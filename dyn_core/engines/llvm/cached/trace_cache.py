@@ -73,8 +73,8 @@ def key(function: Any, machine: str) -> str | None:
         machine: Digest of everything else that kernels depend on.
 
     Returns:
-        The name; None if the function cannot be pickled or contains objects of other
-        packages, so that it must be traced every time.
+        "trace-" and a hex digest; None if the function cannot be pickled or contains
+        objects of other packages, so that it must be traced every time.
     """
     content = io.BytesIO()
     pickler = _Pickler(content)
@@ -96,6 +96,6 @@ def load(name: str | None) -> GraphFacts | None:
 
 
 def store(name: str | None, facts: GraphFacts) -> None:
-    """Store facts under a name; nothing is stored if the name is None."""
+    """Store facts under a name; nothing is stored if it is None or the cache is off."""
     if name is not None:
         kernel_cache.store(name, facts._asdict(), b"")

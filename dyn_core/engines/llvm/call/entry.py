@@ -38,10 +38,12 @@ _CALLED = (
 class Descriptor:
     """Data of a Program for the entry: a table in memory, and the objects it refers to.
 
+    `descriptor[name] = value` sets a field; its name may be in lower case.
+
     Attributes:
-        table: Words of 8 bytes, one for each of entry_code.FIELDS.
+        table: Words of 8 bytes, one for each of entry_code.FIELDS, zeros at first.
         kept: Objects that the table refers to.
-        served: By field, scratch memory in use and its machine code.
+        served: By field, a list of (scratch memory in use, its machine code).
     """
 
     def __init__(self) -> None:
@@ -53,7 +55,12 @@ class Descriptor:
         self.table[entry_code.FIELDS.index(name.upper())] = value
 
     def ports(self, name: str, shapes: Sequence[tuple[int, ...]]) -> None:
-        """Set the field `name` to a table of ports with these shapes."""
+        """Set the field `name` to the address of a table of ports with these shapes.
+
+        Args:
+            name: Field of entry_code.FIELDS, in any case.
+            shapes: Shape of each port, without a batch axis; at most MAX_AXES axes.
+        """
         rows = []
         for shape in shapes:
             dims = [*shape, *[0] * (entry_code.MAX_AXES - len(shape))]
@@ -63,7 +70,11 @@ class Descriptor:
         self[name] = ctypes.addressof(table)
 
     def buffer(self, name: str, size: int) -> int:
-        """Set a field to `size` bytes of zeros, 64-byte aligned; return the address."""
+        """Set the field `name` to the address of new memory, and return the address.
+
+        The memory is `size` bytes of zeros, 64-byte aligned, and lives as long as this
+        object.
+        """
         memory = np.zeros(size + 64, np.uint8)
         self.kept.append(memory)
         address = memory.ctypes.data
@@ -72,7 +83,14 @@ class Descriptor:
         return address
 
     def scratch(self, name: str, made: Variant) -> None:
-        """Set a field to scratch memory of machine code; both are kept alive."""
+        """Set the field `name` to scratch memory of machine code; both are kept alive.
+
+        Memory set before is released, unless a batch is running in another thread.
+
+        Args:
+            name: Field of entry_code.FIELDS, in any case.
+            made: Machine code, which provides the memory.
+        """
         # A batch in another thread may use the old memory: then it is kept as well.
         busy = self.table[entry_code.FIELDS.index("BUSY")]
         before = self.served.get(name, []) if busy else []
@@ -85,7 +103,8 @@ def mode() -> str:
     """Return the form of the entry on this interpreter: struct, buffer or python.
 
     DYN_ENTRY asks for one, by default struct. It is python where the interpreter is not
-    CPython with a GIL and 64 bits, and buffer where NumPy's struct is not as expected.
+    CPython with a GIL and 64 bits or lacks a function that the entry calls, and buffer
+    where NumPy's struct is not as expected.
 
     Raises:
         SettingError: DYN_ENTRY has an invalid value.
@@ -106,7 +125,7 @@ def mode() -> str:
 
 @once
 def arrays_lie_as_expected() -> bool:
-    """Check that NumPy's array struct has the layout that `struct` reads."""
+    """Return whether NumPy's array struct has the layout that `struct` reads."""
     if np.ndarray.__basicsize__ < max(entry_code.FLAGS, entry_code.KIND) + 8:
         return False
     plain, locked = np.zeros((3, 5)), np.zeros((2, 3, 4))[:, ::2]
@@ -136,7 +155,7 @@ def arrays_lie_as_expected() -> bool:
 
 
 def _safely_read(address: int, size: int) -> bytes | None:
-    """Return bytes at an address, or None if it is invalid.
+    """Return `size` bytes at an address, or None if it is invalid.
 
     The address is passed to the operating system, which refuses invalid ones.
     """
@@ -159,6 +178,9 @@ def _loaded(how: str, place: int, single: bool) -> compiler.Loaded:
         how: struct or buffer.
         place: Offset in a Program object of the Descriptor's address [bytes].
         single: Whether arrays are float32.
+
+    Raises:
+        CompileError: LLVM failed.
     """
     digest = hashlib.sha256(f"{how} {place} {single} {compiler.machine().key}".encode())
     key = f"entry-{digest.hexdigest()}"
@@ -176,9 +198,10 @@ def _loaded(how: str, place: int, single: bool) -> compiler.Loaded:
 
 @once
 def fast_type(base: Any, how: str) -> tuple[type, int]:
-    """Return the type whose calls go to the entry, and the offset of its two fields.
+    """Return a type whose calls go to the entry, and the offset of its fields [bytes].
 
-    The fields of an object are the address of the entry, then of the Descriptor.
+    The two fields are 8 bytes each: the address of the entry, then of the Descriptor.
+    `connect` sets them in an object, which must not be called before.
 
     Args:
         base: Class that the type derives from.
@@ -226,14 +249,19 @@ _KEPT: list[Any] = []
 def connect(
     program: Any, offset: int, descriptor: Descriptor, how: str, single: bool
 ) -> None:
-    """Let calls of a Program object go to the entry.
+    """Let calls of a Program object go to the entry, which is compiled if necessary.
 
     Args:
         program: Instance of a `fast_type`.
         offset: Offset of the type's fields [bytes].
-        descriptor: Data of the Program; keeps the machine code alive.
+        descriptor: Data of the Program, which must live as long as the object; keeps
+            the
+            machine code alive.
         how: struct or buffer.
         single: Whether arrays are float32.
+
+    Raises:
+        CompileError: LLVM failed.
     """
     base = id(program) + offset
     table = ctypes.addressof(descriptor.table)
@@ -257,6 +285,9 @@ def _vectorcall() -> Any:
 @once
 def constants(single: bool = False) -> dict[str, int]:
     """Return the addresses of objects and functions that the entry uses, by field.
+
+    The fields are those of entry_code.FIELDS, in lower case. An address is 0 where the
+    object or function is not available.
 
     Args:
         single: Whether arrays are float32: Python floats are then left to Python.

@@ -79,15 +79,17 @@ def fits(axes, lengths, port, place):
 
 
 def array_struct(o, d, port, place, writable):
-    """Read an array from NumPy's struct; return 0 if it is not valid for the port.
+    """Read an array from NumPy's struct; return 1 if it is valid for the port, else 0.
 
-    On success the words at `place` are its data address and number of rows.
+    Valid is a contiguous, aligned array of the Program's dtype and the port's shape,
+    with or without a batch axis. On 1, the words at `place` are its data address and
+    number of rows, -1 for a single state; on 0 they may be changed, too.
 
     Args:
         o: Address of the object.
         d: Address of the Descriptor.
         port: Address of the port's words.
-        place: Address of two words, for data address and number of rows.
+        place: Address of two words.
         writable: 1 if the array must be writeable, else 0.
     """
     if load(o + TYPE) != load(d + ARRAY_TYPE) or load(o + KIND) != load(d + DESCR):
@@ -129,11 +131,12 @@ def is_finite(data, end):
 
 
 def all_finite(tables, ports, n):
-    """Return 1 if all numbers of n ports are finite, else 0.
+    """Return 1 if all numbers of n ports are finite, else 0; for a single state.
 
     Args:
         tables: Address of the ports' data addresses.
         ports: Address of the ports' words.
+        n: Number of ports.
     """
     k = 0
     while k < n:
@@ -166,6 +169,8 @@ def overlaps(begin, end, tables, ports, n, rows):
 def leave(self, d, args, n, names):
     """Call Program.__call__ with the same arguments and return its result.
 
+    The result is the address of an object, or 0 with a Python error set.
+
     Args:
         self: Address of the Program.
         d: Address of the Descriptor.
@@ -184,15 +189,18 @@ def leave(self, d, args, n, names):
 
 
 def take_inputs(d, args, tables, strides, place):
-    """Fill tables and strides from the arguments; return 0 if one is not valid here.
+    """Fill tables and strides from the arguments; return 1, or 0 if one is not valid.
 
-    On success the word at place + 8 is the number of rows, -1 for a single state.
+    Not valid are also batches with different numbers of rows. On 1, the word at place +
+    8 is the number of rows, -1 for a single state.
 
     Args:
         d: Address of the Descriptor.
         args: Address of the arguments.
         tables: Address for the data address of each input.
-        strides: Address for the bytes from row to row of each input, 0 if shared.
+        strides: Address for the bytes from row to row of each input, 0 if it is shared
+            by
+            all rows.
         place: Address of two words.
     """
     rows, k = -1, 0
@@ -219,14 +227,16 @@ def take_inputs(d, args, tables, strides, place):
 
 
 def take_outputs(d, out, inputs, outputs, place, batch, rows):
-    """Fill the table from `out`; return 0 if an array does not fit or overlaps.
+    """Fill the table from `out`; return 1, or 0 if an array does not fit or overlaps.
+
+    An array may overlap neither inputs nor other outputs.
 
     Args:
         d: Address of the Descriptor.
         out: Address of the array, or of the tuple of arrays.
         inputs: Address of the inputs' data addresses.
         outputs: Address for the outputs' data addresses.
-        place: Address of two words.
+        place: Address of two words, which are changed.
         batch: Number of rows, -1 for a single state.
         rows: Number of rows, 1 for a single state.
     """
@@ -257,7 +267,10 @@ def take_outputs(d, out, inputs, outputs, place, batch, rows):
 
 
 def new_array(d, axes, lengths, size):
-    """Return a new array, or 0 without memory; a large one uses result_memory.
+    """Return the address of a new array, not initialised; 0 without memory.
+
+    Without memory a Python error is set. At least LARGE bytes use result_memory, where
+    that is available.
 
     Args:
         d: Address of the Descriptor.
@@ -278,7 +291,7 @@ def new_array(d, axes, lengths, size):
 
 
 def make_outputs(d, outputs, made, values, place, batch):
-    """Create the output arrays; return 0 without memory.
+    """Create the output arrays; return 1, or 0 without memory.
 
     A scalar output of a single state is computed into `values` and has no array yet.
 
@@ -287,7 +300,7 @@ def make_outputs(d, outputs, made, values, place, batch):
         outputs: Address for the outputs' data addresses.
         made: Address for the new arrays, 0 for a scalar.
         values: Address for scalars.
-        place: Address of two words.
+        place: Address of two words, which are changed.
         batch: Number of rows, -1 for a single state.
     """
     lengths = room(8 * MAX_AXES + 8)
@@ -316,13 +329,16 @@ def make_outputs(d, outputs, made, values, place, batch):
 
 
 def run_batch(d, inputs, strides, outputs, batch, out):
-    """Run a batch; return the number of failed rows, or 1 where Python must run it.
+    """Run a batch; return 0 on success.
+
+    Any other result means that Python must run it: the number of failed rows, or 1
+    while another thread runs a batch of the Program.
 
     Args:
         d: Address of the Descriptor.
         inputs, outputs: Addresses of the tables of data addresses.
         strides: Address of the bytes from row to row of each input, 0 if shared.
-        batch: Number of rows.
+        batch: Number of rows, at least the lanes.
         out: 0 if outputs are new arrays.
     """
     if load(d + BUSY) != 0:
@@ -375,7 +391,7 @@ def run_single(d, inputs, outputs):
     """Run one state; return 0 on success, else another number.
 
     Where a check can fail, outputs are computed into temporary memory and copied last,
-    so that a failed call does not change them.
+    so that a failed call does not change them. Python must repeat a failed call.
 
     Args:
         d: Address of the Descriptor.
@@ -400,7 +416,9 @@ def run_single(d, inputs, outputs):
 
 
 def results(d, outputs, made):
-    """Return the outputs: an array, a float, or a named tuple; 0 without memory.
+    """Return the address of the result: an array, a float, or a named tuple of these.
+
+    0 without memory.
 
     Args:
         d: Address of the Descriptor.

@@ -77,7 +77,9 @@ def translate(module: ModuleType, public: str, **names: Any) -> str:
         names: Values of more constants, and replacements for names of functions.
 
     Raises:
-        TypeError: A construct is not in the subset.
+        TypeError: A statement or expression is not in the subset.
+        KeyError: An operator or a comparison is not in the subset, or a name is not
+            known.
     """
     functions = [
         (node, x.__globals__)
@@ -101,9 +103,10 @@ class _Function:
 
     Args:
         node: Syntax tree of the function.
-        names: Constants of its module, and replaced function names.
+        names: By name, constants of its module (numbers), and names of functions that
+            replace this one (strings).
         local: Names of all functions of the LLVM module.
-        foreign: Declarations of other functions, extended here.
+        foreign: By name, declarations of other functions, extended here.
     """
 
     def __init__(
@@ -120,7 +123,14 @@ class _Function:
         self.count = 0
 
     def define(self, scope: str) -> str:
-        """Return the LLVM definition of the function; `scope` is "internal " or ""."""
+        """Return the LLVM definition of the function, which returns 0 by default.
+
+        Args:
+            scope: "internal ", or "" for external linkage.
+
+        Raises:
+            TypeError, KeyError: As `translate`.
+        """
         arguments = [a.arg for a in self.node.args.args]
         for name in arguments:
             self._assign(name, f"%{name}")
@@ -188,7 +198,13 @@ class _Function:
         self._assign(target.id, self._value(value))
 
     def _branch(self, test: ast.expr, yes: str, no: str) -> None:
-        """Write a jump to label `yes` or `no`, with short-circuit evaluation."""
+        """Write a jump to label `yes` or `no`, with short-circuit evaluation.
+
+        Args:
+            test: and, or, not, one comparison, or a number, which is true unless it is
+                zero.
+            yes, no: Labels.
+        """
         if isinstance(test, ast.BoolOp):
             both = isinstance(test.op, ast.And)
             for part in test.values[:-1]:
@@ -237,10 +253,13 @@ class _Function:
         return self._new(f"inttoptr i64 {self._value(node)} to ptr")
 
     def _room(self, size: ast.expr) -> str:
-        """Return the address of stack memory of `size` bytes.
+        """Return the register of the address of stack memory, as an i64.
 
         A constant size is allocated at the beginning of the function, so that a loop
         does not allocate again.
+
+        Args:
+            size: Expression of the number of bytes.
         """
         names = {n.id for n in ast.walk(size) if isinstance(n, ast.Name)}
         if names <= self.names.keys():
@@ -285,7 +304,10 @@ class _Function:
         return self._new(f"call i64 {function}({', '.join(values)})")
 
     def _argument(self, node: ast.expr) -> str:
-        """Return LLVM type and register of an argument of a call."""
+        """Return the LLVM type and value of an argument of a call, as one text.
+
+        real(a) is a double; all others are i64.
+        """
         is_call = isinstance(node, ast.Call) and isinstance(node.func, ast.Name)
         if is_call and node.func.id == "real":  # type: ignore[attr-defined]
             place = self._pointer(node.args[0])  # type: ignore[attr-defined]

@@ -48,9 +48,9 @@ class ResultMemory:
         set_handler: Address of NumPy's PyDataMem_SetHandler.
 
     Attributes:
-        table: Address of its counts; see result_memory_code.py.
+        table: Address of its table of counts; see result_memory_code.py.
         handler: Address of the capsule that NumPy's function takes.
-        set_handler: Address of NumPy's PyDataMem_SetHandler.
+        set_handler: The argument.
     """
 
     def __init__(self, functions: compiler.Loaded, set_handler: int) -> None:
@@ -80,26 +80,37 @@ class ResultMemory:
             self._exchange(before)
 
     def took_cold(self) -> bool:
-        """Return whether memory not in the processor's cache was allocated by a result.
+        """Return whether a result was allocated in memory not in the processor's cache.
 
-        Only allocations since the last call count.
+        Only allocations since the last call count, and since the entry last began to
+        create results.
         """
         place = result_memory_code.COLD // 8
         cold, self._counts[place] = bool(self._counts[place]), 0
         return cold
 
     def trim(self) -> None:
-        """Release all unused memory to the system."""
+        """Release all unused memory to the system; existing arrays are not affected."""
         self._trim(self.table)
 
     def count(self, field: int) -> int:
-        """Return a field of the table, by its byte offset."""
+        """Return an 8-byte field of the table.
+
+        Args:
+            field: Byte offset, such as result_memory_code.IDLE.
+        """
         return self._counts[field // 8]
 
 
 @once
 def memory() -> ResultMemory | None:
-    """Return the memory of large results; None without Linux or machine code."""
+    """Return the memory of large results; None without Linux or machine code.
+
+    It is created at the first call, and never released.
+
+    Raises:
+        CompileError: LLVM failed.
+    """
     if sys.platform != "linux" or compiler.missing():
         return None
     made = ResultMemory(_loaded(), numpy_functions(_SET_HANDLER + 1)[_SET_HANDLER])
@@ -112,7 +123,7 @@ def memory() -> ResultMemory | None:
 def empty(shape: tuple[int, ...], dtype: Any = np.float64) -> np.ndarray:
     """Return a new array for a result, not initialised.
 
-    One of at least LARGE bytes is in result memory, where that is available.
+    One of at least LARGE bytes (64 KiB) is in result memory, where that is available.
     """
     size = math.prod(shape) * np.dtype(dtype).itemsize
     owner = memory() if size >= result_memory_code.LARGE else None
@@ -127,9 +138,10 @@ def trim() -> None:
 
 
 def took_cold() -> bool:
-    """Return whether memory not in the processor's cache was allocated by a result.
+    """Return whether a result was allocated in memory not in the processor's cache.
 
-    Only allocations since the last call count. False without result memory.
+    Only allocations since the last call count, and since the entry last began to create
+    results. False without result memory.
     """
     owner = memory()
     return owner is not None and owner.took_cold()
@@ -149,7 +161,11 @@ def numpy_functions(count: int) -> Any:
 
 
 def _loaded() -> compiler.Loaded:
-    """Return the machine code, compiled or from the cache."""
+    """Return the machine code, compiled or from the cache.
+
+    Raises:
+        CompileError: LLVM failed.
+    """
     digest = hashlib.sha256(f"results {compiler.machine().key}".encode())
     key = f"entry-{digest.hexdigest()}"
     entry = kernel_cache.load(key)

@@ -30,7 +30,7 @@ READ_WRITE, OWN_MEMORY, HUGE = 3, 0x4022, 14  # Linux constants PROT_, MAP_, MAD
 
 
 def has_room(slab):
-    """Return 1 if a slab has a free block, else 0."""
+    """Return 1 if the slab at this address has a free block, else 0."""
     if load(slab + FREE) != 0:
         return 1
     if load(slab + FRESH) + load(slab + BLOCK) <= slab + load(slab + LENGTH):
@@ -39,7 +39,7 @@ def has_room(slab):
 
 
 def link(table, slab):
-    """Insert a slab at the head of the list of its size."""
+    """Insert a slab at the head of the list of its size; return 0."""
     head = table + SLABS + 8 * load(slab + SIZE)
     following = load(head)
     store(slab + NEXT, following)
@@ -51,7 +51,7 @@ def link(table, slab):
 
 
 def unlink(table, slab):
-    """Remove a slab from the list of its size."""
+    """Remove a slab from the list of its size; return 0."""
     following, previous = load(slab + NEXT), load(slab + PREVIOUS)
     if following != 0:
         store(following + PREVIOUS, previous)
@@ -109,7 +109,11 @@ def open_slab(table, size, block):
 
 
 def take(table, n):
-    """Return the address of n bytes, a multiple of 64; 0 without memory (malloc)."""
+    """Return the address of n bytes; 0 without memory (malloc).
+
+    The address is a multiple of 64. The memory is not initialised. COLD in the table is
+    set to 1 if it is probably not in the processor's cache.
+    """
     block, step, size = SMALLEST, STEP, 0
     while block + block < n + HEAD:
         block, step, size = block + block, step + step, size + 8
@@ -142,7 +146,13 @@ def take(table, n):
 
 
 def give(table, address, n):
-    """Free memory at an address, which may be 0 (free); n is ignored."""
+    """Free memory at an address, which may be 0; return 0 (free).
+
+    Args:
+        table: Address of the table.
+        address: Result of `take`, `take_zeroed` or `resize`.
+        n: Ignored.
+    """
     if address == 0:
         return 0
     memory = address - HEAD
@@ -172,10 +182,10 @@ def take_zeroed(table, count, n):
 
 
 def resize(table, address, n):
-    """Return the address of n bytes with the old content; 0 without memory.
+    """Return the address of n bytes with the old content; 0 without memory (realloc).
 
-    Like realloc: the old memory is returned where it is large enough; else it is freed
-    if there is new memory. For address 0 it is `take`.
+    The old memory is returned where it is large enough; else it is freed if there is
+    new memory, and remains valid if not. For address 0 it is `take`.
     """
     if address == 0:
         return take(table, n)
