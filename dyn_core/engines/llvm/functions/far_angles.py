@@ -32,7 +32,7 @@ _SIGN = -(2**63)
 
 @once
 def table() -> bytes:
-    """Return the first _BITS bits of 2/pi as bytes, least significant first."""
+    """Return the first _BITS bits of 2/pi as _BYTES bytes, least significant first."""
     guard = _BITS + 64
 
     def arctan(inverse: int) -> int:
@@ -49,20 +49,20 @@ def table() -> bytes:
 
 
 def declaration() -> str:
-    """Return the LLVM definition of the table."""
+    """Return the LLVM definition of the table of 2/pi, the constant TABLE."""
     numbers = ", ".join(f"i8 {x}" for x in table())
     return f"{TABLE} = private constant [{_BYTES} x i8] [{numbers}]"
 
 
 def reduced(b: Any, x: Any) -> tuple[Any, Any, Any]:
-    """Return r, low and n of one angle with |x| >= 2**19.
+    """Write the reduction of one angle with |x| >= 2**19; return r, low and n.
 
         x = n pi/2 + r + low modulo 2 pi,   |r| <= pi/4
 
-    r and low are reals, n a whole number. If the angle is not finite, low is NaN.
+    r and low are real Values, n is a whole one. If the angle is not finite, low is NaN.
 
     Args:
-        b: Instructions of one lane.
+        b: Instructions of one float64 lane.
         x: Angle, a real Value [rad].
     """
     bits = x.bits()
@@ -94,11 +94,11 @@ def _product(whole: Any, window: list[Any]) -> tuple[Any, Any]:
     """Return the upper 128 bits of whole * window mod 2**192.
 
     Args:
-        whole: Whole number below 2**60.
-        window: Six words of 32 bits, lowest word first.
+        whole: Whole Value below 2**60.
+        window: Six words of 32 bits, whole Values, lowest word first.
 
     Returns:
-        Two words of 64 bits, upper word first.
+        Two words of 64 bits, whole Values, upper word first.
     """
     low, high = whole & _LOW, whole.logical(32)
     total = low * window[0]
@@ -119,8 +119,8 @@ def _sum(upper: Any, lower: Any) -> tuple[Any, Any]:
     """Return a fixed-point number of 128 bits, below 1/2, as the sum of two reals.
 
     Args:
-        upper, lower: Its words of 64 bits; the binary point is before the first bit of
-            `upper`.
+        upper, lower: Its words of 64 bits, whole Values; the binary point is before the
+            first bit of `upper`.
 
     Returns:
         The rounded number, and its remainder.
@@ -142,9 +142,10 @@ def _sum(upper: Any, lower: Any) -> tuple[Any, Any]:
 
 
 def _half_pi_times(y: Any, rest: Any) -> tuple[Any, Any]:
-    """Return pi/2 (y + rest) as two reals, the rounded value and its remainder.
+    """Return pi/2 (y + rest) as two reals: the rounded value and its remainder.
 
-    `y` and `rest` are reals, `rest` the smaller one.
+    Args:
+        y, rest: Real Values, `rest` much smaller than y.
     """
     y1 = (y.bits() & -(2**27)).bits()
     y2 = y - y1
@@ -155,10 +156,13 @@ def _half_pi_times(y: Any, rest: Any) -> tuple[Any, Any]:
 
 
 def definition(far: float) -> str:
-    """Return the LLVM IR of FUNCTION(ptr angles, i64 n).
+    """Return the LLVM IR of FUNCTION(ptr angles, i64 n), see `reduced`.
 
     The memory at `angles` contains n angles, then n values each of r, low and n (a
-    whole number). Only values of angles beyond `far` [rad] are written.
+    whole number). Only values of angles with a magnitude above `far` [rad] are written.
+
+    Args:
+        far: At least 2**19.
     """
     b = Instructions(1, False)
     r, low, n = reduced(b, Value(b, "real", "%x"))

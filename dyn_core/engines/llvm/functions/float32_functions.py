@@ -25,9 +25,9 @@ _COS = (4.166664568298827e-2, -1.388731625493765e-3, 2.443315711809948e-5)
 
 
 def sine_and_cosine(b: Any, x: Any) -> tuple[Any, Any]:
-    """Return sine and cosine of x, reduced to x = n pi/2 + r + low, |r| <= pi/4.
+    """Return (sine, cosine) of x, reduced to x = n pi/2 + r + low, |r| <= pi/4.
 
-    Correct for |x| <= FAR, and only with fused multiply-add.
+    They are real Values, correct for |x| <= FAR, and only with fused multiply-add.
 
     Args:
         b: Instructions of float32 lanes.
@@ -54,11 +54,14 @@ def sine_and_cosine(b: Any, x: Any) -> tuple[Any, Any]:
 
 
 def definition(name: str, width: int, fused: bool) -> str:
-    """Return the LLVM IR of a function; it calls the float64 function of that name.
+    """Return the LLVM IR of a float32 function.
+
+    It calls the float64 function of that name and number of lanes, which must be in the
+    same module.
 
     Args:
         name: sincos, or one of FUNCTIONS in float64_functions.py.
-        width: Float32 lanes.
+        width: Float32 lanes, of type Lanes.
         fused: Whether a multiply-add rounds once.
     """
     if name == "sincos":
@@ -76,7 +79,15 @@ def definition(name: str, width: int, fused: bool) -> str:
 
 
 def _define_sincos(width: int, fused: bool) -> str:
-    """Return sincos: polynomials up to FAR, the rounded float64 function beyond."""
+    """Return the LLVM IR of float32 sincos, which returns {sine, cosine}.
+
+    It uses polynomials up to FAR, and the rounded float64 function beyond and without
+    fused multiply-add.
+
+    Args:
+        width: Float32 lanes, of type Lanes.
+        fused: Whether a multiply-add rounds once.
+    """
     b = Instructions(width, fused)
     wide = kind("real", int(width))
     pair, wide_pair = f"{{{b.real}, {b.real}}}", f"{{{wide}, {wide}}}"
@@ -100,7 +111,13 @@ def _define_sincos(width: int, fused: bool) -> str:
 
 
 def _returned(b: Instructions, pair: str, values: list[Value]) -> list[str]:
-    """Return the instructions that return a pair of values."""
+    """Return the instructions that return a pair of values.
+
+    Args:
+        b: Instructions, whose number of registers is increased; no line is added to it.
+        pair: LLVM type of the pair.
+        values: The two real Values.
+    """
     b.named += 2
     one, two = f"%n{b.named - 1}", f"%n{b.named}"
     return [

@@ -72,15 +72,15 @@ _ASIN_Q = (1.0, -2.40339491173441421878e00, 2.02094576023350569471e00,
 
 
 def reduced(b: Any, x: Any) -> tuple[Any, Any, Any]:
-    """Return r, low and n of angles up to FAR.
+    """Write the reduction of angles up to FAR in magnitude; return r, low and n.
 
         x = n pi/2 + r + low,   |r| <= pi/4
 
-    r and low are reals. n is a whole number of which only the last two bits, the
+    r and low are real Values. n is a whole Value of which only the last two bits, the
     quarter turn, are valid.
 
     Args:
-        b: Instructions.
+        b: Instructions of float64 lanes.
         x: Angle, a real Value [rad].
     """
     shifted = b.fma(x, 2 / 3.141592653589793, _ROUND)
@@ -113,7 +113,7 @@ def _near_by_parts(x: Any, n: Any) -> tuple[Any, Any]:
 def _difference(a: Any, b: Any) -> tuple[Any, Any]:
     """Return a - b as two reals: the rounded difference, and its rounding error.
 
-    It is exact for any magnitudes of a and b.
+    Their sum is exact for any magnitudes of a and b.
     """
     r = a - b
     back = a - r
@@ -121,10 +121,10 @@ def _difference(a: Any, b: Any) -> tuple[Any, Any]:
 
 
 def sine_and_cosine(b: Any, r: Any, low: Any, quadrant: Any) -> tuple[Any, Any]:
-    """Return sine and cosine of a reduced angle.
+    """Return (sine, cosine) of a reduced angle, as real Values.
 
     Args:
-        b: Instructions.
+        b: Instructions of float64 lanes.
         r, low, quadrant: As returned by `reduced`: r, low and n.
     """
     z = r * r
@@ -142,7 +142,7 @@ def sine_and_cosine(b: Any, r: Any, low: Any, quadrant: Any) -> tuple[Any, Any]:
 
 
 def _power_of_two(k: Value) -> Value:
-    """Return 2**k for whole k, if it is a normal number."""
+    """Return 2**k as a real for a whole k from -1022 to 1023."""
     return ((k + 1023) << 52).bits()
 
 
@@ -162,7 +162,7 @@ def _exp(b: Instructions, x: Value) -> Value:
 
 
 def _round_bits() -> int:
-    """Return the bits of the rounding constant."""
+    """Return the bits of _ROUND, the rounding constant, as a whole number."""
     return 0x4338 << 48
 
 
@@ -228,7 +228,7 @@ def _asin_parts(b: Instructions, x: Value) -> tuple[Value, Value, Value, Value]:
     """Return |x| < 1/2, the rational part R, the root s of (1 - |x|)/2, and its error.
 
     R approximates asin(u)/u - 1 for u² = x² if |x| < 1/2, else u = s; s and its error
-    are used only for |x| >= 1/2.
+    are used only for |x| >= 1/2. The error is sqrt((1 - |x|)/2) - s.
     """
     size = b.intrinsic("fabs", x)
     near = size.compare("lt", 0.5)
@@ -283,7 +283,9 @@ def declarations(widths: Sequence[int], sines: bool) -> list[str]:
 
 
 def symbol(name: str, width: int) -> str:
-    """Return the name of a function in LLVM IR: "@NAME_WIDTH", with "s" for float32.
+    """Return the name of a function in LLVM IR.
+
+    It is "@NAME_WIDTH", with "s" behind it for float32.
 
     Args:
         name: Name of the function, "sincos" or a key of FUNCTIONS.
@@ -314,6 +316,8 @@ def definitions(names: Sequence[tuple[str, int]], fused: bool) -> list[str]:
 
 def definition(name: str, width: int, fused: bool) -> str:
     """Return the LLVM IR of a float64 function: sincos, or one of FUNCTIONS.
+
+    sincos returns {sine, cosine} and calls far_angles.FUNCTION; atan2 takes (y, x).
 
     Args:
         name: Name of the function.
@@ -359,7 +363,9 @@ def _define_sincos(width: int, fused: bool) -> str:
 
 
 def _far(b: Instructions, values: Sequence[Value]) -> list[Value]:
-    """Return r, low and n of angles, replaced for those beyond FAR, through memory.
+    """Return r, low and n of angles, recomputed for angles beyond FAR.
+
+    far_angles.FUNCTION computes them, through memory on the stack.
 
     Args:
         b: Instructions.
@@ -380,7 +386,11 @@ def _far(b: Instructions, values: Sequence[Value]) -> list[Value]:
 
 
 def _declarations(width: int) -> str:
-    """Return the declarations of the intrinsics for one number of lanes."""
+    """Return the declarations of the intrinsics for one number of lanes, as one text.
+
+    Args:
+        width: Lanes, of type Lanes for float32.
+    """
     real = kind("real", width)
     end = suffix(width)
     lines = [

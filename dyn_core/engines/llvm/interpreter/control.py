@@ -49,9 +49,9 @@ def run(code, s, p):
 
 
 def loop(code, s, p):
-    """Run a loop until all lanes have stopped; return the address behind its words.
+    """Run a loop until all lanes have stopped, or for its maximum number of rounds.
 
-    The words are explained in OperationTable.loop.
+    The words are explained in OperationTable.loop. The address behind them is returned.
 
     Args:
         code: Address of the words behind the opcode.
@@ -111,7 +111,7 @@ def product(code, s, p):
 
 
 def scalar(inputs, outputs, s):
-    """Run one state; return its status, 0 if no requirement failed.
+    """Run one state; return 0, or the number of the first requirement that failed.
 
     Interface of the kernel `scalar`, see kernel_ir.py.
 
@@ -138,10 +138,13 @@ def scalar(inputs, outputs, s):
 
 
 def block(status, s, p):
-    """Run the rows in the slots of the inputs; return the number of failures.
+    """Run the rows in the slots of the inputs; return the number of rows that failed.
+
+    Without requirements it is 0, and no status is written.
 
     Args:
-        status: Address for the status of each lane.
+        status: Address for the status of each lane: 0, or the number of the first
+            requirement that failed.
         s: Address of the scratch memory.
         p: Address of the record.
     """

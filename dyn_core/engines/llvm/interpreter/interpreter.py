@@ -52,11 +52,13 @@ class OperationTable:
         group: The number of slots of a port is a multiple of this.
 
     Attributes:
-        cells: The words of the table.
-        inputs, outputs: Size and first slot of each port.
+        cells: The words of the table, int32.
+        inputs, outputs: (size, first slot) of each port.
         constants: By its bytes, the slot of each constant.
         size: Number of slots.
         steps: Number of operations; operations in a loop count once.
+
+    Raises KeyError if an operation has no opcode.
     """
 
     def __init__(
@@ -76,7 +78,7 @@ class OperationTable:
         )
 
     def values(self) -> tuple[np.ndarray, np.ndarray]:
-        """Return the slots of the constants and their values, as arrays."""
+        """Return slots (int64) and values (float64) of the constants, each (n,)."""
         slots = np.array([*self.constants.values()], np.int64)
         return slots, np.frombuffer(b"".join(self.constants), float)
 
@@ -87,7 +89,10 @@ class OperationTable:
         return first
 
     def constant(self, value: Any) -> int:
-        """Return the slot of a constant, allocated at its first use."""
+        """Return the slot of a constant, allocated at its first use.
+
+        True and False are stored as 1.0 and 0.0.
+        """
         key = np.float64(value).tobytes()
         slot = self.constants.get(key)
         if slot is None:
@@ -97,7 +102,7 @@ class OperationTable:
     def _graph(
         self, graph: Graph, inputs: Sequence[int], outputs: Sequence[int]
     ) -> list[int]:
-        """Return the words that compute the outputs of a Graph from its inputs.
+        """Return the words that compute the outputs of a Graph, with the end mark -1.
 
         Args:
             graph: Graph.
@@ -120,6 +125,11 @@ class OperationTable:
         here to the words of `still`, to the body, and behind the loop; the condition;
         `still`; the body, which ends with the selection of the next state in active
         lanes.
+
+        Args:
+            region: Condition, body, number of state values, maximum number of rounds.
+            operands: Slots of the initial state, then of the captured values; none is
+                changed by the loop.
         """
         width = region.width
         state = [self.room(1) for _ in range(width)]
@@ -143,9 +153,9 @@ class LoopCells(NamedTuple):
     """A loop in a table.
 
     Attributes:
-        copies: Slots (to, from) to copy before the loop.
-        cells: Words of the loop.
-        results: Slots of its results.
+        copies: (to, from) of the slots to copy before the loop.
+        cells: Words of the loop, without the opcode.
+        results: Slots of its results, the state.
     """
 
     copies: list[tuple[int, int]]
@@ -206,17 +216,22 @@ class _Lists:
             self._add(self.depths[k] + 1, _REQUIRE, self.slots[k], number)
 
     def _add(self, depth: int, opcode: int, *cells: int) -> None:
-        """Add the words `cells` of one operation at a depth of the Graph."""
+        """Add the words `cells` of one operation to the list of depth and opcode."""
         self.lists[depth * _KINDS + opcode] += cells
         self.table.steps += 1
 
     def _plain(self, k: int, op: str, operands: tuple[int, ...]) -> None:
         """Add an operation with one result, in a new slot or in the slot of an output.
 
+        Sets the slot and depth of the node.
+
         Args:
             k: Node.
             op: Operation of operations.py.
             operands: Nodes of the operands.
+
+        Raises:
+            KeyError: The operation has no opcode.
         """
         slots, depths = self.slots, self.depths
         depth = depths[k] = max([depths[x] for x in operands]) + 1
@@ -232,7 +247,9 @@ class _Lists:
         self.table.steps += 1
 
     def _sincos(self, k: int, op: str, angle: int) -> None:
-        """Add sine and cosine of an angle unless they exist; set a node's slot.
+        """Add sine and cosine of an angle unless they exist.
+
+        Slot and depth of node k are set.
 
         Args:
             k: Node.
@@ -248,7 +265,10 @@ class _Lists:
         self.slots[k] = pair[op == "cos"]
 
     def _loop(self, k: int, node: Node) -> None:
-        """Add the loop of node k and the copies of its initial state; set its slots."""
+        """Add the loop of node k and the copies of its initial state.
+
+        Slots and depth of the node are set.
+        """
         depth = max([self.depths[x] for x in node.operands], default=0) + 1
         loop = self.table.loop(node.data, [self.slots[x] for x in node.operands])
         for to, source in loop.copies:
@@ -257,9 +277,10 @@ class _Lists:
         self.slots[k], self.depths[k] = loop.results, depth + 1
 
     def _product(self, k: int, node: Node) -> None:
-        """Add the product of node k and copies of its operands; set its slots.
+        """Add the product of node k and copies of its operands.
 
-        Rows of the matrices are padded to multiples of _GROUP slots.
+        Slots and depth of the node are set. Rows of the matrices are padded to
+        multiples of _GROUP slots.
         """
         rows, inner, columns, negative, onto = shape = node.data
         depth = max([self.depths[x] for x in node.operands]) + 1
@@ -302,7 +323,11 @@ def _in_groups(count: int) -> int:
 
 
 def _slots(ports: Sequence[tuple[int, int]]) -> list[int]:
-    """Return the slot of each flat value, from size and first slot of each port."""
+    """Return the slot of each flat value.
+
+    Args:
+        ports: (size, first slot) of each port.
+    """
     return [k for size, first in ports for k in range(first, first + size)]
 
 
@@ -315,7 +340,11 @@ class MachineCode:
 
     Attributes:
         entries: By name, the address of each function with a kernel's interface.
-        operations: By number of lanes, a table of the operations' addresses.
+        operations: By number of lanes, a table of the operations' addresses by opcode;
+            0
+            for operations that one lane does not need.
+
+    Raises CompileError if a code cannot be loaded.
     """
 
     def __init__(self, codes: Sequence[bytes], widths: Sequence[int]) -> None:
@@ -335,7 +364,7 @@ class MachineCode:
 
 
 def machine_code() -> MachineCode:
-    """Return the machine code from memory or disk, or compiled now.
+    """Return the machine code from memory or disk, or compiled now and stored in both.
 
     Raises:
         CompileError: LLVM failed.
@@ -363,16 +392,18 @@ def _machine_code(host: compiler.Machine) -> MachineCode:
 
 
 class Interpreter:
-    """A Graph that is interpreted.
+    """A Graph that is interpreted, with numbers of float64.
 
     Args:
         graph: Graph without calls of Programs.
         sizes: Sizes of the input and output ports.
 
     Attributes:
-        variants: For scalar and batch, a Variant with the interface of that kernel.
+        variants: Dict of "scalar" and "batch": a Variant with the interface of that
+            kernel.
 
-    Raises CompileError if the interpreter itself cannot be compiled.
+    Raises CompileError if the interpreter itself cannot be compiled, and KeyError if an
+    operation has no opcode.
     """
 
     def __init__(self, graph: Graph, sizes: kernel.Sizes) -> None:
@@ -395,7 +426,7 @@ class Interpreted(kernel.Variant):
         graph: The Graph.
 
     Attributes:
-        steps: Number of operations of a kernel with the same run time.
+        steps: Number of operations of a kernel with the same run time, an estimate.
     """
 
     def __init__(

@@ -32,7 +32,9 @@ class MachineOperation(NamedTuple):
 
     Attributes:
         arity: Number of operands.
-        compute: Returns the results: compute(instructions, operands).
+        compute: Appends the instructions to the first argument and returns a list of
+            the
+            results: compute(instructions, operands).
         results: Number of results.
     """
 
@@ -108,15 +110,21 @@ OPCODES = {name: k for k, name in enumerate(_NAMES)}  # control.py has the first
 
 
 def vectors(width: int) -> int:
-    """Return the number of vectors in a row of a wide tile, for a number of lanes."""
+    """Return the number of vectors in a row of a wide tile of a product.
+
+    width: Lanes.
+    """
     return VECTORS[width > 1]
 
 
 def write(width: int, fused: bool, vector: int) -> str:
-    """Return the LLVM IR of all operations except for control.py, named `op_NAME`.
+    """Return the LLVM IR of the operations, functions named `op_NAME`.
+
+    `loop` and `product` of control.py are not included; gather and scatter only for
+    more than one lane.
 
     Args:
-        width: Lanes.
+        width: Lanes of float64.
         fused: Whether a multiply-add rounds once.
         vector: Entries of a row in one vector of a product, where there is one lane.
     """
@@ -129,7 +137,12 @@ def write(width: int, fused: bool, vector: int) -> str:
 
 
 def _slot(b: Instructions, word: int) -> str:
-    """Return the register of the address of the slot in word `word` of %words."""
+    """Append the address of a slot; return its register.
+
+    Args:
+        b: Instructions, with registers %words and %m, the scratch memory.
+        word: Index in %words of the word with the number of the slot.
+    """
     place = b.new(f"getelementptr i32, ptr %words, i64 {word}")
     index = b.new(f"load i32, ptr {place}")
     wide = b.new(f"zext i32 {index} to i64")
@@ -137,12 +150,12 @@ def _slot(b: Instructions, word: int) -> str:
 
 
 def _load(b: Instructions, pointer: str) -> Value:
-    """Return the real at an address."""
+    """Append the load of the real of all lanes at an address; return it."""
     return b.value("real", f"load {b.real}, ptr {pointer}, align {8 * b.width}")
 
 
 def _define(name: str, lines: list[str], arguments: str = _ARGUMENTS) -> str:
-    """Return the LLVM definition of function op_NAME, which returns an i64.
+    """Return the LLVM definition of the function op_NAME, which returns an i64.
 
     Args:
         name: Name of the operation.
@@ -157,7 +170,10 @@ _START = ["  %c = inttoptr i64 %code to ptr", "  %m = inttoptr i64 %s to ptr"]
 
 
 def _counted(name: str, count: int, lines: list[str]) -> str:
-    """Return a function that executes instructions for each group of words.
+    """Return the LLVM function op_NAME that repeats instructions.
+
+    They are executed for each group of words, of which there is at least one. The
+    function returns the address behind the last group.
 
     Args:
         name: Name of the operation.
@@ -205,7 +221,14 @@ def _each(name: str, op: MachineOperation, width: int, fused: bool) -> str:
 
 
 def _require(width: int) -> str:
-    """Return the operation require: the status is the minimum number of a failure."""
+    """Return the LLVM function of `require`, the check of requirements.
+
+    The status of each lane becomes the minimum of its value and the number of the
+    failed requirement. Words: slot of the condition, and the requirement's number.
+
+    Args:
+        width: Lanes.
+    """
     b = Instructions(width, False)
     holds = _truth(_load(b, _slot(b, 0)))
     place = b.new("getelementptr i32, ptr %words, i64 1")
@@ -227,9 +250,13 @@ def _require(width: int) -> str:
 
 
 def _still(width: int) -> str:
-    """Return the operation still: update the active lanes; 1 if one is active, else 0.
+    """Return the LLVM function of `still`, which updates the active lanes of a loop.
 
-    A lane remains active if it was and its condition holds.
+    It returns 1 if a lane is active, else 0. A lane remains active if it was and its
+    condition holds. Words: slot of the active lanes, and slot of the condition.
+
+    Args:
+        width: Lanes.
     """
     b = Instructions(width, False)
     b.lines += [*_START, "  %words = getelementptr i32, ptr %c, i64 0"]
@@ -242,7 +269,7 @@ def _still(width: int) -> str:
 
 
 def _begin(width: int) -> str:
-    """Return the operation begin: set the status of all lanes to no failure."""
+    """Return the LLVM function of `begin`: set the status of all lanes to HOLDS."""
     b = Instructions(width, False)
     holds = constant(HOLDS, "whole", width)
     lines = [
@@ -254,9 +281,10 @@ def _begin(width: int) -> str:
 
 
 def _finish(width: int) -> str:
-    """Return the operation finish: store the status of each lane.
+    """Return the LLVM function of `finish`, which stores the status of each lane.
 
-    It returns the number of lanes that failed.
+    A status is 0, or the number of the first requirement that failed. The function
+    returns the number of lanes that failed.
     """
     b = Instructions(width, False)
     b.lines += ["  %m = inttoptr i64 %s to ptr", "  %to = inttoptr i64 %status to ptr"]
@@ -273,7 +301,10 @@ def _finish(width: int) -> str:
 
 
 def _rows(width: int) -> list[str]:
-    """Return the functions that transpose rows to slots and back; [] for one lane."""
+    """Return the functions that transpose rows to slots and back, as LLVM IR.
+
+    [] for one lane.
+    """
     if width == 1:
         return []
     get = [
@@ -297,7 +328,11 @@ def _rows(width: int) -> list[str]:
 
 
 def _tiles(products: Products) -> list[str]:
-    """Return the LLVM IR of each tile of products; `products.tiles` is changed."""
+    """Return the LLVM IR of the function of each of TILES, in order.
+
+    Args:
+        products: Writer; its attribute `tiles` is changed.
+    """
     tiles = []
     for negative, onto, rows, wide in TILES:
         count = vectors(products.width) if wide else 1
