@@ -82,17 +82,22 @@ class Scaling(NamedTuple):
 
 
 def is_scaling(rows: int, inner: int) -> bool:
-    """Return whether a product of these sizes is a number times a row."""
+    """Return whether a product of these sizes is a number times a row (both are 1)."""
     return rows == inner == 1
 
 
 class ScaledRows:
     """Writes functions NAME(ptr a, ptr b, ptr c, ptr to, i64 vectors) of one kernel.
 
+    They multiply the row b by the number a, see the module; c is read only with `onto`.
+
     Args:
         width: Lanes of a value.
-        lanes: Entries of a vector.
+        lanes: Entries of a vector, of type Lanes for float32.
         fused: Whether a multiply-add rounds once.
+
+    Attributes:
+        wanted: Parameters of the functions whose names were returned so far.
     """
 
     def __init__(self, width: int, lanes: int, fused: bool) -> None:
@@ -114,7 +119,8 @@ class ScaledRows:
     def _function(self, scaling: Scaling) -> str:
         """Return the LLVM IR of a function.
 
-        It processes groups of vectors, then single ones, then a partial one.
+        It processes groups of vectors, then single ones, then a partial one if
+        scaling.rest is not 0.
         """
         rest = int(scaling.rest > 0)
         factor = "%number" if not scaling.negative else "%minus"
@@ -154,7 +160,7 @@ class ScaledRows:
         return "\n".join([*lines, "  ret void", "}", ""])
 
     def _factor(self) -> list[str]:
-        """Return the instructions that load the number a as a vector."""
+        """Return the instructions that load the number a as the vector %number."""
         size = real_size(self.width)
         if self.width > 1 or self.lanes == 1:
             return [f"  %number = load {self.of}, ptr %a, align {size}"]
@@ -168,14 +174,14 @@ class ScaledRows:
     def _vector(
         self, scaling: Scaling, tag: str, first: str, k: int, factor: str, rest: int
     ) -> list[str]:
-        """Return the instructions for one vector, the k-th behind the first.
+        """Return the instructions that load, multiply and store one vector.
 
         Args:
             scaling: Signs.
             tag: Prefix of registers.
-            first: Register of the first vector's index.
-            k: Offset of the vector.
-            factor: Register of a or -a.
+            first: Register of a vector's index.
+            k: Number added to that index.
+            factor: Register of the vector of a or -a; used only with `onto`.
             rest: Number of last entries that are neither read nor written.
         """
         of, size = self.of, self.lanes
@@ -214,7 +220,7 @@ class Tile(NamedTuple):
     """Parameters of a function that multiplies a tile of the result.
 
     Attributes:
-        rows, vectors: Size of the tile.
+        rows, vectors: Size of the tile: rows, and vectors in each row.
         negative: Whether the product's sign is changed.
         onto: Whether the product is added to C.
         rest: Number of entries beyond the matrix in the last vector of a row: they are
@@ -232,13 +238,14 @@ class Products:
     """Writes the products of one kernel.
 
     Args:
-        width: Lanes of a value.
+        width: Lanes of a value, of type Lanes for float32.
         vector: Entries of a row in one vector, where there is one lane.
         fused: Whether a multiply-add rounds once.
 
     Attributes:
-        step: Columns of a vector.
-        lanes: Entries of a vector.
+        step: Columns of a vector: `vector` for one lane, else 1.
+        lanes: Numbers in a vector: `vector` for one lane, else `width`.
+        tiles: Parameters of the functions of tiles that calls refer to.
         written: Whether any product was written.
         written_out: Maximum vector multiplications of a product of one state that is
             written without loops.
@@ -265,7 +272,9 @@ class Products:
         places: ProductPlaces,
         pointer: Pointer,
     ) -> None:
-        """Write one product: written out, as a scaled row, or tile by tile.
+        """Write the call of one product: written out, as a scaled row, or tile by tile.
+
+        `definitions` will contain the called functions.
 
         Args:
             code: Function being written.
@@ -306,10 +315,12 @@ class Products:
                 code.lines.append(f"  call void {function}({', '.join(arguments)})")
 
     def _column_blocks(self, columns: int) -> Iterator[tuple[int, int, int, int]]:
-        """Yield (first column, vectors, rest, count) of equal blocks of columns.
+        """Yield equal blocks of columns as (first column, vectors, rest, count).
+
+        `count` blocks of `vectors` vectors follow each other; `rest` is as in a Tile.
 
         Args:
-            columns: Columns of the result. rest: as of a Tile.
+            columns: Columns of the result.
         """
         vectors = -(-columns // self.step)
         rest = vectors * self.step - columns
@@ -348,7 +359,7 @@ class Products:
             done += size
 
     def definitions(self) -> list[str]:
-        """Return the LLVM IR of each function that the calls so far refer to."""
+        """Return the LLVM IR of each function that the code written so far calls."""
         tiles = [self._tile(tile) for tile in sorted(self.tiles)]
         tiles += [self._tiles(tile) for tile in sorted(self.several)]
         moves = [self._move()] if self.moves else []
@@ -363,7 +374,7 @@ class Products:
         return lines.replace("align 8", f"align {self.size}")
 
     def _name(self, tile: Tile) -> str:
-        """Return the name of a tile's function."""
+        """Return the name of a tile's function, "@tile_..."."""
         what = ("minus" if tile.negative else "plus") + ("_onto" if tile.onto else "")
         size = f"{tile.rows}_{tile.vectors}_{tile.rest}_{self.width}"
         return f"@tile_{what}_{size}"
@@ -373,7 +384,11 @@ class Products:
         return load_part(self.lanes, pointer, masked)
 
     def _tiles(self, tile: Tile) -> str:
-        """Return the LLVM IR of a function of `down` rows of `across` tiles each."""
+        """Return the LLVM IR of the function that calls a tile's function many times.
+
+        Its name is the tile's with "@tiles", and it has two more parameters: `down`,
+        the number of rows of tiles, and `across`, the number of tiles in a row.
+        """
         name = self._name(tile)
         down, across = tile.rows, tile.vectors * self.step * self.width
         strides = "%inner, i64 %a_row, i64 %a_column, i64 %b_row, i64 %c_row"
@@ -416,7 +431,11 @@ class Products:
         return "\n".join(lines)
 
     def _tile(self, kind_of: Tile) -> str:
-        """Return the LLVM IR of the function of a tile; its sums are in registers."""
+        """Return the LLVM IR of the function of a tile; its sums are in registers.
+
+        Args:
+            kind_of: Parameters of the tile.
+        """
         rows, vectors, negative, onto, rest = kind_of
         tile = [(r, v) for r in range(rows) for v in range(vectors)]
         masked = [rest if v == vectors - 1 else 0 for v in range(vectors)]
@@ -484,7 +503,12 @@ class Products:
         return "\n".join([*lines, "  ret void", "}", ""])
 
     def _entries(self, name: str, tile: Sequence[tuple[int, int]]) -> Iterator[str]:
-        """Yield instructions for pointers %NAMEwR_V to the vectors of a tile."""
+        """Yield instructions for pointers %NAMEwR_V to the vectors of a tile.
+
+        Args:
+            name: "c" or "to", a parameter of the function.
+            tile: (row R, vector V) of each vector.
+        """
         for r, v in tile:
             offset = v * self.step * self.width
             yield f"  %{name}o{r}_{v} = mul i64 %{name}_row, {r}"
@@ -498,6 +522,9 @@ class Products:
         self, tag: str, a: str, b: str, rows: int, masked: Sequence[int]
     ) -> Iterator[str]:
         """Yield the loads of one column of A and one row of B, as vectors.
+
+        Their registers are %TAG_aR for row R of A (for one state the number is repeated
+        in all entries), and %TAG_bV for vector V of B.
 
         Args:
             tag: Prefix of registers.

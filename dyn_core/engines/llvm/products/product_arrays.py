@@ -18,7 +18,7 @@ GROUP = 8  # rows are padded to multiples of this, which one vector load may rea
 
 
 class Spot(NamedTuple):
-    """Location of a value: output `number`, or else slot `number`."""
+    """Location of a value: flat output `number` if `output`, else slot `number`."""
 
     output: bool
     number: int
@@ -29,7 +29,7 @@ class Array(NamedTuple):
 
     Attributes:
         output: Whether it is among the outputs; else in slots.
-        first: Output or slot of its first entry.
+        first: Flat output or slot of its first entry.
         by_row, by_column: Distance of entries from row to row, and within a row.
     """
 
@@ -48,7 +48,7 @@ _Filled = tuple[Array, tuple[int, ...], int, int]  # array, values, row, columns
 
 
 class ProductPlaces(NamedTuple):
-    """Arrays of a product's matrices A, B, C (None without) and of its result."""
+    """Arrays of a product's matrices A, B, C (None without C) and of its result."""
 
     a: Array
     b: Array
@@ -58,23 +58,23 @@ class ProductPlaces(NamedTuple):
 
 @dataclass
 class ProductArrays:
-    """Arrays of all products of a Schedule.
+    """Arrays of all products of a Schedule, assigned when the object is created.
 
     Args:
         graph: Graph of the products.
         start: First free slot.
-        products: Nodes of the products.
+        products: Nodes of the products, in order.
         ends: By value, the outputs that it is; empty where they cannot be read again.
         joined: Returns whether two outputs are in one array.
 
     Attributes:
         places: By product's node, its arrays.
-        stores: By value, the slots of arrays that it is stored in.
-        leaves: Constants and inputs with the slots that they are stored in.
+        stores: By value, the slots of arrays that it must be stored in when computed.
+        leaves: (constant or input, slot) that must be stored before the products.
         zeros: Slots of zeros; scratch memory starts as zeros and they are never
             written.
         results: By product's node, the array of its result.
-        allotted: First slot and size of each array that is not a part of another.
+        allotted: (first slot, size) of each array that is not a part of another.
         end: First slot behind all arrays.
     """
 
@@ -139,7 +139,11 @@ class ProductArrays:
         return node_of.op == "item" and node_of.operands[0] in self.results
 
     def spot(self, item: int) -> Spot:
-        """Return the location of an item of a product."""
+        """Return the location of an item of one of the products, in its result.
+
+        Args:
+            item: Node of the item.
+        """
         node = self.graph.nodes[item]
         columns = self.graph.nodes[node.operands[0]].data.columns
         return self.results[node.operands[0]].spot(*divmod(node.data, columns))
@@ -167,7 +171,7 @@ class ProductArrays:
         return array
 
     def _place(self, k: int, array: Array) -> None:
-        """Set the array of the result of product k, and the locations of its items."""
+        """Set the array of the result of product k; add the locations of its items."""
         self.results[k] = array
         for x in self._items[k]:
             if x >= 0:
@@ -176,8 +180,8 @@ class ProductArrays:
     def _place_sums(self, k: int, uses: Sequence[int]) -> None:
         """Let products that are summed in C be written into the result of product k.
 
-        This applies if every entry of C is an item of a product, used only there, and
-        these products fill blocks of C; else nothing changes.
+        This applies if every entry of C is an item of a product without an array, used
+        only there, and these products fill blocks of C; else nothing changes.
 
         Args:
             k: Product whose result has an array.
@@ -228,9 +232,13 @@ class ProductArrays:
         )
 
     def _place_whole_result(self, entries: tuple[int, ...]) -> None:
-        """Give a product its own array, if it has none and contains all entries.
+        """Give a product that contains all entries of an operand an array of its own.
 
-        entries: Values of an operand, row by row.
+        The product is the one of the first entry. Nothing happens if that is no item,
+        if the product has an array, or if other values are among the entries.
+
+        Args:
+            entries: Values of the operand, row by row.
         """
         first = self.graph.nodes[entries[0]]
         k = first.operands[0] if first.op == "item" else -1
@@ -275,7 +283,11 @@ class ProductArrays:
     def _block_of_filled(self, entries: tuple[int, ...], columns: int) -> Array | None:
         """Return the block of an earlier operand's array with these entries, or None.
 
-        The block must start in the first column.
+        The block starts in the first column of that array.
+
+        Args:
+            entries: Values, row by row.
+            columns: Number of columns.
         """
         rows = len(entries) // columns
         for array, others, row, wide in self._filled.get(entries[0], ()):
@@ -294,7 +306,8 @@ class ProductArrays:
     def _fill(self, entries: tuple[int, ...], columns: int) -> Array:
         """Return a new array, into which its entries will be stored.
 
-        Results of products that are blocks of it are written directly there.
+        Results of products without an array that are blocks of it are written directly
+        there.
 
         Args:
             entries: Values, row by row.

@@ -22,7 +22,7 @@ class FunctionWriter(Protocol):
     code: FunctionCode
 
     def real(self, k: int) -> str:
-        """Return the register of node k as a real."""
+        """Return the register of node k as a real, loaded at its first use."""
 
     def require(self, k: int) -> None:
         """Write the status update for node k, if it is a requirement."""
@@ -35,7 +35,7 @@ class ProductCalls:
     Attributes:
         products: Writer of the products.
         schedule: Schedule.
-        inputs: Memory of its inputs.
+        inputs: Memory of its flat inputs.
         base: Scratch memory of its slots.
         function: Writes a function from name prefix and code; returns its call.
         writer: Returns a FunctionWriter whose outputs go to a Place.
@@ -74,8 +74,8 @@ class ProductCalls:
         Operands must have been stored before, see `leaves`.
 
         Args:
-            steps: Consecutive products.
-            outputs: Memory of the outputs.
+            steps: Consecutive products; none: no call is returned.
+            outputs: Memory of the flat outputs.
         """
         calls: list[str] = []
         code = self._code()
@@ -93,12 +93,12 @@ class ProductCalls:
         return calls
 
     def _product(self, code: FunctionCode, step: ScheduledStep, outputs: Place) -> None:
-        """Write one product with the copies of its entries.
+        """Write one product, and copies of its entries to further slots and outputs.
 
         Args:
             code: Function being written.
             step: The product.
-            outputs: Memory of the outputs.
+            outputs: Memory of the flat outputs.
         """
         schedule, (shape, _, k) = self.schedule, step.data
         places = schedule.arrays.places[k]
@@ -123,11 +123,14 @@ class ProductCalls:
     def _pairs(
         self, step: ScheduledStep, further: Mapping[int, Sequence[int]]
     ) -> list[tuple[int, int]]:
-        """Return (index of each result, further index) for the copies of a product.
+        """Return (number of the result's output or slot, further number) for each copy.
+
+        An output that the product writes directly is not copied to itself.
 
         Args:
             step: The product.
-            further: By value, its outputs or its further slots.
+            further: schedule.ends, the outputs by value, or schedule.copies, its
+                further slots.
         """
         spots = {x: self.schedule.arrays.spot(x) for x in step.results if x is not None}
         outputs = further is self.schedule.ends
@@ -177,7 +180,7 @@ class ProductCalls:
 
     @cached_property
     def _by_table(self) -> bool:
-        """Whether the runs of values to copy are too many for instructions."""
+        """Whether copies use tables: all products have more than MANY runs to copy."""
         schedule = self.schedule
         steps = [step for step in schedule.rolled() if step.op == "product"]
         runs = 0
@@ -196,8 +199,10 @@ def _runs(
 ) -> list[tuple[int, int, int]]:
     """Return runs (from, to, count) of values that are contiguous in both places.
 
+    They are in the order of the target.
+
     Args:
-        pairs: Indices of each value in source and target.
+        pairs: (index in source, index in target) of each value.
         source, to: Places.
     """
     runs: list[tuple[int, int, int]] = []

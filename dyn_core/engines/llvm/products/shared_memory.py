@@ -22,10 +22,11 @@ Chunks = Sequence[Sequence[Any]]  # steps of each function, see lower.py
 def share_memory(arrays: ProductArrays, chunks: Chunks) -> None:
     """Move arrays into memory of arrays that are no longer read, in place.
 
+    Changes places, results, stores, leaves, zeros and end of `arrays`, not `allotted`.
     Arrays with zeros keep their memory to themselves, because zeros are never written.
 
     Args:
-        arrays: Arrays, each in memory of its own; changed here.
+        arrays: Arrays, each in memory of its own.
         chunks: Steps of the kernel's functions, in order.
     """
     starts = [first for first, _ in arrays.allotted]
@@ -113,10 +114,12 @@ def _moved(
 ) -> list[int]:
     """Return the shift of each array [slots], into the smallest free memory that fits.
 
+    If none fits, an array is moved behind all others placed so far.
+
     Args:
         arrays: Arrays of products, not changed.
         starts: First slot of each array, ascending.
-        spans: First and last chunk of each array.
+        spans: (first chunk, last chunk) that accesses each array, from _spans.
     """
     order = sorted(range(len(starts)), key=lambda k: spans[k])
     busy: list[tuple[int, int, int]] = []  # last chunk, first slot, size

@@ -24,7 +24,7 @@ class StraightProducts:
         NAME(ptr A, ptr B, ptr C, ptr result),   C may be the result
 
     Args:
-        lanes: Entries of a vector, neighbours in a row.
+        lanes: Entries of a vector, neighbours in a row; of type Lanes for float32.
         fused: Whether a multiply-add rounds once.
 
     Attributes:
@@ -39,11 +39,11 @@ class StraightProducts:
         self._known: dict[tuple[object, ...], str] = {}
 
     def function(self, shape: ProductShape, places: ProductPlaces) -> str:
-        """Return the name of a product's function, which is written once.
+        """Return the name of a product's function, which is written at its first use.
 
         Args:
             shape: Sizes and signs.
-            places: Arrays; only their distances count.
+            places: Arrays; only the distances of their entries count.
         """
         a, b, c, to = places.a, places.b, places.c or places.result, places.result
         key = (shape, a.by_row, a.by_column, b.by_row, c.by_row, to.by_row)
@@ -162,7 +162,7 @@ def load_part(lanes: int, pointer: str, without: int) -> str:
 
 
 def store_part(lanes: int, name: str, pointer: str, without: int) -> str:
-    """Return the instruction that stores a vector without its last entries.
+    """Return the LLVM instruction that stores a vector without its last entries.
 
     Args:
         lanes: Entries of the vector.
