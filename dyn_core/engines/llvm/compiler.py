@@ -192,8 +192,8 @@ def compile_ir(ir: str, inline: bool = False) -> bytes:
 
     Args:
         ir: LLVM IR.
-        inline: Whether LLVM's optimisation passes run, which traced code does not need,
-            and its code generator uses level 2, not 1.
+        inline: Whether LLVM's optimisation passes run and its code generator uses level
+            2; traced code does not need this and is generated at level 1.
 
     Raises:
         CompileError: LLVM refuses the IR, or cannot generate code.

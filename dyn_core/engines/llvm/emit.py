@@ -400,7 +400,7 @@ class Emitter:
         self._count = 0
 
     def name(self, what: str) -> str:
-        """Return a new function name, "@WHAT", a number and the lanes."""
+        """Return a new function name: "@", `what`, a number, "_" and the lanes."""
         self._count += 1
         return f"@{what}{self._count}_{self.width}"
 

@@ -55,8 +55,8 @@ def rounded_constant(x: float, single: bool) -> float:
     Args:
         x: Constant; NaN and zero are returned unchanged.
         single: Whether code is of float32: x is rounded, tiny ones to the smallest
-            normal
-            number with their sign, too large ones to infinity. Else x is unchanged.
+            normal number with their sign, too large ones to infinity. Else x is
+            unchanged.
     """
     if not single or x == 0.0 or x != x:
         return x
@@ -242,7 +242,7 @@ class Value:
         return f"f{name}" if self.kind == "real" else name
 
     def compare(self, how: str, other: Any) -> Value:
-        """Return a condition of two values.
+        """Return a condition of two values; whole numbers are signed.
 
         Args:
             how: lt, le, gt, ge, eq (false for NaN) or ne (true for NaN).

@@ -183,8 +183,7 @@ class Kernel(Variant):
     Args:
         codes: Object codes in the order of loading.
         note: Dict of "entries" (names of its functions), "scratch", "steps" and
-            "rounds",
-            the latter three as in a Variant.
+            "rounds", the latter three as in a Variant.
 
     Attributes:
         size: Bytes of machine code and its constants.
@@ -207,6 +206,9 @@ def lanes(dtype: np.dtype) -> int:
     """Return the lanes of a batch on this machine, as many as fit into a vector.
 
     For float32 the result is of type Lanes and twice the number for float64.
+
+    Args:
+        dtype: float64 or float32.
     """
     width = compiler.machine().width
     return Lanes(2 * width) if dtype == np.float32 else width
@@ -295,8 +297,7 @@ def later(
         width: Lanes of a batch, from `lanes`; their type is that of the numbers in both
             variants.
         then: Called after the end with the job, on the background thread: its `result`
-            is
-            the kernel if its `error` is None; else `error` is the exception.
+            is the kernel if its `error` is None; else `error` is the exception.
     """
     task = partial(_make, variant, name, graph, sizes, width)
     LONG_TASKS.later(f"{variant}-{name}", task, then)

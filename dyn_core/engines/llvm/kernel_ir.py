@@ -74,8 +74,7 @@ def scalar_kernel(
         vector: Entries of a row in one vector of a matrix product.
         one: One lane: 1 for float64, Lanes(1) for float32.
         zeroed: Whether scratch memory starts as zeros; if not, the kernel sets the
-            slots
-            that need it.
+            slots that need it.
 
     Raises:
         ValueError: An operation has no machine form.
@@ -125,8 +124,7 @@ def batch_kernel(
         fused: Whether multiply-adds are formed.
         width: Lanes, of type Lanes for float32.
         zeroed: Whether scratch memory starts as zeros; if not, the kernel sets the
-            slots
-            that need it.
+            slots that need it.
 
     Raises:
         ValueError: An operation has no machine form.

@@ -23,12 +23,16 @@ _LEAVES = ("const", "input")
 
 
 class ScheduledStep(NamedTuple):
-    """One step of a Schedule: an operation of operations.py, or one of
+    """One step of a Schedule.
 
-    fma (x y + z), fms (x y - z), fnma (z - x y)
-    sincos: for each operand; results are its sine and its cosine, or None if unused
-    loop, product: results are the items used; data is (Region or ProductShape, items,
-        node)
+    Attributes:
+        op: Operation of operations.py; or fma (x y + z), fms (x y - z) or fnma (z - x
+            y) with operands (x, y, z); or sincos, for any number of angles.
+        operands: Nodes of the operands.
+        results: Nodes of the results. For sincos the sine and cosine of each angle in
+            turn, None where unused; for a loop or product the items that are used.
+        data: For a loop or product (Region or ProductShape, index of each result among
+            all items, node); else None.
     """
 
     op: str
@@ -44,14 +48,11 @@ class Schedule:
     Attributes:
         graph: Graph; operands and results are indices of its nodes.
         chunks: Steps of each function; a loop or product is a chunk of its own. Only
-            the
-            first chunk may be empty.
+            the first chunk may be empty.
         slots: Slot of each value used by other chunks, counted from the Schedule's
-            first
-            one; slots of a loop's items are set when the loop is written.
+            first one; slots of a loop's items are set when the loop is written.
         outputs: By item of a product that is stored only among the outputs, the output
-            to
-            read it from.
+            to read it from.
         copies: By value, further slots: entries of matrices that it is part of.
         size: Number of slots.
         arrays: Memory of the matrices of products, behind the other slots.
@@ -94,8 +95,7 @@ def lower(
         fused: Whether multiply-adds are formed.
         pack: Maximum number of sines and cosines computed at once.
         joined: Returns whether two outputs are in one array; None where outputs cannot
-            be
-            read again.
+            be read again.
     """
     steps = _Ordering(graph, fused, pack).steps()
     schedule = Schedule(graph)
@@ -217,9 +217,8 @@ def fusions(
 
     Returns:
         A dict from the node of an addition or subtraction to (operation, operands),
-        with
-        operation fma (x y + z), fms (x y - z) or fnma (z - x y) and operands (x, y, z);
-        and the set of absorbed multiplications.
+        with operation fma (x y + z), fms (x y - z) or fnma (z - x y) and operands (x,
+        y, z); and the set of absorbed multiplications.
     """
     nodes, absorbed = graph.nodes, set()
     made: dict[int, tuple[str, tuple[int, ...]]] = {}

@@ -116,8 +116,7 @@ def _over_columns(head: str, width: int, body: Callable[[str, str], list[str]]) 
         body: Returns the lines for a group, from a prefix of registers and the register
             of its first column. The prefix is `group` for a full group; for a partial
             one it is `few` where n is below half the width, else `most`, and %mask
-            marks
-            the existing columns.
+            marks the existing columns.
     """
     counting = ", ".join(f"i64 {k}" for k in range(width))
     lines = [

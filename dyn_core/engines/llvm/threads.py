@@ -21,8 +21,7 @@ def count(asked: int | None = None) -> int:
 
     Args:
         asked: Number, returned unchecked; None: DYN_THREADS, or if that is not set or
-            empty
-            the number of cores that this process may use.
+            empty the number of cores that this process may use.
 
     Raises:
         SettingError: DYN_THREADS is read and is not a whole number >= 1.
@@ -123,13 +122,11 @@ class LongTasks:
 
         Args:
             name: Name of the task; if one of this name exists already, that one is run
-                or
-                awaited instead.
+                or awaited instead.
             task: Function without arguments.
             then: Called once after its end, on the thread that ran the queue, with the
-                job,
-                which has `result` and `error` (None if it succeeded). If it raises an
-                exception, there is a warning, and the other tasks run.
+                job, which has `result` and `error` (None if it succeeded). If it raises
+                an exception, there is a warning, and the other tasks run.
         """
         with self._lock:
             job = self._jobs.setdefault(name, _Job(task))
@@ -190,11 +187,9 @@ class Workers:
 
         Args:
             tasks: Functions, at least one; all run on this thread, one after the other,
-                if no
-                thread can be started.
+                if no thread can be started.
             stop: Requests all tasks to end soon; called after Ctrl-C, and if the task
-                on this
-                thread failed.
+                on this thread failed.
         """
         jobs = [_Job(task) for task in tasks]
         with self._lock:

@@ -47,8 +47,7 @@ class ValueTables:
             code: Function being written.
             start, to: Source and target.
             pairs: (index in source, index in target) of each value; no value is both
-                read and
-                written.
+                read and written.
         """
         for _, group in groupby(
             pairs, key=lambda pair: (start.part(pair[0]), to.part(pair[1]))

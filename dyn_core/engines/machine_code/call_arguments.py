@@ -30,8 +30,7 @@ def number(kind: NumberType, value: Any, name: str) -> int | float | bool:
     Args:
         kind: INT, FLOAT or BOOL.
         value: Number of Python or NumPy. An int is valid for FLOAT; a bool is valid
-            only
-            for BOOL.
+            only for BOOL.
         name: Name for messages.
 
     Raises:

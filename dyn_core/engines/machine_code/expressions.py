@@ -318,8 +318,7 @@ class Expressions(LaneCode):
 
         Raises:
             TraceError: The value is no array, there are too many indices, or an index
-                is a
-                slice, a negative constant or no int.
+                is a slice, a negative constant or no int.
         """
         array = self.value(node.value)
         if not isinstance(array.type, ArrayType):

@@ -77,8 +77,7 @@ class TiedKernel:
         Args:
             program: Program of dtype float64.
             inputs, outputs: For each Port an array of its shape, contiguous and
-                aligned; its
-                memory must not move.
+                aligned; its memory must not move.
 
         Raises:
             ShapeError: An array has another shape, dtype or memory layout.
@@ -127,16 +126,14 @@ class TiedBatch:
         Args:
             program: Program of dtype float64.
             inputs: For each Port an array of its shape, used for all rows, or with as
-                many
-                rows as `outputs`; contiguous and aligned, in memory that does not move.
-            outputs: For each Port an array with rows, at least one; no two share
-                memory. The
-                first array determines the number of rows.
+                many rows as `outputs`; contiguous and aligned, in memory that does not
+                move.
+            outputs: For each Port an array with at least one row; no two share memory.
+                The first array determines the number of rows.
 
         Raises:
             ShapeError: The first row of an array has another shape, dtype or memory
-                layout.
-                Other rows and the number of rows are not checked.
+                layout. Other rows and the number of rows are not checked.
             ValueError: The number of arrays differs from the number of Ports.
             CompileError: LLVM failed.
         """
@@ -261,15 +258,12 @@ def run_kernel(kernel: KernelAddress) -> int:
 
     Args:
         kernel: Attribute `kernel` of a TiedKernel or TiedFunction that still exists;
-            its
-            address must not be 0.
+            its address must not be 0.
 
     Returns:
         For a Program 0, or the number (from 1 on) of the first failed requirement; if
-        the
-        kernel calls Python, 1 if the Program raised an exception. For a TiedFunction
-        the
-        result of the function.
+        the kernel calls Python, 1 if the Program raised an exception. For a
+        TiedFunction the result of the function.
     """
     return call_kernel(kernel.address, kernel.inputs, kernel.outputs, kernel.scratch)
 

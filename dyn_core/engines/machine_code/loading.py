@@ -212,8 +212,7 @@ def compiled(
     Raises:
         TraceError: The function is not marked, or its signature is not in the subset.
             Other constructs outside of the subset are refused at the first use.
-            Messages
-            name file, line and valid alternatives.
+            Messages name file, line and valid alternatives.
     """
     if not is_marked(function):
         name = getattr(function, "__qualname__", repr(function))
@@ -317,11 +316,11 @@ class CompiledFunction:
 
         Raises:
             ShapeError: A wrong number of arguments; an argument of a wrong type, dtype,
-                number
-                of axes or layout; or int and float arrays share memory.
+                number of axes or layout; or int and float arrays share memory.
             OverflowError: An int is too large for a float.
             TraceError, CompileError: At the first use, as `prepare`.
-            IndexError, ZeroDivisionError: In the checked form.
+            IndexError, ZeroDivisionError: In the checked form. Where machine code is
+                off, also any other error of the Python function.
         """
         if len(arguments) != len(self._names):
             wanted = f"{len(self._names)} arguments ({', '.join(self._names)})"
@@ -351,8 +350,7 @@ class CompiledFunction:
 
         Raises:
             ShapeError: The number of arguments is wrong; an argument has another type,
-                dtype,
-                number of axes or layout; or int and float arrays share memory.
+                dtype, number of axes or layout; or int and float arrays share memory.
             OverflowError: An int in a record is too large for a float.
             TraceError, CompileError: At the first use, as `prepare`.
         """
@@ -371,8 +369,7 @@ class CompiledFunction:
 
         Returns:
             The table as bytes, and the arrays it points to, which must stay alive.
-            Without
-            arguments the bytes are b"0".
+            Without arguments the bytes are b"0".
 
         Raises:
             ShapeError: The number of arguments is wrong; an argument has another type,
@@ -398,13 +395,11 @@ class CompiledFunction:
 
         Args:
             arguments: All arrays and records, in order; float arrays have the lanes as
-                last
-                axis. They are referenced, not copied.
+                last axis. They are referenced, not copied.
 
         Returns:
             A function without Python form: where machine code is off, the address in
-                its
-            `kernel` is 0.
+            its `kernel` is 0.
 
         Raises:
             ShapeError, OverflowError: An argument is wrong, as in `bind`.
@@ -487,12 +482,10 @@ class TiedFunction:
 
     Attributes:
         alive: One int64, (1,), with bit k for lane k: before a call set by the caller
-            to
-            the wanted lanes; after it the lanes with valid results.
+            to the wanted lanes; after it the lanes with valid results.
         kernel: Address for machine code (run_kernel), valid while this object exists.
-            It
-            returns the result of the function. Where machine code is off, its address
-            is 0.
+            It returns the result of the function. Where machine code is off, its
+            address is 0.
     """
 
     def __init__(

@@ -330,8 +330,7 @@ class Operations(Expressions):
             node: Condition.
             yes, no: Labels.
             truth: Whether a number is valid as a condition: true unless it is zero.
-                Behind
-                `not` it is always valid.
+                Behind `not` it is always valid.
 
         Raises:
             TraceError: The condition is not in the subset, or a number where `truth` is

@@ -202,8 +202,7 @@ class StatementWriter(Operations):
 
         Raises:
             TraceError: The statement is not in the subset. Of an unreachable statement
-                only
-                the kind is checked.
+                only the kind is checked.
         """
         method = getattr(self, f"_do_{type(node).__name__.lower()}", None)
         if method is None:
@@ -249,8 +248,7 @@ class StatementWriter(Operations):
 
         Raises:
             TraceError: The target is another expression, the numbers of targets and
-                values
-                differ, or a value has a wrong type.
+                values differ, or a value has a wrong type.
         """
         if isinstance(target, ast.Name):
             self.assign(target, target.id, value)

@@ -119,8 +119,8 @@ def of_annotation(annotation: Any, where: str) -> Type:
         where: Start of the message: file, line, function and argument.
 
     Raises:
-        TraceError: The annotation is not in the subset, or a field of a record has
-            none or one with a name that its module does not have.
+        TraceError: The annotation is not in the subset, or a field of a record has none
+            or one with a name that its module does not have.
     """
     if isinstance(annotation, type) and annotation in _NUMBERS:
         return _NUMBERS[annotation]

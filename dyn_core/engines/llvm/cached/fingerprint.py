@@ -57,9 +57,8 @@ class TracedModules(NamedTuple):
 
     Attributes:
         wings: Whether the function refers to a module with a mark.
-        modules: Modules by name. Modules marked "never" are left out; those marked
-            "wings"
-            only if `wings` is False.
+        modules: Modules by name. Modules marked "never" are left out, and if `wings` is
+            False also modules marked "wings".
     """
 
     wings: bool
@@ -72,8 +71,7 @@ def traced_modules(packages: tuple[str, ...], named: Iterable[str]) -> TracedMod
     Args:
         packages: Names of packages.
         named: Names of the modules of the functions and classes that the function
-            refers
-            to.
+            refers to.
     """
     loaded = _loaded(packages)
     marks = {x: vars(loaded[x])[MARK] for x in loaded if MARK in vars(loaded[x])}

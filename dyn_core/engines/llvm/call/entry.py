@@ -255,8 +255,7 @@ def connect(
         program: Instance of a `fast_type`.
         offset: Offset of the type's fields [bytes].
         descriptor: Data of the Program, which must live as long as the object; keeps
-            the
-            machine code alive.
+            the machine code alive.
         how: struct or buffer.
         single: Whether arrays are float32.
 

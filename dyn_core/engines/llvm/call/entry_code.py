@@ -199,8 +199,7 @@ def take_inputs(d, args, tables, strides, place):
         args: Address of the arguments.
         tables: Address for the data address of each input.
         strides: Address for the bytes from row to row of each input, 0 if it is shared
-            by
-            all rows.
+            by all rows.
         place: Address of two words.
     """
     rows, k = -1, 0
@@ -361,7 +360,7 @@ def run_batch(d, inputs, strides, outputs, batch, out):
 
 
 def run_few(d, inputs, strides, outputs, batch):
-    """Run fewer rows than lanes one by one; return 1 if a row failed, else 0.
+    """Run fewer rows than lanes one by one; return 0, or 1 at the first row that fails.
 
     The data addresses in the tables `inputs` and `outputs` are advanced row by row.
 

@@ -341,8 +341,7 @@ class MachineCode:
     Attributes:
         entries: By name, the address of each function with a kernel's interface.
         operations: By number of lanes, a table of the operations' addresses by opcode;
-            0
-            for operations that one lane does not need.
+            0 for operations that one lane does not need.
 
     Raises CompileError if a code cannot be loaded.
     """

@@ -33,8 +33,7 @@ class MachineOperation(NamedTuple):
     Attributes:
         arity: Number of operands.
         compute: Appends the instructions to the first argument and returns a list of
-            the
-            results: compute(instructions, operands).
+            the results: compute(instructions, operands).
         results: Number of results.
     """
 
