@@ -45,11 +45,7 @@ _COMPARE = {"lt": "olt", "le": "ole", "eq": "oeq"}
 
 
 class BehindPointer:
-    """Contiguous values behind a pointer parameter of a function.
-
-    Args:
-        pointer: Register of the address.
-    """
+    """Contiguous values behind a pointer; `pointer` is the register of its address."""
 
     def __init__(self, pointer: str) -> None:
         self.pointer = pointer
@@ -75,10 +71,7 @@ class _State:
         self.width, self.now, self.captured = width, BehindPointer("%in"), state
 
     def address(self, code: FunctionCode, k: int) -> tuple[str, int]:
-        """Return pointer and alignment [bytes] of value k.
-
-        State values come first, then captured values.
-        """
+        """Return pointer and alignment [bytes] of value k, captured ones last."""
         place = self.now if k < self.width else self.captured
         return place.address(code, k)
 
@@ -96,8 +89,7 @@ class LoopCalls:
         schedule: Schedule of the loops.
         base: Scratch memory of its slots.
         writer: Returns a FunctionWriter whose outputs go to a Place.
-        copies: Writes functions that copy values, from pairs of indices, source and
-            target; returns their calls; see ProductCalls.copies.
+        copies: Writes functions that copy values, as ProductCalls.copies.
     """
 
     emitter: Any
@@ -109,13 +101,12 @@ class LoopCalls:
     def loop(self, step: ScheduledStep) -> list[str]:
         """Write a loop and return its calls: store operands, run it, copy items.
 
-        The scratch memory grows by the loop's state, captured values and condition.
-        Items that are entries of products are copied into those arrays. The slots of
-        all items in the Schedule are set to the loop's state.
+        The scratch memory grows. Items that are entries of products are copied into
+        those arrays. The slots of all items in the Schedule are set to the loop's
+        state.
 
         Args:
-            step: Step `loop`; its operands are the initial state, then the captured
-                values.
+            step: Operands are the initial state, then captured values.
 
         Raises:
             ValueError: An operation in the loop has no machine form.
@@ -141,11 +132,7 @@ class LoopCalls:
     def deliver(self, outputs: Place) -> list[str]:
         """Return calls that store loop results as outputs and check their requirements.
 
-        The called functions are written here, after all loops have been written by
-        `loop`.
-
-        Args:
-            outputs: Memory of the flat outputs.
+        The called functions are written here, after all loops were written by `loop`.
         """
         schedule = self.schedule
         steps = [step for step in schedule.rolled() if step.op == "loop"]
@@ -187,15 +174,12 @@ class LoopCalls:
             yield self.emitter.function("copy", before.code)
 
     def _fill(self, value: Any, state: Slots, first: int, count: int) -> str:
-        """Write a function that stores a constant in neighbouring slots.
+        """Write a function that stores a constant in slots; return its call.
 
         Args:
             value: Constant.
             state: Slots of the state.
             first, count: Index in the state of the first slot, and number of slots.
-
-        Returns:
-            The call of the function.
         """
         code = self._code()
         width = code.width
@@ -225,11 +209,7 @@ class LoopCalls:
 
         It runs until all lanes have stopped, at most region.max rounds. A lane that has
         stopped keeps its state; results of the body for it are discarded. The result is
-        in `state`.
-
-        Args:
-            region: Condition, body, number of state values, maximum number of rounds.
-            state: Slots of the state and of the captured values behind it.
+        in `state`, the slots of the initial state with the captured values behind it.
         """
         emitter, whole = self.emitter, self._code()
         truth, yes = whole.truth, constant(True, "truth", whole.width)
@@ -264,12 +244,9 @@ class LoopCalls:
     def _counted(self, region: Region, state: Slots) -> str:
         """Write the function of a loop of exactly region.max rounds; return its call.
 
-        Its condition always holds, and there is at least one round. State and next
-        state swap their memory instead of being copied. The result is in `state`.
-
-        Args:
-            region: Body, number of state values, number of rounds.
-            state: Slots of the state and of the captured values behind it.
+        Its condition always holds, and region.max is at least 1. State and next state
+        swap their memory instead of being copied. The result is in `state`, as in
+        `_rounds`.
         """
         emitter, whole = self.emitter, self._code()
         following = Slots(emitter.top)
@@ -296,9 +273,7 @@ class LoopCalls:
         return emitter.function("loop", whole)
 
     def _look(self, code: FunctionCode, cond: Sequence[str], go_on: Slots) -> str:
-        """Write the condition and the update of the mask of active lanes.
-
-        The new mask %going is the old mask %active and the condition.
+        """Write the condition; the active lanes become %going = %active and condition.
 
         Args:
             code: Function being written.
@@ -315,9 +290,9 @@ class LoopCalls:
         return code.any(Value(code, "truth", "%going"))
 
     def _move(self, code: FunctionCode, source: Slots, to: Slots, count: int) -> None:
-        """Write the copy of the next state (source) to the state (to).
+        """Write the copy of `count` values of the next state to the state.
 
-        Nothing is written if `count`, the number of values, is 0.
+        `source` is the next state, `to` the state.
         """
         if count:
             start, end = (place.address(code, 0)[0] for place in (source, to))
@@ -331,7 +306,7 @@ class LoopCalls:
         Args:
             code: Function being written; its current block is `body`.
             source, to: Slots of the next state and of the state.
-            count: Number of values; 0: nothing is written.
+            count: Number of values.
         """
         if not count:
             return
@@ -407,8 +382,6 @@ class Emitter:
     def graph(self, graph: Graph, inputs: Place, outputs: Place) -> list[str]:
         """Write the functions of a Graph; return the calls that run them in order.
 
-        `ir`, `top`, `steps`, `zeros` and `functions` are extended.
-
         Args:
             graph: Graph without calls of Programs.
             inputs, outputs: Memory of the flat inputs and outputs.
@@ -451,9 +424,6 @@ class Emitter:
     def close(self, *more: int) -> str:
         """Return the IR of all functions so far, with all that they refer to.
 
-        These are declarations of intrinsics, mathematical functions, products and
-        tables. The function called from outside is added by the caller.
-
         Args:
             more: Further lane widths whose intrinsics are declared.
         """
@@ -468,9 +438,9 @@ class Emitter:
         return "\n".join([*head, *called, *products, *self.ir])
 
     def function(self, what: str, code: Instructions) -> str:
-        """Write a function with this name prefix and code; return the line of its call.
+        """Write a function with this name prefix and code; return its call.
 
-        `last` becomes the lines of the code.
+        `last` becomes the instructions.
         """
         name = self.name(what)
         self.last = code.lines
@@ -487,10 +457,6 @@ class _Writer:
         schedule: Schedule.
         inputs, outputs: Memory of the flat inputs and outputs.
         base: Scratch memory of the Schedule's slots.
-
-    Attributes:
-        code: The function.
-        ends, conditions: As in the Schedule.
     """
 
     def __init__(
@@ -561,10 +527,7 @@ class _Writer:
         return code.new(f"fcmp une {code.real} {name}, {zero}")
 
     def _value(self, k: int) -> tuple[str, str]:
-        """Return (register, kind) of node k; its first use loads it.
-
-        The kind is "real" or "truth".
-        """
+        """Return (register, "real" or "truth") of node k; the first use loads it."""
         value = self.code.values.get(k)
         if value is None:
             node = self.schedule.graph.nodes[k]
@@ -581,10 +544,7 @@ class _Writer:
         return value
 
     def _keep(self, k: int) -> None:
-        """Write the stores of node k into its slots and outputs; see `deliver`.
-
-        Its slots include entries of matrices.
-        """
+        """Write the stores of node k into its slots, matrices and outputs."""
         first = self.schedule.slots.get(k)
         places = [] if first is None else [first]
         for place in (*places, *self.schedule.copies.get(k, ())):
@@ -623,11 +583,7 @@ class _Writer:
             )
 
     def _step(self, step: ScheduledStep) -> None:
-        """Write one operation; its result is in the values of `code`.
-
-        Raises:
-            ValueError: The operation has no machine form.
-        """
+        """Write one operation; ValueError if it has no machine form."""
         if step.op == "sincos":
             self._sincos(step)
             return
@@ -665,11 +621,9 @@ class _Writer:
         code.values[step.results[0]] = code.new(instruction), result
 
     def _fused(self, op: str, x: tuple[int, ...]) -> str:
-        """Return the instruction of a multiply-add.
+        """Return the instruction of a multiply-add of the nodes x.
 
-        Args:
-            op: fma (x0 x1 + x2), fms (x0 x1 - x2) or fnma (x2 - x0 x1).
-            x: Nodes of the operands.
+        fma is x0 x1 + x2, fms is x0 x1 - x2, fnma is x2 - x0 x1.
         """
         code = self.code
         a, b, c = (self.real(k) for k in x)
@@ -681,12 +635,9 @@ class _Writer:
         return f"call {code.real} @llvm.fma.{code.suffix}({arguments})"
 
     def _where(self, x: tuple[int, ...]) -> tuple[str, str]:
-        """Return (instruction, kind) of a selection.
+        """Return instruction and kind of a selection by node x[0] of x[1] and x[2].
 
-        The kind is "truth" if both values are conditions, else "real".
-
-        Args:
-            x: Nodes of the condition and of the two values.
+        The kind is "truth" if both are conditions, else "real".
         """
         code, condition = self.code, self.truth(x[0])
         kinds = {self._value(k)[1] for k in x[1:]}
@@ -732,11 +683,7 @@ class _Writer:
 
 
 def _rolled(chunk: tuple[int, list[ScheduledStep]]) -> str:
-    """Return "loop" or "product" for a chunk of one such step, else "".
-
-    Args:
-        chunk: (number, steps).
-    """
+    """Return "loop" or "product" for a (number, steps) of one such step, else ""."""
     steps = chunk[1]
     return steps[0].op if steps and steps[0].op in ROLLED else ""
 
