@@ -40,7 +40,7 @@ from ros_nodes.tools import commands as tools
 
 
 def add_feed_forward(subparsers: argparse._SubParsersAction) -> None:
-    """Add the command `feed-forward` to the parsers."""
+    """Add the command `feed-forward` to the parsers of `dyn`."""
     parser = subparsers.add_parser(
         "feed-forward", help="fill in the efforts of a trajectory by inverse dynamics"
     )
@@ -75,14 +75,22 @@ def add_feed_forward(subparsers: argparse._SubParsersAction) -> None:
 
 
 def run_feed_forward(arguments: argparse.Namespace) -> int:
-    """Compute the efforts of each message in a file; write or print the result.
+    """Run `dyn feed-forward`: compute the efforts of each trajectory in a file.
+
+    The trajectories with efforts are written to --output, as JSON if its name ends with
+    .json and else as YAML, or printed as YAML. Exceeded effort limits are only warnings
+    on standard error.
+
+    Args:
+        arguments: Parsed options of add_feed_forward.
 
     Returns:
         Exit status 0.
 
     Raises:
         SettingError: An option is not valid.
-        DynError: The file or the robot cannot be read, or a trajectory is not valid.
+        DynError: The file or the robot cannot be read, a trajectory is not valid, or
+            JSON is requested for several trajectories.
         OSError: The output file cannot be written.
     """
     if not 0 <= arguments.period < float("inf"):
@@ -107,12 +115,19 @@ def run_feed_forward(arguments: argparse.Namespace) -> int:
 
 
 def _with_effort(feed: FeedForward, message: Any, period: float) -> dict[str, Any]:
-    """Return a message with efforts; print a warning for each exceeded effort limit.
+    """Return a new message with efforts; print a warning for each exceeded limit.
+
+    Warnings go to standard error.
 
     Args:
         feed: Inverse dynamics of the robot.
-        message: JointTrajectory as a mapping.
-        period: Largest distance of points [s]; 0: no points are added.
+        message: JointTrajectory as a mapping, which is not changed.
+        period: Largest time between two points; points are added on the same motion
+            [s]. 0: none are added.
+
+    Raises:
+        TrajectoryError: The trajectory is invalid, a joint is missing, or an effort is
+            not finite.
     """
     names, times, *rows, _ = message_rows(message)
     made = feed.trajectory(names, times, *rows, period=period)
@@ -126,10 +141,11 @@ def _positions(pairs: list[str]) -> dict[str, float]:
     """Return the positions given by --hold, by joint name.
 
     Args:
-        pairs: Texts JOINT=POSITION.
+        pairs: Entries JOINT=POSITION [rad | m].
 
     Raises:
-        SettingError: A text has another form, or its position is no number.
+        SettingError: An entry has another form, a joint occurs twice, or a position is
+            not a number.
     """
     values = {}
     for name, value in named_values(pairs, "--hold").items():
@@ -144,7 +160,7 @@ def _positions(pairs: list[str]) -> dict[str, float]:
 
 @hookimpl
 def dyn_commands(subparsers: argparse._SubParsersAction) -> None:
-    """Add the commands `up`, `demo`, `feed-forward`, the ROS tools and `view`."""
+    """Add `up`, `demo`, `feed-forward`, the ROS tools and `view` to `dyn`."""
     up = subparsers.add_parser("up", help="start the nodes of a graph")
     up.add_argument("graph", choices=sorted(GRAPHS), help="nodes that belong together")
     up.add_argument("--params", help="parameter file; default: the shipped one")
@@ -173,9 +189,13 @@ def dyn_commands(subparsers: argparse._SubParsersAction) -> None:
 def _up(arguments: argparse.Namespace) -> int:
     """Run `dyn up`: start the nodes of a graph, wait for a signal, end them.
 
+    Args:
+        arguments: Parsed options of `dyn up`.
+
     Returns:
-        Exit status: 0 after a signal if all processes ended with 0; 1 if ROS is
-            missing, a process ended by itself, or one ended with another status.
+        Exit status: 0 after SIGINT, SIGTERM or SIGHUP if all processes ended with 0; 1
+            if ROS is missing, a process ended by itself, or one ended with another
+            status.
 
     Raises:
         SettingError: An option does not apply to the graph.
@@ -219,6 +239,9 @@ def _up(arguments: argparse.Namespace) -> int:
 def _chain(name: str) -> str:
     """Return the absolute path of a chain's YAML file, or the name of a shipped chain.
 
+    Args:
+        name: Path that ends with .yaml or .yml, or name of a shipped chain.
+
     Raises:
         SettingError: There is no such file or shipped chain.
     """
@@ -233,9 +256,17 @@ def _chain(name: str) -> str:
 
 
 def _settings(arguments: argparse.Namespace) -> list[str]:
-    """Return the ROS arguments (-p NAME:=JSON) that set how a node reads its robot.
+    """Return the ROS arguments (-p NAME:=JSON) for --package-path and --xacro-argument.
 
-    The list is empty if no such option was given.
+    The list is empty if neither option was given.
+
+    Args:
+        arguments: Parsed options of `dyn up`.
+
+    Raises:
+        SettingError: An xacro argument has not the form NAME=VALUE, or a name occurs
+            twice.
+        ModelError: A package path is no folder.
     """
     lists = robot_settings(arguments)
     return [x for k, v in lists.items() for x in ("-p", f"{k}:={json.dumps(v)}")]

@@ -80,11 +80,15 @@ class ComputedTorqueNode(RobotNode):
             for /diagnostics.
         further_values: Called without arguments; each returns values for /diagnostics
             by name.
-        after_answers: Called with each joint state and the effort that answers it,
-            which may be None.
+        after_answers: Called with each joint state and the effort computed for it, (n,)
+            [N·m | N], or None if there is none.
 
     Args:
         kwargs: Further arguments of rclpy's node.
+
+    Raises:
+        SettingError: A parameter given at start-up has the wrong type.
+        ParameterException: rclpy refuses a parameter.
     """
 
     extensions: ClassVar[list[Callable[[Any], object]]] = [
@@ -112,10 +116,13 @@ class ComputedTorqueNode(RobotNode):
     # ---- life cycle
 
     def build(self) -> None:
-        """Build the robot, the controller and the communication.
+        """Build the robot, the controller and the communication; call the extensions.
+
+        An emergency stop called while the node was inactive is applied to the new
+        controller.
 
         Raises:
-            DynError: The robot or a parameter is not valid.
+            DynError, ParameterException: The robot or a parameter is not valid.
         """
         model = self.load(root_joint="fixed")
         names = model.joint_names
@@ -150,12 +157,12 @@ class ComputedTorqueNode(RobotNode):
         self.model = model
 
     def _forget(self) -> None:
-        """Stop the watchdog, which publishes in another thread; drop the controller."""
+        """Stop the watchdog thread, which publishes, and set `controller` to None."""
         self._end_watchdog()
         self.controller = None
 
     def _end_watchdog(self) -> None:
-        """Stop the watchdog thread if there is one."""
+        """Stop the watchdog thread, if there is one; wait up to 1 s for its end."""
         if self.watchdog is not None:
             self.watchdog.stop()
 
@@ -175,7 +182,9 @@ class ComputedTorqueNode(RobotNode):
         self.motion_topics = MotionTopics(self)
 
     def _guard_refusal(self, t: float) -> str | None:
-        """Return why a required guard forbids an activation now, or None.
+        """Return why the guard forbids an activation now; None if nothing forbids it.
+
+        Always None unless the parameter require_guard is set.
 
         Args:
             t: Time, monotonic [s].
@@ -185,19 +194,24 @@ class ComputedTorqueNode(RobotNode):
     def _on_change_state(self, request: Any, response: Any) -> Any:
         """Serve a change_state request; return its response.
 
-        An activation may have to wait for the guard; then PENDING is returned.
+        An activation may have to wait for the guard; then activation.PENDING is
+        returned, and the response is sent later.
         """
         return self.activation.serve(request, response, super()._on_change_state)
 
     def activate(self) -> bool:
-        """Activate, or start to wait for the guard; return False on failure.
+        """Activate the node, or start to wait for the guard; return False on failure.
 
-        It returns True at once if it starts to wait.
+        If the wait starts, True is returned at once, and the node is still inactive.
         """
         return self.activation.wait(self.trigger_activate) or super().activate()
 
     def on_activate(self, state: Any) -> TransitionCallbackReturn:
-        """Activate the node; return FAILURE if a required guard forbids it."""
+        """Activate the node; log and return FAILURE if a required guard forbids it.
+
+        Args:
+            state: Previous state, not used.
+        """
         refusal = self.activation.refused(time.monotonic())
         if refusal is not None:
             self.get_logger().error(f"cannot activate: {refusal}")
@@ -206,10 +220,12 @@ class ComputedTorqueNode(RobotNode):
         return super().on_activate(state)
 
     def activated(self) -> None:
-        """Hold the present position; stops, commands and references are cleared.
+        """Restart the controller, enable torque, and start the watchdog thread.
 
-        An emergency stop called while the node was inactive stays in force until the
-        next activation. The watchdog is started.
+        Stops and references are cleared; the robot holds its position once the first
+        valid states have come. An emergency stop called while the node was inactive
+        stays in force until the next activation. Memory lock, CPUs and priorities are
+        set as the parameters say.
         """
         if not self.stopped_inactive:
             self.controller.reset_stop()
@@ -226,12 +242,13 @@ class ComputedTorqueNode(RobotNode):
         realtime.steady(self, self.watchdog.native_id or 0)
 
     def wind_down(self, interrupted: Callable[[], bool] = lambda: False) -> None:
-        """Stop as parameter on_shutdown says, for at most stop_time.
+        """Stop as parameter on_shutdown says; wait until the effort is zero.
 
-        It returns at once if the node is inactive, if on_shutdown is "zero", or if no
-        state has come or torque is disabled. Joint states and the services ~/estop and
-        ~/enable are served here, since the executor has stopped or has called this
-        function.
+        The wait takes at most stop_time. There is no stop and no wait if the node is
+        inactive, if on_shutdown is "zero", if no state has come, or if torque is
+        disabled. During the wait, joint states and the services ~/estop and ~/enable
+        are served here, since the executor has stopped or has called this function. An
+        activation that waits for the guard is ended as failed.
 
         Args:
             interrupted: Polled while waiting; True ends the wait at once.
@@ -260,7 +277,7 @@ class ComputedTorqueNode(RobotNode):
                 self._on_state(taken[0])
 
     def send_final_command(self) -> None:
-        """Stop the watchdog, send zero effort, discard efforts and abort all goals.
+        """Stop the watchdog, send zero effort, discard pending ones, abort all goals.
 
         If the node is not configured, only the watchdog is stopped.
         """
@@ -270,12 +287,18 @@ class ComputedTorqueNode(RobotNode):
             self.goals.end_all("the controller was deactivated")
 
     def send_zero(self) -> None:
-        """Publish zero effort and close the gate, which discards pending efforts."""
+        """Publish zero effort and close the gate, which discards pending efforts.
+
+        The node must be configured.
+        """
         zero = self.controller.final_torque()
         self.controller.safety.gate.close(lambda: self._send(zero))
 
     def wait_for_delivery(self) -> None:
-        """Wait until reliable subscribers have the zero effort."""
+        """Wait up to 1 s until reliable subscribers have the zero effort.
+
+        A missing acknowledgement is logged. Does nothing if the node is not configured.
+        """
         if self.configured:
             wait_until_acknowledged(self, (self.efforts,))
 
@@ -290,8 +313,9 @@ class ComputedTorqueNode(RobotNode):
             values: New values by parameter name.
 
         Raises:
-            SettingError: An integral gain lacks its clamp, the timeouts contradict each
-                other, or a gain is not valid for the period of the states.
+            SettingError: An integral gain lacks its clamp, cmd_timeout is not valid for
+                constraints.goal_time, or a gain is not valid for the period of the
+                states.
         """
         if not self.configured:
             return
@@ -309,10 +333,10 @@ class ComputedTorqueNode(RobotNode):
             self.controller.check_gains(**gains(value, joints))
 
     def changed(self, values: dict[str, Any]) -> None:
-        """Apply changed gains and the error threshold; does nothing when unconfigured.
+        """Apply changed gains and large_error; do nothing while unconfigured.
 
-        Gains that are no longer valid for the period of the states are not applied, and
-        logged.
+        Gains that have become invalid for the period of the states since the check are
+        not applied, and a refusal is logged.
 
         Args:
             values: New values by parameter name.
@@ -363,10 +387,12 @@ class ComputedTorqueNode(RobotNode):
             self.states.answered(started, time.monotonic())
 
     def _on_state(self, message: JointState) -> None:
-        """Compute and publish the effort for a joint state.
+        """Compute and publish the effort for a joint state; do nothing while inactive.
 
         An invalid state is refused and counted; any other exception stops the robot
-        with zero effort.
+        with zero effort until the next activation. After an answer, the functions of
+        after_answers are called, results of the worker are delivered, and one idle job
+        runs.
         """
         if not self.session.active:
             return
@@ -397,8 +423,8 @@ class ComputedTorqueNode(RobotNode):
     def _answer(self, started: float, tau: np.ndarray | None) -> None:
         """Publish an effort through the gate, unless its state is too old by now.
 
-        An old state means that the process was suspended, which a guard may have
-        noticed.
+        A state older than state_timeout means that the process was suspended, which a
+        guard may have noticed. The gate discards an effort computed before a stop.
 
         Args:
             started: Time of receipt of the state, monotonic [s].
@@ -427,6 +453,8 @@ class ComputedTorqueNode(RobotNode):
     def _watch(self, t: float) -> None:
         """Check for silence of the states, then for a hang; called by the watchdog.
 
+        Does nothing while the node is inactive.
+
         Args:
             t: Time, monotonic [s].
         """
@@ -435,7 +463,11 @@ class ComputedTorqueNode(RobotNode):
             self.hang.look(t)
 
     def _say_hang(self, sentence: str) -> None:
-        """Log and publish that the executor hangs; called by the watchdog's thread."""
+        """Log and publish an ERROR on /diagnostics; called by the watchdog's thread.
+
+        Args:
+            sentence: Description of the hang; the rule on_stale is appended.
+        """
         rule = self.controller.rules.on_stale
         sentence = f"{sentence}; on_stale ({rule}) is in force"
         self.get_logger().error(sentence)
@@ -444,13 +476,14 @@ class ComputedTorqueNode(RobotNode):
     def _on_poses(self, message: MultiDOFJointState) -> None:
         """Record joints that this node does not control, for a warning in /diagnostics.
 
-        The first three of the message count; a message without joints is ignored.
+        Only the first three names of the message are recorded; a message without joints
+        is ignored.
         """
         if message.joint_names:
             self.report.see_others(time.monotonic(), message.joint_names[:3])
 
     def _look(self) -> None:
-        """Log conditions that begin or end.
+        """Log conditions that begin or end; do nothing while inactive.
 
         Diagnostics are published if the level has changed.
         """
@@ -487,8 +520,8 @@ class ComputedTorqueNode(RobotNode):
     def _on_estop(self, _: Any, response: Any) -> Any:
         """Serve ~/estop: stop as parameter on_estop says, until the next activation.
 
-        If the node is inactive, the stop also applies in the next activation and ends
-        with the one after it.
+        If the node is inactive or unconfigured, the stop applies in the next activation
+        and ends with the one after it. success is always True.
         """
         controller, self.stopped_inactive = self.controller, not self.active
         response.success = True
@@ -504,7 +537,7 @@ class ComputedTorqueNode(RobotNode):
         return response
 
     def status(self) -> tuple[bytes, str, dict[str, Any]]:
-        """Return level, message and values for /diagnostics."""
+        """Return level, message and values for /diagnostics of a configured node."""
         return self.report.status(time.monotonic())
 
 
@@ -518,7 +551,13 @@ def answer_waiting(service: Any) -> None:
 
 
 def main(args: Sequence[str] | None = None) -> int:
-    """Run the node until a signal; return the exit status, see runtime.run."""
+    """Run the node until SIGINT, SIGTERM or SIGHUP; return 0, or 1 after a failure.
+
+    A failure is reported: see runtime.run.
+
+    Args:
+        args: ROS arguments; None: the arguments of the command line.
+    """
     return runtime.run(ComputedTorqueNode, args)
 
 

@@ -25,7 +25,8 @@ class MissingJoint(ShapeError):
 class JointReader:
     """Reads JointState messages into arrays with a fixed order of joints.
 
-    Names are matched once for each sequence of names; other joints are ignored.
+    Names are matched once for each sequence of names; other joints are ignored. That
+    numbers are finite is not checked.
 
     Args:
         joints: Names of the joints, in the order of the arrays.
@@ -36,7 +37,9 @@ class JointReader:
         self._orders: dict[tuple[str, ...], np.ndarray] = {}
 
     def read(self, message: Any) -> tuple[np.ndarray, np.ndarray | None]:
-        """Return position and velocity, (n,) [rad | m] and /s; velocity None if empty.
+        """Return position (n,) [rad | m] and velocity (n,) [rad/s | m/s] of the joints.
+
+        The velocity is None if the message has none.
 
         Raises:
             MissingJoint: A joint is missing in the message, or is there more than once.
@@ -64,7 +67,9 @@ class JointReader:
         return None if effort is None else effort[self._order(names)]
 
     def _order(self, names: tuple[str, ...]) -> np.ndarray:
-        """Return the index in a message of each joint, (n,); cached by the names.
+        """Return the index in `names` of each joint, (n,).
+
+        The array is cached by the names, and must not be changed.
 
         Raises:
             MissingJoint: A joint is missing in the names, or is there more than once.
@@ -92,13 +97,13 @@ class JointReader:
 
 
 def _field(what: str, values: Any, names: Sequence[str]) -> np.ndarray | None:
-    """Return a message's field as array, (len(names),); None if it is empty.
+    """Return a message's field as array, (len(names),); None if the field is empty.
 
     Args:
-        what: Name of the field, for the message.
+        what: Name of the field, for the error message.
         values: Numbers of the field.
-        names: Names of the message; if there are none, an empty field is an empty
-            array.
+        names: Names of the message; if there are none, an empty field is returned as an
+            empty array.
 
     Raises:
         ShapeError: The field is not empty and differs in size from the names.
@@ -113,7 +118,7 @@ def _field(what: str, values: Any, names: Sequence[str]) -> np.ndarray | None:
 
 
 def stamp_seconds(stamp: Any) -> float | None:
-    """Return the stamp of a header in seconds; None if it is zero."""
+    """Return the stamp of a header, sec and nanosec, in seconds; None if it is zero."""
     if stamp.sec == 0 and stamp.nanosec == 0:
         return None
     return stamp.sec + 1e-9 * stamp.nanosec
@@ -139,6 +144,8 @@ class TrajectoryArrays(NamedTuple):
 def trajectory_arrays(message: Any) -> TrajectoryArrays:
     """Return the arrays of a JointTrajectory message, one row per point.
 
+    Only that all rows of a field have one length is checked; efforts are not read.
+
     Raises:
         TrajectoryError: The points differ in their number of positions, velocities or
             accelerations.
@@ -158,13 +165,14 @@ def trajectory_arrays(message: Any) -> TrajectoryArrays:
 
 
 class JointMotion(NamedTuple):
-    """A JointPose as ROS has it.
+    """A JointPose as ROS has it; its frame is the frame of the JointPose.
 
     Attributes:
         name: Name of the joint.
-        translation: Position of the child in the frame, 3 [m].
+        translation: Origin of the child in the frame, (3,) [m].
         rotation: Orientation of the child in the frame, quaternion (x, y, z, w).
-        linear, angular: Velocity in the child's axes, 3 each [m/s, rad/s].
+        linear, angular: Velocity of the child relative to the frame, in the child's
+            axes, (3,) each [m/s, rad/s].
     """
 
     name: str
@@ -175,21 +183,24 @@ class JointMotion(NamedTuple):
 
 
 def joint_motion(pose: JointPose) -> JointMotion:
-    """Return the pose and velocity of a joint in the order of ROS."""
+    """Return a JointPose with its rotation as quaternion, and its velocity split."""
     twist = ros_twist(pose.velocity)
     rotation = quaternion(pose.rotation)
     return JointMotion(pose.name, pose.position, rotation, twist[:3], twist[3:])
 
 
 def root_pose(position: Sequence[float], orientation: Sequence[float]) -> np.ndarray:
-    """Return the coordinates of a floating root joint, (7,).
+    """Return the coordinates of a floating root joint: x, y, z, qx, qy, qz, qw.
+
+    That the numbers are finite is not checked.
 
     Args:
-        position: Position of the root, x, y, z [m].
-        orientation: Quaternion x, y, z, w; it is normalized.
+        position: Position of the root in the world, x, y, z [m].
+        orientation: Quaternion x, y, z, w of the root in the world; it is normalized.
 
     Raises:
-        ShapeError: An argument has the wrong size, or the quaternion is zero.
+        ShapeError: An argument has the wrong size, or the quaternion is shorter than
+            1e-9.
     """
     p, turn = np.asarray(position, float), np.asarray(orientation, float)
     if p.shape != (3,):
@@ -208,9 +219,10 @@ class Wrench(NamedTuple):
 
     Attributes:
         name: Name of the joint or contact.
-        point: Point of application, 3 [m].
+        point: Point of application, (3,) [m].
         rotation: Orientation of a frame at the point, quaternion (x, y, z, w).
-        force, torque: 3 each [N, N·m], in the axes of the PointForce.
+        force, torque: Force, and torque about the point, (3,) each [N, N·m], in the
+            axes of the PointForce.
     """
 
     name: str
@@ -221,7 +233,7 @@ class Wrench(NamedTuple):
 
 
 def point_wrench(force: PointForce) -> Wrench:
-    """Return a force at a point in the order of ROS."""
+    """Return a PointForce with quaternion, force and torque as separate arrays."""
     f = ros_wrench(force.force)
     rotation = quaternion(force.rotation)
     return Wrench(force.name, force.point, rotation, f[:3], f[3:])

@@ -27,10 +27,14 @@ class FeedForwardNode(RobotNode):
     Attributes:
         feed: A FeedForward; None before the first configure.
         passed: Number of published trajectories since configure.
-        excess: Sentences on exceeded effort limits of the last trajectory.
+        excess: Sentences on exceeded effort limits of the last published trajectory.
 
     Args:
         kwargs: Further arguments of rclpy's node.
+
+    Raises:
+        SettingError: A parameter given at start-up has the wrong type.
+        ParameterException: rclpy refuses a parameter.
     """
 
     def __init__(self, **kwargs: Any) -> None:
@@ -41,7 +45,7 @@ class FeedForwardNode(RobotNode):
         """Build the robot, its inverse dynamics and the communication.
 
         Raises:
-            DynError: The robot or a parameter is not valid.
+            DynError, ParameterException: The robot or a parameter is not valid.
         """
         model = self.load(root_joint="fixed")
         self.feed = FeedForward(
@@ -66,8 +70,9 @@ class FeedForwardNode(RobotNode):
     def _on_trajectory(self, message: JointTrajectory) -> None:
         """Publish a trajectory with efforts, or refuse it and log the reason.
 
-        An exceeded effort limit is logged and counted; the trajectory is published all
-        the same.
+        It is refused if the node is not active or the trajectory is not valid. An
+        exceeded effort limit is logged and counted; the trajectory is published all the
+        same. The points of the message are replaced.
         """
         if not self.active:
             self.refuse("trajectory refused", "the node is not active")
@@ -88,7 +93,11 @@ class FeedForwardNode(RobotNode):
         self.diagnose_change(self.status()[0])
 
     def status(self) -> tuple[bytes, str, dict[str, Any]]:
-        """Return level, message and values for /diagnostics."""
+        """Return level, message and values for /diagnostics of a configured node.
+
+        The level is WARN if the last published trajectory exceeded an effort limit,
+        else OK.
+        """
         values = {
             "inverse dynamics": self.feed.program.recipe.solver.name,
             "engine": self.feed.program.engine,
@@ -100,7 +109,10 @@ class FeedForwardNode(RobotNode):
 
 
 def message_points(trajectory: Trajectory) -> list[JointTrajectoryPoint]:
-    """Return the points of a trajectory as messages; rows that are None stay empty."""
+    """Return the points of a trajectory as messages, in order of time.
+
+    Velocities, accelerations or efforts that the trajectory lacks stay empty.
+    """
     points = []
     rows = {"positions": trajectory.q, "velocities": trajectory.qd}
     rows |= {"accelerations": trajectory.qdd, "effort": trajectory.effort}
@@ -113,7 +125,13 @@ def message_points(trajectory: Trajectory) -> list[JointTrajectoryPoint]:
 
 
 def main(args: Sequence[str] | None = None) -> int:
-    """Run the node until a signal; return the exit status, see runtime.run."""
+    """Run the node until SIGINT, SIGTERM or SIGHUP; return 0, or 1 after a failure.
+
+    A failure is reported: see runtime.run.
+
+    Args:
+        args: ROS arguments; None: the arguments of the command line.
+    """
     return runtime.run(FeedForwardNode, args)
 
 

@@ -56,14 +56,15 @@ class NodeGraph:
 
     @property
     def params_file(self) -> Path:
-        """Path of the parameter file."""
+        """Absolute path of the parameter file."""
         return FOLDER / self.params
 
     def entries(self, supervise: bool = False) -> tuple[NodeEntry, ...]:
-        """Return the processes of the graph, with a guard first if `supervise` is true.
+        """Return the processes of the graph in the order of their start.
 
-        The guard starts first and ends last; the controller then drives only under the
-        guard.
+        Args:
+            supervise: True: the guard comes first, and require_guard is set for the
+                controller, which then drives only under the guard. False: `nodes`.
 
         Raises:
             SettingError: `supervise` is true, but the graph has no controller.
@@ -150,12 +151,16 @@ GRAPHS: dict[str, NodeGraph] = {
 
 
 def ros_arguments(entry: NodeEntry, params: str, robot: str = "") -> list[str]:
-    """Return the --ros-args of one process: parameter file, remappings and robot.
+    """Return the arguments of one process from --ros-args on.
+
+    They set the parameter file, the remappings and the robot; parameters of the entry
+    are those of start_arguments.
 
     Args:
         entry: The process.
         params: Path of the parameter file.
-        robot: Value of the robot's parameter; empty: not set.
+        robot: Value of the parameter `entry.robot`; empty, or a node without a robot:
+            not set.
     """
     arguments = ["--ros-args", "--params-file", params]
     for source, target in entry.remappings:
@@ -171,9 +176,9 @@ def start_parameters(
     """Return the parameters that the graph and the start options set, by name.
 
     Args:
-        entry: The process.
+        entry: The process, with the parameters of the graph.
         use_sim_time: Value of the parameter `entry.clock`; None: not set.
-        autostart: Value of `autostart`, for nodes with a life cycle; None: not set.
+        autostart: Value of `autostart`; None, or a node without a life cycle: not set.
     """
     values: dict[str, Any] = dict(entry.parameters)
     if use_sim_time is not None:
@@ -189,11 +194,14 @@ def start_arguments(
     use_sim_time: bool | None = None,
     autostart: bool | None = None,
 ) -> list[str]:
-    """Return the --ros-args of the start options, to be appended to ros_arguments.
+    """Return the arguments (-r, -p) of the start options, to follow ros_arguments.
+
+    They set the namespace and start_parameters; --ros-args itself is not repeated. The
+    list is empty if nothing is set.
 
     Args:
         entry: The process.
-        namespace: Namespace of the node; empty: none.
+        namespace: Namespace of the node, with or without a leading slash; empty: none.
         use_sim_time, autostart: As in start_parameters.
 
     Raises:
@@ -210,7 +218,8 @@ def absolute(namespace: str) -> str:
     """Return a namespace with a leading slash; "" for an empty one or "/".
 
     Raises:
-        SettingError: It is not a valid ROS namespace.
+        SettingError: A part of the namespace is empty, begins with a digit, or has
+            other characters than ASCII letters, digits and _.
     """
     name = namespace.removeprefix("/")
     if name and not re.fullmatch(r"[A-Za-z_]\w*(/[A-Za-z_]\w*)*", name, re.ASCII):

@@ -32,18 +32,23 @@ REPORT = 0.05  # longest delay of a log message [s]
 
 
 class GuardNode(TableNode):
-    """Sends zero effort if a controller falls silent, see supervision.py.
+    """Sends zero effort if a controller falls silent while its last effort is not 0.
 
-    It watches efforts as Float64MultiArray, which computed_torque sends; efforts that
-    another controller sends as JointState are not watched, and the log says so.
-    Messages of the guard have its name as label of their layout: the guard, and nodes
+    The rules of the supervision are those of Supervisor in dyn_core.control.safety. The
+    node watches efforts as Float64MultiArray, which computed_torque sends; efforts that
+    another controller sends as JointState are not watched, and the log says so. Its own
+    zero efforts have the guard's name as label of their layout: the guard, and nodes
     that count publishers, can distinguish them from efforts of the controller.
+
+    Beats are status messages, sent every 0.05 s, by which controllers see that the
+    guard runs, and whether it has stopped the robot.
 
     Attributes:
         supervisor: State machine of the supervision.
         efforts: Publisher of zero efforts.
         stopped: Publisher of ~/stopped (Bool), for operators.
-        latch: Publisher of the beats, for controllers.
+        latch: Publisher of the beats (DiagnosticStatus).
+        diagnostics: Publisher of /diagnostics.
         zero: The message with zero efforts.
 
     Args:
@@ -83,7 +88,7 @@ class GuardNode(TableNode):
         )
 
     def _communicate(self) -> None:
-        """Create the publishers, subscriptions, services and the timer."""
+        """Create the publishers, subscriptions, services and the timer of `_report`."""
         latest = QoSProfile(depth=1)
         self.efforts = self.create_publisher(Float64MultiArray, EFFORTS, latest)
         self.stopped = self.create_publisher(Bool, "~/stopped", LATCHED)
@@ -97,16 +102,23 @@ class GuardNode(TableNode):
         self.create_timer(REPORT, self._report, clock=steady)
 
     def changed(self, values: dict[str, Any]) -> None:
-        """Apply a changed effort_timeout; the beats contain the new value."""
+        """Set the supervisor's timeout from effort_timeout, if it is among the values.
+
+        The following beats contain the new value.
+
+        Args:
+            values: New values by parameter name.
+        """
         if "effort_timeout" in values:
             self.supervisor.timeout = values["effort_timeout"]
 
     # ---- supervision
 
     def _on_effort(self, message: Float64MultiArray) -> None:
-        """Process an effort of the controller; while stopped, send zero at once.
+        """Process an effort of the controller; answer with zero while stopped.
 
-        Messages of the guard itself are ignored.
+        A zero or empty effort is not answered. An effort that is not finite stops the
+        robot. Messages with the guard's label are ignored.
         """
         if any(row.label == GUARD.executable for row in message.layout.dim):
             return
@@ -120,10 +132,11 @@ class GuardNode(TableNode):
                 self._changed.notify()
 
     def _watch(self) -> None:
-        """Send zero effort while the controller is silent or stopped; send the beats.
+        """Stop the robot on silence, send zero effort while it is stopped, send beats.
 
-        It runs in a thread of its own, so that neither services nor logs delay it. An
-        exception ends the thread and is raised again by `_report`, which ends the node.
+        Target of a thread of its own, so that neither services nor logs delay it; it
+        returns once `_ended` is true. An exception ends the thread and is raised again
+        by `_report`, which ends the node.
         """
         try:
             with self._changed:
@@ -137,7 +150,7 @@ class GuardNode(TableNode):
             self._fault = error
 
     def _send_zero(self) -> None:
-        """Publish zero effort; nothing if the number of joints is not known yet."""
+        """Publish zero effort for all joints; nothing before the first effort."""
         n = self.supervisor.size
         if n == 0:
             return
@@ -148,16 +161,19 @@ class GuardNode(TableNode):
         self.efforts.publish(self.zero)
 
     def _beat(self) -> None:
-        """Publish a beat if one is due."""
+        """Publish a beat if one is due; the next one is due BEAT seconds later.
+
+        After the last beat (_next_beat is None) nothing is published.
+        """
         now = time.monotonic()
         if self._next_beat is not None and now >= self._next_beat:
             self._next_beat = now + BEAT
             self.latch.publish(beat_message(self.supervisor.beat()))
 
     def _pause(self) -> float | None:
-        """Return the time until the next action of the watching thread [s], or None.
+        """Return the time until the watching thread must act again, >= 0 [s].
 
-        None means that the thread waits until it is notified.
+        None: it waits until it is notified, since no check and no beat is due.
         """
         now = time.monotonic()
         check, beat = self.supervisor.wait(now), self._next_beat
@@ -166,9 +182,10 @@ class GuardNode(TableNode):
         return min(max(0.0, beat - now), BEAT if check is None else check)
 
     def _announce(self) -> None:
-        """Publish ~/stopped and a beat if the robot was stopped or released.
+        """Publish ~/stopped, and a beat, if the robot has been stopped or released.
 
-        The first call publishes in any case.
+        Does nothing if the state is the same as at the last call; the first call always
+        publishes. No beat follows the last beat.
         """
         stopped = self.supervisor.stopped is not None
         if stopped == self._announced:
@@ -180,9 +197,14 @@ class GuardNode(TableNode):
             self._beat()
 
     def _stop(self, reason: str) -> None:
-        """Stop the robot for a reason and publish zero effort.
+        """Stop the robot, publish zero effort, and announce the stop.
 
-        During a stop, the first reason remains.
+        If the robot is already stopped, the first reason remains. No effort is
+        published before the controller's first effort, which tells the number of
+        joints.
+
+        Args:
+            reason: Sentence for the log, the beats and /diagnostics.
         """
         with self._changed:
             self.supervisor.stop(reason)
@@ -191,15 +213,16 @@ class GuardNode(TableNode):
             self._changed.notify()
 
     def _on_estop(self, _: Any, response: Any) -> Any:
-        """Serve ~/estop: stop until a reset."""
+        """Serve ~/estop: stop until a reset; success is always True."""
         self._stop("~/estop was called")
         response.success, response.message = True, "stopped: effort is zero"
         return response
 
     def _on_reset(self, _: Any, response: Any) -> Any:
-        """Serve ~/reset: end a stop.
+        """Serve ~/reset: end a stop; without a stop, success is True as well.
 
-        If that is not possible, success is False and the message has the reason.
+        success is False, with the reason, while the controller's last effort is not
+        zero and came less than effort_timeout ago.
         """
         with self._changed:
             try:
@@ -214,12 +237,18 @@ class GuardNode(TableNode):
     # ---- end
 
     def wind_down(self, interrupted: Callable[[], bool] = lambda: False) -> None:
-        """Do nothing: a guard cannot bring a robot to rest."""
+        """Do nothing: a guard cannot bring a robot to rest.
+
+        Args:
+            interrupted: Not used.
+        """
 
     def send_final_command(self) -> None:
-        """Stop a robot that would continue without supervision; send the last beat.
+        """Send the last beat; before it, stop a robot that would move on unsupervised.
 
-        It is stopped if its last effort was not zero, or if it is stopped already.
+        The robot is stopped, with zero effort, if the controller's last effort was not
+        zero or a stop is in force. The last beat is marked as such, and no other
+        follows.
         """
         if self.supervisor.stands or self.supervisor.stopped is not None:
             self._stop("the guard ends while torque stands")
@@ -229,11 +258,15 @@ class GuardNode(TableNode):
             self.latch.publish(beat_message(self.supervisor.beat(ends=True)))
 
     def wait_for_delivery(self) -> None:
-        """Wait until reliable subscribers have the last beat and the zero effort."""
+        """Wait until reliable subscribers have the last beat and the zero effort.
+
+        The wait takes at most DELIVERY of base.qos, 1 s in all; a missing
+        acknowledgement is logged.
+        """
         wait_until_acknowledged(self, (self.latch, self.efforts))
 
     def destroy_node(self) -> None:
-        """End the watching thread, then destroy the node with its publishers."""
+        """End the watching thread, waiting up to 1 s for it; then destroy the node."""
         with self._changed:
             self._ended = True
             self._changed.notify()
@@ -243,7 +276,9 @@ class GuardNode(TableNode):
     # ---- log and diagnostics
 
     def _report(self) -> None:
-        """Log a stop or reset; publish diagnostics then and once per period.
+        """Log a new stop or reset; publish diagnostics then and once per period.
+
+        The period is the parameter diagnostic_updater.period.
 
         Raises:
             Exception: The exception that ended the watching thread, if there is one.
@@ -265,7 +300,7 @@ class GuardNode(TableNode):
     def status(self) -> tuple[bytes, str]:
         """Return level and message for /diagnostics.
 
-        ERROR during a stop, STALE before the first effort, else OK.
+        The level is ERROR during a stop, STALE before the first effort, else OK.
         """
         supervisor = self.supervisor
         if supervisor.stopped is not None:
@@ -276,7 +311,7 @@ class GuardNode(TableNode):
         return DiagnosticStatus.OK, f"watching: {doing}"
 
     def _diagnose(self) -> None:
-        """Publish the status on /diagnostics."""
+        """Publish the status, the effort timeout and the counters on /diagnostics."""
         level, message = self.status()
         status = DiagnosticStatus(level=level, message=message, hardware_id="none")
         name = self.get_fully_qualified_name().removeprefix("/")
@@ -290,7 +325,13 @@ class GuardNode(TableNode):
 
 
 def main(args: Sequence[str] | None = None) -> int:
-    """Run the node until a signal; return the exit status, see runtime.run."""
+    """Run the node until SIGINT, SIGTERM or SIGHUP; return 0, or 1 after a failure.
+
+    A failure is reported: see runtime.run.
+
+    Args:
+        args: ROS arguments; None: the arguments of the command line.
+    """
     return runtime.run(GuardNode, args)
 
 

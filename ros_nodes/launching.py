@@ -15,10 +15,14 @@ from ros_nodes.running.runtime import LIFELINE
 
 
 def launch_description(name: str) -> LaunchDescription:
-    """Return the launch description of the graph `name`, a key of GRAPHS.
+    """Return the launch description of a graph.
 
-    Launch arguments are `params`, the arguments of the graph, and COMMON. An invalid
-    value raises a SettingError when the description is launched.
+    Launch arguments are `params`, the arguments of the graph, and COMMON. When the
+    description is launched, an invalid value of supervise, use_sim_time or autostart
+    raises a SettingError.
+
+    Args:
+        name: Key of GRAPHS; any other name raises a KeyError.
     """
     graph = GRAPHS[name]
     arguments = {
@@ -28,7 +32,15 @@ def launch_description(name: str) -> LaunchDescription:
     }
 
     def start(context: Any) -> list[Node]:
-        """Return the launch actions for the chosen values of the arguments."""
+        """Return one launch action per process, for the values of the launch arguments.
+
+        Args:
+            context: Launch context, which has the values.
+
+        Raises:
+            SettingError: supervise, use_sim_time or autostart is neither true, false
+                nor empty.
+        """
         chosen = {key: LaunchConfiguration(key).perform(context) for key in arguments}
         entries = graph.entries(_switch(chosen.get("supervise", "")) or False)
         return [_node(entry, chosen) for entry in entries]
@@ -41,11 +53,13 @@ def launch_description(name: str) -> LaunchDescription:
 
 
 def _node(entry: NodeEntry, chosen: dict[str, str]) -> Node:
-    """Return the launch action of one process.
+    """Return the launch action of one process; the node is named as its executable.
 
     Args:
         entry: The process.
-        chosen: Values of the launch arguments by name.
+        chosen: Values of the launch arguments by name, with params, robot and COMMON.
+            An empty robot, use_sim_time or autostart sets no parameter, so that the
+            parameter file decides.
 
     Raises:
         SettingError: use_sim_time or autostart is neither true, false nor empty.
@@ -67,10 +81,10 @@ def _node(entry: NodeEntry, chosen: dict[str, str]) -> Node:
 
 
 def _switch(value: str) -> bool | None:
-    """Return a launch argument as bool, in upper or lower case; None if it is empty.
+    """Return the bool of a launch argument true or false, in any case; None if empty.
 
     Raises:
-        SettingError: It is neither true nor false.
+        SettingError: The value is neither true, false nor empty.
     """
     known = {"": None, "true": True, "false": False}
     if value.lower() not in known:

@@ -76,7 +76,10 @@ PROCESS = (
 
 
 def lock_fields(joints: Sequence[str]) -> tuple[Field, ...]:
-    """Return a Field lock.JOINT for each joint: the position at which it is locked."""
+    """Return one Field `lock.JOINT` per joint, in the order of `joints`.
+
+    Its value is the position at which the joint is locked [rad | m], by default 0.
+    """
     doc = "position at which the joint is locked"
     return tuple(Field(f"lock.{j}", Quantity(), doc, "rad, m", 0.0) for j in joints)
 
@@ -87,17 +90,23 @@ def foreign_names(
     """Return names that belong to no node of this package; refuse misspelt ones.
 
     One file may set the parameters of all nodes: names of this package's other nodes
-    are neither refused nor returned, and names of joints are checked once the robot is
-    known.
+    are neither refused nor returned. The same holds for use_sim_time, qos_overrides.*,
+    solver options (SLOT.options.NAME) and parameters by joint, such as gains.JOINT.p,
+    whose joints check_joint_names checks later.
 
     Args:
         names: Names of parameters that are set and not declared.
         declared: Parameters of this node.
         every: Parameters of all nodes of this package.
 
+    Returns:
+        The foreign names, in the order of `names`.
+
     Raises:
-        SettingError: A name begins like a parameter group of this package, ends with
-            plugin_name, or is similar to a known name; the message has the nearest one.
+        SettingError: One of the other names begins with a parameter group of this
+            package (the part before the first dot), ends with .plugin_name, or is
+            similar to a known name (likeness above CLOSE). The message has the nearest
+            known name.
     """
     heads = {name.partition(".")[0] for name in every if "." in name}
     heads |= {"gains", "effort_limits", "lock"}
@@ -118,12 +127,18 @@ def foreign_names(
 
 
 def likeness(name: str, known: str) -> float:
-    """Return the similarity of two names, from 0 to 1 (equal); case is ignored."""
+    """Return the similarity of two names, from 0 (no common letter) to 1 (equal).
+
+    Case is ignored.
+    """
     return SequenceMatcher(None, name.lower(), known.lower()).ratio()
 
 
 def check_joint_names(names: Iterable[str], declared: Collection[str]) -> None:
     """Refuse parameters for joints that this node does not have.
+
+    Names without a joint, and parameters by joint of a group that this node has for no
+    joint, are ignored; `lock` is always checked.
 
     Args:
         names: Names of parameters that are set and not declared.

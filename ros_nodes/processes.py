@@ -22,7 +22,7 @@ PATIENCE = ((signal.SIGINT, 5.0), (signal.SIGTERM, 5.0), (signal.SIGKILL, 5.0))
 
 
 def ros_fault() -> str | None:
-    """Return the reason why ROS 2 is not available, or None."""
+    """Return the reason why rclpy cannot be imported, or None if it can."""
     if importlib.util.find_spec("rclpy") is None:
         return "rclpy is not installed (pip install 'dyn_ros[ros]')"
     try:
@@ -37,7 +37,8 @@ def ros_fault() -> str | None:
 def private_environment(domain: int | None = None) -> dict[str, str]:
     """Return environment variables for DDS on 127.0.0.1 only, in a separate domain.
 
-    They are the variables of this process with changes; logs go to a new folder, unless
+    They are a copy of this process's variables with ROS_DOMAIN_ID and
+    FASTRTPS_DEFAULT_PROFILES_FILE set; logs go to a new temporary folder, unless
     ROS_LOG_DIR is set.
 
     Args:
@@ -55,11 +56,13 @@ def private_environment(domain: int | None = None) -> dict[str, str]:
 class Process:
     """One node as a process in a new session; its output is recorded and printed.
 
-    It ends with this process, however this process ends: see runtime.end_with_input.
+    The constructor starts it. The node ends with this process, however this process
+    ends: see runtime.end_with_input.
 
     Attributes:
         name: Name of the executable.
-        lines: Output so far, standard output and standard error.
+        lines: Output so far, standard output and standard error together, without line
+            ends.
         show: Whether output is printed, too; False once the terminal is closed.
         popen: The process.
         reader: Thread that reads the output.
@@ -94,14 +97,20 @@ class Process:
         self.reader.start()
 
     def _read(self) -> None:
-        """Record and print the output until it ends."""
+        """Record the output, and print it if `show` is true, until it ends."""
         for line in self.popen.stdout or ():
             self.lines.append(line.rstrip("\n"))
             if self.show:
                 self._print(line)
 
     def _print(self, line: str) -> None:
-        """Print a line; after an error, as on a closed terminal, stop printing."""
+        """Print a line after the process's name.
+
+        An error, as on a closed terminal, sets `show` to False.
+
+        Args:
+            line: Line of the output, with its line end.
+        """
         try:
             print(f"[{self.name}] {line}", end="", flush=True)
         except OSError:
@@ -109,19 +118,19 @@ class Process:
 
     @property
     def output(self) -> str:
-        """Output so far, as one text."""
+        """Output so far, as one string with lines separated by newlines."""
         return "\n".join(self.lines)
 
     def end(self, first: int = signal.SIGINT) -> int:
         """End the process by signals of increasing severity; return its exit status.
 
-        The status is negative if a signal killed the process. A process that has ended
-        gets no signal.
+        The status is the negative signal number if a signal killed the process. A
+        process that has ended gets no signal.
 
         Args:
-            first: First signal. The signals after it in PATIENCE follow, 5 s apart:
-                SIGTERM and SIGKILL after SIGINT, SIGKILL after SIGTERM. Another signal
-                is followed by all of them.
+            first: First signal. The signals after it in PATIENCE follow, each after a
+                wait of 5 s: SIGTERM and SIGKILL after SIGINT, SIGKILL after SIGTERM.
+                Another signal is followed by all of them.
         """
         numbers: list[int] = [number for number, _ in PATIENCE]
         later = numbers.index(first) + 1 if first in numbers else 0
@@ -142,15 +151,18 @@ class Process:
 class Processes:
     """The processes of a graph; leaving the `with` block ends them.
 
-    `processes[name]` is the process of an executable; a SettingError lists the names if
-    there is none.
+    The constructor starts them. `processes[name]` is the process of an executable; for
+    another name, a SettingError lists the valid ones.
+
+    Attributes:
+        all: Each Process, in the order of `entries`.
 
     Args:
-        entries: Nodes to start.
+        entries: Nodes to start, in this order.
         params: Path of the parameter file.
         environment: Environment variables.
-        robot: Value of the robot's parameter; empty: not set.
-        more: Further command-line arguments by executable.
+        robot: Value of the parameter that sets the robot of each node; empty: not set.
+        more: Further command-line arguments by executable; None: none.
         show: Whether output is printed.
     """
 
@@ -193,21 +205,25 @@ class Processes:
         raise SettingError(unknown_name("process", name, names), "name")
 
     def end(self) -> list[int]:
-        """End all processes in reverse order; return their exit statuses.
+        """End all processes in reverse order; return their exit statuses in that order.
 
-        The statuses are in the order of ending.
+        A process may take 17 s, see Process.end.
         """
         return [process.end() for process in reversed(self.all)]
 
     def ended(self) -> list[Process]:
-        """Return the processes that have ended."""
+        """Return the processes that have ended, in the order of `all`."""
         return [process for process in self.all if process.popen.poll() is not None]
 
     def wait(self, stop: Sequence[int]) -> int:
-        """Wait for a signal or the end of a process; return 0 or 1, respectively.
+        """Wait for a signal or for the end of a process.
 
         Args:
-            stop: Signal numbers; another thread or a handler appends to it.
+            stop: Numbers of received signals; another thread or a handler appends to
+                it.
+
+        Returns:
+            0 after a signal; 1 if a process has ended by itself, which is printed.
         """
         while not stop:
             ended = self.ended()

@@ -35,9 +35,9 @@ NO_CLOCK = (
 class SimulatorNode(RobotNode):
     """Simulates a robot or a planar chain at a fixed rate.
 
-    A step that fails pauses the simulation at the last good state; the state is not
-    restored after an error other than DynError. The plants are in dyn_core.simulation
-    (simulator, contacts, chain).
+    A step that fails pauses the simulation. After a DynError the plant is at its last
+    good state; after any other exception its state is not restored. The plants are in
+    dyn_core.simulation (simulator, contacts, chain).
 
     Attributes (set when configured, except robot, notices and recent_warnings):
         robot: The plant of dyn_core.simulation; None before the first configure.
@@ -53,6 +53,10 @@ class SimulatorNode(RobotNode):
 
     Args:
         kwargs: Further arguments of rclpy's node.
+
+    Raises:
+        SettingError: A parameter given at start-up has the wrong type.
+        ParameterException: rclpy refuses a parameter.
     """
 
     def __init__(self, **kwargs: Any) -> None:
@@ -66,7 +70,8 @@ class SimulatorNode(RobotNode):
         """Build the plant, publishers, services and the timer.
 
         Raises:
-            DynError: The robot, the chain or a parameter is not valid.
+            DynError, ParameterException: The robot, the chain or a parameter is not
+                valid.
         """
         self.period = 1.0 / self.value("update_rate")
         built = build_plant(self, self.period)
@@ -83,28 +88,36 @@ class SimulatorNode(RobotNode):
 
     @property
     def elapsed(self) -> float:
-        """Simulated time, monotonic across resets [s]."""
+        """Simulated time since configure, not set back by ~/reset [s]."""
         return self.steps * self.period
 
     def stamp(self) -> Any:
-        """Return the time for a header as message; simulated if /clock is published."""
+        """Return the time for a header as message.
+
+        It is the simulated time if the node is configured and publishes /clock, else
+        the time of the node's clock.
+        """
         stamp = super().stamp()
         if self.configured and self.value_of_clock:
             stamp.sec, stamp.nanosec = divmod(round(self.elapsed * 1e9), 10**9)
         return stamp
 
     def ros_time(self) -> float:
-        """Return the time of stamps [s]: simulated time if /clock is published."""
+        """Return the time of stamps [s]; the node must be configured.
+
+        It is the simulated time if the node publishes /clock, else the time of its
+        clock.
+        """
         if self.value_of_clock:
             return self.elapsed
         return float(self.get_clock().now().nanoseconds * 1e-9)
 
     def waits_for_robot(self) -> bool:
-        """Return whether neither chain nor robot is set, so that the topic must."""
+        """Return whether no chain, parameter or topic has provided a robot."""
         return not self.value("chain_file") and super().waits_for_robot()
 
     def _on_description(self, message: String) -> None:
-        """Read a robot description from the topic; ignored if a chain is simulated."""
+        """Read a robot description from the topic; ignored if chain_file is set."""
         if not self.value("chain_file"):
             super()._on_description(message)
 
@@ -129,7 +142,10 @@ class SimulatorNode(RobotNode):
             self.keep(topic).publish(String(data=urdf))
 
     def activated(self) -> None:
-        """Start the schedule of cycles anew."""
+        """Start the schedule of cycles anew, and restart the input of commands.
+
+        Memory lock, CPUs and priorities are set as the parameters say.
+        """
         realtime.steady(self)
         self.pace.restart()
         self.commands.restart()
@@ -137,7 +153,8 @@ class SimulatorNode(RobotNode):
     def _cycle(self) -> None:
         """Advance by the periods that are due, and publish the state.
 
-        A step that fails pauses the simulation, and is logged.
+        A step that fails pauses the simulation, and is logged. Does nothing while the
+        node is inactive.
         """
         if not self.active:
             return
@@ -153,12 +170,12 @@ class SimulatorNode(RobotNode):
         self._publish()
 
     def _catch_up(self, now: float) -> None:
-        """Advance by the periods that are due; stop after one period of computing time.
+        """Advance by the due periods, at least one; stop after `period` seconds.
 
         While paused, the schedule starts anew and nothing moves.
 
         Args:
-            now: Time, monotonic [s].
+            now: Time of this cycle, monotonic [s].
 
         Raises:
             DynError: A step failed; the simulation is paused.
@@ -179,7 +196,7 @@ class SimulatorNode(RobotNode):
             now: Time at which the age of commands is evaluated, monotonic [s].
 
         Raises:
-            DynError: The step failed; the simulation is paused.
+            DynError: The step failed, with any exception; the simulation is paused.
         """
         if self.robot.paused:
             return
@@ -195,7 +212,7 @@ class SimulatorNode(RobotNode):
         self.steps, self.fault = self.steps + 1, ""
 
     def _publish(self) -> None:
-        """Publish the state, and simulated time if enabled."""
+        """Publish /clock, if publish_clock is set, and the state of the plant."""
         stamp = self.stamp()
         if self.value_of_clock:
             self.clock.publish(Clock(clock=stamp))
@@ -207,7 +224,7 @@ class SimulatorNode(RobotNode):
         return self.clock is not None
 
     def _on_reset(self, _: Any, response: Any) -> Any:
-        """Serve ~/reset: return to the initial state.
+        """Serve ~/reset: return to the initial state; success is always True.
 
         Stamps continue. A simulation that a failed step has paused runs again; one that
         ~/pause has paused remains paused.
@@ -219,7 +236,7 @@ class SimulatorNode(RobotNode):
         return response
 
     def _pause(self, paused: bool) -> None:
-        """Pause or resume on request; ~/reset does not end such a pause."""
+        """Pause or resume the plant; ~/reset does not end such a pause."""
         self.robot.paused, self.robot.failed = paused, False
 
     def _on_pause(self, request: Any, response: Any) -> Any:
@@ -230,7 +247,7 @@ class SimulatorNode(RobotNode):
         return response
 
     def _on_step(self, _: Any, response: Any) -> Any:
-        """Serve ~/step: advance by one period while paused.
+        """Serve ~/step: advance by one period while paused; the pause goes on.
 
         Brakes hold the robot meanwhile, as in a simulation that runs. success is False
         with a reason if the node is inactive or not paused, or the step fails.
@@ -254,7 +271,10 @@ class SimulatorNode(RobotNode):
         return response
 
     def warnings(self) -> dict[str, str]:
-        """Return the present warnings: a sentence by kind; empty if there are none."""
+        """Return the present warnings: a sentence by kind; empty if there are none.
+
+        The node must be configured.
+        """
         share = self.value("warning_share")
         plant = self.topics.warning(time.monotonic())
         sim_time = self.get_parameter("use_sim_time").value
@@ -267,7 +287,11 @@ class SimulatorNode(RobotNode):
         }
 
     def status(self) -> tuple[bytes, str, dict[str, Any]]:
-        """Return level, message and values for /diagnostics; set recent_warnings."""
+        """Return level, message and values for /diagnostics; set recent_warnings.
+
+        The level is ERROR if a failed step has paused the simulation, WARN if it is
+        paused on request or there are warnings, else OK. The node must be configured.
+        """
         robot = self.robot
         warnings = self.recent_warnings = self.warnings()
         if robot.paused and self.fault:
@@ -293,7 +317,10 @@ class SimulatorNode(RobotNode):
         )
 
     def diagnose(self) -> None:
-        """Publish diagnostics; log warnings that begin or end."""
+        """Publish diagnostics; if configured, log warnings that begin or end.
+
+        Before the first command, its absence is not logged.
+        """
         super().diagnose()
         if not self.configured:
             return
@@ -304,7 +331,13 @@ class SimulatorNode(RobotNode):
 
 
 def main(args: Sequence[str] | None = None) -> int:
-    """Run the node until a signal; return the exit status, see runtime.run."""
+    """Run the node until SIGINT, SIGTERM or SIGHUP; return 0, or 1 after a failure.
+
+    A failure is reported: see runtime.run.
+
+    Args:
+        args: ROS arguments; None: the arguments of the command line.
+    """
     return runtime.run(SimulatorNode, args)
 
 
