@@ -16,16 +16,18 @@ def status_message(
 ) -> DiagnosticStatus:
     """Return the DiagnosticStatus of a node.
 
-    The level OK becomes WARN if the robot has warnings or a callback has failed; the
+    A level OK becomes WARN if the model has warnings or a callback has failed; the
     first warning, or without warnings the first failure, is then appended to the
-    message. Refusal counts, failure counts and all warnings of the robot are added to
-    the values.
+    message. Time to the first activation (if known), numbers of refusals and of
+    failures, and all warnings of the model are added to the values. Long texts are
+    shortened.
 
     Args:
         node: A RobotNode; its model may be None.
         level: Severity of the node's own status: OK, WARN, ERROR or STALE.
         message: One sentence for a reader.
-        values: Further values by name; each is converted with str.
+        values: Further values by name; each is converted with str. The mapping is not
+            changed.
     """
     findings = getattr(node.model, "warnings", ())  # a chain has none
     if findings and level == OK:

@@ -15,8 +15,9 @@ Job = Callable[[], None]
 class IdleWork:
     """Queue of jobs that run right after an answer, when the executor is idle.
 
-    An executor runs one callback at a time: a job called by a timer would delay a
-    message that arrives meanwhile.
+    An answer is a message that the node sends in reply to one it received. An executor
+    runs one callback at a time: a job called by a timer would delay a message that
+    arrives meanwhile.
 
     Attributes:
         waiting: Queued jobs, oldest first; each job is queued at most once.
@@ -28,7 +29,7 @@ class IdleWork:
 
         Args:
             call: Called with a job to run it, for example with a guard against
-                exceptions.
+                exceptions. By default the job is called, and its exceptions are raised.
         """
         self._call = call
         self.waiting: deque[Job] = deque()
@@ -37,9 +38,9 @@ class IdleWork:
     def due(self, job: Job) -> None:
         """Queue a job for the next answer, or run it now.
 
-        It runs at once if the last answer is more than LATE seconds ago, since then no
-        answer may follow. A job that is already queued is not queued again, and leaves
-        the queue if it runs at once.
+        It runs at once if the last answer is more than LATE seconds (50 ms) ago, since
+        then no answer may follow. A job that is already queued is not queued again, and
+        leaves the queue if it runs at once.
         """
         waits = job in self.waiting
         if time.monotonic() - self.answered <= LATE:

@@ -49,15 +49,16 @@ def load_robot(node: ParameterNode, urdf: str, **choices: Any) -> dyn.Model:
     """Return the robot of a node's parameters, with its joints in the listed order.
 
     Warnings of the robot and its source are logged. Relevant parameters:
-    robot_description, robot_description_file, model_extras, model_check, root, tip,
-    gravity, joints, unlisted_joints.
+    robot_description, robot_description_file, package_paths, xacro_arguments,
+    model_extras, model_check, root, tip, gravity, joints, unlisted_joints. If unlisted
+    joints are locked, lock.JOINT is declared for each.
 
     Args:
         node: Node with the parameters of a robot.
         urdf: URDF of the topic robot_description, "" if there is none. It is used if
             the parameter robot_description is empty, and precedes
             robot_description_file.
-        choices: Further arguments of dyn.load.
+        choices: Further arguments of dyn.load, such as root_joint.
 
     Raises:
         SettingError: There is no robot, or parameter `joints` is not valid.
@@ -152,7 +153,7 @@ def _select(node: ParameterNode, model: dyn.Model) -> dyn.Model:
 
 
 def _range(columns: slice) -> range:
-    """Return the indices of a slice that has a start and a stop."""
+    """Return the indices of a slice that has a start and a stop, and step 1."""
     return range(columns.start, columns.stop)
 
 
@@ -163,7 +164,7 @@ class RobotNode(ParameterNode):
         model: The robot in use; None in state unconfigured.
         session: Resources of the last configuration; closed in state unconfigured.
         counters: Number of refusals, by the argument `kind` of `refuse`.
-        failure: Error text of the last failed transition; None after a configuration
+        failure: Error message of the last failed transition; None after a configuration
             that succeeded.
         worker: Thread for work that would delay the executor.
         steady: Steady clock; all timers of the node use it.
@@ -176,7 +177,9 @@ class RobotNode(ParameterNode):
         kwargs: Further arguments of rclpy's node.
 
     Raises:
-        SettingError, ParameterException: As for TableNode.
+        SettingError: A parameter given at start-up has the wrong type.
+        ParameterException: rclpy refuses a parameter, for example as its value is not
+            valid.
     """
 
     def __init__(self, name: str, specs: Sequence[Field], **kwargs: Any) -> None:
@@ -224,12 +227,13 @@ class RobotNode(ParameterNode):
     def _on_description(self, message: String) -> None:
         """Read a robot from the topic robot_description; refuse an invalid one.
 
-        The message is ignored if a parameter sets the robot. While the node is
-        configured, the worker reads the message, since the new robot is only used at
-        the next configure.
+        The message is ignored if a parameter sets the robot. A valid description is
+        stored, and starts an unconfigured node with autostart. While the node is
+        configured, the worker reads the message, and the new robot is only used at the
+        next configure.
 
         Args:
-            message: URDF as text.
+            message: URDF as a string.
         """
         if self.value("robot_description") or self.value("robot_description_file"):
             return
@@ -293,7 +297,8 @@ class RobotNode(ParameterNode):
         """Serve a change_state request; refuse an invalid one and log the reason.
 
         Returns:
-            The response; success is False for a transition that does not fit the state.
+            The response; success is False for a transition that does not fit the state
+            or has failed.
         """
         # rclpy up to Jazzy raises here instead, which would end the node of a moving
         # robot.
@@ -307,8 +312,8 @@ class RobotNode(ParameterNode):
     def start(self) -> bool:
         """Configure and activate the node; return False if either fails.
 
-        Without a robot it returns True at once; with autostart, a robot on the topic
-        robot_description starts the node later.
+        Without a robot, the node stays unconfigured and True is returned; with
+        autostart, a robot on the topic robot_description starts the node later.
         """
         if self.waits_for_robot():
             self.get_logger().info("waiting for a robot on the topic robot_description")
@@ -339,7 +344,11 @@ class RobotNode(ParameterNode):
         """Build the node; on a DynError or an invalid parameter, return FAILURE.
 
         The previous session is closed first. After a failure the reason is logged and
-        stored in `failure`, and the node stays unconfigured.
+        stored in `failure`, and the node stays unconfigured. Any other exception is
+        logged, and ERROR is returned.
+
+        Args:
+            state: Previous state, not used.
         """
         started = time.monotonic()
         self.session.close()
@@ -369,7 +378,14 @@ class RobotNode(ParameterNode):
 
     @reported
     def on_activate(self, state: Any) -> TransitionCallbackReturn:
-        """Activate the node and log the age of the process at the first activation."""
+        """Activate the node and call `activated`.
+
+        The age of the process is logged at the first activation. An exception is
+        logged, and ERROR is returned.
+
+        Args:
+            state: Previous state, passed on to rclpy.
+        """
         self.session.active = True
         self.activated()
         after = ""
@@ -382,7 +398,13 @@ class RobotNode(ParameterNode):
 
     @reported
     def on_deactivate(self, state: Any) -> TransitionCallbackReturn:
-        """Bring the robot to rest, send the final command, and deactivate."""
+        """Bring the robot to rest, send the final command, and deactivate.
+
+        An exception is logged, and ERROR is returned.
+
+        Args:
+            state: Previous state, passed on to rclpy.
+        """
         self.wind_down()
         self.send_final_command()
         self.session.active = False
@@ -390,13 +412,23 @@ class RobotNode(ParameterNode):
 
     @reported
     def on_cleanup(self, state: Any) -> TransitionCallbackReturn:
-        """Wait for the last command to arrive; release what configure has made."""
+        """Wait for the last command to arrive; release all resources made by configure.
+
+        Args:
+            state: Previous state, not used.
+        """
         self._drop()
         return TransitionCallbackReturn.SUCCESS
 
     @reported
     def on_shutdown(self, state: Any) -> TransitionCallbackReturn:
-        """Bring the robot to rest, send the final command, drop the configuration."""
+        """Bring the robot to rest, send the final command, drop the configuration.
+
+        An exception is logged, and ERROR is returned.
+
+        Args:
+            state: Previous state, not used.
+        """
         self.wind_down()
         self.send_final_command()
         self._drop()
@@ -405,7 +437,11 @@ class RobotNode(ParameterNode):
     def on_error(self, state: Any) -> TransitionCallbackReturn:
         """Handle an error in a transition: send the final command, become unconfigured.
 
-        The configuration is dropped.
+        The configuration is dropped. Returns SUCCESS; an exception is passed on to
+        rclpy.
+
+        Args:
+            state: Previous state, not used.
         """
         self.send_final_command()
         self._drop()
@@ -427,7 +463,7 @@ class RobotNode(ParameterNode):
     def every(self, period: float, callback: Callable[[], None]) -> None:
         """Call a function periodically, in steady time, until clean-up.
 
-        The first call is one period from now.
+        The first call is one period from now. Calls that were missed are skipped.
 
         Args:
             period: Period [s].
@@ -436,25 +472,31 @@ class RobotNode(ParameterNode):
         self.session.periodic.add(period, callback)
 
     def every_idle(self, period: float, job: Callable[[], None]) -> None:
-        """Call a function periodically until clean-up, each time behind an answer.
+        """Call a function periodically until clean-up, each time right after an answer.
 
         Args:
             period: Period [s].
-            job: Called without arguments right after the next answer, or at once if
-                there was no answer lately, see IdleWork.due.
+            job: Called without arguments after the next answer of the node, or at once
+                if there was no answer in the last 50 ms, see IdleWork.due.
         """
         idle = self.session.idle
         self.every(period, lambda: idle.due(job))
 
     def _drop(self) -> None:
-        """Wait until the last command has arrived, then release the configuration."""
+        """Wait until the last command has arrived, then release the configuration.
+
+        The session is closed, `model` is None and `live` is empty afterwards.
+        """
         self.wait_for_delivery()
         self.session.close()
         self.live, self.model = {}, None
         gc.unfreeze()
 
     def destroy_node(self) -> None:
-        """Stop the worker, release the configuration and destroy the node."""
+        """Release the configuration, stop the worker and destroy the node.
+
+        No command is sent. The wait for the worker is at most 1 s.
+        """
         self.session.close()
         self.worker.stop()
         super().destroy_node()
@@ -463,7 +505,7 @@ class RobotNode(ParameterNode):
     def build(self) -> None:
         """Build the robot, its Programs and the communication. Subclasses implement it.
 
-        An implementation sets `model`.
+        An implementation sets `model`. It is called by configure, with a new session.
 
         Raises:
             DynError, ParameterException: The parameters do not allow it; configure then
@@ -502,7 +544,9 @@ class RobotNode(ParameterNode):
     # ---- log and diagnostics
 
     def refuse(self, kind: str, message: str) -> None:
-        """Count a refusal and log its reason, equal ones at most once per second.
+        """Count a refusal and log it as a warning.
+
+        A message equal to an earlier one is logged at most once per second.
 
         Args:
             kind: Key in `counters`, and beginning of the log message.
@@ -519,17 +563,17 @@ class RobotNode(ParameterNode):
             self.get_logger().warning(f"{kind}: {message}")
 
     def status(self) -> tuple[bytes, str, dict[str, Any]]:
-        """Return level, message and values for /diagnostics of a configured node.
+        """Return level, message and values by name for /diagnostics.
 
-        Subclasses implement it.
+        Called on a configured node only. Subclasses implement it.
         """
         raise NotImplementedError
 
     def _without_robot(self) -> tuple[bytes, str, dict[str, Any]]:
         """Return level, message and values for /diagnostics of an unconfigured node.
 
-        The level is ERROR after a failed configuration, WARN while no robot is known,
-        else OK.
+        The level is ERROR after a failed transition, WARN while no robot is known, else
+        OK. There are no values.
         """
         if self.failure is not None:
             return ERROR, f"cannot configure: {self.failure}", {}
@@ -565,7 +609,11 @@ class RobotNode(ParameterNode):
         return self.get_clock().now().to_msg()
 
     def diagnose_change(self, level: bytes) -> None:
-        """Publish diagnostics now if `level` differs from the last published level."""
+        """Publish the present status if `level` differs from the last published level.
+
+        Args:
+            level: Severity: OK, WARN, ERROR or STALE.
+        """
         if level != self._level:
             self.diagnose()
 

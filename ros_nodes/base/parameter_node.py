@@ -66,7 +66,8 @@ def ros_type(field: Field) -> Parameter.Type:
     """Return the ROS parameter type of a Field, an array type for a ListOf.
 
     Raises:
-        KeyError: The values are not of kind Quantity, Whole, Switch or Name.
+        KeyError: The value, or the element of a list, is of no kind of Quantity, Whole,
+            Switch and Name.
     """
     kind = field.value_kind
     if isinstance(kind, ListOf):
@@ -77,8 +78,11 @@ def ros_type(field: Field) -> Parameter.Type:
 def descriptor(field: Field) -> ParameterDescriptor:
     """Return the ROS descriptor of a parameter: type, range, choices, meaning and unit.
 
-    Ranges that ROS cannot express, such as an integer without an upper limit or the
-    elements of a list, are written as text in additional_constraints.
+    Ranges that ROS cannot express, such as a range without an upper limit or the
+    elements of a list, are written in additional_constraints.
+
+    Raises:
+        KeyError: As for ros_type.
     """
     kind: Any = field.value_kind
     unit = f" [{field.unit}]" if field.unit else ""
@@ -112,14 +116,14 @@ class LiveSettings(Protocol):
     def check(self, values: dict[str, Any]) -> object:
         """Raise a DynError if the changed parameters cannot be applied.
 
-        A returned value is ignored.
+        The whole request is then refused with this reason. A returned value is ignored.
 
         Args:
             values: New values of the parameters in one request, by name.
         """
 
     def change(self, values: dict[str, Any]) -> object:
-        """Apply parameters that have passed `check`.
+        """Apply parameters that have passed `check`; an exception is only logged.
 
         Args:
             values: New values of the parameters in one request, by name.
@@ -194,9 +198,9 @@ class TableNode(Node):
         return super().create_service(srv_type, srv_name, serve, **more)
 
     def autostart(self) -> bool:
-        """Start the node with the process; return False on failure.
+        """Start the node with the process; return False if that fails.
 
-        Hook for subclasses; only returns True here.
+        Hook for subclasses; does nothing and returns True here.
         """
         return True
 
@@ -267,7 +271,8 @@ class TableNode(Node):
 
         It is refused if a structure parameter would change while the node is
         configured, if a value is outside its valid set, or if `check_change` or a live
-        component raises.
+        component raises. rclpy before Iron has no callback after setting: then an
+        accepted request is applied here.
         """
         for parameter in parameters:
             spec = self.specs.get(parameter.name)
@@ -298,9 +303,9 @@ class TableNode(Node):
         return SetParametersResult(successful=True)
 
     def _differs(self, spec: Field, value: Any) -> bool:
-        """Return whether `value` differs from the current value.
+        """Return whether `value` differs from the current value of a parameter.
 
-        False if undeclared.
+        False if the parameter is not declared.
         """
         if not self.has_parameter(spec.name):
             return False
@@ -333,10 +338,9 @@ class TableNode(Node):
         """Apply accepted parameter values, by name. Hook; does nothing here."""
 
     def value(self, name: str) -> Any:
-        """Return the value of a declared parameter.
+        """Return the value of a declared parameter; an array is returned as a list.
 
-        Arrays are returned as lists. A parameter without a value returns the default of
-        its Field as a list: empty for an unset list.
+        A list parameter without a value has the default of its Field.
 
         Raises:
             KeyError: The parameter has neither a value nor a Field.
@@ -395,8 +399,8 @@ class TableNode(Node):
         """Refuse misspelt parameters; warn once about parameters unknown to all nodes.
 
         Raises:
-            SettingError: A name resembles a parameter of this package, see
-                foreign_names.
+            SettingError: The name of a start-up parameter resembles a parameter of this
+                package, see foreign_names.
         """
         every = {name for fields in NODES.values() for name in fields}
         foreign = foreign_names(self._undeclared(), self.specs, every)
@@ -418,9 +422,9 @@ def plain(value: Any) -> Any:
 
 
 def written_number(value: Any) -> float | None:
-    """Return a float, or text such as 1e-06 as float.
+    """Return a float, or a string with an exponent such as "1e-06" as float.
 
-    None for any other value, also an int or text such as 1.5.
+    None for any other value, also for an int or a string such as "1.5".
     """
     if isinstance(value, str) and EXPONENT.fullmatch(value):
         return float(value)
@@ -428,9 +432,10 @@ def written_number(value: Any) -> float | None:
 
 
 def written_numbers(value: Any) -> list[float] | None:
-    """Return a list whose elements are floats or texts such as 1e-06, as floats.
+    """Return a list of floats and strings such as "1e-06" as a list of floats.
 
-    Text that begins with `[` is first parsed as YAML. Returns None for any other value.
+    A string that begins with `[` is first parsed as YAML. None for any other value,
+    also for a list with another element; an empty list is returned as such.
     """
     # A list of texts and floats arrives as text.
     if isinstance(value, str) and value.startswith("["):

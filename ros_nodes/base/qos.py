@@ -104,14 +104,14 @@ def _settings(
 
 
 def wait_until_acknowledged(node: Any, publishers: Sequence[Any]) -> None:
-    """Wait until reliable subscribers have the messages of publishers; log a failure.
+    """Wait until reliable subscribers have the messages of publishers.
 
     A message in flight when its publisher is destroyed may be lost. The wait ends after
-    DELIVERY seconds for all publishers together.
+    DELIVERY seconds (1 s) for all publishers together.
 
     Args:
-        node: The node, whose logger gets a warning if a subscriber has not
-            acknowledged.
+        node: The node, whose logger gets a warning for each publisher whose subscribers
+            have not acknowledged.
         publishers: Publishers of the last messages.
     """
     end = time.monotonic() + DELIVERY
@@ -125,7 +125,10 @@ def wait_until_acknowledged(node: Any, publishers: Sequence[Any]) -> None:
 
 
 def warn_of_idle(node: Any) -> None:
-    """Warn about QoS overrides of a configured node that match none of its topics."""
+    """Log a warning that lists start-up QoS overrides that match no topic of a node.
+
+    To be called once all topics of the node exist. Nothing is logged if all match.
+    """
     idle = [name for name in node._undeclared() if name.startswith(QOS)]
     if not idle:
         return

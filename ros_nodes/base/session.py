@@ -92,7 +92,7 @@ class Session:
         return self.node.callbacks.message(callback, self)
 
     def at_close(self, closer: Callable[[], object]) -> None:
-        """Register a function that `close` calls; the last registered runs first."""
+        """Register a function that the next `close` calls, in reverse order."""
         self._closers.append(closer)
 
     def submit(
@@ -102,9 +102,12 @@ class Session:
         take: Callable[[Any], object],
         superseded: Callable[[], object] = lambda: None,
     ) -> None:
-        """Have the worker prepare a result; see Preparation for the arguments.
+        """Have the worker prepare a result.
 
         The result is discarded once this session is closed.
+
+        Args:
+            kind, make, take, superseded: As the attributes of Preparation.
         """
         alive = self.guarded
         self.node.worker.submit(kind, make, alive(take), alive(superseded))
@@ -143,6 +146,9 @@ class PeriodicJobs:
     Attributes:
         session: The session that owns the jobs.
         jobs: The jobs, unsorted.
+
+    Args:
+        session: The session that owns the jobs.
     """
 
     def __init__(self, session: Session) -> None:
@@ -171,8 +177,9 @@ class PeriodicJobs:
     def tick(self) -> None:
         """Call the job with the earliest due time if it is due; set the timer again.
 
-        Calls that were missed are skipped. One job a tick: a message that arrives
-        meanwhile waits for at most one job.
+        A job may be called EARLY seconds (0.2 ms) before its time. Calls that were
+        missed are skipped. At most one job is called: a message that arrives meanwhile
+        waits for at most one job. Does nothing once the session is closed.
         """
         if not self.session.open:
             return

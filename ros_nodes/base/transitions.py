@@ -32,7 +32,7 @@ def serve_transitions(node: Any, change: Callable[[Any, Any], Any]) -> None:
     """Create the life-cycle services of a node made without rclpy's own services.
 
     The service change_state becomes node.transitions, and the node's state machine is
-    wrapped in AnnouncedStates.
+    replaced by an AnnouncedStates that wraps it.
 
     The services that rclpy makes hold ten requests while the node is busy and lose the
     others, and send no response if a callback raises.
@@ -52,7 +52,11 @@ def serve_transitions(node: Any, change: Callable[[Any, Any], Any]) -> None:
 
 
 def change_state(node: Any, request: Any, response: Any) -> Any:
-    """Return the response to a change_state request, computed by rclpy's callback."""
+    """Return the response to a change_state request, computed by rclpy's callback.
+
+    The transition is performed. It must fit the state, see misfit: rclpy up to Jazzy
+    raises an error otherwise.
+    """
     return node._LifecycleNodeMixin__on_change_state(request, response)
 
 
@@ -73,11 +77,17 @@ class AnnouncedStates:
         return getattr(self._machine, name)
 
     def trigger_transition_by_id(self, number: int, announced: bool) -> None:
-        """Perform the transition with an id; `announced` is ignored."""
+        """Perform and announce the transition with an id; `announced` is ignored.
+
+        An invalid id raises the error of rclpy.
+        """
         self._change(self._machine.trigger_transition_by_id, number)
 
     def trigger_transition_by_label(self, label: str, announced: bool) -> None:
-        """Perform the transition with a label; `announced` is ignored."""
+        """Perform and announce the transition with a label; `announced` is ignored.
+
+        An invalid label raises the error of rclpy.
+        """
         self._change(self._machine.trigger_transition_by_label, label)
 
     def _change(self, trigger: Callable[..., object], which: int | str) -> None:

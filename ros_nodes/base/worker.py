@@ -36,7 +36,8 @@ class Worker:
     """One thread that prepares results; `deliver` hands them to the control thread.
 
     Attributes:
-        ready: Pairs of job and result that wait for `deliver`; empty if there are none.
+        ready: Pairs of job and result that wait for `deliver`, oldest first; the result
+            of a superseded job is None.
     """
 
     def __init__(
@@ -63,9 +64,12 @@ class Worker:
         take: Callable[[Any], object],
         superseded: Callable[[], object] = lambda: None,
     ) -> None:
-        """Queue a job; the first one starts the thread. See Preparation.
+        """Queue a job; the first one starts the thread.
 
         After `stop` the job is never processed.
+
+        Args:
+            kind, make, take, superseded: As the attributes of Preparation.
         """
         job = Preparation(kind, make, take, superseded)
         with self._changed:
@@ -79,7 +83,10 @@ class Worker:
             self._changed.notify()
 
     def deliver(self) -> None:
-        """Call `take` or `superseded` of each finished job, in the control thread."""
+        """Call `take` or `superseded` of each finished job, in the order of submission.
+
+        To be called in the control thread.
+        """
         while self.ready:
             job, result = self.ready.popleft()
             if self._newest.get(job.kind) is job:
@@ -118,7 +125,11 @@ class Worker:
 
 
 def _made(job: Preparation) -> Any:
-    """Return the result of a job's `make`; an exception is returned as a DynError."""
+    """Return the result of a job's `make`; an exception is returned as a DynError.
+
+    A DynError is returned as it is; another exception becomes one with its type and
+    message.
+    """
     try:
         return job.make()
     except DynError as error:

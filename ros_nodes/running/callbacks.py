@@ -20,8 +20,9 @@ class Callbacks:
     """Calls the callbacks of a node and the hooks in them, and contains exceptions.
 
     An exception is logged in one sentence at its first occurrence, and counted. It ends
-    neither the callback in which a hook is called nor the node. A control law has a
-    rule of its own: an exception in it stops the robot.
+    neither the callback in which a hook is called nor the node. Only subclasses of
+    Exception are contained. A control law has a rule of its own: an exception in it
+    stops the robot.
 
     Attributes:
         count: Number of callbacks that the executor has called.
@@ -57,12 +58,12 @@ class Callbacks:
     def failed(self, name: str, error: Exception) -> str:
         """Record a failure and return it as a sentence with file and line.
 
-        The first failure for a name and exception type is logged, with its traceback at
-        debug level.
+        The first failure for a name and exception type since `forget` is logged, with
+        its traceback at debug level.
 
         Args:
             name: Name of the callback.
-            error: The exception, with its traceback.
+            error: The exception; it must have been raised, so that it has a traceback.
         """
         sentence = one_line(f"{name} fails: {type(error).__name__}: {error}")
         *_, (frame, line) = traceback.walk_tb(error.__traceback__)
@@ -76,7 +77,7 @@ class Callbacks:
         return sentence
 
     def forget(self) -> None:
-        """Clear the failures and their counts; called when a configuration begins."""
+        """Clear failures and their counts; later failures are logged as first ones."""
         self.failures, self._logged = {}, set()
         self.counts.clear()
 
@@ -139,7 +140,9 @@ def name_of(callback: Callback) -> str:
 
 
 def place_of(thread: int) -> str:
-    """Return the function, file and line that a thread executes; empty if unknown.
+    """Return where a thread executes: "FUNCTION (FILE, line N)".
+
+    Empty if there is no such thread.
 
     Args:
         thread: Identifier of the thread, threading.get_ident().

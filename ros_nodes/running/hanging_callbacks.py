@@ -15,7 +15,7 @@ class Hang:
     hang.
 
     Attributes:
-        said: Whether a hang has been reported that still lasts.
+        said: Whether a hang has been reported and still lasts.
     """
 
     def __init__(

@@ -34,8 +34,10 @@ def lock_memory() -> str | None:
 def use_cpus(cpus: Sequence[int]) -> str | None:
     """Restrict all threads of this process to some CPUs; return why it failed, or None.
 
+    After a failure, some threads may be restricted already.
+
     Args:
-        cpus: Indices of CPUs.
+        cpus: Indices of CPUs; an empty sequence fails.
     """
     try:
         for thread in _threads():
@@ -51,9 +53,8 @@ def use_cpus(cpus: Sequence[int]) -> str | None:
 def raise_priority(priority: int, threads: Sequence[int]) -> str | None:
     """Schedule threads with SCHED_FIFO; return why it failed, or None.
 
-    After a failure, earlier threads retain the new priority.
-
-    Threads that they start, such as the worker, do not inherit the priority.
+    After a failure, earlier threads retain the new priority. Threads that they start,
+    such as the worker, do not inherit the priority.
 
     Args:
         priority: Priority of the first thread, from 1 to 98.
@@ -76,11 +77,11 @@ def raise_priority(priority: int, threads: Sequence[int]) -> str | None:
 def steady(node: Any, *threads: int) -> None:
     """Lock memory and set CPUs and priorities as a node's parameters ask.
 
-    A setting that the system refuses is logged as a warning.
+    The parameters are memory_lock, cpu_affinity and priority; a false, empty or zero
+    value changes nothing. A setting that the system refuses is logged as a warning.
 
     Args:
-        node: A RobotNode with the parameters PROCESS; the calling thread is its
-            executor's.
+        node: A RobotNode; the calling thread is its executor's.
         threads: Native ids of other threads, with increasing priorities above the
             executor.
     """

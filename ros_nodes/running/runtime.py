@@ -72,7 +72,10 @@ class LastResort:
         os.close(self._writer)
 
     def _run(self) -> None:
-        """Wait for a signal; end the process if no sign of life comes for PATIENCE."""
+        """Wait for a signal; end the process if no sign of life comes for PATIENCE.
+
+        Target of the thread; it returns once `close` was called.
+        """
         number = 0
         while number not in self._numbers and not self._over.is_set():
             number = os.read(self._reader, 1)[0]
@@ -83,6 +86,8 @@ class LastResort:
 
     def _end(self, name: str) -> None:
         """Send the final command, report the reason, exit the process with status 1.
+
+        The exit comes after FAREWELL seconds at most. Does not return.
 
         Args:
             name: Name of the signal.
@@ -117,6 +122,9 @@ class LastResort:
 
 def run(make: Callable[[], Any], args: Sequence[str] | None = None) -> int:
     """Run a node until a signal, and return the exit status of the process.
+
+    To be called in the main thread. Signal handlers and Python's switch interval remain
+    changed.
 
     Args:
         make: Returns the node; called after rclpy.init.
@@ -196,12 +204,11 @@ def _end(node: Any, stop: Sequence[int], sign_of_life: Callable[[], None]) -> No
 
 
 def note_signals() -> list[int]:
-    """Install handlers for SIGNALS; return a list that collects received numbers.
+    """Install handlers for SIGNALS; return a list to which they append signal numbers.
 
     A signal then no longer ends the process: the caller must read the list. Must be
-    called in the main thread.
-    SIGHUP is sent when a terminal or an ssh session closes; if it is ignored, as under
-    nohup, it stays ignored.
+    called in the main thread. SIGHUP is sent when a terminal or an ssh session closes;
+    if it is ignored, as under nohup, it stays ignored.
     """
     stop: list[int] = []
     for number in SIGNALS:
@@ -232,8 +239,8 @@ def _failed(node: Any, error: Exception) -> int:
     """Report the error that ended the node, and return the exit status 1.
 
     Args:
-        node: The node, whose logger gets the error besides a traceback; None at
-            start-up: one line is printed.
+        node: The node, whose logger gets the error; a traceback is printed, too. None
+            at start-up: only one line is printed.
         error: The exception.
     """
     if node is None:
@@ -248,7 +255,10 @@ def _failed(node: Any, error: Exception) -> int:
 
 
 def age() -> float | None:
-    """Return the time since the start of this process [s]; None if it is unknown."""
+    """Return the time since the start of this process [s]; None if it is unknown.
+
+    It is known on Linux only.
+    """
     try:
         with open("/proc/self/stat", encoding="utf-8") as file:
             # Field 22 of proc(5), starttime: field 2, the name, may contain spaces and

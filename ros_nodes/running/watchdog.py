@@ -61,11 +61,14 @@ class Watchdog:
         return self._thread.is_alive()
 
     def start(self) -> None:
-        """Start the thread."""
+        """Start the thread; a second call raises a RuntimeError."""
         self._thread.start()
 
     def stop(self) -> None:
-        """Stop the thread; wait up to JOIN seconds for it, unless it is the caller."""
+        """Stop the thread; wait up to JOIN seconds for it, unless it is the caller.
+
+        Does nothing if the thread has not been started or has ended.
+        """
         self._ended.set()
         if self._thread.is_alive() and self._thread is not threading.current_thread():
             self._thread.join(JOIN)
