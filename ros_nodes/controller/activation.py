@@ -49,11 +49,13 @@ class Activation:
     ) -> Any:
         """Serve a change_state request; return its response, or PENDING.
 
-        While an activation waits, the response has success=False.
+        PENDING means that an activation waits, and that its response is sent later.
+        While it waits, every other request is refused with success=False.
 
         Args:
             request, response: Messages of the service.
-            change: Performs the transition and returns the response.
+            change: Performs the transition; called with request and response, returns
+                the response.
         """
         now, wanted = time.monotonic(), request.transition
         if self.since is not None:
@@ -115,15 +117,24 @@ class Activation:
             self._answer(service.srv_type.Response(success=False))
 
     def refused(self, t: float) -> str | None:
-        """Set `failure` to the reason against an activation at `t` [s]; return it.
+        """Set `failure` to the reason against an activation at time t; return it.
 
-        None: the node can be activated.
+        None, also in `failure`, if the node can be activated.
+
+        Args:
+            t: Time, monotonic [s].
         """
         self.failure = self.refusal(t)
         return self.failure
 
     def status(self, t: float) -> tuple[bytes, str]:
-        """Return level and message for /diagnostics of an inactive node at `t` [s]."""
+        """Return level and message for /diagnostics of an inactive node.
+
+        The level is WARN during a wait, ERROR after an activation that failed, else OK.
+
+        Args:
+            t: Time, monotonic [s].
+        """
         if self.since is not None:
             return WARN, self._doing(t)
         if self.failure is not None:
@@ -131,12 +142,19 @@ class Activation:
         return OK, "inactive: no effort is sent"
 
     def _doing(self, t: float) -> str:
-        """Return the wait as text, with its duration at `t` [s]."""
+        """Return a description of the wait, with its duration in whole seconds.
+
+        Args:
+            t: Time, monotonic [s].
+        """
         waited = 0 if self.since is None else int(t - self.since)
         return f"waiting for the guard: {waited} of {self.longest:g} s"
 
     def _answer(self, response: Any) -> None:
-        """Send a response to the stored request header, if there is one."""
+        """Send a response to the stored request header, and discard the header.
+
+        Does nothing without a header: the activation did not come from a request.
+        """
         header, self._header = self._header, None
         if header is not None:
             self._respond(response, header)
@@ -150,6 +168,12 @@ class Activation:
 
 
 def _activates(wanted: Any, machine: Any) -> bool:
-    """Return whether a transition, which fits the state, is the transition activate."""
+    """Return whether a requested transition is the transition activate.
+
+    Args:
+        wanted: Transition message that fits the state; its id counts only if its label
+            is empty.
+        machine: State machine of the node.
+    """
     labels = {number: label for number, label, *_ in machine.available_transitions}
     return (wanted.label or labels[wanted.id]) == ACTIVATE

@@ -23,11 +23,16 @@ LEVELS = (diagnostics.OK, diagnostics.WARN, diagnostics.ERROR, diagnostics.STALE
 class Report:
     """Conditions of a ComputedTorqueNode, for /diagnostics and the log.
 
+    A condition is a warning, a fault or the normal state, as a sentence with a level.
+
     Attributes:
         node: The node.
         states: Number of joint states that were answered.
         longest: Longest time from the receipt of a state to its effort [s].
         busy: Sum of the times spent on joint states [s].
+
+    Args:
+        node: The node.
     """
 
     def __init__(self, node: Any) -> None:
@@ -42,17 +47,26 @@ class Report:
         self._busy_before: deque[tuple[float, float]] = deque()
 
     def answered(self, started: float, ended: float) -> None:
-        """Record an answered joint state, with start and end of its processing [s]."""
+        """Count an answered joint state and the time spent on it.
+
+        Args:
+            started, ended: Start and end of its processing, monotonic [s].
+        """
         self.states += 1
         self.busy += ended - started
         self.longest = max(self.longest, ended - started)
 
     def refused(self, t: float, reason: str) -> None:
-        """Record a refused joint state at time `t` [s]."""
+        """Record a refused joint state for a warning.
+
+        Args:
+            t: Time of receipt, monotonic [s].
+            reason: Sentence for the warning.
+        """
         self._refusals.append((t, reason))
 
     def conditions(self, t: float) -> list[Condition]:
-        """Return the active conditions, most severe first.
+        """Return the active conditions, most severe first; at least one.
 
         Args:
             t: Time, monotonic [s].
@@ -94,16 +108,23 @@ class Report:
         return [Condition(WARN, "root", message)]
 
     def _recent_refusals(self, t: float) -> list[Condition]:
-        """Return a warning with the last refusal of a state, if recent, else []."""
+        """Return a warning with the last refusal of a state, if it is recent, else [].
+
+        Recent means at most WINDOW (1 s) ago.
+
+        Args:
+            t: Time, monotonic [s].
+        """
         if not self._refusals or t - self._refusals[-1][0] > WINDOW:
             return []
         message = f"joint states refused: {self._refusals[-1][1]}"
         return [Condition(WARN, "refused", message)]
 
     def _load(self, t: float) -> list[Condition]:
-        """Return a warning if joint states take more than MOST_BUSY of the time.
+        """Return a warning if joint states take over MOST_BUSY of the time, else [].
 
-        The list is empty otherwise.
+        The share is measured over the last WINDOW (1 s), or since an earlier call if
+        calls are rarer.
 
         Args:
             t: Time, monotonic [s].
@@ -123,9 +144,12 @@ class Report:
     def _ask_sources(self, t: float) -> list[Condition]:
         """Return warnings on other publishers; empty if there are none.
 
-        Warned of are several publishers of states or efforts (guards aside), and
-        best-effort publishers of trajectories, which a reliable subscription does not
-        receive.
+        There is a warning if states or efforts have several publishers (guards aside),
+        and one for each node that publishes trajectories as best effort while the
+        subscription is reliable and does not receive them.
+
+        Args:
+            t: Time, monotonic [s].
         """
         node, seen = self.node, []
         for key, topic, what in (
@@ -151,13 +175,14 @@ class Report:
     def log_changes(self, t: float) -> bytes:
         """Log each condition that has begun or ended since the last call.
 
-        States without stamps are logged once.
+        That states have no stamps is logged once.
 
         Args:
             t: Time, monotonic [s].
 
         Returns:
-            Level for /diagnostics.
+            Level of the most severe condition, for /diagnostics: OK, WARN, ERROR or
+                STALE.
         """
         node = self.node
         log = node.get_logger()
@@ -176,9 +201,10 @@ class Report:
         return LEVELS[node.health.summary(conditions)[0]]
 
     def status(self, t: float) -> tuple[bytes, str, dict[str, Any]]:
-        """Return level, message and values for /diagnostics.
+        """Return level, message and values by name for /diagnostics.
 
-        Level and message of an inactive node are those of its activation.
+        Level and message of an inactive node are those of its activation, see
+        Activation.status.
 
         Args:
             t: Time, monotonic [s].
@@ -204,7 +230,12 @@ class Report:
 
 
 def _best_effort_publishers(node: Any, topic: str) -> list[str]:
-    """Return the full names of the nodes that publish a topic as best effort."""
+    """Return the full names of the nodes that publish a topic as best effort, sorted.
+
+    Args:
+        node: The node that asks.
+        topic: Name of the topic, not yet resolved.
+    """
     infos = node.get_publishers_info_by_topic(node.resolve_topic_name(topic))
     best = ReliabilityPolicy.BEST_EFFORT
     return sorted(

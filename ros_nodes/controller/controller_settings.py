@@ -87,9 +87,14 @@ def controller_settings(
 
 
 def gains(value: Value, joints: Sequence[str]) -> dict[str, list[float]]:
-    """Return the gains of all joints, (n,) each, by keyword of Controller (kp, ...).
+    """Return the gains of all joints by keyword of Controller.
 
-    value: Function that returns a parameter, here gains.JOINT.KEY, by its name.
+    Args:
+        value: Returns the value of a parameter by name, here gains.JOINT.KEY.
+        joints: Names of the joints.
+
+    Returns:
+        kp, kd, ki and integral_limit, each a list in the order of `joints`.
     """
     return {
         name: [value(f"gains.{joint}.{key}") for joint in joints]
@@ -149,6 +154,9 @@ def collision(value: Value, joints: Sequence[str]) -> CollisionSettings | None:
     Args:
         value: Returns the value of a parameter by name.
         joints: Names of the joints; joints with a threshold of 0 are not watched.
+
+    Raises:
+        SettingError: collision.gain or collision.release is outside its range.
     """
     thresholds = {name: value(f"collision.thresholds.{name}") for name in joints}
     watched = {name: x for name, x in thresholds.items() if x > 0}
@@ -167,6 +175,9 @@ def without_effect(value: Value, joints: Sequence[str]) -> list[str]:
     Args:
         value: Returns the value of a parameter by name.
         joints: Names of the joints.
+
+    Raises:
+        SettingError: As for collision.
     """
     idle = []
     if {value("on_stale"), *(value(name) for name in ON_EVENTS)} == {"zero"}:
@@ -186,7 +197,14 @@ def without_effect(value: Value, joints: Sequence[str]) -> list[str]:
 
 
 def shadow(value: Value) -> ShadowSettings | None:
-    """Return the settings of the second solver; None if none is named."""
+    """Return the settings of the second solver; None if shadow.plugin_name is empty.
+
+    Args:
+        value: Returns the value of a parameter by name.
+
+    Raises:
+        SettingError: The tolerance is negative or not finite.
+    """
     name, engine = value("shadow.plugin_name"), value("shadow.engine")
     if not name:
         return None

@@ -30,7 +30,8 @@ class GoalService:
 
     Attributes:
         tracker: Goal tracker of the controller.
-        action: Type of the action, with Result and Feedback.
+        action: Type of the action, with Result and Feedback; None: there are no goals
+            of clients.
         wall: Returns the node's time, to which stamps refer [s].
         now: Returns the controller's time [s].
         settings: Returns the arguments partial, method and moving_end of
@@ -40,7 +41,8 @@ class GoalService:
             argument in the controller's thread, with the result or with a DynError.
         refusal: Returns why no goal can be followed now, or None.
         log: Called with each outcome, and with whether it belongs to a client's goal.
-        counters: Number of goals by final state.
+        counters: Number of clients' goals by final state, with the keys "goal
+            succeeded", "goal aborted" and "goal canceled".
         handles: Handles of the active goals, by identifier.
         canceled: Identifiers of goals canceled while they were being checked.
         ending: Outcomes whose results are still to be sent.
@@ -63,9 +65,10 @@ class GoalService:
         self.ending: list[GoalOutcome] = []
 
     def accept(self, handle: Any) -> None:
-        """Begin to check a goal; then follow it, or abort it with a reason.
+        """Begin to check a goal, which is then followed or aborted with a reason.
 
-        `prepare` decides whether the check is over when this returns.
+        The handle is marked as executing. `prepare` decides whether the check is over
+        when this returns. Any exception aborts the goal; none is raised.
 
         Args:
             handle: Goal handle of the action server.
@@ -89,6 +92,9 @@ class GoalService:
         """Brake a goal; return whether it is known. The outcome is delivered later.
 
         A goal that is still being checked is recorded in `canceled`, and not followed.
+
+        Args:
+            handle: Goal handle of the action server.
         """
         goal = key(handle)
         if goal not in self.handles:
@@ -98,10 +104,11 @@ class GoalService:
         return True
 
     def observe(self, t: float) -> None:
-        """Collect the goals that end in a cycle of the controller.
+        """Collect the goals that end in a cycle of the controller, in `ending`.
 
         Args:
-            t: Time as in GoalTracker.advance [s].
+            t: Time of receipt of the state, or of a check without a state, monotonic
+                [s].
         """
         self.ending += self.tracker.advance(t)
 
@@ -116,14 +123,20 @@ class GoalService:
             self._end(outcome)
 
     def end_all(self, reason: str) -> None:
-        """Abort every goal, including goals that are still being checked."""
+        """Abort every goal, including goals that are still being checked.
+
+        Args:
+            reason: Sentence for the clients.
+        """
         self.ending += self.tracker.end_all(reason)
         self.deliver()
         for goal in list(self.handles):
             self._abort(goal, GoalError(reason))
 
     def report(self, stamp: Any) -> None:
-        """Publish the feedback of each goal that is followed.
+        """Publish the feedback of each client's goal that is followed.
+
+        Goals that are still being checked, or without a state, have no feedback.
 
         Args:
             stamp: Time of the header, a message.
@@ -188,17 +201,28 @@ class GoalService:
             self._abort(goal, error)
 
     def _abort(self, goal: bytes, error: Exception) -> None:
-        """Abort a goal for an error; the type of a foreign exception is named, too."""
+        """Abort a goal for an error, and send the result.
+
+        The sentence is the message of the error; another error than a DynError is also
+        named by its type. The code is the error's `code`, else INVALID_GOAL.
+
+        Args:
+            goal: Identifier of the goal.
+            error: Reason.
+        """
         known = isinstance(error, DynError)
         sentence = str(error) if known else f"{type(error).__name__}: {error}"
         code = GoalCode(getattr(error, "code", GoalCode.INVALID_GOAL))
         self._end(GoalOutcome(goal, "aborted", code, sentence))
 
     def _end(self, outcome: GoalOutcome) -> None:
-        """Send the result of a goal; log the outcome.
+        """End a goal: set the final state of its handle, count, log, send its result.
 
         The outcome of a trajectory without a client is only logged. A canceled goal
         that the server has not yet marked as canceling is put back into `ending`.
+
+        Args:
+            outcome: Outcome of the goal.
         """
         handle = self.handles.get(outcome.goal)
         if handle is None:

@@ -20,6 +20,10 @@ def publishers_beside_guard(node: Any, topic: str) -> int:
 
     A guard is a node with the name of the guard's executable; it only sends while the
     controller does not. A single publisher is counted even if it is a guard.
+
+    Args:
+        node: The node that asks.
+        topic: Name of the topic, not yet resolved.
     """
     name = node.resolve_topic_name(topic)
     count = int(node.count_publishers(name))
@@ -32,11 +36,13 @@ def publishers_beside_guard(node: Any, topic: str) -> int:
 class GuardLatch:
     """Stops a controller as its guard says; see dyn_core.control.safety.guard_link.
 
-    It receives the beats of each guard in its namespace. A node without a guard is not
-    affected, unless `require_guard` is set; its activation then waits for a guard. The
-    constructor adds the subscription, a periodic check, conditions and further values
-    to the node; the stop becomes an observer of the controller with the first beat, or
-    at once if a guard is required or known already.
+    It receives the beats (periodic status messages) of each guard in its namespace. A
+    node without a guard is not affected, unless `require_guard` is set; its activation
+    then waits for a guard for up to guard_wait. The constructor adds the subscription,
+    a periodic check, conditions and further values to the node, and sets the limits of
+    node.guard_link and node.activation from the parameters; the stop becomes an
+    observer of the controller with the first beat, or at once if a guard is required or
+    known already.
 
     Attributes:
         node: The node.
@@ -67,7 +73,7 @@ class GuardLatch:
         node.keep(listen(DiagnosticStatus, topic, self._on_beat, BEATS))
 
     def _on_beat(self, message: DiagnosticStatus) -> None:
-        """Process a beat; an invalid message is refused."""
+        """Process a beat; an invalid message is refused and logged."""
         try:
             beat = read_beat(message)
         except SettingError as error:
@@ -80,7 +86,7 @@ class GuardLatch:
         hears.hear(time.monotonic(), beat)
 
     def _look(self) -> None:
-        """Check for silence of the guard; while inactive, resume an activation."""
+        """Check for silence of the guard; if inactive, continue a wait for it."""
         now = time.monotonic()
         if self.node.active:
             self.stop.look(now)

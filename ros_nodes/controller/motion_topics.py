@@ -12,13 +12,18 @@ from ros_nodes.base.qos import publisher
 class MotionTopics:
     """Publishes ~/reference, ~/error and, with collision thresholds, ~/external_torque.
 
-    The error is reference - position, as in the feedback of goals. The constructor
-    starts to publish at publish_rate.
+    Each is a JointState of all controlled joints: position and velocity of the
+    reference; as position, the error reference - position [rad | m], as in the feedback
+    of goals; as effort, the estimated external efforts [N·m | N]. The constructor
+    starts to publish at the rate publish_rate.
 
     Attributes:
         node: A ComputedTorqueNode that has its controller.
         references, errors, externals: Publishers; externals is None without thresholds.
         messages: The messages for the three topics, in this order.
+
+    Args:
+        node: A ComputedTorqueNode that has its controller.
     """
 
     def __init__(self, node: Any) -> None:
@@ -32,7 +37,11 @@ class MotionTopics:
         node.every_idle(1.0 / node.value("publish_rate"), self.publish)
 
     def _publisher(self, topic: str) -> Any:
-        """Return a publisher of JointState with a queue of one message."""
+        """Return a publisher of JointState with a queue of one message.
+
+        Raises:
+            SettingError: A QoS override of the topic is not valid.
+        """
         return publisher(self.node, JointState, topic, 1)
 
     def _message(self) -> JointState:

@@ -18,13 +18,18 @@ class Carrier(Protocol):
     """An object that carries a payload: a simulated robot, or a controller."""
 
     def attach(self, payload: Payload | None) -> None:
-        """Carry a payload from now on; None: no payload."""
+        """Carry a payload from now on; None: no payload.
+
+        Raises:
+            SettingError: The payload cannot be carried.
+        """
 
 
 def serve_payload(node: RobotNode, carrier: Carrier) -> None:
     """Attach the payload of a node's parameters, now and after each change.
 
-    If payload.link is set, the service ~/attach_payload is created.
+    The PayloadService becomes node.live["payload"]. If payload.link is set, the service
+    ~/attach_payload is created.
 
     Args:
         node: Node with the payload's parameters.
@@ -58,11 +63,14 @@ class PayloadService:
     def check(self, values: dict[str, Any]) -> Payload | None:
         """Return the payload after a change of parameters, or None for no payload.
 
+        Nothing is attached.
+
         Args:
             values: New values by parameter name; other parameters keep their values.
 
         Raises:
-            SettingError: The body is not valid, or the efforts cannot carry it.
+            SettingError: The body is not valid, payload.link is empty, or the carrier
+                is a controller whose efforts cannot carry it.
         """
         value = self.node.value
         made = payload_of(lambda name: values[name] if name in values else value(name))
@@ -75,7 +83,7 @@ class PayloadService:
         """Attach the payload that results from a change of parameters.
 
         Args:
-            values: New values by parameter name; ignored if none begins with
+            values: New values by parameter name; nothing happens if none begins with
                 "payload.". An empty mapping attaches the payload of the present
                 parameters.
 
@@ -86,9 +94,10 @@ class PayloadService:
             self.carrier.attach(self.check(values))
 
     def on_attach(self, request: Any, response: Any) -> Any:
-        """Serve ~/attach_payload: set the parameter payload.attached.
+        """Serve ~/attach_payload: set the parameter payload.attached to request.data.
 
-        success is False, with the reason, if the parameter is refused.
+        success is False, with the reason, if the parameter is refused; else the message
+        says which mass the link carries, or that it is empty.
         """
         wish = Parameter(ATTACHED, value=bool(request.data))
         result = self.node.set_parameters([wish])[0]

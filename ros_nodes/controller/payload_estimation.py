@@ -31,7 +31,9 @@ class PayloadWatch:
 
     It processes each state after its effort has been sent, and changes no effort. While
     the controller does not drive the robot, or a joint is at its limit, the estimate is
-    not updated.
+    not updated. The constructor declares nothing; it adds itself to after_answers,
+    conditions and further_values of the node, and publishes ~/payload and
+    ~/payload_deviation at the rate publish_rate.
 
     Attributes:
         node: A ComputedTorqueNode that has its controller.
@@ -40,6 +42,9 @@ class PayloadWatch:
             nothing.
         measured: Whether efforts of joint_states are used, else sent efforts; absent
             without a solver.
+
+    Args:
+        node: A ComputedTorqueNode that has its controller.
 
     Raises:
         SettingError: payload.link is empty, or the chosen efforts contain no weight.
@@ -138,7 +143,7 @@ class PayloadWatch:
             self.node.get_logger().info("the payload is another one: estimated anew")
 
     def _restless(self) -> bool:
-        """Return whether the last OFTEN changes lie within WITHIN seconds.
+        """Return whether the last OFTEN (3) changes lie within WITHIN (5) seconds.
 
         A real payload does not change as often: another force acts.
         """
@@ -147,6 +152,9 @@ class PayloadWatch:
 
     def _moved_by(self, effort: np.ndarray) -> bool:
         """Return whether efforts alone move the robot, without brakes or limit stops.
+
+        False while the controller is disabled, stopped or waits for valid states, or if
+        a joint is at or beyond a position limit.
 
         Args:
             effort: Joint efforts, (n,); False if one is not finite.
@@ -160,10 +168,11 @@ class PayloadWatch:
         return bool(((q > limits.lower) & (q < limits.upper)).all())
 
     def publish(self) -> None:
-        """Publish the estimate and its standard deviations.
+        """Publish the estimate on ~/payload and its standard deviations.
 
-        Does nothing while inactive or without an estimate. The estimate is logged once
-        it is accurate enough, and again after a change of the payload.
+        The latter have the same message type, on ~/payload_deviation. Does nothing
+        while inactive or without an estimate. The estimate is logged once it is
+        accurate enough, and again after a change of the payload.
         """
         estimate = None if self.estimator is None else self.estimator.estimate
         if not self.node.active or estimate is None:
@@ -232,7 +241,7 @@ class PayloadWatch:
 
 
 def _one_or_each(numbers: Any) -> Any:
-    """Return the number of a list with one element, else the list."""
+    """Return the number of a list with one element, else the numbers as a list."""
     return numbers[0] if len(numbers) == 1 else list(numbers)
 
 
@@ -259,7 +268,12 @@ def inertia_message(
 
 
 def in_words(estimate: PayloadEstimate) -> str:
-    """Return an estimate as text: mass, and centre of mass where it is significant."""
+    """Return a description of an estimate: mass, and centre of mass if significant.
+
+    Both have their standard deviations. The centre of mass is significant if the mass
+    exceeds two standard deviations. A mass of 0 or less adds "nothing is carried"; else
+    an inertia that no body can have adds "its inertia is not known yet".
+    """
     mass, spread = float(estimate.mass), float(estimate.deviations[0])
     line = f"{mass:.4g} kg ± {spread:.2g}"
     # Below two standard deviations the centre of mass is noise.

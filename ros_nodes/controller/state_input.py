@@ -23,9 +23,10 @@ class ReadState(NamedTuple):
 
     Attributes:
         message: The JointState message; for merged parts, the message made of them.
-        q, qd: Position and velocity, (n,) [rad | m], /s; qd is None if there is none.
-        stamp: Time stamp [s], or None.
-        t: Time of receipt [s]; of merged parts, the oldest time of receipt.
+        q, qd: Position (n,) [rad | m] and velocity (n,) [rad/s | m/s] in the order of
+            the controlled joints; qd is None if there is none.
+        stamp: Time stamp [s]; None if it is zero.
+        t: Time of receipt, monotonic [s]; of merged parts, the oldest time of receipt.
     """
 
     message: JointState
@@ -73,8 +74,11 @@ class StateInput:
     def answered(self, started: float, ended: float) -> None:
         """Record the duration of an answer; after ROW slow ones in a row a rest begins.
 
+        During a rest `rests` is True. An answer is slow above SLOW (1 ms); the rest
+        lasts REST (0.2) times the duration of the answer.
+
         Args:
-            started, ended: Times, monotonic [s].
+            started, ended: Start and end of the answer, monotonic [s].
         """
         took = ended - started
         self._slow = self._slow + 1 if took > SLOW else 0
@@ -89,16 +93,17 @@ class StateInput:
     def read(self, t: float, message: JointState) -> ReadState | None:
         """Return the state of a message, or None if there is none (yet).
 
-        The message then has only other joints, or a part of the joints whose other
-        parts are still missing.
+        It is None if the message has only other joints, or a part of the joints whose
+        other parts are still missing.
 
         Args:
             t: Time of receipt, monotonic [s].
             message: A JointState.
 
         Raises:
-            DynError: The message is invalid, or has a part of the joints and parts are
-                not merged.
+            MissingJoint: The message has no names, a joint more than once, or only a
+                part of the joints and parts are not merged.
+            DynError: The message is invalid otherwise.
         """
         names = tuple(message.name)
         share = self.sources.sort(t, names)
@@ -142,7 +147,9 @@ class StateInput:
 
 
 def spread_of(node: Any) -> float | None:
-    """Return state_timeout as `spread` of StateInput; None without merging.
+    """Return the largest difference in time of merged parts: state_timeout [s].
+
+    None if merge_joint_states is false: parts are refused.
 
     Args:
         node: Node with the parameters state_timeout and merge_joint_states.

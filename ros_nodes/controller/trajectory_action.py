@@ -44,12 +44,20 @@ class CycleActionServer(ActionServer):
     """
 
     def notify_execute(self, goal_handle: Any, execute_callback: Any) -> None:
-        """Run `execute_callback`, which ends a goal; None at the start: do nothing."""
+        """Run `execute_callback`, which ends a goal, in the executor; None: do nothing.
+
+        rclpy calls it with None when a goal starts.
+        """
         if execute_callback is not None:
             super().notify_execute(goal_handle, execute_callback)
 
     def send_result(self, goal_handle: Any, result: Any) -> None:
-        """Send the result of a goal that has ended."""
+        """Send the result of a goal that has ended.
+
+        Args:
+            goal_handle: Handle of the goal, already in its final state.
+            result: Result message.
+        """
         self.notify_execute(goal_handle, lambda _: result)
 
 
@@ -71,7 +79,7 @@ def make_server(node: Any, action: Any) -> CycleActionServer:
 
     Args:
         node: A ComputedTorqueNode.
-        action: Type of the action.
+        action: Type of the action, see action_type.
     """
     attempt = node.callbacks.attempt
 
@@ -80,7 +88,7 @@ def make_server(node: Any, action: Any) -> CycleActionServer:
         attempt(node.goals.service.accept, handle)
 
     def cancel(handle: Any) -> CancelResponse:
-        """Accept the cancellation of a known goal."""
+        """Return ACCEPT for the cancellation of a known goal, else REJECT."""
         known = attempt(node.goals.service.cancel, handle)
         return CancelResponse.ACCEPT if known else CancelResponse.REJECT
 
@@ -105,11 +113,19 @@ class TrajectoryGoals:
     The constructor declares the constraints, sets node.goals to this object, and makes
     node.action_server if there is none yet and control_msgs can be loaded.
 
+    Attributes:
+        node: The node.
+        controller: Its controller.
+        joints: Names of the controlled joints.
+        tracker: GoalTracker of the controller.
+        service: GoalService of the goals.
+
     Args:
         node: A ComputedTorqueNode with its controller.
 
     Raises:
         SettingError: cmd_timeout is not valid for constraints.goal_time.
+        ParameterException: A constraint of a joint is not valid.
     """
 
     def __init__(self, node: Any) -> None:
@@ -160,9 +176,10 @@ class TrajectoryGoals:
         return None
 
     def _deliver(self) -> None:
-        """Send results; check for the command timeout. If inactive, abort all goals.
+        """Send results of ended goals; check for the command timeout.
 
-        The parameter cmd_timeout is read anew.
+        The parameter cmd_timeout is read anew. While the node is inactive, all goals
+        are aborted instead.
         """
         self.tracker.cmd_timeout = self.node.value("cmd_timeout")
         if self.node.active:
@@ -177,13 +194,20 @@ class TrajectoryGoals:
             self.service.report(self.node.get_clock().now().to_msg())
 
     def end_all(self, reason: str) -> None:
-        """Abort every goal, with a reason for the clients."""
+        """Abort every goal and send the results.
+
+        Args:
+            reason: Sentence for the clients.
+        """
         self.service.end_all(reason)
 
     # ---- trajectories
 
     def trajectory(self, wire: Any, **settings: Any) -> Trajectory:
         """Return the checked trajectory of a message of the topic; in any thread.
+
+        With allow_partial_joints_goal, joints that the message lacks keep their
+        positions; else the message must have all joints.
 
         Args:
             wire: A WireTrajectory.
@@ -200,20 +224,24 @@ class TrajectoryGoals:
         return goal_trajectory(self.controller, rows, wait, True, **settings)
 
     def follow(self, trajectory: Trajectory, start: float) -> None:
-        """Follow a trajectory of the topic, checked against the constraints.
+        """Follow a trajectory of the topic, checked against the present constraints.
 
         Args:
             trajectory: The trajectory.
-            start: Time of its time zero, in the controller's time [s].
+            start: Time of its time zero, as node.reference_time [s].
 
         Raises:
-            DynError: It cannot be followed now.
+            GoalError: The controller refuses the trajectory now.
         """
         chosen = tolerances(self.joints, self.node.value)
         self.tracker.accept(trajectory, trajectory, start, chosen)
 
     def _settings(self) -> dict[str, Any]:
-        """Return the arguments of goal_trajectory; update the tracker's tolerances."""
+        """Return the arguments of goal_trajectory that the parameters set, by name.
+
+        They are partial, method and moving_end. The tracker's tolerances are set from
+        the parameters, too.
+        """
         value = self.node.value
         self.tracker.tolerances = tolerances(self.joints, value)
         return {
@@ -244,7 +272,12 @@ class TrajectoryGoals:
         self.node.session.submit("goal", compute, take, superseded)
 
     def _finish(self, handle: Any, result: Any) -> None:
-        """Send the result of a goal, if there is an action server."""
+        """Send the result of a goal; does nothing without an action server.
+
+        Args:
+            handle: Handle of the goal.
+            result: Result message.
+        """
         if self.node.action_server is not None:
             self.node.action_server.send_result(handle, result)
 

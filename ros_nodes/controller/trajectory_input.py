@@ -20,14 +20,20 @@ TOPIC = "~/joint_trajectory"
 class TrajectoryInput:
     """Receives trajectories for a ComputedTorqueNode; the constructor subscribes.
 
-    The subscription is reliable, unless a parameter says otherwise: a long message
-    whose fragments are not sent again would often be lost. Best-effort publishers are
-    then not received; Report warns of them.
+    The topic is ~/joint_trajectory. The subscription is reliable, unless a parameter
+    says otherwise: a long message whose fragments are not sent again would often be
+    lost. Best-effort publishers are then not received; Report warns of them.
 
     Attributes:
         node: The node.
         topic_name: Full name of the topic.
         hears_all: Whether best-effort publishers are received, too.
+
+    Args:
+        node: The node.
+
+    Raises:
+        SettingError: A QoS override of the topic is not valid.
     """
 
     def __init__(self, node: Any) -> None:
@@ -39,10 +45,14 @@ class TrajectoryInput:
         self.hears_all = heard.qos_profile.reliability != ReliabilityPolicy.RELIABLE
 
     def on_message(self, message: bytes) -> None:
-        """Convert a serialized trajectory in the worker, then follow it.
+        """Have a serialized trajectory converted in the worker, and then follow it.
 
-        It is refused if the node is inactive, if it is not valid, or if it cannot be
-        followed.
+        Returns at once. The trajectory is refused, which is counted and logged, if the
+        node is inactive, if it is not valid, if it cannot be followed, if a newer one
+        has come, or if the controller has stopped meanwhile.
+
+        Args:
+            message: JointTrajectory in CDR.
         """
         node = self.node
         if not node.active:
@@ -111,7 +121,8 @@ class TrajectoryInput:
     def follow(self, trajectory: Trajectory, stamp: float | None) -> float:
         """Follow a trajectory from a time on; return the time until then [s].
 
-        The result is negative if the trajectory has already begun.
+        The result is 0 without a stamp, and negative if the trajectory has already
+        begun.
 
         Args:
             trajectory: Result of `prepare` or of controller.make_trajectory.
