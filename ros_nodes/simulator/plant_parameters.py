@@ -49,9 +49,9 @@ class BuiltPlant(NamedTuple):
 
     Attributes:
         plant: The plant, in its initial state.
-        model: Model or ChainModel, which has a name.
-        unlimited: Names, by index in the joints of its channels, of joints without an
-            effort limit; their commands are refused.
+        model: Model of the robot, or the ChainModel; it has a name.
+        unlimited: Names of joints without an effort limit, by their index in the joints
+            of the plant's channels; commands of an effort for them are refused.
         description: URDF of the robot, if the parameters have one; else empty.
     """
 
@@ -63,6 +63,9 @@ class BuiltPlant(NamedTuple):
 
 def build_plant(node: RobotNode, period: float) -> BuiltPlant:
     """Return the plant of the node's parameters.
+
+    It is a chain if chain_file is set, else a robot. Its brakes are set from the
+    parameter brakes.
 
     Args:
         node: The simulator node.
@@ -87,7 +90,15 @@ def build_plant(node: RobotNode, period: float) -> BuiltPlant:
 
 
 def _robot(node: RobotNode, period: float) -> BuiltPlant:
-    """Return a robot, with contacts if contact.enabled is true; see build_plant."""
+    """Return a robot, with contacts if contact.enabled is true.
+
+    Args:
+        node: The simulator node.
+        period: Duration of a cycle [s].
+
+    Raises:
+        DynError: As for build_plant.
+    """
     value = node.value
     root_joint = value("root_joint")
     model = node.load(root_joint=None if root_joint == "declared" else root_joint)
@@ -118,9 +129,11 @@ def _limit_efforts(
 ) -> dict[int, str]:
     """Declare the parameters effort_limits.JOINT and set the limits of a plant.
 
+    A parameter of 0 leaves the limit of the model.
+
     Args:
         node: The simulator node.
-        plant: The plant.
+        plant: The plant; its effort_limit is changed in place.
         columns: Index in tau by joint.
 
     Returns:
@@ -140,9 +153,16 @@ def _limit_efforts(
 def _without_contacts(
     node: RobotNode, model: dyn.Model, **settings: Any
 ) -> dyn.Simulator:
-    """Return a Simulator; contact parameters that are set are warned of.
+    """Return a Simulator; log a warning about contact parameters that are set.
+
+    Args:
+        node: The simulator node.
+        model: The robot.
+        settings: Further arguments of Simulator.
 
     Raises:
+        SettingError: An option of the unused slot contact, or step.options.limit_stops,
+            is set.
         DynError: A solver or an option is not valid.
     """
     if idle := ", ".join(_idle_contacts(node)):
@@ -164,10 +184,14 @@ def _without_contacts(
 def _start(
     node: RobotNode, model: dyn.Model, joints: Sequence[str]
 ) -> np.ndarray | None:
-    """Return the initial position, (nq,); None if neither it nor a root pose is set.
+    """Return the initial position, (nq,) [rad | m].
 
-    Without initial positions, `joints` start at their neutral positions, clipped to
-    their limits; all other joints are neutral, but the root has its pose if it is set.
+    Initial positions are values of `joints`, in this order; all other joints are
+    neutral. Without initial positions, `joints` are neutral, too, but clipped to their
+    limits. A root pose that is set replaces the neutral one.
+
+    Returns:
+        The position, or None if neither initial positions nor a root pose are set.
 
     Raises:
         SettingError: The number of positions is wrong, or a pose of the root is set,
@@ -200,7 +224,9 @@ def _start(
 def _start_rates(
     node: RobotNode, model: dyn.Model, joints: Sequence[str]
 ) -> np.ndarray | None:
-    """Return the initial velocity, (nv,), or None for rest.
+    """Return the initial velocity, (nv,) [rad/s | m/s], or None for rest.
+
+    The parameter has the velocities of `joints`; all others are zero.
 
     Raises:
         SettingError: The number of values is wrong.
@@ -215,6 +241,10 @@ def _start_rates(
 
 def _prescribed_joints(model: dyn.Model, values: Sequence[str]) -> tuple[str, ...]:
     """Return the names of joints with prescribed accelerations, without empty ones.
+
+    Args:
+        model: The robot.
+        values: Parameter prescribed.joints.
 
     Raises:
         SettingError: A name is not a joint of the model.
@@ -231,7 +261,13 @@ def _prescribed_joints(model: dyn.Model, values: Sequence[str]) -> tuple[str, ..
 
 
 def _urdf(node: RobotNode) -> str:
-    """Return the URDF that the parameters set; empty for MJCF or a topic's robot."""
+    """Return the URDF that the parameters set, with xacro expanded.
+
+    Empty for an MJCF, or if the robot comes from the topic.
+
+    Raises:
+        DynError: The source cannot be read, or an xacro argument is not valid.
+    """
     urdf, file = node.value("robot_description"), node.value("robot_description_file")
     if not urdf and not file:
         return ""
@@ -249,8 +285,13 @@ def _with_contacts(
 
     The trial step compiles and checks everything; then state and counters are reset.
 
+    Args:
+        node: The simulator node.
+        model: The robot.
+        settings: Further arguments of ContactSimulator.
+
     Raises:
-        SettingError: A parameter of robots without contact is set.
+        SettingError: A parameter or an option of robots without contact is set.
         DynError: The world is not valid, or the trial step fails.
     """
     _refuse_set(
@@ -303,7 +344,10 @@ def make_world(node: RobotNode) -> dyn.World:
 
 
 def _floor(node: RobotNode) -> dict[str, Any]:
-    """Return the fields of a World from the node's parameters.
+    """Return the arguments half_spaces, erp and margin of a World, from the parameters.
+
+    half_spaces is empty without contact.ground. A negative contact.mu means that the
+    floor has no material of its own.
 
     Raises:
         SettingError: contact.restitution or contact.mu is set, but has no effect.
@@ -333,7 +377,20 @@ def _floor(node: RobotNode) -> dict[str, Any]:
 
 
 def _chain(node: RobotNode, period: float) -> BuiltPlant:
-    """Return a planar chain, with impacts and limits; see build_plant."""
+    """Return a planar chain, with impacts and limits.
+
+    Initial positions and velocities are the parameters if set, else as in the chain's
+    file.
+
+    Args:
+        node: The simulator node.
+        period: Duration of a cycle [s].
+
+    Raises:
+        SettingError: A parameter or option of robots is set, a number of initial values
+            is wrong, or there is no such file or shipped chain.
+        DynError: The file or the chain is not valid.
+    """
     value, source = node.value, node.value("chain_file")
     for name in ("robot_description", "robot_description_file"):
         if value(name):
@@ -379,7 +436,9 @@ def _chain(node: RobotNode, period: float) -> BuiltPlant:
 
 
 def _refuse_set(node: RobotNode, names: Sequence[str], reason: str) -> None:
-    """Raise a SettingError for a parameter that differs from its default.
+    """Raise a SettingError for the first parameter that is set without effect.
+
+    A parameter is set if it is neither empty nor equal to its default.
 
     Args:
         node: The simulator node.
@@ -392,7 +451,9 @@ def _refuse_set(node: RobotNode, names: Sequence[str], reason: str) -> None:
 
 
 def _refuse_options(node: RobotNode, slots: Sequence[str], reason: str) -> None:
-    """Raise a SettingError for an option of a solver slot that is not used.
+    """Raise a SettingError for the first option of a solver slot that is not used.
+
+    Nothing happens if no option is set.
 
     Args:
         node: The simulator node.
@@ -406,7 +467,7 @@ def _refuse_options(node: RobotNode, slots: Sequence[str], reason: str) -> None:
 
 
 def _idle_contacts(node: RobotNode) -> list[str]:
-    """Return the names of contact parameters that differ from their default.
+    """Return the names of contact.* parameters that differ from their default.
 
     contact.enabled and solver options are left out.
     """
@@ -426,10 +487,11 @@ def _is_set(name: str, values: Sequence[float], joints: Sequence[str]) -> bool:
     Args:
         name: Name of the parameter, for the message.
         values: Its value.
-        joints: Names of the joints.
+        joints: Names of the joints; the values are set if there is one for each.
 
     Raises:
-        SettingError: The number of values differs from the number of joints.
+        SettingError: The number of values differs from the number of joints, and they
+            are not a single 0.0.
     """
     if len(values) == len(joints):
         return True

@@ -53,14 +53,14 @@ class CommandInput:
         node, robot, ros_time: As in __init__.
         reader: Reads efforts from messages.
         count: Number of accepted commands.
-        answered: Number of states that were answered by a command.
-        round_trips: Times from a state to its command.
+        answered: Number of published states that were followed by a command.
+        round_trips: Times from the publication of a state to its command.
         largest: Largest applied effort, relative to the limit of its joint.
-        limited: Whether each of the last commands was beyond an effort limit.
+        limited: Whether each of the last commands was clipped at an effort limit.
         published: Time of the last unanswered state, monotonic [s]; None if there is
             none.
-        patience: Longest gap between two calls of check_gap before queues are doubted
-            [s].
+        patience: Longest gap between two calls of check_gap before queued messages are
+            doubted [s].
         topics: Full names of the two topics.
     """
 
@@ -76,8 +76,12 @@ class CommandInput:
         Args:
             node: The simulator node.
             robot: The plant.
-            unlimited: Joints without an effort limit, see EffortReader.
+            unlimited: Names of joints without an effort limit by index, see
+                EffortReader.
             ros_time: Returns the time to which stamps refer [s].
+
+        Raises:
+            SettingError: A QoS override of a topic is not valid.
         """
         self.node, self.robot, self.ros_time = node, robot, ros_time
         channels = robot.channels()
@@ -103,15 +107,16 @@ class CommandInput:
         return str(subscription(self.node, kind, topic, take, LATEST).topic_name)
 
     def restart(self) -> None:
-        """Forget earlier gaps: start to measure how long the node is busy."""
+        """Start anew to measure how long the node is busy; doubt no message."""
         self._alive: float | None = None
         self._doubtful: set[str] = set()
 
     def check_gap(self, now: float) -> None:
         """Mark queued messages as doubtful if the node was busy since the last call.
 
-        Busy means that the last call is more than `patience` ago. The first message of
-        each topic is then doubtful.
+        Busy means that the last call is more than `patience` ago. The next message of
+        each topic is then doubtful. Nothing is marked at the first call after
+        `restart`.
 
         Args:
             now: Time, monotonic [s].
@@ -121,11 +126,14 @@ class CommandInput:
         self._alive = now
 
     def on_array(self, message: Any) -> None:
-        """Process a command as Float64MultiArray."""
+        """Pass a command as Float64MultiArray to the plant; refuse an invalid one."""
         self._take(COMMANDS, lambda: self.reader.array(message))
 
     def on_joint_state(self, message: Any) -> None:
-        """Process a command as JointState."""
+        """Pass a command as JointState to the plant; refuse an invalid one.
+
+        Positions and velocities are ignored, which is logged once.
+        """
         stamp = stamp_seconds(message.header.stamp)
         age = None if stamp is None else self.ros_time() - stamp
         self.check_gap(time.monotonic())
@@ -141,7 +149,8 @@ class CommandInput:
     def _take(self, topic: str, read: Callable[[], np.ndarray]) -> None:
         """Pass a command to the plant; refuse it and log the reason if it is not valid.
 
-        Ignored while the node is inactive.
+        A doubtful command is refused. Efforts beyond a limit are clipped. Ignored while
+        the node is inactive.
 
         Args:
             topic: COMMANDS or JOINT_COMMANDS.
@@ -188,7 +197,7 @@ class CommandInput:
 
     @property
     def limited_share(self) -> float:
-        """Share of the last commands that were beyond an effort limit.
+        """Share of the last COUNTED commands that were clipped at a limit, 0 to 1.
 
         It is 0 until there have been ENOUGH commands.
         """
@@ -196,7 +205,7 @@ class CommandInput:
         return sum(self.limited) / len(self.limited) if enough else 0.0
 
     def values(self) -> dict[str, Any]:
-        """Return counts and times of commands, for /diagnostics."""
+        """Return counts and times of commands by name, for /diagnostics."""
         return {
             "commands": self.count,
             "limited share": f"{self.limited_share:.2f}",
@@ -208,8 +217,11 @@ class CommandInput:
     def warnings(self, share: float) -> dict[str, str]:
         """Return the warnings on commands: a sentence by kind; empty if there are none.
 
+        Kinds are "command publishers" (several of them, guards aside) and "limited
+        commands".
+
         Args:
-            share: Share of limited commands above which there is a warning.
+            share: Share of clipped commands, 0 to 1, above which there is a warning.
         """
         odd = {}
         counts = {
@@ -264,8 +276,11 @@ class PlantTopics:
         Args:
             node: The simulator node, which destroys them at clean-up.
             plant: The plant.
-            unlimited: Joints without an effort limit, see BuiltPlant.
+            unlimited: Names of joints without an effort limit by index, see BuiltPlant.
             ros_time: Returns the time to which stamps refer [s].
+
+        Raises:
+            SettingError: A QoS override or the payload is not valid.
         """
         self.node = node
         self.plant: Any = plant
@@ -323,7 +338,11 @@ class PlantTopics:
     def _publish_forces(self, stamp: Any) -> None:
         """Publish the forces for which there are subscribers.
 
-        Forces that cannot be computed are refused, see RobotNode.refuse.
+        Forces that cannot be computed are refused, see RobotNode.refuse. Before the
+        first step there are none, and nothing is published.
+
+        Args:
+            stamp: Time of the headers, a message.
         """
         for name, topic in self.forces.items():
             if not topic.get_subscription_count():
@@ -353,10 +372,14 @@ class PlantTopics:
     # ---- inputs
 
     def on_accelerations(self, message: Float64MultiArray) -> None:
-        """Set the prescribed accelerations; an invalid message is logged.
+        """Set the accelerations of prescribed joints; ignored while inactive.
+
+        An invalid message is logged, at most once per second, and the previous
+        accelerations remain.
 
         Args:
-            message: Accelerations in the order of the model [rad/s² | m/s²].
+            message: Accelerations of these joints in the order of the model [rad/s² |
+                m/s²].
         """
         if not self.node.active:
             return
@@ -366,7 +389,14 @@ class PlantTopics:
             self.node.get_logger().warning(str(error), throttle_duration_sec=1.0)
 
     def on_state(self, message: JointState) -> None:
-        """Set the simulated state while paused; an invalid state is refused."""
+        """Set the simulated state; refuse it if invalid or if the plant is not paused.
+
+        Ignored while the node is inactive. A message without velocities sets the joints
+        at rest.
+
+        Args:
+            message: State of all joints of the channels.
+        """
         if not self.node.active or self.channels.place is None:
             return
         try:
@@ -379,7 +409,11 @@ class PlantTopics:
     # ---- diagnostics
 
     def _check_faults(self, now: float) -> None:
-        """Store time and description of a fault of the last period."""
+        """Store time and description of a fault that occurred since the last call.
+
+        Args:
+            now: Time, monotonic [s].
+        """
         for name, describe in self.channels.faults.items():
             count = self.plant.counters[name]
             if count > self._faults[name]:
@@ -389,7 +423,8 @@ class PlantTopics:
     def warning(self, now: float) -> str | None:
         """Return a warning on a recent fault, the state or stale commands, or None.
 
-        Only the first of these that applies is returned.
+        Only the first of these that applies is returned. A fault is recent for RECENT
+        (1 s).
 
         Args:
             now: Time, monotonic [s].
@@ -403,7 +438,7 @@ class PlantTopics:
 
 
 def _set(vector: Any, values: np.ndarray) -> None:
-    """Set x, y, z of a message."""
+    """Set the fields x, y, z of a message to three numbers."""
     vector.x, vector.y, vector.z = values.tolist()
 
 
@@ -424,7 +459,13 @@ def _transform(translation: np.ndarray, rotation: np.ndarray) -> Transform:
 
 
 def _forces_message(stamp: Any, frame: str, forces: Iterable[Any]) -> Any:
-    """Return PointForces as a MultiDOFJointState: names, transforms and wrenches."""
+    """Return PointForces as a MultiDOFJointState: names, transforms and wrenches.
+
+    Args:
+        stamp: Time of the header, a message.
+        frame: header.frame_id.
+        forces: PointForces; point and rotation become the transform.
+    """
     message = _message(stamp, frame)
     for each in forces:
         wrench, said = WrenchMessage(), point_wrench(each)

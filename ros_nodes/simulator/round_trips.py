@@ -16,8 +16,9 @@ class RoundTrips:
     Attributes:
         recent: Ring buffer of the last RECENT times [s]; NaN where still empty.
         count: Number of all times.
-        counts: Number of times by microsecond; the last entry includes longer ones.
-        longest: The longest time [s].
+        counts: Number of times by whole microseconds, rounded down; the last entry,
+            LONGEST, includes longer ones.
+        longest: The longest time [s]; 0 without times.
     """
 
     def __init__(self) -> None:
@@ -34,9 +35,10 @@ class RoundTrips:
         self.longest = max(self.longest, seconds)
 
     def percentile(self, p: float) -> float:
-        """Return a percentile of all times, to the microsecond [s]; NaN without times.
+        """Return a percentile of all times [s]; NaN without times.
 
-        Times above LONGEST count as LONGEST microseconds.
+        Times are rounded down to whole microseconds; above LONGEST they count as
+        LONGEST.
 
         Args:
             p: Percentage, 0 to 100.
@@ -55,9 +57,10 @@ class RoundTrips:
         return np.searchsorted(sums, np.array(p) / 100 * sums[-1]).astype(float)
 
     def values(self) -> dict[str, str]:
-        """Return percentiles of the last and of all times, for /diagnostics by name.
+        """Return percentiles of the last and of all times by name, for /diagnostics.
 
-        They are texts in microseconds; "nan" without times.
+        Each value is a string of numbers in microseconds; percentiles are "nan" without
+        times. The longest time is included.
         """
         recent = np.sort(self.recent[: max(self.count, 1)])
         last = [1e6 * recent[-(-p * len(recent) // 100) - 1] for p in (50, 99)]

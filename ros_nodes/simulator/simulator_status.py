@@ -15,8 +15,9 @@ def pace_warnings(pace: Pace, slowest: float, share: float) -> dict[str, str]:
 
     Args:
         pace: The pace.
-        slowest: Real-time factor below which there is a warning.
-        share: Share of missed cycles above which there is a warning.
+        slowest: Real-time factor below which there is a warning; an unknown factor
+            gives none.
+        share: Share of missed cycles, 0 to 1, above which there is a warning.
     """
     warnings, factor = {}, pace.real_time_factor
     if factor is not None and factor < slowest:
@@ -29,7 +30,7 @@ def pace_warnings(pace: Pace, slowest: float, share: float) -> dict[str, str]:
 
 
 def pace_values(pace: Pace) -> dict[str, Any]:
-    """Return counts of cycles and the real-time factor, for /diagnostics."""
+    """Return counts of cycles and the real-time factor by name, for /diagnostics."""
     factor = pace.real_time_factor
     return {
         "real-time factor": "unknown" if factor is None else f"{factor:.3f}",
@@ -55,7 +56,8 @@ class Notices:
     def update(self, warnings: Mapping[str, str]) -> None:
         """Log the warnings that have begun or ended since the last call.
 
-        A warning has ended if its kind is missing here.
+        A warning has ended if its kind is missing here. At the first call, all warnings
+        begin.
 
         Args:
             warnings: Sentences by kind; only kinds are compared, since numbers in a
