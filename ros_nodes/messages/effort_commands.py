@@ -17,6 +17,10 @@ class RefusedCommand(DynError):
 
     Attributes:
         kind: Name of the counter of such refusals.
+
+    Args:
+        kind: Name of the counter of such refusals.
+        message: Reason.
     """
 
     def __init__(self, kind: str, message: str) -> None:
@@ -49,7 +53,11 @@ class EffortReader:
         unlimited: Names, by index in joints, of joints without an effort limit; these
             must not be driven.
         timeout: Largest age of a stamp, into the past or the future [s].
-        others: Whether a message had positions or velocities, which have no effect.
+        others: Whether a JointState had finite positions or velocities, which have no
+            effect.
+
+    Args:
+        joints, unlimited, timeout: As the attributes.
     """
 
     def __init__(
@@ -65,7 +73,7 @@ class EffortReader:
 
         Raises:
             RefusedCommand: The size is wrong, a number is not finite, or a joint
-                without an effort limit has an effort.
+                without an effort limit has an effort other than 0.
         """
         tau = np.asarray(message.data, float)
         if tau.shape != (len(self.joints),):
@@ -85,8 +93,10 @@ class EffortReader:
                 stamp.
 
         Raises:
-            RefusedCommand: The stamp is too old or in the future, there are no efforts,
-                or a name, a size or a number is not valid.
+            RefusedCommand: The stamp is more than `timeout` old or in the future, there
+                are no efforts, a name is unknown or there twice, the size is wrong, a
+                number is not finite, or a joint without an effort limit has an effort
+                other than 0.
         """
         self._check_age(age)
         names, efforts = tuple(message.name), np.asarray(message.effort, float)

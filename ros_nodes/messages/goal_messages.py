@@ -67,12 +67,13 @@ def joint_tolerances(messages: Iterable[Any]) -> list[JointTolerance]:
 
 
 def fill_feedback(message: Any, joints: Sequence[str], now: GoalFeedback) -> Any:
-    """Fill in a Feedback message in place, except its stamp, and return it.
+    """Fill in a Feedback message in place, except its header, and return it.
 
     Args:
         message: Feedback message to fill in.
         joints: Names of the joints.
-        now: Feedback of the tracker; a time before the start counts as 0.
+        now: Feedback of the tracker; a time before the start counts as 0. Times are
+            rounded down to nanoseconds.
     """
     message.joint_names = list(joints)
     desired, actual, error = message.desired, message.actual, message.error

@@ -15,7 +15,11 @@ SWITCHES = {"false": False, "true": True}
 
 
 def beat_message(beat: Beat) -> DiagnosticStatus:
-    """Return the message of a beat."""
+    """Return the message of a beat, the periodic status of a guard.
+
+    The fields of the beat are key-values, as strings; the level is ERROR while the
+    guard has stopped the robot, else OK.
+    """
     values = {
         "uuid": beat.uuid,
         "stopped": str(beat.stopped).lower(),
@@ -34,10 +38,10 @@ def beat_message(beat: Beat) -> DiagnosticStatus:
 
 
 def read_beat(message: DiagnosticStatus) -> Beat:
-    """Return the beat of a message.
+    """Return the beat of a message of beat_message; further keys are ignored.
 
     Raises:
-        SettingError: The message is not a valid beat.
+        SettingError: A key is missing, a value cannot be read, or the uuid is empty.
     """
     values = {row.key: row.value for row in message.values}
     try:

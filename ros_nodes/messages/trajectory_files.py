@@ -31,7 +31,12 @@ _NANO = 999_999_999
 
 
 def _instant(name: str, default: Any = None) -> Field:
-    """Return the Field of a time, a table with sec and nanosec."""
+    """Return the Field of a time, a table with sec and nanosec, both 0 by default.
+
+    Args:
+        name: Name of the Field.
+        default: Value of an absent time; REQUIRED: it must be present.
+    """
     sec = Field("sec", Whole(-(2**31), 2**31 - 1), "whole seconds", "s", 0)
     nanosec = Field("nanosec", Whole(0, _NANO), "the rest", "ns", 0)
     return Field(name, Table(sec, nanosec), "time", "", default)
@@ -56,7 +61,8 @@ def read_trajectories(path: str | Path) -> list[dict[str, Any]]:
     separated by lines of `---`, and at most 20 000 numbers in each.
 
     Raises:
-        ModelError: It cannot be read, is empty, or has other content.
+        ModelError: The file cannot be read, is larger than SIZE, has no message, or has
+            other content.
     """
     content = _content(path)
     if str(path).endswith(".json"):
@@ -96,7 +102,10 @@ def _content(path: str | Path) -> str:
 
 
 def message_rows(message: Mapping[str, Any]) -> TrajectoryRows:
-    """Return the arrays of a checked message; missing fields have empty rows."""
+    """Return the names, times and rows of a checked message.
+
+    Rows are lists of numbers, one per point; a point without a field has an empty row.
+    """
     points = message["points"]
     stamps = [point["time_from_start"] for point in points]
     rows = ([point.get(name, ()) for point in points] for name in _ROWS)
@@ -137,7 +146,7 @@ def written(messages: list[dict[str, Any]], as_json: bool) -> str:
     """Return messages as the content of a file.
 
     Args:
-        messages: Messages as mappings.
+        messages: Messages as mappings, at least one.
         as_json: Whether to write JSON; else YAML, separated by `---`.
 
     Raises:

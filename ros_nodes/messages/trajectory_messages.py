@@ -68,7 +68,11 @@ class _CdrReader:
             raise TrajectoryError("the message is cut off")
 
     def whole(self, kind: str = "I") -> int:
-        """Read an integer of four bytes; `kind`: "I" unsigned, "i" signed."""
+        """Read and return an integer of four bytes, aligned to four.
+
+        Args:
+            kind: "I" unsigned, "i" signed.
+        """
         self.align(4)
         self.need(4)
         (value,) = struct.unpack_from(self.order + kind, self.data, self.place)
@@ -76,7 +80,7 @@ class _CdrReader:
         return value
 
     def string(self) -> str:
-        """Read a string; invalid UTF-8 is replaced."""
+        """Read and return a string; invalid UTF-8 is replaced."""
         size = self.whole()
         self.need(size)
         value = bytes(self.data[self.place : self.place + max(size - 1, 0)])
@@ -84,9 +88,9 @@ class _CdrReader:
         return value.decode("utf-8", "replace")
 
     def doubles(self) -> np.ndarray:
-        """Read a sequence of float64 numbers, as a view of the data.
+        """Read and return a sequence of float64 numbers, as a view of the data.
 
-        Empty if it has none.
+        Empty if the sequence is.
         """
         count = self.whole()
         if not count:
@@ -98,7 +102,7 @@ class _CdrReader:
         return values
 
     def point(self) -> tuple[list[np.ndarray], float]:
-        """Read a point: one array for each of FIELDS, and its time [s]."""
+        """Read and return a point: one array for each of FIELDS, and its time [s]."""
         rows = [self.doubles() for _ in FIELDS]
         return rows, self.whole("i") + 1e-9 * self.whole()
 
@@ -106,13 +110,15 @@ class _CdrReader:
 def read_trajectory(data: bytes, most: int) -> WireTrajectory:
     """Return a serialized JointTrajectory as arrays.
 
+    Names, times and values are not checked further.
+
     Args:
         data: The message in CDR, as a raw subscription receives it.
         most: Largest number of points.
 
     Raises:
-        TrajectoryError: It has more points, is cut off, is not in plain CDR, or its
-            points differ in size.
+        TrajectoryError: The message has more points, is cut off, is not in plain CDR,
+            or its points differ in size.
     """
     reader = _CdrReader(data)
     stamp = reader.whole("i") + 1e-9 * reader.whole()
@@ -129,7 +135,7 @@ def read_trajectory(data: bytes, most: int) -> WireTrajectory:
 
 
 def _bounded(reader: _CdrReader, size: int) -> int:
-    """Read a number of items that the rest of the message can hold.
+    """Read and return a number of items that the rest of the message can hold.
 
     Args:
         reader: Reader at the number.
@@ -176,12 +182,17 @@ def _alike(
 ) -> tuple[list[np.ndarray], np.ndarray] | None:
     """Read all points at once if they have equal sizes; else return None.
 
-    From the second point on such points lie at equal distances. Results as in _points.
+    From the second point on such points lie at equal distances. None also if the data
+    is too short or the points are not aligned alike: then they must be read one by one.
     The reader's position is undefined afterwards.
 
     Args:
         reader: Reader at the first point.
         count: Number of points, 3 or more.
+
+    Returns:
+        One array for each of FIELDS, (points, n) or (points, 0), and the times,
+        (points,) [s].
 
     Raises:
         TrajectoryError: The first or second point is cut off.
