@@ -88,7 +88,11 @@ CONTROLLER = (
 
 
 def collision_fields(joints: Sequence[str]) -> tuple[Field, ...]:
-    """Return a Field collision.thresholds.JOINT for each joint."""
+    """Return a Field collision.thresholds.JOINT for each joint, in their order.
+
+    The value is the external effort that is a collision [N·m | N]; 0, the default: the
+    joint is not watched.
+    """
     doc = "external effort that is a collision; 0: the joint is not watched"
     names = (f"collision.thresholds.{joint}" for joint in joints)
     kind = Quantity(0.0, 1e7)

@@ -32,9 +32,10 @@ GOALS = (
 
 
 def constraint_fields(joints: Sequence[str]) -> tuple[Field, ...]:
-    """Return the Fields constraints.JOINT.trajectory and .goal of each joint.
+    """Return the Fields constraints.JOINT.trajectory and .goal, joint after joint.
 
-    They can be changed at any time.
+    Both are position errors [rad | m]; the default 0 means not checked. They can be
+    changed at any time.
     """
     rows = (
         ("trajectory", "largest error on the path of a goal; 0: not checked"),
@@ -76,9 +77,12 @@ def tolerances(
 
 
 def command_timeout(value: Callable[[str], Any]) -> float:
-    """Return the parameter cmd_timeout [s].
+    """Return the parameter cmd_timeout [s]; 0: commands are never stale.
+
+    Args:
+        value: Returns the value of a parameter by name.
 
     Raises:
-        SettingError: It is not valid for constraints.goal_time.
+        SettingError: It is neither 0 nor more than constraints.goal_time.
     """
     return checked_timeout(value("cmd_timeout"), value("constraints.goal_time"))

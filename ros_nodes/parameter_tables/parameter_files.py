@@ -68,7 +68,10 @@ def sections(keys: Iterable[str], node: str, namespace: str = "") -> list[str]:
 
 
 def _pattern(key: str) -> str:
-    """Return the regular expression for a key of a parameter file."""
+    """Return the regular expression for a key of a parameter file.
+
+    It matches the full names, /NAMESPACE/NODE, of the nodes that the key names.
+    """
     forms = {"**": "(/[^/]+)*", "*": "/[^/]+"}
     parts = key.removeprefix("/").split("/")
     return "".join(forms.get(part, "/" + re.escape(part)) for part in parts)
@@ -107,7 +110,7 @@ def _check_sections(
         where: Name of the file, for messages.
         keys: Keys of its sections.
         nodes: Nodes that are to be started; empty: not checked.
-        namespace: Namespace of the nodes.
+        namespace: Namespace of the nodes, empty or with a leading slash.
 
     Raises:
         SettingError: A node is misspelt, or the file has no section for any of `nodes`.
@@ -131,13 +134,15 @@ def _check_sections(
 def _of_node(
     by_name: Mapping[str, Any], where: str, node: str, namespace: str
 ) -> dict[str, Any]:
-    """Return the checked parameters of a node; later sections override earlier ones.
+    """Return the checked parameters of a node, by name with dots.
+
+    Later sections override earlier ones.
 
     Args:
         by_name: Parameters of each section by key.
         where: Name of the file, for messages.
         node: Name of the node, a key of NODES.
-        namespace: Its namespace.
+        namespace: Its namespace, empty or with a leading slash.
 
     Raises:
         SettingError: A name is misspelt.

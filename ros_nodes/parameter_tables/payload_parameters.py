@@ -63,10 +63,10 @@ def payload_of(value: Callable[[str], Any]) -> Payload | None:
     There is none if its mass is zero or payload.attached is false.
 
     Args:
-        value: Returns a parameter's value by name.
+        value: Returns the value of a parameter by name.
 
     Raises:
-        SettingError: The body is not valid, or payload.link is empty.
+        SettingError: The body is not valid, or it has mass and payload.link is empty.
     """
     payload = Payload(
         value("payload.mass"), value("payload.com"), value("payload.inertia")
