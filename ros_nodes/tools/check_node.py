@@ -94,7 +94,10 @@ class FaultResult:
     reason: str
 
     def line(self) -> str:
-        """Return the row of the table for this fault."""
+        """Return the row of the table: name, time to zero, bound, verdict, diagnostics.
+
+        The time is "-" if the effort need not become zero.
+        """
         zero = f"{self.zero:8.3f}" if self.fault.follows == STOPS else f"{'-':>8}"
         bound = f"{self.bound:6.3f}" if self.bound is not None else "     -"
         verdict = f"FAIL: {self.reason}" if self.reason else "pass"
@@ -130,7 +133,16 @@ def _cut(sentence: str, longest: int = 70) -> str:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Run the campaign; return 0 if every fault was answered within its bound, else 1.
+    """Run the campaign of `dyn check-node`, and print its results.
+
+    SIGTERM raises a KeyboardInterrupt from now on, so that the nodes are ended.
+
+    Args:
+        arguments: Parsed arguments of `dyn check-node`.
+
+    Returns:
+        0 if every fault was answered within its bound, else 1. Faults that the
+        parameters or the robot do not provide for are left out.
 
     Raises:
         DynError: A fault, a parameter or the robot is not valid, or ROS 2 does not
@@ -158,10 +170,11 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _settings(arguments: argparse.Namespace) -> tuple[dict[str, dict[str, Any]], Model]:
-    """Return the parameters of simulator, controller and guard, and the robot.
+    """Return the parameters of simulator, controller and guard by node, and the robot.
 
     The parameters are those of the file, with the robot, an initial position and short
-    periods of diagnostics; without --params, gravity is OBLIQUE.
+    periods of diagnostics; without --params, the file is demo.yaml and gravity is
+    OBLIQUE.
 
     Raises:
         DynError: The file or the robot is not valid, or no joint can move.
@@ -225,6 +238,9 @@ def _slew(control: dict[str, Any], model: Model) -> np.ndarray:
     Args:
         control: Parameters of the controller by name.
         model: Robot.
+
+    Raises:
+        SettingError: A joint has no finite effort limit above 0.
     """
     limits = {name: control.get(f"effort_limits.{name}") for name in model.joint_names}
     limit = effort_limits(model, {name: x for name, x in limits.items() if x})
@@ -233,7 +249,10 @@ def _slew(control: dict[str, Any], model: Model) -> np.ndarray:
 
 
 def _place(model: Model) -> np.ndarray:
-    """Return a position of the robot within its limits, (nv,) [rad | m]."""
+    """Return a position of the robot within its limits, (nv,) [rad | m].
+
+    It is at 60 % of the range of each joint, cut to [-1, 1] where they overlap.
+    """
     low, high = np.maximum(model.lower, -1.0), np.minimum(model.upper, 1.0)
     bad = high < low
     low[bad], high[bad] = model.lower[bad], model.upper[bad]
@@ -241,7 +260,15 @@ def _place(model: Model) -> np.ndarray:
 
 
 def _elsewhere(model: Model, q: np.ndarray) -> np.ndarray:
-    """Return a position 1 rad or m from `q`, or as far as the limits allow, (nv,)."""
+    """Return a position 1 from `q` in each joint, or as far as limits allow.
+
+    Args:
+        model: Robot.
+        q: Position, (nv,) [rad | m].
+
+    Returns:
+        The position, (nv,) [rad | m]; upward if this is at least as far as downward.
+    """
     ranged = model.lower < model.upper
     above = np.where(ranged, np.minimum(q + 1.0, model.upper), q + 1.0)
     below = np.where(ranged, np.maximum(q - 1.0, model.lower), q - 1.0)
@@ -258,6 +285,8 @@ def _campaign(
 ) -> list[FaultResult]:
     """Inject all faults; return their results, which are also printed as they come.
 
+    Nodes are started in a ROS domain of their own, and ended in any case.
+
     Args:
         faults: Faults in the order of the test.
         limits: Result of `bounds`.
@@ -265,6 +294,9 @@ def _campaign(
         path: Parameter file of the nodes.
         seed: Seed of the random choices.
         slew: Largest change of each effort in a second, (n,) [N·m/s | N/s].
+
+    Raises:
+        DynError: ROS 2 does not start, or no domain is empty.
     """
     from ros_nodes.tools.fault_stand import FaultStand
 
@@ -299,7 +331,7 @@ def _empty_domain() -> Iterator[Any]:
     os.environ is changed, so that processes started here join the domain, too.
 
     Raises:
-        DynError: No such domain was found in TRIES attempts.
+        DynError: No such domain was found in TRIES attempts, or ROS 2 does not start.
     """
     from ros_nodes.tools.live import connect
 
@@ -317,6 +349,10 @@ def _flipped(fault: Fault, seed: int) -> FaultResult:
 
     It has neither time nor bound, and fails if the process ends with another status
     than 0.
+
+    Args:
+        fault: The fault.
+        seed: Seed of the flips.
     """
     command = [sys.executable, "-m", "dyn_core.testing.bit_flips"]
     command += ["--n", str(FLIPS), "--seed", str(seed)]
@@ -424,7 +460,7 @@ def _why_silent(fault: Fault, log: list[str], lines: int, said: str) -> str:
 
     Args:
         fault: The fault.
-        log: Lines of the controller's log.
+        log: All lines of the controller's log.
         lines: Number of lines before the fault.
         said: Most serious message of /diagnostics.
     """
@@ -456,7 +492,11 @@ def _time_of_zero(efforts: list[Any], onset: float) -> float:
 
 
 def _longest_effort(answer: FaultAnswer) -> float:
-    """Return the longest time that an effort other than zero was not replaced [s]."""
+    """Return the longest time between two efforts of which the first is not zero [s].
+
+    The first interval begins at the fault, with the last effort before it. 0 if all
+    efforts are zero.
+    """
     times = [answer.onset, *(x.t for x in answer.efforts)]
     stood = [answer.right[0], *(x.values for x in answer.efforts)]
     longest = zip(np.diff(times), stood, strict=False)

@@ -39,7 +39,7 @@ def add(subparsers: argparse._SubParsersAction) -> None:
 
 
 def _verbs(parser: argparse.ArgumentParser) -> Any:
-    """Return the object to which the verbs of a command are added."""
+    """Return new subparsers for the verbs of a command; a verb is required."""
     return parser.add_subparsers(
         title="verbs", metavar="VERB", dest="verb", required=True
     )
@@ -51,7 +51,7 @@ def _verb(verbs: Any, name: str, what: str, node: str = "") -> argparse.Argument
     Args:
         verbs: Result of `_verbs`.
         name: Name of the verb.
-        what: Help text.
+        what: Help sentence.
         node: Meaning of a missing node, for the help; empty: the node is required.
     """
     parser = verbs.add_parser(name, help=what)
@@ -65,7 +65,7 @@ def _verb(verbs: Any, name: str, what: str, node: str = "") -> argparse.Argument
 
 
 def _add_timeout(parser: argparse.ArgumentParser) -> None:
-    """Add the option --timeout to a parser."""
+    """Add the option --timeout to a parser; its default is 5 s."""
     parser.add_argument(
         "--timeout",
         type=float,
@@ -217,14 +217,17 @@ def _add_check(parser: argparse.ArgumentParser) -> None:
 
 
 def _live(command: str, arguments: argparse.Namespace) -> bool:
-    """Return whether ROS is available; if not, print the reason.
+    """Return whether ROS is available; if not, print the reason to standard error.
+
+    The arguments are checked first.
 
     Args:
         command: Name of the command, for the message.
         arguments: Arguments with node, topics, timeout and duration, as far as present.
 
     Raises:
-        SettingError: The name of a node or topic, or a time is not valid.
+        SettingError: The name of a node or topic is not valid, or a time is not finite
+            and more than 0.
     """
     node = getattr(arguments, "node", None)
     if node is not None and not NAME.fullmatch(node):
@@ -245,7 +248,13 @@ def _live(command: str, arguments: argparse.Namespace) -> bool:
 
 
 def _param(arguments: argparse.Namespace) -> int:
-    """Run `dyn param`; return the exit status, 1 without ROS."""
+    """Run `dyn param`; return the exit status, 1 without ROS.
+
+    Raises:
+        SettingError: The name of the node or the timeout is not valid, even without
+            ROS; the node or a parameter does not exist, or a value is refused.
+        DynError: There are no nodes, or there is no response in time.
+    """
     if not _live("param", arguments):
         return 1
     from ros_nodes.tools import param
@@ -271,8 +280,11 @@ def _lifecycle(arguments: argparse.Namespace) -> int:
 def _record(arguments: argparse.Namespace) -> int:
     """Run `dyn record`; return the exit status, 1 without ROS.
 
+    It is also 1 if nothing was recorded, or nothing on one of --topics.
+
     Raises:
-        SettingError: The output does not fit the storage, or an argument is not valid.
+        SettingError: The output does not fit the storage, exists already or has no
+            folder, or an argument is not valid.
         UnsupportedError: rosbags is not installed.
     """
     if arguments.output.endswith(".mcap") and arguments.storage != "mcap":
@@ -292,14 +304,22 @@ def _record(arguments: argparse.Namespace) -> int:
 
 
 def _plot(arguments: argparse.Namespace) -> int:
-    """Run `dyn plot`; return the exit status."""
+    """Run `dyn plot`; return the exit status 0.
+
+    Raises:
+        DynError: The recording cannot be read, or the picture not written.
+    """
     from ros_nodes.tools import recordings
 
     return recordings.plot(arguments)
 
 
 def _evaluate(arguments: argparse.Namespace) -> int:
-    """Run `dyn evaluate`; return the exit status."""
+    """Run `dyn evaluate`; return the exit status 0.
+
+    Raises:
+        DynError: As for recordings.evaluate_recording.
+    """
     from ros_nodes.tools import recordings
 
     return recordings.evaluate_recording(arguments)
@@ -308,8 +328,12 @@ def _evaluate(arguments: argparse.Namespace) -> int:
 def _check(arguments: argparse.Namespace) -> int:
     """Run or list the faults of `dyn check-node`; return the exit status.
 
+    It is 0 if all faults were answered in time or are only listed; 1 if one was not, or
+    without ROS.
+
     Raises:
         SettingError: There is no such fault, or the seed is negative.
+        DynError: A parameter or the robot is not valid, or ROS 2 does not start.
     """
     from ros_nodes.tools import fault_list
 

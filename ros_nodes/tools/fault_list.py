@@ -65,12 +65,13 @@ def _numbers(change: Callable[[np.ndarray, np.ndarray, int], Any]) -> Any:
 
 
 def _bad(field: str, value: float, once: bool = False) -> Callable[[Any], object]:
-    """Return an `inject` for one wrong number of one joint, which the seed chooses.
+    """Return an `inject` for one wrong number of the joint `stand.joint`.
 
     Args:
         field: "q" or "qd".
-        value: The wrong number; with `once`, the amount added to the first state.
-        once: Whether only the first state is wrong.
+        value: The wrong number [rad | m, or /s]; with `once`, the amount added to the
+            first state.
+        once: Whether only the first state after the fault is wrong.
     """
 
     def inject(stand: Any) -> None:
@@ -89,7 +90,7 @@ def _bad(field: str, value: float, once: bool = False) -> Callable[[Any], object
 
 
 def _without(stand: Any) -> None:
-    """Leave one joint out of the states."""
+    """Leave the joint `stand.joint` out of the states."""
     left = [k for k in range(len(stand.names)) if k != stand.joint]
     _reorder(stand, left)
 
@@ -100,19 +101,24 @@ def _shuffled(stand: Any) -> None:
 
 
 def _twice(stand: Any) -> None:
-    """Send one joint twice in each state."""
+    """Send the joint `stand.joint` twice in each state."""
     _reorder(stand, [*range(len(stand.names)), stand.joint])
 
 
 def _reorder(stand: Any, order: list[int]) -> None:
-    """Send the joints with the indices `order`, in this order."""
+    """Send only the joints with the given indices.
+
+    Args:
+        stand: A NodeStand, whose feed is replaced.
+        order: Indices into the joints of the stand, in the order to send.
+    """
     names = [stand.feed["names"][k] for k in order]
     arrays = {key: np.asarray(stand.feed[key])[order] for key in ("q", "qd")}
     stand.feed = {**stand.feed, "names": names, **arrays}
 
 
 def _many_names(stand: Any) -> None:
-    """Send 5000 more joints, and only every third state."""
+    """Send 5000 more joints at zero, and only every third state."""
     feed, more = stand.feed, [f"other_{k}" for k in range(5000)]
     arrays = {x: np.append(feed[x], np.zeros(len(more))) for x in ("q", "qd")}
     names = [*feed["names"], *more]
@@ -120,7 +126,12 @@ def _many_names(stand: Any) -> None:
 
 
 def _signals(process: str, number: int) -> Callable[[Any], object]:
-    """Return an `inject` that sends signal `number` to the process of a node."""
+    """Return an `inject` that sends a signal to the process of a node.
+
+    Args:
+        process: Executable of the node.
+        number: Number of the signal.
+    """
     return lambda stand: stand.send_signal(process, number)
 
 
@@ -159,12 +170,19 @@ def _stop_for(seconds: float, process: str = "") -> Callable[[Any], object]:
 
 
 def _jumps(seconds: float) -> Callable[[Any], object]:
-    """Return an `inject` that moves simulated time by `seconds`."""
+    """Return an `inject` that moves simulated time.
+
+    Args:
+        seconds: Step [s]; negative: back.
+    """
     return lambda stand: stand.move_clock(seconds)
 
 
 def _solver(kind: str, meaning: str, **changes: Any) -> Fault:
     """Return the Fault of a failing solver or executor, see faulty_controller.
+
+    Its name is solver-KIND, but "executor-blocked" for "blocking" and "lock-held" for
+    "holding".
 
     Args:
         kind: Key of faulty_controller.KINDS.
@@ -190,7 +208,11 @@ def _bad_solver(kind: str, meaning: str) -> Fault:
 
 
 def _neighbour(kind: str) -> Callable[[Any], object]:
-    """Return an `inject` that starts another process for a while, see neighbours."""
+    """Return an `inject` that starts another process for a while.
+
+    Args:
+        kind: Key of neighbours.KINDS.
+    """
     return lambda stand: stand.neighbour(kind)
 
 
@@ -389,14 +411,20 @@ _DROPPED = ("paused-states", "clock-back", "clock-ahead")
 
 
 def _moving(fault: Fault) -> Fault:
-    """Return a variant of a fault that happens while a trajectory is followed."""
+    """Return a variant of a fault that happens while a trajectory is followed.
+
+    Its name ends with -moving; required diagnostics differ for some faults.
+    """
     said = {**dict.fromkeys(_DROPPED, "trajectory dropped"), "clock-paused": "tracking"}
     says = said.get(fault.name, fault.says)
     return replace(fault, name=f"{fault.name}-{MOVING}", state=MOVING, says=says)
 
 
 def _inactive(fault: Fault) -> Fault:
-    """Return a variant of a fault for an inactive controller: no effort may follow."""
+    """Return a variant of a fault for an inactive controller: no effort may follow.
+
+    Its name ends with -inactive; diagnostics must contain "inactive".
+    """
     return replace(fault, name=f"{fault.name}-{INACTIVE}", state=INACTIVE,
                    follows=QUIET, says="inactive")  # fmt: skip
 

@@ -45,10 +45,11 @@ class FaultStand(NodeStand):
     """A test stand that can cause faults.
 
     Attributes:
-        slew: Largest change of each effort in a second, (n,) [N·m/s | N/s].
-        elsewhere: Positions of another robot, (n,) [rad | m].
-        sound: Valid efforts for the positions of both robots, (n,) each [N·m | N]; set
-            by learn_efforts.
+        slew: Largest change of each effort in a second, (n,) [N·m/s | N/s]; to be set
+            by the caller.
+        elsewhere: Positions of another robot, (n,) [rad | m]; to be set by the caller.
+        sound: Valid efforts for the positions `elsewhere` and of the robot, in this
+            order, (n,) each [N·m | N]; set by learn_efforts.
 
     Args:
         arguments: As for NodeStand.
@@ -65,7 +66,12 @@ class FaultStand(NodeStand):
         self._answers: list[Any] = []
 
     def send_signal(self, name: str, number: int) -> None:
-        """Send signal `number` to the process of the executable `name`."""
+        """Send a signal to the process of a node.
+
+        Args:
+            name: Executable of the node, which must have been started.
+            number: Number of the signal.
+        """
         self.processes[name].popen.send_signal(number)
 
     def fail(self) -> None:
@@ -73,13 +79,21 @@ class FaultStand(NodeStand):
         self.send_signal(CONTROL, signal.SIGUSR1)
 
     def move_clock(self, seconds: float) -> None:
-        """Move simulated time by `seconds`."""
+        """Move simulated time, which is published in mode CLOCK.
+
+        Args:
+            seconds: Step [s]; negative: back.
+        """
         self._simulated += seconds
 
     def later(self, seconds: float, act: Callable[[], object]) -> None:
-        """Schedule a call of `act` after `seconds`; return at once.
+        """Schedule a call of `act`; return at once.
 
         `restore` cancels the call.
+
+        Args:
+            seconds: Time until the call [s].
+            act: Called once, without arguments, while messages are received.
         """
 
         fault = self.restored
@@ -93,7 +107,14 @@ class FaultStand(NodeStand):
         self._more.append(lambda: self.live.node.destroy_timer(timer))
 
     def learn_efforts(self) -> None:
-        """Record the efforts of a robot at rest at its own and the other position."""
+        """Record the efforts of a robot at rest at `elsewhere` and at its own position.
+
+        They are stored in `sound`, in this order. The controller then holds at its own
+        position.
+
+        Raises:
+            DynError: No effort flows, or a transition fails.
+        """
         self.sound = []
         for q in (self.elsewhere, self.normal["q"]):
             self.feed = {**self.feed, "q": q}
@@ -107,23 +128,34 @@ class FaultStand(NodeStand):
         self._say_states(list(self.names), self.elsewhere, self.normal["qd"])
 
     def other_joints(self, names: list[str], once: bool = False) -> None:
-        """Send states of other joints on the same topic; `once`: only one message."""
+        """Send states of other joints, all numbers zero, from a second publisher.
+
+        Args:
+            names: Names of the joints.
+            once: Whether only one message is sent; else they are sent until `restore`.
+        """
         self._say_states(names, np.zeros(len(names)), np.zeros(len(names)), once)
 
     def split_states(self) -> None:
-        """Send half of the joints, and the other half from a second publisher."""
+        """Send the first half of the joints from a second publisher until `restore`.
+
+        The feed then has only the other half.
+        """
         feed, half = self.feed, len(self.names) // 2
         self._say_states(feed["names"][:half], feed["q"][:half], feed["qd"][:half])
         rest = {key: feed[key][half:] for key in ("names", "q", "qd")}
         self.feed = {**feed, **rest}
 
     def second_controller(self) -> None:
-        """Send the controller's last effort repeatedly from a second publisher."""
+        """Send the effort `last` from a second publisher until `restore`."""
         data = Float64MultiArray(data=self.last)
         self._say(Float64MultiArray, EFFORTS, lambda: data)
 
     def describe(self) -> None:
-        """Publish the description of another robot."""
+        """Publish the description of another robot on robot_description, once, latched.
+
+        It is arm7, or two_link if the robot under test has 7 joints.
+        """
         robot = "arm7" if len(self.names) != 7 else "two_link"
         text = String(data=robots.path(robot).read_text(encoding="utf-8"))
         self._say(String, "robot_description", lambda: text, once=True)
@@ -155,7 +187,7 @@ class FaultStand(NodeStand):
             kind: Message type.
             topic: Name of the topic.
             make: Returns the next message.
-            once: Whether only one message is sent, latched.
+            once: Whether only one message is sent, after one period, latched.
         """
         node = self.live.node
         sender = node.create_publisher(kind, topic, LATCHED if once else 1)
@@ -174,7 +206,10 @@ class FaultStand(NodeStand):
         ]
 
     def wrong_transitions(self) -> None:
-        """Request transitions that are not available in the controller's state."""
+        """Request transitions that are not available in the controller's state.
+
+        The responses are not waited for.
+        """
         for number in WRONG[self.doing != INACTIVE]:
             self._ask_change(number)
 
@@ -186,13 +221,19 @@ class FaultStand(NodeStand):
     def pipelined_transitions(self) -> Callable[[], bool]:
         """Request all transitions of a restart at once, ROUNDS times.
 
+        A round follows the last response of the previous one.
+
         Returns:
-            A function: whether the last request was answered and efforts flow again.
+            A function without arguments: whether the last request was answered and
+                efforts flow again.
         """
         answers: list[Any] = []
 
         def ask(_: Any = None) -> None:
-            """Send one round of requests; the next follows its last response."""
+            """Send one round of requests; the next follows its last response.
+
+            The argument, a future, is ignored.
+            """
             if len(answers) < ROUNDS:
                 last = [self._ask_change(number) for number in RESTART][-1]
                 answers.append(last)
@@ -217,9 +258,14 @@ class FaultStand(NodeStand):
     def latched(self, act: Callable[[], object]) -> Callable[[], bool]:
         """Call ~/estop of the guard, and call `act` while its stop is latched.
 
+        `act` is called PAUSE seconds later; this function returns before.
+
         Returns:
-            A function: whether `act` was called and the guard has published diagnostics
-                since.
+            A function without arguments: whether `act` was called and the guard has
+                published diagnostics since.
+
+        Raises:
+            DynError: The service is not available in time.
         """
         self._call(GUARD_ESTOP, Trigger.Request())
         done: list[object] = []
@@ -232,28 +278,35 @@ class FaultStand(NodeStand):
         return lambda: bool(done) and WATCHER in self.said
 
     def restart_guard(self) -> None:
-        """Kill the guard and start another one."""
+        """Kill the guard, wait for its end, and start another one."""
         self.send_signal(WATCHER, signal.SIGKILL)
         self.processes.pop(WATCHER).popen.wait()
         self._start(WATCHER)
 
     def start_guard(self) -> Callable[[], bool]:
-        """Start the guard; return a function: whether efforts flow."""
+        """Start the guard; return the method `flowing_again`."""
         self._start(WATCHER)
         return self.flowing_again
 
     def stray_word(self) -> None:
-        """Publish on the guard's topic ~/stopped that nothing is stopped."""
+        """Publish False on the guard's topic ~/stopped until `restore`."""
         word = Bool(data=False)
         self._say(Bool, f"{WATCHER}/stopped", lambda: word)
 
     def stray_beat(self) -> None:
-        """Send beats of another guard, which has answered many resets."""
+        """Send beats of another guard, not stopped, until `restore`.
+
+        It has the uuid "another" and 99 answered resets.
+        """
         beat = beat_message(Beat("another", False, resets=99, timeout=0.2))
         self._say(type(beat), f"{WATCHER}/{TOPIC}", lambda: beat)
 
     def neighbour(self, kind: str) -> None:
-        """Start another process of a kind of neighbours.KINDS."""
+        """Start another process, see neighbours; `restore` waits for its end.
+
+        Args:
+            kind: Key of neighbours.KINDS.
+        """
         pairs = zip(self.names, self.normal["q"].tolist(), strict=True)
         places = [f"{name}={position!r}" for name, position in pairs]
         command = [sys.executable, "-m", "ros_nodes.tools.neighbours", kind, *places]
@@ -273,26 +326,45 @@ class FaultStand(NodeStand):
         return client.call_async(request)
 
     def slow(self) -> None:
-        """Make the solver slow, and wait for a while."""
+        """Make the solver fail from now on, and receive messages for 2 PAUSE seconds.
+
+        Meant for the solver fails_by_slow, whose effort is late then.
+        """
         self.fail()
         self.watch(2 * PAUSE)
 
     def estop(self) -> None:
-        """Call ~/estop; do not wait for the response. An activation ends the stop."""
+        """Call ~/estop; do not wait for the response. An activation ends the stop.
+
+        Raises:
+            DynError: The service is not available in time.
+        """
         self.doing = "stopped" if self.doing != INACTIVE else INACTIVE
         self._call(ESTOP, Trigger.Request())
 
     def enable(self, data: bool) -> None:
-        """Call ~/enable with a value, without waiting for the response."""
+        """Call ~/enable, without waiting for the response.
+
+        Args:
+            data: True: enable torque; False: disable it.
+
+        Raises:
+            DynError: The service is not available in time.
+        """
         self.doing = "enabled by hand"
         self._call(ENABLE, SetBool.Request(data=data))
 
     def set_parameter(self, name: str, *values: float) -> Callable[[], bool]:
         """Set a parameter of the controller to each value in turn, by separate calls.
 
+        The responses are not waited for.
+
         Returns:
-            A function: whether one of the calls was answered; in a flood others may be
-                lost.
+            A function without arguments: whether one of the calls was answered; in a
+                flood others may be lost.
+
+        Raises:
+            DynError: The service is not available in time.
         """
         answers = []
         for value in values:
@@ -303,11 +375,14 @@ class FaultStand(NodeStand):
         return lambda: any(answer.done() for answer in answers)
 
     def refused(self, name: str, value: float) -> Callable[[], bool]:
-        """Set a parameter to a value that must be refused.
+        """Request a value of a controller's parameter that must be refused.
 
         Returns:
-            A function: whether the answer has come; it raises a DynError if the value
-                was accepted.
+            A function without arguments: whether the answer has come. It raises a
+                DynError if the value was accepted; `restore` then ends the controller.
+
+        Raises:
+            DynError: The service is not available in time.
         """
         done = self.set_parameter(name, value)
 

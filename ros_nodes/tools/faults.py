@@ -94,12 +94,13 @@ class Fault:
 def bounds(parameters: Mapping[str, Mapping[str, Any]]) -> dict[str, float]:
     """Return the time after which the effort must be zero [s], by kind of fault.
 
-    The time is math.inf where the stop holds a position, with effort. The entries
-    "state" and "cycle" are parts of such times: the parameter state_timeout, and the
-    time in which last good efforts are sent.
+    The keys are the values of Fault.after. The time is math.inf where the stop holds a
+    position, with effort. The entries "state" and "cycle" are parts of such times: the
+    parameter state_timeout, and the time in which last good efforts are sent.
 
     Args:
-        parameters: Parameters by node; missing ones have their defaults.
+        parameters: Parameters by node; missing ones have their defaults. An unknown
+            stop rule raises a KeyError.
     """
     every = {
         node: {field.name: field.default for field in table}

@@ -26,18 +26,21 @@ LOOK = 0.01  # period of the callback that blocks [s]
 
 
 def _raises(error: BaseException) -> Any:
-    """Raise an exception; an expression for lambdas."""
+    """Raise an exception; for lambdas, in which `raise` is not allowed."""
     raise error
 
 
 def _hangs(tau: np.ndarray, _: Any) -> None:
-    """Never return, without the interpreter's lock."""
+    """Never return; the interpreter's lock is released. The arguments are ignored."""
     while True:  # CDLL releases the interpreter's lock
         ctypes.CDLL(None).sleep(1000)
 
 
 def _holds(tau: np.ndarray, _: Any) -> np.ndarray:
-    """Return the effort after BLOCKED seconds with the interpreter's lock, once."""
+    """Return the effort after BLOCKED seconds in which the interpreter's lock is held.
+
+    Only once: later calls of the solver do not fail. The second argument is ignored.
+    """
     FailingSolver.failing = False  # once
     # PyDLL, unlike CDLL, does not release the interpreter's lock.
     ctypes.PyDLL(None).usleep(int(1e6 * BLOCKED))
@@ -45,7 +48,11 @@ def _holds(tau: np.ndarray, _: Any) -> np.ndarray:
 
 
 def _takes(seconds: float) -> Callable[[np.ndarray, Any], np.ndarray]:
-    """Return a failure that delays the correct effort by some seconds."""
+    """Return a failure that delays the correct effort.
+
+    Args:
+        seconds: Delay of each call [s].
+    """
 
     def act(tau: np.ndarray, _: Any) -> np.ndarray:
         time.sleep(seconds)
@@ -55,7 +62,14 @@ def _takes(seconds: float) -> Callable[[np.ndarray, Any], np.ndarray]:
 
 
 def _writes(tau: np.ndarray, inputs: Sequence[Any]) -> np.ndarray:
-    """Overwrite the inputs, and return the correct effort."""
+    """Overwrite q, qd and qdd in place with 7.0; return the correct effort.
+
+    Inputs that are not writable are left.
+
+    Args:
+        tau: Correct effort, (n,) [N·m | N].
+        inputs: Inputs of the solver, of which the first three are q, qd, qdd.
+    """
     for array in inputs[:3]:
         if array.flags.writeable:
             array[...] = 7.0
@@ -89,7 +103,13 @@ class FailingSolver(NumpySolver):
 
         tau = rnea(q, qd, qdd)
 
-    Inputs and outputs: those of INVERSE_DYNAMICS.
+    Inputs and outputs: those of INVERSE_DYNAMICS; an external force is ignored.
+
+    Attributes:
+        failing: Whether all solvers of this class fail.
+
+    Args:
+        kind: Key of KINDS: the failure.
 
     Source: design of this project.
     """
@@ -102,7 +122,15 @@ class FailingSolver(NumpySolver):
         self._exact: Any = None
 
     def solve(self, model: Any, *inputs: Any, **_: Any) -> Any:
-        """Return the joint forces; after the signal, the result of the failure."""
+        """Return the joint forces, (n,) [N·m | N].
+
+        While `failing` is true, the result of the failure is returned instead, which
+        may be anything or an exception.
+
+        Args:
+            model: Robot; the first call builds the correct solver for it.
+            inputs: q, qd, qdd, and further ones, which are ignored.
+        """
         if self._exact is None:
             self._exact = dyn.solver("rnea").build(model, engine="graph")
         tau = np.asarray(self._exact(*inputs[:3]))
@@ -111,7 +139,7 @@ class FailingSolver(NumpySolver):
 
 @hookimpl
 def dyn_solvers() -> list[FailingSolver]:
-    """Return one solver for each of KINDS."""
+    """Return one FailingSolver for each of KINDS, named fails_by_KIND."""
     return [FailingSolver(kind) for kind in KINDS]
 
 
@@ -119,6 +147,9 @@ class Blocker:
     """A callback of a node that blocks its executor once, after the signal.
 
     It is only added if the node's solver is `fails_by_blocking`.
+
+    Args:
+        node: A ComputedTorqueNode in configure.
     """
 
     def __init__(self, node: Any) -> None:
@@ -126,7 +157,7 @@ class Blocker:
             node.every(LOOK, self.look)
 
     def look(self) -> None:
-        """Block for BLOCKED seconds if the signal has come."""
+        """Block for BLOCKED seconds if the signal has come, once per signal."""
         if FailingSolver.failing:
             FailingSolver.failing = False
             time.sleep(BLOCKED)
@@ -138,7 +169,13 @@ def _fail(*_: Any) -> None:
 
 
 def main(args: Sequence[str] | None = None) -> int:
-    """Run the node with the failing solvers; return the exit status."""
+    """Run the node with the failing solvers; return its exit status.
+
+    SIGUSR1 makes them fail.
+
+    Args:
+        args: ROS arguments; None: the arguments of the command line.
+    """
     signal.signal(signal.SIGUSR1, _fail)
     dyn.default_registry().register(sys.modules[__name__])
     computed_torque_node.ComputedTorqueNode.extensions.append(Blocker)

@@ -14,7 +14,14 @@ LONGEST = 60.0  # longest wait for a transition: configuring compiles [s]
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Run a verb of `dyn lifecycle`; return the exit status.
+    """Run a verb of `dyn lifecycle`.
+
+    Args:
+        arguments: Parsed arguments: verb, node (None: all nodes), timeout [s], and for
+            `set` the transition.
+
+    Returns:
+        Exit status: 0; 1 if nodes are to be listed and none has a life cycle.
 
     Raises:
         SettingError: The node does not exist, has no life cycle, or no such transition.
@@ -53,7 +60,11 @@ def lifecycle_nodes(live: Live, name: str = "") -> list[str]:
 
 
 def _all(live: Live, verb: str) -> int:
-    """Print all lifecycle nodes, for `get` with their states.
+    """Print all lifecycle nodes.
+
+    Args:
+        live: Connection to the nodes.
+        verb: "nodes": print the names; "get": with the state of each.
 
     Returns:
         Exit status: 0; 1 if there is no lifecycle node.
@@ -70,13 +81,21 @@ def _all(live: Live, verb: str) -> int:
 
 
 def _get(live: Live, node: str, _: argparse.Namespace) -> int:
-    """Print the state of a node; return 0."""
+    """Print the state of a node; return 0.
+
+    Raises:
+        DynError: The node does not answer.
+    """
     print(_shown(state(live, node)))
     return 0
 
 
 def _list(live: Live, node: str, _: argparse.Namespace) -> int:
-    """Print the transitions that are available for a node; return 0."""
+    """Print the transitions that are available for a node; return 0.
+
+    Raises:
+        DynError: The node does not answer.
+    """
     for each in transitions(live, node):
         print(f"- {each.transition.label} [{each.transition.id}]")
         print(f"\tStart: {each.start_state.label}")
@@ -87,8 +106,10 @@ def _list(live: Live, node: str, _: argparse.Namespace) -> int:
 def _set(live: Live, node: str, arguments: argparse.Namespace) -> int:
     """Perform the transition `arguments.transition`, a label or id; return 0.
 
+    The wait for the response is LONGEST (60 s), or the timeout if it is longer.
+
     Raises:
-        SettingError: It is not available in the present state.
+        SettingError: The transition is not available in the present state.
         DynError: It fails, or there is no response in time.
     """
     wanted = arguments.transition
@@ -124,7 +145,7 @@ def state(live: Live, node: str) -> Any:
 
 
 def transitions(live: Live, node: str) -> list[Any]:
-    """Return the descriptions of the transitions available for a node.
+    """Return the TransitionDescriptions of the transitions available for a node.
 
     Raises:
         DynError: There is no such service, or no response in time.
@@ -135,5 +156,5 @@ def transitions(live: Live, node: str) -> list[Any]:
 
 
 def _shown(current: Any) -> str:
-    """Return a state as text: label and id."""
+    """Return a state as "LABEL [ID]"."""
     return f"{current.label} [{current.id}]"

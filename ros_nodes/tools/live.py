@@ -25,6 +25,10 @@ class Live:
     Attributes:
         node: The rclpy node.
         timeout: Longest wait for a node, and for a response [s].
+
+    Args:
+        node: The rclpy node; the constructor adds it to an executor.
+        timeout: As the attribute.
     """
 
     def __init__(self, node: Any, timeout: float) -> None:
@@ -38,13 +42,19 @@ class Live:
         self.node.destroy_node()
 
     def spin(self, seconds: float = 0.02) -> None:
-        """Process incoming events; wait for one up to `seconds`."""
+        """Process incoming events; if there is none, wait for one.
+
+        Args:
+            seconds: Longest wait [s].
+        """
         self._executor.spin_once(timeout_sec=seconds)
 
     def until(self, done: Callable[[], Any], seconds: float) -> bool:
-        """Spin until done() is true.
+        """Spin until done() is true; return False if it is not true in time.
 
-        Return False if it is not true within `seconds`.
+        Args:
+            done: The condition; called at least once, without arguments.
+            seconds: Longest time [s].
         """
         deadline = time.monotonic() + seconds
         while not done():
@@ -62,7 +72,8 @@ class Live:
     def all_nodes(self, expected: bool = True) -> list[str]:
         """Return the full names of all nodes, once no more of them appear.
 
-        They are sorted, without hidden ones; the list may be empty.
+        They are sorted, without hidden ones; the list may be empty. The wait ends
+        SETTLED (0.5 s) after the last change, at the latest after the timeout.
 
         Args:
             expected: Whether to wait for a first node until the timeout.
@@ -105,17 +116,17 @@ class Live:
         seconds: float = 0.0,
         asked: int = ASKED,
     ) -> Any:
-        """Return the response of a service.
+        """Return the response of a service; repeat the request if there is none.
 
         Args:
             kind: Type of the service.
             name: Name of the service.
             request: Request message.
-            seconds: Longest wait for the response [s]; 0: timeout.
+            seconds: Longest wait for the response, over all requests [s]; 0: `timeout`.
             asked: Largest number of requests; 1 for requests that must not be repeated.
 
         Raises:
-            DynError: There is no such service, or no response in time.
+            DynError: There is no such service within `timeout`, or no response in time.
         """
         client = self.node.create_client(kind, name)
         try:
@@ -157,6 +168,8 @@ def full_name(name: str) -> str:
 @contextmanager
 def connect(timeout: float) -> Iterator[Live]:
     """Join the ROS graph as a hidden node; yield a Live, and leave at the end.
+
+    rclpy is initialized and shut down here, so that it must not be initialized before.
 
     Args:
         timeout: Longest wait for a node, and for a response [s].

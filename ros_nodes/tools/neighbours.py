@@ -29,10 +29,13 @@ GARBAGE = "<robot name='x'>" + "\U0001f9e8<" * 6_000_000  # 30 MB
 
 
 def trajectory(places: dict[str, str]) -> JointTrajectory:
-    """Return a trajectory of POINTS points at one position.
+    """Return a trajectory of POINTS points at one position, STEP ns apart.
 
     Args:
-        places: Position as text, by joint name [rad | m].
+        places: Position as a string, by joint name [rad | m].
+
+    Raises:
+        ValueError: A position is not a number.
     """
     still = array("d", map(float, places.values()))
     message = JointTrajectory(joint_names=list(places))
@@ -47,13 +50,15 @@ def trajectory(places: dict[str, str]) -> JointTrajectory:
 def _send(topic: str, message: Any, qos: Any, seconds: float = 0.0) -> None:
     """Send a message once a subscriber exists, then repeatedly.
 
-    Without a subscriber it is sent after PATIENCE.
+    Without a subscriber it is sent after PATIENCE. The messages in flight get one more
+    second.
 
     Args:
         topic: Name of the topic.
         message: The message.
         qos: Quality of service of the publisher.
-        seconds: Duration of the repetition [s]; 0: the message is sent once.
+        seconds: Duration of the repetition, each millisecond [s]; 0: the message is
+            sent once.
 
     Raises:
         DynError: ROS 2 does not start.
@@ -70,7 +75,7 @@ def _send(topic: str, message: Any, qos: Any, seconds: float = 0.0) -> None:
 
 
 def _load(_: Any) -> None:
-    """Load a processor for LASTING seconds."""
+    """Load a processor for LASTING seconds; the argument is ignored."""
     end = time.monotonic() + LASTING
     while time.monotonic() < end:
         pass
@@ -91,10 +96,14 @@ KINDS: dict[str, Callable[[dict[str, str]], object]] = {
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Run one of KINDS; return 0.
+    """Run one of KINDS, all but "load" at the lowest priority; return 0.
 
     Args:
         arguments: Key of KINDS, then JOINT=POSITION for each joint.
+
+    Raises:
+        KeyError: There is no such kind.
+        DynError: ROS 2 does not start.
     """
     kind, *places = arguments
     if kind != "load":

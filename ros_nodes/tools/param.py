@@ -27,7 +27,11 @@ from ros_nodes.tools.parameter_values import (
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Run a verb of `dyn param`; return the exit status.
+    """Run a verb of `dyn param`; return the exit status 0.
+
+    Args:
+        arguments: Parsed arguments: verb, node (None: all nodes), timeout [s], and
+            those of the verb.
 
     Raises:
         SettingError: The node or a parameter does not exist, or a value is refused.
@@ -41,7 +45,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _list_all(live: Live) -> int:
-    """Print the parameters of all nodes; return 0.
+    """Print the names of the parameters of all nodes; return 0.
 
     Raises:
         DynError: There is no node, or a node does not answer.
@@ -57,7 +61,11 @@ def _list_all(live: Live) -> int:
 
 
 def _list(live: Live, node: str, _: argparse.Namespace) -> int:
-    """Print the names of a node's parameters; return 0."""
+    """Print the names of a node's parameters, sorted; return 0.
+
+    Raises:
+        DynError: The node does not answer.
+    """
     for name in parameter_names(live, node):
         print(f"  {name}")
     return 0
@@ -68,6 +76,7 @@ def _get(live: Live, node: str, arguments: argparse.Namespace) -> int:
 
     Raises:
         SettingError: There is no such parameter.
+        DynError: The node does not answer.
     """
     _require(live, node, [arguments.name])
     value = values(live, node, [arguments.name])[arguments.name]
@@ -76,11 +85,14 @@ def _get(live: Live, node: str, arguments: argparse.Namespace) -> int:
 
 
 def _set(live: Live, node: str, arguments: argparse.Namespace) -> int:
-    """Set the parameter `arguments.name` to `arguments.value`, a text; return 0.
+    """Set the parameter `arguments.name` to the string `arguments.value`; return 0.
+
+    The string is read as a value of the parameter's type.
 
     Raises:
         SettingError: There is no such parameter, the value does not fit its type, or
             the node refuses it.
+        DynError: The node does not answer.
     """
     name = arguments.name
     _require(live, node, [name])
@@ -105,6 +117,7 @@ def _describe(live: Live, node: str, arguments: argparse.Namespace) -> int:
 
     Raises:
         SettingError: There is no such parameter.
+        DynError: The node does not answer.
     """
     known = parameter_names(live, node)
     wanted = arguments.names or known
@@ -115,7 +128,13 @@ def _describe(live: Live, node: str, arguments: argparse.Namespace) -> int:
 
 
 def _dump(live: Live, node: str, _: argparse.Namespace) -> int:
-    """Print all values of a node as YAML; return 0."""
+    """Print all values of a node as YAML for --params-file; return 0.
+
+    Parameters without a value are listed in comments.
+
+    Raises:
+        DynError: The node does not answer.
+    """
     names = parameter_names(live, node)
     messages = values(live, node, names)
     set_ones = {k: value_of(x) for k, x in messages.items() if x.type != NOT_SET}
@@ -176,7 +195,10 @@ def descriptors(live: Live, node: str, names: list[str]) -> list[Any]:
 
 
 def _require(live: Live, node: str, names: list[str]) -> None:
-    """Raise a SettingError if the node lacks one of the parameters."""
+    """Raise a SettingError if the node lacks one of the parameters.
+
+    A DynError is raised if the node does not answer.
+    """
     _check(node, names, parameter_names(live, node))
 
 

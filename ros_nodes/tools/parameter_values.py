@@ -82,11 +82,11 @@ def value_line(message: Any, hide_type: bool = False) -> str:
 
 
 def typed_value(typed: str, number: int, name: str) -> tuple[int, Any]:
-    """Return the type and the value of text that was typed for a parameter.
+    """Return the type and the value of a string that was typed for a parameter.
 
     Args:
-        typed: Text: a number, a word, or a list in YAML.
-        number: Type of the parameter; 0 if it has none: then the type of the value is
+        typed: A number, a word, or a list in YAML.
+        number: Type of the parameter; 0, or an unknown number: the type of the value is
             used.
         name: Name of the parameter, for the message.
 
@@ -94,7 +94,7 @@ def typed_value(typed: str, number: int, name: str) -> tuple[int, Any]:
         Number of the type, and the value for a ParameterValue.
 
     Raises:
-        SettingError: The text is no value of this type.
+        SettingError: The string is no value of this type.
     """
     if number == 4:
         return number, typed
@@ -122,7 +122,10 @@ def _an(label: str) -> str:
 
 
 def _read(typed: str) -> Any:
-    """Return text as YAML reads it; the text itself if it is no scalar or list."""
+    """Return a string as YAML reads it: bool, int, float, str or list.
+
+    The string itself is returned if it is nothing of this kind, or no YAML.
+    """
     try:
         value = yaml.safe_load(typed)
     except (yaml.YAMLError, ValueError, LookupError, RecursionError):
@@ -131,7 +134,11 @@ def _read(typed: str) -> Any:
 
 
 def _likely(value: Any) -> int:
-    """Return the type number for a value; a list with a float is a double array."""
+    """Return the type number for a value: bool 1, int 2, float 3, else string 4.
+
+    For a list it is that of the array, 6 to 9, by the first element; a list with a
+    float is a double array, an empty one a string array.
+    """
     first = value[0] if isinstance(value, list) and value else value
     kinds = {bool: 1, int: 2, float: 3}
     if isinstance(value, list) and any(isinstance(x, float) for x in value):
@@ -143,8 +150,12 @@ def _likely(value: Any) -> int:
 def _converted(value: Any, kind: type) -> Any:
     """Return a value as bool, int, float or str.
 
-    An int or text becomes float, a bool or number becomes str; else the value must be
-    of the type.
+    An int or a string with a number becomes float; a bool or number becomes str; else
+    the value must be of the type.
+
+    Args:
+        value: Value as YAML reads it.
+        kind: bool, int, float or str.
 
     Raises:
         ValueError: It is of another type, no number, or an int of more than 64 bits.
@@ -197,12 +208,13 @@ def dumped(
     """Return parameters as YAML for --params-file.
 
     YAML of ROS cannot express a parameter without a value or an empty array: such
-    parameters are listed in comments.
+    parameters are listed in comments at the end.
 
     Args:
         node: Fully qualified name of the node.
         values: Values by name with dots.
-        unset: Type numbers of parameters without a value, by name.
+        unset: Type numbers of parameters without a value, by name; None: there are
+            none.
     """
     missing = [f"{k}: not set ({label_of(n)})" for k, n in (unset or {}).items()]
     missing += [f"{k}: [] is left out" for k, x in values.items() if x == []]
@@ -219,9 +231,13 @@ def dumped(
 
 
 def _path(name: str, names: Mapping[str, Any]) -> Sequence[str]:
-    """Return the nested keys for a parameter name.
+    """Return the nested keys for a parameter name, the parts between its dots.
 
-    A name with a prefix that is a parameter itself, or with an empty key, is not split.
+    A name with a prefix that is a parameter itself, or with an empty part, is one key.
+
+    Args:
+        name: Name of the parameter.
+        names: All parameters by name.
     """
     heads = name.split(".")
     stems = [".".join(heads[:k]) for k in range(1, len(heads))]
@@ -229,7 +245,7 @@ def _path(name: str, names: Mapping[str, Any]) -> Sequence[str]:
 
 
 def _quoted(value: Any) -> Any:
-    """Return a value with all text as _Quoted."""
+    """Return a value with all its strings as _Quoted; lists are copied."""
     if isinstance(value, list):
         return [_quoted(x) for x in value]
     return _Quoted(value) if isinstance(value, str) else value

@@ -24,7 +24,12 @@ DEPTH = 1000  # depth of the queues
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Record until a signal or for a duration.
+    """Record until SIGINT, SIGTERM or SIGHUP, or for a duration.
+
+    The output is a folder, or one file if its name ends with .mcap.
+
+    Args:
+        arguments: Parsed arguments of `dyn record`.
 
     Returns:
         0; 1 if nothing was recorded or nothing came on a topic of --topics.
@@ -69,6 +74,12 @@ class TopicRecorder:
         counts: Number of messages by topic.
         types: Message types by topic.
         seconds: Duration so far [s].
+
+    Args:
+        live, writer, wanted: As the attributes; the writer must be open.
+
+    Raises:
+        UnsupportedError: rosbags is not installed.
     """
 
     def __init__(self, live: Live, writer: Any, wanted: list[str]) -> None:
@@ -98,7 +109,10 @@ class TopicRecorder:
             self.seconds = time.monotonic() - started
 
     def _search(self) -> None:
-        """Subscribe to new topics; report types that cannot be recorded."""
+        """Subscribe to new topics that have a publisher and are wanted.
+
+        A type that cannot be recorded is printed once to standard error.
+        """
         node = self.live.node
         for topic, kinds in node.get_topic_names_and_types():
             unwanted = self.wanted and topic not in self.wanted
@@ -140,7 +154,10 @@ class TopicRecorder:
         print(f"  {topic} ({kind})", flush=True)
 
     def report(self, output: Path) -> int:
-        """Print the number of messages by topic.
+        """Print the number and the rate of messages by topic.
+
+        Args:
+            output: Name of the bag, to be printed.
 
         Returns:
             0; 1 if there is no message, or none on one of the wanted topics.
@@ -170,7 +187,13 @@ def _message_class(kind: str) -> Any:
 
 
 def _quality(offers: Any) -> QoSProfile:
-    """Return the strictest QoS that all publishers offer."""
+    """Return the strictest QoS that all publishers offer, with a queue of DEPTH.
+
+    It is reliable, or transient local, if all publishers are.
+
+    Args:
+        offers: Information on the publishers, as rclpy returns it.
+    """
     reliable = all(
         x.qos_profile.reliability == ReliabilityPolicy.RELIABLE for x in offers
     )

@@ -33,7 +33,10 @@ OPTIONS = (*ACCOUNT, "friction", "urdf", "report")  # need --identify
 
 
 def evaluation_figure(evaluation: Evaluation) -> Any:
-    """Return a figure of measured and computed joint forces and residuals, by joint."""
+    """Return a matplotlib figure with one panel per joint, over time [s].
+
+    Each has the measured and the computed joint force and their residual [N·m | N].
+    """
     motion, model = evaluation.motion, evaluation.model
     rows = thinned(len(motion.t))
     panels = []
@@ -52,7 +55,10 @@ def evaluation_figure(evaluation: Evaluation) -> Any:
 
 
 def plot(arguments: argparse.Namespace) -> int:
-    """Draw a recording; return the exit status 0.
+    """Draw a recording into a file; return the exit status 0.
+
+    Args:
+        arguments: Parsed arguments of `dyn plot`.
 
     Raises:
         DynError: The recording cannot be read, or the picture not written.
@@ -64,7 +70,12 @@ def plot(arguments: argparse.Namespace) -> int:
 
 
 def _robot(arguments: argparse.Namespace) -> Model:
-    """Return the robot of `dyn evaluate`, with joints locked and parameters applied."""
+    """Return the robot of `dyn evaluate`, with joints locked and parameters applied.
+
+    Raises:
+        DynError: The robot or the table cannot be read, or a locked joint or its
+            position is not valid.
+    """
     model = load_robot(arguments)
     locked = named_numbers("lock", arguments.lock)
     model = model.lock(locked) if locked else model
@@ -72,13 +83,17 @@ def _robot(arguments: argparse.Namespace) -> Model:
 
 
 def evaluate_recording(arguments: argparse.Namespace) -> int:
-    """Compare measured and computed joint forces; return the exit status 0.
+    """Run `dyn evaluate`: print measured against computed joint forces; return 0.
 
-    With --identify, the robot is identified from the recording.
+    With --identify, the robot is then identified from the recording.
+
+    Args:
+        arguments: Parsed arguments of `dyn evaluate`.
 
     Raises:
         SettingError: An option has no effect or a folder does not exist.
-        DynError: A file cannot be read, or the identified parameters are impossible.
+        DynError: A file cannot be read or written, or the identified parameters are
+            impossible.
     """
     if arguments.plot:
         check_plot(arguments.plot)
@@ -116,10 +131,10 @@ def _identified(result: Evaluation, arguments: argparse.Namespace) -> Evaluation
 
     Args:
         result: Evaluation of the robot before.
-        arguments: Arguments of `dyn evaluate`.
+        arguments: Arguments of `dyn evaluate`; NAME is --identify.
 
     Returns:
-        The evaluation of the identified robot.
+        The evaluation of the identified robot, with the identified delay removed.
 
     Raises:
         DynError: No physical robot has the identified parameters; the table has been

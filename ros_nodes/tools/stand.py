@@ -84,12 +84,13 @@ class NodeStand:
             there are stamps; times: copies of each state; lost: function of the index,
             whether the state is lost; burst: number of states sent at once; jitter:
             largest delay [s].
-        last: Last effort before `begin`, (n,).
+        last: Last effort before `begin`, (n,) [N·m | N].
         restored: Number of calls of `restore`.
         seen: Received efforts, by COMMANDS or APPLIED.
         said: Level and message of the last diagnostics by node.
         processes: Processes by executable.
-        mode, solver, unguarded: As the present fault needs them.
+        mode, solver, unguarded: As the present fault needs them: its mode; the failure
+            of the solver, else empty; whether the controller waits for a guard.
         doing: State of the controller: HOLDING, MOVING, INACTIVE, or another word after
             a fault.
     """
@@ -162,13 +163,18 @@ class NodeStand:
             self.seen[APPLIED].append(SeenEffort(time.monotonic(), efforts))
 
     def _on_said(self, message: DiagnosticArray) -> None:
-        """Record level and message of each node's diagnostics in `said`."""
+        """Record level and message of the diagnostics in `said`, by node name."""
         for status in message.status:
             who = status.name.partition(":")[0].rpartition("/")[2]
             self.said[who] = status.level[0], status.message
 
     def _send(self) -> None:
-        """Publish /clock in mode clock, and a joint state if the feed is on."""
+        """Publish /clock in mode CLOCK, and joint states if the feed is on.
+
+        The stamp of a state is simulated time in mode CLOCK, else the present time, or
+        with another pace than PERIOD the last stamp plus the pace; the feed's age is
+        subtracted. States are collected until there are `burst` of them.
+        """
         feed = self.feed
         if self.mode == CLOCK and feed["pace"]:
             self._simulated += feed["pace"]
@@ -203,6 +209,10 @@ class NodeStand:
 
     def ensure(self, fault: Fault) -> None:
         """Start the nodes that a fault needs, and bring the controller to its state.
+
+        The effects of the previous fault are undone first. Nodes that the fault cannot
+        use as they are, such as a controller with another solver, are ended and started
+        anew.
 
         Raises:
             DynError: The controller does not reach the state.
@@ -249,7 +259,13 @@ class NodeStand:
             self._await(lambda: "torque stands" in self._last_said(WATCHER), "no guard")
 
     def _hold(self) -> None:
-        """Make a running controller hold: a new activation clears earlier stops."""
+        """Make a running controller hold: a new activation clears earlier stops.
+
+        Nothing happens if it holds already.
+
+        Raises:
+            DynError: A transition fails, or there is no response in time.
+        """
         if self.doing == HOLDING:
             return
         if self.doing == INACTIVE:  # a stop while inactive outlasts this activation
@@ -259,7 +275,16 @@ class NodeStand:
         self.doing = HOLDING
 
     def _reach(self, state: str) -> None:
-        """Bring a controller that holds, or is in `state` already, to the state."""
+        """Bring a controller to a state from which a fault begins.
+
+        It must hold, or be in the state already.
+
+        Args:
+            state: HOLDING, MOVING or INACTIVE.
+
+        Raises:
+            DynError: The controller does not reach the state.
+        """
         if self.doing == state == INACTIVE:
             return
         self._drive()
@@ -299,7 +324,7 @@ class NodeStand:
         activated again.
 
         Raises:
-            DynError: No trajectory is followed.
+            DynError: No trajectory is followed after SENT attempts.
         """
         self._await(lambda: self._leader.get_subscription_count() > 0, "no subscriber")
         before = len(self.log())
@@ -393,7 +418,8 @@ class NodeStand:
     def restore(self) -> None:
         """Undo the effects of a fault; processes that have ended are not restarted.
 
-        Suspended processes continue, and the feed becomes `normal`.
+        Suspended processes continue, resources made for the fault are destroyed, and
+        the feed becomes `normal`, which is on if there is a publisher of states.
         """
         self.restored += 1
         for resource in self._more:
@@ -412,7 +438,12 @@ class NodeStand:
             self._sender = None
 
     def _start(self, name: str) -> bool:
-        """Start a node if it is not running; return whether it was started."""
+        """Start a node if it is not running; return whether it was started.
+
+        Args:
+            name: CONTROL, ROBOT or WATCHER; the controller gets the arguments of the
+                present mode, solver and `unguarded`.
+        """
         process = self.processes.get(name)
         if process is not None and process.popen.poll() is None:
             return False
@@ -431,7 +462,11 @@ class NodeStand:
         return True
 
     def end(self, name: str) -> None:
-        """End a node if it runs, also if it is suspended."""
+        """End a node if it runs, also if it is suspended, and forget its process.
+
+        Args:
+            name: Executable of the node.
+        """
         process = self.processes.pop(name, None)
         if process is not None:
             if process.popen.poll() is None:
@@ -485,11 +520,19 @@ class NodeStand:
         return 1e-9 * max(waited, default=0)
 
     def log(self) -> list[str]:
-        """Return the lines that the controller has printed so far."""
+        """Return the lines that the controller has printed so far.
+
+        The list grows; the controller must have been started.
+        """
         return self.processes[CONTROL].lines
 
     def watch(self, seconds: float, done: Callable[[], bool] = lambda: False) -> None:
-        """Receive messages for a time [s], or until a condition holds."""
+        """Receive messages for a time, or until a condition holds.
+
+        Args:
+            seconds: Longest time [s].
+            done: The condition; by default never.
+        """
         self.live.until(done, seconds)
 
     def _last_said(self, name: str) -> str:
@@ -497,7 +540,7 @@ class NodeStand:
         return self.said.get(name, (0, ""))[1]
 
     def worst_said(self) -> str:
-        """Return the most serious diagnostics as text: node, level and message.
+        """Return the most serious diagnostics as "NODE LEVEL: message".
 
         ERROR precedes WARN, and WARN precedes OK and STALE; "-" without diagnostics.
         """
