@@ -93,7 +93,16 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Run the demo; return the exit status: 0 if all errors are finite, else 1.
+    """Run the demo and print its results.
+
+    A plot is written unless --plot is empty. Without ROS, or with --one-process,
+    controller and simulator run in this process.
+
+    Args:
+        arguments: Parsed arguments of `dyn demo`.
+
+    Returns:
+        Exit status: 0 if all tracking errors are finite, else 1.
 
     Raises:
         DynError: An option, the parameter file or the robot is not valid, or a run over
@@ -136,12 +145,14 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _settings(arguments: argparse.Namespace) -> dict:
-    """Return the settings of the parameter file and the command line.
+    """Return the settings of the parameter file and the command line by name.
+
+    Args:
+        arguments: Parsed arguments of `dyn demo`; they precede the file.
 
     Returns:
-        Parameters by node (params), robot, arguments for reading it (reading), rate
-        [Hz], and a Solver for each slot of SOLVERS. Options of the command line precede
-        the file.
+        params: parameters by node; robot: source for dyn.load; reading: arguments for
+            reading it; rate [Hz]; and a Solver for each slot of SOLVERS.
 
     Raises:
         DynError: The file or an option is not valid.
@@ -201,12 +212,17 @@ def _warn_of_unused(nodes: dict[str, dict[str, Any]], alone: bool) -> None:
 
 
 def _in_one_process(model: dyn.Model, waypoints: Waypoints, settings: dict) -> Outcome:
-    """Run controller and simulator in this process, without ROS.
+    """Run controller and simulator in this process, without ROS; return the record.
+
+    The record ends half a second after the motion.
 
     Args:
         model: Robot.
         waypoints: Motion.
         settings: Result of `_settings`.
+
+    Raises:
+        DynError: A setting is not valid for the robot, or the simulation fails.
     """
     control = settings["params"]["computed_torque"]
     kp, kd = (
@@ -262,7 +278,15 @@ def report(outcome: Outcome) -> None:
 
 
 def _plot(outcome: Outcome, path: Path) -> None:
-    """Save a plot of positions and errors; print a note if matplotlib is missing."""
+    """Save a plot of positions and errors; print a note if matplotlib is missing.
+
+    Args:
+        outcome: Results of the run.
+        path: File of the plot.
+
+    Raises:
+        DynError: The file cannot be written.
+    """
     if not can_draw():
         print(f"no plot: {NO_PICTURES}")
         return

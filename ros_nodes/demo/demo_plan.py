@@ -53,12 +53,14 @@ class Waypoints:
 
 
 def plan_waypoints(model: dyn.Model, duration: float) -> Waypoints:
-    """Return a motion within the limits, for any robot of one-dof joints.
+    """Return a motion of all joints, or of the active ones of a robot with loops.
 
-    It has three waypoints; the last one is the start.
+    It has three waypoints at 30 %, 70 % and 100 % of the duration; the last one is the
+    start. Without loops, the motion keeps to the limits of position and velocity;
+    positions that close loops may exceed them.
 
     Args:
-        model: Robot.
+        model: Robot whose joints have one coordinate each.
         duration: Duration of the motion [s].
 
     Raises:
@@ -86,9 +88,10 @@ def _closed_plan(
 
     Args:
         model: Robot with loops.
-        middle: Middle of the joint ranges, (nv,).
-        span: Amplitude of each joint, (nv,); reduced until the loops can be closed.
-        times: Times of the waypoints [s].
+        middle: Middle of the joint ranges, (nv,) [rad | m].
+        span: Amplitude of each joint, (nv,) [rad | m]; reduced to 50, 25 or 10 % until
+            the loops can be closed.
+        times: Times of the three waypoints from the start, (3,) [s].
 
     Raises:
         InfeasibleError: The loops cannot be closed.

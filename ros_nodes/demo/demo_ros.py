@@ -38,12 +38,14 @@ AT_START = 1e-3  # largest distance from the start at which the motion begins [r
 def run(model: dyn.Model, waypoints: Waypoints, settings: dict[str, Any]) -> Outcome:
     """Run the two nodes on 127.0.0.1, and return the recorded results.
 
-    os.environ is changed; rclpy is initialized and shut down.
+    os.environ is changed; rclpy is initialized and shut down. The nodes are ended in
+    any case.
 
     Args:
         model: Robot.
         waypoints: Motion.
-        settings: Settings of the demo command.
+        settings: Result of demo_command._settings, with `repeat`, the number of
+            motions, and `cpu`, the CPU of both nodes or None.
 
     Raises:
         DynError: A node ends or does not start, or the trajectory is not followed.
@@ -74,8 +76,7 @@ def _parameters(
     Args:
         model: Robot.
         waypoints: Motion; the simulated arm begins at its start.
-        settings: Settings of the demo command; the parameters of the file in it are
-            changed in place.
+        settings: As for `run`; settings["params"] is changed in place.
     """
     nodes = settings["params"]
     sim, control = nodes["simulator"], nodes["computed_torque"]
@@ -111,7 +112,10 @@ def _parameters(
 
 
 def said(processes: Processes) -> str:
-    """Return the last warning or error in the controller's log, for error messages."""
+    """Return the last warning or error in the controller's log, for error messages.
+
+    A sentence says so if there is none.
+    """
     (lines,) = (p.lines for p in processes.all if p.name == "computed_torque")
     for line in reversed(lines):
         if "[WARN]" in line or "[ERROR]" in line:
@@ -157,7 +161,11 @@ class Usage:
         )
 
     def compared(self, later: Usage) -> str:
-        """Return the change up to a later measurement as text."""
+        """Return the change up to a later measurement as a sentence.
+
+        It has the share of a core, memory and number of threads. The measurements must
+        be at different times.
+        """
         share = (later.seconds - self.seconds) / (later.t - self.t)
         return (
             f"{self.name} {share:.0%} of a core, {later.memory / 1e6:.1f} MB"
@@ -202,11 +210,15 @@ class _DemoNode:
         )
 
     def _on_reference(self, message: JointState) -> None:
-        """Store the reference position."""
+        """Store the reference position in `reference`."""
         self.reference = np.array(message.position)
 
     def _on_error(self, message: JointState) -> None:
-        """Record a sample; the error has the same stamp as the preceding reference."""
+        """Record a sample: time, position and reference.
+
+        The error, reference - position, has the same stamp as the preceding reference.
+        Ignored before the first reference.
+        """
         if self.reference is None:
             return
         error = np.array(message.position)
@@ -227,7 +239,7 @@ class _DemoNode:
                 self.ticks.append((time.monotonic(), *counts))
 
     def see(self, processes: Processes, waypoints: Waypoints, repeat: int) -> Outcome:
-        """Wait for the nodes, send the motion, and record it.
+        """Wait for the nodes, send the motion, record it, and return the results.
 
         Args:
             processes: The nodes.
@@ -294,10 +306,16 @@ class _DemoNode:
     def _go_to_start(self, processes: Processes, start: np.ndarray) -> None:
         """Move the arm back to the start, from where the controller caught it.
 
-        On a busy machine a trajectory may be dropped, and is sent again.
+        Nothing is sent if the reference is within AT_START of it. On a busy machine a
+        trajectory may be dropped, and is sent again.
+
+        Args:
+            processes: The nodes.
+            start: Position, (nv,) [rad | m].
 
         Raises:
-            DynError: The start is not reached in TRIES motions.
+            DynError: The start is not reached in TRIES motions, the arm does not come
+                to rest, or a node has ended.
         """
         for _ in range(TRIES):
             assert self.reference is not None
@@ -315,7 +333,11 @@ class _DemoNode:
         raise dyn.DynError(f"the start was not reached in {TRIES} motions")
 
     def _move(self, processes: Processes, waypoints: Waypoints) -> None:
-        """Send the motion, and record until half a second after its end."""
+        """Send the motion, and record until half a second after its end.
+
+        Raises:
+            DynError: A node has ended, or executor and clock do not go on.
+        """
         self._send(waypoints.times, waypoints.positions)
         sent = time.monotonic()
         duration = float(waypoints.times[-1]) + 0.5
@@ -327,7 +349,10 @@ class _DemoNode:
         )
 
     def _loop(self) -> str:
-        """Return rate, missed cycles and answered states of the simulator as text."""
+        """Return rate, missed cycles and answered states of the simulator as text.
+
+        They are counted between the first and the last of `ticks`, which must differ.
+        """
         first, last = self.ticks[0], self.ticks[-1]
         span, cycles, missed, answers = (
             b - a for a, b in zip(first, last, strict=True)
@@ -379,7 +404,7 @@ class _DemoNode:
         """Spin until a condition holds.
 
         Args:
-            done: The condition.
+            done: The condition; if it holds at once, nothing is awaited.
             patience: Longest wait [s].
             processes: The nodes.
             message: Beginning of the error message.
