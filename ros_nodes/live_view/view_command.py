@@ -64,10 +64,14 @@ def add(subparsers: argparse._SubParsersAction) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Run `dyn view`; return the exit status, 1 if --live lacks ROS.
+    """Run `dyn view`; return the exit status, 1 if --live lacks ROS or joint states.
+
+    Args:
+        arguments: Parsed arguments of `dyn view`.
 
     Raises:
-        DynError: An argument is not valid.
+        DynError: An argument is not valid, the object cannot be read, or a library is
+            not installed.
     """
     from dyn_core.view import command
 

@@ -18,9 +18,9 @@ class JointFollower:
 
     Attributes:
         model: Robot.
-        q: Position, (nq,); the array passed in is changed.
-        shares: Efforts divided by their limits, (nv,); None before the first effort,
-            zero for joints without one.
+        q: Position, (nq,) [rad | m]; the array passed in, changed in place.
+        shares: Efforts divided by their limits, (nv,) [1]; None before the first
+            effort, zero for joints without one.
         count: Number of messages with a joint of the robot.
         changed: Set to True by such a message; the caller sets it to False.
 
@@ -36,7 +36,7 @@ class JointFollower:
         self.changed = False
 
     def take(self, message: Any) -> None:
-        """Update the state from a JointState message."""
+        """Update the state from a JointState message; ignore unknown joints."""
         known = False
         for k, name in enumerate(message.name):
             if name not in self.model.joint_names:

@@ -21,10 +21,13 @@ CHOSEN = (RANGE, "ROS_LOCALHOST_ONLY", "FASTRTPS_DEFAULT_PROFILES_FILE")
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Follow joint states until Ctrl-C; return the exit status.
+    """Show a robot in a browser as its joint states come, until SIGINT or SIGTERM.
+
+    Args:
+        arguments: Parsed arguments of `dyn view`.
 
     Returns:
-        0; 1 if no message with a joint of the robot came.
+        Exit status: 0; 1 if no message with a joint of the robot came.
 
     Raises:
         DynError: The robot cannot be read, or ROS 2 does not start.
@@ -57,7 +60,8 @@ def run(arguments: argparse.Namespace) -> int:
 def keep_to_this_machine(network: bool) -> None:
     """Restrict discovery to this machine, unless `network` is true.
 
-    It sets the environment variable RANGE, unless a variable of CHOSEN is already set.
+    The environment variable RANGE becomes LOCALHOST, unless a variable of CHOSEN is
+    already set and not empty. Must be called before rclpy is initialized.
     """
     if not network and not any(os.environ.get(name) for name in CHOSEN):
         os.environ[RANGE] = "LOCALHOST"
