@@ -278,10 +278,8 @@ class GuardNode(TableNode):
     def _report(self) -> None:
         """Log a new stop or reset; publish diagnostics then and once per period.
 
-        The period is the parameter diagnostic_updater.period.
-
-        Raises:
-            Exception: The exception that ended the watching thread, if there is one.
+        The period is the parameter diagnostic_updater.period. If an exception has ended
+        the watching thread, it is raised here instead.
         """
         if self._fault is not None:
             raise self._fault

@@ -136,7 +136,10 @@ class SimulatorNode(RobotNode):
         keep(self.create_timer(self.period, self._cycle, clock=self.steady))
 
     def _publish_description(self, urdf: str) -> None:
-        """Publish a URDF on robot_description, if publish_description is true."""
+        """Publish a URDF on robot_description, latched.
+
+        Nothing is published if it is empty or publish_description is false.
+        """
         if urdf and self.value("publish_description"):
             topic = self.create_publisher(String, "robot_description", LATCHED)
             self.keep(topic).publish(String(data=urdf))

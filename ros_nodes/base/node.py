@@ -214,7 +214,10 @@ class RobotNode(ParameterNode):
 
     @property
     def active(self) -> bool:
-        """Whether the node is active; True from `activated` to the final command."""
+        """Whether the node is active.
+
+        True from just before `activated` until just after `send_final_command`.
+        """
         return self.session.active
 
     @property
@@ -503,9 +506,10 @@ class RobotNode(ParameterNode):
         self._state_machine: Any = None  # its reference keeps the node in the ROS graph
 
     def build(self) -> None:
-        """Build the robot, its Programs and the communication. Subclasses implement it.
+        """Build the robot, its Programs and the communication.
 
-        An implementation sets `model`. It is called by configure, with a new session.
+        Subclasses implement it and set `model`; here it raises a NotImplementedError.
+        It is called by configure, with a new session.
 
         Raises:
             DynError, ParameterException: The parameters do not allow it; configure then
@@ -565,7 +569,8 @@ class RobotNode(ParameterNode):
     def status(self) -> tuple[bytes, str, dict[str, Any]]:
         """Return level, message and values by name for /diagnostics.
 
-        Called on a configured node only. Subclasses implement it.
+        Called on a configured node only. Subclasses implement it; here it raises a
+        NotImplementedError.
         """
         raise NotImplementedError
 
@@ -582,7 +587,7 @@ class RobotNode(ParameterNode):
         return OK, "unconfigured", {}
 
     def diagnose(self) -> None:
-        """Publish the status of the node on /diagnostics."""
+        """Publish the status of the node on /diagnostics, in any state."""
         status = self.status if self.configured else self._without_robot
         self.publish_status(*status())
 

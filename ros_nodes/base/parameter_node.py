@@ -331,7 +331,8 @@ class TableNode(Node):
     def check_change(self, values: dict[str, Any]) -> None:
         """Check new parameter values by name; an invalid one raises a DynError.
 
-        Hook for subclasses; does nothing here.
+        The values are those of one request; the others are unchanged. Hook for
+        subclasses; does nothing here.
         """
 
     def changed(self, values: dict[str, Any]) -> None:
@@ -388,7 +389,10 @@ class TableNode(Node):
         return [name for name in names if not self.has_parameter(name)]
 
     def _declare_options(self) -> None:
-        """Declare the solver options given at start-up, typed by their values."""
+        """Declare the solver options given at start-up, typed by their values.
+
+        They are the parameters SLOT.options.NAME, with a SLOT of parameters.SLOTS.
+        """
         for name in self._undeclared():
             if OPTION.fullmatch(name):
                 value = plain(self._parameter_overrides[name].value)

@@ -87,7 +87,8 @@ class Session:
     def guarded(self, callback: Callable[..., Any]) -> Any:
         """Return a wrapped callback: no call once the session is closed, no exceptions.
 
-        The wrapper returns None if it does not call, or if the callback raises.
+        The wrapper returns None if it does not call, or if the callback raises; the
+        exception is logged and counted.
         """
         return self.node.callbacks.message(callback, self)
 
@@ -115,7 +116,8 @@ class Session:
     def close(self) -> None:
         """Release all resources and discard queued jobs; may be called repeatedly.
 
-        Functions of `at_close` run once; their exceptions are logged and counted.
+        Functions of `at_close` run once, the last registered first; their exceptions
+        are logged and counted.
         """
         self.open = self.complete = self.active = False
         self.idle.waiting.clear()

@@ -83,9 +83,10 @@ class Worker:
             self._changed.notify()
 
     def deliver(self) -> None:
-        """Call `take` or `superseded` of each finished job, in the order of submission.
+        """Pass the result of each finished job on, in the order of submission.
 
-        To be called in the control thread.
+        `take` is called with it, or `superseded` if a newer job of the kind exists. To
+        be called in the control thread.
         """
         while self.ready:
             job, result = self.ready.popleft()

@@ -25,11 +25,14 @@ class Activation:
 
     Attributes:
         node: A RobotNode.
-        refusal: Called with a time [s]; returns why the node cannot be activated, or
-            None.
+        refusal: Called with a time, monotonic [s]; returns why the node cannot be
+            activated, or None.
         since: Start of the wait, monotonic [s]; None while nothing waits.
-        longest: Longest wait [s]; 0 or less: no wait.
+        longest: Longest wait [s]; 0 or less: no wait. It is 0 at first.
         failure: Why the last activation failed, or None.
+
+    Args:
+        node, refusal: As the attributes.
     """
 
     def __init__(self, node: Any, refusal: Callable[[float], str | None]) -> None:

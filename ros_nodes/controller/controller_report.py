@@ -95,7 +95,10 @@ class Report:
     def _roots(self, t: float) -> list[Condition]:
         """Return a warning if multi_dof_joint_states has had joints lately, else [].
 
-        Lately means within GONE seconds before `t` [s].
+        Lately means at most GONE (1 s) ago.
+
+        Args:
+            t: Time, monotonic [s].
         """
         seen, joints = self._others
         if t - seen > GONE:

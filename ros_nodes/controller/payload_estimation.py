@@ -196,7 +196,10 @@ class PayloadWatch:
             topic.publish(inertia_message(stamp, link, *row))
 
     def values(self) -> dict[str, Any]:
-        """Return the estimate as text and its statistics, for /diagnostics by name."""
+        """Return the estimate in words and its statistics by name, for /diagnostics.
+
+        Without an estimate only "none yet". Called only if there is an estimator.
+        """
         assert self.estimator is not None
         estimate = self.estimator.estimate
         if estimate is None:

@@ -159,6 +159,6 @@ def spread_of(node: Any) -> float | None:
 
 
 def _listed(names: Sequence[str]) -> str:
-    """Return the first SHOWN names as text, with an ellipsis if there are more."""
+    """Return the first SHOWN names, comma-separated, with ", ..." if there are more."""
     more = ", ..." if len(names) > SHOWN else ""
     return ", ".join(names[:SHOWN]) + more

@@ -181,13 +181,17 @@ class _DemoNode:
         model: Robot.
         node: The rclpy node.
         executor: Its executor.
-        rows: Samples: time [s], position and reference, (n,) each.
+        rows: Samples: time, monotonic [s], position and reference, (n,) each [rad | m].
         values: Last values of /diagnostics by key, those of both nodes together.
-        ready: Start-up time of each node as text, by name.
-        ticks: Time [s], and the simulator's cycles, missed cycles and answered states.
+        ready: Start-up time of each node as a phrase, by name.
+        ticks: Time, monotonic [s], and the simulator's numbers of cycles, missed cycles
+            and answered states, in this order.
         sent: Number of trajectories sent.
-        reference: Last reference position, (n,); None before the first.
+        reference: Last reference position, (n,) [rad | m]; None before the first.
         sender: Publisher of trajectories.
+
+    Args:
+        model: Robot.
     """
 
     def __init__(self, model: dyn.Model) -> None:
@@ -225,7 +229,7 @@ class _DemoNode:
         self.rows.append((time.monotonic(), self.reference - error, self.reference))
 
     def _on_diagnostics(self, message: DiagnosticArray) -> None:
-        """Store the values of /diagnostics, start-up times and cycle counts."""
+        """Store `values`, start-up times in `ready`, and cycle counts in `ticks`."""
         for status in message.status:
             values = {value.key: value.value for value in status.values}
             self.values.update(values)
@@ -427,7 +431,10 @@ class _DemoNode:
                 )
 
     def _last_seen(self) -> str:
-        """Return the last sample of the tracking error as text, for error messages."""
+        """Return a description of the last sample, with the joint of the largest error.
+
+        It is part of error messages; without samples it says so.
+        """
         if not self.rows:
             return "no sample of the tracking error came"
         t, q, reference = self.rows[-1]

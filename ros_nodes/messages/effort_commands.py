@@ -130,6 +130,9 @@ class EffortReader:
     def _match(self, names: tuple[str, ...]) -> _Order:
         """Return the assignment of a message's names to the joints.
 
+        Args:
+            names: Names of the message, in its order.
+
         Raises:
             RefusedCommand: A name is there twice.
         """
@@ -144,10 +147,14 @@ class EffortReader:
         return _Order(np.array(places, int), np.array(joints, int), foreign)
 
     def _check_age(self, age: float | None) -> None:
-        """Check the age of a stamp [s]; None passes.
+        """Check the age of a stamp; None passes.
+
+        Args:
+            age: Time since the stamp, negative in the future [s].
 
         Raises:
-            RefusedCommand: It is older than `timeout`, or as far in the future.
+            RefusedCommand: The stamp is more than `timeout` in the past or in the
+                future.
         """
         if age is None or abs(age) <= self.timeout:
             return
@@ -160,9 +167,12 @@ class EffortReader:
     def _checked(self, tau: np.ndarray) -> np.ndarray:
         """Return the efforts unchanged, after a check.
 
+        Args:
+            tau: Efforts in the order of `joints`, (n,) [N·m | N].
+
         Raises:
-            RefusedCommand: One is not finite, or not zero for a joint without an effort
-                limit.
+            RefusedCommand: An effort is not finite, or not zero for a joint without an
+                effort limit.
         """
         good = np.isfinite(tau)
         if not good.all():

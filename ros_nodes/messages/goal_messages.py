@@ -18,7 +18,7 @@ _TOLERANCE = ("position", "velocity", "acceleration", "effort")
 
 
 def duration_seconds(duration: Any) -> float:
-    """Return a Duration or Time message in seconds."""
+    """Return a Duration or Time message, sec and nanosec, in seconds."""
     return float(duration.sec + 1e-9 * duration.nanosec)
 
 
@@ -28,7 +28,8 @@ def trajectory_rows(message: Any) -> TrajectoryRows:
     A field that the message lacks has rows without columns, (points, 0).
 
     Raises:
-        GoalError: The points differ in their number of values.
+        GoalError: The points differ in their number of positions, velocities,
+            accelerations or efforts.
     """
     points = message.points
     kinds = ("positions", "velocities", "accelerations", "effort")
@@ -56,9 +57,9 @@ def check_followed(request: Any) -> None:
 
 
 def joint_tolerances(messages: Iterable[Any]) -> list[JointTolerance]:
-    """Return JointTolerance messages as objects; a missing field is 0.
+    """Return JointTolerance messages as objects, in the same order.
 
-    Older messages have no effort.
+    A field that the message type lacks is 0: older types have no effort.
     """
     return [
         JointTolerance(x.name, *(float(getattr(x, what, 0.0)) for what in _TOLERANCE))
@@ -90,7 +91,7 @@ def fill_feedback(message: Any, joints: Sequence[str], now: GoalFeedback) -> Any
 
 
 def fill_result(message: Any, outcome: GoalOutcome) -> Any:
-    """Fill in a Result message in place: code and text of an outcome; return it."""
+    """Fill in a Result message in place: error_code and error_string; return it."""
     message.error_code = int(outcome.code)
     message.error_string = outcome.sentence
     return message

@@ -81,7 +81,7 @@ def read_trajectories(path: str | Path) -> list[dict[str, Any]]:
 
 
 def _content(path: str | Path) -> str:
-    """Return the text of a UTF-8 file.
+    """Return the content of a UTF-8 file, without a byte-order mark.
 
     Raises:
         ModelError: It cannot be read, is larger than SIZE, or is not UTF-8.
@@ -138,7 +138,13 @@ def filled(message: Mapping[str, Any], trajectory: Trajectory) -> dict[str, Any]
 
 
 def instant(t: float) -> tuple[int, int]:
-    """Return a time [s] as whole seconds and nanoseconds, rounded to a nanosecond."""
+    """Return a time as a pair: whole seconds and nanoseconds, 0 to 999 999 999.
+
+    It is rounded to a nanosecond; the seconds of a negative time are rounded down.
+
+    Args:
+        t: Time [s].
+    """
     return divmod(round(t * 1e9), 10**9)
 
 

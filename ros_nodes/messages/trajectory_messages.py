@@ -59,7 +59,7 @@ class _CdrReader:
         self.order, self.data, self.place = order, memoryview(data)[4:], 0
 
     def align(self, size: int) -> None:
-        """Advance to a multiple of `size` bytes."""
+        """Advance to the next multiple of `size` bytes, if not at one already."""
         self.place += -self.place % size
 
     def need(self, size: int) -> None:

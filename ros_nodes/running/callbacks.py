@@ -45,7 +45,14 @@ class Callbacks:
         self._logged: set[tuple[str, type]] = set()
 
     def attempt(self, job: Callback, *arguments: Any) -> Any:
-        """Return job(*arguments); None if it raises, which is logged and counted."""
+        """Return job(*arguments); None if it raises an Exception.
+
+        The exception is logged and counted, see `failed`.
+
+        Args:
+            job: Function to call.
+            arguments: Its arguments.
+        """
         outer, self.running = self.running, job
         try:
             return job(*arguments)

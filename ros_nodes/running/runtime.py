@@ -104,7 +104,13 @@ class LastResort:
         os._exit(1)
 
     def _say(self, reason: str) -> None:
-        """Send the final command and log the reason; without a node, print it."""
+        """Send the final command, log the reason, wait until the command has arrived.
+
+        Exceptions are ignored. Without a node, the reason is printed.
+
+        Args:
+            reason: Sentence for the log.
+        """
         node = self.node
         if node is None:
             print(reason, file=sys.stderr, flush=True)

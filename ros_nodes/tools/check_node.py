@@ -504,7 +504,10 @@ def _longest_effort(answer: FaultAnswer) -> float:
 
 
 def _why_bad(answer: FaultAnswer) -> str:
-    """Return why the efforts after a fault are wrong; empty if they are right."""
+    """Return why the efforts after a fault are wrong; empty if they are right.
+
+    The criterion is fault.follows, see Fault. Without efforts only QUIET is right.
+    """
     fault, efforts = answer.fault, answer.efforts
     if fault.follows == QUIET:
         bad = any(x.values.any() for x in efforts)
@@ -526,7 +529,12 @@ def _why_bad(answer: FaultAnswer) -> str:
 
 
 def _why_not_zero(answer: FaultAnswer) -> str:
-    """Return why efforts that must become zero are wrong; empty if they are right."""
+    """Return why efforts that must become zero are wrong; empty if they are right.
+
+    The last effort must be zero. After a fault that stops a held robot at once, each
+    effort must lie between the last good one and zero. Any efforts are right if the
+    stop holds a position.
+    """
     fault, limits = answer.fault, answer.limits
     if limits[fault.after] == math.inf:
         return ""  # the stop holds a position, with effort
@@ -540,7 +548,11 @@ def _why_not_zero(answer: FaultAnswer) -> str:
 
 
 def _why_lost(answer: FaultAnswer) -> str:
-    """Return why efforts that may pause at zero are wrong; empty if they are right."""
+    """Return why efforts that may pause at zero are wrong; empty if they are right.
+
+    No effort other than zero may stand for longer than state_timeout + MARGIN, and the
+    last effort must not be zero.
+    """
     stood = _longest_effort(answer)
     if stood > answer.limits["state"] + MARGIN:
         return f"an effort stood for {stood:.3f} s"
@@ -549,7 +561,13 @@ def _why_lost(answer: FaultAnswer) -> str:
 
 
 def _why_interrupted(answer: FaultAnswer) -> str:
-    """Return why efforts that must go on are wrong; empty if they are right."""
+    """Return why efforts that must go on are wrong; empty if they are right.
+
+    There must be no pause longer than state_timeout + MARGIN and no effort of zero.
+    With FOLLOWS, efforts may differ from the last one before the fault by at most
+    answer.change; with GOES_ON and a held robot without simulator, the last effort must
+    be unchanged.
+    """
     fault, efforts = answer.fault, answer.efforts
     gap = float(np.diff([answer.onset, *(x.t for x in efforts)]).max())
     if gap > answer.limits["state"] + MARGIN:

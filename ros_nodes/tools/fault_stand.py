@@ -75,7 +75,11 @@ class FaultStand(NodeStand):
         self.processes[name].popen.send_signal(number)
 
     def fail(self) -> None:
-        """Make the solver of the controller, or its executor, fail from now on."""
+        """Make the faulty solver or executor of the controller fail from now on.
+
+        SIGUSR1 is sent to the controller. It has an effect only if the fault needs such
+        a solver, see faulty_controller.
+        """
         self.send_signal(CONTROL, signal.SIGUSR1)
 
     def move_clock(self, seconds: float) -> None:
@@ -124,7 +128,10 @@ class FaultStand(NodeStand):
             self.sound.append(self.seen[COMMANDS][-1].values)
 
     def second_source(self) -> None:
-        """Send joint states of the robot `elsewhere` from a second publisher, too."""
+        """Send states of the robot `elsewhere`, too, until `restore`.
+
+        They come from a second publisher.
+        """
         self._say_states(list(self.names), self.elsewhere, self.normal["qd"])
 
     def other_joints(self, names: list[str], once: bool = False) -> None:
@@ -249,7 +256,7 @@ class FaultStand(NodeStand):
         return over
 
     def flowing_again(self) -> bool:
-        """Return whether efforts flow, or the controller has ended and sends none."""
+        """Return whether efforts flow; also True if the controller has ended."""
         running = self.processes[CONTROL].popen.poll() is None
         return self.flowing(COMMANDS) if running else True
 

@@ -164,7 +164,7 @@ class Blocker:
 
 
 def _fail(*_: Any) -> None:
-    """Handle the signal: let all solvers fail from now on."""
+    """Handle a signal: let all solvers fail from now on. The arguments are ignored."""
     FailingSolver.failing = True
 
 

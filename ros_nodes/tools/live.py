@@ -64,7 +64,10 @@ class Live:
         return True
 
     def nodes(self) -> list[str]:
-        """Return the full names of the nodes known now, sorted, without hidden ones."""
+        """Return the full names of the nodes known now, sorted.
+
+        Hidden nodes, whose names begin with _, are left out.
+        """
         pairs = self.node.get_node_names_and_namespaces()
         names = (f"{space.rstrip('/')}/{name}" for name, space in pairs)
         return sorted(n for n in set(names) if not n.rpartition("/")[2].startswith("_"))
@@ -161,7 +164,7 @@ def _missing(name: str, there: list[str], seconds: float) -> str:
 
 
 def full_name(name: str) -> str:
-    """Return the name of a node with a leading slash."""
+    """Return the name of a node with a leading slash, added if it is missing."""
     return name if name.startswith("/") else f"/{name}"
 
 

@@ -536,7 +536,11 @@ class NodeStand:
         self.live.until(done, seconds)
 
     def _last_said(self, name: str) -> str:
-        """Return the last diagnostics message of a node; empty if there is none."""
+        """Return the last diagnostics message of a node; empty if there is none.
+
+        Args:
+            name: Executable of the node.
+        """
         return self.said.get(name, (0, ""))[1]
 
     def worst_said(self) -> str:
