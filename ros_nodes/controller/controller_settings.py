@@ -124,10 +124,12 @@ def by_joint(value: Value, name: str, count: int) -> float | list[float] | None:
 def bounds(value: Value, count: int) -> Bounds:
     """Return the bounds of the safety envelope; unset parameters keep the defaults.
 
-    A tracking error or velocity of 0 means no bound, unlike an unset one.
+    Lists by joint are unset if empty. A tracking error or velocity of 0 means no bound,
+    unlike an unset one; power, kinetic energy and tool speed of 0, and an empty frame,
+    are unset.
 
     Args:
-        value: Returns the value of a parameter by name.
+        value: Returns the value of a parameter by name, here envelope.NAME.
         count: Number of joints.
 
     Raises:

@@ -78,6 +78,7 @@ class PayloadWatch:
         Raises:
             SettingError: payload.link is empty, or sent efforts are chosen and contain
                 no weight, as the robot compensates gravity.
+            DynError: The solver or one of its options is not valid.
         """
         value, link = self.node.value, self.node.value("payload.link")
         if not link:

@@ -241,6 +241,7 @@ def _slew(control: dict[str, Any], model: Model) -> np.ndarray:
 
     Raises:
         SettingError: A joint has no finite effort limit above 0.
+        ValueError: effort_slew has neither one nor n numbers.
     """
     limits = {name: control.get(f"effort_limits.{name}") for name in model.joint_names}
     limit = effort_limits(model, {name: x for name, x in limits.items() if x})
@@ -586,7 +587,8 @@ def _why_interrupted(answer: FaultAnswer) -> str:
 def _between(efforts: list[Any], right: list[np.ndarray], zero: bool = True) -> bool:
     """Return whether each effort lies between the smallest and largest valid effort.
 
-    The comparison is by joint, with a tolerance of SAME times the largest valid effort.
+    The comparison is by joint, with a tolerance of SAME times the largest magnitude of
+    a valid effort, or SAME if this is below 1.
 
     Args:
         efforts: SeenEffort to be checked.
