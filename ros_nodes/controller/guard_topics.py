@@ -73,7 +73,11 @@ class GuardLatch:
         node.keep(listen(DiagnosticStatus, topic, self._on_beat, BEATS))
 
     def _on_beat(self, message: DiagnosticStatus) -> None:
-        """Process a beat; an invalid message is refused and logged."""
+        """Process a beat; an invalid message is refused and logged.
+
+        From the first beat on, the silence of the guard stops the controller: `stop`
+        becomes its observer.
+        """
         try:
             beat = read_beat(message)
         except SettingError as error:

@@ -89,11 +89,11 @@ class TrajectoryInput:
     def prepare(
         self, read: Callable[[], WireTrajectory], done: Callable[[Any], object]
     ) -> None:
-        """Convert and check a trajectory in the worker's thread.
+        """Have a trajectory converted and checked in the worker; return at once.
 
         Args:
-            read: Returns it as arrays; called in the worker's thread.
-            done: Called in the executor's thread with the Trajectory, or with a
+            read: Returns the trajectory as arrays; called in the worker's thread.
+            done: Called later in the executor's thread with the Trajectory, or with a
                 DynError: it is invalid, a newer one has come, or the controller was
                 stopped or reset meanwhile.
         """

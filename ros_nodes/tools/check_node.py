@@ -135,7 +135,8 @@ def _cut(sentence: str, longest: int = 70) -> str:
 def run(arguments: argparse.Namespace) -> int:
     """Run the campaign of `dyn check-node`, and print its results.
 
-    SIGTERM raises a KeyboardInterrupt from now on, so that the nodes are ended.
+    os.environ is changed, and SIGTERM raises a KeyboardInterrupt from now on, so that
+    the nodes are ended.
 
     Args:
         arguments: Parsed arguments of `dyn check-node`.
@@ -458,6 +459,9 @@ def _until(stand: Any, fault: Fault, lines: int, over: object) -> float:
 
 def _why_silent(fault: Fault, log: list[str], lines: int, said: str) -> str:
     """Return why log or diagnostics are wrong after a fault; empty if they are right.
+
+    They must satisfy until, logs, says and unsaid of the fault, and no new line of the
+    log may be longer than LONGEST_LINE.
 
     Args:
         fault: The fault.
