@@ -23,7 +23,9 @@ class JointArrays(NamedTuple):
 
     Attributes:
         names: Names of the n joints.
-        position, velocity, effort: Arrays, (n,) [rad | m], /s, [N·m | N].
+        position: Positions, (n,) [rad | m].
+        velocity: Velocities, (n,) [rad/s | m/s].
+        effort: Joint forces, (n,) [N·m | N].
     """
 
     names: list[str]
@@ -61,9 +63,11 @@ class MeasuredJoints:
 
     @classmethod
     def of_model(cls, model: Model) -> MeasuredJoints:
-        """Return the joints of a robot: independent ones, then followers (mimics).
+        """Return the one-coordinate joints of a robot: independent, then followers.
 
-        Followers whose multiplier is not a float are left out.
+        Independent joints are in the order of q; followers (mimic and geared joints)
+        are in the order of model.followers. Left out are joints with several
+        coordinates, and followers whose multiplier is not a float.
         """
         single = single_joints(model)
         rules: Mapping[str, Any] = {
@@ -83,11 +87,12 @@ class MeasuredJoints:
         )
 
     def read(self, q: np.ndarray, qd: np.ndarray, tau: np.ndarray) -> JointArrays:
-        """Return the state of the joints; followers have effort 0.
+        """Return the state of the joints as new arrays; followers have effort 0.
 
         Args:
             q: Positions of the plant, (nq,).
-            qd, tau: Velocities and efforts of the plant, (nv,).
+            qd: Velocities of the plant, (nv,).
+            tau: Joint forces of the plant, (nv,) [N·m | N].
         """
         position = q[self.q_indices] * self.factor + self.offset
         velocity = qd[self.v_indices] * self.factor
@@ -97,7 +102,9 @@ class MeasuredJoints:
 
 
 class JointPose(NamedTuple):
-    """Pose and velocity of a joint's child relative to a frame, which the plant states.
+    """Pose and velocity of a joint's child link relative to a frame.
+
+    The function that returns it says which frame.
 
     Attributes:
         name: Name of the joint.
@@ -116,12 +123,13 @@ class JointPose(NamedTuple):
 class PointForce(NamedTuple):
     """A force at a point of application, with a name.
 
+    The function that returns it says in which frame and axes it is given.
+
     Attributes:
         name: Name of the joint or contact.
         rotation: Axes of a frame at the point as columns, (3, 3).
         point: Point of application, (3,) [m].
-        force: Torque about the point, and force, [torque; force], (6,) [N·m; N]; the
-            function that returns it states the axes.
+        force: Torque about the point, and force, [torque; force], (6,) [N·m; N].
     """
 
     name: str
@@ -134,22 +142,24 @@ class PointForce(NamedTuple):
 class Channels:
     """Inputs and outputs of a plant, besides the joint forces of its `command`.
 
-    A function that is None is not offered; a mapping or sequence may be empty.
+    `place` or `carrier` is None if the plant does not offer it; mappings and sequences
+    may be empty.
 
     Attributes:
         joints: Joints that accept a joint force, in order; each has one coordinate.
-        columns: Index of each of them in tau.
+        columns: Index of each of them in tau, (joints,).
         measured: Joints whose state is published.
         poses: Returns poses of joints with several coordinates, or of all joints.
+        values: Returns values for diagnostics, by name.
         forces: Functions that return forces, by name; they raise a DynError if the
-            forces cannot be computed, and return None before the first step.
+            forces cannot be computed, and may return None before the first step.
         accelerations: Joints with prescribed accelerations, see RobotPlant.accelerate.
         place: Sets positions and velocities of `joints`; velocities None: rest.
-        carrier: Object whose method `attach` takes a Payload, or None.
-        faults: Functions that describe the last fault, by the counter that counts it.
+        carrier: Object whose method `attach` takes a Payload or None, or None.
+        faults: By name of a counter, a function that describes the last fault counted
+            by it.
         warning: Returns a warning on the present state, or None.
         free: Whether the plant normally also moves without any command.
-        values: Returns values for diagnostics, by name.
     """
 
     joints: Sequence[str]
@@ -169,13 +179,16 @@ class Channels:
 
 
 def single_joints(model: Model) -> list[str]:
-    """Return the names of the joints with one coordinate, in the order of the model."""
+    """Return the names of independent joints with one coordinate, in the order of q."""
     columns = {name: model.v_slice(name) for name in model.joint_names}
     return [name for name, part in columns.items() if part.stop - part.start == 1]
 
 
 def joint_poses(model: Model, q: np.ndarray, qd: np.ndarray) -> list[JointPose]:
-    """Return pose and velocity of each joint with nv != 1, relative to its parent.
+    """Return pose and velocity of the child of each independent joint with nv > 1.
+
+    They are relative to the joint's frame on the parent link (Xtree of the model), in
+    which the child's pose is the identity at zero.
 
     Args:
         model: Robot.
@@ -201,13 +214,14 @@ def contact_forces(reports: Sequence[StepReport], period: float) -> list[PointFo
 
         F = sum_k F_k h_k / period,   and an impact's impulse in place of F_k h_k
 
-    Forces are in world axes, torques about the point. The frame at the point has the
-    contact normal (from the second link into the first) as x and the friction
-    directions as y and z; point and frame are the latest ones of the contact. Contacts
-    without force are left out.
+    Forces are in world axes, torques about the point, points in the world frame. The
+    frame at the point has the contact normal (from the second link into the first) as x
+    and the friction directions as y and z; point and frame are the latest ones of the
+    contact. Contacts are in the order of their first report; contacts with zero force
+    are left out.
 
     Args:
-        reports: Reports of the steps within the period.
+        reports: Reports of the steps within the period; empty: the result is empty.
         period: Duration [s].
     """
     last: dict[Any, ContactForce] = {}
@@ -227,9 +241,10 @@ def contact_forces(reports: Sequence[StepReport], period: float) -> list[PointFo
 
 
 def _contact_name(c: ContactForce) -> str:
-    """Return the name of a contact, which is equal in every step.
+    """Return the name of a contact: LINK_A|LINK_B|SHAPE_A:SHAPE_B:FEATURE.
 
-    It consists of links, shape indices and feature.
+    SHAPE is the index of a shape. A contact that persists has the same name in every
+    step.
     """
     key: Any = c.id
     feature = str(key.feature).replace(" ", "")
@@ -237,18 +252,24 @@ def _contact_name(c: ContactForce) -> str:
 
 
 def _contact_axes(normal: np.ndarray) -> np.ndarray:
-    """Return the axes normal and friction directions as columns, (3, 3)."""
+    """Return the contact normal and two friction directions as columns, (3, 3).
+
+    Args:
+        normal: Unit normal, (3,).
+    """
     t1, t2 = tangents(normal[None, :])
     return np.column_stack([normal, t1[0], t2[0]])
 
 
 def joint_forces(model: Model, reactions: np.ndarray) -> list[PointForce]:
-    """Return the force that each joint exerts on its child, in the child link's frame.
+    """Return the force of each moving body's joint on it, in the frame of its link.
+
+    Point and rotation are the origin and axes of the link: zeros and the identity.
 
     Args:
         model: Robot.
-        reactions: Spatial force of each body's joint, in the frame of its link, (nb, 6)
-            [N·m; N]; row 0 is of body 1.
+        reactions: Spatial force of each body's joint, about the origin and in axes of
+            the body's link, (nb, 6) [N·m; N]; row 0 is for body 1.
     """
     return [
         PointForce(name, np.eye(3), np.zeros(3), force)

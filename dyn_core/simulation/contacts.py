@@ -43,11 +43,11 @@ class StepTaken(NamedTuple):
     """The last step, as input of `reactions`.
 
     Attributes:
-        q, qd: State at which the constraints were evaluated.
+        q, qd: State at which the constraints were evaluated, (nq,) and (nv,).
         velocity: Joint velocity after the step, along the axes at q, (nv,).
         h: Duration [s].
         wrenches: Function that returns the contact impulses on each body, (nb, 6), body
-            coordinates [N·m·s; N·s].
+            coordinates, row 0 for body 1 [N·m·s; N·s].
     """
 
     q: np.ndarray
@@ -62,23 +62,26 @@ class StepTaken(NamedTuple):
 class ContactSimulator(RobotPlant):
     """A robot in a World, driven by joint forces and advanced by a stepper.
 
-    A contact problem that is not solved to its tolerance is counted and reported. A
-    problem without a solution, or a result that is not finite, raises and the last
-    valid state is restored.
+    `command` sets joint forces and `advance` simulates a period, see SimulatedPlant; q,
+    qd and other attributes of the robot are described in RobotPlant. A contact problem
+    that is not solved to its tolerance is counted and reported. If a problem has no
+    solution, or a result is not finite, `advance` raises, restores the state before the
+    period and pauses.
 
     Attributes:
         model: Robot with shapes.
         world: A World, "floor", a YAML file or a mapping of its fields; None: a floor.
+            Afterwards a World.
         period: Time that `advance` simulates [s].
         substeps: Number of steps in a period.
         command_timeout: Age from which a command is stale and replaced by zero [s].
         q0, qd0: Initial state; None: neutral within the joint limits, at rest.
         prescribed: Names of joints with prescribed accelerations, see `accelerate`.
         joint_friction, joint_springs: Whether joint friction and joint springs act.
-        engine: Engine of the Programs.
+        engine: Engine of the Programs; None: the default.
         counters: Number of refused, late and not converged events, by name.
         f_ext: External force on each body, body coordinates, (nb, 6), row 0 for body 1
-            [N·m; N]; None: none.
+            [N·m; N]; None: none. It may be changed between periods.
         compensates_gravity: Whether the robot compensates the weight of itself and its
             payload, so that commands do not contain it; only for a fixed root without
             loops.
@@ -132,9 +135,9 @@ class ContactSimulator(RobotPlant):
             self.warnings += self._beyond_limits()
 
     def _overlap(self) -> tuple[str, ...]:
-        """Return a tuple with a sentence on the deepest overlap at the start.
+        """Return a tuple with one sentence on the deepest overlap at q0.
 
-        It is empty if no overlap exceeds DEEP.
+        The tuple is empty if no contact overlaps by more than DEEP [m].
         """
         pairs = self.contact_model.pairs
         contacts = [] if pairs is None else pairs.contacts(self.q0)
@@ -152,7 +155,7 @@ class ContactSimulator(RobotPlant):
         return (f"the start overlaps by {-worst.gap:.3g} m at {where}: {how}",)
 
     def fallen(self) -> tuple[str, ...]:
-        """Return a sentence on each link that has left all height fields and falls.
+        """Return a sentence on each link that lies beside and below all height fields.
 
         Empty if there is none.
         """
@@ -167,9 +170,10 @@ class ContactSimulator(RobotPlant):
         )
 
     def unsolved(self) -> tuple[str, ...]:
-        """Return one sentence on all steps that were not solved to tolerance.
+        """Return a tuple with one sentence on steps that were not solved to tolerance.
 
-        They are counted from the last reset on; empty if there are none.
+        It has their number since the last `reset` and the time of the first; the tuple
+        is empty if there are none.
         """
         if not self._unsolved:
             return ()
@@ -182,9 +186,10 @@ class ContactSimulator(RobotPlant):
         )
 
     def reset(self) -> None:
-        """Reset the state to the start, and clear commands, impulses and reports.
+        """Restore the initial state; clear commands, warm-start impulses and reports.
 
-        `counters` and a payload remain, and `paused` unless a step has failed.
+        The count of `unsolved` restarts. `counters`, a payload and `braked` remain, and
+        so does `paused` unless a failed step has set it.
         """
         super().reset()
         self.arrays.forget()
@@ -197,8 +202,9 @@ class ContactSimulator(RobotPlant):
     def channels(self) -> Channels:
         """Return the channels of a robot, with forces of contacts and joints.
 
-        contacts: the mean force of each contact in the last period, see contact_forces.
-        reactions: see joint_forces; not for robots with loops.
+        `forces` has the functions contacts, the mean force of each contact in the last
+        period (see contact_forces; an empty list before the first step), and, only for
+        robots without loops, reactions, see joint_forces; None before the first step.
         """
         forces: dict[str, Any] = {
             "contacts": lambda: contact_forces(self.reports, self.period)
@@ -213,15 +219,22 @@ class ContactSimulator(RobotPlant):
         )
 
     def _joint_reactions(self) -> list[PointForce] | None:
-        """Return the force through each joint, or None before the first step."""
+        """Return the force through each joint, see joint_forces, or None.
+
+        It is None before the first step.
+
+        Raises:
+            ShapeError, NonFiniteError: f_ext is invalid.
+        """
         if self.last is None:
             return None
         return joint_forces(self.model, self.reactions(coordinates="link"))
 
     def _last_unsolved(self) -> str:
-        """Return a description of the last unsolved contact problem of the period.
+        """Return a description of the last unsolved contact problem of the last period.
 
-        If all are solved, the last problem is described. Requires a step in the period.
+        If all are solved, the last problem is described. Raises IndexError without
+        reports.
         """
         unsolved = [report for report in self.reports if not report.converged]
         report = (unsolved or self.reports)[-1]
@@ -231,7 +244,12 @@ class ContactSimulator(RobotPlant):
         )
 
     def _diagnostic_values(self) -> dict[str, Any]:
-        """Return solver, stepper and results of the last period, by name."""
+        """Return solver, stepper, fault counters and results of the last period.
+
+        They are by name; before the first step there are no results. Iterations and
+        residuals are the largest of the period, the energy change [J] is its sum;
+        status and rank are of the last step.
+        """
         counters, reports, last = self.counters, self.reports, self.report
         settings = {
             "contact solver": self.world.solver,
@@ -256,12 +274,12 @@ class ContactSimulator(RobotPlant):
 
     @property
     def reports(self) -> Reports:
-        """Reports of the steps and impacts of the last period."""
+        """Reports of the last period's steps and impacts, in order, made when read."""
         return Reports(self.arrays, self._taken)
 
     @property
     def program(self) -> Any:
-        """A Program of the robot, which has the name of the engine in use."""
+        """The Program of the robot's kinematics; its `engine` is the engine in use."""
         return self.contact_model.kinematics
 
     @property
@@ -279,13 +297,17 @@ class ContactSimulator(RobotPlant):
         return StepTaken(record.q, record.qd, record.velocity, record.h, wrenches)
 
     def _begin_period(self) -> Any:
-        """Return q, qd and the reports of the last period; begin new reports."""
+        """Return (q, qd, list of the last period's reports); begin an empty list."""
         before = self.q, self.qd, self._taken
         self._taken = []
         return before
 
     def _return_to(self, state: Any) -> None:
-        """Restore q, qd and reports, as returned by _begin_period."""
+        """Restore q, qd and reports.
+
+        Args:
+            state: Result of _begin_period.
+        """
         self.q, self.qd, self._taken = state
 
     def _move(
@@ -294,7 +316,13 @@ class ContactSimulator(RobotPlant):
         """Return q and qd after one step from time t [s].
 
         The length of the step is period / substeps; dt is not used. The step's report
-        is added to `reports`, its faults to `counters`.
+        is added to `reports`, its faults to `counters`; `last` is set, and
+        `applied_effort` if joints are prescribed or the robot compensates gravity.
+
+        Args:
+            t: Time at the start [s].
+            q, qd: State at the start, (nq,) and (nv,); not changed in place.
+            dt: Ignored.
 
         Raises:
             InfeasibleError: The contact problem has no solution.
@@ -325,7 +353,9 @@ class ContactSimulator(RobotPlant):
     ) -> tuple[np.ndarray, np.ndarray]:
         """Return q and qd after one step of the stepper event_driven.
 
-        The reports of flights and impacts are added to `reports`, faults to `counters`.
+        The reports of flights and impacts are added to `reports`, faults to `counters`;
+        `last` becomes the last part of the step. With prescribed joints
+        `applied_effort` is set, unless the step ends with a flight.
 
         Args:
             t: Time at the start of the step [s].
@@ -334,6 +364,7 @@ class ContactSimulator(RobotPlant):
 
         Raises:
             InfeasibleError: A contact problem has no solution.
+            NonFiniteError: The state or a velocity is not finite.
         """
         assert self._events is not None
         self._events.counters = self.counters
@@ -356,14 +387,16 @@ class ContactSimulator(RobotPlant):
         return q, qd
 
     def _count(self, arrays: ArrayStep, record: StepRecord) -> None:
-        """Count the faults of a step in `counters`.
+        """Count the faults of a step in `counters`; unsolved steps also for `unsolved`.
 
         Args:
-            arrays: Arrays of the step, which name its contacts.
+            arrays: Memory of the step, which has the names of its contacts.
             record: Record of the step.
 
         Raises:
-            InfeasibleError: The contact problem has no solution; has its residual.
+            InfeasibleError: The contact problem has no solution; it is counted before.
+                The
+                error has the residual of the contact law.
         """
         if record.short:
             self.counters["contacts without room"] += 1
@@ -385,10 +418,10 @@ class ContactSimulator(RobotPlant):
             )
 
     def _applied_forces(self) -> np.ndarray | None:
-        """Return f_ext as an array, (nb, 6), or None.
+        """Return f_ext as an array of floats, (nb, 6), or None if it is None.
 
         Raises:
-            ShapeError: It has another shape.
+            ShapeError: It has another shape, or is not numeric.
             NonFiniteError: A number is not finite; names the body.
         """
         if self.f_ext is None:
@@ -416,14 +449,17 @@ class ContactSimulator(RobotPlant):
             f_i = f_net_i - f_ext_i - contacts_i + sum of the children's
 
         f_i acts on body i, from its parent; row 0 is for body 1. Mean acceleration and
-        mean contact forces of the step are used.
+        mean contact forces of the last step are used; f_ext has its present value. The
+        Program of each set of options is built at its first use.
 
         Args:
             options: Options of the solver joint_reactions: coordinates (body, socket,
                 link, world), part (whole, active, constraint).
 
         Raises:
-            UnsupportedError: The robot has loops, or no step has been made.
+            UnsupportedError: The robot has loops, no step has been made, or an option
+                is not
+                valid.
             ShapeError, NonFiniteError: f_ext is invalid.
 
         Source: LCP-15.

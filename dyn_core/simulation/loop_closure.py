@@ -35,7 +35,7 @@ def close_loops(
     tries: int = 0,
     time: float = 0.0,
 ) -> np.ndarray:
-    """Return a position near q at which the loops are closed.
+    """Return a position near q at which the loops are closed; q is not changed.
 
         q <- q (+) -A_free^+ f,   until |f| is at most the tolerance
 
@@ -45,11 +45,11 @@ def close_loops(
     Args:
         model: Robot with loops.
         q: Initial position, (nq,).
-        fixed: Names of joints that must not move.
+        fixed: Names of joints that must not move, or one name.
         tolerance: Largest absolute residual [m | rad].
         rounds: Maximum number of Gauss-Newton steps in each attempt.
-        tries: Number of further attempts from seeded random positions, if q does not
-            converge.
+        tries: Number of further attempts, if q does not converge: the joints that are
+            not fixed then start at seeded random positions.
         time: Time for driven joints [s].
 
     Returns:
@@ -62,6 +62,7 @@ def close_loops(
             unknown joint.
         ShapeError: q has the wrong shape.
         SingularError, NonFiniteError: The residuals cannot be evaluated near q.
+        UnsupportedError: `model` is not a robot.
 
     Source: KIM-3.0 (consistent states), by Gauss-Newton steps of least norm.
     """
@@ -94,11 +95,11 @@ def close_loops(
 
 
 def flipped_hinges(model: Model, f: np.ndarray) -> list[str]:
-    """Return the names of hinges whose axes are more than 90 degrees apart.
+    """Return the names of revolute loops (hinges) whose axes are over 90 degrees apart.
 
     Args:
         model: Robot with loops.
-        f: Residuals of all rows, (rows,).
+        f: Residuals of all rows, in the order of model.loop_rows, (rows,).
     """
     names, row = [], 0
     for loop in model.loops:
@@ -109,7 +110,12 @@ def flipped_hinges(model: Model, f: np.ndarray) -> list[str]:
 
 
 def _flips(model: Model, f: np.ndarray) -> str:
-    """Return the addition to an error message if hinges are flipped, else ""."""
+    """Return the end of an error message if hinges are flipped, else "".
+
+    Args:
+        model: Robot with loops.
+        f: Residuals of all rows, (rows,).
+    """
     names = flipped_hinges(model, f)
     return f" (flipped: the axes of {', '.join(names)} are opposite)" if names else ""
 
@@ -130,10 +136,13 @@ def _descend(
     Args:
         model: Robot with loops.
         program: Function of q and qd, see constraint_rows.
-        q: Initial position, (nq,).
+        q: Initial position, (nq,); not changed.
         free: Indices of the velocity coordinates that may change.
-        tolerance: Largest absolute residual at which to stop.
+        tolerance: Largest absolute residual at which to stop [m | rad].
         rounds: Maximum number of steps.
+
+    Returns:
+        Position, (nq,), and residuals there, (rows,).
 
     Raises:
         SingularError, NonFiniteError: As for `_regular`.
@@ -159,8 +168,7 @@ def _regular(
     """Return q, residuals and Jacobian, with q shifted away from a singular position.
 
     At coinciding ends of a rod, or opposite axes of a hinge, the direction of motion is
-    undetermined: q is then shifted at random. Rows in velocities (rolling) have zeros
-    in the Jacobian.
+    undetermined: a shifted copy of q is then returned, shifted at random in `free`.
 
     Args:
         model: Robot with loops.
@@ -168,9 +176,13 @@ def _regular(
         q: Position, (nq,).
         free: Indices of the velocity coordinates that may change.
 
+    Returns:
+        q, (nq,); residuals f, (rows,); Jacobian A, (rows, nv), with zeros in rows of
+        velocity constraints (rolling).
+
     Raises:
-        SingularError: MOVES shifts do not help.
-        NonFiniteError: A residual is not finite.
+        SingularError: All of MOVES evaluations, after ever more shifts, fail.
+        NonFiniteError: A residual or an entry of A is not finite.
     """
     still, rng = np.zeros(model.nv), np.random.default_rng(1)
     for _ in range(MOVES):
@@ -217,19 +229,27 @@ def close_rates(
 
     Args:
         model: Robot with loops.
-        q: Position, (nq,).
-        qd: Velocity, (nv,).
-        fixed: Names of joints whose velocity must not change.
+        q: Position, (nq,); its residuals need not be zero.
+        qd: Velocity, (nv,); not changed.
+        fixed: Names of joints whose velocity must not change, or one name.
         tolerance: Largest absolute rate of a residual [m/s | rad/s].
         time: Time for driven joints [s].
+
+    Returns:
+        Velocity, (nv,).
 
     Raises:
         InfeasibleError: The fixed joints' velocities contradict the loops; names the
             worst row and has its residual.
-        ModelError: `fixed` names an unknown joint.
+        ModelError: tolerance is not above 0, or `fixed` names an unknown joint.
         ShapeError: q or qd has the wrong shape.
+        SingularError: The residuals cannot be evaluated at q, such as at coinciding
+            ends
+            of a rod.
         NonFiniteError: A residual is not finite at q.
-        UnsupportedError: The robot has driven joints and rolling constraints.
+        UnsupportedError: The robot has driven joints and rolling constraints, or
+            `model`
+            is not a robot.
 
     Source: KIM-3.0.
     """
@@ -255,7 +275,16 @@ def close_rates(
 def constraint_rows(model: Model, time: float) -> Any:
     """Return a function of q and qd: residuals, Jacobian and bias of the loops.
 
-    The shapes are (rows,), (rows, nv) and (rows,). `time`: time for driven joints [s].
+    q is (nq,), qd (nv,); the result is a tuple of (rows,), (rows, nv) and (rows,). The
+    second derivative of the residuals is Jacobian times qdd plus bias. The function
+    raises SingularError where a constraint has no direction.
+
+    Args:
+        model: Robot.
+        time: Time for driven joints [s].
+
+    Raises:
+        UnsupportedError: `model` is not a robot.
     """
     check_robot(model, "this function")
     inputs, now = (["time"], (time,)) if model.driven else ([], ())
@@ -264,10 +293,18 @@ def constraint_rows(model: Model, time: float) -> Any:
 
 
 def driven_rate(model: Model, q: Any, time: float) -> Any:
-    """Return df/dt of the loop residuals at constant q, (rows,).
+    """Return df/dt of the loop residuals at constant q, (rows,) [m/s | rad/s].
 
-    By eighth-order central differences in time; the number 0.0 without driven joints.
-    Raises UnsupportedError for driven joints together with rolling constraints.
+    It is computed by eighth-order central differences in time. Without driven joints it
+    is the number 0.0.
+
+    Args:
+        model: Robot.
+        q: Position, (nq,).
+        time: Time [s].
+
+    Raises:
+        UnsupportedError: The robot has driven joints and rolling constraints.
     """
     if not model.driven:
         return 0.0
@@ -290,7 +327,12 @@ def driven_rate(model: Model, q: Any, time: float) -> Any:
 def _free(model: Model, fixed: Sequence[str]) -> np.ndarray:
     """Return the indices of velocity coordinates of joints that are not fixed.
 
-    Raises ModelError unless `fixed` lists names of joints.
+    Args:
+        model: Robot.
+        fixed: Names of joints, or one name; a follower stands for its leader.
+
+    Raises:
+        ModelError: `fixed` is no list of names, or a name is unknown.
     """
     free = np.ones(model.nv, bool)
     fixed = (fixed,) if isinstance(fixed, str) else fixed

@@ -29,16 +29,17 @@ class LoopReport:
 
     Attributes:
         rows: Names of the constraint rows.
-        f: Residual of each row [m | rad].
-        rate: Rate of each residual, A qd + df/dt of driven joints [m/s | rad/s].
-        acceleration: Second derivative of each residual, A qdd + bias
+        f: Residual of each row, (rows,) [m | rad].
+        rate: Rate of each residual, A qd + df/dt of driven joints, (rows,)
+            [m/s | rad/s].
+        acceleration: Second derivative of each residual, A qdd + bias, (rows,)
             [m/s² | rad/s²].
         rank: Rank of the Jacobian A: number of singular values above RANK times the
             largest.
         mobility: Degrees of freedom, nv - rank.
-        dependent: Groups of linearly dependent rows; a group of one row is a row that
-            no joint moves.
-        flipped: Names of hinges whose axes are opposite.
+        dependent: Groups of names of linearly dependent rows; a group of one row is a
+            row that no joint moves. Independent rows are in no group.
+        flipped: Names of hinges whose axes are opposite (over 90 degrees apart).
         dead_points: Groups of `dependent` that are dependent at this position but not
             beside it: a dead point of the linkage. The other groups are dependent
             everywhere.
@@ -79,11 +80,11 @@ class LoopReport:
 def loop_report(
     model: Model, q: Any, qd: Any = None, qdd: Any = None, time: float = 0.0
 ) -> LoopReport:
-    """Return the report on a robot's loops in a state.
+    """Return the report on a robot's loops in a state; arguments are not changed.
 
     Args:
         model: Robot with loops.
-        q: Position, (nq,).
+        q: Position, (nq,); the loops need not be closed.
         qd: Velocity, (nv,); None: rest.
         qdd: Acceleration, (nv,); None: zeros.
         time: Time for driven joints [s].
@@ -91,7 +92,9 @@ def loop_report(
     Raises:
         ShapeError: An array has the wrong size.
         SingularError: A loop has no direction at q.
-        UnsupportedError: The robot has driven joints and rolling constraints.
+        UnsupportedError: The robot has driven joints and rolling constraints, or
+            `model`
+            is not a robot.
 
     Source: KIM-3.0 (checks of a state).
     """
@@ -123,17 +126,20 @@ def loop_report(
 def _bent_rows(
     bias: Any, A: np.ndarray, dependent: np.ndarray, tangents: np.ndarray
 ) -> np.ndarray:
-    """Return for each row whether its dependence ends beside the position, (m,).
+    """Return for each row whether it is dependent at this position only, bool, (m,).
 
         y.T d²f(t, t) = 0  for y of dependent rows and velocities t, A t = 0
 
-    holds where rows are dependent everywhere; it is tested for two random t.
+    holds where rows are dependent everywhere; it is tested for two random t, up to a
+    tolerance. Independent rows are False.
 
     Args:
         bias: Function of qd that returns (dA/dt) qd, (m,).
         A: Jacobian of the rows, (m, nv).
-        dependent: Left null space of A, the combinations y, (m, k).
-        tangents: Null space of A, one velocity in each row.
+        dependent: Orthonormal basis of the left null space of A, (m, k): its columns
+            are
+            the combinations y.
+        tangents: Orthonormal basis of the null space of A, one velocity in each row.
     """
     bent = np.zeros(len(dependent), bool)
     rest = bias(np.zeros(tangents.shape[1]))
@@ -149,7 +155,7 @@ def _bent_rows(
 
 
 def _groups(names: list[str], dependent: np.ndarray) -> tuple[tuple[str, ...], ...]:
-    """Return groups of the names of mutually dependent rows.
+    """Return groups of names of mutually dependent rows, in the order of first rows.
 
     Independent rows are left out; a row that is dependent alone is a group of its own.
 
@@ -172,7 +178,12 @@ def _groups(names: list[str], dependent: np.ndarray) -> tuple[tuple[str, ...], .
 
 
 def describe_loops(model: Model) -> list[str]:
-    """Return lines on a robot's loops: rows, gap, mobility; empty without loops."""
+    """Return lines on a robot's loops; no line without loops.
+
+    They list the loops and their rows, the gap at model.neutral(), and mobility, rank
+    and dependent rows at a closed position near it. If a gap cannot be computed, or no
+    closed position is found, a line has the error instead.
+    """
     if not model.loops:
         return []
     kinds = [getattr(loop, "kind", "coupling") or "user" for loop in model.loops]

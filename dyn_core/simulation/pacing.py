@@ -10,22 +10,22 @@ MARKS = 10  # number of measurements in a window
 class Pace:
     """Counts due, missed and lost periods of a simulation against wall time.
 
-    A late cycle owes the periods that it missed. They are caught up in this cycle and
-    the next ones, up to `most`; periods beyond it are lost, and simulated time lags
-    behind for good. After a restart nothing is owed.
+    A cycle that comes late has missed the periods before it. They are caught up in this
+    cycle and the next ones, up to `most`; periods beyond it are lost, and simulated
+    time lags behind for good. After `restart` no period is due from before.
 
     Attributes:
         period: Period of simulated time [s].
         most: Maximum number of periods to catch up.
         window: Duration over which ratios are averaged [s].
-        cycles: Number of cycles.
-        missed: Number of missed periods.
+        cycles: Number of calls of `owed`.
+        missed: Number of missed periods, caught up or lost.
         lost: Number of periods that will not be simulated.
         debt: Number of periods that are due and not yet simulated.
     """
 
     def __init__(self, period: float, most: int, window: float = 2.0) -> None:
-        """Start the counts at zero.
+        """Start with all counts zero.
 
         Args:
             period: Period of simulated time [s].
@@ -37,7 +37,10 @@ class Pace:
         self.restart()
 
     def restart(self) -> None:
-        """Clear debt and ratios, such as after a pause; the counts remain."""
+        """Set `debt` to 0 and clear the ratios, such as after a pause.
+
+        The counts cycles, missed and lost remain; the next call of `owed` is not late.
+        """
         self.debt = 0
         self._next: float | None = None
         self._marks: deque[tuple[float, int, int, int]] = deque(maxlen=MARKS + 1)
@@ -45,7 +48,8 @@ class Pace:
     def owed(self, now: float) -> int:
         """Count a cycle; return the number of periods due, from 1 to 1 + `most`.
 
-        The caller simulates up to this number, and calls `moved` after each.
+        cycles, missed, lost and debt are updated. The caller simulates up to this
+        number of periods, and calls `moved` after each.
 
         Args:
             now: Time of the cycle, monotonic [s].
@@ -64,7 +68,7 @@ class Pace:
         return self.debt
 
     def moved(self) -> None:
-        """Count a simulated period."""
+        """Count one simulated period: `debt` decreases by one."""
         self.debt -= 1
         self._moved += 1
 

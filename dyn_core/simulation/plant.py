@@ -34,9 +34,10 @@ class SimulatedPlant(ABC):
         commanded: Time of the command [s]; None if there is none.
         accelerated: Time of the prescribed accelerations, if the subclass accepts them
             [s]; None if there are none.
-        paused: Whether `advance` does nothing.
+        paused: Whether `advance` does nothing. Callers may set it.
         failed: Whether `paused` was set by a step that failed; `reset` then ends it.
-        braked: Whether brakes hold the robot until the first command.
+        braked: Whether brakes hold the robot: `advance` does nothing until the first
+            command. Callers may set it.
     """
 
     period: float
@@ -52,13 +53,16 @@ class SimulatedPlant(ABC):
     braked: bool = False
 
     def _check_settings(self, *times: str) -> None:
-        """Raise a SettingError for a setting that is out of range.
+        """Check the settings; none is changed.
 
-        Checked are period, command_timeout, substeps, `times`, and that settings with a
-        default of True or False are bool.
+        period, command_timeout and `times` must be finite and above 0, substeps an
+        integer of 1 or more, and settings with a default of True or False must be bool.
 
         Args:
-            times: Names of further settings that must be positive durations.
+            times: Names of further attributes that are durations.
+
+        Raises:
+            SettingError: A setting is out of range; has its name.
         """
         for name in ("period", "command_timeout", *times):
             value = getattr(self, name)
@@ -79,10 +83,10 @@ class SimulatedPlant(ABC):
                 )
 
     def reset(self) -> None:
-        """Clear the command; a subclass also restores its initial state.
+        """Set `tau` to zeros, `commanded` to None; a subclass also restores its state.
 
-        A plant that a failed step has paused runs again. One that was paused otherwise
-        remains so; `braked` is unchanged.
+        A plant that a failed step has paused runs again. A plant that was paused
+        otherwise stays paused; `braked` is unchanged.
         """
         if self.failed:
             self.paused = self.failed = False
@@ -92,9 +96,12 @@ class SimulatedPlant(ABC):
     def command(self, t: float, tau: Any) -> None:
         """Set the joint forces at time t, clipped to the limits; ends `braked`.
 
+        Clipped and refused commands are counted in `counters`, except values that are
+        not numbers.
+
         Args:
             t: Time of the command [s].
-            tau: Joint forces, (n,) [N·m | N].
+            tau: Joint forces, in the order of `effort_limit`, (n,) [N·m | N].
 
         Raises:
             ShapeError, NonFiniteError: The array is invalid; the previous command
@@ -120,16 +127,14 @@ class SimulatedPlant(ABC):
         return self.tau
 
     def stale(self, t: float) -> bool:
-        """Return whether there is no command, or it is too old at time t [s].
-
-        Too old means older than command_timeout.
-        """
+        """Return whether there is no command younger than command_timeout at t [s]."""
         return self.commanded is None or t - self.commanded > self.command_timeout
 
     def advance(self, t: float, now: float | None = None) -> None:
         """Simulate one period from time t; no effect while paused or braked.
 
-        A command older than command_timeout is replaced by zero before.
+        Before the period, a command older than command_timeout is replaced by zero and
+        counted.
 
         Args:
             t: Time of the motion, which driven joints follow [s].
@@ -138,8 +143,9 @@ class SimulatedPlant(ABC):
 
         Raises:
             SettingError: A time is not a number.
-            DynError: A step failed; the state before the period is restored, and the
-                plant pauses.
+            DynError: A step failed: the state before the period is restored, it is
+                counted,
+                and `paused` and `failed` become True.
         """
         if type(t) is not float:
             t = _time("t", t)
@@ -167,11 +173,18 @@ class SimulatedPlant(ABC):
             raise self._explained(error) from error.__cause__
 
     def _explained(self, error: DynError) -> DynError:
-        """Return a step's error, with known causes added; here unchanged."""
+        """Return the error of a step that `advance` raises; here the same error.
+
+        Subclasses may return one with known causes added to the message.
+        """
         return error
 
     def _forget_accelerations(self, t: float) -> None:
-        """Set stale prescribed accelerations to zero; here there are none."""
+        """Replace prescribed accelerations that are stale at time t [s] by zero.
+
+        `advance` calls it while `accelerated` is not None. This class has no
+        accelerations: it only sets `accelerated` to None.
+        """
         self.accelerated = None
 
     @abstractmethod
@@ -180,19 +193,34 @@ class SimulatedPlant(ABC):
 
     @abstractmethod
     def _begin_period(self) -> Any:
-        """Return the state for `_return_to`; discard data of the last period."""
+        """Discard data of the last period; return the state for `_return_to`."""
 
     @abstractmethod
     def _return_to(self, state: Any) -> None:
-        """Restore a state returned by _begin_period."""
+        """Restore the state before a period.
+
+        Args:
+            state: Result of `_begin_period`.
+        """
 
     @abstractmethod
     def _step(self, t: float, dt: float) -> None:
-        """Simulate one substep of length dt from time t [s]."""
+        """Simulate one substep of length dt [s] from time t [s], changing the state.
+
+        Raises a DynError if the step fails.
+        """
 
 
 def _time(name: str, value: Any) -> float:
-    """Return a time as a float; raise a SettingError if it is not a number."""
+    """Return a time as a float; it may be infinite or NaN.
+
+    Args:
+        name: Name of the argument, for the message.
+        value: Real number; a bool is none.
+
+    Raises:
+        SettingError: It is no real number, or an int too large for a float.
+    """
     try:
         if isinstance(value, Real) and not isinstance(value, bool):
             return float(value)

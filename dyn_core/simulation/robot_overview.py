@@ -17,9 +17,10 @@ from dyn_core.spatial import RigidInertia, Transform, Vector
 def describe(model: Model) -> list[str]:
     """Return an overview of a robot, line by line.
 
-    Its size, warnings of the file, source of the data, loops, springs, joints, mass at
-    zero, links fixed to the base; then warnings on the zero position and on missing
-    effort limits.
+    In this order: size; warnings of the file; source of the data; loops; springs
+    between points; table of the joints; mass, centre of mass and principal moments at
+    model.neutral(); links fixed to the base; then lines on joints whose limits exclude
+    zero and on joints without an effort limit.
     """
     lines = [f"{model.name}: {model.nb} moving bodies, nq {model.nq}, nv {model.nv}"]
     lines += [labelled(warning) for warning in model.warnings]
@@ -75,7 +76,13 @@ def _joints(model: Model) -> list[str]:
 
 
 def _joint_row(model: Model, i: int) -> tuple[str, ...]:
-    """Return the table cells of the joint of body i; "-" for no limit or zero."""
+    """Return the cells of the joint of body i in the table of `_joints`.
+
+    Cells are in the order of its header. "-" stands for no limit, for zero damping,
+    friction or armature, for all limits of a follower, and for position limits of a
+    joint with several coordinates; its other columns show the first coordinate. A
+    follower's kind has its rule, such as "revolute = 2 LEADER + 0".
+    """
     name, joint = model.names[i], model.joint[i]
     lead = model.leader[i].body
     kind = joint.kind
@@ -102,7 +109,7 @@ def _joint_row(model: Model, i: int) -> tuple[str, ...]:
 
 
 def _number(x: Any) -> str:
-    """Format a number, or an array as nested lists."""
+    """Format a number with up to six digits, or an array as nested lists."""
     return str(x.tolist()) if isinstance(x, np.ndarray) else f"{x:g}"
 
 
@@ -121,7 +128,7 @@ def _total(model: Model) -> RigidInertia:
 
 
 def _zero_outside(model: Model) -> list[str]:
-    """Return the names of joints of one coordinate whose limits exclude zero."""
+    """Return the names of independent one-coordinate joints whose limits exclude 0."""
     return [
         model.names[i]
         for i in model.independent
@@ -131,7 +138,7 @@ def _zero_outside(model: Model) -> list[str]:
 
 
 def _unlimited(model: Model) -> list[str]:
-    """Return the names of joints of one coordinate without an effort limit."""
+    """Return the names of independent one-coordinate joints without effort limit."""
     return [
         model.names[i]
         for i in model.independent

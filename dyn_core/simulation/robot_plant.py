@@ -35,13 +35,15 @@ class RobotPlant(SimulatedPlant):
 
     Attributes:
         model: Robot.
-        q0, qd0: Initial state; None: neutral within the joint limits, at rest. Loops
-            are closed, with driven joints at t = 0.
+        q0, qd0: Initial state, (nq,) and (nv,); None: neutral within the joint limits,
+            at rest. Afterwards arrays, where q0 has unit quaternions and closed loops,
+            with driven joints at t = 0.
         prescribed: Names of joints with prescribed accelerations instead of forces.
         compensates_gravity: Whether the robot compensates its own weight, so that
             commands do not contain it.
         payload_link: Link that may carry a payload; empty: none.
-        carried: Payload, see `attach`.
+        engine: Engine of the Programs; None: the default.
+        carried: PayloadInput of the present payload, see `attach`.
         compensated: Coordinates whose motors compensate gravity, bool, (nv,); by
             default all that are not prescribed.
         q, qd: State, (nq,) and (nv,).
@@ -64,14 +66,18 @@ class RobotPlant(SimulatedPlant):
     def _check_settings(self, *times: str) -> None:
         """Check the settings except the initial state.
 
-        `prescribed` becomes a tuple, and `carried` is set.
+        `prescribed` becomes a tuple (one name stands for a list of it), and `carried`
+        becomes a PayloadInput without a payload.
 
         Args:
             times: Names of further settings that must be positive durations.
 
         Raises:
-            SettingError: A setting is out of range, a joint is prescribed twice, or
-                compensates_gravity is set for a robot with loops or a floating root.
+            SettingError: A setting is out of range, a joint is prescribed twice or
+                together
+                with its follower, or compensates_gravity is set for a robot with loops
+                or a
+                floating root.
             ModelError: A prescribed joint, or the payload link, is unknown.
             UnsupportedError: `model` is not a Model.
         """
@@ -107,8 +113,9 @@ class RobotPlant(SimulatedPlant):
     def _prepare(self) -> None:
         """Check the initial state, and reset the robot to it.
 
-        Sets q0, qd0, effort_limit, compensated and warnings. To be called after
-        `_check_settings`.
+        Sets q0, qd0, effort_limit, compensated and warnings; a missing effort limit
+        becomes infinite. With compensates_gravity a Program for the weight is built. To
+        be called after `_check_settings`.
 
         Raises:
             SettingError: q0 or qd0 is invalid.
@@ -137,19 +144,23 @@ class RobotPlant(SimulatedPlant):
 
     @property
     def _more_inputs(self) -> list[str]:
-        """Names of the further inputs of a Program, see `_more`."""
+        """Names of the last inputs of a Program, whose values `_more` returns.
+
+        They are "time" if the robot has driven joints, then the path of the payload if
+        there is a payload_link.
+        """
         return [*(["time"] if self.model.driven else []), *self.carried.paths]
 
     def _more(self, t: float) -> tuple[Any, ...]:
-        """Return further inputs of a Program: time if joints are driven, then payload.
+        """Return the values of the inputs `_more_inputs`, in that order.
 
         Args:
-            t: Time [s].
+            t: Time, for driven joints [s].
         """
         return (*((t,) if self.model.driven else ()), *self.carried.values)
 
     def attach(self, payload: Payload | None) -> None:
-        """Attach a payload at payload_link from now on, or remove it (None).
+        """Attach a payload at payload_link, replacing another one; None: remove it.
 
         Raises:
             SettingError: A payload is given but there is no payload_link.
@@ -159,9 +170,9 @@ class RobotPlant(SimulatedPlant):
     def _acting(self, t: float, q: np.ndarray) -> np.ndarray:
         """Return the joint forces of the motors, (nv,) [N·m | N].
 
-        They are the command. With compensates_gravity the weight g(q) of the
+        They are the command `tau`. With compensates_gravity the weight g(q) of the
         coordinates in `compensated` is added and the sum is clipped to the effort
-        limits; it is also stored as applied_effort.
+        limits; only then it is also stored as applied_effort.
 
         Args:
             t: Time [s].
@@ -175,14 +186,19 @@ class RobotPlant(SimulatedPlant):
         return self.applied_effort
 
     def _start(self, q0: Any) -> np.ndarray:
-        """Return the initial position, (nq,), with loops closed.
+        """Return the initial position, (nq,), with unit quaternions and closed loops.
+
+        Stores the lengths of quaternions that were scaled, for a warning.
 
         Args:
-            q0: Position, or None: neutral within the joint limits.
+            q0: Position, or None: neutral, moved into the limits of joints of one
+                coordinate.
 
         Raises:
             SettingError: q0 has a wrong shape, is not finite, or has a zero quaternion.
             InfeasibleError: The loops cannot be closed.
+            SingularError, NonFiniteError: The loops cannot be evaluated near the
+                position.
         """
         model = self.model
         if q0 is not None:
@@ -198,10 +214,10 @@ class RobotPlant(SimulatedPlant):
         return close_loops(model, q, tries=20) if model.loops else q
 
     def _beyond_limits(self) -> tuple[str, ...]:
-        """Return a tuple with a sentence on a joint that starts beyond its limits.
+        """Return a tuple with a sentence on the joint farthest beyond its limits at q0.
 
-        It names the joint of one coordinate that is farthest beyond its position
-        limits; the tuple is empty if none is beyond by more than DEEP.
+        Only position limits of independent joints of one coordinate count. The tuple is
+        empty if no joint is beyond by more than DEEP [m | rad].
         """
         model, beyond = self.model, {}
         for i in model.independent:
@@ -220,10 +236,10 @@ class RobotPlant(SimulatedPlant):
         )
 
     def _explained(self, error: DynError) -> DynError:
-        """Return a step's error.
+        """Return the error of a step that `advance` raises.
 
-        To a NonFiniteError the warnings of the initial state are added; other errors
-        are returned unchanged.
+        For a NonFiniteError it is a new one with the warnings of the initial state
+        added to the message, if there are any; other errors are returned unchanged.
         """
         if not isinstance(error, NonFiniteError) or not self.warnings:
             return error
@@ -233,7 +249,8 @@ class RobotPlant(SimulatedPlant):
     def reset(self) -> None:
         """Restore the initial state, and clear commands and prescribed accelerations.
 
-        A payload and `braked` remain, and `paused` unless a step has failed.
+        A payload and `braked` remain, and so does `paused` unless a failed step has set
+        it.
         """
         super().reset()
         self.q, self.qd = self.q0.copy(), self.qd0.copy()
@@ -243,7 +260,7 @@ class RobotPlant(SimulatedPlant):
         self.accelerated = None
 
     def channels(self) -> Channels:
-        """Return the channels of a robot; poses are relative to the joint's parent."""
+        """Return the channels of a robot; poses are those of joint_poses."""
         joints = single_joints(self.model)
         return Channels(
             joints=joints,
@@ -256,18 +273,21 @@ class RobotPlant(SimulatedPlant):
         )
 
     def _diagnostic_values(self) -> dict[str, Any]:
-        """Return the names of the solvers in use, by use; empty here."""
+        """Return values for diagnostics, by name; empty here."""
         return {}
 
     def accelerate(self, t: float, qdd: Any) -> None:
         """Set the accelerations of the prescribed joints from now on.
 
         Without new ones for command_timeout they become zero: the joints continue at
-        their velocity.
+        their velocity. Refused accelerations are counted, except values that are not
+        numbers.
 
         Args:
-            t: Time [s].
-            qdd: Accelerations, in the order of `prescribed` [rad/s² | m/s²].
+            t: Time, on the clock of `command` [s].
+            qdd: Accelerations, in the order of `prescribed`, as many as their
+                coordinates
+                [rad/s² | m/s²].
 
         Raises:
             ShapeError, NonFiniteError: The array is invalid; the previous ones remain.
@@ -293,35 +313,46 @@ class RobotPlant(SimulatedPlant):
         return self.applied_effort if more else self.tau
 
     def _forget_accelerations(self, t: float) -> None:
-        """Set prescribed accelerations to zero if they are stale at time t [s]."""
+        """Zero prescribed accelerations older than command_timeout at time t [s].
+
+        This is counted, and `accelerated` becomes None. No effect if there are none.
+        """
         since = self.accelerated
         if since is not None and t - since > self.command_timeout:
             self.counters["acceleration stale"] += 1
             self.qdd_u, self.accelerated = np.zeros_like(self.qdd_u), None
 
     def _begin_period(self) -> Any:
-        """Return q and qd; no step changes them in place."""
+        """Return (q, qd), without copies: no step changes them in place."""
         return self.q, self.qd
 
     def _return_to(self, state: Any) -> None:
-        """Restore q and qd."""
+        """Restore q and qd from a result of `_begin_period`."""
         self.q, self.qd = state
 
     def _step(self, t: float, dt: float) -> None:
-        """Simulate one substep of length dt from time t [s]."""
+        """Advance q and qd by one substep of length dt [s] from time t [s]."""
         self.q, self.qd = self._move(t, self.q, self.qd, dt)
 
     @abstractmethod
     def _move(
         self, t: float, q: np.ndarray, qd: np.ndarray, dt: float
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Return q and qd after one step of length dt from time t [s]."""
+        """Return q and qd after one step of length dt [s] from time t [s].
+
+        The arguments are not changed in place. Raises a DynError if the step fails.
+        """
 
 
 def _lengths(model: Model, q: np.ndarray) -> dict[str, float]:
-    """Return the length of each quaternion that is not of unit length, by joint.
+    """Return the length of each quaternion in q that is not of unit length, by joint.
 
-    Raises a SettingError for a zero quaternion.
+    Args:
+        model: Robot.
+        q: Position, (nq,).
+
+    Raises:
+        SettingError: A quaternion is shorter than 1e-9; names the joint.
     """
     lengths = scaled_quaternions(model, q)
     for name, length in lengths.items():
@@ -331,9 +362,15 @@ def _lengths(model: Model, q: np.ndarray) -> dict[str, float]:
 
 
 def _state(name: str, values: Any, size: int) -> np.ndarray:
-    """Return an initial position or velocity as an array, (size,).
+    """Return an initial position or velocity as an array of floats, (size,).
 
-    Raises a SettingError if it has another shape or is not finite; `name` names it.
+    Args:
+        name: Name of the setting, for the message.
+        values: Numbers.
+        size: Required number of them.
+
+    Raises:
+        SettingError: It has another shape, is not numeric or is not finite.
     """
     try:
         array = np.asarray(values, float)

@@ -53,6 +53,8 @@ class RolloutStates(NamedTuple):
 class Linearization(NamedTuple):
     """Derivatives of each step of a trajectory, with dx = (dq, dqd).
 
+    dq is a displacement in velocity coordinates, as of Model.difference, (nv,).
+
     Attributes:
         A: Derivative of the state after a step by the state before it, (N, 2 nv, 2 nv).
         B: Derivative by the joint forces of the step, (N, 2 nv, nv).
@@ -92,17 +94,19 @@ class Rollout:
     Driven joints start at t = 0. For a robot with loops, the solver slots are filled
     with solvers for loops. A step with contacts is warm-started with the impulses of
     the previous step, the first with zeros; its derivatives are warm-started with its
-    own impulses.
+    own impulses. Errors of the Programs, such as SingularError, pass through all
+    methods.
 
     Args:
         model: Robot.
         step: Solver of STEP or CONTACT_STEP, by name or as an object.
-        derivatives: Solver of STEP_DERIVATIVES or CONTACT_STEP_DERIVATIVES; None: the
-            step's name with `_derivatives`, with the options that with_options gave the
-            step.
+        derivatives: Solver of STEP_DERIVATIVES or CONTACT_STEP_DERIVATIVES, by name or
+            as
+            an object; None: the step's name with `_derivatives`, with the options that
+            with_options gave the step.
         paths: Parameters p to differentiate by (model/parameter_paths.py).
         step_options, derivative_options: Build options of the step alone and of the
-            derivatives alone, such as slots.
+            derivatives alone, such as slots; they prevail over `options`.
         options: Build options of both: engine, joint_friction, limit_stops, ...
 
     Attributes:
@@ -111,6 +115,8 @@ class Rollout:
 
     Raises:
         SignatureError: A solver is of another kind.
+        SolverNotFound: No solver has a name, such as the one with `_derivatives`.
+        DynError: A Program cannot be built with the options.
     """
 
     def __init__(
@@ -138,11 +144,11 @@ class Rollout:
         self.derivatives = derivatives.build(model, paths=paths, **chosen)
 
     def run(self, q0: Any, qd0: Any, tau: Any, dt: Any) -> RolloutStates:
-        """Simulate a trajectory and return its states.
+        """Simulate a trajectory and return its N + 1 states, the initial state first.
 
         Args:
             q0, qd0: Initial state, (nq,) and (nv,) [rad | m], [rad/s | m/s].
-            tau: Joint forces of each step, (N, nv) [N·m | N].
+            tau: Joint forces of each step, (N, nv) [N·m | N]; N may be 0.
             dt: Length of the steps, one number or (N,) [s].
 
         Raises:
@@ -169,7 +175,8 @@ class Rollout:
         """Return the derivatives of all steps, computed in one batched call.
 
         Args:
-            states: States of the trajectory; the final state is not used. Without
+            states: States of a trajectory of N steps; the final state is not used.
+                Without
                 impulses, each step with contacts is warm-started with zeros.
             tau: Joint forces of each step, (N, nv) [N·m | N].
             dt: Length of the steps, one number or (N,) [s].
@@ -194,7 +201,7 @@ class Rollout:
 
     @property
     def _rows(self) -> int:
-        """Number of contact impulses of a step."""
+        """Number of contact impulses of a step; only for a solver of CONTACT_STEP."""
         return next(p.shape[0] for p in self.program.inputs if p.name == "warm")
 
     def gradients(
@@ -211,15 +218,18 @@ class Rollout:
             y[N] = c[N],   y[k] = c[k] + A[k].T y[k+1]
             by tau: B[k].T y[k+1] + by_tau[k],   by p: sum_k dx_dp[k].T y[k+1]
 
-        with c = (by_q, by_qd): one sweep from the end to the start.
+        with c = (by_q, by_qd) and the matrices of `linearize`: one sweep from the end
+        to the start. The gradient by the initial state is y[0].
 
         Args:
-            states: States of the trajectory.
+            states: States of the trajectory, as returned by `run`.
             tau: Joint forces of each step, (N, nv) [N·m | N].
             dt: Length of the steps, one number or (N,) [s].
             by_q: Gradient of the cost by a displacement of each position, (N + 1, nv).
-            by_qd: Gradient by each velocity, (N + 1, nv).
-            by_tau: Gradient by the joint forces of each step, (N, nv); None: zero.
+            by_qd: Gradient of the cost by each velocity, (N + 1, nv).
+            by_tau: Direct gradient of the cost by the joint forces of each step, (N,
+                nv);
+                None: zero.
 
         Raises:
             ShapeError: An array has the wrong shape.
@@ -263,10 +273,12 @@ def sweep(
         y[N] = c[N],   y[k] = c[k] + A[k].T y[k+1],   c = (by_q, by_qd)
 
     Args:
-        linearization: Derivatives along the trajectory.
+        linearization: Derivatives along the trajectory of N steps.
         by_q, by_qd: Gradient of the cost by the displacement of each position and by
             each velocity, (N + 1, nv) each.
-        by_tau: Gradient by the joint forces of each step, (N, nv); None: zero.
+        by_tau: Direct gradient of the cost by the joint forces of each step, (N, nv),
+            which
+            is added; None: zero.
 
     Raises:
         ShapeError: An array has the wrong shape.
@@ -293,13 +305,14 @@ def sweep(
 
 
 def _of_kind(name: Any, *signatures: Signature) -> Any:
-    """Return a solver by name or object.
+    """Return a solver of one of several problems.
 
     Args:
-        name: Name or solver.
+        name: Name of a solver, or the solver itself, which is returned.
         signatures: Problems that are accepted.
 
     Raises:
+        SolverNotFound: No solver has this name.
         SignatureError: The solver solves another problem.
     """
     what = solver(name, signatures[0])
@@ -313,7 +326,16 @@ def _of_kind(name: Any, *signatures: Signature) -> Any:
 
 
 def _shaped(name: str, values: Any, shape: tuple[int, ...]) -> np.ndarray:
-    """Return an array of floats; raise ShapeError if it has another shape."""
+    """Return values as an array of floats; it may share memory with them.
+
+    Args:
+        name: Name of the argument, for messages.
+        values: Numbers.
+        shape: Required shape.
+
+    Raises:
+        ShapeError: The values have another shape, or are not numeric.
+    """
     array = float_array(name, values, f"shape {shape}")
     if array.shape != shape:
         raise ShapeError(name, f"shape {shape}", f"shape {array.shape}")

@@ -38,23 +38,30 @@ ALSO = ("controller", "world", "duration", "begin", "progress")  # keywords of s
 
 
 def check_settings(kind: Any, names: Iterable[str]) -> None:
-    """Raise a SettingError for a keyword unknown to `simulate` and its simulator.
+    """Check that keywords are arguments of `simulate` or settings of its simulator.
 
     Args:
         kind: Class of the simulator, a dataclass.
         names: Keywords that were given.
+
+    Raises:
+        SettingError: A keyword is unknown; names the nearest valid one, then all.
     """
     valid = [item.name for item in fields(kind) if item.name not in NEITHER]
     check_keywords("simulate", names, [*valid, *ALSO])
 
 
 def check_begin(begin: Any, progress: Any, count: int) -> None:
-    """Raise a SettingError if `begin` or `progress` is invalid.
+    """Check the arguments `begin` and `progress` of `simulate`.
 
     Args:
         begin: Function of time, or None; needs a run of two periods or more.
         progress: True or False.
         count: Number of periods of the run.
+
+    Raises:
+        SettingError: `begin` is not callable, or the run is too short for it; or
+            `progress` is not a bool.
     """
     if begin is not None and callable(begin) and count < 2:
         raise SettingError(
@@ -79,7 +86,7 @@ def row_count(duration: Any, period: float) -> int:
 
     Raises:
         SettingError: The duration is invalid, has more than MOST_ROWS periods, or is
-            positive but less than half a period.
+            positive but at most half a period.
     """
     if not is_finite(duration) or duration < 0:
         raise SettingError(
@@ -103,7 +110,7 @@ def row_count(duration: Any, period: float) -> int:
 
 
 def control_law(controller: Any) -> ControlLaw:
-    """Return a controller as a function of time, position and velocity.
+    """Return a controller as a function of time [s], position (nq,) and velocity (nv,).
 
     The function returns joint forces, (nv,), or None for no new command; without a
     controller it always returns None.
@@ -144,9 +151,12 @@ def control_law(controller: Any) -> ControlLaw:
 
 
 def _returning(law: ControlLaw) -> ControlLaw:
-    """Return a control law that raises a SettingError where `law` returns None.
+    """Return a function that calls `law` and raises a SettingError if it returns None.
 
     None is most often a forgotten `return`.
+
+    Args:
+        law: Function (t, q, qd) -> tau.
     """
 
     def checked(t: float, q: Any, qd: Any) -> Any:
@@ -166,12 +176,18 @@ NO_COMMAND = ("the controller returned no joint forces in the whole run",)
 
 
 def forward_dynamics_of(step: Any, model: Model, chosen: Any = None) -> Solver | None:
-    """Return the forward dynamics that a step takes for a robot; None without a slot.
+    """Return the forward dynamics that a step uses for a robot.
+
+    It is None if the step has no slot forward_dynamics.
 
     Args:
         step: Solver of STEP, by name or as object.
         model: Robot.
         chosen: Solver by name or as object; None: the step's default.
+
+    Raises:
+        SolverNotFound: No solver has a name.
+        DynError: `chosen` does not fit the slot or the robot.
     """
     step = solver(step)
     if "forward_dynamics" not in getattr(step, "slots", {}):
@@ -185,16 +201,18 @@ def forward_dynamics_of(step: Any, model: Model, chosen: Any = None) -> Solver |
 class Simulator(RobotPlant):
     """A robot in one process, driven by joint forces and advanced by a STEP solver.
 
-    Driven joints follow the time given to `advance`.
+    `command` sets joint forces and `advance` simulates a period, see SimulatedPlant; q,
+    qd and other attributes of the robot are described in RobotPlant. Driven joints
+    follow the time given to `advance`.
 
     Attributes:
         model: Robot.
         period: Time that `advance` simulates [s].
         step: Solver of STEP, by name or as object.
-        forward_dynamics: Solver by name or as object; None or "auto": the step's
+        forward_dynamics: Solver by name or as object; None, "" or "auto": the step's
             default, which closes the loops of a robot. Afterwards the solver that the
-            step takes: its name, or a Solver with changed options. Must be None with
-            prescribed joints.
+            step takes: its name, or a Solver with changed options; None if the step has
+            no such slot, or with prescribed joints, where it must be None.
         substeps: Number of steps in a period.
         command_timeout: Age from which a command is stale and replaced by zero [s].
         q0, qd0: Initial state; None: neutral within the joint limits, at rest.
@@ -203,13 +221,15 @@ class Simulator(RobotPlant):
             loops where there are some.
         joint_friction, joint_springs, limit_stops: Whether joint friction, joint
             springs and limit stops act.
-        engine: Engine of the Program.
+        engine: Engine of the Program; None: the default.
         counters: Number of refused, limited or late events, by name.
         compensates_gravity: Whether the robot compensates the weight of itself and its
             payload, so that commands do not contain it; only for a fixed root without
             loops.
         payload_link: Link that may carry a payload, see `attach`; empty: none.
-        history: List that each step appends its (q, qd, effort) to; None: not recorded.
+        program: Program of the step.
+        history: List that each step appends its (q, qd, effort) to, with the state
+            before the step; None, as at first: not recorded.
 
     Raises:
         DynError: A setting or the initial state is invalid.
@@ -274,7 +294,11 @@ class Simulator(RobotPlant):
         self.warnings += self._beyond_limits() if self.limit_stops else ()
 
     def _diagnostic_values(self) -> dict[str, Any]:
-        """Return the names of step solver and forward dynamics, by use."""
+        """Return the names of the solvers in use: keys "step" and "forward dynamics".
+
+        The second key is missing if there is no such solver. With prescribed joints,
+        "step" is the setting `step`.
+        """
         solvers = {"step": self.step}
         if self.forward_dynamics is not None:
             solvers["forward dynamics"] = self.forward_dynamics
@@ -283,9 +307,15 @@ class Simulator(RobotPlant):
     def _move(
         self, t: float, q: np.ndarray, qd: np.ndarray, dt: float
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Return q and qd after one step of length dt from time t [s].
+        """Return q and qd after one step of length dt [s] from time t [s].
 
-        Raises NonFiniteError with the time if the result is not finite.
+        With a `history`, (q, qd, effort) of the step is appended. `applied_effort` is
+        set with prescribed joints or compensates_gravity.
+
+        Raises:
+            NonFiniteError: The result is not finite; says the time. Other errors of the
+                Program
+                pass through.
         """
         tau, more = self._acting(t, q), self._more(t)
         try:
@@ -304,7 +334,11 @@ class Simulator(RobotPlant):
         return q_next, qd_next
 
     def steps(self) -> RunSteps:
-        """Return all steps in `history` as RunSteps; `history` must be a list."""
+        """Return all steps in `history` as RunSteps.
+
+        `history` must be a list. RunSteps.implicit is None unless the step is implicit
+        or joints are prescribed; then it is False for prescribed coordinates.
+        """
         assert self.history is not None
         nq, nv = self.model.nq, self.model.nv
         q, qd, effort = (
@@ -331,22 +365,31 @@ def simulate(
 ) -> Recording:
     """Simulate a robot under a controller and return the recorded run.
 
+    Doubtful properties of the run are the result's `warnings`; most of them are also
+    issued as a ModelWarning.
+
     Args:
         model: Robot.
         controller: A function (t, q, qd) -> tau, or an object with such a method
             `update`, which may return None to keep the last command; None: zero force.
+            It
+            is called once a period. If it has an attribute `reference`, the position q
+            of that is recorded as q_ref.
         world: Environment with contacts: a World, "floor", a YAML file or a mapping of
             fields of a World; None: no contacts.
         duration: Simulated time, rounded to whole periods; the run has one row for
             each [s].
-        begin: Function called once with the time of the second period, for example to
-            start a trajectory.
-        progress: Whether to show a progress line on runs longer than two seconds.
+        begin: Function called once with the time of the second period [s], for example
+            to
+            start a trajectory; the run must have two periods or more.
+        progress: Whether to show a progress line on runs longer than two seconds of
+            wall
+            time, if standard error is a terminal.
         settings: Settings of the Simulator, or with a world of the ContactSimulator.
 
     Raises:
         SettingError: An argument is invalid, or the controller function returned None.
-        DynError: A command is invalid, or a step failed.
+        DynError: The world, a setting or a command is invalid, or a step failed.
     """
     robot: Any
     check_settings(Simulator if world is None else ContactSimulator, settings)
@@ -391,6 +434,12 @@ class _RunRecorder:
         count: Number of rows.
         joint_springs: Whether joint springs count in the energy.
 
+    Attributes:
+        cycle_time: Wall time of each row, (rows,) [s]; the caller writes it.
+        reports: Reports of each row; the caller appends them.
+        commanded: Whether any row had a command; True for a run without rows.
+        warnings: Sentences on forces without potential, which the energy lacks.
+
     Raises:
         SettingError: There is not enough memory.
     """
@@ -422,9 +471,10 @@ class _RunRecorder:
         )
 
     def put(self, k: int, t: float, robot: RobotPlant, reference: Any) -> None:
-        """Write row k: time, state, command, and the reference's position.
+        """Write row k: time, state, commanded joint forces, and reference position.
 
-        Without a reference the row of `q_ref` remains NaN.
+        Without a reference the row of `q_ref` remains NaN. `commanded` becomes True if
+        the robot has a command.
 
         Args:
             k: Index of the row.
@@ -459,10 +509,12 @@ class _RunRecorder:
     def recording(
         self, robot: Simulator | ContactSimulator, warnings: tuple[str, ...]
     ) -> Recording:
-        """Return the Recording, with the energies of all rows.
+        """Return the Recording of all rows, with their energies.
 
         Args:
-            robot: Simulator after the run.
+            robot: Simulator after the run; has counters, settings and, for a Simulator,
+                the
+                steps.
             warnings: Sentences on the run.
         """
         energy = np.zeros(0)
@@ -482,7 +534,7 @@ class _RunRecorder:
 
 
 class _Progress:
-    """Progress line on the terminal, for long runs only.
+    """Progress line on standard error, for long runs only.
 
     Args:
         duration: Simulated time of the run [s].
@@ -494,7 +546,10 @@ class _Progress:
         self.start = self.shown = time.monotonic()
 
     def show(self, t: float) -> None:
-        """Show the simulated time at most twice a second, from two seconds on."""
+        """Show the simulated time t [s].
+
+        It is shown at most twice a second, and only after two seconds of wall time.
+        """
         now = time.monotonic()
         if self.wanted and now - self.start > 2 and now - self.shown > 0.5:
             self.shown = now
