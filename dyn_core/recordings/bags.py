@@ -39,7 +39,8 @@ def read_bag(
 ) -> MotionRecord:
     """Return the motion in a bag, with accelerations if each row has them.
 
-    Accelerations that do not match the joint states are left out with a note.
+    Accelerations that do not match the joint states are left out with a note. Commands
+    of another size than the joints are left out without a note.
 
     Args:
         path: File or folder of a bag.
@@ -69,10 +70,10 @@ def read_bag(
 
 
 def _accelerations(messages: Sequence[Any], record: MotionRecord) -> np.ndarray:
-    """Return the accelerations of a record's rows, (rows, joints).
+    """Return the accelerations of a record's rows and joints, (rows, joints).
 
     Args:
-        messages: JointTrajectory messages, one for each row.
+        messages: JointTrajectory messages, one for each row, in order.
         record: Motion whose rows and joints are required.
 
     Raises:
@@ -102,10 +103,15 @@ def _accelerations(messages: Sequence[Any], record: MotionRecord) -> np.ndarray:
 def check_joints(record: MotionRecord, path: Path) -> None:
     """Check that each joint of a motion has one coordinate, as a JointState requires.
 
-    The names of the columns decide. `path` is the file, for messages.
+    The names of the columns decide: no two are JOINT.0 and JOINT.1, and velocities have
+    the names of positions.
+
+    Args:
+        record: Motion.
+        path: File, for the message.
 
     Raises:
-        UnsupportedError: A joint has several; names the valid formats.
+        UnsupportedError: A joint has several coordinates; names the valid formats.
     """
     names = record.names("q")
     wide = [x.removesuffix(".0") for x in names if x.endswith(".0")]
@@ -120,14 +126,17 @@ def check_joints(record: MotionRecord, path: Path) -> None:
 def write_bag(record: MotionRecord, path: Path, bar: RowProgress) -> None:
     """Write a motion as one MCAP file, or as a bag folder.
 
+    Other fields than t, q, qd, qdd and tau are omitted.
+
     Args:
-        record: Motion of joints with one coordinate each.
+        record: Motion of joints with one coordinate each; times must be finite.
         path: NAME.mcap for one file, replaced if it exists; or a folder, which must not
             exist.
         bar: Progress of the rows.
 
     Raises:
         UnsupportedError: rosbags is not installed, or a joint has several coordinates.
+        OSError: The folder of `path` cannot be written; no file is left behind.
     """
     check_joints(record, path)
     library = rosbags()
@@ -211,7 +220,7 @@ def rosbags() -> Any:
 
 @contextmanager
 def opened(file: Path) -> Iterator[Bag]:
-    """Open a bag as a context manager that gives a Bag and closes it at the end.
+    """Open a bag as a context manager that returns a Bag and closes it at the end.
 
     Errors inside the `with` block that are no DynError become a SettingError.
 
@@ -219,7 +228,7 @@ def opened(file: Path) -> Iterator[Bag]:
         file: File or folder of the bag.
 
     Raises:
-        SettingError: The bag cannot be read.
+        SettingError: The path is no bag (see _check_place), or the bag cannot be read.
         UnsupportedError: rosbags is not installed.
     """
     _check_place(file)
@@ -239,10 +248,16 @@ def opened(file: Path) -> Iterator[Bag]:
 
 
 def _check_place(file: Path) -> None:
-    """Raise a SettingError unless a path may be a bag; the content is not read.
+    """Check that a path may be a bag; the content is not read.
 
-    It must be an existing folder with a metadata.yaml, or a file with an extension in
-    BAGS.
+    It must be an existing folder with a metadata.yaml, or an existing file with an
+    extension in BAGS.
+
+    Args:
+        file: Path.
+
+    Raises:
+        SettingError: It is not.
     """
     if not file.exists():
         raise SettingError(f"{file}: no such file or folder", "file")
@@ -285,7 +300,8 @@ class Bag(NamedTuple):
     def chosen(self, kind: str, topic: str, usual: str, what: str) -> str:
         """Return the requested topic, or the default one; empty if there is no default.
 
-        There is none if no topic, or more than one, has the name `usual`.
+        The default is the only topic of this type whose last component is `usual`;
+        there is no default if no topic, or more than one, has this name.
 
         Args:
             kind: Message type.
@@ -294,7 +310,7 @@ class Bag(NamedTuple):
             what: Description of the topic, for messages.
 
         Raises:
-            SettingError: The requested topic is not in the bag.
+            SettingError: The requested topic is not in the bag, or has another type.
         """
         topics = self.topics(kind)
         if topic:
@@ -310,7 +326,10 @@ class Bag(NamedTuple):
 def joint_motion(
     bag: Bag, joint_states: str, commands: str, joints: Sequence[str]
 ) -> MotionRecord:
-    """Return the motion of the joints in an open bag.
+    """Return the motion of the joints in an open bag, without accelerations.
+
+    Messages that lack a required joint are left out with a note. Commands of another
+    size than the joints are left out without a note.
 
     Args:
         bag: Open bag.
@@ -348,6 +367,16 @@ class _States:
     """Collects joint states with columns in the order of given joints.
 
     Without given joints, the names of the first message are used.
+
+    Args:
+        joints: Names of the required joints; may be empty.
+
+    Attributes:
+        names: Names of the columns; empty before the first message if none were given.
+        rows: Position, velocity and effort of each message, (3, joints).
+        arrivals: Arrival time of each of these messages since the epoch [s].
+        stamps: Stamp of each of these messages [s]; NaN for none.
+        left_out: Number of messages in which a joint is missing or repeated.
     """
 
     def __init__(self, joints: Sequence[str]) -> None:
@@ -359,10 +388,14 @@ class _States:
         self._orders: Mapping[tuple[str, ...], Any] = {}
 
     def add(self, arrival: float, message: Any) -> None:
-        """Add a JointState message received at time `arrival` [s].
+        """Add a JointState message.
 
         A message in which a required joint is missing or repeated is only counted in
         `left_out`. A field of another size than the names is stored as NaN.
+
+        Args:
+            arrival: Time of arrival since the epoch [s].
+            message: sensor_msgs/JointState.
         """
         names = tuple(message.name)
         self.names = self.names or names

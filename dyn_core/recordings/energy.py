@@ -59,8 +59,9 @@ class EnergyLedger(NamedTuple):
 def energy_ledger(model: Model, run: Recording) -> EnergyLedger:
     """Return the energy balance of a run; empty arrays for a run without rows.
 
-    Steps with contacts report their energies themselves (StepEnergy); for other steps
-    they are computed from states and joint forces.
+    Steps in a World report their energies themselves (StepEnergy); for other steps they
+    are computed from states and joint forces, and `constraints` and `correction` are
+    zero.
 
     Args:
         model: Robot.
@@ -99,15 +100,17 @@ def _reported(run: Recording) -> np.ndarray:
 def _of_steps(model: Model, run: Recording) -> np.ndarray:
     """Return the energies [J] of each row but the last, computed from its steps.
 
-    The shape is (rows - 1, 4). If run.steps is None, each row is one explicit step.
+    The shape is (rows - 1, 4), columns as in StepEnergy: work, dissipation, and zeros
+    for constraints and correction. If run.steps is None, each row is one explicit step
+    with the joint forces run.tau.
 
         implicit:  h v . tau,   h v . (D + B (qd+ - qd)),   v = (qd + qd+) / 2
         explicit:  (q+ - q) . tau,   h (D . qd + D+ . qd+) / 2
 
-    with the friction D and its slopes B at the start of a step. The first is exact for
-    a step that adds h B to the inertia; in the second the joint force, constant in a
-    step, has no error, and the trapezoidal rule is of second order. Columns as in
-    StepEnergy.
+    with the friction D and its slopes B at the start of a step; D is zero without
+    run.joint_friction, and B where steps.implicit is False. The first is exact for a
+    step that adds h B to the inertia; in the second the joint force, constant in a
+    step, has no error, and the trapezoidal rule is of second order.
     """
     rows, steps = len(run.t), run.steps or RunSteps(run.q, run.qd, run.tau, None)
     count = len(steps.q) // rows
@@ -138,7 +141,9 @@ def _of_steps(model: Model, run: Recording) -> np.ndarray:
 def joint_friction(model, qd):  # type: ignore[no-untyped-def]
     """Return joint friction [N·m | N] and its derivative by qd, (nv,) each.
 
-    The derivative (friction_slope) is the one of implicit steps, never negative.
+    Friction is the joint force that overcomes damping and dry friction: it has the sign
+    of the velocity. The derivative (friction_slope) is the one of implicit steps, never
+    negative.
     """
     return friction_force(model, qd), friction_slope(model, qd)
 

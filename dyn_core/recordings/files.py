@@ -54,7 +54,8 @@ _CHUNK = 10_000  # number of rows written at once
 def write_csv(record: MotionRecord, file: Path, bar: RowProgress) -> None:
     """Write times and columns of a motion.
 
-    Series, contacts, facts and notes are omitted.
+    Series, contacts, facts and notes are omitted. Columns are in the order of KINDS;
+    NaN becomes an empty cell.
 
     Args:
         record: Motion.
@@ -62,7 +63,10 @@ def write_csv(record: MotionRecord, file: Path, bar: RowProgress) -> None:
         bar: Progress of the rows.
 
     Raises:
-        SettingError: The name of a column has characters that cannot be printed.
+        SettingError: The name of a column has characters that cannot be printed; the
+            file
+            is not opened then.
+        OSError: The file cannot be written.
     """
     for name in (*record.names("q"), *record.names("qd")):
         if not name.isprintable():
@@ -89,7 +93,7 @@ def read_csv(file: Path) -> MotionRecord:
     """Return the motion of a CSV file; columns with other labels are ignored.
 
     Units are stored with the coordinates; no number is converted. Without a line of
-    units, all coordinates have the unit "rad | m".
+    units, all coordinates have the unit "rad | m". Facts, series and notes are empty.
 
     Raises:
         ValueError: Times or positions are missing, a column is missing or repeated, or
@@ -126,9 +130,12 @@ def _record(
 ) -> MotionRecord:
     """Return the motion of columns, grouped by kind and name.
 
+    Positions have the order of the q columns; velocities the order of the first kind in
+    VELOCITIES that is there, else of q.
+
     Args:
         t: Times, (rows,) [s].
-        columns: Columns, (rows,) each, by kind (q, qd, ...) and by name.
+        columns: Columns, (rows,) each, by kind (q, qd, ...) and by name; q is needed.
         units: Coordinate units by kind and name.
 
     Raises:
@@ -206,7 +213,12 @@ _NAMES = ("positions", "velocities", "position_units", "velocity_units")
 
 
 def write_npz(record: MotionRecord, file: Path) -> None:
-    """Write all fields of a motion as NPZ; an existing file is overwritten."""
+    """Write all fields of a motion as NPZ; an existing file is overwritten.
+
+    Raises:
+        OSError: The file cannot be written.
+        TypeError: A fact has no type of JSON.
+    """
     arrays: dict[str, Any] = {"t": record.t, "names": np.array(record.names("qd"))}
     for kind in KINDS:
         if getattr(record, kind) is not None:
@@ -230,7 +242,7 @@ def read_npz(file: Path, model: Model | None = None) -> MotionRecord:
 
     Raises:
         SettingError: The file cannot be read.
-        ShapeError: The arrays do not match each other.
+        ShapeError: The arrays do not match each other, or not the names.
         ValueError: An array is missing or malformed.
     """
     content = npz_arrays(file, "t, q, qd, qdd, tau, names")
@@ -259,7 +271,7 @@ def read_npz(file: Path, model: Model | None = None) -> MotionRecord:
 
 
 def _facts(text: str) -> dict[str, Any]:
-    """Return the facts in a JSON string.
+    """Return the facts in a JSON string, a dict of any names.
 
     Raises:
         ValueError: The string is no JSON object, or a fact in _FACTS has another type
@@ -307,10 +319,16 @@ def _contacts(content: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
 
 
 def _labels(content: dict[str, np.ndarray], name: str) -> tuple[str, ...]:
-    """Remove the array `name` from `content` and return its strings, names or units.
+    """Remove the array `name` from `content` and return its entries as strings.
 
-    The result is empty if the array is missing. Raises ValueError if it has more than
-    one axis.
+    The result is empty if the array is missing.
+
+    Args:
+        content: Arrays by name; changed in place.
+        name: Name of an array of names or units.
+
+    Raises:
+        ValueError: The array has more than one axis.
     """
     array = np.atleast_1d(content.pop(name, ()))
     if array.ndim != 1:
@@ -366,15 +384,16 @@ def read_motion(
     """Return the motion of a file.
 
     Args:
-        path: NPZ or CSV file, or file or folder of a bag.
+        path: NPZ or CSV file, or file (.mcap, .db3, .bag) or folder of a bag.
         model: Robot whose columns are required, in its order; None: all columns.
         joint_states: Topic of a bag; empty: joint_states, or the only JointState topic.
         commands: Topic of a bag; empty: the only Float64MultiArray topic called
             commands, if there is one.
 
     Raises:
-        SettingError: The file cannot be read, its content is not valid, or a column is
-            missing or repeated; or a topic is given for an NPZ or CSV file.
+        SettingError: The file cannot be read, its content or extension is not valid, or
+            a
+            column is missing or repeated; or a topic is given for an NPZ or CSV file.
         ShapeError: Arrays of a bag do not match each other, or the file has no names
             and not as many columns as the robot has coordinates.
         UnsupportedError: The file is a bag, and rosbags is not installed.
@@ -431,14 +450,14 @@ def check_output(path: str, option: str = "out") -> None:
     """Check the name of a file to be written, before its content is computed.
 
     Args:
-        path: Name of the file.
+        path: Name of the file; valid extensions are .npz, .csv and .mcap.
         option: Name of the command option with this path, without dashes, for messages;
             empty: none.
 
     Raises:
         SettingError: The extension is unknown, the folder is missing, or the path is a
             folder.
-        UnsupportedError: The file is a bag, and rosbags is not installed.
+        UnsupportedError: The extension is .mcap, and rosbags is not installed.
     """
     check_file_name(path, WRITTEN, option, f"--{option}" if option else "file")
     if Path(path).suffix == ".mcap":
@@ -459,9 +478,11 @@ def write_motion(
         progress: Whether to show progress on a terminal.
 
     Raises:
-        SettingError: The name or folder is invalid, or the file cannot be written.
-        UnsupportedError: The format cannot represent the joints, or rosbags is not
-            installed.
+        SettingError: The name or folder is invalid, an NPZ or CSV file cannot be
+            written,
+            or CSV cannot represent the name of a column.
+        OSError: An MCAP file cannot be written.
+        UnsupportedError: MCAP cannot represent the joints, or rosbags is not installed.
     """
     file, bar = Path(path), RowProgress(len(record.t), progress)
     check_output(os.fspath(path), "")
@@ -487,7 +508,7 @@ def write_motion(
 
 
 def _umask() -> int:
-    """Return the process umask; os.umask can only read it by setting it."""
+    """Return the umask of the process, which is 0 for an instant and restored."""
     mask = os.umask(0)
     os.umask(mask)
     return mask

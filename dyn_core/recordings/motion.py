@@ -82,6 +82,8 @@ class MotionRecord:
 
             MotionRecord.of_joints(model.joint_names, t, q, tau=tau)
 
+        Units are unknown ("rad | m").
+
         Args:
             names: Joint of each column; empty: the joints of the robot that the motion
                 is used with, in its order.
@@ -91,6 +93,7 @@ class MotionRecord:
 
         Raises:
             ShapeError: The arrays do not match each other, or are no numbers.
+            SettingError: A field is unknown.
         """
         if not names:
             q = float_array("q", q, "shape (rows, joints)")
@@ -98,9 +101,9 @@ class MotionRecord:
         return cls(named_coordinates(names), np.asarray(t), np.asarray(q), **fields)
 
     def names(self, kind: str) -> tuple[str, ...]:
-        """Return the column names of a kind, such as "qd".
+        """Return the column names of a kind: names of positions for q and q_ref.
 
-        Names of positions for q and q_ref, else of velocities.
+        For any other kind, such as "qd" or "tau", they are the names of velocities.
         """
         names = self.coordinates
         return names.positions if kind in POSITIONS else names.velocities
@@ -115,7 +118,8 @@ class MotionRecord:
     def units(self, kind: str) -> tuple[str, ...]:
         """Return the unit of each column of a kind, such as "qd": "rad/s" or "m/s".
 
-        A unit that is unknown lists both, such as "rad/s | m/s".
+        A unit that is unknown lists both, such as "rad/s | m/s". Joint forces whose
+        coordinate is neither in rad nor in m have "N·m | N".
         """
         if kind in POSITIONS:
             return self.coordinates.position_units
@@ -130,8 +134,8 @@ class MotionRecord:
     def effort_limits(self) -> np.ndarray:
         """Limits of the joint forces, (nv,) [N·m | N]; infinity: no limit.
 
-        They are read from facts["effort_limit"]. All are infinity if that is not a list
-        of nv entries.
+        They are read from facts["effort_limit"], where None is no limit. All are
+        infinity if that is not a list of nv entries.
         """
         limits = self.facts.get("effort_limit")
         if not isinstance(limits, list) or len(limits) != len(self.names("tau")):
@@ -146,7 +150,8 @@ class MotionRecord:
     ) -> Any:
         """Return a matplotlib figure of the motion; write it if `path` is given.
 
-        It shows all columns over time, and joint forces with their limits.
+        It shows all columns over time, and joint forces with their limits. The name of
+        a written file is printed.
 
         Args:
             path: File to write, such as "run.png"; None: no file is written.
@@ -168,7 +173,7 @@ class MotionRecord:
         return figure
 
     def column(self, kind: str) -> np.ndarray:
-        """Return the array of a kind, such as "qd", (rows, columns); no copy.
+        """Return the array of a kind of KINDS, such as "qd", (rows, columns); no copy.
 
         Raises:
             SettingError: The motion has no such array.
@@ -189,6 +194,8 @@ class MotionRecord:
 
         Names and units become the robot's; other columns are left out. Kinds that the
         motion lacks stay None. Numbered columns get the robot's names, see `named_by`.
+        This motion is not changed; it is returned itself if its coordinates are the
+        robot's.
 
         Raises:
             SettingError: A coordinate has no column, or more than one.
@@ -231,12 +238,12 @@ class MotionRecord:
     def without_delay(self, seconds: float) -> MotionRecord:
         """Return the motion with joint forces shifted to earlier times.
 
-        Both tau and command are shifted. They are interpolated linearly, and constant
-        beyond the ends.
+        Both tau and command at t become those at t + seconds, interpolated linearly,
+        and constant beyond the last time. This motion is not changed.
 
         Args:
             seconds: Delay of the joint forces relative to the positions, as in
-                `Identification.delay` [s].
+                `Identification.delay` [s]; negative: they are shifted to later times.
 
         Raises:
             SettingError: The delay is not finite.
@@ -259,9 +266,11 @@ class MotionRecord:
             kinds: Kinds of columns, such as "qd", that must exist and be finite.
 
         Raises:
-            SettingError: A kind is missing, or times do not increase; names the row,
-                counted from 1.
-            NonFiniteError: A number is not finite; names row and column.
+            SettingError: A kind is missing, or times do not increase; names the kind,
+                or the
+                row, counted from 1.
+            NonFiniteError: A number is not finite; names row, counted from 1, and
+                column.
         """
         refuse_not_finite("t", self.t[:, None], ("",))
         late = np.flatnonzero(np.diff(self.t) <= 0)
@@ -306,7 +315,7 @@ def _order(
     Args:
         kind: Kind of the columns, for messages.
         wanted: Names of the robot's coordinates.
-        there: Names of the columns.
+        there: Names of the columns; others may be among them.
         robot: Name of the robot, for messages.
 
     Raises:
@@ -337,7 +346,9 @@ def _numbers(count: int) -> tuple[str, ...]:
 def numbered_coordinates(positions: int, velocities: int) -> Coordinates:
     """Return coordinates called "1", "2", ..., with the unit "rad | m".
 
-    `positions` and `velocities` are their numbers.
+    Args:
+        positions: Number of position coordinates.
+        velocities: Number of velocity coordinates.
     """
     wide = named_coordinates(_numbers(velocities))
     narrow = named_coordinates(_numbers(positions))

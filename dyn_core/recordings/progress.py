@@ -8,9 +8,10 @@ from datetime import timedelta
 
 
 class RowProgress:
-    """Progress line on the terminal: rows done, rows per second, remaining time.
+    """Progress line on standard error: rows done, rows per second, remaining time.
 
-    It appears after two seconds, and only if standard error is a terminal.
+    It appears after two seconds, and only if standard error is a terminal. The time
+    counts from the construction of the object.
 
     Args:
         count: Total number of rows.
@@ -28,8 +29,10 @@ class RowProgress:
         """Update the line, at most twice a second and not in the first two seconds.
 
         Args:
-            done: Number of rows done.
-            before: Number of these rows that were done before the start.
+            done: Number of rows done in all.
+            before: Number of these rows that were done before the start, which do not
+                count
+                in the rate.
         """
         now = time.monotonic()
         if self.wanted and now - self.start > 2 and now - self.shown > 0.5:

@@ -108,10 +108,16 @@ class Recording:
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the run as NPZ, CSV or MCAP, which `dyn view` and `dyn report` read.
 
-        NPZ holds everything, including contact forces; see dyn_core.recordings.
+        An existing file is replaced. NPZ holds everything, including contact forces;
+        see dyn_core.recordings.
+
+        Args:
+            path: Name that ends with .npz, .csv or .mcap.
 
         Raises:
-            SettingError: The name or folder is invalid.
+            SettingError: The name or folder is invalid, or an NPZ or CSV file cannot be
+                written.
+            OSError: An MCAP file cannot be written.
             UnsupportedError: MCAP cannot represent the joints, or rosbags is not
                 installed.
         """
@@ -131,13 +137,14 @@ class Recording:
     def plot(self, path: str | None = None) -> Any:
         """Return a matplotlib figure of the run; write it to a file if `path` is given.
 
-        It shows positions, velocities, joint forces with limits, and energy.
+        It shows positions with reference positions, velocities, joint forces with
+        limits, and energy. The name of a written file is printed.
 
         Args:
             path: File to write, such as "run.png"; None: no file is written.
 
         Raises:
             UnsupportedError: matplotlib is not installed; says how to install it.
-            SettingError: The file cannot be written.
+            SettingError: The name is not valid, or the file cannot be written.
         """
         return self.motion.plot(path, self.model.name, self.energy)

@@ -47,9 +47,12 @@ def inverse_dynamics(
         progress: Whether to show progress on a terminal.
 
     Raises:
-        SettingError: The motion is invalid, velocities or accelerations cannot be
-            estimated, or the cut-off frequency is out of range or has no effect.
-        NonFiniteError: A number is not finite; says the row.
+        SettingError: The motion lacks a column of the robot, times do not increase,
+            there
+            is no row, velocities or accelerations cannot be estimated, or the cut-off
+            frequency is out of range or has no effect.
+        ShapeError: The columns are numbered, and not as many as the robot's.
+        NonFiniteError: A number or a result is not finite; says the row.
         UnsupportedError: The solver is of another kind, or does not support this robot.
         SolverNotFound: No solver has this name.
     """
@@ -73,7 +76,7 @@ def forward_dynamics(
 
     Args:
         model: Robot.
-        record: Motion with velocities and joint forces.
+        record: Motion with velocities `qd` and joint forces `tau`.
         solver_name: Solver of FORWARD_DYNAMICS, by name or as object; "auto": the
             default one, aba, or aba_loops for a robot with loops.
         joint_friction: Whether damping and dry friction act.
@@ -82,6 +85,7 @@ def forward_dynamics(
 
     Raises:
         SettingError: A column is missing, times do not increase, or there is no row.
+        ShapeError: The columns are numbered, and not as many as the robot's.
         NonFiniteError: A number or a result is not finite; says the row.
         UnsupportedError: The solver is of another kind, or does not support this robot.
         SolverNotFound: No solver has this name.
@@ -103,7 +107,7 @@ def _completed(
     Args:
         program: Program of q, qd and the known kind.
         model: Robot.
-        motion: Motion with qd and the known kind.
+        motion: Motion with qd and the known kind; not changed.
         kinds: Known and computed kind, such as ("qdd", "tau").
         progress: Whether to show progress on a terminal.
 
@@ -128,6 +132,8 @@ def _program(
 ) -> Any:
     """Return a Program of a solver, with joint springs.
 
+    Its last input is the time if the robot has driven joints.
+
     Args:
         problem: Required Signature.
         model: Robot.
@@ -136,7 +142,10 @@ def _program(
         engine: Engine of the Program; None: the default.
 
     Raises:
-        UnsupportedError: The solver has another Signature.
+        SolverNotFound: No solver has this name.
+        UnsupportedError: The solver has another Signature, or does not support the
+            robot or
+            the engine.
     """
     chosen = solver(name, problem)
     if chosen.signature.name != problem.name:
@@ -159,10 +168,11 @@ def _by_chunks(
     columns: Sequence[np.ndarray],
     progress: bool,
 ) -> np.ndarray:
-    """Return the result of a Program for all rows, (rows, nv).
+    """Return the result of a Program for all rows, (rows, nv), CHUNK rows a call.
 
     Args:
-        program: Program of the columns, and of t if the model has driven joints.
+        program: Program of the columns, and of t if the model has driven joints; it has
+            one result.
         model: Robot.
         t: Times, (rows,) [s].
         columns: Inputs, (rows, ...) each.

@@ -35,14 +35,22 @@ def run_record(
 ) -> MotionRecord:
     """Return a run as a MotionRecord with energy, contacts, settings and versions.
 
+    `series` has the fields of EnergyLedger, cycle_time, and in a World the numbers of
+    _contacts; `facts` has robot_facts, settings, counters and versions. Reference
+    positions are left out if none is finite.
+
     Accelerations are computed by forward dynamics from the states and joint forces. A
-    run with contacts has none, because the joint forces alone do not determine them.
+    run in a World has none, because the joint forces alone do not determine them.
 
     Args:
-        run: Recording of dyn.simulate, with its model.
+        run: Recording of dyn.simulate, with its model; not changed.
         settings: Further facts to be stored: names and values of JSON types.
         forward_dynamics: Solver of the accelerations, by name or as object; None, or a
             solver of another kind: no accelerations.
+
+    Raises:
+        SolverNotFound: No solver has this name.
+        UnsupportedError: The solver does not support the robot.
     """
     model, motion = run.model, run.motion
     acted = {"joint_friction": run.joint_friction, "joint_springs": run.joint_springs}
@@ -71,9 +79,11 @@ def run_record(
 def _contacts(run: Recording) -> dict[str, np.ndarray]:
     """Return series on the contacts of each row, (rows,) each; empty without reports.
 
-    The keys are contacts, contact_residual, contact_gap and contact_force: the largest
-    number of contacts, the largest residual, the deepest gap, 0 or negative [m], and
-    the largest sum of the norms of contact forces [N] over the steps of a row.
+    The values are over the steps of a row:
+
+    - contacts: largest number of contacts; - contact_residual: largest residual of the
+    contact law; - contact_gap: deepest gap, 0 or negative [m]; - contact_force: largest
+    sum of the norms of contact forces, without impacts [N].
     """
     if not run.reports:
         return {}
@@ -117,12 +127,18 @@ def contact_forces(run: Recording) -> dict[str, np.ndarray]:
 def save_run(run: Recording, path: str | os.PathLike[str]) -> None:
     """Write a run: NPZ with all of run_record, or CSV or MCAP with its columns.
 
-    The file has no accelerations; run_record computes them on request.
+    An existing file is replaced. The file has no accelerations; run_record computes
+    them on request.
+
+    Args:
+        run: Recording.
+        path: Name that ends with .npz, .csv or .mcap.
 
     Raises:
-        SettingError: The name or folder is invalid.
-        UnsupportedError: The format cannot represent the joints, or rosbags is not
-            installed.
+        SettingError: The name or folder is invalid, or an NPZ or CSV file cannot be
+            written.
+        OSError: An MCAP file cannot be written.
+        UnsupportedError: MCAP cannot represent the joints, or rosbags is not installed.
     """
     check_output(os.fspath(path), "")
     write_motion(run_record(run), path)
@@ -160,8 +176,8 @@ def model_hash(model: Model) -> str:
 
     They depend on names of joints and loops, tree, joints, rules of followers,
     inertias, damping, friction, springs and armature of joints, point springs, links
-    and frames of loops, limits and gravity. Functions of the user count by their names.
-    Frames of links do not count.
+    and frames of loops, position and effort limits, and gravity. Functions of the user
+    count by their names. Velocity limits and frames of links do not count.
     """
     parts: list[Any] = [tuple(model.names[1:]), tuple(model.parent), model.nv]
     for i in model.bodies:

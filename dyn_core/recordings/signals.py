@@ -17,8 +17,8 @@ def interpolated(t: np.ndarray, columns: np.ndarray, samples: np.ndarray) -> np.
     """Return columns at other times, linear between and constant beyond the rows.
 
     Args:
-        t: Times of the rows, increasing, (rows,) [s].
-        columns: Columns, (rows, n).
+        t: Times of the rows, increasing, at least one, (rows,) [s].
+        columns: Columns, (rows, n), n at least 1.
         samples: Wanted times, (samples,) [s].
 
     Returns:
@@ -69,12 +69,12 @@ def checked_cutoff(cutoff: float, rate: float) -> float:
 def low_pass(x: np.ndarray, rate: float, cutoff: float) -> np.ndarray:
     """Return columns filtered forward and backward, without phase shift, (samples, n).
 
-    The filter is a Butterworth filter of order ORDER; NaN spreads to its column.
+    The filter is a Butterworth filter of order ORDER; a NaN makes its whole column NaN.
 
     Args:
         x: Signals on an even grid, (samples, n).
         rate: Sampling rate [Hz].
-        cutoff: Cut-off frequency [Hz].
+        cutoff: Cut-off frequency, above 0 and below half the sampling rate [Hz].
     """
     from scipy.signal import butter, sosfiltfilt  # not at `import dyn_core`
 

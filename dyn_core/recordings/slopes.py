@@ -27,19 +27,21 @@ def with_slopes(
     """Return a motion with velocities and accelerations; given ones are unchanged.
 
     Accelerations are derivatives of given velocities, else second derivatives of the
-    positions. Positions of continuous joints may jump by full turns. What was estimated
-    is a note in the result; a motion with both is returned itself.
+    positions. Positions of continuous joints may jump by full turns. Estimation adds a
+    note to the result; a note on velocities names accelerations, too, even if they were
+    given. A motion with both is returned itself.
 
     Args:
         model: Robot whose coordinates the motion has, in its order.
-        record: Motion, times increasing.
+        record: Motion with finite positions; not changed.
         cutoff: Cut-off frequency of the low-pass filter [Hz]; None: no filter.
 
     Raises:
-        SettingError: There are too few rows, times do not increase, a joint whose
+        SettingError: There are fewer than six rows, times do not increase, a joint
+            whose
             velocity is needed has several coordinates, or the cut-off frequency is out
-            of range or has no effect.
-        NonFiniteError: A number is not finite; says the row.
+            of range or, for a motion with both, has no effect.
+        NonFiniteError: A time, velocity or acceleration is not finite; says the row.
     """
     known = [x for x in ("qd", "qdd") if getattr(record, x) is not None]
     record.checked(known)
@@ -74,8 +76,14 @@ def with_slopes(
 def _unwrapped(model: Model, q: np.ndarray) -> np.ndarray:
     """Return positions with one column for each velocity, (rows, nv).
 
-    Jumps of continuous joints by full turns are removed. `q` has the positions,
-    (rows, nq). Raises a SettingError for a joint with several coordinates.
+    Jumps of continuous joints by full turns are removed.
+
+    Args:
+        model: Robot.
+        q: Positions, (rows, nq).
+
+    Raises:
+        SettingError: A joint has several coordinates.
     """
     columns = np.empty((len(q), model.nv))
     for name in model.joint_names:
@@ -93,10 +101,12 @@ def _unwrapped(model: Model, q: np.ndarray) -> np.ndarray:
 def _slope(
     t: np.ndarray, x: np.ndarray, cutoff: float | None, order: int
 ) -> np.ndarray:
-    """Return the first or second derivative of the columns at times t, from a spline.
+    """Return the first or second derivative of the columns at times t, (rows, n).
+
+    It is the derivative of a spline through the rows, or through the filtered rows.
 
     Args:
-        t: Times, increasing, (rows,) [s].
+        t: Times, increasing, at least six, (rows,) [s].
         x: Columns, (rows, n).
         cutoff: Cut-off frequency of the low-pass filter that is applied to x before
             [Hz]; None: no filter.
