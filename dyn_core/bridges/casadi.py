@@ -60,7 +60,11 @@ _BY = ("q", "qd", "qdd", "tau")
 
 
 def casadi_module() -> Any:
-    """Return the module casadi; raise UnsupportedError if it is not installed."""
+    """Return the module casadi.
+
+    Raises:
+        UnsupportedError: It is not installed.
+    """
     try:
         import casadi
     except ImportError as error:
@@ -71,7 +75,15 @@ def casadi_module() -> Any:
 
 
 def normalized(rates: PositionRates, q: Any) -> Any:
-    """Return a position (nq) with unit quaternions; see PositionRates.normalized."""
+    """Return a position (nq) with quaternions scaled to unit length, as an expression.
+
+    Args:
+        rates: Conversions of the robot.
+        q: Position (nq), SX, MX, DM or numbers.
+
+    Raises:
+        UnsupportedError: casadi is not installed.
+    """
     ca = casadi_module()
     same, outside = (ca.sparsify(ca.DM(x)) for x in rates.lengths)
     return q / ca.sqrt(ca.mtimes(same, q * q) + outside)
@@ -84,6 +96,9 @@ def _converting(rates: PositionRates, q: Any, to_velocity: bool) -> Any:
         rates: Conversions of the robot.
         q: Unit position (nq), a CasADi expression.
         to_velocity: True: V(q); False: R(q).
+
+    Returns:
+        CasADi expression of the matrix, identity for joints without quaternions.
     """
     ca = casadi_module()
     blocks, last = [], 0
@@ -105,13 +120,16 @@ def around(
 ) -> Any:
     """Return a casadi.Function of any position around kernels that need unit positions.
 
+    Its inputs and outputs have the names and sizes of the first kernel; q is scaled to
+    unit quaternions first, and derivatives are by the nq numbers of q.
+
     Args:
         model: Robot.
         name: Name of the function.
         kernels: Names of the library's functions: values, slopes, then second
             derivatives if it has them.
-        path: Path of the library.
-        options: Options of the function.
+        path: Path of the library. CasADi loads it here.
+        options: Options of casadi.Function, a dict.
     """
     ca = casadi_module()
     externals = [ca.external(kernel, path) for kernel in kernels]
@@ -128,7 +146,7 @@ def around(
 
 
 def c_source(function: Any) -> str:
-    """Return C code of a function and its Jacobian, to be loaded by casadi.external."""
+    """Return C code of a casadi.Function and its Jacobian, for casadi.external."""
     generator = casadi_module().CodeGenerator(function.name())
     generator.add(function)
     generator.add(function.jacobian())
@@ -140,7 +158,9 @@ def c_source(function: Any) -> str:
 def _differentiable(rates: PositionRates, externals: Sequence[Any]) -> Any:
     """Return the first kernel as a CasADi function with a custom Jacobian.
 
-    The next kernels compute the Jacobian; the last one has no Jacobian of its own.
+    The next kernels compute the Jacobian, and so on; the last one has no Jacobian of
+    its own. Inputs must be unit positions; Jacobians are by the nq numbers of a
+    position.
 
     Args:
         rates: Conversions of the robot.
@@ -179,7 +199,7 @@ def _differentiable(rates: PositionRates, externals: Sequence[Any]) -> Any:
 
 
 def _is_position(name: str, x: Any, rates: PositionRates) -> bool:
-    """Return whether an input is a position; among differentiable inputs, only `q`."""
+    """Return whether an input is a position: its name is q, and it has nq entries."""
     return name == "q" and x.size1() == rates.nq
 
 
@@ -197,6 +217,10 @@ def function(
 ) -> Any:
     """Return a casadi.Function of a Program.
 
+    Its inputs are the Program's without the constants, its outputs the Program's, by
+    the same names: matrices as they are, all others as column vectors. Quaternions in q
+    are scaled to unit length first.
+
     Args:
         program: Program of the engine native, for a robot without loops, in float64.
         name: Name of the function; default: SOLVER_ROBOT.
@@ -209,12 +233,14 @@ def function(
             program.failure(number) explains; results and derivatives of such states are
             NaN. Without it CasADi raises a RuntimeError where a state fails, and Ipopt
             tries a shorter step.
-        options: Options of casadi.external.
+        options: Options of casadi.external, or for a robot with quaternions of
+            casadi.Function.
 
     Raises:
-        UnsupportedError: casadi is not installed, the Program is of another kind, or an
-            input has no derivative and is not among the constants; the message says
-            which inputs have one.
+        UnsupportedError: casadi is not installed, the Program is of another kind, the
+            name
+            is no C identifier, or an input has no derivative and is not among the
+            constants; the message says which inputs have one.
         ShapeError: A constant is no input, or has another shape.
         CompileError: There is no C compiler to link with, or it fails.
     """
@@ -232,7 +258,7 @@ def normalize(model: Model, q: Any) -> Any:
 
     Args:
         model: Robot.
-        q: Position (nq), SX, MX or numbers.
+        q: Position (nq), SX, MX or numbers; not changed.
 
     Raises:
         UnsupportedError: casadi is not installed.
@@ -250,15 +276,16 @@ def library(
 ) -> Path:
     """Write libNAME.so for casadi.external(NAME, path); return its path.
 
-    For robots with quaternions CasADi must be installed here, too: it writes the code
-    that scales them. Their libraries have no second derivatives.
+    An existing file of this name is replaced. For robots with quaternions CasADi must
+    be installed here, too: it writes the code that scales them. Their libraries have no
+    second derivatives.
 
     Args:
         program: Program of the engine native, for a robot without loops, in float64.
+        folder: Folder of the library; it is created.
         name, constants: Name of the function, and values of inputs that it lacks.
         hessian, status: Whether it has second derivatives, and one more result with the
             status; details in `function`.
-        folder: Folder of the library; it is created.
 
     Raises:
         UnsupportedError: `hessian` for a robot with quaternions, or as for `function`.
@@ -308,9 +335,16 @@ def _kernels(
     hessian: bool,
     status: bool,
 ) -> _LibraryParts:
-    """Return the compiled kernels of a Program and of its derivatives.
+    """Return the compiled kernels of a Program and of its derivatives, not yet linked.
 
-    The arguments, and the errors, are those described in `function`.
+    The arguments are those of `function`.
+
+    Args:
+        program, name, constants, hessian, status: See `function`.
+
+    Raises:
+        UnsupportedError, ShapeError: As for `function`.
+        CompileError: LLVM rejects the code.
     """
     prefix = interface_of(program, name).prefix
     assert isinstance(program, NativeProgram)
@@ -337,7 +371,12 @@ def _kernels(
 
 
 def _check(program: NativeProgram) -> None:
-    """Raise UnsupportedError for a robot with loops or a dtype other than float64."""
+    """Check that CasADi can use a Program.
+
+    Raises:
+        UnsupportedError: Its model is no robot or has loops, or its dtype is not
+            float64.
+    """
     model, what = program.model, program.recipe.solver.name
     if not isinstance(model, Model) or model.loops:
         raise UnsupportedError(f"{what}: valid for CasADi: robots without loops")
@@ -351,7 +390,12 @@ def _check(program: NativeProgram) -> None:
 def _constants(program: Program[Any], values: Mapping[str, Any]) -> dict[str, Any]:
     """Return the constants as flat float64 arrays, by name.
 
-    Raises ShapeError if a name is no input of the Program, or a shape differs.
+    Args:
+        program: Program with the inputs.
+        values: Value of each constant, by name, in the shape of the input.
+
+    Raises:
+        ShapeError: A name is no input of the Program, or a shape differs.
     """
     ports = {port.name: port for port in program.inputs}
     fixed = {}
@@ -368,9 +412,10 @@ def _constants(program: Program[Any], values: Mapping[str, Any]) -> dict[str, An
 def _jacobian(function: CasadiFunction, name: str, plain: bool) -> CasadiFunction:
     """Return the Jacobian of a function.
 
-    Its outputs are the derivatives of each output by each input, with matrices
-    flattened column by column. For positions, both outputs and inputs, derivatives are
-    taken in tangent displacements of nv numbers.
+    Its results are jac_Y_X for each output Y and each input X, inputs varying fastest:
+    the derivative of Y by X, with matrices flattened column by column. For positions,
+    both outputs and inputs, derivatives are taken in tangent displacements of nv
+    numbers. With `status`, zeros jac_status_X are last.
 
     Args:
         function: Function to be differentiated.
@@ -419,7 +464,15 @@ def _jacobian(function: CasadiFunction, name: str, plain: bool) -> CasadiFunctio
 
 
 def _check_inputs(function: CasadiFunction, derivatives: Derivatives) -> None:
-    """Raise UnsupportedError if an input that is read has no derivative."""
+    """Check that each input that a function reads has a derivative.
+
+    Args:
+        function: Function to be differentiated.
+        derivatives: Slopes of its Program.
+
+    Raises:
+        UnsupportedError: An input has none.
+    """
     what = function.program.recipe.solver.name
     by = [x for x in _BY if any(x == name for _, name in derivatives.slopes)]
     if not by:
@@ -437,9 +490,10 @@ def _check_inputs(function: CasadiFunction, derivatives: Derivatives) -> None:
 
 
 def _numbers(program: Program[Any]) -> dict[str, np.ndarray]:
-    """Return the indices of the entries of each output across all outputs.
+    """Return the index of each entry of each output, counted across all outputs.
 
-    They are arrays with the shape of the output, by its name.
+    The result has an array of the output's shape by its name; entries of an output are
+    counted row by row.
     """
     numbers, start = {}, 0
     for port in program.outputs:
@@ -490,10 +544,13 @@ def _result(program: NativeProgram, name: str, numbers: np.ndarray) -> Result:
 
 
 def _linked(folder: Path, kernels: _LibraryParts) -> Path:
-    """Compile the sources and link them with the kernels; return the library's path.
+    """Compile the C sources and link them with the kernels; return the library's path.
 
-    The folder is created if it is missing. Raises CompileError if there is no C
-    compiler, or it fails.
+    The library is libNAME.so in the folder, which is created if it is missing; an
+    existing file is replaced.
+
+    Raises:
+        CompileError: There is no C compiler, or it fails.
     """
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / f"lib{kernels.name}.so"

@@ -37,7 +37,7 @@ class Input:
     Attributes:
         name: Name in CasADi.
         shape: Rows and columns.
-        read: Whether the kernel reads it.
+        read: Whether the kernel reads it; else CasADi sees a matrix of zeros.
     """
 
     name: str
@@ -69,9 +69,12 @@ class Result:
         name: Name in CasADi.
         shape: Rows and columns.
         output: Index of the kernel's output.
-        places: Indices into that flat output, column by column; other entries are zero.
+        places: Indices of the stored entries in that flat output; entries that are not
+            stored are zero. The order is the one of the result, column by column.
         kept: Indices of the same entries in the flat result, column by column.
-        rows, starts: Row of each entry, and start of each column (compressed columns).
+        rows: Row of each of these entries.
+        starts: Number of these entries before each column, and at the end their number
+            (compressed columns).
     """
 
     name: str
@@ -100,10 +103,12 @@ class CasadiFunction:
     Attributes:
         name: Name of the function; its kernel is NAME_kernel.
         program: Program of the kernel.
-        inputs, results: Of the function. Other inputs of the kernel are constants, or
-            zero.
-        marks: Whether results of a failed state are NaN and the function returns 0;
-            else it returns 1.
+        inputs, results: Inputs and outputs of the function. Inputs of the kernel that
+            are
+            not among `inputs` are constants, or zero.
+        marks: How a failed state is reported: True: its results are NaN and the
+            function
+            returns 0; False: the function returns 1.
         status: Whether the status is one more result, the last.
     """
 
@@ -122,7 +127,7 @@ def source(
 
     Args:
         function: Function to be written.
-        fixed: Values of inputs of the kernel that are constants, by name.
+        fixed: Values of inputs of the kernel that are constants, by name, flat.
         scratch: Scratch memory of the kernel [bytes].
     """
     name, inputs, results = function.name, function.inputs, function.results
@@ -158,10 +163,20 @@ def source(
 def _body(
     function: CasadiFunction, fixed: Mapping[str, np.ndarray]
 ) -> tuple[list[str], list[str], int]:
-    """Return constants and statements, and the number of doubles of w they use.
+    """Return the C code of a function: constants, statements, and doubles of w in use.
 
-    A null input is zero, a null output is not wanted. The buffer w starts with zeros,
-    followed by the kernel's outputs that cannot be written to their results directly.
+    In the code, a null input is zero and a null output is not written. The work array w
+    starts with zeros, followed by the kernel's outputs that cannot be written to their
+    results directly.
+
+    Args:
+        function: Function to be written.
+        fixed: Values of inputs of the kernel that are constants, by name, flat.
+
+    Returns:
+        Lines that define constants, lines of the function's body, and the number of
+        doubles
+        in w before the kernel's scratch memory.
     """
     name, program = function.name, function.program
     order = {x.name: k for k, x in enumerate(function.inputs)}
@@ -213,13 +228,23 @@ def _body(
 
 
 def _names(name: str, names: Sequence[str]) -> list[str]:
-    """Return the lines of a C function that returns a name by its index."""
+    """Return the lines of a C function that returns a name by its index, or 0.
+
+    Args:
+        name: Name of the C function.
+        names: Names that it returns.
+    """
     cases = [f'    case {k}: return "{x}";' for k, x in enumerate(names)]
     return _by_number(f"const char *{name}", cases)
 
 
 def _patterns(name: str, patterns: Sequence[tuple[int, ...]]) -> list[str]:
-    """Return the lines of a C function that returns a sparsity by its index."""
+    """Return the lines of a C function that returns a sparsity by its index, or 0.
+
+    Args:
+        name: Name of the C function.
+        patterns: Sparsities as integers in CasADi's format.
+    """
     cases = []
     for k, pattern in enumerate(patterns):
         numbers = ", ".join(map(str, pattern))

@@ -28,7 +28,8 @@ class ChainRule:
         derivatives: Its slopes.
         xp: numpy, torch or jax.numpy.
         dtype: Dtype of the Program, in the library's own type.
-        call: Returns the outputs of a Source by name, from its inputs by name.
+        call: Function of a Source and of its inputs by name that returns its outputs by
+            name.
     """
 
     def __init__(
@@ -50,7 +51,11 @@ class ChainRule:
         self._call = call
 
     def values(self, inputs: Sequence[Any]) -> Values:
-        """Return the lazy results of the derivative Programs at these inputs."""
+        """Return the lazy results of the derivative Programs at some inputs.
+
+        Args:
+            inputs: Values in the order of the inputs.
+        """
         named = {p.name: x for p, x in zip(self._inputs, inputs, strict=True)}
         return Values(self._call, named, self._zeros)
 
@@ -61,12 +66,15 @@ class ChainRule:
         results: Sequence[Any],
         rates: Sequence[Any],
     ) -> list[Any]:
-        """Return the rate of each output (forward mode).
+        """Return the rate of each output (forward mode), in the shape of the output.
 
         Args:
             values: Results of `values` at the same inputs.
-            inputs, results: Inputs and outputs of the Program.
-            rates: Rate of each input; None for an input that does not change.
+            inputs, results: Inputs and outputs of the Program, in order; positions have
+                unit
+                quaternions.
+            rates: Rate of each input, in its shape; None for an input that does not
+                change.
 
         Raises:
             UnsupportedError: An input that changes has no derivative.
@@ -88,13 +96,19 @@ class ChainRule:
     def _rate(
         self, output: Port, y: Any, moved: Sequence[tuple[Port, Any]], values: Values
     ) -> Any:
-        """Return the rate of one output, in tangent coordinates.
+        """Return the rate of one output; of a position in tangent coordinates (nv).
+
+        It is zero if no input changes.
 
         Args:
             output: Port of the output.
             y: Value of the output.
-            moved: Port and tangent rate of each input that changes.
+            moved: Port and rate of each input that changes; of positions in tangent
+                coordinates.
             values: Results of derivative Programs.
+
+        Raises:
+            UnsupportedError: An input that changes has no derivative.
         """
         shape = self._tangent[output.name]
         total = self._zeros((*y.shape[: y.ndim - len(output.shape)], *shape))
@@ -117,13 +131,18 @@ class ChainRule:
         cotangents: Sequence[Any],
         wanted: Sequence[bool],
     ) -> list[Any]:
-        """Return the gradient by each wanted input (reverse mode); else None.
+        """Return the gradient by each wanted input (reverse mode); None for the others.
 
         Args:
             values: Results of `values` at the same inputs.
-            inputs, results: Inputs and outputs of the Program.
+            inputs, results: Inputs and outputs of the Program, in order; positions have
+                unit
+                quaternions.
             cotangents: Cotangent of each output; None is zero.
             wanted: Whether the gradient by each input is needed.
+
+        Returns:
+            List in the order of the inputs; each gradient has the shape of its input.
 
         Raises:
             UnsupportedError: A wanted input has no derivative.
@@ -142,7 +161,7 @@ class ChainRule:
     def _gradient(
         self, port: Port, x: Any, cotangents: Sequence[Any], values: Values
     ) -> Any:
-        """Return the gradient by one input.
+        """Return the gradient by one input, in the shape of its value.
 
         It is zero if no output depends on the input, and summed over the batch axis if
         x has none.
@@ -153,6 +172,9 @@ class ChainRule:
             cotangents: Cotangent of each output, of positions in tangent coordinates;
                 None is zero.
             values: Results of the derivative Programs at these inputs.
+
+        Raises:
+            UnsupportedError: The input has no derivative.
         """
         total = None
         for output, c in zip(self._outputs, cotangents, strict=True):

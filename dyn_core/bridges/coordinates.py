@@ -58,34 +58,60 @@ class PositionRates:
         return self._same, self._outside
 
     def normalized(self, xp: Any, q: Any) -> Any:
-        """Return q (..., nq) with unit quaternions; xp: numpy, jax.numpy or torch."""
+        """Return q (..., nq) with quaternions scaled to unit length.
+
+        q itself is returned if no joint has a quaternion; it is never changed.
+
+        Args:
+            xp: numpy, jax.numpy or torch.
+            q: Positions (..., nq).
+        """
         if self.plain:
             return q
         same, outside = _arrays(xp, q, self._same, self._outside)
         return q / xp.sqrt((q * q) @ same + outside)
 
     def velocity(self, xp: Any, q: Any, rate: Any) -> Any:
-        """Return the velocity (..., nv) of a position rate (..., nq) at unit q.
+        """Return the velocity (..., nv) of a position rate (..., nq).
 
-        `xp`: numpy, jax.numpy or torch; so in the next methods.
+        Args:
+            xp: numpy, jax.numpy or torch.
+            q: Positions (..., nq) with unit quaternions.
+            rate: Rates of q (..., nq).
         """
         return self._converted(xp, q, rate, _VELOCITY, False)
 
     def rate(self, xp: Any, q: Any, velocity: Any) -> Any:
-        """Return the position rate (..., nq) of a velocity (..., nv) at unit q."""
+        """Return the position rate (..., nq) of a velocity (..., nv).
+
+        Args:
+            xp: numpy, jax.numpy or torch.
+            q: Positions (..., nq) with unit quaternions.
+            velocity: Velocities (..., nv).
+        """
         return self._converted(xp, q, velocity, _RATE, False)
 
     def adjoint_velocity(self, xp: Any, q: Any, gradient: Any) -> Any:
-        """Convert a gradient by displacements (..., nv) to positions (..., nq).
+        """Return the gradient by positions (..., nq) of a gradient by displacements.
 
-        It is the transpose of `velocity` at unit q, applied to the gradient.
+        It is the transpose of `velocity`, applied to the gradient.
+
+        Args:
+            xp: numpy, jax.numpy or torch.
+            q: Positions (..., nq) with unit quaternions.
+            gradient: Gradients by tangent displacements (..., nv).
         """
         return self._converted(xp, q, gradient, _VELOCITY, True)
 
     def adjoint_rate(self, xp: Any, q: Any, gradient: Any) -> Any:
-        """Convert a gradient by positions (..., nq) to displacements (..., nv).
+        """Return the gradient by displacements (..., nv) of a gradient by positions.
 
-        It is the transpose of `rate` at unit q, applied to the gradient.
+        It is the transpose of `rate`, applied to the gradient.
+
+        Args:
+            xp: numpy, jax.numpy or torch.
+            q: Positions (..., nq) with unit quaternions.
+            gradient: Gradients by positions (..., nq).
         """
         return self._converted(xp, q, gradient, _RATE, True)
 
@@ -94,9 +120,11 @@ class PositionRates:
     ) -> Any:
         """Multiply values by a map of _quadratic_maps, or by its transpose.
 
+        Values of joints without quaternions are unchanged.
+
         Args:
-            xp: Array library.
-            q: Positions (..., nq).
+            xp: numpy, jax.numpy or torch.
+            q: Positions (..., nq) with unit quaternions.
             values: Rates, velocities or gradients (..., nq) or (..., nv).
             which: _RATE or _VELOCITY.
             adjoint: Whether to multiply by the transpose.
@@ -128,11 +156,18 @@ def _arrays(xp: Any, like: Any, *constants: np.ndarray) -> list[Any]:
 
 
 def _quadratic_maps(joint: Any) -> tuple[np.ndarray, np.ndarray]:
-    """Return position_rate and velocity_of of a joint as tensors, quadratic in (q, 1).
+    """Return the tensors of position_rate and of velocity_of of a joint, in this order.
 
-        rate[a] = sum T[a, b, c, d] v[b] x[c] x[d],   x = (q, 1)
+    Both functions are linear in their second argument v and of degree 2 in q at most,
+    so that tensors quadratic in x = (q, 1) are exact:
 
-    The joint functions are of degree 2 in q at most, so that this is exact.
+        result[a] = sum T[a, b, c, d] v[b] x[c] x[d]
+
+    T is (nq, nv, nq + 1, nq + 1) for position_rate, with v the velocity, and (nv, nq,
+    nq + 1, nq + 1) for velocity_of, with v the rate of q.
+
+    Args:
+        joint: Joint with nq and nv.
     """
     n = joint.nq
     rate = _tensor(joint.position_rate, n, joint.nv)
@@ -141,6 +176,8 @@ def _quadratic_maps(joint: Any) -> tuple[np.ndarray, np.ndarray]:
 
 def _tensor(function: Any, n: int, inputs: int) -> np.ndarray:
     """Return the coefficients of a function (q, x), linear in x and quadratic in q.
+
+    The shape is (size of the result, inputs, n + 1, n + 1), see _quadratic_maps.
 
     Args:
         function: Takes q and x as Vectors; returns the entries of a vector.

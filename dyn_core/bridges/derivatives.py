@@ -38,14 +38,18 @@ _UNKNOWN = {
 class Derivatives:
     """Slopes of a Program: the derivative of each output by each input.
 
-    Attributes:
+    A Program without known derivatives is refused by `slope`, not by the constructor.
+
+    Args:
         program: Program to be differentiated.
+
+    Attributes:
+        program: The argument.
         slopes: By (output, input): a function of Values that returns the derivative
             (..., *output, *input); positions have the size of their tangents, nv.
+            Derivatives that are zero are missing.
         values: Outputs that the derivative Programs compute as well, by name, as
             functions of Values.
-
-    A Program without known derivatives is refused by `slope`, not by the constructor.
     """
 
     def __init__(self, program: Program[Any]) -> None:
@@ -63,7 +67,13 @@ class Derivatives:
             make(self)
 
     def slope(self, output: str, name: str) -> Slope | None:
-        """Return the slope of an output by the input `name`; None if it is zero.
+        """Return the slope of an output by an input, a function of Values, or None.
+
+        None stands for a slope of zero.
+
+        Args:
+            output: Name of the output.
+            name: Name of the input.
 
         Raises:
             UnsupportedError: No solver computes it.
@@ -86,6 +96,10 @@ class Derivatives:
         self, name: str | Signature, drop: tuple[str, ...] = (), **options: Any
     ) -> Source:
         """Return the Source of another solver, built with the options of the Program.
+
+        The solver is looked up and built at the first use of the Source, which may
+        raise the errors of a build. It also gets the optional inputs and parameters of
+        the Program.
 
         Args:
             name: Name of the solver, or a problem: its default solver.
@@ -128,11 +142,11 @@ class Derivatives:
         return [x.name for x in self.program.inputs if x.name not in known]
 
     def by_parameters(self) -> dict[str, Source]:
-        """Return the Sources of derivatives of joint forces, by parameter.
+        """Return the Sources of derivatives of joint forces, by name of the parameter.
 
         Joint forces are linear in some parameters of a link (_LINEAR), so that their
-        derivative is the same at any value. No solver differentiates by the others,
-        which are left out.
+        derivative is the same at any value. Other parameters of a link, and its origin,
+        have no solver of derivatives and are left out.
         """
         sources = {}
         for path in self.parameters():
@@ -145,7 +159,7 @@ class Derivatives:
     def by_forces(self) -> Source | None:
         """Return the Source of the derivatives of joint forces by f_ext.
 
-        None if the Program has no f_ext, or f_ext is not in body coordinates.
+        It is None if the Program has no f_ext, or f_ext is not in body coordinates.
         """
         frame = self.program.recipe.choices.get("f_ext_frame", "body")
         if frame != "body" or not self.has("f_ext"):
@@ -153,7 +167,7 @@ class Derivatives:
         return self.source("id_force_jacobian")
 
     def shape(self, name: str) -> tuple[int, ...]:
-        """Return the shape of the input `name`.
+        """Return the shape of the Program's input `name`, without a batch axis.
 
         Raises StopIteration if there is none.
         """
@@ -165,7 +179,14 @@ class Derivatives:
 
 
 def _is_optional(what: Any, name: str) -> bool:
-    """Return whether the build of solver `what` must be asked for the input `name`."""
+    """Return whether the build of a solver must be asked for an input to have it.
+
+    Args:
+        what: Solver.
+        name: Name of the input: of a port, of a parameter such as "link.mass", or one
+            of
+            _GLOBAL.
+    """
     ports = {port.name: port for port in what.signature.inputs}
     return ports[name].optional if name in ports else "." in name or name in _GLOBAL
 
@@ -193,7 +214,7 @@ def _block(source: Source, output: str, rows: slice, columns: slice) -> Slope:
     Args:
         source: Source of the matrix.
         output: Name of the matrix.
-        rows, columns: Slices of the block.
+        rows, columns: Slices of its last two axes.
     """
     return lambda v: v(source)[output][..., rows, columns]
 
@@ -203,21 +224,33 @@ def _by_parameter(first: Source, by: Source) -> Slope:
 
     Args:
         first: Source with qdd and Hinv.
-        by: Source of the derivative of joint forces, evaluated at that qdd.
+        by: Source of the derivative of joint forces, dtau_dp; its input qdd is that
+            qdd.
     """
     return lambda v: -v(first)["Hinv"] @ v(by, qdd=v(first)["qdd"])["dtau_dp"]
 
 
 def _of_port(slope: Slope, shape: tuple[int, ...]) -> Slope:
-    """Return the slope in the shape of an input.
+    """Return a slope by a parameter in the shape of its input.
 
-    The last axis is dropped for a scalar.
+    Args:
+        slope: Function of Values; its result has a last axis of the parameter's
+            entries.
+        shape: Shape of the input; () for a scalar: the last axis, of one entry, is
+            dropped.
     """
     return slope if shape else lambda v: slope(v)[..., 0]
 
 
 def _by_forces(first: Source, forces: Source) -> Slope:
-    """Return the slope of accelerations by forces on bodies, (..., nv, nb, 6)."""
+    """Return the slope of accelerations by forces on bodies, (..., nv, nb, 6).
+
+    It is -Hinv dtau/df_ext.
+
+    Args:
+        first: Source with Hinv.
+        forces: Source of dtau_df_ext, (..., nv, nb, 6).
+    """
 
     def slope(v: Values) -> Any:
         by = v(forces)["dtau_df_ext"]

@@ -33,9 +33,11 @@ CHUNK = 256  # rows whose status is buffered at a time
 
 
 def failure(frame, message):
-    """Return an error object of XLA with a message.
+    """Return the address of an error object of XLA with a message.
 
-    `frame`, `message`: addresses of the call frame and of zero-terminated text.
+    Args:
+        frame: Address of the call frame.
+        message: Address of zero-terminated text.
     """
     memory = room(32)
     store(memory, ERROR_SIZE)
@@ -48,7 +50,10 @@ def failure(frame, message):
 def describe(metadata):
     """Write the version of the interface this handler is written for; return 0.
 
-    `metadata`: address of XLA's structure XLA_FFI_Metadata.
+    Traits, and the state type if the structure has one, are set to zero.
+
+    Args:
+        metadata: Address of XLA's structure XLA_FFI_Metadata.
     """
     store(metadata + VERSION_PLACE, VERSION)
     zero = room(8)
@@ -62,8 +67,12 @@ def describe(metadata):
 def checked(inputs, strides, outputs, row, state):
     """Return the status of a row after a check for NaN and infinity.
 
-    An input that is not finite comes first, then `state`, the status of the kernel, if
-    it is not 0, then a result that is not finite. Other arguments: see run_row.
+    It is NOT_FINITE_INPUT if an input is not finite, else `state` if that is not 0,
+    else NOT_FINITE_RESULT if a result is not finite, else 0.
+
+    Args:
+        state: Status of the kernel.
+        inputs, strides, outputs, row: See run_row.
     """
     k = 0
     while k < N_IN:
@@ -82,11 +91,14 @@ def checked(inputs, strides, outputs, row, state):
 
 
 def note(inputs, strides, outputs, row, state, states):
-    """Write the status of a row to `states`; fill a failed row with NaN.
+    """Write the status of a row to `states`; fill the outputs of a failed row with NaN.
 
-    `state` is the status of the kernel; with FINITE, NaN and infinity count as
-    failures, too. Nothing is written to `states` if it is 0. Other arguments: see
-    run_row. Returns 0.
+    With FINITE, NaN and infinity count as failures, too, see checked. Returns 0.
+
+    Args:
+        state: Status of the kernel.
+        states: Address of the statuses (int32); 0: none is written.
+        inputs, strides, outputs, row: See run_row.
     """
     if FINITE:
         state = checked(inputs, strides, outputs, row, state)
@@ -109,12 +121,20 @@ def note(inputs, strides, outputs, row, state, states):
 
 
 def run_row(inputs, strides, outputs, row, states, scratch):
-    """Run the scalar kernel on one row; record its status.
+    """Run the scalar kernel on one row; return 0.
 
-    The arguments of this and the next functions are: `inputs`, `outputs`: addresses of
-    the tables of arrays; `strides`: distance between rows of each input [bytes], 0 if
-    shared; `row`: index of the row; `rows`: number of rows, -1 for one state; `states`:
-    address of the statuses (int32), or 0; `scratch`: address of the scratch memory.
+    The row's status is written, and a failed row is filled with NaN, see note. The
+    arguments of this and the next functions are the following.
+
+    Args:
+        inputs, outputs: Addresses of the tables with the addresses of arrays.
+        strides: Address of the distances between rows of each input [bytes], 0 if all
+            rows
+            share it.
+        row: Index of the row. In the next functions, rows: number of rows, -1 for one
+            state.
+        states: Address of the statuses of all rows (int32); 0: none is written.
+        scratch: Address of the kernel's scratch memory.
     """
     sources, targets, k = room(8 * N_IN + 8), room(8 * N_OUT + 8), 0
     while k < N_IN:
@@ -129,7 +149,10 @@ def run_row(inputs, strides, outputs, row, states, scratch):
 
 
 def run_chunks(inputs, strides, outputs, rows, states, scratch):
-    """Run at least WIDTH rows, about CHUNK rows at a time; return 0."""
+    """Run at least WIDTH rows with the batch kernel, about CHUNK at a time; return 0.
+
+    Statuses are written, and failed rows are filled with NaN. Arguments: see run_row.
+    """
     status, first = room(8 * (CHUNK + WIDTH)), 0
     while first < rows:
         last = first + CHUNK
@@ -150,11 +173,11 @@ def run_chunks(inputs, strides, outputs, rows, states, scratch):
 
 
 def run_rows(inputs, strides, outputs, rows, states):
-    """Run a batch of at least WIDTH rows; return 0 or NO_MEMORY.
+    """Run a batch of at least WIDTH rows with zeroed scratch memory.
 
-    Scratch memory is allocated and zeroed; NO_MEMORY if that fails. The status of each
-    row is written to `states`, unless it is 0; failed rows of the outputs are filled
-    with NaN. Arguments: see run_row.
+    Returns 0, or the message NO_MEMORY if the memory cannot be allocated. The status of
+    each row is written to `states` unless that is 0; failed rows of the outputs are
+    filled with NaN. Arguments: see run_row.
     """
     if BATCH_LARGE:
         memory = calloc(1, BATCH_SCRATCH + 64)
@@ -171,7 +194,10 @@ def run_rows(inputs, strides, outputs, rows, states):
 
 
 def run_few(inputs, strides, outputs, rows, states, scratch):
-    """Run one state (rows < 0), or rows one by one with the scalar kernel; return 0."""
+    """Run one state (rows < 0), or rows one by one with the scalar kernel; return 0.
+
+    Statuses are written, and failed rows are filled with NaN. Arguments: see run_row.
+    """
     if rows < 0:
         state = call(SCALAR, inputs, outputs, scratch)
         return note(inputs, strides, outputs, 0, state, states)
@@ -183,7 +209,11 @@ def run_few(inputs, strides, outputs, rows, states, scratch):
 
 
 def run(inputs, strides, outputs, rows, states):
-    """Run one state (rows < 0) or rows; return 0 or NO_MEMORY."""
+    """Run one state (rows < 0) or rows; return 0, or the message NO_MEMORY.
+
+    The batch kernel runs WIDTH rows or more, the scalar kernel fewer. Statuses are
+    written, and failed rows are filled with NaN. Arguments: see run_row.
+    """
     if rows >= WIDTH:
         return run_rows(inputs, strides, outputs, rows, states)
     if SCALAR_LARGE:
@@ -201,7 +231,11 @@ def run(inputs, strides, outputs, rows, states):
 
 
 def unfit(frame):
-    """Return the message for an unexpected frame, array count or dtype, or 0."""
+    """Return the message for an unexpected frame, array count or input dtype, or 0.
+
+    Args:
+        frame: Address of the call frame.
+    """
     if load(frame) < FRAME_SIZE or load32(frame + STAGE) != EXECUTE:
         return BAD_FRAME
     if load(frame + N_ARGS) != N_IN or load(frame + N_RETS) < N_OUT:
@@ -215,11 +249,14 @@ def unfit(frame):
 
 
 def execute(frame):
-    """Run the Program's kernels on the buffers of a call frame; return 0 or NO_MEMORY.
+    """Run the Program's kernels on the buffers of a call frame.
 
-    Failed rows are filled with NaN and do not change the result; their status is
-    written if the frame has one more result. NO_MEMORY: scratch memory could not be
-    allocated.
+    Returns 0, or the message NO_MEMORY if scratch memory cannot be allocated. Failed
+    rows are filled with NaN and do not change the returned number; statuses are written
+    if the frame has one more result.
+
+    Args:
+        frame: Address of the call frame, which `unfit` accepts.
     """
     inputs, strides = room(8 * N_IN + 8), room(8 * N_IN + 8)
     outputs, rows, states, k = room(8 * N_OUT + 8), -1, 0, 0
@@ -243,7 +280,13 @@ def execute(frame):
 
 
 def handler(frame):
-    """Answer a call of XLA; return 0 or an error object."""
+    """Answer a call of XLA; return 0 or the address of an error object.
+
+    A request for metadata is answered by `describe`, any other call by `execute`.
+
+    Args:
+        frame: Address of the call frame.
+    """
     extension = load(frame + EXTENSION)
     if extension != 0:
         if load32(extension + KIND) == METADATA_KIND:

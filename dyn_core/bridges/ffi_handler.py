@@ -59,6 +59,8 @@ def require_version(include: str | Path) -> int:
 def target_name(program: Program[Any]) -> str:
     """Return a name that identifies the machine code of a Program and its ports.
 
+    Programs with equal kernels, shapes and check for NaN have the same name.
+
     Raises:
         UnsupportedError: The Program is not of engine native.
     """
@@ -75,9 +77,13 @@ def target_name(program: Program[Any]) -> str:
 
 
 def _scratch(name: str, size: int) -> dict[str, int]:
-    """Return the constants NAME_SCRATCH [bytes] and NAME_LARGE of a kernel.
+    """Return the constants NAME_SCRATCH, `size`, and NAME_LARGE of a kernel.
 
-    LARGE is 1 if the scratch memory is too large for the stack.
+    LARGE is 1 if the scratch memory is too large for the stack, else 0.
+
+    Args:
+        name: "SCALAR" or "BATCH".
+        size: Scratch memory of the kernel [bytes].
     """
     return {f"{name}_SCRATCH": size, f"{name}_LARGE": int(size > _STACK)}
 
@@ -85,12 +91,16 @@ def _scratch(name: str, size: int) -> dict[str, int]:
 class CallHandler:
     """Machine code that XLA calls instead of a Program.
 
+    It must live as long as XLA may call it.
+
     Args:
-        program: Program of engine native; its kernels are compiled here.
+        program: Program of engine native; its kernels are compiled here, which may
+            raise
+            CompileError.
         minor: Minor version of XLA's interface, see require_version.
 
     Attributes:
-        pointer: Address of the handler.
+        pointer: Address of the handler, a ctypes.c_void_p.
         name: Name of the target; see target_name.
 
     Raises:
@@ -127,15 +137,20 @@ class CallHandler:
         self.pointer = ctypes.c_void_p(self._loaded.address("handler"))
 
     def _keep(self, memory: Any) -> int:
-        """Keep memory alive as long as the handler; return its address."""
+        """Keep a ctypes object alive as long as the handler; return its address."""
         self._kept.append(memory)
         return ctypes.addressof(memory)
 
     def _ports(self, name: str, ports: Any, item: int) -> dict[str, int]:
-        """Return the constants of inputs ("IN") or outputs ("OUT").
+        """Return constants of ffi_code for the inputs ("IN") or the outputs ("OUT").
 
-        They are the count, and the addresses of the numbers of axes and of the sizes
-        [bytes].
+        They are N_NAME, the number of ports, and NAME_AXES and NAME_BYTES, the
+        addresses of the numbers of axes and of the sizes [bytes] of one state.
+
+        Args:
+            name: "IN" or "OUT".
+            ports: Ports of the inputs or outputs.
+            item: Size of a number [bytes].
         """
         count = len(ports)
         axes = (ctypes.c_int64 * (count + 1))(*(len(port.shape) for port in ports))

@@ -77,9 +77,11 @@ def export_checks() -> list[Any]:
 class JaxFunction:
     """A Program as a function of JAX arrays, for jit, vmap and derivatives.
 
-    `function` returns one. Inputs are passed by position or name, as with the
-    Program, with a batch axis or shared by all rows; an omitted parameter has the
-    value of the model. A row that fails has NaN in its results and derivatives.
+    `function` returns one. Inputs are passed by position or name, as with the Program,
+    with a batch axis or shared by all rows; an omitted parameter has the value of the
+    model. Quaternions in positions are scaled to unit length. A row that fails has NaN
+    in its results and derivatives. Taking a derivative that no solver computes raises
+    UnsupportedError.
 
     Args:
         program: Program of a robot, of engine native.
@@ -105,11 +107,14 @@ class JaxFunction:
     def __call__(self, *args: Any, **named: Any) -> Any:
         """Return the outputs: an array, or a named tuple of several.
 
-        With status=True a pair of the outputs and the status. Failed rows are NaN.
+        If any input has a batch axis, all outputs have one. With status=True the result
+        is a pair of the outputs and the status, int32, () or (rows,). Failed rows are
+        NaN.
 
         Raises:
             ShapeError: An input has another shape, a larger dtype, or no real numbers;
                 or names are missing or unknown.
+            ValueError: Inputs have different numbers of rows.
             UnsupportedError: JAX was set to float32 in the meantime.
         """
         _demand_x64(self.program)
@@ -132,11 +137,17 @@ class JaxFunction:
         return (value, state) if self._status else value
 
     def _over(self, axes: tuple[int | None, ...]) -> Callable[..., Any]:
-        """Return the call for these batch axes (0 or None for each input)."""
+        """Return the function of arrays that runs the Program for these batch axes.
+
+        Its results are all outputs and the status, with the batch axis first.
+
+        Args:
+            axes: For each input 0 if it has a batch axis, None if all rows share it.
+        """
         return self._run if set(axes) <= {None} else jax.vmap(self._run, in_axes=axes)
 
     def _run(self, *arrays: Any) -> Any:
-        """Evaluate one state, with quaternions scaled to unit length."""
+        """Return outputs and status of one state, with quaternions scaled to 1."""
         ports = self.program.inputs
         unit = [
             self._coordinates.normalized(jnp, x) if port.kind == "position" else x
@@ -158,6 +169,9 @@ class _JaxOperation:
         program: Program of engine native.
         status: Whether callers of the function get the status; tangents of failed rows
             are then set to NaN. Calls of this object return it in any case.
+
+    Raises:
+        UnsupportedError: There is no machine code, or jaxlib is not supported.
     """
 
     def __init__(self, program: Program[Any], status: bool) -> None:
@@ -172,11 +186,15 @@ class _JaxOperation:
         self._differentiable.defjvp(self._rule, symbolic_zeros=True)
 
     def __call__(self, *arrays: Any) -> Any:
-        """Return the outputs and the status of one state."""
+        """Return a tuple of the outputs, and last the status (int32), of one state."""
         return self._differentiable(*arrays)
 
     def _batchable(self, rows: int | None) -> Any:
-        """Return the call with its vmap rule, for one state if `rows` is None."""
+        """Return the call of the machine code with its rule for vmap.
+
+        Args:
+            rows: Number of rows of a call; None: one state without a batch axis.
+        """
 
         @custom_vmap
         def call(*arrays: Any) -> Any:
@@ -202,6 +220,8 @@ class _JaxOperation:
     ) -> Any:
         """Return an input with one axis of size * rows; unchanged if all rows share it.
 
+        With rows None it is returned unchanged, too.
+
         Args:
             port: Port of the input.
             x: Input.
@@ -220,9 +240,11 @@ class _JaxOperation:
         return whole.reshape((size * rows, *port.shape))
 
     def _foreign(self, rows: int | None, arrays: Sequence[Any]) -> Any:
-        """Return results and status of the machine code, for `rows` rows or one state.
+        """Return a tuple of the outputs and the status from the machine code.
 
-        Arrays without the batch axis are shared by all rows.
+        Args:
+            rows: Number of rows; None: one state.
+            arrays: Inputs; those without a batch axis are shared by all rows.
         """
         lead = () if rows is None else (rows,)
         results = [
@@ -233,7 +255,17 @@ class _JaxOperation:
         return tuple(jax.ffi.ffi_call(self._target, results)(*arrays))
 
     def _rule(self, primals: Sequence[Any], tangents: Sequence[Any]) -> Any:
-        """Return outputs and tangents, the sums of slopes times input tangents."""
+        """Return outputs and their tangents, the sums of slopes times input tangents.
+
+        Both are tuples that end with the status, whose tangent is zero (float0).
+
+        Args:
+            primals: Inputs.
+            tangents: Tangent of each input; a SymbolicZero if it does not change.
+
+        Raises:
+            UnsupportedError: An input that changes has no derivative.
+        """
         values = self._chain.values(primals)
         rates = [None if isinstance(t, SymbolicZero) else t for t in tangents]
         *results, state = self._differentiable(*primals)
@@ -252,7 +284,12 @@ class _JaxOperation:
         return (*results, state), (*outward, still)
 
     def _of_source(self, source: Source, arrays: dict[str, Any]) -> dict[str, Any]:
-        """Return the outputs of a derivative Program by name, differentiable."""
+        """Return the outputs of a derivative Program by name, differentiable in turn.
+
+        Args:
+            source: The derivative Program; its operation is created at first use.
+            arrays: Its inputs, by name.
+        """
         operation = self._sources.get(source)
         if operation is None:
             operation = _JaxOperation(source.program, self._status)
@@ -263,7 +300,11 @@ class _JaxOperation:
 
 
 def _coordinates(program: Program[Any]) -> Any:
-    """Return the PositionRates of the robot; raise UnsupportedError without one."""
+    """Return the PositionRates of a Program's robot.
+
+    Raises:
+        UnsupportedError: The Program is not of a robot.
+    """
     if program.signature.system != "robot":
         raise UnsupportedError(
             f"{program.recipe.solver.name} is for a {program.signature.system};"
@@ -273,7 +314,11 @@ def _coordinates(program: Program[Any]) -> Any:
 
 
 def _demand_x64(program: Program[Any]) -> None:
-    """Raise UnsupportedError for a float64 Program if JAX computes in float32."""
+    """Check that JAX computes in the precision of a Program.
+
+    Raises:
+        UnsupportedError: The Program is of float64, and JAX computes in float32.
+    """
     if program.dtype == np.float64 and not jax.config.jax_enable_x64:
         raise UnsupportedError(
             f"{program.recipe.solver.name} is built for float64, and JAX is set to"
@@ -283,9 +328,10 @@ def _demand_x64(program: Program[Any]) -> None:
 
 
 def _registered(program: Program[Any]) -> str:
-    """Return the name of the Program's XLA target; it is registered on first use.
+    """Return the name of the Program's XLA target, which is registered on first use.
 
-    Raises UnsupportedError if there is no machine code, or jaxlib is not supported.
+    Raises:
+        UnsupportedError: There is no machine code, or jaxlib is not supported.
     """
     minor = ffi_handler.require_version(jax.ffi.include_dir())
     name = ffi_handler.target_name(program)
@@ -299,6 +345,13 @@ def _registered(program: Program[Any]) -> str:
 
 def _checked(port: Port, value: Any, dtype: np.dtype) -> Any:
     """Return an argument as an array of a Port's shape, with or without a batch axis.
+
+    NumPy arrays are copied, since the caller may change them while XLA still computes.
+
+    Args:
+        port: Port of the input.
+        value: Array, number or nested list; integers and booleans are converted.
+        dtype: Dtype of the result.
 
     Raises:
         ShapeError: It has masked entries, no real numbers, a larger floating-point type

@@ -27,17 +27,18 @@ class Source:
 
     @cached_property
     def program(self) -> Program[Any]:
-        """The Program; building it may raise the errors of a build."""
+        """The Program, built on first use, which may raise the errors of a build."""
         return self.make()
 
 
 class Values:
-    """Results of Sources at one state, each computed once.
+    """Results of Sources at one state, each computed on first use.
 
     Args:
-        call: Returns the outputs of a Source by name, from its inputs by name.
+        call: Function of a Source and of its inputs by name that returns its outputs by
+            name.
         inputs: Inputs of the differentiated Program, by name.
-        zeros: Returns an array of zeros of a shape.
+        zeros: Function that returns an array of zeros of a shape.
     """
 
     def __init__(

@@ -53,7 +53,7 @@ except AttributeError:  # pragma: no cover
 
 
 def is_plain() -> bool:
-    """Return whether nothing but autograd's backward may record a call.
+    """Return whether nothing but autograd's backward pass may record a call.
 
     There is then no compiler, torch.func transform, dual number or dispatch mode. False
     in every case if this release of PyTorch lacks the internal functions that tell it.
@@ -73,7 +73,7 @@ class TorchOperation:
     Args:
         program: Program of a robot.
         status: Whether calls return the status behind the results, with NaN in failed
-            rows; else such rows raise an error.
+            rows; else such rows raise a RowError.
     """
 
     def __init__(self, program: Program[Any], status: bool) -> None:
@@ -103,11 +103,18 @@ class TorchOperation:
         self._recorded, self._transformed = _recorded(self), _transformed(self)
 
     def __call__(self, *tensors: Any) -> tuple[Any, ...]:
-        """Return the outputs, followed by the status if it was requested.
+        """Return the outputs as a tuple, followed by the status if it was requested.
 
         The compiler and dispatch modes see the custom operation as one node with its
         own backward; the transforms of torch.func need an autograd.Function with rules
         of its own, which is slower in each call.
+
+        Args:
+            tensors: Inputs in order: CPU tensors of the Program's dtype.
+
+        Raises:
+            ShapeError: Shapes or numbers of rows do not fit.
+            RowError: A row fails, and the status was not requested.
         """
         if is_plain():
             if torch.is_grad_enabled() and any(x.requires_grad for x in tensors):
@@ -119,18 +126,25 @@ class TorchOperation:
         return results if self._status else results[:-1]
 
     def run(self, tensors: Sequence[Any]) -> tuple[Any, ...]:
-        """Return the outputs of tensors without recording derivatives."""
+        """Return outputs, and the status if requested, without recording derivatives.
+
+        Args:
+            tensors: Inputs in order; errors are those of `__call__`.
+        """
         return self.of_arrays([x.numpy(force=True) for x in tensors])
 
     def of_arrays(self, arrays: Sequence[np.ndarray]) -> tuple[Any, ...]:
-        """Run the Program on input arrays; return its outputs as tensors.
+        """Run the Program on input arrays; return its outputs as a tuple of tensors.
 
         Tensors share the memory of the Program's output arrays; single numbers are
-        copied. The status follows if it was requested; else a failed row raises
-        RowError.
+        copied. The status (int64) is last if it was requested.
 
         Args:
             arrays: Inputs of the Program.
+
+        Raises:
+            ShapeError: An input does not fit the Program.
+            RowError: A row fails, and the status was not requested.
         """
         if not self._status:
             values = self.program(*arrays)
@@ -141,7 +155,7 @@ class TorchOperation:
         return (*self._tensors(values), torch.as_tensor(state, dtype=torch.int64))
 
     def _tensors(self, values: Any) -> tuple[Any, ...]:
-        """Return the return value of the Program as a tuple of tensors."""
+        """Return the return value of the Program as a tuple, a tensor an output."""
         parts = (values,) if len(self.program.outputs) == 1 else values
         return tuple(
             torch.from_numpy(x)
@@ -151,7 +165,11 @@ class TorchOperation:
         )
 
     def _with_status(self, *tensors: Any) -> tuple[Any, ...]:
-        """Return outputs and status; the status is 0 if it was not requested."""
+        """Return outputs and status; the status is 0 if it was not requested.
+
+        Raises:
+            RowError: A row fails, and the status was not requested.
+        """
         results = self.run(tensors)
         if self._status:
             return results
@@ -174,7 +192,11 @@ class TorchOperation:
         return (*results, torch.empty(lead, dtype=torch.int64))
 
     def _vmap(self, info: Any, in_dims: Sequence[Any], *tensors: Any) -> Any:
-        """Return outputs and their vmap axes of the custom operation, see _rows_of."""
+        """Return outputs of the operation within vmap, and their vmap axes, all 0.
+
+        Args:
+            info, in_dims, tensors: See _rows_of.
+        """
         return self._rows_of(self._call, info, in_dims, tensors)
 
     def _rows_of(
@@ -182,13 +204,16 @@ class TorchOperation:
     ) -> Any:
         """Call with one merged axis of rows for the axes of a vmap and of a batch.
 
-        Returns the outputs and their vmap axes, all 0.
-
         Args:
             call: Operation to be called.
             info: Information of PyTorch's vmap rule; has batch_size.
             in_dims: Axis of the vmap in each input, or None.
             tensors: Inputs.
+
+        Returns:
+            Tuple of the outputs, with the axis of the vmap first, then the axis of the
+            batch if
+            there is one; and tuple of their vmap axes, all 0.
         """
         size, rows = info.batch_size, None
         moved = []
@@ -207,13 +232,25 @@ class TorchOperation:
         return tuple(results), (0,) * len(results)
 
     def _keep(self, ctx: Any, inputs: Any, output: Any) -> None:
-        """Save inputs and results of a call in its context, for the derivatives."""
+        """Save inputs and results of a call in its context, for the derivatives.
+
+        The status, if there is one, is marked as not differentiable.
+
+        Args:
+            ctx: Context of an autograd.Function; changed.
+            inputs: Inputs of the call.
+            output: Its outputs, then the status if there is one.
+        """
         ctx.save_for_backward(*inputs, *output)
         for state in output[len(self.program.outputs) :]:
             ctx.mark_non_differentiable(state)
 
     def _saved(self, ctx: Any) -> tuple[Sequence[Any], Sequence[Any], Any]:
-        """Return inputs, results and status (None if not requested) of a call."""
+        """Return inputs, results and status (None if not requested) of a call.
+
+        Args:
+            ctx: Context that `_keep` has written.
+        """
         saved, count = ctx.saved_tensors, len(self.program.inputs)
         end = count + len(self.program.outputs)
         state = saved[end] if self._status else None
@@ -225,6 +262,9 @@ class TorchOperation:
         Args:
             ctx: Saved tensors of the call.
             rates: Rate of each input; None for an input that does not change.
+
+        Raises:
+            UnsupportedError: An input that changes has no derivative.
         """
         inputs, results, state = self._saved(ctx)
         values = self._chain.values(inputs)
@@ -234,7 +274,9 @@ class TorchOperation:
     def _failed_to_nan(self, tensors: Sequence[Any], state: Any) -> Sequence[Any]:
         """Return tensors with NaN in rows whose status is not 0.
 
-        None entries stay None; without a status nothing changes.
+        Args:
+            tensors: One for each output; None entries stay None.
+            state: Status of each row; None: the tensors are returned unchanged.
         """
         if state is None:
             return tensors
@@ -248,6 +290,16 @@ class TorchOperation:
         """Return the gradient by each input, None if it needs none.
 
         It is the sum over outputs of cotangents times slopes.
+
+        Args:
+            ctx: Saved tensors of the call.
+            cotangents: Cotangent of each output, then of the status, which is ignored;
+                None is
+                zero.
+
+        Raises:
+            UnsupportedError: An input that needs a gradient has no derivative.
+            RowError: A row fails, and the status was not requested.
         """
         inputs, results, state = self._saved(ctx)
         cotangents = tuple(self._failed_to_nan(cotangents[: len(results)], state))
@@ -267,7 +319,12 @@ class TorchOperation:
         )
 
     def _of_source(self, source: Source, tensors: dict[str, Any]) -> dict[str, Any]:
-        """Return the outputs of a derivative Program by name, differentiable."""
+        """Return the outputs of a derivative Program by name, differentiable in turn.
+
+        Args:
+            source: The derivative Program; its operation is created at first use.
+            tensors: Its inputs, by name.
+        """
         operation = self._sources.get(source)
         if operation is None:
             operation = TorchOperation(source.program, self._status)
@@ -279,7 +336,14 @@ class TorchOperation:
     def _arrays_of_source(
         self, source: Source, arrays: dict[str, Any]
     ) -> dict[str, Any]:
-        """Return the outputs of a derivative Program by name, as NumPy arrays."""
+        """Return the outputs of a derivative Program by name, as NumPy arrays.
+
+        A failed row has NaN if the status was requested, else it raises RowError.
+
+        Args:
+            source: The derivative Program.
+            arrays: Its inputs, by name.
+        """
         program = source.program
         inputs = [arrays[port.name] for port in program.inputs]
         if self._status:
@@ -294,9 +358,10 @@ class TorchOperation:
 def _arrays(
     inputs: Sequence[Any], results: Sequence[Any], cotangents: Sequence[Any]
 ) -> tuple[list[Any], list[Any], list[Any]] | None:
-    """Return the NumPy arrays of three lists of tensors; None if a tensor is not plain.
+    """Return the NumPy arrays of three lists of tensors, or None.
 
-    Entries that are None stay None.
+    None if the call is not plain (is_plain), or a tensor has no NumPy array. Entries
+    that are None stay None.
     """
 
     def read(tensors: Sequence[Any]) -> list[Any]:
@@ -312,6 +377,8 @@ def _arrays(
 
 def _rows(port: Port, x: Any, axis: Any, size: int, rows: Any) -> Any:
     """Return an input with one axis of size * rows, or unchanged if all rows share it.
+
+    With rows None it is returned unchanged, too.
 
     Args:
         port: Port of the input.
@@ -393,10 +460,11 @@ def function(program: Program[Any], status: bool = False) -> TorchFunction:
 class TorchFunction:
     """A Program as a function of CPU tensors, for autograd, vmap and torch.compile.
 
-    `function` returns one. Inputs are passed by position or name, as with the
-    Program, with a batch axis or shared by all rows; an omitted parameter has the
-    value of the model. Inputs of a smaller dtype are converted to the dtype of the
-    Program; a larger floating-point type raises a ShapeError.
+    `function` returns one. Inputs are passed by position or name, as with the Program,
+    with a batch axis or shared by all rows; an omitted parameter has the value of the
+    model. Quaternions in positions are scaled to unit length. Inputs of a smaller dtype
+    are converted to the dtype of the Program; a larger floating-point type raises a
+    ShapeError. Taking a derivative that no solver computes raises UnsupportedError.
 
     Args:
         program: Program of a robot.
@@ -433,11 +501,13 @@ class TorchFunction:
     def __call__(self, *args: Any, **named: Any) -> Any:
         """Return the outputs: a tensor, or a named tuple of several.
 
-        With status=True a pair of the outputs and the status.
+        With status=True a pair of the outputs and the status, int64, () or (rows,).
 
         Raises:
             ShapeError: An input has another shape, a larger dtype, no real numbers, or
-                is not on the CPU; or names are missing or unknown.
+                is not on the CPU; names are missing or unknown; or inputs have
+                different
+                numbers of rows.
             RowError: A row fails, and the function returns no status.
         """
         arrays = None if named else self._arrays(args)
@@ -454,9 +524,10 @@ class TorchFunction:
         return (value, results[-1]) if self._status else value
 
     def _arrays(self, args: Sequence[Any]) -> list[np.ndarray] | None:
-        """Return the NumPy arrays of plain tensors, without any conversion; else None.
+        """Return the NumPy arrays of plain tensors, without any conversion, or None.
 
-        None if an input needs a conversion or a derivative. The Program checks shapes.
+        None if an input needs a conversion or a derivative, or another number of inputs
+        is given. The Program checks shapes.
         """
         if len(args) != self._count or not is_plain():
             return None
@@ -473,7 +544,12 @@ class TorchFunction:
     def _bound(self, args: Sequence[Any], named: dict[str, Any]) -> Sequence[Any]:
         """Return the arguments in the order of the inputs, with defaults.
 
-        Raises ShapeError if names are missing, unknown or given twice.
+        Args:
+            args: Arguments by position.
+            named: Arguments by name.
+
+        Raises:
+            ShapeError: Inputs are missing, unknown, given twice or too many.
         """
         if len(args) == len(self._ports) and not named:
             return args
@@ -487,8 +563,10 @@ class TorchFunction:
     def _tensor(self, port: Port, value: Any) -> Any:
         """Return an argument as a CPU tensor of the Program's dtype.
 
-        Quaternions of a position are scaled to unit length. Raises ShapeError if the
-        argument does not fit the Port.
+        Quaternions of a position are scaled to unit length.
+
+        Raises:
+            ShapeError: The argument does not fit the Port, see _converted.
         """
         fits = type(value) is Tensor and value.dtype is self._dtype and value.is_cpu
         if not fits or port.shape not in (value.shape, value.shape[1:]):
@@ -522,9 +600,12 @@ class TorchFunction:
         return value.to(self._dtype)
 
     def _from_array(self, port: Port, value: Any) -> Any:
-        """Return an argument other than a tensor as a tensor of its own memory.
+        """Return an argument other than a tensor as a tensor, a copy of its numbers.
 
-        Autograd may save the tensor. Raises ShapeError if it does not fit the Port.
+        Autograd may save the tensor.
+
+        Raises:
+            ShapeError: It does not fit the Port, except within the compiler.
         """
         if torch.compiler.is_compiling():  # the compiler cannot trace the checks
             return torch.as_tensor(value, dtype=self._dtype)
