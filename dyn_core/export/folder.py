@@ -39,8 +39,8 @@ class Export:
 
     Attributes:
         folder: Folder of the files.
-        files: Names of the files in it.
-        binary: Name of the file that is linked or compiled.
+        files: Names of all files in it, `binary` first and the manifest last.
+        binary: Name of the file that is linked, loaded or compiled.
         interface: Interface for callers.
         target, variant, form, multiply_add: Arguments of `export`.
         code, constants: Size of instructions and of constants [bytes]; 0 for C source.
@@ -78,14 +78,15 @@ def export(
             replaced, others never.
         target: One of TARGETS.
         variant: "scalar" for one state, "batch" for a function of many rows, too.
-        form: "object", "shared" (needs a C compiler here) or "c".
+        form: "object", "shared" (needs a C compiler here, except for wasm32) or "c".
         name: Name of the functions in C; default: SOLVER_ROBOT.
-        multiply_add: On a target without fused multiply-add: "exact" emulates it,
-            for the bits of Python; "unfused" rounds twice, which is faster.
+        multiply_add: For C source, and on a target without fused multiply-add: "exact"
+            emulates it where there is no instruction, for the bits of Python; "unfused"
+            rounds twice, which is faster. No effect on other machine code.
         checked: Whether inputs and results that are not finite, and quaternions not of
             unit length, have a status, as in a Program that is built with finite=True.
-            Ignored for whole controllers (controller_cycle.py), which handle such
-            inputs themselves.
+            The Program is built again if it was built otherwise. Ignored for whole
+            controllers (controller_cycle.py), which handle such inputs themselves.
 
     Raises:
         UnsupportedError: An argument is not valid, the Program is not of engine native,
@@ -138,7 +139,10 @@ def export(
 
 
 def _built(program: Program[Any], finite: bool) -> Program[Any]:
-    """Return the Program, built again if its option `finite` is another."""
+    """Return a Program whose option `finite` has this value.
+
+    It is the Program itself, or else the same Program built again.
+    """
     if program.finite == finite:
         return program
     recipe = program.recipe
@@ -148,14 +152,19 @@ def _built(program: Program[Any], finite: bool) -> Program[Any]:
 def source_files(
     program: Program[Any], name: str
 ) -> tuple[dict[str, bytes], Interface]:
-    """Return C source, header, check program and test vector, by name.
+    """Return C source, header, test vector and check program, by file name.
+
+    The names are NAME.c, NAME.h, NAME_test.h and NAME_check.c. The second result is the
+    interface with the memory that the code needs.
 
     Args:
         program: Program of the engine native.
         name: Name of the function in C.
 
     Raises:
-        UnsupportedError: The Program is not of engine native.
+        UnsupportedError: The Program is not of engine native or calls others, or the
+            name
+            is no C identifier or reserved.
     """
     interface = interface_of(program, name)
     assert isinstance(program, NativeProgram)
@@ -179,7 +188,7 @@ def _contents(
     form: str,
     exact: bool,
 ) -> dict[str, bytes]:
-    """Return the files of an export by name, the file to link or compile first.
+    """Return the files of an export by name, `made` first, without the manifest.
 
     Args:
         program: Program that is exported.
@@ -205,7 +214,11 @@ def _contents(
 
 
 def _vector_json(x: Interface, vector: TestVector) -> str:
-    """Return the test vector as JSON; numbers are hexadecimal digits of their bits."""
+    """Return the test vector as JSON, with licence, hashes and dtype.
+
+    Each state has lists of its inputs and outputs, as hexadecimal digits of their bits,
+    and its status.
+    """
     states = [
         {"in": bits(a), "out": bits(b), "status": int(c)}
         for a, b, c in zip(vector.inputs, vector.outputs, vector.status, strict=True)
@@ -219,7 +232,14 @@ def _vector_json(x: Interface, vector: TestVector) -> str:
 
 @dataclass(frozen=True)
 class _Binary:
-    """The file that is linked, loaded or compiled; see Export."""
+    """The file that is linked, loaded or compiled.
+
+    Attributes:
+        name: Name of the file.
+        data: Its content.
+        interface: Interface with the memory that the code needs.
+        code, constants, undefined: See Export.
+    """
 
     name: str
     data: bytes
@@ -242,13 +262,14 @@ def _binary(
     Args:
         program: Program that is exported.
         interface: Its interface.
-        target: Target of the code.
+        target: Target of the code; for C source it is not used.
         batch: Whether there is a function for rows.
         form: "object", "shared" or "c".
-        exact: Whether multiply-adds round once.
+        exact: Whether multiply-adds round once where the target has no instruction.
 
     Raises:
-        UnsupportedError: The target does not support the dtype or the form.
+        UnsupportedError: The target does not support the dtype or the form, or for C
+            source, the Program calls others.
         CompileError: There is no compiler, or it fails.
     """
     prefix = interface.prefix
@@ -268,6 +289,8 @@ def _binary(
 
 def shared_library(made: ObjectFile, target: Target) -> bytes:
     """Return the bytes of an object linked as a shared library by a C compiler.
+
+    It is the compiler in $CC, or cc, or for another processor the one in `target.link`.
 
     Raises:
         UnsupportedError: The target loads no shared libraries.
@@ -292,9 +315,11 @@ def shared_library(made: ObjectFile, target: Target) -> bytes:
 
 
 def write_files(folder: Path, contents: Mapping[str, bytes], manifest: str) -> None:
-    """Write each file atomically, the manifest, which lists their digests, last.
+    """Write files, each atomically, in the order of `contents`.
 
-    Unchanged files of an earlier export that are not among `contents` are removed.
+    Unchanged files of an earlier export that are not among `contents` are removed. The
+    manifest should be last: it lists the digests of the others, by which the next
+    export recognises them.
 
     Args:
         folder: Folder of the files; it is created.
@@ -303,7 +328,7 @@ def write_files(folder: Path, contents: Mapping[str, bytes], manifest: str) -> N
 
     Raises:
         SettingError: Another file has one of the names, or was changed since an export
-            wrote it; or the folder cannot be written.
+            wrote it: no file is written; or the folder cannot be written.
     """
     known = _earlier(folder / manifest)
     for name in contents:
@@ -343,9 +368,9 @@ def _digest(file: Path) -> str:
 
 
 def _earlier(manifest: Path) -> dict[str, str]:
-    """Return the digests of the files of an earlier export, by name.
+    """Return the digests (SHA-256) of the files of an earlier export, by name.
 
-    It is empty if the manifest is missing or unreadable.
+    It is empty if the manifest is missing, unreadable or of another format.
     """
     try:
         facts = json.loads(manifest.read_text(encoding="utf-8"))

@@ -171,7 +171,7 @@ class Interface:
 
     @property
     def macro(self) -> str:
-        """Prefix of the names of its macros."""
+        """Prefix of the names of its macros in C: `prefix` in upper case."""
         return self.prefix.upper()
 
     @property
@@ -181,11 +181,11 @@ class Interface:
 
     @property
     def sizes(self) -> tuple[tuple[int, ...], tuple[int, ...]]:
-        """Sizes of the inputs and of the outputs."""
+        """Numbers of entries of the inputs, and of the outputs."""
         return tuple(p.size for p in self.inputs), tuple(p.size for p in self.outputs)
 
     def sentence(self, status: int) -> str:
-        """Return the message of a status; unknown numbers have one, too."""
+        """Return the message of a status; a number that is no status has one, too."""
         known = {0: "no error", **NOT_FINITE}
         if 1 <= status <= len(self.statuses):
             return self.statuses[status - 1]
@@ -214,7 +214,7 @@ class Interface:
 
 
 def interface_of(program: Program[Any], name: str | None = None) -> Interface:
-    """Return the interface of a Program.
+    """Return the interface of a Program, without the memory of a target (zeros).
 
     Args:
         program: Program of the engine native.
@@ -284,8 +284,9 @@ def hash_of(model: Any) -> str:
 def identifier(text: str) -> str:
     """Return a text as a C identifier: other characters become underscores.
 
-    Underscores at both ends are dropped, and one is put before a first digit; a text
-    without letters and digits becomes "_".
+    A run of such characters becomes one underscore. Underscores at both ends are
+    dropped, and one is put before a first digit; a text without letters and digits
+    becomes "_".
     """
     name = re.sub(r"\W+", "_", text, flags=re.ASCII).strip("_")
     return f"_{name}" if name[:1].isdigit() else name or "_"

@@ -125,10 +125,10 @@ print(status, np.frombuffer(result, "{dtype}"))
 def for_build_systems(
     x: Interface, target: Target, form: str, binary: str
 ) -> dict[str, str]:
-    """Return the files for CMake and pkg-config by name, as far as they apply.
+    """Return the files for CMake and pkg-config, contents by name.
 
-    There are none for a WebAssembly module, which is never linked, and no pkg-config
-    file for C source.
+    The names are PREFIXConfig.cmake and PREFIX.pc. There is none of them for a
+    WebAssembly module, which is never linked, and no pkg-config file for C source.
 
     Args:
         x: Interface of the export.
@@ -170,7 +170,8 @@ def readme(
         form: "object", "shared" or "c".
         binary: Name of the file that is linked or compiled.
         size: Its size [bytes].
-        packages: Names of the files for build systems.
+        packages: Names of the files for build systems, see for_build_systems; may be
+            empty.
     """
     module = target.is_wasm and form == "shared"
     tools = {".cmake": "CMake", ".pc": "pkg-config"}
@@ -200,7 +201,7 @@ def readme(
 
 
 def _command(x: Interface, target: Target, form: str, binary: str) -> str:
-    """Return the shell command that compiles the check program.
+    """Return the shell command that compiles the check program PREFIX_check.c.
 
     Args:
         x: Interface of the export.
@@ -215,7 +216,12 @@ def _command(x: Interface, target: Target, form: str, binary: str) -> str:
 
 
 def _hosts(x: Interface, binary: str) -> str:
-    """Return the README section about calls of a WebAssembly module."""
+    """Return the README section on calls of a WebAssembly module.
+
+    Args:
+        x: Interface of the export.
+        binary: Name of the module's file.
+    """
     inputs, outputs = x.sizes
     double = x.dtype == "float64"
     facts = {

@@ -21,11 +21,13 @@ class Target:
         fused: Whether multiply-add is an instruction.
         floors: Whether rounding down is an instruction, for all its dtypes.
         pack: Number of sines and cosines computed at once for a single state.
-        vector: Lanes of a float64 vector.
-        abi: Name of the calling convention if the triple does not decide it.
+        vector: Lanes of a float64 vector; 1: no vectors.
+        abi: Name of the calling convention; empty: the triple decides it.
         relocation: "pic", or "static" for targets without dynamic loading.
         dtypes: Floating-point types with hardware support.
-        link: Command that links a program main.c with the object, `{object}`.
+        link: Command that links a program main.c with the object; the text {object}
+            stands
+            for the object's file.
     """
 
     name: str
@@ -44,7 +46,7 @@ class Target:
 
     @property
     def is_wasm(self) -> bool:
-        """Whether its objects are modules of WebAssembly."""
+        """Whether the target is WebAssembly."""
         return self.triple.startswith("wasm")
 
     @property
@@ -106,7 +108,9 @@ TARGETS = {
 
 
 def target_of(name: str) -> Target:
-    """Return the Target of a name; "host" has the properties of this machine.
+    """Return the Target of a name.
+
+    For "host", processor, features and vectors are those of this machine.
 
     Raises:
         UnsupportedError: There is none; lists the valid names.

@@ -22,12 +22,13 @@ _STEP = 1e-3  # value of a time input [s]
 
 @dataclass(frozen=True)
 class TestVector:
-    """States of a Program, and its results for them.
+    """States of a Program, and its results for them, one row each.
 
     Attributes:
-        inputs: Flat inputs (rows, n), of the Program's dtype.
+        inputs: Flat inputs (rows, n), of the Program's dtype, in the order of the
+            ports.
         outputs: Flat outputs (rows, m); NaN where the status is not 0.
-        status: Status of each row.
+        status: Status of each row, int64, (rows,); 0: no failure.
     """
 
     __test__ = False  # no class of tests, as its name might say
@@ -43,7 +44,10 @@ class TestVector:
 
 
 def bits(values: np.ndarray) -> list[str]:
-    """Return the bits of numbers as hexadecimal digits, 16 each for float64, else 8."""
+    """Return the bits of floating-point numbers as hexadecimal digits.
+
+    Each number has a string of 16 digits for float64, 8 for float32, in C order.
+    """
     digits = 2 * values.dtype.itemsize
     whole = values.view(np.uint64 if digits == 16 else np.uint32)
     return [f"{int(x):0{digits}x}" for x in whole.ravel()]
@@ -52,14 +56,19 @@ def bits(values: np.ndarray) -> list[str]:
 def test_vector(program: NativeProgram, seed: int = 1) -> TestVector:
     """Return random states of a Program, one with large angles, and one that fails.
 
-    There are up to GOOD random states that do not fail; if all 40 fail, the last of
-    them. The state with large angles is for robots with positions only. A failing
-    state is missing if the algorithm has no conditions, or none of the candidates
-    fails. With finite=True there is one more state, with a NaN.
+    They are rows in this order:
+
+    - GOOD random states that do not fail, or fewer if 40 tries do not suffice; if all
+    fail,
+      only the last one;
+    - for a robot with a position among the inputs: a state with large angles; - if the
+    algorithm has conditions and no row fails so far: a state that fails, if one of
+      the candidates does;
+    - with finite=True: a state with a NaN, status NOT_FINITE_INPUT.
 
     Args:
         program: Program to be evaluated.
-        seed: Of the random numbers.
+        seed: Seed of the random numbers.
     """
     rows: list[tuple[np.ndarray, np.ndarray, int]] = []
     rng = np.random.default_rng(seed)
@@ -106,12 +115,12 @@ def _row(
 def _state(
     program: NativeProgram, rng: np.random.Generator, position: Any = None
 ) -> np.ndarray:
-    """Return the flat inputs of a random state.
+    """Return the flat inputs of a random state, float64.
 
     Args:
         program: Program with the inputs.
-        rng: Random generator.
-        position: Function that is applied to the robot's position, or None.
+        rng: Random generator; its state advances.
+        position: Function that is applied to the robot's position, (nq,), or None.
     """
     parts = [np.zeros(0)]
     for port in program.inputs:
@@ -124,9 +133,15 @@ def _state(
 
 
 def _value(program: NativeProgram, port: Port, rng: np.random.Generator) -> Any:
-    """Return a value of one input: its default, a random position, pose or vector.
+    """Return a value of one input in its shape.
 
-    Times are _STEP.
+    It is the default if there is one, else a random position of the robot, poses with
+    random origins and no rotation, _STEP for a time, or normally distributed numbers.
+
+    Args:
+        program: Program with the input.
+        port: The input.
+        rng: Random generator; its state advances.
     """
     if port.name in program.defaults:
         return program.defaults[port.name]
@@ -143,7 +158,11 @@ def _value(program: NativeProgram, port: Port, rng: np.random.Generator) -> Any:
 
 
 def _doubtful(program: NativeProgram, rng: np.random.Generator) -> Iterator[np.ndarray]:
-    """Yield flat inputs that may violate a condition of the algorithm."""
+    """Yield flat inputs that may violate a condition of the algorithm.
+
+    They are zeros, for robots states with scaled or large positions, and constant
+    vectors, infinity and NaN among them.
+    """
     usual = _state(program, rng)
     yield 0.0 * usual
     if isinstance(program.model, Model):

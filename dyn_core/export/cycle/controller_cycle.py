@@ -129,7 +129,7 @@ def control_cycle(
         name: One of CYCLES.
         model: Robot; joints of one coordinate each.
         rules: Uses state_timeout, max_jump, good_samples, on_stale, on_violation,
-            stop_time and last_good_cycles; stops are zero or ramp.
+            stop_time and last_good_cycles; stops are zero or ramp. None: Rules().
         bounds: Bounds of the envelope; None: only effort limits.
         state_bounds: Plausibility bounds of states; None: all finite states are
             accepted. Stamps and ages are the caller's, who passes new states only.
@@ -141,8 +141,8 @@ def control_cycle(
             default, as in a Controller.
 
     Raises:
-        UnsupportedError: An unknown name, a robot with driven joints, or a dtype other
-            than float64.
+        UnsupportedError: An unknown name, a robot with driven joints, a dtype other
+            than float64, or an invalid option.
         SettingError: A joint has several coordinates or no effort limit, on_stale or
             on_violation is "hold", or a bound is not valid.
     """
@@ -212,10 +212,16 @@ def cycle_of_options(
 def cycle_settings(
     options: Mapping[str, Any],
 ) -> tuple[Rules, Bounds, StateBounds, dict[str, Any]]:
-    """Return the rules and bounds that are among other options, and the others.
+    """Return Rules, Bounds and StateBounds made of some options, and the other options.
+
+    Attributes that are not among the options have their defaults.
 
     Args:
-        options: Attributes of Rules, Bounds and StateBounds by name, and others.
+        options: Attributes of Rules, Bounds and StateBounds by name, and others; not
+            changed.
+
+    Returns:
+        Rules, Bounds, StateBounds, and a dict of the other options.
 
     Raises:
         SettingError: A rule or bound is not valid.
@@ -229,19 +235,23 @@ def cycle_settings(
 
 
 def fault_names(model: Model) -> tuple[str, ...]:
-    """Return the names of the faults, numbered from 1.
+    """Return the names of the faults; fault k of a report is entry k - 1.
 
-    Bounds of each joint come first, then bounds of the robot, then FAULTS.
+    Bounds of joints come first ("NAME of JOINT", joint by joint for each bound), then
+    bounds of the whole robot, then FAULTS.
     """
     joints = [f"{name} of {joint}" for name in JOINT for joint in model.joint_names]
     return (*joints, *WHOLE, *FAULTS)
 
 
 def state_places(nv: int) -> dict[str, slice]:
-    """Return the slice of `state` of each variable, by its name.
+    """Return the slice of `state` of each of its variables, by name.
 
     Numbers come first, in the order of STATE_NUMBERS, then joint vectors of nv numbers
     in the order of STATE_VECTORS.
+
+    Args:
+        nv: Number of velocity coordinates.
     """
     places = {name: slice(k, k + 1) for k, name in enumerate(STATE_NUMBERS)}
     start = len(STATE_NUMBERS)
@@ -263,14 +273,14 @@ def _settings(
     """Return the settings that become constants of the kernel.
 
     Args:
-        model, rules, state_bounds: As in control_cycle.
+        model, rules, state_bounds: As in control_cycle; rules must not be None.
         bounds: Bounds of the envelope, with values in place of defaults, or None.
-        limit: Effort limits (nv).
-        slew: Maximum rates of the efforts (nv).
+        limit: Effort limits (nv) [N·m | N].
+        slew: Maximum rates of the efforts (nv) [N·m/s | N/s].
         wrap: Joints whose errors are wrapped.
 
     Raises:
-        SettingError: on_stale or on_violation is "hold".
+        SettingError: on_stale or on_violation is "hold", or a bound is not valid.
     """
     for rule in ("on_stale", "on_violation"):
         if getattr(rules, rule) == "hold":

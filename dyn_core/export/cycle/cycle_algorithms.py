@@ -21,12 +21,13 @@ def tracking_cycle(  # type: ignore[no-untyped-def]
 
         tau = limited(law(q, qd, q_ref, qd_ref, qdd_ref, kp, kd)), unless stopped
 
-    Inputs and outputs: those of TRACKING_CYCLE.
+    Inputs and outputs are those of TRACKING_CYCLE: effort, state_next and report are
+    returned. A law's effort is replaced if it, or an input of the law, is not finite.
 
     Args:
         law: Slot, the law whose effort is limited and checked.
         weight: Slot, the gravity compensation, which also brakes in a ramp.
-        settings: Constants.
+        settings: Settings, constants of the cycle.
 
     Source: design of this project, the Controller of dyn_core.control.
     """
@@ -49,14 +50,13 @@ def impedance_cycle(  # type: ignore[no-untyped-def]
         unless stopped
 
     A ramp brakes with the default gain, since the law has no gain kd before the
-    inertia.
-
-    Inputs and outputs: those of IMPEDANCE_CYCLE.
+    inertia. Inputs and outputs are those of IMPEDANCE_CYCLE: effort, state_next and
+    report are returned.
 
     Args:
         law: Slot, the law whose effort is limited and checked.
         weight: Slot, the gravity compensation, which also brakes in a ramp.
-        settings: Constants.
+        settings: Settings, constants of the cycle.
 
     Source: design of this project, the Controller of dyn_core.control.
     """
@@ -76,13 +76,12 @@ def gravity_cycle(  # type: ignore[no-untyped-def]
 
         tau = limited(ID(q, 0, 0)), unless stopped
 
-    The gain kd brakes in a ramp only.
-
-    Inputs and outputs: those of GRAVITY_CYCLE.
+    The gain kd brakes in a ramp only. Inputs and outputs are those of GRAVITY_CYCLE:
+    effort, state_next and report are returned.
 
     Args:
         weight: Slot, the gravity compensation, which also brakes in a ramp.
-        settings: Constants.
+        settings: Settings, constants of the cycle.
 
     Source: design of this project, the Controller of dyn_core.control.
     """

@@ -72,11 +72,13 @@ class Settings:
         rules: Rules of the controller.
         limit: Effort limits by joint [N·m | N].
         slew: Maximum rates of the efforts by joint [N·m/s | N/s].
-        believed: low, high, fastest and mismatch of a StateCheck; None: all finite
-            states are accepted.
+        believed: low, high, fastest and mismatch of a StateCheck, by joint: bounds of
+            positions, of speeds, and of the difference between a velocity and the
+            motion of
+            the positions; None: all finite states are accepted.
         bounds: Bounds of the envelope, in the order of its values; None: no envelope.
-        frame: Link whose speed the envelope bounds.
-        wrapped: By joint, whether differences of positions are wrapped.
+        frame: Link whose speed the envelope bounds; None: none.
+        wrapped: By joint, whether differences of positions are wrapped to [-pi, pi).
     """
 
     rules: Rules
@@ -93,11 +95,11 @@ class CycleInputs(NamedTuple):
 
     Attributes:
         q, qd: Position and velocity now, (nv,).
-        kd: Damping gains of a ramp, (nv,); BRAKING where not positive.
-        t: Time [s].
-        fresh: 1 if q and qd are new.
-        request: Number of one of REQUESTS.
-        state: State of the last cycle, flat.
+        kd: Damping gains of a ramp, (nv,); BRAKING is used where not positive.
+        t: Time [s]; the last time is used if it is not finite.
+        fresh: 1 if q and qd are new; else they are ignored.
+        request: Number of one of REQUESTS; other numbers mean a stop at zero.
+        state: State of the last cycle, flat; zeros to begin.
     """
 
     q: Any
@@ -166,7 +168,7 @@ class Cycle:
         self.new = logical_and(self.asked, logical_and(complete, self._believed()))
 
     def run(self, tau: Any, finite: Any, error: Any) -> tuple[Any, Any, Any]:
-        """Return effort, next state and report.
+        """Return effort, next state and report; to be called once.
 
         Args:
             tau: Effort of the law (nv).
@@ -174,9 +176,13 @@ class Cycle:
             error: Displacement from position to reference (nv), for the envelope.
 
         Returns:
-            Effort (nv), state of the next cycle (flat), and report (5,): number of the
-            status in STATUS, number of the fault (0: none), its value, its bound, and
-            1 if an effort was limited.
+            Effort (nv), finite and within the limits; state of the next cycle (flat);
+            and
+            report (5,): number of the status in STATUS, number of the fault that
+                stopped the
+            robot, see fault_names (0: none), its value, its bound, and 1 if an effort
+                was
+            limited, else 0.
         """
         self._take_request()
         self._take_sample()
@@ -213,14 +219,22 @@ class Cycle:
         return effort, Vector((*numbers, *vectors)), Vector(report)
 
     def _read(self, request: Any) -> None:
-        """Read the request; unknown numbers mean a stop at zero."""
+        """Set `asks`, `resets` and `disabled` from the number of a request.
+
+        `asks` is the number of the stop that is requested, NONE, RAMP or ZERO; unknown
+        numbers mean ZERO. The others are conditions.
+        """
         mild = [equal(request, x) for x in (NONE, RESET, DISABLE)]
         harmless = reduce(logical_or, mild)
         self.asks = where(equal(request, RAMP), RAMP, where(harmless, NONE, ZERO))
         self.resets, self.disabled = mild[1], mild[2]
 
     def _take_request(self) -> None:
-        """Start or end a stop; a stronger one replaces a weaker one."""
+        """End a stop if a reset is requested, or start the requested stop.
+
+        A stop replaces a weaker one only; a reset also clears the fault and the
+        history.
+        """
         resets = self.resets
         self.stop = where(resets, NONE, self.stop)
         for name in ("fault", "value", "bound"):
@@ -229,9 +243,14 @@ class Cycle:
         self._stop(self.asks > NONE, self.asks, (_place(self, "request"), 0.0, 0.0))
 
     def _take_sample(self) -> None:
-        """Accept or refuse the new state; set `new`, `rate`, `waits` and `acts`.
+        """Accept or refuse the new state; set the conditions `new`, `waits` and `acts`.
 
-        The history is reset after a jump of position or time, or a late state.
+        `new` holds if the state is accepted, `waits` while there are too few good
+        states, jumps persist, or the controller is disabled, `acts` if `new` holds
+        without `waits`. An accepted state becomes q and qd, unless time went back.
+        `rate` becomes its velocity (nv,), see _rate, or qd if there is no usable
+        previous state. The history of states and efforts is reset after a jump of
+        position or time, or a late state; while waiting, the history of efforts.
         """
         rules, t, new = self.rules, self.t, self.new
         heard = self.heard > 0.0
@@ -274,7 +293,12 @@ class Cycle:
         self._forget(logical_and(self.waits, self.timed), False)
 
     def _forget(self, when: Any, samples: bool) -> None:
-        """Reset the history of efforts if `when` holds, and of states if `samples`."""
+        """Reset the history of efforts if `when` holds, with `samples` also of states.
+
+        Args:
+            when: Condition.
+            samples: Whether the previous state and the count of good states are reset.
+        """
         self.drove = where(when, 0.0, self.drove)
         self.braking = where(when, 0.0, self.braking)
         self.slewed = where(when, self.zero, self.slewed)
@@ -285,11 +309,13 @@ class Cycle:
             self.has = where(when, 0.0, self.has)
 
     def _stop(self, when: Any, kind: Any, fault: Sequence[Any]) -> None:
-        """Start a stop of a kind if `when` holds; an earlier stronger stop remains.
+        """Start a stop of a kind if `when` holds; an equal or stronger stop remains.
+
+        Sets `stop`, `since`, and the fault with its value and bound.
 
         Args:
             when: Condition.
-            kind: RAMP or ZERO.
+            kind: RAMP or ZERO; ZERO is stronger.
             fault: Number of the fault, value and bound.
         """
         stronger = logical_and(when, self.stop < kind)
@@ -300,16 +326,24 @@ class Cycle:
             setattr(self, name, where(stronger, x, getattr(self, name)))
 
     def _silence(self) -> Any:
-        """Condition that the state is stale."""
+        """Condition that the state is stale.
+
+        It holds if there was a good state, the last one is older than
+        rules.state_timeout, and no new one is accepted now.
+        """
         age = self.t - self.seen
         silent = logical_and(self.heard > 0.0, self.rules.state_timeout < age)
         return logical_and(silent, logical_not(self.new))
 
     def _of_silence(self, carried: Any, was: Any) -> Any:
-        """Return the effort without a fresh state: a ramp, then zero.
+        """Return the effort without a fresh state, (nv,): a ramp, then zero.
+
+        The ramp ends rules.stop_time after the state became stale or the stop began.
+        There is none, and the effort is zero at once, if `was` does not hold, or if the
+        stop under way (without a stop, rules.on_stale) is zero.
 
         Args:
-            carried: Effort of the ramp.
+            carried: Effort of the ramp, (nv,).
             was: Condition that there was an effort and a good state.
         """
         rules, stopped = self.rules, self.stop > NONE
@@ -324,7 +358,17 @@ class Cycle:
 
         An effort that is not finite is replaced by the last good one. May start a stop:
         after too many such efforts, for an oscillation, or outside of the envelope.
-        Sets `bridges`, and updates `last_good`, `failures` and `slewed`.
+        Sets `bridges`, the condition that the last good effort is used, and updates
+        `last_good`, `failures` and `slewed`.
+
+        Args:
+            tau: Effort of the law (nv).
+            finite: Condition that it, and the inputs of the law, are finite.
+            error: Displacement from position to reference (nv).
+
+        Returns:
+            Effort (nv), and the condition that `tau` is beyond a limit while the law is
+            active.
         """
         rules = self.rules
         runs = logical_and(self.acts, equal(self.stop, NONE))
@@ -357,9 +401,15 @@ class Cycle:
     def _fault(
         self, tau: Any, error: Any, bounds: tuple[float, ...]
     ) -> tuple[Any, tuple[Any, ...]]:
-        """Return whether a bound of the envelope is exceeded, and the worst one.
+        """Return whether a bound of the envelope is exceeded, a condition, and the worst one.
 
-        The latter is its number from 1 on, the value and the bound; zeros for none.
+        The latter is a tuple of its number from 1 on (see fault_names), the value and
+        the bound; zeros for none. The worst has the largest ratio of value to bound.
+
+        Args:
+            tau: Effort of this cycle (nv).
+            error: Displacement from position to reference (nv).
+            bounds: Bounds of the envelope.
         """
         drove = self.drove > 0.0
         before = where(drove, self.sent, tau)
@@ -383,7 +433,9 @@ class Cycle:
         return outside, fault
 
     def _stop_oscillation(self, runs: Any, kind: Any) -> None:
-        """Stop a law whose effort has changed at its maximum rate for too long.
+        """Stop if a joint's effort has changed at its maximum rate for too long.
+
+        Too long is more than SWINGS times the time from one effort limit to the other.
 
         Args:
             runs: Condition that the law is active.
@@ -398,7 +450,8 @@ class Cycle:
     def _kind_of_violation(self) -> Any:
         """Return the stop of a violation, RAMP or ZERO.
 
-        With rule AUTO it is a ramp if the weight is within the effort limits.
+        It is rules.on_violation; with rule AUTO a ramp if the weight of the robot is
+        within the effort limits, else zero.
         """
         rules = self.rules
         if rules.on_violation != AUTO:
@@ -414,7 +467,10 @@ class Cycle:
         return where(carries, RAMP, ZERO)
 
     def _believed(self) -> Any:
-        """Condition that a state is within the plausibility bounds."""
+        """Condition that the new state is within the plausibility bounds.
+
+        It holds always if there are none.
+        """
         if self.settings.believed is None:
             return equal(0.0, 0.0)
         low, high, fastest, _ = self.settings.believed
@@ -430,12 +486,13 @@ class Cycle:
         return inside
 
     def _agrees(self, change: Any) -> Any:
-        """Condition that positions and velocities describe one motion.
+        """Condition that the new and the last state describe one motion.
 
         As in StateCheck.check_motion, where the period is the time since the last
-        state.
+        state. It holds always without plausibility bounds.
 
-        `change`: displacement since the last state (nv).
+        Args:
+            change: Displacement since the last state (nv).
         """
         if self.settings.believed is None:
             return equal(0.0, 0.0)
@@ -454,9 +511,12 @@ class Cycle:
         return agrees
 
     def _rate(self, change: Any) -> Any:
-        """Return the smaller of velocity and difference quotient; see Samples.
+        """Return the smaller of velocity and difference quotient, (nv,); see Samples.
 
-        It is zero for joints where their signs differ.
+        It has the sign of the velocity, and is zero for joints where the signs differ.
+
+        Args:
+            change: Displacement since the last state (nv).
         """
         dt = maximum(self.t - self.seen, 1e-9)  # no division by zero
         rates = []
@@ -469,8 +529,15 @@ class Cycle:
     def _bounded(self, tau: Any) -> tuple[Any, Any]:
         """Return an effort within the slew rate, and how long each joint was limited.
 
-        The latter is the time without interruption, (nv,) [s]; 0 where the rate is not
-        limited.
+        Without a previous effort of law or stop it is not changed.
+
+        Args:
+            tau: Effort (nv).
+
+        Returns:
+            Effort (nv), and the time for which the rate was limited without
+            interruption, (nv,)
+            [s]; 0 where the rate is not limited.
         """
         drove, dt = self.drove > 0.0, maximum(self.t - self.sent_at, 0.0)
         efforts, long = [], []
@@ -489,7 +556,10 @@ class Cycle:
         return Vector(where(x > 0.0, x, BRAKING) for x in self.kd)
 
     def _carried(self) -> Any:
-        """Return the effort that compensates gravity and brakes; zero if not finite."""
+        """Return the effort of a ramp, (nv,), which compensates gravity and brakes.
+
+        It is clipped to the limits; zero if not finite.
+        """
         tau = self.weight(self.q, self.qd, self._gains())
         return where(all_finite(tau), self._limited(tau), self.zero)
 
@@ -511,7 +581,12 @@ class Cycle:
         )
 
     def _status(self, silent: Any, stopped: Any) -> Any:
-        """Return the number of the status, see STATUS."""
+        """Return the number of the status, see STATUS.
+
+        Args:
+            silent: Condition that the state is stale.
+            stopped: Condition that a stop is under way.
+        """
         status = where(self.bridges, BRIDGES, DRIVES)
         refused = logical_and(self.asked, logical_not(self.new))
         kept = where(refused, REFUSED, KEPT)
@@ -526,7 +601,12 @@ def _kind(name: str) -> float:
 
 
 def _place(cycle: Cycle, name: str) -> float:
-    """Return the number of a fault of FAULTS, counted after the envelope's bounds."""
+    """Return the number of a fault in FAULTS, as in fault_names.
+
+    Args:
+        cycle: Cycle of the robot.
+        name: One of FAULTS.
+    """
     return float(value_count(cycle.model) + 1 + FAULTS.index(name))
 
 

@@ -34,7 +34,8 @@ class ElfSection(NamedTuple):
 def sections(data: bytes) -> list[ElfSection]:
     """Return the sections of an object, in the order of the file.
 
-    `data`: content of a little-endian ELF file, of 32 or 64 bits.
+    Args:
+        data: Content of a little-endian ELF file, of 32 or 64 bits; not checked.
     """
     wide = data[4] == 2
     start = struct.unpack_from("<Q" if wide else "<I", data, 40 if wide else 32)[0]
@@ -56,7 +57,11 @@ def _text(data: bytes, start: int) -> str:
 
 
 def symbols(data: bytes) -> Iterator[tuple[str, bool, bool]]:
-    """Yield (name, defined here, global) of each symbol with a name."""
+    """Yield (name, whether defined here, whether global) of each symbol with a name.
+
+    Args:
+        data: Content of a little-endian ELF file; not checked.
+    """
     wide, every = data[4] == 2, sections(data)
     for section in every:
         if section.kind != 2:
@@ -77,10 +82,11 @@ def with_hard_float(data: bytes) -> bytes:
 
     Linkers refuse to combine objects of different conventions. LLVM leaves the
     attribute out; the exported functions have pointers and integers as arguments only,
-    so they are the same in both conventions.
+    so they are the same in both conventions. Raises StopIteration if the object has no
+    section .ARM.attributes.
 
-    Source: ELF for the Arm Architecture and Addenda to the ABI for the Arm
-    Architecture (Arm Ltd., 2023), build attributes.
+    Source: ELF for the Arm Architecture and Addenda to the ABI for the Arm Architecture
+    (Arm Ltd., 2023), build attributes.
     """
     section = next(s for s in sections(data) if s.name == ".ARM.attributes")
     content = data[section.offset : section.offset + section.size]

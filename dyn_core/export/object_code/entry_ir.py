@@ -15,7 +15,9 @@ _REALS = {
 
 
 def entry_ir(interface: Interface, kernels: Kernels, batch: bool) -> str:
-    """Return the module of the exported functions, without kernels and table.
+    """Return the LLVM IR of the exported functions, without kernels and table.
+
+    They are PREFIX and, with `batch`, PREFIX_batch; the kernels are only declared.
 
     Args:
         interface: Interface of the export.
@@ -59,9 +61,10 @@ def batch_scratch(interface: Interface, kernels: Kernels) -> int:
 
 
 def _tables(kernels: Kernels) -> int:
-    """Return where the pointer tables start in the scratch of PREFIX_batch [bytes].
+    """Return the offset of the pointer tables in the scratch of PREFIX_batch [bytes].
 
-    They are behind the kernels' scratch; each row overwrites those of the last one.
+    They are behind the kernels' scratch; each row overwrites the tables of the row
+    before.
     """
     return max(_whole(kernels.scratch), _whole(kernels.batch_scratch))
 
@@ -71,7 +74,7 @@ def _whole(size: int) -> int:
 
 
 def _fill(dtype: str) -> str:
-    """Return a function that sets numbers to NaN."""
+    """Return the LLVM IR of @dyn.fill(to, n), which sets n numbers to NaN."""
     real, whole, nan, _, _ = _REALS[dtype]
     return _loop(
         "define internal void @dyn.fill(ptr %to, i64 %n) nounwind {",
@@ -85,7 +88,13 @@ def _fill(dtype: str) -> str:
 
 
 def _not_finite(dtype: str) -> str:
-    """Return a function that tests whether a number of an array is NaN or infinite."""
+    """Return the LLVM IR of @dyn.not_finite(from, n).
+
+    It returns whether any of n numbers is NaN or infinite.
+
+    Args:
+        dtype: float64 or float32.
+    """
     real, whole, _, infinity, _ = _REALS[dtype]
     return _loop(
         "define internal i1 @dyn.not_finite(ptr %from, i64 %n) nounwind {",
@@ -102,11 +111,11 @@ def _not_finite(dtype: str) -> str:
 
 
 def _loop(head: str, body: Sequence[str], carried: str, end: str) -> str:
-    """Return a function that runs its body for k = 0..n-1, n > 0.
+    """Return the LLVM IR of a function that runs its body for k = 0..n-1, n > 0.
 
     Args:
         head: Its first line.
-        body: Lines of the body.
+        body: Lines of the body, which use %k.
         carried: Line of a value that is carried from round to round, or "".
         end: Return statement.
     """
@@ -129,7 +138,13 @@ def _loop(head: str, body: Sequence[str], carried: str, end: str) -> str:
 
 
 def _port(table: str, k: int, name: str) -> list[str]:
-    """Return code that loads entry k of the pointer table `table` into %NAMEk."""
+    """Return lines that load entry k of a pointer table into %NAMEk.
+
+    Args:
+        table: Name of the table's pointer in LLVM IR, such as %in.
+        k: Index of the entry.
+        name: Prefix of the value's name.
+    """
     return [
         f"  %{name}_at{k} = getelementptr ptr, ptr {table}, i64 {k}",
         f"  %{name}{k} = load ptr, ptr %{name}_at{k}",
@@ -137,7 +152,11 @@ def _port(table: str, k: int, name: str) -> list[str]:
 
 
 def _settle(interface: Interface) -> str:
-    """Return the function that ends a state: checks for NaN, and NaN if it failed."""
+    """Return the LLVM IR of @dyn.settle(in, out, status), which finishes a state.
+
+    It returns the status after the checks for NaN and infinity, if the interface has
+    them, and sets the outputs to NaN if that is not 0.
+    """
     lines = [
         "define internal i64 @dyn.settle(ptr %in, ptr %out, i64 %status) nounwind {",
     ]
@@ -185,7 +204,9 @@ def _settle(interface: Interface) -> str:
 
 
 def _row(inputs: Sequence[int], outputs: Sequence[int], item: int) -> str:
-    """Return the function that fills the pointer tables of one row of a batch.
+    """Return the LLVM IR of @dyn.row(in, strides, out, row, tables).
+
+    It fills the pointer tables of one row of a batch: inputs, then outputs.
 
     Args:
         inputs, outputs: Sizes of the ports.
@@ -217,10 +238,15 @@ def _row(inputs: Sequence[int], outputs: Sequence[int], item: int) -> str:
 
 
 def _batch(interface: Interface, kernels: Kernels, settles: bool) -> str:
-    """Return the function for rows, with lanes if there are enough rows.
+    """Return the LLVM IR of PREFIX_batch.
 
-    Otherwise it calls the scalar kernel for each row. `settles`: whether each row is
-    finished by the function of _settle.
+    It uses the kernel with lanes if there is one and there are enough rows, else the
+    scalar kernel for each row.
+
+    Args:
+        interface: Interface of the export.
+        kernels: Kernels that are called.
+        settles: Whether each row is finished by the function of _settle.
     """
     n = len(interface.inputs)
     lines = [
@@ -278,9 +304,11 @@ def _batch(interface: Interface, kernels: Kernels, settles: bool) -> str:
 
 
 def _together(interface: Interface, kernels: Kernels) -> list[str]:
-    """Return code that computes all rows with lanes, and then checks suspect rows.
+    """Return lines that compute all rows with lanes and set their statuses.
 
-    Without lanes it is a jump to the loop over single rows.
+    Then the function returns 0, or jumps to the loop over single rows, which checks
+    them: always if the interface checks for NaN, and if a condition has failed in some
+    row. Without lanes the lines are only this jump.
     """
     if not kernels.lanes:
         return ["  br label %each"]

@@ -67,7 +67,9 @@ def kernels(
         target: Target of the code.
         fused: Whether a multiply-add rounds once. On a target without the instruction
             functions of fused.py emulate it.
-        batch: Whether there is a function for rows.
+        batch: Whether there is a function for rows; it has a kernel with lanes only if
+            the
+            target has vectors.
     """
     graph, sizes = program.graph, program._sizes
     single = str(program.dtype) == "float32"
@@ -95,9 +97,11 @@ def kernels(
 
 
 def portable(ir: str, target: Target, *roots: str) -> str:
-    """Return a module with its root functions and their callees, without a C library.
+    """Return an LLVM IR module with its root functions and their callees, without libm.
 
-    Its functions do not unwind, so that no target needs tables for that.
+    Multiply-add, floor and memset become functions of the module where the target has
+    no instruction for them. Its functions do not unwind, so that no target needs tables
+    for that.
 
     Args:
         ir: Module.

@@ -40,8 +40,14 @@ _DECLARED = "declare [^\n]*@llvm\\.{}\\.[^\n]*\n"
 def is_ordinary(b: Any, x: Any, y: Any, z: Any) -> Any:
     """Return the condition that x y + z needs no scaling.
 
-    b: Instructions or CInstructions, which the expressions are appended to; so in all
-    functions of this file. x, y, z: their values.
+    This is a condition of the generated code, as are all results of such functions
+    here.
+
+    Args:
+        b: Instructions or CInstructions, which the expressions are appended to;
+            likewise in
+            all functions of this file.
+        x, y, z: Values of b, float64.
     """
     product = b.intrinsic("fabs", x * y)
     result = product.compare("gt", _LEAST) & product.compare("lt", _MOST)
@@ -53,7 +59,8 @@ def is_ordinary(b: Any, x: Any, y: Any, z: Any) -> Any:
 def ordinary(b: Any, x: Any, y: Any, z: Any) -> tuple[Any, Any]:
     """Return two numbers whose rounded sum is x y + z, rounded once.
 
-    Only for numbers that are ordinary; arguments as in is_ordinary.
+    Only for numbers that are ordinary, see is_ordinary, which also describes the
+    arguments.
     """
     product, rest = _product(x, y)
     high, low = _sum(z, rest)
@@ -101,7 +108,9 @@ def odd_sum_of_products(b: Any, x: Any, y: Any, z: Any) -> Any:
 def floor(b: Any, x: Any) -> Any:
     """Return the largest integer that is not above x; infinities, NaN and -0 remain.
 
-    `b`: as in is_ordinary, of float64 or float32.
+    Args:
+        b: As in is_ordinary, of float64 or float32.
+        x: Value of b.
     """
     size = b.intrinsic("fabs", x)
     big, bits = (2.0**23, 31) if "float" in b.real else (2.0**52, 63)
@@ -113,7 +122,9 @@ def floor(b: Any, x: Any) -> Any:
 def _with_sign(size: Any, x: Any, bits: int) -> Any:
     """Return a number with the magnitude of `size` and the sign of x.
 
-    `bits`: number of bits of a value without its sign, 31 or 63.
+    Args:
+        size, x: Values of float64 or float32; size is not negative.
+        bits: Number of bits of a value without its sign, 63 or 31.
     """
     sign = -(2**bits)
     return ((size.bits() & ~sign) | (x.bits() & sign)).bits()
@@ -130,7 +141,7 @@ def _split(x: Any) -> tuple[Any, Any]:
 
 
 def _product(x: Any, y: Any) -> tuple[Any, Any]:
-    """Return a rounded product and its rounding error."""
+    """Return a rounded float64 product and its rounding error."""
     product = x * y
     (a, b), (c, d) = _split(x), _split(y)
     return product, (((a * c - product) + a * d) + b * c) + b * d
@@ -154,7 +165,10 @@ def _odd_sum(b: Any, x: Any, y: Any) -> Any:
 
 
 def _normal(b: Any, x: Any) -> tuple[Any, Any]:
-    """Return the mantissa of a number, in [1, 2) with its sign, and its exponent."""
+    """Return the mantissa of a number, in [1, 2) with its sign, and its exponent.
+
+    Subnormal numbers are scaled, too. For zero, infinity and NaN they have no meaning.
+    """
     tiny = b.intrinsic("fabs", x).compare("lt", 2.0**-1022)
     bits = b.select(tiny, x * 2.0**54, x).bits()
     bias = b.select(tiny, b.lift(1077, "whole"), 1023)
@@ -167,7 +181,10 @@ def _power_of_two(k: Any) -> Any:
 
 
 def _times_power(x: Any, k: Any) -> Any:
-    """Return x 2**k as a product of two factors, each of which is a normal number."""
+    """Return x 2**k, rounded, as a product with two normal numbers.
+
+    k is a whole number, within about twice the range of exponents.
+    """
     first = k >> 1
     return x * _power_of_two(first) * _power_of_two(k - first)
 
@@ -181,7 +198,10 @@ def _least(b: Any, k: Any, other: Any) -> Any:
 
 
 def with_exact_fma(ir: str) -> str:
-    """Return a module in which functions of this file replace the intrinsic fma."""
+    """Return LLVM IR in which functions of this file replace the intrinsic fma.
+
+    A module that does not call the intrinsic is returned unchanged.
+    """
     widths = _widths(_FMA, ir)
     if not widths:
         return ir
@@ -195,7 +215,10 @@ def with_exact_fma(ir: str) -> str:
 
 
 def with_own_floor(ir: str) -> str:
-    """Return a module in which functions of this file replace the intrinsic floor."""
+    """Return LLVM IR in which functions of this file replace the intrinsic floor.
+
+    A module that does not call the intrinsic is returned unchanged.
+    """
     widths = _widths(_FLOOR, ir)
     if not widths:
         return ir
@@ -206,7 +229,14 @@ def with_own_floor(ir: str) -> str:
 
 
 def _widths(what: re.Pattern[str], ir: str) -> list[int]:
-    """Return the distinct numbers of lanes in calls of an intrinsic."""
+    """Return the distinct numbers of lanes in calls of an intrinsic.
+
+    Those of float32 are Lanes.
+
+    Args:
+        what: _FMA or _FLOOR.
+        ir: Module.
+    """
     lanes = [_lanes(match) for match in what.finditer(ir)]
     return list({suffix(width): width for width in lanes}.values())
 
@@ -217,9 +247,12 @@ def _lanes(match: re.Match[str]) -> int:
 
 
 def _with_declared(ir: str, name: str, widths: Sequence[int]) -> str:
-    """Return a module that declares the intrinsic `name` of one argument.
+    """Return a module that declares an LLVM intrinsic of one argument.
 
-    `widths`: numbers of lanes that it is called with.
+    Args:
+        ir: Module.
+        name: Name of the intrinsic, such as fabs.
+        widths: Numbers of lanes that it is called with.
     """
     for width in widths:
         of = kind("real", width)
@@ -234,7 +267,10 @@ def _arguments(of: str) -> str:
 
 
 def _fma(width: int) -> str:
-    """Return the LLVM IR of a float64 multiply-add with `width` lanes."""
+    """Return the LLVM IR of a float64 multiply-add with `width` lanes.
+
+    If a lane needs scaling, all lanes are computed one by one.
+    """
     b = Instructions(width, False)
     x, y, z = (Value(b, "real", f"%{name}") for name in "xyz")
     good = is_ordinary(b, x, y, z)

@@ -20,10 +20,10 @@ def c_compiler() -> list[str]:
 
 
 def link(command: Sequence[str], name: str, flags: Sequence[str], valid: str) -> None:
-    """Link a shared library.
+    """Link a shared library: run a compiler with -shared.
 
     Args:
-        command: Command of the compiler.
+        command: Command of the compiler, with its first arguments.
         name: Name of the library, for errors.
         flags: Further arguments, including the output file.
         valid: Advice in the error message if there is no compiler.

@@ -53,10 +53,12 @@ def compile_object(
 
     Args:
         program: Program to be compiled.
-        interface: Its interface.
+        interface: Its interface; the result's interface also has the memory.
         target: Target of the code.
         batch: Whether there is a function for rows.
-        exact: Whether multiply-adds round once if the target has no instruction.
+        exact: Whether multiply-adds round once if the target has no instruction; no
+            effect
+            if it has one.
 
     Raises:
         UnsupportedError: The target does not support the dtype in hardware.
@@ -85,11 +87,17 @@ def compile_object(
 def _compiled(
     interface: Interface, entries: str, written: Kernels, target: Target, batch: bool
 ) -> bytes:
-    """Return the modules of an export as one object.
+    """Return the modules of an export as one object file.
 
-    `entries` is the module of the exported functions, `written` has the kernels, and
-    `batch` says whether there is a function for rows. Raises CompileError if LLVM
-    fails.
+    Args:
+        interface: Interface of the export, with the memory.
+        entries: Module of the exported functions.
+        written: Kernels.
+        target: Target of the code.
+        batch: Whether there is a function for rows.
+
+    Raises:
+        CompileError: LLVM fails.
     """
     import llvmlite.binding as llvm
 
@@ -157,9 +165,12 @@ def _machine(target: Target) -> Any:
 
 
 def _contents(data: bytes) -> tuple[int, int, tuple[str, ...]]:
-    """Return size of code, size of constants, and undefined symbols of an object.
+    """Return size of code and of constants [bytes], and undefined symbols of an object.
 
     For formats other than ELF and WebAssembly: (size of the file, 0, ()).
+
+    Args:
+        data: Content of the object file.
     """
     if data[:4] == b"\0asm":
         return wasm.sizes(data)

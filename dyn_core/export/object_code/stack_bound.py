@@ -54,7 +54,7 @@ def stack_of_c(text: str, entries: Sequence[str]) -> int:
 
 
 def _declared(body: str) -> Iterator[int]:
-    """Yield the number of words of each declaration in a function's body."""
+    """Yield the number of words of each declaration in a function's body, in C."""
     for line in _DECLARED.findall(body):
         clean, before = line, ""
         while clean != before:
@@ -67,7 +67,8 @@ def stack_of_ir(modules: Sequence[str], entries: Sequence[str]) -> int:
     """Return the maximum stack of functions of LLVM IR modules [bytes].
 
     Args:
-        modules: The first one calls functions of the others, which share no function.
+        modules: The first one calls @scalar and @batch of the others, which share no
+            other function.
         entries: Names of functions of the first.
     """
     first, *others = map(_frames, modules)
@@ -86,7 +87,7 @@ def _frames(module: str) -> dict[str, StackFrame]:
 
 
 def _values(body: str) -> Iterator[int]:
-    """Yield the size of each value of a function, and of its allocations [bytes]."""
+    """Yield the size of each value and allocation of a function's body [bytes]."""
     for value in _VALUE.findall(body):
         lanes = max([1, *map(int, _LANES.findall(value))])
         count = _ROOM.match(value)
@@ -98,7 +99,12 @@ def _called(body: str) -> list[str]:
 
 
 def _deepest(frames: Mapping[str, StackFrame], entries: Sequence[str]) -> int:
-    """Return the largest sum of frame sizes along calls from the entries [bytes]."""
+    """Return the largest sum of frame sizes along a chain of calls [bytes].
+
+    Args:
+        frames: Frames by name of the function; functions that are missing count as 0.
+        entries: Names of the functions that begin a chain.
+    """
     known: dict[str, int] = {}
 
     def depth(name: str) -> int:

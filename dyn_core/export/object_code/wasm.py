@@ -32,7 +32,7 @@ class WasmSymbol(NamedTuple):
     """A function (kind 0) or constant (kind 1) of an object.
 
     Attributes:
-        name: Its name.
+        name: Its name; empty for a function that is imported under the import's name.
         kind: 0 or 1.
         defined, shared: Whether the object defines it, and whether it is global.
         number: Index of the function, or of the data segment.
@@ -114,7 +114,11 @@ def _text(name: str) -> bytes:
 
 
 def sections(data: bytes) -> Iterator[tuple[int, str, bytes]]:
-    """Yield number, name (empty unless custom) and content of each section."""
+    """Yield number, name (empty unless custom) and content of each section, in order.
+
+    Args:
+        data: Content of a WebAssembly file; the first eight bytes are not checked.
+    """
     reader = _WasmReader(data, len(_MAGIC))
     while reader.place < len(data):
         kind = reader.byte()
@@ -130,7 +134,11 @@ def sections(data: bytes) -> Iterator[tuple[int, str, bytes]]:
 def symbols(data: bytes) -> list[WasmSymbol]:
     """Return the functions and constants that an object defines or imports.
 
-    Raises StopIteration if the object has no section "linking".
+    Args:
+        data: Content of an object file.
+
+    Raises:
+        StopIteration: The object has no section "linking".
     """
     content = next(x for _, name, x in sections(data) if name == "linking")
     reader, every = _WasmReader(content), list[WasmSymbol]()
@@ -148,7 +156,11 @@ def symbols(data: bytes) -> list[WasmSymbol]:
 
 
 def _symbol(reader: _WasmReader) -> WasmSymbol | None:
-    """Read the next symbol; return None if it is neither function nor constant."""
+    """Read the next symbol; return None if it is neither function nor constant.
+
+    Args:
+        reader: Reader of a symbol table; it advances behind the symbol.
+    """
     kind, flags = reader.byte(), reader.number()
     defined, shared = not flags & _UNDEFINED, not flags & _LOCAL
     if kind == 1:
@@ -164,14 +176,18 @@ def _symbol(reader: _WasmReader) -> WasmSymbol | None:
 
 
 def sizes(data: bytes) -> tuple[int, int, tuple[str, ...]]:
-    """Return size of code, size of constants [bytes], and undefined functions."""
+    """Return size of code and of constants [bytes], and names of undefined functions.
+
+    Args:
+        data: Content of an object file.
+    """
     code = sum(len(x) for kind, _, x in sections(data) if kind == _CODE)
     constants = sum(len(x) for kind, _, x in sections(data) if kind == _DATA)
     return code, constants, _missing(data)
 
 
 def _missing(data: bytes) -> tuple[str, ...]:
-    """Return the names of the functions that an object imports."""
+    """Return the names of the functions that an object imports, in order."""
     reader, names = _WasmReader(dict(_numbered(data)).get(_IMPORT, b"\0")), []
     for _ in range(reader.number()):
         reader.name()
@@ -194,7 +210,10 @@ def _numbered(data: bytes) -> Iterator[tuple[int, bytes]]:
 
 
 def module(data: bytes) -> bytes:
-    """Return the stand-alone module of an object.
+    """Return the stand-alone module of an object; see the head of this file.
+
+    Args:
+        data: Content of an object file.
 
     Raises:
         CompileError: The object calls functions that it does not define.
@@ -242,7 +261,11 @@ def _vector(entries: list[bytes]) -> bytes:
 
 
 def _elements(content: bytes) -> int:
-    """Return the number of functions in the table, without its null entry."""
+    """Return the number of functions in the table, without its null entry.
+
+    Args:
+        content: Content of the section of elements; empty: 0.
+    """
     if not content:
         return 0
     reader = _WasmReader(content)
@@ -252,7 +275,11 @@ def _elements(content: bytes) -> int:
 
 
 def _segments(content: bytes) -> Iterator[tuple[int, bytes]]:
-    """Yield start address and content of each data segment."""
+    """Yield start address and content of each data segment.
+
+    Args:
+        content: Content of the section of data.
+    """
     reader = _WasmReader(content)
     for _ in range(reader.number()):
         reader.number(), reader.byte()
@@ -262,7 +289,13 @@ def _segments(content: bytes) -> Iterator[tuple[int, bytes]]:
 
 
 def _relocated(data: bytes) -> Iterator[tuple[int, bytes]]:
-    """Yield numbered sections, with BASE added to all memory addresses in them."""
+    """Yield number and content of each section, with BASE added to memory addresses.
+
+    Custom sections are left out.
+
+    Args:
+        data: Content of an object file.
+    """
     every = list(sections(data))
     contents = {k: bytearray(content) for k, (_, _, content) in enumerate(every)}
     for _, name, content in every:
