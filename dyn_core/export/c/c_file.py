@@ -33,10 +33,12 @@ def c_file(
 ) -> tuple[str, Interface]:
     """Return the C source of a Program, and its interface with the memory it needs.
 
+    The source includes PREFIX.h, the header of the interface.
+
     Args:
         program: Program that is exported.
         interface: Its interface.
-        batch: Whether there is a function for rows.
+        batch: Whether there is a function for rows; it computes them one by one.
         exact: Whether multiply-adds round once.
 
     Raises:

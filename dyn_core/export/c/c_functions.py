@@ -113,9 +113,12 @@ class CFunctions:
         self.prefix, self.fused = prefix, is_fused
 
     def definitions(self, source: str) -> str:
-        """Return the helper functions that a source calls, directly or not.
+        """Return the C code of the helpers that a source calls, directly or not.
 
-        Definitions come before their uses.
+        Definitions come before their uses; the text is empty if there are none.
+
+        Args:
+            source: C code that calls helpers by their names with prefix.
         """
         parts = self._parts()
         wanted: dict[str, None] = {}
@@ -131,7 +134,7 @@ class CFunctions:
     def _parts(self) -> dict[str, tuple[tuple[str, ...], str]]:
         """Return all helpers by name, each before the helpers that use it.
 
-        A value has the names of the helper's functions, without prefix, and its C text.
+        A value has the names of the helper's functions, without prefix, and its C code.
         """
         parts = {
             "bits": (("bits", "real"), self._named(_bits(DOUBLE))),
@@ -165,7 +168,11 @@ class CFunctions:
         return self._named("\n".join([f"static {head}", "{", *lines, "}", ""]))
 
     def _function(self, name: str) -> str:
-        """Return the definition of a float64 function of FUNCTIONS."""
+        """Return the C code of a float64 function of float64_functions.FUNCTIONS.
+
+        Args:
+            name: Name of the function, such as tan.
+        """
         b = self._code()
         names = ["y", "x"] if name == "atan2" else ["x"]
         result = float64_functions.FUNCTIONS[name](
@@ -183,7 +190,7 @@ class CFunctions:
         return self._text(f"float P_{name}f({arguments})", lines)
 
     def _far(self) -> str:
-        """Return the definition of the reduction of a large angle."""
+        """Return the C code of PREFIX_far, the reduction of a large angle."""
         b = self._code(is_fused=False)
         r, low, n = far_angles.reduced(b, CValue(b, "real", "x"))
         results = ("r", r), ("low", low), ("n", n)
@@ -232,7 +239,7 @@ class CFunctions:
         return self._text(head, lines)
 
     def _fma(self) -> str:
-        """Return the multiply-add: the machine's instruction, or that in fused.py."""
+        """Return the C code of PREFIX_fma: an instruction, or the code of fused.py."""
         b, head = (
             self._code(is_fused=False),
             "double P_{}(double x, double y, double z)",
@@ -258,11 +265,11 @@ class CFunctions:
         return self._chosen("f", 32, 4, [self._text(head, lines)])
 
     def _chosen(self, end: str, bits: int, arm: int, definitions: Sequence[str]) -> str:
-        """Return a choice by the preprocessor: an instruction, or the definitions.
+        """Return C code that chooses by the preprocessor: instruction or definitions.
 
         Args:
             end: Suffix of the function of the C library, "" or "f".
-            bits: Minimum register size on RISC-V.
+            bits: Minimum register size on RISC-V [bits].
             arm: Bit of __ARM_FP for this precision.
             definitions: Functions for compilers without the instruction.
         """
@@ -294,7 +301,7 @@ def _minus(numbers: CNumbers) -> str:
 
 
 def _sqrt(numbers: CNumbers) -> str:
-    """Return the square root function, with an instruction for known compilers."""
+    """Return the C code of the square root, with an instruction for known compilers."""
     double = numbers is DOUBLE
     return _SQRT.format(
         real=numbers.real,
@@ -310,7 +317,7 @@ def _sqrt(numbers: CNumbers) -> str:
 
 
 def _floor(numbers: CNumbers) -> str:
-    """Return the floor function.
+    """Return the C code of the floor function.
 
     From 2**52 (float: 2**23) on all numbers are integers.
     """

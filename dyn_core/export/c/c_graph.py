@@ -19,7 +19,7 @@ class CPlace(Protocol):
     """A region of memory with flat values."""
 
     def entry(self, k: int) -> str:
-        """Return the C expression of value k."""
+        """Return the C expression of flat value k."""
 
 
 class PortEntries:
@@ -41,7 +41,7 @@ class PortEntries:
 
 
 class CSlots(NamedTuple):
-    """Values in the scratch memory, beginning with slot `base`."""
+    """Values in the scratch memory `s`, beginning with slot `base`."""
 
     base: int
 
@@ -59,9 +59,9 @@ class CGraphs:
         numbers: Their precision.
 
     Attributes:
-        functions: Functions written so far.
+        functions: C code of the functions written so far.
         top: Number of slots of the scratch memory in use.
-        zeros: Slots that are set to zero at the start.
+        zeros: Slots that must be set to zero at the start, see `begin`.
     """
 
     def __init__(self, prefix: str, fused: bool, numbers: CNumbers) -> None:
@@ -71,13 +71,15 @@ class CGraphs:
         self.zeros: set[int] = set()
 
     def code(self) -> CInstructions:
-        """Return an empty list of statements for a new function."""
+        """Return CInstructions without statements, for a new function."""
         return CInstructions(self.prefix, self.fused, self.numbers)
 
     def function(self, what: str, lines: Iterable[str]) -> str:
-        """Add a function with these lines; return the statement that calls it.
+        """Add a function to `functions`; return the statement that calls it.
 
-        `what` is a part of its name.
+        Args:
+            what: Part of its name.
+            lines: Statements of its body.
         """
         name = f"{self.prefix}_{what}{len(self.functions) + 1}"
         real = self.numbers.real
@@ -91,22 +93,34 @@ class CGraphs:
         return f"    {name}(in, out, s, status);"
 
     def in_parts(self, what: str, statements: Sequence[str]) -> list[str]:
-        """Add functions of at most CHUNK independent statements; return their calls.
+        """Add functions of at most CHUNK statements each; return their calls in order.
 
-        `what` is a part of their names.
+        Args:
+            what: Part of their names.
+            statements: Independent statements.
         """
         parts = [statements[k : k + CHUNK] for k in range(0, len(statements), CHUNK)]
         return [self.function(what, part) for part in parts]
 
     def graph(self, graph: Graph, inputs: CPlace, outputs: CPlace) -> list[str]:
-        """Add the functions of a Graph; return the calls that run them in order.
+        """Add the functions of a Graph; return the statements that call them, in order.
 
-        `inputs`, `outputs`: memory of its flat inputs and outputs.
+        Slots for its values are added to `top`.
+
+        Args:
+            graph: Graph without calls of Programs.
+            inputs, outputs: Memory of its flat inputs and outputs.
+
+        Raises:
+            ValueError: An operation has no form in C.
         """
         return _CWriter(self, graph, inputs, outputs).calls()
 
     def begin(self) -> list[str]:
-        """Add the functions that set slots to zero; return their calls."""
+        """Add the functions that set the slots `zeros` to 0; return their calls.
+
+        To be called after all graphs were added.
+        """
         lines = []
         numbered = enumerate(sorted(self.zeros))
         for _, group in groupby(numbered, key=lambda pair: pair[1] - pair[0]):
@@ -140,16 +154,19 @@ class _CWriter:
         self.values: dict[int, CValue] = {}
 
     def _end(self, what: str) -> list[str]:
-        """Finish the current function; return its call, or [] if it is empty.
+        """Finish the current function; return its call in a list, or [] if it is empty.
 
-        `what` is a part of its name.
+        A new function without statements and values begins.
+
+        Args:
+            what: Part of its name.
         """
         lines = self.code.lines
         self._new()
         return [self.graphs.function(what, lines)] if lines else []
 
     def calls(self) -> list[str]:
-        """Write all functions; return their calls in order."""
+        """Write all functions; return the statements that call them in order."""
         schedule = self.schedule
         calls = self._matrices()
         for k in {*schedule.ends, *schedule.conditions}:
@@ -170,7 +187,7 @@ class _CWriter:
         return calls
 
     def _value(self, k: int) -> CValue:
-        """Return the value of node k; it is loaded on first use in a function."""
+        """Return the value of node k: a constant, or loaded once in each function."""
         value = self.values.get(k)
         if value is None:
             node = self.nodes[k]
@@ -191,7 +208,7 @@ class _CWriter:
         return self.code.select(value, self.code.lift(1.0), self.code.lift(0.0))
 
     def _truth(self, k: int) -> CValue:
-        """Return a value as a condition; NaN counts as true."""
+        """Return the value of node k as a condition; numbers but 0 count as true, NaN too."""
         value = self._value(k)
         return value if value.kind == "truth" else value.compare("ne", 0.0)
 
@@ -200,9 +217,11 @@ class _CWriter:
         self.code.lines.append(f"    {place} = {value.name};")
 
     def _keep(self, results: Iterable[int | None]) -> None:
-        """Store results that later functions need, and results that are outputs.
+        """Write the stores of results that later functions need or that are outputs.
 
-        None entries are skipped.
+        Args:
+            results: Nodes of the results, each with a value here; None entries are
+                skipped.
         """
         schedule = self.schedule
         for k in results:
@@ -248,7 +267,12 @@ class _CWriter:
     def _number(self, op: str, x: list[CValue]) -> CValue:
         """Return the result of an operation on real numbers.
 
-        Raises ValueError if the operation has no form in C.
+        Args:
+            op: Name of the operation.
+            x: Operands, one to three.
+
+        Raises:
+            ValueError: The operation has no form in C.
         """
         b = self.code
         if op in FUNCTIONS:
@@ -268,7 +292,13 @@ class _CWriter:
         raise ValueError(f"operation '{op}' has no form in C")
 
     def _sincos(self, step: ScheduledStep) -> None:
-        """Write sines and cosines, one call for each angle."""
+        """Write sines and cosines, one call for each angle.
+
+        Args:
+            step: Its operands are angles; its results are sine and cosine of each, None
+                where
+                not used.
+        """
         b = self.code
         for k, angle in enumerate(step.operands):
             x = self._real(angle)
@@ -284,7 +314,10 @@ class _CWriter:
                     self.values[node] = CValue(b, "real", name)
 
     def _matrices(self) -> list[str]:
-        """Store constants and inputs that are entries of matrices; return the calls."""
+        """Write the stores of constants and inputs that are entries of matrices.
+
+        Zero entries are added to `zeros` of the source instead. Return the calls.
+        """
         arrays = self.schedule.arrays
         for k, places in arrays.places.items():
             shape = self.nodes[k].data
@@ -306,7 +339,11 @@ class _CWriter:
         return calls
 
     def _after(self, results: Iterable[int | None]) -> list[str]:
-        """Copy and deliver the results of a loop or product; return the calls."""
+        """Write copies and outputs of results of a loop or product; return the calls.
+
+        Args:
+            results: Nodes of the results; None entries are skipped.
+        """
         calls = []
         for x in results:
             if x is None:

@@ -87,7 +87,13 @@ class CInstructions:
         return CValue(self, kind, name)
 
     def call(self, name: str, kind: str, *arguments: CValue) -> CValue:
-        """Append the call of a helper function of this source; return its value."""
+        """Append the call of a helper function of this source; return its value.
+
+        Args:
+            name: Name of the function without prefix.
+            kind: Kind of its value: real, whole or truth.
+            arguments: Its arguments.
+        """
         values = ", ".join(x.name for x in arguments)
         return self.new(f"{self.prefix}_{name}({values})", kind)
 
@@ -105,12 +111,24 @@ class CInstructions:
         return self.call(f"fma{self.numbers.end}", "real", x, y, z)
 
     def intrinsic(self, name: str, x: CValue) -> CValue:
-        """Return fabs, a built-in of compilers, or sqrt or floor of this source."""
+        """Return the value of a function of a real number.
+
+        Args:
+            name: "fabs", a built-in of compilers, or "sqrt" or "floor" of this source.
+            x: Argument.
+        """
         whose = "" if name == "fabs" else f"{self.prefix}_"
         return self.new(f"{whose}{name}{self.numbers.end}({x.name})")
 
     def select(self, c: CValue, a: Any, b: Any) -> CValue:
-        """Return a where the condition c holds, else b."""
+        """Return a where the condition c holds, else b.
+
+        Args:
+            c: Condition.
+            a, b: CValues of one kind, or Python numbers, which get that kind (two
+                numbers:
+                real).
+        """
         like = a if isinstance(a, CValue) else b
         kind = like.kind if isinstance(like, CValue) else "real"
         a, b = self.lift(a, kind), self.lift(b, kind)
@@ -124,9 +142,11 @@ class CInstructions:
         return result
 
     def word(self, table: str, byte: CValue) -> CValue:
-        """Return 32 bits of the table of bytes at index `byte` as a whole number.
+        """Return 32 bits of the table of bytes of 2/pi as a whole number.
 
-        `table` is ignored: a source has only one.
+        Args:
+            table: Ignored: a source has only one.
+            byte: Index of the first byte, a whole number.
         """
         del table  # a source has only one table
         return self.call("word", "whole", byte)
@@ -168,7 +188,7 @@ class CValue:
     # fmt: on
 
     def __rshift__(self, k: int) -> CValue:
-        """Return a whole number shifted right, filled with its sign bit."""
+        """Return a whole number shifted right by k bits, filled with its sign bit."""
         b = self.instructions
         down = b.lift(2 ** (b.numbers.bits - 1 - k), "whole")
         shifted = b.new(f"({self.name} >> {k})", self.kind)
@@ -176,7 +196,7 @@ class CValue:
         return (shifted ^ down) - down
 
     def logical(self, k: int) -> CValue:
-        """Return a whole number shifted right, filled with zeros."""
+        """Return a whole number shifted right by k bits, filled with zeros."""
         return self.instructions.new(f"{self.name} >> {k}", self.kind)
 
     def __neg__(self) -> CValue:
@@ -186,7 +206,9 @@ class CValue:
     def compare(self, how: str, other: Any) -> CValue:
         """Return a condition; whole numbers are compared as signed ones.
 
-        `how` is lt, le, gt, eq (ordered) or ne (true for NaN).
+        Args:
+            how: lt, le, gt or eq, all false for NaN, or ne, true for NaN.
+            other: CValue, or a number of the kind of this value.
         """
         b = self.instructions
         a, other = self, b.lift(other, self.kind)

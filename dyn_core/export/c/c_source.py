@@ -109,9 +109,15 @@ class CSource(NamedTuple):
 
 
 def c_source(program: NativeProgram, interface: Interface, exact: bool = True) -> str:
-    """Return the text of a Program as C99; arguments and errors as in write_c.
+    """Return the text of a Program as C99.
 
-    `exact`: whether multiply-adds round once, which gives the bits of Python.
+    Args:
+        program: Program that is exported.
+        interface: Its interface.
+        exact: Whether multiply-adds round once, which gives the bits of Python.
+
+    Raises:
+        UnsupportedError: The Program calls others.
     """
     return write_c(program, interface, exact).text
 
@@ -164,7 +170,15 @@ def write_c(
 
 
 def _entry(interface: Interface, body: list[str]) -> str:
-    """Return the exported function: the statements `body`, checks, and NaN outputs."""
+    """Return the C code of the exported function.
+
+    It runs some statements, checks inputs and results for NaN and infinity if the
+    interface says so, and sets all outputs to NaN if the status is not 0.
+
+    Args:
+        interface: Interface of the export.
+        body: Statements that compute the outputs and the status.
+    """
     real, prefix = interface.real, interface.prefix
     arguments = f"const {real} *const *in, {real} *const *out, void *scratch"
     lines = [

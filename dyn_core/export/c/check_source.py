@@ -150,10 +150,13 @@ static int64_t run_batch(int rows) {
 
 
 def check_source(x: Interface, batch: bool, exact: bool) -> str:
-    """Return the check program; it includes the header of vector_header.
+    """Return the C code of the check program; it includes the header of vector_header.
+
+    The program prints what differs from Python, or "equal bits". It returns 1 for a
+    wrong status and, with `exact`, for a result with other bits; else 0.
 
     Args:
-        x: Interface of the export.
+        x: Interface of the export, with the memory.
         batch: Whether the function for rows is checked, too.
         exact: Whether a difference of bits is an error; else it is only printed.
     """

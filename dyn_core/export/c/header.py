@@ -58,7 +58,7 @@ _ALIGNAS = """\
 
 
 def header(interface: Interface, batch: bool, exact: bool = True) -> str:
-    """Return the header.
+    """Return the C header PREFIX.h of an export.
 
     Args:
         interface: Interface with the memory that the code needs.
@@ -112,7 +112,11 @@ def _about(x: Interface, exact: bool) -> str:
 
 
 def _coordinates(x: Interface) -> list[str]:
-    """Return the lines that list the joint of each entry of q and qd."""
+    """Return the lines that list the joint of each entry of q and qd.
+
+    There is one list if positions and velocities have the same names, no line for a
+    system without coordinates.
+    """
     rates = tuple(f"{unit}/s" for unit in x.velocity_units)
     groups = [("q", x.positions, x.position_units), ("qd", x.velocities, rates)]
     if x.positions == x.velocities:
@@ -173,7 +177,14 @@ def _rules(x: Interface) -> str:
 
 
 def _macros(x: Interface, batch: bool) -> list[str]:
-    """Return the #define lines in groups; of equal names only the first is defined."""
+    """Return the #define lines in groups, each with a comment as title.
+
+    Of equal names only the first is defined.
+
+    Args:
+        x: Interface of the export.
+        batch: Whether there is a function for rows.
+    """
     groups: list[tuple[str, list[tuple[str, object]]]] = [
         (
             "Which robot and algorithm this is",
@@ -279,9 +290,16 @@ def _message(x: Interface) -> str:
 def _arguments(
     x: Interface, rows: bool
 ) -> tuple[list[str], Sequence[str], Sequence[str]]:
-    """Return the named arguments, and the entries of the tables `in` and `out`.
+    """Return the arguments of a call with named ports.
 
-    `rows`: whether the call is for rows, whose arguments are all pointers.
+    Args:
+        x: Interface of the export.
+        rows: Whether the call is for rows, whose arguments are all pointers.
+
+    Returns:
+        Declarations of the arguments, and C expressions of the entries of the tables
+        `in`
+        and `out`.
     """
     named = []
     for port in x.ports:
@@ -299,7 +317,12 @@ def _address(port: PortInterface, rows: bool) -> str:
 
 
 def _tables(x: Interface, inputs: Sequence[str], outputs: Sequence[str]) -> list[str]:
-    """Return C code that fills the tables `in` and `out` with these expressions."""
+    """Return C lines that declare the tables `in` and `out` and fill them.
+
+    Args:
+        x: Interface of the export.
+        inputs, outputs: C expressions of their entries.
+    """
     return [
         f"    const {x.real} *in[{len(inputs) or 1}];",
         f"    {x.real} *out[{len(outputs) or 1}];",
@@ -322,7 +345,7 @@ def _named_call(x: Interface) -> str:
 
 
 def _named_rows(x: Interface) -> str:
-    """Return the inline function for C-order arrays (rows, ...), none shared."""
+    """Return the C code of PREFIX_rows, for C-order arrays (rows, ...), none shared."""
     named, inputs, outputs = _arguments(x, rows=True)
     head, named = f"static inline int64_t {x.prefix}_rows(", ["int64_t rows", *named]
     lines = [

@@ -63,11 +63,15 @@ MEMBERS = (
 
 
 class ExportedName(str):
-    """Name of an exported function; plain strings are constants."""
+    """Name of an exported function; other strings in a table are string constants."""
 
 
 def _values(interface: Interface, batch: bool) -> list[Any]:
-    """Return the values of MEMBERS: numbers, strings, sequences, functions, None."""
+    """Return the values of MEMBERS, in order.
+
+    They are numbers, strings, sequences, ExportedNames of functions, and None where
+    there is no batch function.
+    """
     x = interface
     return [
         ABI, x.prefix, x.solver, x.problem, x.robot, x.model_hash, x.kernel_hash,
@@ -91,7 +95,7 @@ def _port_values(port: PortInterface) -> list[Any]:
 
 
 def structures() -> str:
-    """Return the C declarations of the structures, the same in every header."""
+    """Return the C declarations of dyn_port and dyn_interface, equal in every header."""
     lines = [
         "typedef int64_t (*dyn_run)(const void *const *in, void *const *out,"
         " void *scratch);",
@@ -160,7 +164,11 @@ class _TableWriter:
     def field(self, value: Any) -> str:
         """Return a member with its type, such as "i64 3" or "ptr @.name".
 
-        Strings and lists are defined as constants in `lines`; None is a null pointer.
+        Strings and lists are defined as constants in `lines`; None and an empty list
+        are null pointers.
+
+        Args:
+            value: Number, string, ExportedName, sequence of such values, or None.
         """
         if value is None:
             return "ptr null"
@@ -173,7 +181,7 @@ class _TableWriter:
         return f"ptr {self._array([self.field(x) for x in value])}"
 
     def ports(self, ports: Sequence[PortInterface]) -> str:
-        """Define an array of ports; return its name, or null for none."""
+        """Define an array of ports in `lines`; return its name, or "null" for none."""
         rows = []
         for port in ports:
             fields = [self.field(value) for value in _port_values(port)]
@@ -182,7 +190,11 @@ class _TableWriter:
         return self._array(rows)
 
     def _array(self, fields: Sequence[str]) -> str:
-        """Define an array of fields of one type; return its name, or null for none."""
+        """Define an array in `lines`; return its name, or "null" for no field.
+
+        Args:
+            fields: Entries with their type, all of one type.
+        """
         if not fields:
             return "null"
         kind = "ptr" if fields[0].startswith("ptr") else "i64"
@@ -209,7 +221,12 @@ class _TableWriter:
 
 
 def table_c(interface: Interface, batch: bool) -> str:
-    """Return the table as C, for the end of a source that defines the functions."""
+    """Return the interface table in C, for the end of a source with the functions.
+
+    Args:
+        interface: Interface of the export, with the memory.
+        batch: Whether there is a function for rows; else its pointer is null.
+    """
     lines: list[str] = []
 
     def constant(value: Any) -> str:

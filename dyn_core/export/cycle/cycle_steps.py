@@ -401,7 +401,7 @@ class Cycle:
     def _fault(
         self, tau: Any, error: Any, bounds: tuple[float, ...]
     ) -> tuple[Any, tuple[Any, ...]]:
-        """Return whether a bound of the envelope is exceeded, a condition, and the worst one.
+        """Return the condition that an envelope's bound is exceeded, and the worst one.
 
         The latter is a tuple of its number from 1 on (see fault_names), the value and
         the bound; zeros for none. The worst has the largest ratio of value to bound.

@@ -50,7 +50,11 @@ class GpuInterface:
 
 
 def header(kernel: GpuInterface) -> str:
-    """Return the C header of a kernel."""
+    """Return the C header of a kernel: sizes of the ports, and a launch function.
+
+    PREFIX_launch, with the kernel's name as PREFIX, starts the kernel by CUDA's driver
+    API for n states; it does nothing for n <= 0.
+    """
     name, real = kernel.entry, _REALS[kernel.dtype.name]
     upper = name.upper()
     ports = [*_ports(kernel.inputs, "const "), *_ports(kernel.outputs, "")]
@@ -113,7 +117,7 @@ def _ports(ports: tuple[Port, ...], what: str) -> list[tuple[Port, str]]:
 
 
 def _meaning(port: Port) -> str:
-    """Return shape, meaning and unit of a port."""
+    """Return shape, meaning and unit of a port as text; shape 1 for a number."""
     shape = " x ".join(str(size) for size in port.shape) or "1"
     unit = f" [{port.unit}]" if port.unit else ""
     return f"{shape}, {port.meaning}{unit}"

@@ -26,6 +26,9 @@ class HostKernel:
     Args:
         kernel: Kernel to be run.
         block: Number of threads of a block.
+
+    Attributes:
+        kernel, block: The arguments.
     """
 
     def __init__(self, kernel: GpuKernel, block: int = 32) -> None:
@@ -43,10 +46,18 @@ class HostKernel:
     def __call__(self, *arrays: np.ndarray) -> tuple[list[np.ndarray], np.ndarray]:
         """Return outputs (rows, *shape) and status (rows,) of inputs (rows, *shape).
 
-        The arrays are converted to the layout of the kernel and back.
+        The arrays are converted to dtype and layout of the kernel, and outputs back to
+        rows. The status (int32) is 0 for all rows of a kernel that is not `checked`.
+
+        Args:
+            arrays: Inputs in the order of kernel.inputs.
+
+        Returns:
+            List of the outputs in the order of kernel.outputs, and the status.
 
         Raises:
             ShapeError: An input has another number of rows or entries.
+            ValueError: The number of inputs differs.
         """
         kernel = self.kernel
         rows = len(arrays[0])
@@ -64,7 +75,12 @@ class HostKernel:
         return self._results(outputs, rows), status
 
     def _memory(self, rows: int, size: int) -> np.ndarray:
-        """Return the memory of a port, filled with a number that no kernel writes."""
+        """Return the memory of an output, filled with -77.25, which no kernel writes.
+
+        Args:
+            rows: Number of states.
+            size: Entries of a state.
+        """
         shape = (size, rows) if self.kernel.layout == "entries" else (rows, size)
         return np.full(shape, -77.25, self.kernel.dtype)
 
@@ -73,7 +89,14 @@ class HostKernel:
     ) -> np.ndarray:
         """Return an input in the layout and dtype of the kernel.
 
-        Raises ShapeError unless the array has `rows` rows of `size` entries.
+        Args:
+            name: Name of the input, for messages.
+            array: Input, (rows, ...).
+            rows: Number of states.
+            size: Entries of a state.
+
+        Raises:
+            ShapeError: The array has not `rows` rows of `size` entries.
         """
         if len(array) != rows or array.size != rows * size:
             raise ShapeError(name, f"{rows} rows of {size}", str(array.shape))
@@ -93,7 +116,10 @@ class HostKernel:
 
 
 def _for_host(ir: str) -> str:
-    """Return a module for any machine, with thread indices set by dyn_set_thread."""
+    """Return the LLVM IR of a GPU kernel for any machine.
+
+    Its thread indices are set by the function dyn_set_thread(tid, ctaid, ntid).
+    """
     ir = re.sub(r"^target (triple|datalayout) = .*$", "", ir, flags=re.M)
     ir = re.sub(r"^declare .*@llvm\.nvvm\.read\.ptx\.sreg\..*$", "", ir, flags=re.M)
     ir = _REGISTER.sub(r"@dyn_\1()", ir).replace("define ptx_kernel", "define")

@@ -42,7 +42,7 @@ class GpuKernel(GpuInterface):
     Attributes: as in GpuInterface, and
         ptx: The code; the driver translates it for any GPU from `arch` on.
         memory: Memory of a thread before registers are assigned [bytes].
-        steps: Operations of a state, with operations of a loop counted once.
+        steps: Number of operations of a state; operations in a loop are counted once.
         whole: Whether the kernel is one function; if not, its functions exchange values
             in the thread's memory.
         ir: The LLVM IR that the code was generated from.
@@ -55,13 +55,16 @@ class GpuKernel(GpuInterface):
     ir: str = field(repr=False)
 
     def header(self) -> str:
-        """Return a C header: sizes, and a launch function for the driver API."""
+        """Return a C header: sizes of the ports, and a launch function (driver API)."""
         return header(self)
 
     def write(self, folder: str | Path) -> list[Path]:
-        """Write ENTRY.ptx and ENTRY.h into a folder; return their paths.
+        """Write ENTRY.ptx and ENTRY.h into a folder; return their paths, in this order.
 
         The folder is created if it is missing, and existing files are replaced.
+
+        Raises:
+            OSError: A file cannot be written.
         """
         place = Path(folder)
         place.mkdir(parents=True, exist_ok=True)
@@ -78,7 +81,7 @@ def ptx(
     layout: str = "entries",
     inline: bool | None = None,
 ) -> GpuKernel:
-    """Return a Program as a kernel for GPUs.
+    """Return a Program as a kernel for GPUs; no GPU is needed.
 
     Args:
         program: Program of a traced solver; its dtype is the dtype of the kernel.

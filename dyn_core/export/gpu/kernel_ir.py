@@ -53,7 +53,7 @@ class GpuIR:
         ir: The module.
         memory: Memory of a thread that it declares [bytes]; with inlined functions,
             most of it becomes registers.
-        steps: Number of operations.
+        steps: Number of operations of a state; operations in a loop are counted once.
     """
 
     ir: str
@@ -118,7 +118,7 @@ def gpu_kernel(
 
 
 def _table(name: str, sizes: Sequence[int], real: str, by_entries: bool) -> list[str]:
-    """Return code that fills the table of some ports: addresses at this state, and n.
+    """Return lines that fill the table of some ports: addresses at this state, then n.
 
     Args:
         name: "in" or "out".
@@ -148,7 +148,7 @@ def _table(name: str, sizes: Sequence[int], real: str, by_entries: bool) -> list
 def _verdict(
     outputs: Sequence[int], real: str, whole: str, by_entries: bool
 ) -> list[str]:
-    """Return code that writes the status of a state, and NaN outputs if it failed.
+    """Return lines that write the status of a state, and NaN outputs if it failed.
 
     Args:
         outputs: Sizes of the outputs.
@@ -191,8 +191,11 @@ def _verdict(
 def _with_local_pointers(code: str, inline: bool) -> str:
     """Return functions and calls with pointers in the address space of a thread.
 
-    `inline`: whether the functions are always inlined, except the large-angle
-    reduction.
+    Args:
+        code: LLVM IR of functions.
+        inline: Whether the functions are always inlined, except the large-angle
+            reduction;
+            else they never are.
     """
     count = itertools.count()
 
@@ -221,7 +224,7 @@ def _with_local_pointers(code: str, inline: bool) -> str:
 
 
 def _annotations(name: str) -> str:
-    """Return the annotation of the maximum number of threads of a block."""
+    """Return the annotation of a kernel's maximum number of threads of a block."""
     return (
         "!nvvm.annotations = !{!0}\n"
         f'!0 = !{{ptr @{name}, !"maxntidx", i32 {BLOCK}}}\n'

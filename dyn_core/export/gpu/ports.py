@@ -22,9 +22,13 @@ class StatePorts:
     Methods that return an address or a distance append the code that computes it.
 
     Args:
-        table: Name of the pointer to the table.
+        table: Name of the pointer to the table in LLVM IR.
         sizes: Number of values of each port.
         by_entries: Whether equal entries of all states are adjacent.
+
+    Attributes:
+        count: Number of ports.
+        places: (port, index in the port) of each flat value.
     """
 
     def __init__(self, table: str, sizes: Sequence[int], by_entries: bool) -> None:
@@ -33,17 +37,28 @@ class StatePorts:
         self.places = [(p, k) for p, size in enumerate(sizes) for k in range(size)]
 
     def base(self, code: FunctionCode, port: int) -> str:
-        """Return the address of a port's first entry at this state."""
+        """Return the address of a port's first entry at this state, a name in LLVM IR.
+
+        Args:
+            code: Function that is written.
+            port: Index of the port.
+        """
         return self._entry(code, port, GLOBAL)
 
     def step(self, code: FunctionCode) -> str:
-        """Return the distance between adjacent entries of a state, in numbers."""
+        """Return the distance between adjacent entries of a state, counted in numbers.
+
+        It is "1" in the layout by states, else a name in LLVM IR.
+        """
         return self._entry(code, self.count, "i64") if self.by_entries else "1"
 
     def _entry(self, code: FunctionCode, number: int, of: str) -> str:
         """Return entry `number` of the table, loaded once in each function.
 
-        `of`: LLVM type of the entry.
+        Args:
+            code: Function that is written.
+            number: Index of the entry.
+            of: LLVM type of the entry.
         """
         name = code.pointers.get((self.table, number))
         if name is None:
@@ -54,7 +69,7 @@ class StatePorts:
         return name
 
     def address(self, code: FunctionCode, k: int) -> tuple[str, int]:
-        """Return pointer and alignment [bytes] of flat value k."""
+        """Return pointer (a name in LLVM IR) and alignment [bytes] of flat value k."""
         port, index = self.places[k]
         pointer = self.base(code, port)
         if index:
@@ -68,7 +83,7 @@ class StatePorts:
         return generic, real_size(code.width)
 
     def joined(self, a: int, b: int) -> bool:
-        """Return False: values a and b are never contiguous."""
+        """Return False: values a and b are never treated as contiguous."""
         return False
 
     def part(self, k: int) -> int:
@@ -109,8 +124,14 @@ class StateTables(ValueTables):
     ) -> bool:
         """Append code that sets values to zero; return whether it did.
 
-        It does nothing for few values, and for memory other than StatePorts; see
-        ValueTables.
+        Nothing is appended for few values (below MANY), and for memory other than
+        StatePorts.
+
+        Args:
+            code: Function that is written.
+            to: Memory of the values.
+            numbers: Indices of the values in it.
+            count: Not used; see ValueTables.
         """
         if len(numbers) < MANY or not isinstance(to, StatePorts):
             return False
@@ -129,12 +150,12 @@ class StateTables(ValueTables):
         to: StatePorts,
         port: int,
     ) -> None:
-        """Append the call that copies values by a table.
+        """Append the call that copies values to one port by a table of indices.
 
         Args:
             code: Function that is written.
             source: Pointer to the sources.
-            pairs: Index of the source and entry of the port, for each value.
+            pairs: Index of the source and index in the port, for each value.
             to: Ports of the copies.
             port: Index of the port.
         """
@@ -150,7 +171,7 @@ class StateTables(ValueTables):
         code.lines.append(f"  call void @spread({arguments})")
 
     def definitions(self) -> list[str]:
-        """Return the tables and the copy functions that are needed."""
+        """Return the lines of the tables and of the copy functions that are needed."""
         lines = super().definitions()
         if not any(line.startswith("@spread") for line in self.head):
             return lines

@@ -52,7 +52,7 @@ class Resources:
         below 64 threads; it is ignored.
 
         Args:
-            block: Number of threads of a block.
+            block: Number of threads of a block, above 0.
         """
         by_thread = -(-self.registers // _GROUP) * _GROUP
         most = min(WARPS, _PARTS * (REGISTERS // _PARTS // (by_thread * _WARP)))
@@ -60,15 +60,16 @@ class Resources:
         return most // warps * warps
 
     def occupancy(self, block: int) -> float:
-        """Return the ratio of resident warps to the maximum, 0 to 1."""
+        """Return the ratio of resident warps to the maximum, 0 to 1.
+
+        Args:
+            block: Number of threads of a block, above 0.
+        """
         return self.warps(block) / WARPS
 
 
 def find() -> str | None:
-    """Return the path of ptxas, from PATH or a package of this environment.
-
-    Else None.
-    """
+    """Return the path of ptxas, from PATH or a package of this environment, or None."""
     on_path = shutil.which("ptxas")
     if on_path:
         return on_path
@@ -122,7 +123,7 @@ def _children() -> float:
 def _resources(report: str, code: int, seconds: float) -> Resources:
     """Return the Resources in a report of ptxas.
 
-    Spills are summed over all functions.
+    Spills are summed over all functions; registers and stack are the largest of any.
 
     Args:
         report: Output of ptxas -v on stderr.

@@ -46,7 +46,11 @@ def target(arch: str) -> Any:
 
 
 def optimised(ir: str, arch: str) -> str:
-    """Return a module after passes that turn memory into registers.
+    """Return LLVM IR after inlining and passes that turn memory into registers.
+
+    Args:
+        ir: Module.
+        arch: GPU architecture, such as sm_90.
 
     Raises:
         CompileError: LLVM rejects the module.
@@ -73,14 +77,27 @@ def optimised(ir: str, arch: str) -> str:
 
 
 def emit(ir: str, arch: str) -> str:
-    """Return the PTX of an optimised module; errors as in `optimised`."""
+    """Return the PTX of an optimised module.
+
+    Args:
+        ir: Module, as returned by `optimised`.
+        arch: GPU architecture, such as sm_90.
+
+    Raises:
+        CompileError: LLVM rejects the module.
+        UnsupportedError: As in `target`.
+    """
     machine = target(arch)
     with compiler._lock:
         return str(machine.emit_assembly(_parsed(ir)))
 
 
 def _parsed(ir: str) -> Any:
-    """Return the parsed module; raise CompileError if LLVM rejects it."""
+    """Return LLVM's module of LLVM IR.
+
+    Raises:
+        CompileError: LLVM rejects it.
+    """
     import llvmlite.binding as llvm
 
     try:
