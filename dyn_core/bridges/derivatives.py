@@ -120,10 +120,13 @@ class Derivatives:
         return Source(make)
 
     def _choices(self, what: Any) -> dict[str, Any]:
-        """Return the build options of the Program that apply to the solver `what`.
+        """Return build options of the Program that apply to another solver, by name.
 
-        They are values by name: common options, slots of the same kind in both solvers,
-        and options that `what` declares.
+        They are common options, slots of the same kind in both solvers, and options
+        that the other solver declares; only those that were chosen for the Program.
+
+        Args:
+            what: The other solver.
         """
         recipe = self.program.recipe
         chosen = {**getattr(recipe.solver, "changed_options", {}), **recipe.choices}
@@ -144,8 +147,9 @@ class Derivatives:
     def by_parameters(self) -> dict[str, Source]:
         """Return the Sources of derivatives of joint forces, by name of the parameter.
 
-        Joint forces are linear in some parameters of a link (_LINEAR), so that their
-        derivative is the same at any value. Other parameters of a link, and its origin,
+        Only parameters that are inputs of the Program are included. Joint forces are
+        linear in some parameters of a link (_LINEAR), so that their derivative is the
+        same at any value. Other parameters of a link (LINK), and the origin of a joint,
         have no solver of derivatives and are left out.
         """
         sources = {}

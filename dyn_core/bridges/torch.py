@@ -176,14 +176,17 @@ class TorchOperation:
         return (*results, torch.zeros(self._lead(tensors), dtype=torch.int64))
 
     def _lead(self, tensors: Sequence[Any]) -> tuple[int, ...]:
-        """Return the batch axis of a call: () or (number of rows,)."""
+        """Return the batch axis of a call: () or (number of rows,).
+
+        The first input with a batch axis decides.
+        """
         for port, x in zip(self.program.inputs, tensors, strict=True):
             if x.dim() > len(port.shape):
                 return (x.shape[0],)
         return ()
 
     def _shapes(self, *tensors: Any) -> Any:
-        """Return uninitialised results of the right shapes, for the compiler."""
+        """Return uninitialised outputs and status of a call, for the compiler."""
         lead = self._lead(tensors)
         results = [
             torch.empty((*lead, *port.shape), dtype=self._dtype)

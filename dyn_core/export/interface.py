@@ -277,7 +277,7 @@ def notice(model: str, kernel: str = "") -> tuple[str, ...]:
 
 
 def hash_of(model: Any) -> str:
-    """Return the hash of a robot and all its numbers; empty for other systems."""
+    """Return the hash of a robot's dynamics (model_hash); empty for other systems."""
     return model_hash(model) if isinstance(model, Model) else ""
 
 
@@ -320,7 +320,7 @@ def _port(port: Port, symbolic: Port | None, taken: set[str]) -> PortInterface:
         port: Port with sizes.
         symbolic: The same Port of the Signature, with names of sizes; None if it has
             none.
-        taken: C names in use; the name of this port is added.
+        taken: C names in use; changed: the name of this port is added.
     """
     c_name, number = identifier(port.name), 1
     while c_name in taken:
@@ -356,7 +356,7 @@ def _limits(model: Model) -> tuple[CoordinateLimits, ...]:
 
 
 def _kernel_hash(program: NativeProgram) -> str:
-    """Return a digest of Graph, ports and dtype, 16 hexadecimal digits."""
+    """Return a digest of Graph, ports and dtype of a Program, 16 hexadecimal digits."""
     digest = hashlib.sha256(program.graph.digest())
     ports: Iterable[Port] = (*program.inputs, *program.outputs)
     what = [(p.name, p.shape, p.unit) for p in ports]

@@ -416,7 +416,9 @@ class _States:
         """Return the motion of all messages; at least one must have been added.
 
         Times are stamps, or arrival times if any stamp is missing, minus the first
-        time. Velocities or joint forces without any finite number are None.
+        time, in the order of arrival. Velocities or joint forces without any finite
+        number are None; positions may have NaN. Left out messages and missing stamps
+        are notes.
 
         Args:
             topic: Name of the topic, for notes.

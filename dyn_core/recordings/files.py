@@ -412,10 +412,10 @@ def read_motion(
 
 
 def is_recording(name: str) -> bool:
-    """Return whether a path names a recorded run: a file or the folder of a bag.
+    """Return whether a path may be a recorded run: a file, or the folder of a bag.
 
-    For a file the extension decides (.npz, .csv, .mcap, .db3, .bag); it need not exist.
-    A folder must have a metadata.yaml.
+    True for any path with the extension .npz, .csv, .mcap, .db3 or .bag, which need not
+    exist, and for a folder with a metadata.yaml.
     """
     path = Path(name)
     return path.suffix in (*bags.TABLES, *bags.BAGS) or (

@@ -30,7 +30,7 @@ class MotionRecord:
 
     Attributes:
         coordinates: Names and units of the columns.
-        t: Times, increasing, (rows,) [s].
+        t: Times, (rows,) [s]; they should increase, which `checked` checks.
         q: Positions, (rows, nq).
         qd, qdd, tau: Velocities, accelerations, joint forces, (rows, nv).
         command: Commanded joint forces, (rows, nv).
@@ -43,7 +43,9 @@ class MotionRecord:
         notes: Sentences on doubtful properties.
 
     Raises:
-        ShapeError: An array has the wrong shape, or is no numbers.
+        ShapeError: An array of times or columns has the wrong shape, or is no numbers.
+            NaN and infinity are accepted.
+        SettingError: A keyword is unknown.
     """
 
     coordinates: Coordinates
@@ -109,7 +111,7 @@ class MotionRecord:
         return names.positions if kind in POSITIONS else names.velocities
 
     def column_indices(self, kind: str) -> dict[str, int]:
-        """Return the index of each column of a kind by name.
+        """Return the index of each column of a kind, such as "qd", by its name.
 
         Of columns with the same name, the last one counts.
         """
@@ -217,8 +219,9 @@ class MotionRecord:
         """Return the motion with a robot's names and units if its columns are numbered.
 
         Columns of a file without names are called 1, 2, ... with the unit "rad | m";
-        they are taken as the robot's, in its order. Other motions are returned
-        unchanged, also if the robot itself has such a name.
+        they are assumed to be the robot's, in its order. Any other motion is returned
+        itself, and so is every motion if the robot has a coordinate with one of these
+        names.
 
         Raises:
             ShapeError: The columns are numbered, and not as many as the robot's.
@@ -292,7 +295,7 @@ def refuse_not_finite(kind: str, array: np.ndarray, names: Sequence[str]) -> Non
     Args:
         kind: Name of the quantity, for messages.
         array: Numbers, (rows, columns).
-        names: Names of the columns; empty names are not shown.
+        names: Names of the columns; "" for a column without a name in messages.
 
     Raises:
         NonFiniteError: A number is not finite; names its row, counted from 1, and

@@ -105,9 +105,10 @@ def _contacts(run: Recording) -> dict[str, np.ndarray]:
 def contact_forces(run: Recording) -> dict[str, np.ndarray]:
     """Return the contacts in the last step of each row, as arrays by name.
 
-    The arrays have one entry for each contact: `row` (count,), the index of the row,
-    `point` [m] and `force` [N] in the world frame, (count, 3). The dict is empty for a
-    run without reports.
+    The arrays have one entry for each contact, in the order of the rows: `row`
+    (count,), the index of the row, `point` [m] and `force` [N] on the first link of the
+    contact, both in the world frame, (count, 3). The dict is empty for a run without
+    reports.
     """
     if not run.reports:
         return {}
@@ -214,7 +215,7 @@ def model_hash(model: Model) -> str:
 
 
 def _shown(item: tuple[str, Any]) -> str:
-    """Return an attribute of a joint (key, value) as text; a function by its name."""
+    """Return an attribute, (key, value), as "KEY VALUE"; a function by its name."""
     key, value = item
     return f"{key} {_name(value)}"
 

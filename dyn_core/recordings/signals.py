@@ -36,7 +36,10 @@ def without_turns(model: Model, name: str, column: np.ndarray) -> np.ndarray:
     Args:
         model: Robot.
         name: Name of the joint.
-        column: Positions, (rows,) [rad | m].
+        column: Positions, (rows,) [rad | m]; not changed.
+
+    Raises:
+        ModelError: The robot has no such joint.
     """
     if model.joint_kind(name) != "continuous":
         return column

@@ -202,10 +202,10 @@ def _regular(
 
 
 def _finite(model: Model, f: np.ndarray, A: np.ndarray) -> tuple[Any, Any]:
-    """Return residuals f and Jacobian A unchanged.
+    """Return the residuals f (rows,) and the Jacobian A (rows, nv), unchanged.
 
     Raises:
-        NonFiniteError: A row is not finite; names the row.
+        NonFiniteError: A row of f or A is not finite; names the first one.
     """
     good = np.isfinite(f) & np.isfinite(A).all(1)
     if not good.all():

@@ -74,9 +74,10 @@ class Pace:
 
     @property
     def real_time_factor(self) -> float | None:
-        """Ratio of simulated to wall time in the window.
+        """Ratio of simulated to wall time, over about the last `window` seconds.
 
-        None until three measurements, window / MARKS apart, were made since a restart.
+        None until `owed` has made three measurements since a restart; they are at least
+        window / MARKS apart.
         """
         if len(self._marks) < 3:
             return None
@@ -85,9 +86,10 @@ class Pace:
 
     @property
     def missed_share(self) -> float:
-        """Fraction of due cycles that were missed in the window.
+        """Fraction of due cycles missed, in about the last `window` seconds.
 
-        0 until three measurements, window / MARKS apart, were made since a restart.
+        0 until `owed` has made three measurements since a restart; they are at least
+        window / MARKS apart.
         """
         if len(self._marks) < 3:
             return 0.0

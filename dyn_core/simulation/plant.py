@@ -123,11 +123,15 @@ class SimulatedPlant(ABC):
 
     @property
     def effort(self) -> np.ndarray:
-        """Joint forces that act [N·m | N]; here the command."""
+        """Joint forces that act, (n,) [N·m | N]; here the command `tau`."""
         return self.tau
 
     def stale(self, t: float) -> bool:
-        """Return whether there is no command younger than command_timeout at t [s]."""
+        """Return whether there is no command, or it is too old.
+
+        Args:
+            t: Time at which its age must not exceed command_timeout [s].
+        """
         return self.commanded is None or t - self.commanded > self.command_timeout
 
     def advance(self, t: float, now: float | None = None) -> None:

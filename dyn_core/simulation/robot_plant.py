@@ -306,8 +306,8 @@ class RobotPlant(SimulatedPlant):
     def effort(self) -> np.ndarray:
         """Joint forces that act, (nv,) [N·m | N].
 
-        They are the command, or with compensates_gravity or prescribed joints the
-        applied_effort of the last step.
+        They are the command `tau`, or with compensates_gravity or prescribed joints the
+        applied_effort of the last step, zeros before the first.
         """
         more = self.prescribed or self.compensates_gravity
         return self.applied_effort if more else self.tau

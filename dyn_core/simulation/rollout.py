@@ -36,7 +36,7 @@ from dyn_core.validation import float_array
 
 
 class RolloutStates(NamedTuple):
-    """States of a trajectory, beginning with the initial state.
+    """States of a trajectory of N steps, beginning with the initial state.
 
     Attributes:
         q: Joint positions, (N + 1, nq).
@@ -71,13 +71,13 @@ class Linearization(NamedTuple):
 
 
 class Gradients(NamedTuple):
-    """Gradient of the cost of a trajectory.
+    """Gradient of the cost of a trajectory of N steps.
 
     Attributes:
-        q0: By a displacement of the initial position, (nv,).
-        qd0: By the initial velocity, (nv,).
-        tau: By the joint forces of each step, (N, nv).
-        p: By the parameters, (np,).
+        q0: Gradient by a displacement of the initial position, (nv,).
+        qd0: Gradient by the initial velocity, (nv,).
+        tau: Gradient by the joint forces of each step, (N, nv).
+        p: Gradient by the parameters, (np,).
     """
 
     q0: np.ndarray
@@ -104,7 +104,7 @@ class Rollout:
             as
             an object; None: the step's name with `_derivatives`, with the options that
             with_options gave the step.
-        paths: Parameters p to differentiate by (model/parameter_paths.py).
+        paths: Parameters p to differentiate by (model/parameter_paths).
         step_options, derivative_options: Build options of the step alone and of the
             derivatives alone, such as slots; they prevail over `options`.
         options: Build options of both: engine, joint_friction, limit_stops, ...

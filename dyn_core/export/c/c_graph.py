@@ -208,7 +208,10 @@ class _CWriter:
         return self.code.select(value, self.code.lift(1.0), self.code.lift(0.0))
 
     def _truth(self, k: int) -> CValue:
-        """Return the value of node k as a condition; numbers but 0 count as true, NaN too."""
+        """Return the value of node k as a condition; numbers other than 0 are true.
+
+        NaN is true, too.
+        """
         value = self._value(k)
         return value if value.kind == "truth" else value.compare("ne", 0.0)
 
@@ -234,7 +237,11 @@ class _CWriter:
             self._deliver(k)
 
     def _deliver(self, k: int) -> None:
-        """Write the stores of node k to outputs, and its check if it is a condition."""
+        """Write the stores of node k to outputs, and its check if it is a condition.
+
+        The check sets the status to the condition's number if the condition does not
+        hold and the status is 0 or a larger number.
+        """
         for index in self.schedule.ends.get(k, ()):
             self._store(self.outputs.entry(index), k)
         number = self.schedule.conditions.get(k)
@@ -246,7 +253,14 @@ class _CWriter:
             )
 
     def _step(self, step: ScheduledStep) -> None:
-        """Write one operation; its result becomes a value of the current function."""
+        """Write one operation; its results become values of the current function.
+
+        Args:
+            step: Any step but a loop or a product.
+
+        Raises:
+            ValueError: The operation has no form in C.
+        """
         op, x, b = step.op, step.operands, self.code
         if op == "sincos":
             self._sincos(step)
@@ -355,7 +369,7 @@ class _CWriter:
         return calls + self._end("items")
 
     def _product(self, step: ScheduledStep) -> list[str]:
-        """Return the call of a matrix product, followed by the uses of its results."""
+        """Return the call of a matrix product, then calls that use its results."""
         shape, _, k = step.data
         a, b, c, to = self.schedule.arrays.places[k]
         first = self.base.base
@@ -370,7 +384,10 @@ class _CWriter:
         return [call, *self._after(step.results)]
 
     def _loop(self, step: ScheduledStep) -> list[str]:
-        """Return the calls that store a loop's operands, run it and use its results."""
+        """Return the calls that store a loop's operands, run it and use its results.
+
+        Slots for its state are added to `top` of the source.
+        """
         region, which, _ = step.data
         state = CSlots(self.graphs.top)
         self.graphs.top += len(step.operands)
@@ -385,7 +402,12 @@ class _CWriter:
         return [*calls, *self._after(step.results)]
 
     def _rounds(self, region: Region, state: CSlots) -> list[str]:
-        """Return the statements of a loop, with its condition and body."""
+        """Return the statements of a loop, with its condition and body.
+
+        Args:
+            region: The loop: condition, body, width of its state and maximum rounds.
+            state: Slots of its state.
+        """
         graphs = self.graphs
         go_on, following = CSlots(graphs.top), CSlots(graphs.top + 1)
         graphs.top += 1 + region.width

@@ -80,7 +80,12 @@ class CInstructions:
         return {"real": self.real, "whole": self.whole, "truth": "int"}[kind]
 
     def new(self, expression: str, kind: str = "real") -> CValue:
-        """Append a variable with the value of an expression; return it."""
+        """Append a constant variable with the value of a C expression; return it.
+
+        Args:
+            expression: The expression.
+            kind: "real", "whole" or "truth".
+        """
         self.named += 1
         name = f"n{self.named}"
         self.lines.append(f"    const {self.type(kind)} {name} = {expression};")
@@ -135,7 +140,7 @@ class CInstructions:
         return self.new(f"{c.name} ? {a.name} : {b.name}", kind)
 
     def horner(self, x: CValue, coefficients: tuple[float, ...]) -> CValue:
-        """Return the polynomial with these coefficients, the constant one first."""
+        """Return a polynomial of x; the first coefficient is the constant one."""
         result = self.lift(coefficients[-1])
         for c in reversed(coefficients[:-1]):
             result = self.fma(result, x, c)

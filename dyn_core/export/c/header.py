@@ -226,9 +226,10 @@ def _macros(x: Interface, batch: bool) -> list[str]:
 
 
 def _limits(x: Interface) -> list[tuple[str, list[tuple[str, object]]]]:
-    """Return titled groups of macros of the robot's limits.
+    """Return titled groups of macros, (name, value) each, of the robot's limits.
 
-    Joints without a limit have no macro for it.
+    Joints without a limit have no macro for it; a kind of limit that no joint has is
+    left out.
     """
     groups: list[tuple[str, list[tuple[str, object]]]] = []
     for kind, unit in (

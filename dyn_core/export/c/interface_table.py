@@ -95,7 +95,7 @@ def _port_values(port: PortInterface) -> list[Any]:
 
 
 def structures() -> str:
-    """Return the C declarations of dyn_port and dyn_interface, equal in every header."""
+    """Return the C declarations of the structures, which are equal in every header."""
     lines = [
         "typedef int64_t (*dyn_run)(const void *const *in, void *const *out,"
         " void *scratch);",

@@ -569,7 +569,7 @@ class Cycle:
         return Vector(minimum(maximum(x, -limit), limit) for x, limit in pairs)
 
     def _guarded(self, tau: Any) -> Any:
-        """Return an effort clipped to the limits; NaN becomes zero."""
+        """Return an effort clipped to the limits, infinities too; NaN becomes zero."""
         pairs = zip(tau, self.settings.limit, strict=True)
         return Vector(
             where(
@@ -596,7 +596,7 @@ class Cycle:
 
 
 def _kind(name: str) -> float:
-    """Return the number of a stop "none", "ramp" or "zero"."""
+    """Return the number of a stop "none", "ramp" or "zero", as in REQUESTS."""
     return float(REQUESTS.index(name))
 
 

@@ -103,6 +103,8 @@ class StateTables(ValueTables):
     ) -> None:
         """Append code that copies values.
 
+        To StatePorts it is one call for each port; for other memory see ValueTables.
+
         Args:
             code: Function that is written.
             start: Memory of the sources.

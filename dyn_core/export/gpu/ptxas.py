@@ -79,7 +79,7 @@ def find() -> str | None:
 
 
 def assemble(ptx: str, arch: str, program: str | None = None) -> Resources:
-    """Assemble PTX and return its resources.
+    """Assemble PTX and return the resources of its kernel.
 
     Args:
         ptx: Code of one kernel.

@@ -69,7 +69,7 @@ def ordinary(b: Any, x: Any, y: Any, z: Any) -> tuple[Any, Any]:
 
 
 def scaled(b: Any, x: Any, y: Any, z: Any) -> Any:
-    """Return x y + z for any numbers, including zeros, infinities and NaN.
+    """Return x y + z, rounded once, for any numbers, also zeros, infinities and NaN.
 
     Arguments as in is_ordinary.
     """
@@ -101,6 +101,10 @@ def odd_sum_of_products(b: Any, x: Any, y: Any, z: Any) -> Any:
     """Return x y + z of float32 numbers in float64, rounded to odd.
 
     Rounding the result to float32 is then correct.
+
+    Args:
+        b: Instructions or CInstructions, which the expressions are appended to.
+        x, y, z: Values of b: float64 numbers that are exact in float32.
     """
     return _odd_sum(b, x * y, z)
 

@@ -49,7 +49,9 @@ class WasmSymbol(NamedTuple):
 
 @dataclass
 class _WasmReader:
-    """A reader of bytes, integers (LEB128) and names.
+    """A reader of bytes, integers (LEB128) and names; each method advances `place`.
+
+    Reading a byte beyond the end raises IndexError.
 
     Attributes:
         data: Bytes that are read.
@@ -92,7 +94,7 @@ class _WasmReader:
 
 
 def _number(value: int, width: int = 0) -> bytes:
-    """Return an unsigned LEB128 of at least `width` bytes."""
+    """Return the unsigned LEB128 of a number >= 0, of at least `width` bytes."""
     parts: list[int] = []
     while value > 127 or len(parts) + 1 < width:
         parts.append(value & 127 | 128)
