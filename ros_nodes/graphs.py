@@ -207,7 +207,8 @@ def start_arguments(
     Raises:
         SettingError: The namespace is not valid.
     """
-    arguments = ["-r", f"__ns:={absolute(namespace)}"] if namespace else []
+    name = absolute(namespace)
+    arguments = ["-r", f"__ns:={name}"] if name else []
     values = start_parameters(entry, use_sim_time, autostart)
     for name, value in values.items():
         arguments += ["-p", f"{name}:={json.dumps(value)}"]

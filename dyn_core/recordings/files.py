@@ -478,16 +478,15 @@ def write_motion(
         progress: Whether to show progress on a terminal.
 
     Raises:
-        SettingError: The name or folder is invalid, an NPZ or CSV file cannot be
-            written,
-            or CSV cannot represent the name of a column.
-        OSError: An MCAP file cannot be written.
+        SettingError: The name or folder is invalid, the file cannot be written, or CSV
+            cannot represent the name of a column.
         UnsupportedError: MCAP cannot represent the joints, or rosbags is not installed.
     """
     file, bar = Path(path), RowProgress(len(record.t), progress)
     check_output(os.fspath(path), "")
     if file.suffix == ".mcap":
-        write_bag(record, file, bar)
+        with writing(file):
+            write_bag(record, file, bar)
         bar.end()
         return
     with writing(file):

@@ -115,9 +115,7 @@ class Recording:
             path: Name that ends with .npz, .csv or .mcap.
 
         Raises:
-            SettingError: The name or folder is invalid, or an NPZ or CSV file cannot be
-                written.
-            OSError: An MCAP file cannot be written.
+            SettingError: The name or folder is invalid, or the file cannot be written.
             UnsupportedError: MCAP cannot represent the joints, or rosbags is not
                 installed.
         """

@@ -276,7 +276,7 @@ def test_namespaces(good):
     """With or without the leading slash; what ROS would refuse is refused before."""
     entry = GRAPHS["demo"].nodes[0]
     assert start_arguments(entry, good) == ["-r", f"__ns:=/{good.removeprefix('/')}"]
-    assert start_arguments(entry) == []
+    assert start_arguments(entry) == start_arguments(entry, "/") == []
     for bad in ("a b", "//r", "r/", "2r", "r-1", "r:=x", "r1\n"):
         with pytest.raises(dyn.SettingError, match="valid: letters, digits and _"):
             start_arguments(entry, bad)

@@ -38,6 +38,7 @@ def _writers(result):
     yield "a.yaml", lambda path: save_chain(dyn.make_chain([1.0], [1.0, 1.0]), path)
     yield "a.npz", lambda path: write_motion(run_record(run), path)
     yield "a.csv", lambda path: write_motion(run_record(run), path)
+    yield "a.mcap", lambda path: write_motion(run_record(run), path)
     yield "a.html", lambda path: write_page(path, "a page")
     yield "a", lambda path: export(dyn.solver("rnea").build(model), path)
     yield "a.gif", lambda path: write_film(replay, path)

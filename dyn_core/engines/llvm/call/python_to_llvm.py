@@ -217,6 +217,7 @@ class _Function:
             self._branch(test.operand, no, yes)
             return
         if isinstance(test, ast.Compare):
+            assert len(test.ops) == 1, "a chained comparison"
             a, b = self._value(test.left), self._value(test.comparators[0])
             how = _COMPARE[type(test.ops[0])]
         else:
