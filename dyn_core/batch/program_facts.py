@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from dyn_core.engines import Program
-from dyn_core.engines.llvm import compiler
+from dyn_core.engines.llvm import host_machine
 from dyn_core.model import Model
 from dyn_core.recordings.runs import model_hash
 from dyn_core.sharing import once
@@ -91,7 +91,7 @@ def arithmetic(engine: str) -> str:
     """
     if engine != "native":
         return f"NumPy {np.__version__}, functions {_numpy_functions()}"
-    machine = compiler.machine()
+    machine = host_machine.machine()
     rounding = "fused" if machine.fused else "no fused"
     return f"machine code by LLVM {machine.llvm}, {rounding} multiply-add"
 

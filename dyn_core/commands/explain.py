@@ -22,7 +22,7 @@ from dyn_core.engines import NativeProgram
 from dyn_core.engines.graph.graph import Graph
 from dyn_core.engines.graph.passes import prune
 from dyn_core.engines.graph.trace import Tracer
-from dyn_core.engines.llvm import compiler
+from dyn_core.engines.llvm import compiler, host_machine
 from dyn_core.errors import SettingError, UnsupportedError
 from dyn_core.model.sources.arguments import add_robot, load_robot
 from dyn_core.solving.build_options import Required
@@ -234,7 +234,7 @@ def run(arguments: argparse.Namespace) -> int:
             f"{arguments.solver} is not a traced algorithm and has no graph"
         )
     if variant and not isinstance(program, NativeProgram):
-        raise UnsupportedError(f"no machine code: {compiler.missing()}")
+        raise UnsupportedError(f"no machine code: {host_machine.missing()}")
     if arguments.graph:
         print(program.graph)
     if variant:

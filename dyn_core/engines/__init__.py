@@ -7,7 +7,7 @@ from typing import Any
 
 from dyn_core.engines.base import Program
 from dyn_core.engines.graph_program import GraphProgram
-from dyn_core.engines.llvm import compiler
+from dyn_core.engines.llvm import host_machine
 from dyn_core.engines.native_program import NativeProgram, build
 from dyn_core.engines.plain import PlainProgram
 from dyn_core.engines.results import Results
@@ -21,7 +21,7 @@ ENGINES: dict[str, Callable[..., Program[Any]]] = {
 
 def available() -> list[str]:
     """Return the names of the engines that work on this machine, fastest last."""
-    return [name for name in ENGINES if name != "native" or not compiler.missing()]
+    return [name for name in ENGINES if name != "native" or not host_machine.missing()]
 
 
 def default_engine() -> str:
@@ -32,8 +32,8 @@ def default_engine() -> str:
     Raises:
         SettingError: An environment variable has an invalid value.
     """
-    if compiler.missing():
-        compiler.warn_missing()
+    if host_machine.missing():
+        host_machine.warn_missing()
     return available()[-1]
 
 

@@ -23,7 +23,7 @@ from dyn_core.engines.base import Function
 from dyn_core.engines.graph.graph import Graph
 from dyn_core.engines.graph.trace import trace
 from dyn_core.engines.graph_program import GraphProgram
-from dyn_core.engines.llvm import compiler, interpreter, kernel
+from dyn_core.engines.llvm import host_machine, interpreter, kernel
 from dyn_core.engines.llvm.blocks import DEAF, STEP, Blocks
 from dyn_core.engines.llvm.cached import trace_cache
 from dyn_core.engines.llvm.cached.trace_cache import GraphFacts
@@ -550,12 +550,12 @@ def build(function: Function, **parts: Any) -> GraphProgram:
             float32 and the Graph calls Programs.
         TraceError: The algorithm cannot be traced.
     """
-    reason = compiler.missing()
+    reason = host_machine.missing()
     if reason:
         raise UnsupportedError(f"engine native cannot be had: {reason}")
     sizes = flat_sizes(parts["inputs"], parts["outputs"])
     dtype = parts.get("dtype", "float64")
-    name = trace_cache.key(function, f"{compiler.machine().key} {dtype}")
+    name = trace_cache.key(function, f"{host_machine.machine().key} {dtype}")
     facts, graph = trace_cache.load(name), None
     if facts is None:
         graph = trace(function, sum(sizes[0]))

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from dyn_core.engines import Program
-from dyn_core.engines.llvm import compiler
+from dyn_core.engines.llvm import host_machine
 from dyn_core.engines.native_program import NativeProgram
 from dyn_core.errors import SettingError, UnsupportedError, unknown_name
 from dyn_core.export import package_files
@@ -110,7 +110,7 @@ def export(
     interface = made.interface
     # Python itself rounds twice on a machine without fused multiply-add.
     fused = exact or (machine.fused and form != "c")
-    same = fused == compiler.machine().fused
+    same = fused == host_machine.machine().fused
     contents = _contents(program, made, machine, batch, form, same)
     binary = next(iter(contents))
     facts = {
@@ -168,7 +168,7 @@ def source_files(
     """
     interface = interface_of(program, name)
     assert isinstance(program, NativeProgram)
-    host, fused = target_of("host"), compiler.machine().fused
+    host, fused = target_of("host"), host_machine.machine().fused
     made = _binary(program, interface, host, False, "c", True)
     files = _contents(program, made, host, False, "c", fused)
     prefix = made.interface.prefix

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from dyn_core.engines.llvm import compiler
+from dyn_core.engines.llvm import host_machine
 from dyn_core.errors import UnsupportedError, unknown_name
 
 _LINUX = "unknown-linux-gnu"
@@ -121,7 +121,7 @@ def target_of(name: str) -> Target:
         return TARGETS[name]
     import llvmlite.binding as llvm
 
-    machine = compiler.machine()
+    machine = host_machine.machine()
     return replace(
         TARGETS[name],
         triple=llvm.get_process_triple(),

@@ -32,7 +32,7 @@ import numpy as np
 
 from dyn_core import robots
 from dyn_core.control import Controller, Rules, ShadowSettings
-from dyn_core.engines.llvm import compiler
+from dyn_core.engines.llvm import compiler, host_machine
 from dyn_core.errors import UnsupportedError
 from dyn_core.model import Model, load_urdf
 
@@ -51,7 +51,7 @@ def missing() -> str:
     here = sys.platform, platform.machine()
     if here != ("linux", "x86_64"):
         return f"machine code is found in memory on linux x86_64 alone, not on {here}"
-    return compiler.missing()
+    return host_machine.missing()
 
 
 def code_spans(program: Any) -> tuple[Span, ...]:

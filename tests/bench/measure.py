@@ -16,7 +16,7 @@ import numpy as np
 from bench.cases import DT, INPUTS, STATES, Robot
 from dyn_core.commands.timing import once, per_call
 from dyn_core.engines import NativeProgram, Program
-from dyn_core.engines.llvm import compiler, kernel, threads
+from dyn_core.engines.llvm import host_machine, kernel, threads
 from dyn_core.errors import UnsupportedError
 from dyn_core.numbers import scalar
 from dyn_core.solving.registry import solver
@@ -246,8 +246,8 @@ def growth(sizes: tuple[int, ...]) -> Iterator[tuple[int, str, float, float, int
 
 def require_native() -> None:
     """Refuse to measure where there is no machine code."""
-    if compiler.missing():
-        raise UnsupportedError(f"nothing to measure: {compiler.missing()}")
+    if host_machine.missing():
+        raise UnsupportedError(f"nothing to measure: {host_machine.missing()}")
 
 
 def machine() -> str:
@@ -261,7 +261,7 @@ def machine() -> str:
             cpu = named[0].partition(":")[2].strip() if named else cpu
     except OSError:
         pass
-    host = compiler.machine()
+    host = host_machine.machine()
     return (
         f"{cpu}, {threads.count()} cores used, {host.width} lanes, LLVM's {host.cpu};"
         f" Python {platform.python_version()}, NumPy {np.__version__},"

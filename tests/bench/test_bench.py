@@ -35,12 +35,12 @@ from bench.planar import planar_tables as planar
 from dyn_core.cli import main
 from dyn_core.commands import timing
 from dyn_core.commands.explain import origins
-from dyn_core.engines.llvm import compiler
+from dyn_core.engines.llvm import host_machine
 from dyn_core.planar import ChainState, joint_rates, link_rates
 from dyn_core.tasks import planar_task
 
 XACRO = "http://www.ros.org/wiki/xacro"
-NATIVE = pytest.mark.skipif(bool(compiler.missing()), reason=compiler.missing())
+NATIVE = pytest.mark.skipif(bool(host_machine.missing()), reason=host_machine.missing())
 
 
 @NATIVE

@@ -11,10 +11,12 @@ import numpy as np
 import pytest
 
 import dyn_core as dyn
-from dyn_core.engines.llvm import compiler
+from dyn_core.engines.llvm import host_machine
 from dyn_core.engines.status import NOT_FINITE_INPUT, NOT_FINITE_RESULT
 
-pytestmark = pytest.mark.skipif(bool(compiler.missing()), reason=compiler.missing())
+pytestmark = pytest.mark.skipif(
+    bool(host_machine.missing()), reason=host_machine.missing()
+)
 
 ARM = """<robot name="wand"><link name="base"/><link name="fork"/>
 <joint name="turn" type="continuous"><parent link="base"/><child link="fork"/>

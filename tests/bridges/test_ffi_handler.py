@@ -11,11 +11,11 @@ import pytest
 import dyn_core as dyn
 from dyn_core.bridges import ffi_handler
 from dyn_core.bridges.coordinates import PositionRates
-from dyn_core.engines.llvm import compiler
+from dyn_core.engines.llvm import host_machine
 from dyn_core.errors import UnsupportedError
 from dyn_core.testing import random_model
 
-native = pytest.mark.skipif(bool(compiler.missing()), reason=compiler.missing())
+native = pytest.mark.skipif(bool(host_machine.missing()), reason=host_machine.missing())
 
 
 @pytest.mark.parametrize(

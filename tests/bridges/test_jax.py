@@ -6,13 +6,13 @@ import numpy as np
 import pytest
 
 import dyn_core as dyn
-from dyn_core.engines.llvm import compiler
+from dyn_core.engines.llvm import host_machine
 from dyn_core.errors import ShapeError, UnsupportedError
 from dyn_core.testing import random_model
 
 jax = pytest.importorskip("jax", reason="jax is not installed")
-if compiler.missing():
-    pytest.skip(compiler.missing(), allow_module_level=True)
+if host_machine.missing():
+    pytest.skip(host_machine.missing(), allow_module_level=True)
 jnp = jax.numpy
 from jax.test_util import check_grads  # noqa: E402
 

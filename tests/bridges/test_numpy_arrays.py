@@ -4,12 +4,12 @@ import numpy as np
 import pytest
 
 import dyn_core as dyn
-from dyn_core.engines.llvm import compiler
+from dyn_core.engines.llvm import host_machine
 from dyn_core.errors import ShapeError
 
 ENGINES = [
     "graph",
-    pytest.param("native", marks=pytest.mark.skipif(bool(compiler.missing()), reason=compiler.missing())),
+    pytest.param("native", marks=pytest.mark.skipif(bool(host_machine.missing()), reason=host_machine.missing())),
 ]  # fmt: skip
 
 

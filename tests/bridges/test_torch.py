@@ -8,13 +8,13 @@ import numpy as np
 import pytest
 
 import dyn_core as dyn
-from dyn_core.engines.llvm import compiler
+from dyn_core.engines.llvm import host_machine
 from dyn_core.errors import ShapeError, UnsupportedError
 from dyn_core.testing import random_model
 
 torch = pytest.importorskip("torch", reason="torch is not installed")
-if compiler.missing():
-    pytest.skip(compiler.missing(), allow_module_level=True)
+if host_machine.missing():
+    pytest.skip(host_machine.missing(), allow_module_level=True)
 from torque_rows import TorqueRows  # noqa: E402
 
 from dyn_core.bridges import torch as dyn_torch  # noqa: E402

@@ -9,7 +9,7 @@ from dyn_core.contact.stepping.array_batch import BatchStep
 from dyn_core.contact.stepping.array_step import ArrayStep
 from dyn_core.contact.stepping.contact_model import ContactModel
 from dyn_core.contact.stepping.step_memory import FIRST_ROOM
-from dyn_core.engines.llvm.compiler import missing
+from dyn_core.engines.llvm.host_machine import missing
 from dyn_core.errors import ModelError, ShapeError, UnsupportedError
 
 H = 0.004

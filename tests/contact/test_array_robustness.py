@@ -13,7 +13,7 @@ from contact_bodies import box, free_box, sphere
 from step_scenes import SCENES, Scene, free_bodies, places, quadruped, tower
 
 import dyn_core as dyn
-from dyn_core.engines.llvm import compiler
+from dyn_core.engines.llvm import host_machine
 from dyn_core.engines.machine_code import compiled
 from dyn_core.errors import SingularError
 
@@ -221,7 +221,7 @@ def test_room_grows_within_a_run():
 )
 def test_every_form_has_the_same_bits(name, monkeypatch):
     """Machine code, with indices checked, and as Python: states, impulses, names."""
-    if compiler.missing():
+    if host_machine.missing():
         pytest.skip("no compiler of machine code here")
     from dyn_core.contact.stepping import array_step
 

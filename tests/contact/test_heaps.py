@@ -21,7 +21,7 @@ from dyn_core.contact.solvers.laws.scaling import from_scaled, project, scale, t
 from dyn_core.contact.solvers.newton_on_modes import FIRM, newton_on_modes
 from dyn_core.contact.solvers.solver_calls import RowSolver
 from dyn_core.contact.solvers.solver_memory import allocate_solvers
-from dyn_core.engines.llvm import compiler
+from dyn_core.engines.llvm import host_machine
 from dyn_core.engines.machine_code import compiled
 
 KINDS = ("pd", "singular", "ratio")
@@ -108,7 +108,7 @@ def test_near_a_solution_few_steps_are_enough():
 
 def test_machine_code_has_the_bits_of_python():
     """And reads no entry that is not there; nothing that is not finite is a claim."""
-    if compiler.missing():
+    if host_machine.missing():
         pytest.skip("no compiler of machine code here")
     problem, results = random_contacts("ratio", 3), []
     for run in (lambda f: f, compiled, lambda f: compiled(f, checked=True)):

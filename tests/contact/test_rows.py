@@ -21,7 +21,7 @@ from dyn_core.contact.solvers.laws.law_residuals import row_residuals
 from dyn_core.contact.solvers.proximal_newton import newton
 from dyn_core.contact.solvers.solver_calls import ROW_SOLVERS, RowSolver
 from dyn_core.contact.solvers.solver_memory import NO_BUFFER, allocate_solvers
-from dyn_core.engines.llvm import compiler
+from dyn_core.engines.llvm import host_machine
 from dyn_core.engines.machine_code import compiled
 from dyn_core.errors import SettingError
 
@@ -353,7 +353,7 @@ def test_the_same_problem_has_the_same_bits(name):
 )
 def test_machine_code_has_the_bits_of_python(function, settings):
     """And reads no entry that is not there."""
-    if compiler.missing():
+    if host_machine.missing():
         pytest.skip("no compiler of machine code here")
     for problem in (
         mixed_blocks(2),

@@ -23,7 +23,7 @@ import numpy.random  # NumPy imports it when first named, which no fork may meet
 import dyn_core as dyn
 from dyn_core.contact.solvers.solver_memory import final_status
 from dyn_core.engines import NativeProgram, native_program
-from dyn_core.engines.llvm import compiler, interpreter
+from dyn_core.engines.llvm import host_machine, interpreter
 from dyn_core.engines.llvm.call import entry, result_memory
 from dyn_core.engines.machine_code.loading import compiled
 from dyn_core.engines.results import result_type
@@ -87,7 +87,7 @@ def single_objects(threads):
     def work():
         how = entry.mode()
         return [
-            compiler.machine(), dyn.default_registry(), result_memory.memory(),
+            host_machine.machine(), dyn.default_registry(), result_memory.memory(),
             interpreter.machine_code(), entry._loaded(how, 64, False),
             entry.fast_type(NativeProgram, how)[0],
             result_type(("a", "b")), compiled(final_status),

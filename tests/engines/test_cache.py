@@ -17,11 +17,13 @@ import numpy as np
 import pytest
 
 import dyn_core as dyn
-from dyn_core.engines.llvm import compiler, kernel
+from dyn_core.engines.llvm import compiler, host_machine, kernel
 from dyn_core.engines.llvm.cached import fingerprint, kernel_cache, trace_cache
 from dyn_core.testing.models import chain
 
-pytestmark = pytest.mark.skipif(bool(compiler.missing()), reason=compiler.missing())
+pytestmark = pytest.mark.skipif(
+    bool(host_machine.missing()), reason=host_machine.missing()
+)
 
 
 @pytest.fixture
@@ -333,8 +335,8 @@ def test_other_versions_and_machines_have_other_keys(folder, monkeypatch):
     import llvmlite
 
     def key():
-        compiler.machine.cache_clear()
-        return compiler.machine().key
+        host_machine.machine.cache_clear()
+        return host_machine.machine().key
 
     before = key()
     assert key() == before

@@ -8,10 +8,12 @@ import numpy as np
 import pytest
 
 import dyn_core as dyn
-from dyn_core.engines.llvm import compiler
+from dyn_core.engines.llvm import host_machine
 from dyn_core.engines.llvm.call import entry, entry_code, python_to_llvm
 
-pytestmark = pytest.mark.skipif(bool(compiler.missing()), reason=compiler.missing())
+pytestmark = pytest.mark.skipif(
+    bool(host_machine.missing()), reason=host_machine.missing()
+)
 
 
 def _inputs(*lead, seed=0):

@@ -8,7 +8,7 @@ import struct
 import numpy as np
 import pytest
 
-from dyn_core.engines.llvm import compiler
+from dyn_core.engines.llvm import compiler, host_machine
 from dyn_core.engines.llvm.functions.float64_functions import (
     FUNCTIONS,
     declarations,
@@ -21,7 +21,9 @@ from dyn_core.engines.llvm.kernel_ir import batch_kernel, scalar_kernel
 from dyn_core.numbers import scalar
 from dyn_core.testing.random_programs import flat_program
 
-pytestmark = pytest.mark.skipif(bool(compiler.missing()), reason=compiler.missing())
+pytestmark = pytest.mark.skipif(
+    bool(host_machine.missing()), reason=host_machine.missing()
+)
 
 BITS = 1400  # of the fixed point that references have
 ONE = 1 << BITS
@@ -126,7 +128,7 @@ def test_the_table_is_two_over_pi():
 @pytest.mark.parametrize("fused", [True, False])
 def test_errors_up_to_the_largest_double(fused, request):
     """At most 1 ulp, with fused multiply-add and without, from 1e5 to 1.8e308."""
-    if fused and not compiler.machine().fused:
+    if fused and not host_machine.machine().fused:
         pytest.skip("this machine has no fused multiply-add")
     rng = np.random.default_rng(18)
     x = angles(rng, 100_000 if request.config.option.full else 1500)
@@ -156,7 +158,7 @@ def test_errors_without_fused_multiply_add_up_to_far():
 @pytest.mark.parametrize("fused", [True, False])
 def test_each_lane_has_the_bits_of_a_single_angle(fused):
     """Far lanes beside near ones change neither."""
-    if fused and not compiler.machine().fused:
+    if fused and not host_machine.machine().fused:
         pytest.skip("this machine has no fused multiply-add")
     rng = np.random.default_rng(20)
     x = angles(rng, 1000)
@@ -171,7 +173,7 @@ def test_each_lane_has_the_bits_of_a_single_angle(fused):
 @pytest.mark.parametrize("width", [1, 4])
 def test_zeros_keep_their_sign_and_what_is_not_finite_is_nan(fused, width):
     """sin(-0) = -0; of infinity and NaN both are NaN."""
-    if fused and not compiler.machine().fused:
+    if fused and not host_machine.machine().fused:
         pytest.skip("this machine has no fused multiply-add")
     run = sincos(fused, width)
     s, c = run([0.0, -0.0, 5e-324, -5e-324])
@@ -198,7 +200,7 @@ def test_kernels_need_no_library(fused, variant):
     """Their IR declares nothing but intrinsics; the code has no undefined symbol."""
     algorithm, count = _functions()
     graph = flat_program(algorithm, 2, count, engine="graph").graph
-    width = compiler.machine().width
+    width = host_machine.machine().width
     if variant == "scalar":
         written = scalar_kernel(graph, (2,), (count,), fused, 8, width)
     else:

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from dyn_core import sharing
-from dyn_core.engines.llvm import compiler
+from dyn_core.engines.llvm import host_machine
 from dyn_core.identification import blas_threads
 from dyn_core.sharing import Lock, cached_property, once
 
@@ -37,7 +37,7 @@ def _in_threads(count, work):
 
 
 @needs_fork
-@pytest.mark.skipif(bool(compiler.missing()), reason=compiler.missing())
+@pytest.mark.skipif(bool(host_machine.missing()), reason=host_machine.missing())
 @pytest.mark.timeout(3600)
 @pytest.mark.parametrize("way", WAYS)
 def test_first_use_from_threads(way, full):

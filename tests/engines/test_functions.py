@@ -3,11 +3,13 @@
 import numpy as np
 import pytest
 
-from dyn_core.engines.llvm import compiler
+from dyn_core.engines.llvm import host_machine
 from dyn_core.numbers import scalar
 from dyn_core.testing.random_programs import flat_program, ulps
 
-pytestmark = pytest.mark.skipif(bool(compiler.missing()), reason=compiler.missing())
+pytestmark = pytest.mark.skipif(
+    bool(host_machine.missing()), reason=host_machine.missing()
+)
 
 _RANGES = {
     "sin": [(-1e4, 1e4, 1.5), (-0.8, 0.8, 1.5), (-1e12, 1e12, 1.5), (-1e18, 1e18, 1.5)],

@@ -8,7 +8,7 @@ import pytest
 
 import dyn_core as dyn
 from dyn_core.authoring import loop, product, require
-from dyn_core.engines.llvm import compiler, kernel
+from dyn_core.engines.llvm import host_machine, kernel
 from dyn_core.engines.llvm.interpreter import Interpreter, interpreter
 from dyn_core.spatial import Matrix
 from dyn_core.testing.random_programs import (
@@ -19,7 +19,9 @@ from dyn_core.testing.random_programs import (
     random_rows,
 )
 
-pytestmark = pytest.mark.skipif(bool(compiler.missing()), reason=compiler.missing())
+pytestmark = pytest.mark.skipif(
+    bool(host_machine.missing()), reason=host_machine.missing()
+)
 
 
 def interpreted(program):
@@ -207,13 +209,13 @@ def test_products_have_the_bits_of_their_kernels(rows, inner, columns, negative)
 )
 def test_lesser_machines_are_served(cpu, width, fused, monkeypatch):
     """Narrower vectors and no fused multiply-add."""
-    host = compiler.machine()
+    host = host_machine.machine()
     if fused and not host.fused:
         pytest.skip("this machine is a lesser one")
     other = replace(
         host, cpu=cpu, features="", width=width, fused=fused, key=f"{cpu} {host.key}"
     )
-    monkeypatch.setattr(compiler, "machine", lambda: other)
+    monkeypatch.setattr(host_machine, "machine", lambda: other)
     algorithm = random_algorithm(3, 80, everything=True)
     program = flat_program(algorithm, WIDTH, 80, engine="native", wait=True)
     assert program.lanes == width

@@ -11,12 +11,14 @@ import numpy as np
 import pytest
 
 import dyn_core as dyn
-from dyn_core.engines.llvm import compiler, kernel
+from dyn_core.engines.llvm import compiler, host_machine, kernel
 from dyn_core.engines.llvm.blocks import Blocks
 from dyn_core.engines.llvm.threads import LongTasks, Workers
 from dyn_core.testing.models import chain
 
-pytestmark = pytest.mark.skipif(bool(compiler.missing()), reason=compiler.missing())
+pytestmark = pytest.mark.skipif(
+    bool(host_machine.missing()), reason=host_machine.missing()
+)
 posix = pytest.mark.skipif(
     not hasattr(signal, "pthread_sigmask"), reason="signals of POSIX"
 )
@@ -25,7 +27,7 @@ COMPILING = """
 import os, signal
 import numpy as np
 import dyn_core as dyn
-from dyn_core.engines.llvm import compiler
+from dyn_core.engines.llvm import compiler, host_machine
 from dyn_core.testing.models import chain
 
 signal.alarm(100)
@@ -213,12 +215,12 @@ def test_a_long_task_that_fails_raises_and_can_be_asked_again():
 def test_a_switch_is_on_or_off(monkeypatch, setting):
     """DYN_NATIVE is refused like the other variables where it is neither."""
     monkeypatch.setenv("DYN_NATIVE", setting)
-    compiler.missing.cache_clear()
+    host_machine.missing.cache_clear()
     with pytest.raises(dyn.SettingError, match=f"must be on or off, got '{setting}'"):
         dyn.solver("gravity").build(chain(1))
     monkeypatch.setenv("DYN_NATIVE", "Off")
-    assert compiler.missing() == "DYN_NATIVE is off"
-    compiler.missing.cache_clear()
+    assert host_machine.missing() == "DYN_NATIVE is off"
+    host_machine.missing.cache_clear()
     monkeypatch.setenv("DYN_NATIVE", "on")
-    assert compiler.missing() == ""
-    compiler.missing.cache_clear()
+    assert host_machine.missing() == ""
+    host_machine.missing.cache_clear()

@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 import pytest
 
-from dyn_core.engines.llvm import compiler
+from dyn_core.engines.llvm import host_machine
 from dyn_core.engines.machine_code import (
     FloatArray,
     FloatArray2,
@@ -25,7 +25,9 @@ from dyn_core.engines.machine_code import (
 )
 from dyn_core.errors import ShapeError
 
-needs_llvm = pytest.mark.skipif(bool(compiler.missing()), reason=compiler.missing())
+needs_llvm = pytest.mark.skipif(
+    bool(host_machine.missing()), reason=host_machine.missing()
+)
 LIMIT = 4
 
 
@@ -329,8 +331,8 @@ def test_a_compiled_function_may_be_called_by_others():
 @pytest.mark.parametrize("native", ["off", "on"])
 def test_where_machine_code_is_off_python_serves(native, tmp_path):
     """The same calls, the same checks; on, a second process finds what is kept."""
-    if native == "on" and compiler.missing():
-        pytest.skip(compiler.missing())
+    if native == "on" and host_machine.missing():
+        pytest.skip(host_machine.missing())
     path = tmp_path / "script.py"
     path.write_text(SCRIPT, encoding="utf-8")
     variables = {

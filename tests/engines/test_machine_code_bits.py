@@ -9,10 +9,12 @@ import sys
 import numpy as np
 import pytest
 
-from dyn_core.engines.llvm import compiler
+from dyn_core.engines.llvm import host_machine
 from dyn_core.engines.machine_code import FloatArray, IntArray, compiled, machine_code
 
-pytestmark = pytest.mark.skipif(bool(compiler.missing()), reason=compiler.missing())
+pytestmark = pytest.mark.skipif(
+    bool(host_machine.missing()), reason=host_machine.missing()
+)
 SPECIAL = (0.0, -0.0, math.inf, -math.inf, math.nan, 5e-324, 1e308, 1.0, -1.5)
 HEAD = """
 from __future__ import annotations

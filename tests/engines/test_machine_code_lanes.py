@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import dyn_core as dyn
-from dyn_core.engines.llvm.compiler import missing
+from dyn_core.engines.llvm.host_machine import missing
 from dyn_core.engines.machine_code import (
     FloatArray,
     IntArray,

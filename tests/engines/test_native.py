@@ -10,7 +10,7 @@ import pytest
 
 import dyn_core as dyn
 from dyn_core.engines.graph.trace import trace
-from dyn_core.engines.llvm import compiler
+from dyn_core.engines.llvm import host_machine
 from dyn_core.engines.llvm.lower import lower
 from dyn_core.engines.native_program import flat_sizes, graph_facts
 from dyn_core.numbers import scalar
@@ -25,7 +25,9 @@ from dyn_core.testing.random_programs import (
     ulps,
 )
 
-pytestmark = pytest.mark.skipif(bool(compiler.missing()), reason=compiler.missing())
+pytestmark = pytest.mark.skipif(
+    bool(host_machine.missing()), reason=host_machine.missing()
+)
 
 
 def blocks(count):
@@ -105,7 +107,7 @@ def test_multiply_adds_round_once(block):
 
 def _by_steps(graph, inputs):
     """Run the Schedule of a Graph on floats, with exact multiply-adds."""
-    host = compiler.machine()
+    host = host_machine.machine()
     values = {}
     for k, node in enumerate(graph.nodes):
         if node.op == "const":
@@ -241,13 +243,13 @@ def test_rows_keep_their_bits(shipped):
 )
 def test_lesser_machines_are_served(cpu, width, fused, shipped, monkeypatch):
     """Narrower vectors and no fused multiply-add: the same numbers, lane = single."""
-    host = compiler.machine()
+    host = host_machine.machine()
     if fused and not host.fused:
         pytest.skip("this machine is a lesser one")
     other = replace(
         host, cpu=cpu, features="", width=width, fused=fused, key=f"{cpu} {host.key}"
     )
-    monkeypatch.setattr(compiler, "machine", lambda: other)
+    monkeypatch.setattr(host_machine, "machine", lambda: other)
     rng = np.random.default_rng(6)
     for name, robot in (
         ("rnea", "arm7"),

@@ -7,7 +7,7 @@ from dyn_core.authoring import Matrix, Taylor, product, sparse_products
 from dyn_core.engines.graph import trace as tracing
 from dyn_core.engines.graph.source import compile_graph
 from dyn_core.engines.graph.trace import trace
-from dyn_core.engines.llvm import compiler, kernel
+from dyn_core.engines.llvm import host_machine, kernel
 from dyn_core.engines.llvm.function_ir import Ports
 from dyn_core.engines.llvm.kernel import Kernel, compile_pieces, pointers
 from dyn_core.engines.llvm.lower import lower
@@ -16,7 +16,7 @@ from dyn_core.numbers.scalar import Column
 pytestmark = pytest.mark.quick
 SHAPES = [(9, 7, 11), (1, 600, 1), (5, 1, 40), (35, 6, 13), (16, 16, 16), (4, 40, 8)]
 MANY_BLOCKS = (26, 9, 39)  # of every size, more than one each way
-native = pytest.mark.skipif(bool(compiler.missing()), reason="no machine code here")
+native = pytest.mark.skipif(bool(host_machine.missing()), reason="no machine code here")
 
 
 def _matrix(x, rows, columns):

@@ -13,13 +13,15 @@ import pytest
 import dyn_core as dyn
 from dyn_core import robots
 from dyn_core.engines import native_program
-from dyn_core.engines.llvm import compiler, interpreter, kernel
+from dyn_core.engines.llvm import compiler, host_machine, interpreter, kernel
 from dyn_core.engines.llvm.call import result_memory_code
 from dyn_core.engines.llvm.threads import LongTasks
 from dyn_core.sharing import Lock
 from dyn_core.testing.models import chain
 
-pytestmark = pytest.mark.skipif(bool(compiler.missing()), reason=compiler.missing())
+pytestmark = pytest.mark.skipif(
+    bool(host_machine.missing()), reason=host_machine.missing()
+)
 LONG = 60.0  # nothing here takes so long [s]
 
 
@@ -231,7 +233,7 @@ import numpy as np, dyn_core as dyn
 from dyn_core import robots
 from dyn_core import robots
 from dyn_core.engines import native_program
-from dyn_core.engines.llvm import compiler
+from dyn_core.engines.llvm import compiler, host_machine
 import threading
 
 began, real = threading.Event(), compiler.compile_ir

@@ -8,13 +8,13 @@ import sys
 import numpy as np
 import pytest
 
-from dyn_core.engines.llvm import compiler
+from dyn_core.engines.llvm import host_machine
 from dyn_core.engines.llvm.call import result_memory
 from dyn_core.engines.llvm.call import result_memory_code as code
 from dyn_core.engines.llvm.kernel import pointers
 
 pytestmark = pytest.mark.skipif(
-    result_memory.memory() is None, reason=compiler.missing() or "not Linux"
+    result_memory.memory() is None, reason=host_machine.missing() or "not Linux"
 )
 
 

@@ -5,13 +5,13 @@ import pytest
 
 from dyn_core.authoring import Matrix, product
 from dyn_core.engines.graph.trace import trace
-from dyn_core.engines.llvm import compiler, kernel, lower
+from dyn_core.engines.llvm import compiler, host_machine, kernel, lower
 from dyn_core.engines.llvm.kernel import Kernel, compile_pieces, pointers
 from dyn_core.engines.llvm.products.product_arrays import ProductArrays
 
 pytestmark = [
     pytest.mark.quick,
-    pytest.mark.skipif(bool(compiler.missing()), reason="no machine code here"),
+    pytest.mark.skipif(bool(host_machine.missing()), reason="no machine code here"),
 ]
 N = 8
 

@@ -14,11 +14,13 @@ import numpy as np
 import pytest
 
 import dyn_core as dyn
-from dyn_core.engines.llvm import compiler
+from dyn_core.engines.llvm import host_machine
 from dyn_core.engines.llvm.cached import kernel_cache
 from dyn_core.engines.llvm.threads import WORKERS
 
-pytestmark = pytest.mark.skipif(bool(compiler.missing()), reason=compiler.missing())
+pytestmark = pytest.mark.skipif(
+    bool(host_machine.missing()), reason=host_machine.missing()
+)
 
 
 def _inputs(*lead, seed=0):
@@ -160,7 +162,7 @@ def test_bad_variables_are_refused_by_the_first_build(name, monkeypatch):
     """Not only where they act: by a batch of many rows, or a full folder."""
     monkeypatch.setenv(name, "-3")
     with pytest.raises(dyn.SettingError, match=f"{name} must be .*got '-3'"):
-        compiler.missing.__wrapped__()
+        host_machine.missing.__wrapped__()
 
 
 def test_a_misspelt_variable_is_named(monkeypatch):
@@ -170,15 +172,15 @@ def test_a_misspelt_variable_is_named(monkeypatch):
         for path in Path(dyn.__file__).parent.rglob("*.py")
         for name in re.findall(r'"(DYN_[A-Z_]+)"', path.read_text(encoding="utf-8"))
     }
-    assert read == {*compiler.VARIABLES}
+    assert read == {*host_machine.VARIABLES}
     for name in read:
         monkeypatch.setenv(name, "")
     monkeypatch.setenv("DYN_NATVE", "off")
-    compiler._warn_of_unknown_variables.cache_clear()
+    host_machine._warn_of_unknown_variables.cache_clear()
     message = "no environment variable is called 'DYN_NATVE'; did you mean 'DYN_NATIVE'"
     with pytest.warns(RuntimeWarning, match=message) as caught:
-        compiler._warn_of_unknown_variables()
-        compiler._warn_of_unknown_variables()
+        host_machine._warn_of_unknown_variables()
+        host_machine._warn_of_unknown_variables()
     assert len(caught) == 1
 
 

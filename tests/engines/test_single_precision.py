@@ -5,14 +5,16 @@ import pytest
 
 import dyn_core as dyn
 from dyn_core.engines import native_program
-from dyn_core.engines.llvm import compiler, kernel
+from dyn_core.engines.llvm import host_machine, kernel
 from dyn_core.errors import ShapeError, SingularError, UnsupportedError
 from dyn_core.numbers import scalar
 from dyn_core.testing import SINGLE_TOLERANCES, scaled_error
 from dyn_core.testing.conformance import check
 from dyn_core.testing.random_programs import flat_program
 
-pytestmark = pytest.mark.skipif(bool(compiler.missing()), reason=compiler.missing())
+pytestmark = pytest.mark.skipif(
+    bool(host_machine.missing()), reason=host_machine.missing()
+)
 
 SINGLE = {"engine": "native", "dtype": "float32"}
 _RANGES = {
@@ -80,7 +82,7 @@ def test_a_row_has_the_bits_of_a_state(shipped, name, robot):
     options = _options(name, model)
     single = dyn.solver(name).build(model, **SINGLE, **options)
     double = dyn.solver(name).build(model, engine="graph", **options)
-    assert single.lanes == 2 * compiler.machine().width
+    assert single.lanes == 2 * host_machine.machine().width
     if (name, robot) == ("fd_derivatives", "quadruped"):
         assert single.graph.counts()["product"] > 0
     rng, rows = np.random.default_rng(7), 2 * single.lanes + 3

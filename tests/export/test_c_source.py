@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import dyn_core as dyn
-from dyn_core.engines.llvm import compiler
+from dyn_core.engines.llvm import host_machine
 from dyn_core.export.c.c_source import c_source, write_c
 from dyn_core.export.interface import interface_of
 from dyn_core.numbers.operations import OPERATIONS
@@ -23,9 +23,9 @@ from dyn_core.testing.random_programs import (
 )
 
 pytestmark = [
-    pytest.mark.skipif(bool(compiler.missing()), reason=compiler.missing()),
+    pytest.mark.skipif(bool(host_machine.missing()), reason=host_machine.missing()),
     pytest.mark.skipif(
-        not compiler.missing() and not compiler.machine().fused,
+        not host_machine.missing() and not host_machine.machine().fused,
         reason="Programs of this machine do not fuse: other bits than exported ones",
     ),
 ]

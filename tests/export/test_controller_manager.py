@@ -17,7 +17,7 @@ import pytest
 import yaml
 
 import dyn_core as dyn
-from dyn_core.engines.llvm import compiler
+from dyn_core.engines.llvm import host_machine
 from dyn_core.export.ros2_control.controller_package import controller_package
 from dyn_core.export.ros2_control.hardware_package import hardware_package
 from dyn_core.model.sources.arguments import urdf_with
@@ -26,7 +26,8 @@ pytestmark = [
     pytest.mark.full,
     pytest.mark.ros,
     pytest.mark.skipif(
-        bool(compiler.missing()), reason=f"no machine code: {compiler.missing()}"
+        bool(host_machine.missing()),
+        reason=f"no machine code: {host_machine.missing()}",
     ),
 ]
 NAMES = dyn.load("arm7").joint_names

@@ -13,11 +13,11 @@ from emulate import (
     need,
 )
 
-from dyn_core.engines.llvm import compiler
+from dyn_core.engines.llvm import host_machine
 from dyn_core.export.test_vectors import test_vector
 
 pytestmark = pytest.mark.skipif(
-    bool(compiler.missing()), reason=f"no machine code: {compiler.missing()}"
+    bool(host_machine.missing()), reason=f"no machine code: {host_machine.missing()}"
 )
 PROGRAMS = [(f"{s}-{r}", lambda s=s, r=r, o=o: build(s, r, **o)) for s, r, o in CASES]
 PROGRAMS.append(("every_operation", every_operation))

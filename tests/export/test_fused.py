@@ -8,14 +8,16 @@ import subprocess
 import numpy as np
 import pytest
 
-from dyn_core.engines.llvm import compiler
+from dyn_core.engines.llvm import compiler, host_machine
 from dyn_core.engines.llvm.ir import Lanes, is_single, kind, suffix
 from dyn_core.export.c.c_functions import CFunctions
 from dyn_core.export.object_code.fused import with_exact_fma, with_own_floor
 
-pytestmark = pytest.mark.skipif(bool(compiler.missing()), reason=compiler.missing())
+pytestmark = pytest.mark.skipif(
+    bool(host_machine.missing()), reason=host_machine.missing()
+)
 needs_fma = pytest.mark.skipif(
-    not compiler.missing() and not compiler.machine().fused,
+    not host_machine.missing() and not host_machine.machine().fused,
     reason="this machine has no fused multiply-add to compare with",
 )
 

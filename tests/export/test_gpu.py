@@ -10,7 +10,7 @@ import pytest
 
 import dyn_core as dyn
 from dyn_core.cli import main
-from dyn_core.engines.llvm import compiler
+from dyn_core.engines.llvm import host_machine
 from dyn_core.engines.llvm.products import product_calls
 from dyn_core.errors import ShapeError, SingularError, UnsupportedError
 from dyn_core.export.gpu import kernel as gpu_kernels
@@ -23,7 +23,9 @@ from dyn_core.solving.registry import default_registry
 from dyn_core.testing.conformance import served_model
 from dyn_core.testing.random_programs import flat_program
 
-pytestmark = pytest.mark.skipif(bool(compiler.missing()), reason=compiler.missing())
+pytestmark = pytest.mark.skipif(
+    bool(host_machine.missing()), reason=host_machine.missing()
+)
 ROWS = 37  # a multiple of no block
 DTYPES = ("float64", "float32")
 # Straight lines, products, loops, requirements, several outputs, numbers as outputs.
@@ -40,7 +42,7 @@ MORE = (
 
 
 def _need_fused():
-    if not compiler.machine().fused:
+    if not host_machine.machine().fused:
         pytest.skip("this processor has no fused multiply-add: native rounds twice")
 
 
@@ -198,7 +200,7 @@ def test_batches_of_no_and_of_few_states():
         arguments = [rng.normal(size=(rows, *port.shape)) for port in program.inputs]
         (tau,), _ = host(*arguments)
         assert tau.shape == (rows, 2)
-        if rows and compiler.machine().fused:
+        if rows and host_machine.machine().fused:
             assert _same([tau], [np.asarray(program(*arguments))])
     with pytest.raises(ShapeError, match="qd: wanted 3 rows of 2"):
         host(np.zeros((3, 2)), np.zeros((2, 2)), np.zeros((3, 2)))

@@ -9,14 +9,14 @@ from emulate import build, need
 
 import dyn_core as dyn
 from dyn_core import cli
-from dyn_core.engines.llvm import compiler
+from dyn_core.engines.llvm import host_machine
 from dyn_core.engines.status import NOT_FINITE_INPUT
 from dyn_core.export.c.interface_table import MEMBERS, PORT_MEMBERS
 from dyn_core.export.cycle.controller_cycle import CYCLES, control_cycle
 from dyn_core.export.interface import identifier, interface_of
 
 pytestmark = pytest.mark.skipif(
-    bool(compiler.missing()), reason=f"no machine code: {compiler.missing()}"
+    bool(host_machine.missing()), reason=f"no machine code: {host_machine.missing()}"
 )
 
 

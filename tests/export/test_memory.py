@@ -6,10 +6,10 @@ import subprocess
 import pytest
 from emulate import build, need, sh
 
-from dyn_core.engines.llvm import compiler
+from dyn_core.engines.llvm import host_machine
 
 pytestmark = pytest.mark.skipif(
-    bool(compiler.missing()), reason=f"no machine code: {compiler.missing()}"
+    bool(host_machine.missing()), reason=f"no machine code: {host_machine.missing()}"
 )
 CASES = [
     ("rnea", "arm7", {}),

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from emulate import CASES, build, check_natively, every_operation, made, need, sh
 
-from dyn_core.engines.llvm import compiler
+from dyn_core.engines.llvm import host_machine
 from dyn_core.errors import CompileError, SettingError, UnsupportedError
 from dyn_core.export.interface import interface_of
 from dyn_core.export.object_code.linker import c_compiler
@@ -16,7 +16,7 @@ from dyn_core.export.targets import TARGETS, target_of
 from dyn_core.numbers.operations import OPERATIONS
 
 pytestmark = pytest.mark.skipif(
-    bool(compiler.missing()), reason=f"no machine code: {compiler.missing()}"
+    bool(host_machine.missing()), reason=f"no machine code: {host_machine.missing()}"
 )
 
 

@@ -22,7 +22,7 @@ from dyn_core.control.controller_fields import (
     gain_fields,
     wrap_fields,
 )
-from dyn_core.engines.llvm import compiler
+from dyn_core.engines.llvm import host_machine
 from dyn_core.errors import ModelError, SettingError, UnsupportedError
 from dyn_core.export.interface import LICENSE
 from dyn_core.export.ros2_control.controller_package import LAWS, controller_package
@@ -31,7 +31,7 @@ from dyn_core.export.ros2_control.parameters import CYCLE_RULES
 from dyn_core.model.sources.arguments import urdf_with
 
 pytestmark = pytest.mark.skipif(
-    bool(compiler.missing()), reason=f"no machine code: {compiler.missing()}"
+    bool(host_machine.missing()), reason=f"no machine code: {host_machine.missing()}"
 )
 CONTROLLER_FILES = {
     "CMakeLists.txt", "README.md", "config/controllers.yaml", "launch/mock_launch.py",

@@ -12,11 +12,11 @@ from emulate import build, need, sh
 
 import dyn_core as dyn
 from dyn_core.cli import main
-from dyn_core.engines.llvm import compiler
+from dyn_core.engines.llvm import host_machine
 from dyn_core.export.interface import LICENSE
 
 pytestmark = pytest.mark.skipif(
-    bool(compiler.missing()), reason=f"no machine code: {compiler.missing()}"
+    bool(host_machine.missing()), reason=f"no machine code: {host_machine.missing()}"
 )
 ROOT = Path(__file__).parents[2]
 FOUR_BAR = str(ROOT / "examples/four_bar/four_bar.urdf")

@@ -22,7 +22,7 @@ import pytest
 import yaml
 
 import dyn_core as dyn
-from dyn_core.engines.llvm import compiler
+from dyn_core.engines.llvm import host_machine
 from dyn_core.errors import ModelWarning
 from dyn_core.export import TARGETS, gpu
 from dyn_core.export.gpu.header import header as gpu_header
@@ -57,7 +57,9 @@ JOINT = (
     ' upper="2" velocity="3" effort="{}"/></joint>'
 )
 T = np.linspace(0.0, 1.0, 3)
-needs_code = pytest.mark.skipif(bool(compiler.missing()), reason=compiler.missing())
+needs_code = pytest.mark.skipif(
+    bool(host_machine.missing()), reason=host_machine.missing()
+)
 
 
 def _urdf(names):
@@ -288,7 +290,7 @@ def _all_files(names, folder, with_plots):
     files = dict(examined(model, _urdf(names)))
     files |= dict(identified(model, folder, names))
     files |= dict(written([*map(quoting.mended_name, names)], folder))
-    if not compiler.missing():
+    if not host_machine.missing():
         files |= exported(model, folder / "export")
         files |= dict(for_gpus(model))
     if with_plots:

@@ -23,7 +23,7 @@ from dyn_core.contact.stepping.composite_step import (
     step_rows,
 )
 from dyn_core.contact.stepping.step_memory import StepRoom, StepSetup
-from dyn_core.engines.llvm.compiler import machine, missing
+from dyn_core.engines.llvm.host_machine import machine, missing
 from dyn_core.engines.machine_code import (
     FloatArray2,
     IntArray,

@@ -21,7 +21,7 @@ from weakref import WeakValueDictionary
 import numpy as np
 
 from dyn_core.engines.graph.graph import Graph
-from dyn_core.engines.llvm import compiler
+from dyn_core.engines.llvm import compiler, host_machine
 from dyn_core.engines.llvm.cached import kernel_cache
 from dyn_core.engines.llvm.ir import Lanes, is_single, lanes_like
 from dyn_core.engines.llvm.kernel_ir import KernelIR, batch_kernel, scalar_kernel
@@ -210,7 +210,7 @@ def lanes(dtype: np.dtype) -> int:
     Args:
         dtype: float64 or float32.
     """
-    width = compiler.machine().width
+    width = host_machine.machine().width
     return Lanes(2 * width) if dtype == np.float32 else width
 
 
@@ -224,7 +224,7 @@ def key(graph: bytes, sizes: Sizes, width: int) -> str:
     """
     digest = hashlib.sha256(graph)
     digest.update(repr((sizes, is_single(width))).encode())
-    digest.update(compiler.machine().key.encode())
+    digest.update(host_machine.machine().key.encode())
     return digest.hexdigest()
 
 
@@ -241,7 +241,7 @@ def write(graph: Graph, sizes: Sizes, variant: str, width: int) -> KernelIR:
     Raises:
         ValueError: An operation has no machine form.
     """
-    host = compiler.machine()
+    host = host_machine.machine()
     if variant == "scalar":
         one = lanes_like(width, 1)
         return scalar_kernel(graph, *sizes, host.fused, host.pack, host.width, one)

@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from dyn_core.engines.llvm import compiler
+from dyn_core.engines.llvm import compiler, host_machine
 from dyn_core.engines.llvm.cached import kernel_cache
 from dyn_core.engines.llvm.cached.fingerprint import of_code
 from dyn_core.engines.machine_code.call_arguments import number, refuse_overlap, table
@@ -267,7 +267,7 @@ class CompiledFunction:
     @property
     def native(self) -> bool:
         """Whether machine code runs; False: the Python function runs instead."""
-        return not compiler.missing()
+        return not host_machine.missing()
 
     def prepare(self) -> CompiledFunction:
         """Compile now instead of at the first use; return this object.
@@ -295,7 +295,7 @@ class CompiledFunction:
             TraceError: A construct is not in the subset.
             CompileError: LLVM failed.
         """
-        digest = hashlib.sha256(compiler.machine().key.encode())
+        digest = hashlib.sha256(host_machine.machine().key.encode())
         digest.update(of_code(_WRITERS).encode())
         form = self._checked, self.lanes, contents(self.function)
         digest.update(repr(form).encode())

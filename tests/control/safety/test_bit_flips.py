@@ -7,7 +7,7 @@ import pytest
 
 import dyn_core as dyn
 from dyn_core.control import Controller, Rules, ShadowSettings
-from dyn_core.engines.llvm import compiler, kernel
+from dyn_core.engines.llvm import host_machine, kernel
 from dyn_core.engines.llvm.cached import kernel_cache
 from dyn_core.testing import bit_flips
 from dyn_core.testing.models import chain
@@ -168,7 +168,7 @@ def test_a_law_does_not_watch_itself(settings):
 # On disk
 
 
-@pytest.mark.skipif(bool(compiler.missing()), reason=compiler.missing())
+@pytest.mark.skipif(bool(host_machine.missing()), reason=host_machine.missing())
 def test_a_flipped_bit_on_disk_is_refused(tmp_path, monkeypatch):
     """Anywhere in a file: nothing is loaded, the file goes, and is made again."""
     monkeypatch.setenv("DYN_CACHE_DIR", str(tmp_path / "kernels"))

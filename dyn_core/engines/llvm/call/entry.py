@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from dyn_core.engines.llvm import compiler
+from dyn_core.engines.llvm import compiler, host_machine
 from dyn_core.engines.llvm.cached import kernel_cache
 from dyn_core.engines.llvm.call import entry_code, python_to_llvm, result_memory
 from dyn_core.engines.llvm.kernel import Variant
@@ -182,7 +182,9 @@ def _loaded(how: str, place: int, single: bool) -> compiler.Loaded:
     Raises:
         CompileError: LLVM failed.
     """
-    digest = hashlib.sha256(f"{how} {place} {single} {compiler.machine().key}".encode())
+    digest = hashlib.sha256(
+        f"{how} {place} {single} {host_machine.machine().key}".encode()
+    )
     key = f"entry-{digest.hexdigest()}"
     entry = kernel_cache.load(key)
     if entry is not None:

@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from dyn_core.engines.llvm import compiler
+from dyn_core.engines.llvm import compiler, host_machine
 from dyn_core.engines.llvm.cached import kernel_cache
 from dyn_core.engines.llvm.call import python_to_llvm, result_memory_code
 from dyn_core.sharing import once
@@ -111,7 +111,7 @@ def memory() -> ResultMemory | None:
     Raises:
         CompileError: LLVM failed.
     """
-    if sys.platform != "linux" or compiler.missing():
+    if sys.platform != "linux" or host_machine.missing():
         return None
     made = ResultMemory(_loaded(), numpy_functions(_SET_HANDLER + 1)[_SET_HANDLER])
     # Arrays may outlive all modules and call the handler when freed: it is kept for
@@ -166,7 +166,7 @@ def _loaded() -> compiler.Loaded:
     Raises:
         CompileError: LLVM failed.
     """
-    digest = hashlib.sha256(f"results {compiler.machine().key}".encode())
+    digest = hashlib.sha256(f"results {host_machine.machine().key}".encode())
     key = f"entry-{digest.hexdigest()}"
     entry = kernel_cache.load(key)
     if entry is not None:

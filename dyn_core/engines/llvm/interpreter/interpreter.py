@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from dyn_core.engines.graph.graph import Graph, Node, Region
-from dyn_core.engines.llvm import compiler, kernel
+from dyn_core.engines.llvm import compiler, host_machine, kernel
 from dyn_core.engines.llvm.cached import kernel_cache
 from dyn_core.engines.llvm.cached.fingerprint import of_code
 from dyn_core.engines.llvm.call import python_to_llvm
@@ -368,11 +368,11 @@ def machine_code() -> MachineCode:
     Raises:
         CompileError: LLVM failed.
     """
-    return _machine_code(compiler.machine())
+    return _machine_code(host_machine.machine())
 
 
 @once
-def _machine_code(host: compiler.Machine) -> MachineCode:
+def _machine_code(host: host_machine.Machine) -> MachineCode:
     digest = hashlib.sha256((of_code(_MODULES) + host.key).encode()).hexdigest()
     widths, name = [1, host.width], f"interpreter-{digest}"
     entry = kernel_cache.load(name)
@@ -406,7 +406,7 @@ class Interpreter:
     """
 
     def __init__(self, graph: Graph, sizes: kernel.Sizes) -> None:
-        host = compiler.machine()
+        host = host_machine.machine()
         with seldom_collected():
             table = OperationTable(graph, *sizes, host.fused, host.width)
         self.variants = {
@@ -447,7 +447,8 @@ class Interpreted(kernel.Variant):
             ctypes.addressof(code.operations[width]), table.cells.ctypes.data,
             len(table.inputs), ctypes.addressof(ports[0]),
             len(table.outputs), ctypes.addressof(ports[1]), width, 8 * width,
-            compiler.machine().width if width == 1 else 1, operations.vectors(width),
+            host_machine.machine().width if width == 1 else 1,
+            operations.vectors(width),
             bool(graph.requirements),
         )  # fmt: skip
         self._record = (ctypes.c_int64 * len(control.FIELDS))(*fields)
