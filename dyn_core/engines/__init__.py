@@ -20,17 +20,22 @@ ENGINES: dict[str, Callable[..., Program[Any]]] = {
 
 
 def available() -> list[str]:
-    """Return the names of the engines that work on this machine, fastest last."""
+    """Return the names of the engines that work on this machine, fastest last.
+
+    Raises:
+        SettingError: An environment variable DYN_... has an invalid value.
+    """
     return [name for name in ENGINES if name != "native" or not host_machine.missing()]
 
 
 def default_engine() -> str:
-    """Return the fastest engine that works on this machine.
+    """Return the name of the fastest engine that works on this machine.
 
-    Without machine code it is "graph", and one warning is issued.
+    It is "native". Where machine code is not available, or is turned off by an
+    environment variable, it is "graph"; the first such call issues a RuntimeWarning.
 
     Raises:
-        SettingError: An environment variable has an invalid value.
+        SettingError: An environment variable DYN_... has an invalid value.
     """
     if host_machine.missing():
         host_machine.warn_missing()

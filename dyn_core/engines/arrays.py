@@ -13,16 +13,18 @@ from dyn_core.validation import shown
 
 
 def as_array(port: Port, value: Any, dtype: np.dtype) -> np.ndarray:
-    """Return an input as an array of the Port's shape, with or without a batch axis.
+    """Return an input as an array of shape port.shape, or (rows, *port.shape).
+
+    Nothing is copied if `value` already is an array of this dtype.
 
     Args:
         port: Sized Port.
-        value: Number, nested list or array.
+        value: Number, nested list or array of bools, ints, floats or complex numbers.
         dtype: Data type of the result; complex values keep their type.
 
     Raises:
-        ShapeError: The value is masked, ragged, not numeric, of another shape, or a
-            tensor of JAX, PyTorch or CasADi that NumPy cannot convert.
+        ShapeError: The value has masked entries, is ragged, not numeric or of another
+            shape, or is a tensor of JAX, PyTorch or CasADi that NumPy cannot convert.
     """
     if np.ma.is_masked(value):  # np.asarray would use the numbers under the mask
         raise ShapeError(port.name, "an array without masked entries", "masked ones")
@@ -51,7 +53,10 @@ def as_array(port: Port, value: Any, dtype: np.dtype) -> np.ndarray:
 
 
 def _bridge_of(value: Any) -> str | None:
-    """Return jax, torch or casadi for an object of that library, else None."""
+    """Return "jax", "torch" or "casadi" if that library defines the type of a value.
+
+    None for all other values.
+    """
     library = type(value).__module__.split(".")[0]
     library = {"jaxlib": "jax"}.get(library, library)
     return library if library in ("jax", "torch", "casadi") else None
@@ -83,16 +88,22 @@ def check_finite(
     what: str,
     state: Any = 0,
 ) -> None:
-    """Raise NonFiniteError if an array contains NaN or infinity.
+    """Raise NonFiniteError for the first array that contains NaN or infinity.
 
-    Rows whose status is not 0 are skipped: their error is reported anyway. The entry
-    has the same rule: python_to_llvm.py.
+    States and rows whose status is not 0 are not checked. The machine code that serves
+    calls has the same rule (python_to_llvm.py).
 
     Args:
-        model: System of the Program, used to name the joint.
-        arrays, ports: Arrays and their Ports.
+        model: System of the Program. For a robot's position, velocity or joint force of
+            one state, the message names the joint.
+        arrays, ports: Arrays and their Ports; each array has the Port's shape, with or
+            without a batch axis in front.
         what: Noun for the message: input or result.
-        state: Status of the state, or of each row.
+        state: Status of the state, or of each row, (rows,); 0: every row is checked.
+
+    Raises:
+        NonFiniteError: Its `name` is the Port, its `rows` the rows of that array with
+            NaN or infinity; None for an array without batch axis.
     """
     for port, array in zip(ports, arrays, strict=True):
         good = np.isfinite(array)
@@ -113,10 +124,13 @@ def check_finite(
 def _joint(model: Any, port: Port, good: np.ndarray) -> str:
     """Return " at joint NAME" for the first invalid number of one state, or "".
 
+    It is "" for other Systems than robots, for Ports of other kinds than position,
+    velocity and joint_force, and if no independent joint has the number.
+
     Args:
         model: System.
         port: Port of the array.
-        good: Whether each number of the array is finite.
+        good: Whether each number of the array is finite, of the Port's shape.
     """
     slices = {"position": "q_slices", "velocity": "v_slices", "joint_force": "v_slices"}
     if model.kind != "robot" or port.kind not in slices:

@@ -50,9 +50,9 @@ class Recipe:
     """Arguments of the build of a Program, sufficient to build it again elsewhere.
 
     Attributes:
-        solver: Solver.
+        solver: Solver whose `build` returned the Program.
         model: Robot or other System.
-        choices: All keyword arguments of build.
+        choices: All keyword arguments of build: options and slots.
     """
 
     solver: SolverDescription
@@ -70,7 +70,8 @@ class Program(Generic[Result]):
 
     Inputs are passed by position or name. An input without the batch axis is shared by
     all rows; a parameter input that is left out has the value of the Model. Several
-    outputs are a named tuple; for them `out` is a tuple or list of arrays.
+    outputs are a named tuple; for them `out` is a tuple or list of arrays. An output
+    that is one number is a float for one state, an array (batch,) for a batch.
 
     An error is raised (for a batch with `.rows`) where a requirement of the algorithm
     does not hold or, in a Program built with finite=True, where a number is NaN or
@@ -80,8 +81,8 @@ class Program(Generic[Result]):
 
     For type checkers a Program is generic in the result of a call: np.ndarray for one
     output, else Results. They know it for the solvers of this library; annotate
-    Programs of others, or results whose fields should be known by name, as
-    Program[a NamedTuple of arrays].
+    Programs of others, or results whose fields should be known by name, as Program[X],
+    where X is a NamedTuple of arrays.
 
     Attributes:
         signature, model: Kind of problem and System.
@@ -129,12 +130,17 @@ class Program(Generic[Result]):
         Engines without machine code, such as this class, do nothing.
 
         Args:
-            batch: Whether the code for batches is prepared too.
+            batch: Whether the code for batches is prepared in addition to the code for
+                one state.
         """
 
     @property
     def on_one_thread(self) -> Program[Result]:
-        """The same Program with threads=1, built at the first use; often itself."""
+        """This Program with threads=1: the same object, or one built at the first use.
+
+        It is the same object on other engines than native, and if it has threads=1
+        already.
+        """
         if self.engine != "native" or self.threads == 1:
             return self  # not cached: it would keep itself alive
         return self._one_thread
@@ -144,19 +150,23 @@ class Program(Generic[Result]):
         return _build_again(self.recipe, threads=1)
 
     def run_row(self, numbers: Sequence[Any]) -> tuple[Any, int]:
-        """Return (flat outputs, status) for the flat inputs of one state.
+        """Return (flat outputs, status) of one state, without checks of the inputs.
 
         Engines implement this method and `run_rows`; this class raises
         NotImplementedError.
+
+        Args:
+            numbers: Entries of all inputs in the order of the Ports, arrays row by row.
+                Outputs have the same layout.
         """
         raise NotImplementedError
 
     def run_rows(self, columns: Sequence[Any], rows: int) -> tuple[Any, Any]:
         """Return (output columns, status of each row) for a block of rows.
 
-        A column, or the status, may be one number that is valid for all rows.
-
-        Engines implement this method; this class raises NotImplementedError.
+        An output column, like the status, is an array (rows,), or one number that is
+        valid for all rows. Engines implement this method; this class raises
+        NotImplementedError.
 
         Args:
             columns: For each flat input an array (rows,), or a float shared by all
@@ -168,11 +178,11 @@ class Program(Generic[Result]):
     def dense(self, name: str, values: Any) -> np.ndarray:
         """Return full matrices (..., nv, nv) from an output built packed or sparse.
 
-        Entries of an output built dense are returned unchanged, as float64.
+        Entries of any other output are returned unchanged, as float64.
 
         Args:
-            name: Output, which must exist.
-            values: Its entries, (..., size).
+            name: Name of an output; others raise KeyError.
+            values: Value of that output, (..., size).
         """
         port = {port.name: port for port in self.outputs}[name]
         return dense(self.model, port.kind, port.places, values)
@@ -180,10 +190,12 @@ class Program(Generic[Result]):
     def require_positions(self, numbers: Sequence[Any]) -> None:
         """Raise a RequireError if a position in the inputs of one state is invalid.
 
-        Traced algorithms contain these checks themselves (solving/adapter.py).
+        For robots it is a QuaternionError: the length of a quaternion differs from 1 by
+        more than 0.001. Traced algorithms contain these checks themselves
+        (solving/adapter.py).
 
         Args:
-            numbers: Flat inputs of the state.
+            numbers: Flat inputs of the state, in the order of the Ports.
         """
         start = 0
         for port in self.inputs:
@@ -192,9 +204,10 @@ class Program(Generic[Result]):
             start += port.size
 
     def requirements(self) -> Sequence[Requirement]:
-        """Return the requirements of the algorithm; status k is number k - 1 of them.
+        """Return the requirements of the algorithm; status k stands for entry k - 1.
 
-        Empty where they are not known before a call, as on engine plain.
+        Empty where they are not known before a call, as in this class and on engine
+        plain.
         """
         return ()
 
@@ -202,12 +215,14 @@ class Program(Generic[Result]):
         """Return the error for a status that is not 0.
 
         Args:
-            number: Status. Numbers of errors raised in Python, as on the engine plain,
-                are valid until the next call.
-            rows: Rows of a batch with this status; None for a single state.
+            number: Status of a state or row from a call of this Program. Numbers of
+                errors raised in Python, as on the engine plain, are valid until the
+                next call.
+            rows: Rows of a batch with this status, for the error; None for a single
+                state.
 
         Raises:
-            ShapeError: No error has this number.
+            ShapeError: No error has this number, such as 0.
         """
         number = int(number)
         if number in NOT_FINITE:
@@ -227,7 +242,7 @@ class Program(Generic[Result]):
         The next call of the Program removes it.
 
         Returns:
-            Flat outputs, all NaN, and the status of the error.
+            (flat outputs, all NaN; status of the error).
         """
         self._noted.append(error)
         size = sum(port.size for port in self.outputs)
@@ -272,17 +287,20 @@ class Program(Generic[Result]):
 
         Args:
             args, named: Inputs by position and by name.
-            out: Array for the output, or a sequence of arrays for several; also
-                returned.
+            out: Array for the output, or a sequence of arrays for several outputs:
+                filled, and returned in place of new arrays. Its content is undefined
+                after a RowError.
             status: Whether to return (outputs, status) instead of raising for failed
-                rows.
+                rows; the status is an int, or an array (rows,) of a batch.
 
         Raises:
-            ShapeError: An input or `out` is missing, unknown, or of wrong shape or
-                type.
+            ShapeError: An input is missing, unknown, given twice, or of wrong shape or
+                type; batches have different numbers of rows; or `out` has the wrong
+                number, shape, dtype or writability.
             RowError: A row has no result, or finite=True and a number is not finite;
-                never with status=True.
-            UnsupportedError: Inputs are complex, and the engine does not support it.
+                never with status=True. Complex inputs must always be finite.
+            UnsupportedError: Inputs are complex, and they are a batch, `out` is given,
+                an operation is not analytic, or the engine does not support them.
             TraceError, CompileError: At the first call, if the algorithm cannot be
                 traced or compiled.
         """
@@ -320,10 +338,10 @@ class Program(Generic[Result]):
     def _unexpected(
         self, name: str, names: Sequence[str], values: Mapping[str, Any]
     ) -> tuple[str, str]:
-        """Return the texts "wanted" and "got" of a ShapeError about a keyword.
+        """Return the texts (wanted, got) of a ShapeError about an unexpected keyword.
 
         Args:
-            name: Unexpected keyword.
+            name: Keyword that is no input of this Program, or was bound already.
             names: Names of all inputs.
             values: Inputs bound so far, by name.
         """
@@ -337,7 +355,13 @@ class Program(Generic[Result]):
         return wanted + guess, "an unknown name"
 
     def _bind(self, args: Sequence[Any], named: Mapping[str, Any]) -> list[Any]:
-        """Return the inputs in the order of the Ports, with defaults.
+        """Return the values of all inputs in the order of the Ports, not converted.
+
+        An input that is not given has its value in `defaults`.
+
+        Args:
+            args: Inputs by position.
+            named: Inputs by name.
 
         Raises:
             ShapeError: An input is missing, unknown, given twice, or there are too
@@ -363,6 +387,10 @@ class Program(Generic[Result]):
     def _rows(self, arrays: Sequence[np.ndarray]) -> int | None:
         """Return the number of rows of the batch; None for a single state.
 
+        Args:
+            arrays: Inputs in the order of the Ports, each with or without the batch
+                axis.
+
         Raises:
             ShapeError: Two inputs have different numbers of rows.
         """
@@ -380,16 +408,17 @@ class Program(Generic[Result]):
     def _marked(
         self, arrays: Sequence[np.ndarray], results: Sequence[np.ndarray], state: Any
     ) -> Any:
-        """Return the status with marks for numbers that are not finite.
+        """Return the status, with -1 or -2 for numbers that are not finite.
 
-        Results of rows with a status are set to NaN. A non-finite input precedes a
-        failed requirement, as in exported code: a requirement that fails on NaN is not
-        informative.
+        A non-finite input sets -1, also in place of a failed requirement, as in
+        exported code: a requirement that fails on NaN is not informative. A non-finite
+        result sets -2 where the status is 0. Then all results of rows with a status are
+        set to NaN.
 
         Args:
             arrays: Inputs.
             results: Outputs, changed in place.
-            state: Status of the state, or of each row.
+            state: Status of the state, or of each row; not changed.
         """
         if isinstance(state, np.ndarray):
             none: Any = np.zeros_like(state)
@@ -402,7 +431,13 @@ class Program(Generic[Result]):
         return state
 
     def _single(self, arrays: Sequence[np.ndarray]) -> tuple[list[np.ndarray], int]:
-        """Return outputs and status of one state; NaN outputs if it failed."""
+        """Return the outputs by Port and the status of one state.
+
+        Outputs are NaN if the state failed. Errors stored by `note` are removed before.
+
+        Args:
+            arrays: Inputs in the order of the Ports.
+        """
         self._noted = []
         numbers = [x for array in arrays for x in array.ravel().tolist()]
         flat, state = self.run_row(numbers)
@@ -414,13 +449,16 @@ class Program(Generic[Result]):
     def _batch(
         self, arrays: Sequence[np.ndarray], rows: int, targets: Any
     ) -> tuple[list[np.ndarray], np.ndarray]:
-        """Return outputs and status of the rows.
+        """Return the outputs by Port and the status of each row.
+
+        Outputs are NaN in rows that failed. Errors stored by `note` are removed before.
 
         Args:
             arrays: Inputs, with or without the batch axis.
             rows: Number of rows.
-            targets: Arrays that outputs may be written to, or None. An output may be
-                its target itself.
+            targets: Arrays that outputs may be written to, one for each Port, or None.
+                A returned output may be its target itself; this class returns new
+                arrays.
         """
         flat = [
             array.reshape(
@@ -481,14 +519,15 @@ class Program(Generic[Result]):
             raise self.failure(int(state[failed[0]]), failed.tolist())
 
     def _targets(self, out: Any, rows: int | None) -> list[np.ndarray] | None:
-        """Return the arrays of `out` as a list, or None if it is None.
+        """Return the arrays of `out` as a list, one for each output; None for None.
 
         Args:
-            out: Array for one output, sequence of arrays for several.
+            out: Array for one output, iterable of arrays for several, or None.
             rows: Number of rows, None for a single state.
 
         Raises:
             ShapeError: The number, shape, dtype or writability of the arrays is wrong.
+            TypeError: There are several outputs, and `out` is not iterable.
         """
         if out is None:
             return None
@@ -502,12 +541,18 @@ class Program(Generic[Result]):
         return targets
 
     def _complex(self, arrays: Sequence[np.ndarray], out: Any, status: bool) -> Any:
-        """Return the complex outputs of one state, with `status` and their status.
+        """Return the complex outputs of one state; if `status`, (outputs, status).
+
+        Args:
+            arrays: Inputs in the order of the Ports, at least one of them complex.
+            out: Must be None.
+            status: Whether to return a status instead of raising a RowError.
 
         Raises:
             UnsupportedError: A batch or `out` was given, an operation is not analytic,
                 or the engine does not support complex numbers.
-            RowError: The state has no result; never with `status`.
+            RowError: The state has no result, or an input is not finite, also without
+                finite=True; never with `status`.
         """
         if out is not None or self._rows(arrays) is not None:
             raise UnsupportedError("complex numbers: one state at a time, without out")
@@ -530,9 +575,10 @@ class Program(Generic[Result]):
         return (value, state) if status else value
 
     def run_complex(self, numbers: Sequence[complex]) -> Sequence[Any]:
-        """Return flat outputs of one state's complex inputs, for complex-step checks.
+        """Return the flat outputs of one state for flat complex inputs.
 
-        Engines may implement it.
+        Complex inputs serve complex-step derivatives. Engines may implement this
+        method.
 
         Raises:
             UnsupportedError: Always, in this class.
@@ -548,10 +594,17 @@ class Program(Generic[Result]):
         Args:
             folder: Target folder, also of the header, test vector and package files.
             options: target, variant, form, name, multiply_add, checked; see
-                dyn_core.export.
+                dyn_core.export.export.
 
         Returns:
             The result of dyn_core.export.export.
+
+        Raises:
+            UnsupportedError: An option is invalid, or the Program is not of engine
+                native.
+            SettingError: The folder has other files of these names, or cannot be
+                written.
+            CompileError: There is no compiler, or it fails.
         """
         return forwards.export(self, folder, **options)
 
@@ -575,5 +628,11 @@ class Program(Generic[Result]):
 
 
 def _build_again(recipe: Recipe, **choices: Any) -> Program[Any]:
-    """Return a Program built from a Recipe, with some of its choices replaced."""
+    """Return a Program built from a Recipe.
+
+    Args:
+        recipe: Recipe of a Program.
+        choices: Keyword arguments of build that replace or complete those of the
+            Recipe.
+    """
     return recipe.solver.build(recipe.model, **{**recipe.choices, **choices})

@@ -20,9 +20,10 @@ class GraphProgram(Program[Any]):
     """A Program that runs a Graph as Python code, for one state and for batches.
 
     Args:
-        function: Flat function of the algorithm.
+        function: Algorithm as a function of the flat inputs that returns the flat
+            outputs.
         graph: Its Graph if already traced; None: traced at first use.
-        parts: Arguments of Program.
+        parts: Keyword arguments of Program.
     """
 
     engine = "graph"
@@ -37,7 +38,11 @@ class GraphProgram(Program[Any]):
 
     @cached_property
     def graph(self) -> Graph:
-        """The traced and pruned Graph; tracing may raise TraceError."""
+        """The Graph without unused nodes, traced at the first use.
+
+        Raises:
+            TraceError: The algorithm cannot be traced.
+        """
         return trace(self.function, sum(port.size for port in self.inputs))
 
     @cached_property
@@ -49,7 +54,10 @@ class GraphProgram(Program[Any]):
         return compile_graph(self.graph, columns=True)
 
     def run_row(self, numbers: Sequence[Any]) -> tuple[Any, int]:
-        """Return (flat outputs, status) of one state; see Program."""
+        """Return (flat outputs, status) of one state; see Program.
+
+        A RowError of a Program that the Graph calls becomes a status, with NaN outputs.
+        """
         try:
             return self._floats(numbers)
         except RowError as error:  # raised by a Program in a slot
@@ -58,8 +66,8 @@ class GraphProgram(Program[Any]):
     def run_rows(self, columns: Sequence[Any], rows: int) -> tuple[Any, Any]:
         """Return (output columns, status) of a block of rows; see Program.
 
-        If a Program in a slot raises for some rows, these are run one by one and the
-        remaining rows together.
+        If a Program that the Graph calls raises a RowError for some rows, these rows
+        are run one by one, and the remaining rows together.
         """
         try:
             return self._columns(columns)
@@ -77,11 +85,17 @@ class GraphProgram(Program[Any]):
         return results, state
 
     def requirements(self) -> Sequence[Requirement]:
-        """Return the requirements of the Graph."""
+        """Return the requirements of the Graph, which is traced at the first use."""
         return self.graph.requirements
 
     def run_complex(self, numbers: Sequence[complex]) -> Sequence[Any]:
-        """Return the complex outputs of one state by the plain engine; see Program."""
+        """Return the flat complex outputs of one state, computed by the plain engine.
+
+        Raises:
+            UnsupportedError: An operation is not analytic.
+            RequireError: A requirement of the algorithm does not hold; positions are
+                checked only with finite=True.
+        """
         parts = ("recipe", "signature", "inputs", "outputs", "defaults", "finite")
         plain = PlainProgram(
             self.function, **{name: getattr(self, name) for name in parts}
@@ -90,11 +104,12 @@ class GraphProgram(Program[Any]):
 
 
 def _rows_of(columns: Sequence[Any], rows: Any) -> list[Any]:
-    """Return the columns restricted to some rows; for one row, floats.
+    """Return the columns restricted to some rows, as a list.
 
     Args:
-        columns: Arrays (rows,), or floats shared by all rows.
-        rows: Row index, or array of row indices.
+        columns: Arrays (rows,), or floats shared by all rows, which stay floats.
+        rows: Index of one row, for which all entries are floats; or array of row
+            indices.
     """
     parts = [x[rows] if isinstance(x, np.ndarray) else x for x in columns]
     return [x if isinstance(x, np.ndarray) else float(x) for x in parts]

@@ -69,19 +69,27 @@ class QuickTier:
         self._lock = Lock()
 
     def variant(self, name: str) -> Variant | None:
-        """Return the interpreter and start compiling kernel `name`, scalar or batch.
+        """Return the interpreter's form of a kernel that is compiled in the background.
 
-        The Program gets the interpreter too, and the finished kernel in its place.
+        The first call passes that form to the Program's `adopt` and starts the
+        compiler; the finished kernel is passed to `adopt` later.
+
+        Args:
+            name: scalar or batch.
 
         Returns:
-            None if the kernel is in memory or on disk, or small enough to be compiled
-            at once; also for float32, which the interpreter does not support.
+            Interpreted variant; None, without any effect, if the kernel is in memory or
+            on disk, if it is small enough to be compiled at once (AT_ONCE nodes), or if
+            the Program has dtype float32, which the interpreter does not support.
+
+        Raises:
+            CompileError: The kernel on disk cannot be loaded.
         """
         with self._lock:
             return self._variant(name)
 
     def _variant(self, name: str) -> Variant | None:
-        """Return the interpreter or None, as `variant`; called with the lock closed."""
+        """Return the same as `variant`; the caller holds the lock."""
         made, started = self._made, (name, os.getpid())  # threads do not survive a fork
         if made is not None and started in self._started:
             return made.variants[name]
@@ -103,11 +111,15 @@ class QuickTier:
         return made.variants[name]
 
     def _deliver(self, name: str, job: Any) -> None:
-        """Give the finished kernel to the Program, or warn that compilation failed.
+        """Pass the finished kernel to the Program, or warn that compilation failed.
+
+        After a failure the interpreter stays. A kernel for a Program that no longer
+        exists is not passed on.
 
         Args:
             name: scalar or batch.
-            job: Finished job with `result` and `error`.
+            job: Finished job; its `result` is the Kernel, its `error` an exception or
+                None.
         """
         program = self._program()
         if job.error is not None:
@@ -147,9 +159,13 @@ class BlockCalls:
     def to_blocks(self, array: Any, name: str) -> np.ndarray:
         """Return a batch of an input or output as blocks: (blocks, size, lanes).
 
+        Entry [b, k, j] is flat entry k of row b * lanes + j. The result is C-contiguous
+        and has the dtype of the Program.
+
         Args:
-            array: Batch of the Port, its number of rows a multiple of `lanes`.
-            name: Name of the Port, which must exist.
+            array: Batch (rows, ...) of the Port, its number of rows a multiple of
+                `lanes`.
+            name: Name of an input or output; others raise KeyError.
 
         Raises:
             ShapeError: The number of rows is not a multiple of `lanes`.
@@ -167,7 +183,7 @@ class BlockCalls:
 
         Args:
             blocks: Array as `to_blocks` returns it.
-            name: Name of the Port, which must exist.
+            name: Name of an input or output; others raise KeyError.
         """
         port = {p.name: p for p in (*self.inputs, *self.outputs)}[name]
         rows = np.ascontiguousarray(blocks.transpose(0, 2, 1))
@@ -176,15 +192,22 @@ class BlockCalls:
     def run_blocks(self, *inputs: np.ndarray, out: Sequence[np.ndarray]) -> int:
         """Run on data in blocks, without transposition, on the calling thread.
 
+        The first call waits for the compiler. Numbers are not checked for NaN and
+        infinity, also not with finite=True.
+
         Args:
-            inputs: One C-order array (blocks, size, lanes) for each input Port.
-            out: One such array for each output Port; none overlaps another array.
+            inputs: One array (blocks, size, lanes) for each input Port, as `to_blocks`
+                returns it.
+            out: One such array for each output Port, overwritten; none overlaps another
+                array.
 
         Returns:
             Number of rows that failed a requirement; their outputs are not valid.
 
         Raises:
-            ShapeError: The number, shape, dtype or memory of an array is wrong.
+            ShapeError: The number, shape, dtype or memory layout of the arrays is
+                wrong, or an array of `out` overlaps another one.
+            CompileError: LLVM failed.
         """
         arrays = (*inputs, *out)
         ports = (*self.inputs, *self.outputs)
@@ -218,9 +241,10 @@ class NativeProgram(BlockCalls, GraphProgram):
     """A Graph as machine code, compiled at first use and cached on disk.
 
     Args:
-        function: Flat function of the algorithm.
+        function: Algorithm as a function of the flat inputs that returns the flat
+            outputs.
         facts: Properties of its Graph; the Graph itself is traced only if needed.
-        parts: Arguments of GraphProgram.
+        parts: Keyword arguments of GraphProgram.
 
     Attributes:
         facts: Properties of the Graph.
@@ -230,7 +254,15 @@ class NativeProgram(BlockCalls, GraphProgram):
     engine = "native"
 
     def __new__(cls, *args: Any, **parts: Any) -> NativeProgram:
-        """Return an object whose calls go to the entry, where that is possible."""
+        """Return an object whose calls are served by compiled code (the entry).
+
+        It is of a subclass made by entry.fast_type. Where entry.mode() is "python", and
+        for subclasses of this class, it is an ordinary object, whose calls run in
+        Python.
+
+        Raises:
+            SettingError: The environment variable DYN_ENTRY has an invalid value.
+        """
         how = entry.mode()
         if how == "python" or cls is not NativeProgram:
             return super().__new__(cls)
@@ -248,6 +280,9 @@ class NativeProgram(BlockCalls, GraphProgram):
     def prepare(self, batch: bool = False) -> None:
         """Compile or load the kernels, and wait for them; see Program.
 
+        Args:
+            batch: Whether the batch kernel is prepared in addition to the scalar one.
+
         Raises:
             CompileError: LLVM failed.
         """
@@ -256,9 +291,9 @@ class NativeProgram(BlockCalls, GraphProgram):
             self._kernel("batch", wait=True)
 
     def kernels(self) -> tuple[Kernel, ...]:
-        """Return the Kernels that this Program has: none, one, or scalar and batch.
+        """Return the Kernels in use so far, the scalar one first: none, one or both.
 
-        The scalar one comes first. Interpreters do not count.
+        An interpreter that stands in for a kernel is not included.
         """
         made = self._kernels
         return tuple(made[name] for name in kernel.VARIANTS if name in made)
@@ -272,7 +307,8 @@ class NativeProgram(BlockCalls, GraphProgram):
 
         Args:
             variant: scalar or batch.
-            wait: Whether to wait for the compiler; None: as built.
+            wait: Whether to wait for the compiler; None: the Program's build option
+                `wait`.
 
         Raises:
             CompileError: LLVM failed.
@@ -285,7 +321,13 @@ class NativeProgram(BlockCalls, GraphProgram):
     def _full(self, variant: str) -> Kernel:
         """Return the kernel of a variant from memory or disk, or compiled now.
 
-        The Program uses it from then on. Raises CompileError if LLVM fails.
+        It is passed to `adopt` before.
+
+        Args:
+            variant: scalar or batch.
+
+        Raises:
+            CompileError: LLVM failed.
         """
         what = f"{self.recipe.solver.name} for {self.model.name}"
         key, sizes = self.facts.kernel, self._sizes
@@ -294,9 +336,10 @@ class NativeProgram(BlockCalls, GraphProgram):
         return made
 
     def adopt(self, variant: str, made: Variant) -> None:
-        """Use this machine code in later calls; the interpreter only until a Kernel.
+        """Use machine code for the calls from now on.
 
-        Nothing changes where the Program has a Kernel of this variant already.
+        A Kernel replaces an interpreter. Nothing changes if the Program has a Kernel of
+        this variant already.
 
         Args:
             variant: scalar or batch.
@@ -309,7 +352,11 @@ class NativeProgram(BlockCalls, GraphProgram):
                 self._offer(variant, made)
 
     def _connect(self) -> None:
-        """Create the Descriptor and let calls of this object go to the entry."""
+        """Create the Descriptor, from which the entry serves calls of this object.
+
+        Nothing happens for an ordinary object, see `__new__`. With more Ports or axes
+        than the entry supports, the entry passes every call to Python.
+        """
         how = entry.mode()
         if type(self) is NativeProgram or how == "python":
             return
@@ -337,7 +384,10 @@ class NativeProgram(BlockCalls, GraphProgram):
         entry.connect(self, entry.fast_type(NativeProgram, how)[1], table, how, single)
 
     def _offer(self, variant: str, made: Variant) -> None:
-        """Enter machine code in the Descriptor, where the entry serves this Program.
+        """Enter machine code in the Descriptor, so that the entry serves calls with it.
+
+        Nothing happens without a Descriptor. The scalar variant is entered only if its
+        estimated time is below _HOLD and `_returns_arrays` holds.
 
         Args:
             variant: scalar or batch.
@@ -376,12 +426,18 @@ class NativeProgram(BlockCalls, GraphProgram):
             table["scalar"] = made.addresses["scalar"]
 
     def _returns_arrays(self) -> bool:
-        """Whether the entry can return one state; it cannot convert a float32."""
+        """Return whether the entry can return the outputs of one state.
+
+        It cannot return an output of shape () in float32.
+        """
         arrays = all(port.shape for port in self.outputs)
         return arrays or self.dtype == np.float64
 
     def run_row(self, numbers: Sequence[Any]) -> tuple[Any, int]:
-        """Return (flat outputs, status) of one state; see Program."""
+        """Return (flat outputs, status) of one state; see Program.
+
+        Outputs are NaN where the status is not 0.
+        """
         results, state = self._single_flat(np.array(numbers, self.dtype))
         return results.tolist(), state
 
@@ -392,7 +448,11 @@ class NativeProgram(BlockCalls, GraphProgram):
         return self._split(values), state
 
     def _single_flat(self, numbers: np.ndarray) -> tuple[np.ndarray, int]:
-        """Return flat outputs and status of one state; NaN outputs if it failed."""
+        """Return (flat outputs, status) of one state; NaN outputs if it failed.
+
+        Args:
+            numbers: Flat inputs in the order of the Ports, of the dtype of the Program.
+        """
         made = self._kernel("scalar")
         item = self.dtype.itemsize
         values = np.empty(sum(self._sizes[1]), self.dtype)
@@ -441,13 +501,13 @@ class NativeProgram(BlockCalls, GraphProgram):
         results: Sequence[np.ndarray],
         state: np.ndarray,
     ) -> int:
-        """Run fewer rows than lanes with the scalar kernel, which has the same bits.
+        """Run fewer rows than lanes with the scalar kernel; results have the same bits.
 
         Args:
             made: Machine code of the variant scalar.
             arrays: Contiguous inputs.
             strides: Bytes from row to row of each input; 0 for a shared one.
-            results: Output arrays, written.
+            results: Output arrays, written; rows that failed are not valid.
             state: Status of each row, written.
 
         Returns:
@@ -469,8 +529,12 @@ class NativeProgram(BlockCalls, GraphProgram):
     def _direct(self, arrays: Sequence[np.ndarray], targets: Any) -> list[Any]:
         """Return for each output its target if results can be written there, else None.
 
-        A target that is not contiguous, or overlaps an input or another target, is
-        filled by a copy afterwards; so are all targets where finite=True.
+        None: the target is not contiguous and aligned, overlaps an input or another
+        target before it, or finite=True; the caller then copies the results into it.
+
+        Args:
+            arrays: Inputs.
+            targets: Output array for each Port, or None: the result is a list of None.
         """
         if targets is None:
             return [None] * len(self.outputs)
@@ -492,13 +556,13 @@ class NativeProgram(BlockCalls, GraphProgram):
         results: Sequence[np.ndarray],
         state: np.ndarray,
     ) -> int:
-        """Run all rows, on several threads where that is faster.
+        """Run all rows, at least `lanes`, on several threads where that is faster.
 
         Args:
             made: Machine code of the variant batch.
             arrays: Contiguous inputs.
             strides: Bytes from row to row of each input; 0 for a shared one.
-            results: Output arrays, written.
+            results: Output arrays, written; rows that failed are not valid.
             state: Status of each row, written.
 
         Returns:
@@ -542,8 +606,9 @@ def build(function: Function, **parts: Any) -> GraphProgram:
     """Return a NativeProgram; a GraphProgram where the Graph calls Programs.
 
     Args:
-        function: Flat function of the algorithm.
-        parts: Arguments of Program.
+        function: Algorithm as a function of the flat inputs that returns the flat
+            outputs.
+        parts: Keyword arguments of Program, at least `inputs` and `outputs`.
 
     Raises:
         UnsupportedError: Machine code is not available on this machine, or dtype is
@@ -572,7 +637,7 @@ def build(function: Function, **parts: Any) -> GraphProgram:
 
 
 def flat_sizes(inputs: Sequence[Port], outputs: Sequence[Port]) -> kernel.Sizes:
-    """Return the numbers of values of all inputs, and of all outputs, by Port."""
+    """Return (sizes of the inputs, sizes of the outputs): numbers of entries."""
     return tuple(p.size for p in inputs), tuple(p.size for p in outputs)
 
 

@@ -35,11 +35,20 @@ class _Computing(Number):
         return bool(self.value)
 
     def apply(self, op: str, *operands: Any) -> Any:
-        """Return the result of an operation, or run a loop or check a requirement.
+        """Return the result of an operation; run a loop; check a requirement.
+
+        Args:
+            op: Name in OPERATIONS, "loop" or "require".
+            operands: Operands; of "loop": state, body, cond, maximum of rounds; of
+                "require": condition, error class, item.
+
+        Returns:
+            A number of this class, or a bool for a comparison; for "loop" the final
+            state, a tuple; for "require" None.
 
         Raises:
             UnsupportedError: The operation is not supported.
-            RequireError: The class and item that a failed requirement names.
+            RequireError: The condition is false: an error of the given class and item.
         """
         if op == "require":
             condition, error, item = operands
@@ -103,7 +112,13 @@ class Counting(_Computing):
 
 
 class PlainProgram(RowProgram):
-    """An algorithm on Python numbers, row by row; non-finite numbers are errors."""
+    """An algorithm on Python numbers, row by row; non-finite numbers are errors.
+
+    Args:
+        function: Algorithm as a function of the flat inputs that returns the flat
+            outputs.
+        parts: Keyword arguments of Program; `finite` is replaced by True.
+    """
 
     engine = "plain"
 
@@ -112,28 +127,36 @@ class PlainProgram(RowProgram):
         self.function = function
 
     def solve_row(self, numbers: Sequence[Any]) -> Sequence[Any]:
-        """Return the flat outputs of one state.
+        """Return the flat outputs for the flat inputs of one state.
 
         Raises:
-            RequireError: A requirement does not hold; SingularError also for a division
-                by zero.
+            RequireError: A position is invalid, or a requirement does not hold;
+                SingularError also for a division by zero.
         """
         self.require_positions(numbers)
         return self._outputs(numbers)
 
     def _outputs(self, numbers: Sequence[Any]) -> Sequence[Any]:
-        """Return the outputs; raise SingularError for a division by zero."""
+        """Return the flat outputs for flat inputs, floats or Complex numbers.
+
+        Raises:
+            SingularError: The algorithm divides by zero.
+            RequireError: A requirement of the algorithm does not hold.
+        """
         try:
             return self.function(numbers)
         except ZeroDivisionError as error:
             raise SingularError("division by zero") from error
 
     def run_complex(self, numbers: Sequence[complex]) -> Sequence[Any]:
-        """Return the complex outputs of one state; see Program.
+        """Return the flat outputs of one state for flat complex inputs.
+
+        Outputs that do not depend on an input are floats.
 
         Raises:
             UnsupportedError: An operation is not analytic.
-            RequireError: As of solve_row, except for invalid positions.
+            RequireError: A requirement of the algorithm does not hold; positions are
+                checked only where the Program was built with finite=True.
         """
         flat = self._outputs([Complex(x) for x in numbers])
         return [x.value if isinstance(x, Complex) else x for x in flat]

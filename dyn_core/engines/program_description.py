@@ -80,8 +80,10 @@ class _FromModel:
 def signature_of(program: DescribedProgram) -> inspect.Signature:
     """Return the signature of a Program's call.
 
-    Parameter paths such as link3.mass are not valid identifiers: they are passed as
-    `**{"link3.mass": m}` and appear together as `**parameters`.
+    It has one parameter for each input, by position or keyword, then the keywords
+    out=None and status=False. Inputs with a value in `defaults` have the default "<of
+    the model>". Parameter paths such as link3.mass are not valid identifiers: they are
+    passed as `**{"link3.mass": m}` and appear together as `**parameters`.
     """
     parameters, rest = [], False
     for port in program.inputs:
@@ -101,7 +103,7 @@ def signature_of(program: DescribedProgram) -> inspect.Signature:
 
 
 def page(program: DescribedProgram) -> str:
-    """Return the help page of a Program: its build options and its solver's page."""
+    """Return the help page of a Program: build options, call, page of its solver."""
     outputs = ", ".join(port.name for port in program.outputs)
     solver = program.recipe.solver
     built = _options(program.recipe.choices, len(program.recipe.choices))
@@ -118,7 +120,10 @@ def page(program: DescribedProgram) -> str:
 
 
 def _quaternions(program: DescribedProgram) -> list[str]:
-    """Return help lines about quaternion joints; [] if there are none."""
+    """Return the help lines about quaternion joints.
+
+    The list is empty if the model has none, or no input is a position.
+    """
     joints = getattr(program.model, "quaternion_joints", ())
     if not joints or all(port.kind != "position" for port in program.inputs):
         return []
@@ -132,7 +137,7 @@ def _quaternions(program: DescribedProgram) -> list[str]:
 
 
 def _list(names: Sequence[str]) -> str:
-    """Return the first names as text, and their number if there are more."""
+    """Return at most eight names as text; if there are more, with their number."""
     more = [f"... ({len(names)} in all)"] if len(names) > _SHOWN else []
     return ", ".join([*names[:_SHOWN], *more])
 
@@ -148,26 +153,35 @@ def summary(program: DescribedProgram) -> str:
 
 
 def _title(program: DescribedProgram) -> str:
-    """Return solver, model and engine as text."""
+    """Return the text "Program SOLVER for MODEL on engine ENGINE"."""
     name = program.recipe.solver.name
     return f"Program {name} for {program.model} on engine {program.engine}"
 
 
 def _options(options: Mapping[str, Any], maximum: int) -> str:
-    """Return at most `maximum` build options as text, long values shortened."""
+    """Return at most `maximum` build options as text "name=value, ...".
+
+    Long values are shortened; the number of all options follows if there are more.
+    """
     shown = [f"{name}={_short(value)}" for name, value in options.items()]
     more = [f"... ({len(shown)} in all)"] if len(shown) > maximum else []
     return ", ".join([*shown[:maximum], *more])
 
 
 def _short(value: Any) -> str:
-    """Return a value on one line of at most 60 characters; for a Solver its name."""
+    """Return the repr of a value on one line of at most 60 characters.
+
+    For an object with a `name`, such as a Solver, it is the repr of the name.
+    """
     line = " ".join(repr(getattr(value, "name", value)).split())
     return line if len(line) <= 60 else f"{line[:57]}..."
 
 
 def _ports(ports: Sequence[Port]) -> str:
-    """Return names and shapes of the first Ports as text, and their total number."""
+    """Return names and shapes of at most eight Ports as text.
+
+    The number of all Ports follows if there are more.
+    """
     shown = [f"{port.name} {port.shape}" for port in ports[:_SHOWN]]
     more = [f"... ({len(ports)} in all)"] if len(ports) > _SHOWN else []
     return ", ".join([*shown, *more])

@@ -40,7 +40,10 @@ else:
 
 @once
 def result_type(names: tuple[str, ...]) -> Any:
-    """Return the named tuple class for outputs of these names; it can be pickled."""
+    """Return the named tuple class for outputs of these names.
+
+    Equal names give the same class; its objects can be pickled.
+    """
     base: Any = namedtuple("Result", list(names))  # type: ignore[misc]
 
     def reduce(self: Any) -> tuple[Any, ...]:
@@ -50,5 +53,10 @@ def result_type(names: tuple[str, ...]) -> Any:
 
 
 def make_result(names: tuple[str, ...], values: Sequence[Any]) -> Any:
-    """Return several outputs as a named tuple; as many values as names."""
+    """Return several outputs as a named tuple.
+
+    Args:
+        names: Names of the fields.
+        values: One value for each name, in the same order; else TypeError.
+    """
     return result_type(names)(*values)

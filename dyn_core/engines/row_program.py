@@ -16,7 +16,7 @@ class RowProgram(Program[Any]):
     """A Program that runs row by row in Python; a RowError becomes a status."""
 
     def solve_row(self, numbers: Sequence[Any]) -> Sequence[Any]:
-        """Return flat outputs of one state's flat inputs.
+        """Return the flat outputs for the flat inputs of one state.
 
         Subclasses implement it; this class raises NotImplementedError.
 
@@ -26,10 +26,10 @@ class RowProgram(Program[Any]):
         raise NotImplementedError
 
     def run_row(self, numbers: Sequence[Any]) -> tuple[Any, int]:
-        """Return (flat outputs, status) of one state; NaN outputs where it failed.
+        """Return (flat outputs, status) of one state; outputs are NaN where it failed.
 
-        With finite=True an input that is not finite is refused before the algorithm
-        runs.
+        With finite=True and an input that is not finite, the algorithm does not run,
+        and the status is -1.
         """
         if self.finite and not np.isfinite(numbers).all():
             size = sum(port.size for port in self.outputs)
@@ -40,7 +40,16 @@ class RowProgram(Program[Any]):
             return self.note(error)
 
     def run_rows(self, columns: Sequence[Any], rows: int) -> tuple[Any, Any]:
-        """Return (output columns, status), computed row by row; see Program."""
+        """Return (output columns, status of each row), computed row by row.
+
+        Outputs are an array (number of flat outputs, rows), the status an array
+        (rows,).
+
+        Args:
+            columns: For each flat input an array (rows,), or a float shared by all
+                rows.
+            rows: Number of rows.
+        """
         results, states = [], []
         for row in range(rows):
             numbers = [

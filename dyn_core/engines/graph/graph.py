@@ -59,7 +59,10 @@ class Requirement(NamedTuple):
 
 @dataclass(frozen=True)
 class Region:
-    """Body and condition of a loop; inputs of both are the state, then captured values.
+    """Body and condition of a loop.
+
+    Inputs of both Graphs are the state values, then the values from outside of the loop
+    that either of them uses.
 
     Attributes:
         width: Number of state values.
@@ -105,7 +108,14 @@ class Call:
     width: int
 
     def run(self, operands: Sequence[Any]) -> list[Any]:
-        """Return the flat results for floats, or for columns of a batch.
+        """Return the flat results for flat operands, in the order of the Ports.
+
+        Args:
+            operands: Floats for one state; or, for a batch, arrays (rows,) and shared
+                floats.
+
+        Returns:
+            Floats for one state, else arrays (rows,).
 
         Raises:
             RowError: The Program has no result for the state, or for some rows.
@@ -152,7 +162,15 @@ class Graph:
 
         The status is 0, or the number (from 1) of the first requirement that failed;
         for a batch, an array with one per row. Outputs and a status that depend on no
-        column are single numbers in a batch too.
+        column are single numbers in a batch too. Outputs of a failed row are not
+        changed to NaN.
+
+        Args:
+            inputs: Floats, or arrays (rows,) and shared floats; as many as `width`.
+
+        Raises:
+            RowError: A Program that the Graph calls has no result for the state, or for
+                rows.
         """
         columns = any(isinstance(x, np.ndarray) for x in inputs)
         values: list[Any] = []
@@ -217,7 +235,10 @@ class Graph:
         return hashlib.sha256(marshal.dumps(self._plain(), 2)).digest()
 
     def _plain(self) -> tuple[Any, ...]:
-        """Return the Graph as nested tuples of numbers and strings."""
+        """Return the Graph as nested tuples and lists of numbers and strings.
+
+        Valid for Graphs without calls of Programs.
+        """
         nodes = [tuple(node) for node in self.nodes]
         for k, node in enumerate(self.nodes):
             if node.op == "product":
@@ -253,9 +274,9 @@ def first_failure(status: Any, holds: Any, number: int) -> Any:
     """Return the status, with `number` where it is 0 and the requirement does not hold.
 
     Args:
-        status: Status of one state, or of each row.
-        holds: Condition, or a column of conditions.
-        number: Number of the requirement.
+        status: Status of one state, or of each row; not changed.
+        holds: Condition, or a column of conditions, (rows,).
+        number: Number of the requirement, from 1.
     """
     if isinstance(holds, np.ndarray) or isinstance(status, np.ndarray):
         return np.where((np.asarray(status) == 0) & ~np.asarray(holds), number, status)
@@ -290,7 +311,13 @@ def _evaluate(
 
 
 def run_product(shape: ProductShape, operands: Sequence[Any]) -> list[Any]:
-    """Return the entries of a product of matrices of floats or columns."""
+    """Return the entries of a product of matrices, row by row.
+
+    Args:
+        shape: Sizes and signs.
+        operands: Entries of A, of B and, if shape.onto, of C, each row by row; floats
+            or columns.
+    """
     a, b, c = shape.split(operands)
     return unrolled_product(a, b, c, shape)
 
@@ -306,8 +333,8 @@ def run_loop(
 
     Args:
         region: Body and condition.
-        operands: State, then captured values.
-        run: Returns the outputs of a Graph: run(graph, inputs).
+        operands: State, then the values from outside of the loop.
+        run: Returns the flat outputs of a Graph: run(graph, inputs).
     """
     state, captured = list(operands[: region.width]), list(operands[region.width :])
     active: Any = True

@@ -57,6 +57,9 @@ class Builder:
     def node(self, op: str, operands: tuple[int, ...], data: Any = None) -> int:
         """Return the index of an operation's node, simplified where a rule applies.
 
+        With folding, an equal node is used again; loops and calls always get a new
+        node.
+
         Args:
             op: Name of the operation.
             operands: Indices of nodes.
@@ -83,7 +86,7 @@ class Builder:
         return result
 
     def require(self, condition: int, error: Any, item: str) -> None:
-        """Add a requirement; one that always holds is omitted.
+        """Add a requirement; with folding, one that always holds is omitted.
 
         Args:
             condition: Index of its node.
@@ -99,7 +102,8 @@ class Builder:
 
         Args:
             node: Node.
-            key: Later nodes with this key share the node; None: it is never shared.
+            key: Key under which later requests find this node; None: it is never
+                shared.
         """
         number = len(self.values)
         if self.folding and key is not None:
@@ -109,7 +113,14 @@ class Builder:
         return number
 
     def _simplify(self, op: str, operands: tuple[int, ...]) -> int | None:
-        """Return the index of a simpler node with the same value, or None."""
+        """Return the index of a simpler node of the same value, or None.
+
+        The simpler node is added if there is none. None: no rule applies.
+
+        Args:
+            op: Name in OPERATIONS.
+            operands: Indices of nodes.
+        """
         values = self.values
         constants = tuple([values[k] for k in operands])
         if None not in constants:
@@ -119,7 +130,7 @@ class Builder:
 
 
 def _ordered(op: str, operands: tuple[int, ...]) -> tuple[int, ...]:
-    """Return the operands in ascending order where the operation is commutative."""
+    """Return the operands, in ascending order if the operation is commutative."""
     if op in COMMUTES and operands[0] > operands[1]:
         return operands[::-1]
     return operands
@@ -129,7 +140,7 @@ Rule = Callable[[Builder, tuple[int, ...], tuple[Any, ...]], "int | None"]
 
 
 def _negated(b: Builder, k: int) -> int | None:
-    """Return the index of x if node k is -x, else None."""
+    """Return the index of the operand x if node k is the operation -x, else None."""
     node = b.graph.nodes[k]
     return node.operands[0] if node.op == "neg" else None
 
@@ -230,7 +241,7 @@ RULES: dict[str, Rule] = {
 
 
 def prune(graph: Graph) -> Graph:
-    """Return a copy without unused nodes, inside loops too.
+    """Return a copy without unused nodes, inside loops too; the argument is unchanged.
 
     Used is a node on which an output or a requirement depends.
     """

@@ -29,9 +29,12 @@ Runner = Callable[[Sequence[Any]], tuple[list[Any], Any]]
 def compile_graph(graph: Graph, columns: bool) -> Runner:
     """Return a function equal to `graph.run`, on floats or on columns of a batch.
 
+    The function takes the flat inputs and returns (outputs, status).
+
     Args:
         graph: Graph.
-        columns: Whether inputs are columns; then NumPy's warnings are off.
+        columns: Whether inputs may be columns; NumPy's floating-point warnings are then
+            off during a call.
     """
     templates = _ON_COLUMNS if columns else _ON_FLOATS
     names: dict[str, Any] = {"inf": float("inf"), "nan": float("nan")}
@@ -62,14 +65,14 @@ def compile_graph(graph: Graph, columns: bool) -> Runner:
 def _expression(
     k: int, node: Node, templates: dict[str, str], names: dict[str, Any], columns: bool
 ) -> str:
-    """Return the Python expression of one node.
+    """Return the source of the Python expression of one node.
 
     Args:
         k: Index of the node.
         node: Node.
-        templates: Expressions by operation.
+        templates: Format strings by operation; other operations become function calls.
         names: Globals of the compiled function; called functions are added.
-        columns: Whether values are columns.
+        columns: Whether values may be columns.
     """
     operands = [f"v{x}" for x in node.operands]
     if node.op == "const":

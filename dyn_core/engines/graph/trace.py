@@ -51,7 +51,9 @@ class Symbol(Number):
             or product the list or tuple of results; None for require.
 
         Raises:
-            TraceError: An operand is not a number, or is a Symbol of another trace.
+            TraceError: An operand is not a number or is a Symbol of another trace,
+                require is in the condition of a loop, or a loop's body returns a wrong
+                number of values.
         """
         tracer = self.tracer
         while tracer.inner is not None:
@@ -63,7 +65,8 @@ class Symbol(Number):
     ) -> list[Any]:
         """Return the entries of a product of traced numbers, row by row.
 
-        A large one is recorded as one operation; a small one is written out.
+        From 120 multiplications on, or 64 where a number is multiplied with a row, it
+        is recorded as one operation; a smaller one as separate operations.
 
         Args:
             a, b, c: Entries of A, B and C, row by row; c is empty without a C.
@@ -96,10 +99,10 @@ class Symbol(Number):
 
 
 def _record(op: str, a: Symbol, b: Any) -> Any:
-    """Record the operation `op` of a Symbol and any number; return its result.
+    """Return the result of the operation `op` of a Symbol and any number, recorded.
 
-    It repeats Symbol.apply in short form, since operators are the most frequent
-    operations.
+    A Number of a higher rank computes the result itself. The function repeats
+    Symbol.apply in short form, since operators are the most frequent operations.
     """
     if type(b) is not float and isinstance(b, Number) and b.rank > a.rank:
         return b.apply(op, a, b)
@@ -133,7 +136,7 @@ class Tracer:
         self.inputs = [self._input(k) for k in range(width)]
 
     def record(self, op: str, operands: Sequence[Any]) -> Any:
-        """Record an operation and return its result.
+        """Record an operation in this Tracer's Graph and return its result.
 
         Args:
             op: Name in OPERATIONS, or loop, call, product, require.
@@ -142,6 +145,9 @@ class Tracer:
         Returns:
             A Symbol, or a float or bool where the result is constant; for a loop, call
             or product the list or tuple of results; None for require.
+
+        Raises:
+            TraceError: As for Symbol.apply.
         """
         if op in OPERATIONS:
             if (op == "mul" or op == "add") and self.builder.has_zero:
@@ -159,10 +165,15 @@ class Tracer:
         return self._require(*operands)
 
     def _with_zero(self, op: str, a: Any, b: Any) -> Any:
-        """Return a sum or product with 0.0 without a node: frequent in spatial algebra.
+        """Return a sum or product with the operand 0.0 without a node, else None.
 
-        The Builder has the same rules. None leaves the operation to it, as for -0.0,
-        whose node then keeps its position.
+        Such operations are frequent in spatial algebra; the Builder has the same rules.
+        None also for -0.0, whose node then keeps its position, and for a Symbol of an
+        outer Graph.
+
+        Args:
+            op: add or mul.
+            a, b: Operands.
         """
         if type(b) is float:
             a, b = b, a
@@ -176,7 +187,10 @@ class Tracer:
         return Symbol(self, node) if constant is None else constant
 
     def lift(self, x: Any) -> int:
-        """Return the node of a number or of a Symbol of this or an outer Graph.
+        """Return the node index of a number, or of a Symbol of this or an outer Graph.
+
+        The node of a constant is added if there is none. A Symbol of an outer Graph
+        becomes an input of this one.
 
         Raises:
             TraceError: x is not a number, or is a Symbol of another trace.
@@ -202,6 +216,9 @@ class Tracer:
         Args:
             program: Program to call when the Graph runs.
             operands: Its flat inputs, numbers or Symbols.
+
+        Raises:
+            TraceError: An operand is not a number, or is a Symbol of another trace.
         """
         width = sum(port.size for port in program.outputs)
         nodes = tuple(self.lift(x) for x in operands)
@@ -211,8 +228,11 @@ class Tracer:
     def finish(self, outputs: Sequence[Any]) -> Graph:
         """Return the Graph with these outputs; pruned if folding, else with all nodes.
 
+        Args:
+            outputs: Numbers or Symbols.
+
         Raises:
-            TraceError: An output is not a number.
+            TraceError: An output is not a number, or is a Symbol of another trace.
         """
         self.builder.graph.outputs = [self.lift(x) for x in outputs]
         graph = self.builder.graph
@@ -223,6 +243,8 @@ class Tracer:
 
     def _capture(self, x: Symbol) -> int:
         """Return the input node of this loop's Graph for a Symbol of an outer Graph.
+
+        The input is added at the first use of the Symbol.
 
         Raises:
             TraceError: The Symbol is of another trace.
@@ -241,7 +263,12 @@ class Tracer:
         return self.inputs[-1].node
 
     def _items(self, node: int, width: int) -> list[Any]:
-        """Return the Symbols of the `width` items of a node."""
+        """Record the items of a loop, call or product; return their Symbols in order.
+
+        Args:
+            node: Index of the node of that operation.
+            width: Number of items.
+        """
         return [
             Symbol(self, self.builder.node("item", (node,), k)) for k in range(width)
         ]
@@ -264,14 +291,14 @@ class Tracer:
         return self._items(node, shape.rows * shape.columns)
 
     def _require(self, condition: Any, error: type[RequireError], item: str) -> None:
-        """Record a requirement.
+        """Record a requirement, unless its condition is a constant that holds.
 
         Args:
             condition: Symbol or bool that must be true.
             error, item: Class of the error, and the item that it names.
 
         Raises:
-            TraceError: This is the condition of a loop.
+            TraceError: This is the Graph of a loop's condition.
         """
         if not self.requires:
             raise TraceError(
@@ -287,16 +314,22 @@ class Tracer:
         cond: Callable[[tuple[Any, ...]], Any],
         rounds: int,
     ) -> tuple[Any, ...]:
-        """Record a loop and return its final state; requirements of its body follow it.
+        """Record a loop and return its final state, Symbols.
 
-        For them the state gets one more number: which requirement of the body failed
-        first, by round and then by order, counted from 1; 0 if none did.
+        Requirements of the body are recorded behind the loop. For them the state of the
+        Graph gets one more number: which requirement of the body failed first, by round
+        and then by order, counted from 1; 0 if none did. If the body returns a Number
+        of a higher rank than Symbol, that number runs the loop instead.
 
         Args:
             state: Numbers carried from round to round.
             body, cond: Functions of the state: the next state, the condition to
                 continue.
             rounds: Maximum number of rounds.
+
+        Raises:
+            TraceError: The body returns a wrong number of values, the condition calls
+                require(), or a part cannot be traced.
         """
         count = width = len(state)
         turn, following = self._traced(body, count, count)
@@ -328,7 +361,7 @@ class Tracer:
         length: int,
         requires: bool = True,
     ) -> tuple[Tracer, list[Any]]:
-        """Trace the body or the condition of a loop; return its Tracer and results.
+        """Trace the body or the condition of a loop; return (its Tracer, its results).
 
         Args:
             part: Body or condition.
@@ -337,7 +370,7 @@ class Tracer:
             requires: Whether require() is allowed.
 
         Raises:
-            TraceError: The number of results is wrong.
+            TraceError: The number of results is wrong, or the part cannot be traced.
         """
         inner = Tracer(width, self, self.folding, requires)
         self.inner = inner
@@ -378,13 +411,15 @@ def _rank(x: Any) -> int:
 def _renumbered(
     tracer: Tracer, graph: Graph, count: int, width: int, captured: Sequence[Symbol]
 ) -> Graph:
-    """Return the Graph with inputs in common order: state, failure, captured values.
+    """Return the Graph with inputs in the order state, failure number, captured.
+
+    The failure number is an input only if width > count.
 
     Args:
         tracer: Tracer of the Graph.
-        graph: Body or condition, changed in place.
+        graph: Body or condition, changed in place and returned.
         count, width: Size of the state as traced, and including the failure number.
-        captured: Captured values of body and condition together.
+        captured: Symbols of outer Graphs that body or condition use.
     """
     place = {(id(x.tracer), x.node): width + k for k, x in enumerate(captured)}
     numbers = {_FAILURE: count}
@@ -403,9 +438,9 @@ def trace(
     """Return the Graph of a function of `width` numbers that returns a flat list.
 
     Args:
-        function: Called with a list of Symbols.
+        function: Called with one argument, a list of Symbols.
         width: Number of flat inputs.
-        folding: Whether rules apply, see Builder.
+        folding: Whether rules apply, see Builder, and unused nodes are removed.
 
     Raises:
         TraceError: The function cannot be traced; the message names file and line.
@@ -417,7 +452,11 @@ def trace(
 
 
 def _place() -> str:
-    """Return file and line of the algorithm that is being traced."""
+    """Return "FILE:LINE" of the algorithm that is being traced.
+
+    It is the innermost caller outside of tracing, numbers and spatial values; "the
+    algorithm" if there is none.
+    """
     frame = sys._getframe(1)
     while frame is not None:
         name = frame.f_globals.get("__name__", "")
