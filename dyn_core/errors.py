@@ -30,9 +30,10 @@ def cut(message: str) -> str:
 
 
 def one_line(message: str) -> str:
-    """Return a message on one line, with long words and the end shortened to LONGEST.
+    """Return a message on one line of at most LONGEST characters.
 
-    Characters that are not printable, such as line ends of a file, become escapes.
+    Long words are shortened as by `cut`, then the end. Characters that are not
+    printable, such as line ends of a file, become escapes.
     """
     if len(message) <= _RUN and message.isprintable():
         return message
@@ -51,13 +52,15 @@ def unknown_name(
 ) -> str:
     """Return the sentence for an unknown name: the nearest valid ones, then the list.
 
+        no KIND is called 'NAME'; did you mean 'A'? valid for PURPOSE: A, B, ...
+
     In the list, names that begin with the unknown one, or with its first component
-    before a dot, come first.
+    before a dot, come first; otherwise the order is that of `valid`.
 
     Args:
         kind: Noun for the name: solver, link, build option, ...
         name: The unknown name.
-        valid: All valid names.
+        valid: All valid names; "none" is listed if there are none.
         purpose: Restriction of the valid names ("valid for PURPOSE"); empty for none.
         limit: Maximum number of listed names; None for all.
         listed_by: Command or function that lists all names, mentioned where the list is
@@ -80,13 +83,20 @@ def unknown_name(
 def why_unread(error: Exception) -> str:
     """Return the reason why a file cannot be opened, in the words of the system.
 
-    The errors without such words concern paths with invalid characters.
+    Args:
+        error: Exception of `open`. One without such words, such as a ValueError,
+            concerns a path with invalid characters, and the reason says so.
     """
     return getattr(error, "strerror", None) or "no path has such characters"
 
 
 def why_no_json(error: Exception) -> str:
-    """Return the reason why text is not valid JSON, with its position where known."""
+    """Return the reason why text is not valid JSON, with line and column where known.
+
+    Args:
+        error: Exception of json.loads: JSONDecodeError, RecursionError for deep
+            nesting, or another ValueError for a number with too many digits.
+    """
     if isinstance(error, RecursionError):
         return "lists and objects are nested too deep"
     line, column = getattr(error, "lineno", 0), getattr(error, "colno", 0)
@@ -98,7 +108,12 @@ def nearest(name: object, valid: Iterable[str], limit: int = 3) -> list[str]:
     """Return up to `limit` valid names similar to `name`, best first; may be empty.
 
     Names that begin with `name` come before those with similar spelling. Case is
-    ignored.
+    ignored; of valid names that differ only in case the first one counts.
+
+    Args:
+        name: Any object, compared as text.
+        valid: Valid names.
+        limit: Maximum number of names.
     """
     called = str(name)
     folded: dict[str, str] = {}
@@ -119,7 +134,8 @@ def warn(message: str, stacklevel: int = 2) -> None:
 
     Args:
         message: Text of the warning.
-        stacklevel: As of warnings.warn: 1 for the caller of this function.
+        stacklevel: Line that the warning names: 1 is the line that calls this function,
+            2 the line that calls the function of that line, and so on.
     """
     try:
         warnings.warn(message, RuntimeWarning, stacklevel=stacklevel + 1)
@@ -130,7 +146,7 @@ def warn(message: str, stacklevel: int = 2) -> None:
 class DynError(Exception):
     """Base of all errors that dyn_ros raises on purpose.
 
-    Quoted text in the message is shortened; see `cut`.
+    Long words and long messages are shortened; see `cut`.
     """
 
     def __init__(self, message: object = "") -> None:
@@ -238,14 +254,19 @@ class TraceError(DynError, TypeError):
 
 
 def _trace_error(message: str, solver: str | None) -> TraceError:
-    """Return an unpickled TraceError: the message already contains the solver."""
+    """Return a TraceError with exactly this message; used by pickle.
+
+    Args:
+        message: Message that already contains the solver.
+        solver: Value of the attribute `solver`.
+    """
     error = TraceError(message)
     error.solver = solver
     return error
 
 
 class CompileError(DynError, RuntimeError):
-    """An engine could not build a Program."""
+    """Machine code cannot be compiled, loaded or linked, here or for an export."""
 
 
 class RowError(DynError):
@@ -281,7 +302,10 @@ class NonFiniteError(RowError, ValueError):
         self.rows = None if rows is None else tuple(int(row) for row in rows)
 
     def of_rows(self, rows: Sequence[int] | None) -> NonFiniteError:
-        """Return a copy of the error for other rows; None stands for a single state."""
+        """Return a copy of the error for other rows; None stands for a single state.
+
+        The message names the first eight rows.
+        """
         where = "" if rows is None else f" in rows {_first_rows(rows)}"
         what = str(self).split(" in rows ")[0]
         return NonFiniteError(what + where, self.name, rows)
@@ -307,7 +331,10 @@ class RequireError(RowError, ArithmeticError):
         self.rows = None if rows is None else tuple(int(row) for row in rows)
 
     def of_rows(self, rows: Sequence[int] | None) -> RequireError:
-        """Return a copy of the error, attributes included, for other rows."""
+        """Return a copy of the error for other rows; None stands for a single state.
+
+        The copy has the same attributes, except for `rows` and the rows in the message.
+        """
         kind, (item, _, *more) = self.__reduce__()
         error: RequireError = kind(item, rows, *more)
         error.__dict__.update({**self.__dict__, "rows": error.rows})

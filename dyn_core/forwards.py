@@ -20,7 +20,7 @@ def export(program: Any, folder: str, **options: Any) -> Any:
         options: Keyword arguments of dyn_core.export.export.
 
     Returns:
-        The result of dyn_core.export.export.
+        The result of dyn_core.export.export, which also describes the errors.
     """
     return importlib.import_module("dyn_core.export").export(program, folder, **options)
 
@@ -30,7 +30,9 @@ def map_rows(program: Any, *args: Any, **options: Any) -> Any:
 
     Args:
         program: Program.
-        args, options: Inputs, and keyword arguments of dyn_core.batch.map_rows.
+        args: Inputs of the Program by position, or a function that returns them.
+        options: Inputs by name, and keyword arguments of dyn_core.batch.map_rows, which
+            describes results and errors, too.
     """
     batch = importlib.import_module("dyn_core.batch")
     return batch.map_rows(program, *args, **options)
@@ -42,5 +44,10 @@ def save_run(run: Any, path: Any) -> None:
 
 
 def show(robot: Any, run: Any) -> Any:
-    """Return a view of a Recording of a robot; see dyn_core.view.show."""
+    """Return a notebook view of a Recording of a robot; see dyn_core.view.show.
+
+    Args:
+        robot: Model.
+        run: Recording.
+    """
     return importlib.import_module("dyn_core.view").show(robot, run)

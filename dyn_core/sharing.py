@@ -58,8 +58,8 @@ class Lock:
     def shared(self) -> Iterator[None]:
         """Share the lock in this block: no other thread has it exclusively meanwhile.
 
-        The block waits for threads that have the lock exclusively or wait for it.
-        The thread that already has the lock exclusively enters at once.
+        The thread waits at the beginning while another one has the lock exclusively or
+        waits for it. A thread that has the lock exclusively itself enters at once.
         """
         mine, left, sharing = threading.get_ident(), self._left, self._sharing
         if self._lock._is_owned():  # type: ignore[attr-defined]
@@ -81,7 +81,10 @@ _LOCKS: WeakSet[Lock] = WeakSet()
 
 
 def _open_all() -> None:
-    """Open all locks in a child process, where the owning threads do not exist."""
+    """Make all locks of this process unused; called in a child process after a fork.
+
+    The threads that had acquired them do not exist there.
+    """
     for lock in _LOCKS:
         lock._begin()
     _FORKS._begin()
@@ -111,7 +114,8 @@ class _Forks:
     def kept_off(self) -> Iterator[None]:
         """Prevent other threads from forking inside this block.
 
-        The block begins when no fork is in progress, or after PATIENCE.
+        The block begins when no fork is in progress, or after PATIENCE. A fork that
+        begins during the block waits for its end, but not longer than PATIENCE.
         """
         mine, changed, making = threading.get_ident(), self._changed, self._making
         with changed:
@@ -126,7 +130,11 @@ class _Forks:
                 changed.notify_all()
 
     def begin(self) -> None:
-        """Wait for computing threads, at most PATIENCE; then acquire the locks."""
+        """Wait for computing threads, at most PATIENCE; then acquire all locks.
+
+        Called before a fork, by the thread that forks. The locks are those that
+        forks_wait_for registered.
+        """
         mine, making = threading.get_ident(), self._making
         with self._changed:
             self._forking.append(mine)
@@ -136,7 +144,10 @@ class _Forks:
             lock.__enter__()
 
     def end(self) -> None:
-        """Release the registered locks and let other threads continue."""
+        """Release the registered locks and let other threads continue.
+
+        Called after a fork, in the parent.
+        """
         for lock in self.locks:
             lock.__exit__()
         with self._changed:
@@ -202,7 +213,10 @@ class once(Generic[Result]):
         self._lock = Lock()
 
     def __call__(self, *arguments: Hashable) -> Result:
-        """Return the cached result for these arguments; the first call computes it."""
+        """Return the cached result for these arguments; the first call computes it.
+
+        An exception of the function passes through.
+        """
         try:
             return self._results[arguments]
         except KeyError:
@@ -232,7 +246,10 @@ else:
         """
 
         def __get__(self, instance: Any, owner: Any = None) -> Any:
-            """Return the value; of several threads the first stored one counts."""
+            """Return the value of the object; on the class, the property itself.
+
+            If several threads compute the value, all get the one that was stored first.
+            """
             if instance is None:
                 return self
             value = self.func(instance)

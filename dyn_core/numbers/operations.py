@@ -17,9 +17,9 @@ import numpy as np
 
 
 def divide(a: float, b: float) -> float:
-    """Return a / b; for b = 0 infinity with the quotient's sign, or NaN.
+    """Return a / b; for b = 0 infinity with the sign of the quotient, or NaN.
 
-    It is NaN where a is 0 or NaN. -0.0 counts as negative.
+    It is NaN where b is 0 and a is 0 or NaN. The sign of b = -0.0 is negative.
     """
     try:
         return a / b
@@ -110,7 +110,7 @@ class Operation:
 
 
 def _real(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Return a comparison that compares complex numbers by their real parts."""
+    """Return `function` with complex operands replaced by their real parts."""
     return lambda a, b: function(complex(a).real, complex(b).real)
 
 

@@ -33,9 +33,11 @@ class ProductShape(NamedTuple):
     def split(
         self, entries: Sequence[Any]
     ) -> tuple[Sequence[Any], Sequence[Any], Sequence[Any]]:
-        """Return the entries of A, B and C from one concatenated sequence, row by row.
+        """Return (entries of A, entries of B, entries of C), each row by row.
 
-        The entries of C are empty where the sequence ends with B.
+        Args:
+            entries: The entries of A, of B and, if there is a C, of C, concatenated;
+                else the third part is empty.
         """
         a = self.rows * self.inner
         b = a + self.inner * self.columns
@@ -50,7 +52,7 @@ class ProductShape(NamedTuple):
 def unrolled_product(
     a: Sequence[Any], b: Sequence[Any], c: Sequence[Any], shape: ProductShape
 ) -> list[Any]:
-    """Return the entries of the product, row by row, from scalar operations.
+    """Return the entries of the product, row by row, computed with scalar operators.
 
     Args:
         a, b, c: Entries of A, B and C, row by row; c is read only where shape.onto.

@@ -72,7 +72,11 @@ class Record:
         self._operations: list[tuple[str, tuple[Any, ...], tuple[int | None, ...]]] = []
 
     def variables(self, x: Iterable[Any]) -> list[Reverse]:
-        """Return the independent variables, Reverse numbers with the values x."""
+        """Return the independent variables, Reverse numbers of this record.
+
+        Args:
+            x: Values, numbers of a lower rank than Reverse; one variable for each.
+        """
         return [self._new("", (y,), (), y) for y in x]
 
     def note(
@@ -112,8 +116,8 @@ class Record:
             d(sum_i w_i y_i) / dx_k
 
         Args:
-            results: y, numbers computed from the variables of this record, or
-                constants.
+            results: y, Reverse numbers of this record, or constants, which do not
+                contribute.
             weights: w, numbers of a lower rank, as many as results (else ValueError).
             by: x, numbers that `variables` of this record returned.
 
@@ -145,7 +149,10 @@ def _value(x: Any) -> Any:
 
 
 def _computed(op: str, values: Sequence[Any]) -> Any:
-    """Return an operation's result; the operand of the highest rank computes it."""
+    """Return an operation's result; the operand of the highest rank computes it.
+
+    Without a Number among the operands it is computed on floats.
+    """
     numbers = [x for x in values if isinstance(x, Number)]
     if not numbers:
         return OPERATIONS[op].on_float(*values)

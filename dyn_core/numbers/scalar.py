@@ -206,12 +206,12 @@ def atan2(y: Any, x: Any) -> Any:
 
 
 def minimum(a: Any, b: Any) -> Any:
-    """Smaller of a and b; b where neither is smaller or one is NaN."""
+    """Smaller of a and b; b if they are equal or one is NaN."""
     return where(a < b, a, b)
 
 
 def maximum(a: Any, b: Any) -> Any:
-    """Larger of a and b; a where neither is larger or one is NaN."""
+    """Larger of a and b; a if they are equal or one is NaN."""
     return where(a < b, b, a)
 
 
@@ -263,7 +263,7 @@ def require(
         condition: Condition, a bool or a Number.
         error: Class of the error.
         item: Joint, row or quantity that the message names.
-        when: Condition under which `condition` is required.
+        when: Condition, a bool or a Number; where it is false, nothing is required.
 
     Raises:
         RequireError: `error`, at once, where `condition` is a plain value that is
@@ -285,6 +285,10 @@ def loop(
 ) -> tuple[Any, ...]:
     """Repeat `state = body(state)` while `cond(state)`, at most `max` times.
 
+    A condition that `body` requires fails as if the loop ran in Python. As long as
+    neither the state nor the result of `cond` contains a Number, rounds run in Python
+    at once, also while an algorithm is traced.
+
     Args:
         state: Numbers carried from round to round.
         body: Returns the next state, of the same length.
@@ -293,9 +297,6 @@ def loop(
 
     Returns:
         The final state, a tuple. In a batch each row stops by its own condition.
-
-    A condition that `body` requires fails as if the loop ran in Python. While the state
-    is floats alone, tracing unrolls the rounds.
     """
     state = tuple(state)
     for turn in range(max):
@@ -329,7 +330,7 @@ def flat_product(
 
 
 def _number_of(*values: Any) -> Number | None:
-    """Return the Number of the highest rank, the first of several; or None."""
+    """Return the first Number of the highest rank, or None if there is no Number."""
     numbers = [x for x in values if isinstance(x, Number)]
     return max(numbers, key=lambda x: x.rank) if numbers else None
 

@@ -146,9 +146,10 @@ def taylor(x: Any, d1: Any, d2: Any = None, rank: int = DIRECTION) -> Any:
 
 
 def variables(x: Iterable[Any], k: int, rank: int = COORDINATE) -> list[Any]:
-    """Return the numbers x with the k-th as the variable: its first derivative is 1.
+    """Return the numbers x as a list, in which the k-th is the variable.
 
-    The others are unchanged. Second derivatives are not computed.
+    It is a Taylor number with first derivative 1.0; second derivatives are not
+    computed. The other numbers are unchanged.
 
     Args:
         x: Values.
@@ -159,10 +160,14 @@ def variables(x: Iterable[Any], k: int, rank: int = COORDINATE) -> list[Any]:
 
 
 def derivatives(x: Any, rank: int = DIRECTION) -> tuple[Any, Any, Any]:
-    """Return value, first and second derivative of x by the variable of a rank.
+    """Return (value, first, second derivative) of x by the variable of a rank.
 
     The derivatives of a constant are 0.0; so is the second where it is not computed.
     Taylor numbers of other ranks count as constants.
+
+    Args:
+        x: Any number.
+        rank: Rank of the variable.
     """
     if not isinstance(x, Taylor) or x.rank != rank:
         return x, 0.0, 0.0
@@ -241,7 +246,7 @@ def _loop(
 def _compare(op: str, *values: Any) -> Any:
     """Return the result of a comparison or logical operation on values.
 
-    The operand of the highest rank computes it.
+    The operand of the highest rank computes it; without a Number it is a bool.
     """
     numbers = [x for x in values if isinstance(x, Number)]
     if not numbers:
