@@ -45,11 +45,13 @@ _SIZES = {
 
 
 def _slopes(results: Iterable[str], variables: Iterable[str]) -> tuple[Port, ...]:
-    """Return the Ports "dOF_dBY" of all results by all variables, results first.
+    """Return the Ports "dOF_dBY" of all results by all variables.
+
+    All Ports of the first result come first. Only the Port of qdd by tau has the kind
+    "symmetric".
 
     Args:
-        results, variables: Keys of _SIZES. The Port of qdd by tau is a symmetric
-            matrix.
+        results, variables: Keys of _SIZES.
     """
     pairs = [(of, by) for of in results for by in variables]
     kinds = {("qdd", "tau"): "symmetric"}
@@ -80,7 +82,7 @@ LOOP_ID_DERIVATIVES = Signature("loop_id_derivatives", LOOP_INVERSE_DYNAMICS.inp
 
 
 def _second(of: str, by: str, then: str) -> Port:
-    """Return the (nv, nv, nv) Port of a second derivative of `of`.
+    """Return the (nv, nv, nv) Port "d2OF_dBYdTHEN" of a second derivative.
 
     Args:
         of: Differentiated output.
@@ -91,7 +93,7 @@ def _second(of: str, by: str, then: str) -> Port:
 
 
 def _contracted(of: str, by: str, then: str, kind: str = "plain") -> Port:
-    """Return the (nv, nv) Port of a second derivative of weights . OF, a weighted sum.
+    """Return the (nv, nv) Port "d2OF_dBYdTHEN", second derivatives of weights . OF.
 
     Args:
         of: Differentiated output.
@@ -130,7 +132,12 @@ FD_SECOND_CONTRACTED = Signature("fd_second_contracted",
 
 
 def _along(name: str, unit: str, size: str = "nv") -> Port:
-    """Return the Port "dNAME": the derivative of NAME along the direction."""
+    """Return the Port "dNAME" of the derivative of NAME along the direction.
+
+    Args:
+        name, unit: Differentiated quantity and its unit.
+        size: Named size of its one axis.
+    """
     return P(f"d{name}", size, unit, f"change of {name} per direction")
 
 

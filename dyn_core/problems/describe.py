@@ -29,7 +29,7 @@ def describe(
     inputs: Sequence[Port] | None = None,
     outputs: Sequence[Port] | None = None,
 ) -> str:
-    """Return the help text of a Signature: its meaning and a table of its Ports.
+    """Return the help text of a Signature: name and meaning, then a table of its Ports.
 
     Args:
         signature: Kind of problem.
@@ -52,7 +52,11 @@ def describe(
 
 
 def _cells(port: Port) -> tuple[str, str, str, str]:
-    """Return name, shape ("number": a scalar), unit and meaning of a Port."""
+    """Return (name, shape, unit, meaning) of a Port as texts.
+
+    The shape of a scalar is "number"; the meaning of an optional input ends with ",
+    optional".
+    """
     shape = ", ".join(map(str, port.shape))
     shape = (
         f"({shape},)" if len(port.shape) == 1 else f"({shape})" if shape else "number"

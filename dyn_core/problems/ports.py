@@ -71,7 +71,7 @@ class Port:
     meaning: str = ""
 
     def sized(self, sizes: Mapping[str, int]) -> Port:
-        """Return a copy whose shape is numbers, looked up by name in `sizes`.
+        """Return a copy whose shape is numbers; names are looked up in `sizes`.
 
         Raises:
             UnsupportedError: A name in the shape is not in `sizes`.
@@ -85,7 +85,10 @@ class Port:
 
     @property
     def size(self) -> int:
-        """Number of entries; only for a Port whose shape is numbers."""
+        """Number of entries, 1 for a scalar.
+
+        The shape must be numbers, see `sized`; else ValueError.
+        """
         count = 1
         for n in self.shape:
             count *= int(n)
@@ -104,7 +107,8 @@ def port_row(
 
     Args:
         name, unit, meaning, kind, optional: As in Port.
-        sizes: Sizes with spaces between, such as "nb 6"; empty for a scalar.
+        sizes: Numbers or names of sizes with spaces between, such as "nb 6"; empty for
+            a scalar.
     """
     shape = tuple(int(x) if x.isdigit() else x for x in sizes.split())
     return Port(name, shape, unit, kind, optional, meaning=meaning)
@@ -117,7 +121,7 @@ def slope_row(
 
     Args:
         of, by: Names of the differentiated output and of the variable.
-        sizes: Named sizes of `of` and of `by`, with a space between.
+        sizes: Sizes of `of`, then of `by`, with spaces between, such as "nv nv".
         unit, kind: As in Port.
     """
     return port_row(f"d{of}_d{by}", sizes, unit, f"derivative of {of} by {by}", kind)
@@ -165,12 +169,12 @@ class Signature:
 
     @property
     def depends_on_loops(self) -> bool:
-        """Whether the loops of a robot may change the answer."""
+        """Whether the loops of a robot may change an output."""
         return self.of_trees or self.name.startswith(_CLOSED)
 
     @property
     def acting(self) -> tuple[str, ...]:
-        """Build options among PASSIVE that change an output."""
+        """Names among joint_friction and joint_springs that change an output."""
         if self.passive is not None:
             return self.passive
         return () if self.friction_at is None else PASSIVE

@@ -44,11 +44,15 @@ class System(ABC):
 
     @abstractmethod
     def unit(self, path: str) -> str:
-        """Return the SI unit of a parameter path as text."""
+        """Return the SI unit of a parameter path as text.
+
+        Raises:
+            ModelError: The path is unknown.
+        """
 
     @abstractmethod
     def with_values(self, values: Mapping[str, Sequence[Any]]) -> System:
-        """Return a copy with some parameters replaced, without checks.
+        """Return a copy with some parameters replaced, whose values are not checked.
 
         Args:
             values: By parameter path, flat numbers or symbols.
@@ -63,7 +67,7 @@ class System(ABC):
         return np.array(self.parameter(path), float)
 
     def resisting(self, friction: bool, springs: bool) -> System:
-        """Return the system with joint friction and springs only where asked for.
+        """Return the system with joint friction and springs only if asked for.
 
         The base class has no such forces and returns itself.
 
@@ -74,20 +78,24 @@ class System(ABC):
         return self
 
     def require_position(self, q: Sequence[Any]) -> Sequence[Any]:
-        """Return the position q after a check.
+        """Return the position unchanged, after a check.
 
         The base class checks nothing. Leaves raise RequireErrors for invalid positions,
         such as quaternions that are not of unit length.
+
+        Args:
+            q: Flat numbers of a position.
         """
         return q
 
     def missing(self, inputs: Sequence[str]) -> str | None:
-        """Return a message if a required input is not among `inputs`, else None.
+        """Return why a Program with these inputs cannot be built, or None if it can.
 
-        The base class requires none.
+        The reason is an input that the system needs. The base class needs none.
 
         Args:
-            inputs: Names of optional inputs and parameter paths given to build.
+            inputs: Names of optional inputs and parameter paths in the build option
+                `inputs`.
         """
         return None
 

@@ -80,6 +80,8 @@ class Adapter:
     ) -> FlatFunction:
         """Return the function of flat numbers that an engine runs or traces.
 
+        The algorithm is not called yet.
+
         Args:
             model: Robot or other System.
             inputs, outputs: Sized Ports of the Program, parameter paths last.
@@ -124,9 +126,10 @@ class Adapter:
     def _input(self, model: Model, port: Port, values: Mapping[str, Any]) -> Any:
         """Return an input in the form that the algorithm takes.
 
-        Joint forces are reduced by friction and springs; external forces are a list in
-        body coordinates, entry 0 unused. If by_joint, coordinates are split into a list
-        by body. An absent optional input is None, or zero forces.
+        Joint forces are reduced by friction and springs. External forces are a list in
+        body coordinates, entry 0 unused; zero forces if absent. If by_joint,
+        coordinates are split into a list by body. Another absent optional input is
+        None.
 
         Args:
             model: Robot or other System.
@@ -151,8 +154,9 @@ class Adapter:
     ) -> Any:
         """Return an output of the algorithm in independent coordinates.
 
-        Friction, springs and their slopes are added, and packed or sparse entries
-        selected.
+        Friction and springs are added to joint forces, their derivatives to derivatives
+        of joint forces. Of a matrix in packed or sparse form the entries are returned
+        as a Vector.
 
         Args:
             model: Robot or other System.
@@ -162,6 +166,7 @@ class Adapter:
 
         Raises:
             ShapeError: A part by joint is missing or has a wrong length.
+            TraceError: The parts by joint cannot be combined.
         """
         if self.by_joint and port.kind in _JOIN and not isinstance(result, Vector):
             self._check_parts(model, port, result)
@@ -182,10 +187,13 @@ class Adapter:
         return result
 
     def _friction(self, model: Model, values: Mapping[str, Any]) -> Vector:
-        """Return the joint forces, (nv,), that overcome friction and springs.
+        """Return the joint forces that overcome friction and springs, (nv,) [N·m | N].
 
-        They are zero where this Adapter adds neither. `values` are the inputs by name,
-        of which q and the velocity are read.
+        They are zero where this Adapter adds neither.
+
+        Args:
+            model: Robot or other System.
+            values: Inputs by name, of which q and the velocity are read.
         """
         qd, acts = self.signature.friction_at, (self.joint_friction, self.joint_springs)
         if qd is None or not any(acts):
@@ -193,9 +201,14 @@ class Adapter:
         return resistance(model, values["q"], self._speed(model, values), *acts)
 
     def _speed(self, model: Model, values: Mapping[str, Any]) -> Vector:
-        """Return the velocity at which friction acts, (nv,); zeros at rest.
+        """Return the velocity at which friction acts, (nv,) [rad/s | m/s].
 
-        values: Inputs by name; the velocity that signature.friction_at names is read.
+        It is zero if friction acts at rest.
+
+        Args:
+            model: Robot or other System.
+            values: Inputs by name; the velocity that signature.friction_at names is
+                read.
         """
         name = self.signature.friction_at
         return Vector.zeros(model.nv) if name in (None, REST) else values[name]
@@ -222,7 +235,14 @@ class Adapter:
                 self._check_part(model, port, i, columns)
 
     def _check_part(self, model: Model, port: Port, i: int, part: Any) -> None:
-        """Raise ShapeError unless `part` has one number per velocity of joint i."""
+        """Raise ShapeError unless `part` has one number per velocity of joint i.
+
+        Args:
+            model: Robot.
+            port: Port of the output, for the message.
+            i: Body that the joint moves.
+            part: Part of the output for joint i.
+        """
         wanted = model.joint[i].nv
         if not hasattr(part, "__len__") or len(part) != wanted:
             joint = f"{self.name}: {port.name} of joint '{model.names[i]}'"
@@ -238,9 +258,9 @@ class Adapter:
 
         Args:
             model: Robot.
-            value: Forces of bodies 1 to nb, without entry 0; None: all zero. A list of
-                another length is not transformed.
-            values: Inputs by name; q is read where forces come in base coordinates.
+            value: Forces on bodies 1 to nb, without entry 0, in the frame f_ext_frame;
+                None: all zero. A list of another length is not transformed.
+            values: Inputs by name; q is read if the frame is "base".
         """
         if value is None:
             return [Force.zero()] * (model.nb + 1)
@@ -340,9 +360,16 @@ class _Slot:
     def __call__(self, *args: Any, **changed: Sequence[Any]) -> Any:
         """Return the result: one value, or a tuple of several.
 
+        Args:
+            args: Inputs in the order of the Signature; for a Deferred the System first.
+            changed: Values of parameters by path; for a Deferred options of its solver.
+
         Raises:
-            UnsupportedError: A parameter is passed to the Program of a NumpySolver.
-            ShapeError: The inputs of a Program have a wrong number of entries.
+            UnsupportedError: A parameter is passed to the Program of a NumpySolver, or
+                the solver of a Deferred does not support the System or an option.
+            ShapeError: The inputs of a Program have a wrong number of entries, or the
+                algorithm of an Adapter returns a wrong number of outputs or a wrong
+                size.
             RowError: The Program of a NumpySolver has no result for this state.
         """
         if isinstance(self.what, Deferred):
@@ -360,7 +387,7 @@ class _Slot:
         """Return the inputs by name, without the base entry of lists by body.
 
         A list of nb + 1 entries by body becomes a Vector of independent coordinates, or
-        the list of external forces from body 1 on.
+        the list of external forces from body 1 on. Other inputs are unchanged.
 
         Args:
             signature: Its inputs give names and kinds.
@@ -380,7 +407,7 @@ class _Slot:
     def _call(self, args: Sequence[Any], changed: Mapping[str, Any]) -> tuple[Any, ...]:
         """Call the Program of a NumpySolver; return its outputs as a tuple.
 
-        Traced inputs record the call instead.
+        While an algorithm is traced, the call is recorded, and the outputs are symbols.
 
         Args:
             args: Inputs in the order of the Signature.
@@ -418,14 +445,14 @@ class _Slot:
 def named_errors(
     name: str, kind: Callable[[str, str], DynError] = TraceError
 ) -> Iterator[None]:
-    """Convert errors of an algorithm into a DynError with solver, file and line.
+    """Convert exceptions inside a block into a DynError with solver, file and line.
 
-    SystemExit is converted too. Other DynErrors, KeyboardInterrupt, MemoryError and
-    RecursionError pass through; a TraceError without a solver gets the name.
+    SystemExit is converted too. DynErrors, KeyboardInterrupt, MemoryError and
+    RecursionError pass through, but a TraceError without a solver gets `name`.
 
     Args:
         name: Solver and, in brackets, its plugin.
-        kind: Returns the error for a message and that name.
+        kind: Returns the error: kind(message, name).
     """
     try:
         yield
@@ -462,7 +489,10 @@ def _run(program: Any, values: Sequence[float]) -> list[float]:
 
 
 def _count(value: Any) -> str:
-    """Return the number of values as text, or the type where there is no length."""
+    """Return the number of values as text, for messages.
+
+    It is "a number" for a number, else the name of the type if there is no length.
+    """
     if isinstance(value, (Number, float, int)):
         return "a number"
     if not hasattr(value, "__len__"):

@@ -40,17 +40,18 @@ class Required:
 def option_values(solver: Any, model: Any, chosen: Mapping[str, Any]) -> dict[str, Any]:
     """Return the value of each option of a solver by name.
 
-    Given values are checked and converted as by read_option, and so are changed
-    defaults. Other options have their default.
+    Given values are checked and converted as by read_option, and so are defaults that
+    with_options changed. Other options have their default, unchecked.
 
     Args:
         solver: Its `options` are the defaults, its `valid` the further rules.
         model: System that it is built for; None if it is not known yet: required
-            options are then left out.
-        chosen: Options given to build.
+            options that are not given are then absent from the result.
+        chosen: Options given to build; other names are ignored.
 
     Raises:
-        UnsupportedError: A required option is missing, or a value is invalid.
+        UnsupportedError: A required option is missing, or a value is invalid. A
+            function in `valid` may raise others.
     """
     values = {}
     for key, default in solver.options.items():
@@ -157,7 +158,7 @@ class BuildOptions:
     def parse(
         cls, solver: Any, options: Mapping[str, Any], solver_names: Sequence[str]
     ) -> tuple[BuildOptions, dict[str, Any]]:
-        """Return the checked common options, and a dict of the solver's own.
+        """Return (checked common options, the solver's own options).
 
         Args:
             solver: Solver that is built.
@@ -165,12 +166,12 @@ class BuildOptions:
             solver_names: Names of the solver's slots and options.
 
         Returns:
-            The common options; the remaining ones by name, whose values are not
-            checked.
+            A BuildOptions, whose `inputs` are a tuple; and the remaining options by
+            name, whose values are not checked.
 
         Raises:
             UnsupportedError: An option is unknown, or a common one has an invalid value
-                or no effect.
+                or no effect on this kind of problem.
         """
         names = [item.name for item in fields(cls)]
         common = {key: value for key, value in options.items() if key in names}
@@ -183,9 +184,13 @@ class BuildOptions:
         return result, rest
 
     def _check(self, name: str) -> None:
-        """Raise UnsupportedError for invalid values; `name` is the solver's name.
+        """Raise UnsupportedError for invalid values.
 
-        threads, wait and dtype are refused on the engines graph and plain.
+        With engine graph or plain, values of threads, wait and dtype other than the
+        defaults are invalid.
+
+        Args:
+            name: Name of the solver, for the message.
         """
         for option, valid in (
             ("f_ext_frame", ("body", "base")),
@@ -234,8 +239,11 @@ class BuildOptions:
     def _check_acting(self, name: str, signature: Signature) -> None:
         """Raise UnsupportedError for options without effect on this kind of problem.
 
-        `name` is the solver's name, for the message. finite=True is refused as well
-        where the Signature answers non-finite inputs.
+        finite=True is refused as well if the Signature has answers_all.
+
+        Args:
+            name: Name of the solver, for the message.
+            signature: Kind of problem.
         """
         if self.finite and signature.answers_all:
             raise UnsupportedError(
@@ -273,10 +281,11 @@ class BuildOptions:
     def ports(
         self, model: Any, signature: Signature, sizes: Mapping[str, int]
     ) -> tuple[list[Port], list[Port], list[str]]:
-        """Return sized inputs, sized outputs, and the names of parameter inputs.
+        """Return (sized inputs, sized outputs, names of parameter inputs).
 
-        Parameters follow the Signature's inputs, in the order of the option `inputs`. A
-        packed or sparse matrix has one axis, and its indices in `places`.
+        Optional inputs are included if the option `inputs` names them. Parameters
+        follow the Signature's inputs, in the order of that option. A packed or sparse
+        matrix has one axis, and its indices in `places`.
 
         Args:
             model: System.
@@ -284,7 +293,8 @@ class BuildOptions:
             sizes: Named sizes in addition to model.sizes.
 
         Raises:
-            UnsupportedError: A parameter has no effect, or a size is unknown.
+            UnsupportedError: A parameter has no effect or the name of an input that is
+                not optional, or a size is unknown.
             ModelError: A parameter path is unknown.
         """
         optional = [port.name for port in signature.inputs if port.optional]
@@ -308,9 +318,11 @@ class BuildOptions:
     def _check_influence(self, model: Any, path: str, signature: Signature) -> None:
         """Raise UnsupportedError for a parameter of a robot that changes no output.
 
+        Nothing happens for other Systems.
+
         Args:
-            model: System; other kinds than robots are not checked.
-            path: Parameter path.
+            model: System.
+            path: Parameter path that the robot has.
             signature: Kind of problem.
         """
         what = path.rpartition(".")[2]
@@ -347,8 +359,12 @@ class BuildOptions:
 def _input_names(solver: str, inputs: Any) -> tuple[str, ...]:
     """Return the names in option `inputs` as a tuple; a string counts as one name.
 
+    Args:
+        solver: Name of the solver, for messages.
+        inputs: Value of the option.
+
     Raises:
-        UnsupportedError: Not a list of names, or a name occurs twice.
+        UnsupportedError: Not a list, tuple or set of names, or a name occurs twice.
     """
     names = (inputs,) if isinstance(inputs, str) else inputs
     listed = isinstance(names, (list, tuple, set, frozenset))
@@ -368,7 +384,9 @@ def _input_names(solver: str, inputs: Any) -> tuple[str, ...]:
 def _parameter_port(
     model: Any, path: str, signature: Signature, optional: Sequence[str]
 ) -> Port:
-    """Return the Port of a parameter that becomes an input; one number is a scalar.
+    """Return the Port of a parameter that becomes an input.
+
+    Its shape is () for one number, else (count,).
 
     Args:
         model: System.
@@ -377,7 +395,7 @@ def _parameter_port(
         optional: Names of its optional inputs, for messages.
 
     Raises:
-        UnsupportedError: The name is an input already.
+        UnsupportedError: The name is an input of the Signature.
         ModelError: The path is unknown.
     """
     if any(path == port.name for port in signature.inputs):

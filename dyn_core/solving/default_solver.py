@@ -15,9 +15,11 @@ class DefaultSolver(Solver):
     """The default solver of a problem: for robots with loops, the one that closes them.
 
     Plugins mark a solver as a default with `default=True`. `for_model` returns the
-    chosen solver, and `build` its Program, which names it. A problem has at most two
-    defaults: one that closes loops and one that does not. Without one that closes loops
-    the other is chosen for all robots, and may refuse those with loops.
+    chosen solver, and `build` its Program, whose pages show the chosen solver. A
+    problem has at most two defaults: one that closes loops and one that does not.
+    Without one that closes loops the other is chosen for all robots, and may refuse
+    robots with loops; without one for trees, the one that closes loops is chosen for
+    all.
 
     Args:
         signature: Kind of problem.
@@ -37,6 +39,9 @@ class DefaultSolver(Solver):
     def for_model(self, model: Any) -> Solver:
         """Return the solver for a robot, with the options that with_options set.
 
+        Args:
+            model: Robot, or another System, which counts as a robot without loops.
+
         Raises:
             UnsupportedError: The chosen solver does not have one of these options.
         """
@@ -53,7 +58,8 @@ class DefaultSolver(Solver):
             options: Options of every build (BuildOptions), and slots and options of the
                 chosen solver.
 
-        Raises the errors of `for_model` and of the chosen solver's `build`.
+        Raises:
+            DynError: An error of `for_model`, or of `build` of the chosen solver.
         """
         return self.for_model(model).build(model, **options)
 
@@ -62,7 +68,8 @@ class DefaultSolver(Solver):
 
         Args:
             options: New defaults by option. One of the two solvers must have each
-                option; `for_model` refuses it for a robot whose solver has it not.
+                option. For a robot whose solver does not have it, `for_model` and
+                `build` of the copy raise UnsupportedError.
 
         Raises:
             UnsupportedError: No default solver has the option, or the value is invalid.
@@ -84,7 +91,11 @@ class DefaultSolver(Solver):
     def refusal(self, model: Any) -> str | None:
         """Return why the chosen solver does not support this robot, or None.
 
-        Raises UnsupportedError if that solver lacks an option set by `with_options`.
+        Args:
+            model: Robot or another System.
+
+        Raises:
+            UnsupportedError: That solver does not have an option set by `with_options`.
         """
         return self.for_model(model).refusal(model)
 
@@ -95,12 +106,19 @@ class DefaultSolver(Solver):
     ) -> str:
         """Return the names of the default solvers and the help page of one of them.
 
-        The page is of the solver for trees; arguments are as in Solver.describe.
+        The page is of the solver for trees; if there is none, of the one that closes
+        loops.
+
+        Args:
+            inputs, outputs: As in Solver.describe.
         """
         return f"{self}\n\n{self.of_trees.describe(inputs, outputs)}"
 
     def names(self) -> str:
-        """Return the names of the default solvers, as text."""
+        """Return the names of the default solvers as text.
+
+        It is one name, or a text such as "aba, for robots with loops aba_loops".
+        """
         if self.of_loops is self.of_trees:
             return self.of_trees.name
         return f"{self.of_trees.name}, for robots with loops {self.of_loops.name}"
@@ -123,7 +141,8 @@ def _look_up(lookup: Lookup, problem: str, options: dict[str, Any]) -> Solver:
     Used by pickle.
 
     Args:
-        lookup: As in DefaultSolver.
+        lookup: Function of the registry: lookup("auto", problem); its errors pass
+            through.
         problem: Name of the problem.
         options: Options that with_options changed.
     """

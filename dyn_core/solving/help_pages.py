@@ -49,8 +49,8 @@ def describe_solver(
 def summary(solver: Any) -> str:
     """Return the first paragraph of a solver's docstring on one line.
 
-    A leading "Return the" and the final full stop are removed; the first letter is a
-    capital. Without a docstring it is the Signature's meaning.
+    "Return the" and "the" at the beginning, and the final full stop, are removed; the
+    first letter is a capital. Without a docstring it is the Signature's meaning.
     """
     lines = _docstring(solver).strip().split("\n\n")[0].split()
     sentence = " ".join(lines).rstrip(".") or solver.signature.meaning
@@ -59,7 +59,10 @@ def summary(solver: Any) -> str:
 
 
 def _docstring(solver: Any) -> str:
-    """Return the docstring of the algorithm, or of a NumpySolver and its `solve`."""
+    """Return the docstring of the algorithm of a TracedSolver, without indentation.
+
+    For other solvers it is the docstring of the class, then that of its method `solve`.
+    """
     algorithm = getattr(solver, "algorithm", None)
     if algorithm is not None:
         return inspect.cleandoc(algorithm.__doc__ or "")
@@ -69,9 +72,9 @@ def _docstring(solver: Any) -> str:
 
 
 def _before_sections(doc: str) -> str:
-    """Return the part of a docstring before the first section such as "Args:".
+    """Return the paragraphs of a docstring before the first section such as "Args:".
 
-    A leading "Return the" is removed.
+    "Return the" or "the" at the beginning is removed.
     """
     paragraphs = []
     for paragraph in doc.split("\n\n"):
@@ -103,7 +106,7 @@ def _slots(solver: Any) -> list[str]:
 
 
 def _options(solver: Any, doc: str) -> list[str]:
-    """Return a list of one string, the table of the solver's own options.
+    """Return a list of one string, the table of the solver's own options with defaults.
 
     The list is empty without options.
 

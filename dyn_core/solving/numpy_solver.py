@@ -27,8 +27,9 @@ class ArraySolver(Solver):
 
     A leaf implements `outputs`, or derives from NumpySolver and implements `solve`.
     Where the Signature has friction_at, joint friction and springs are added outside of
-    `outputs`; otherwise its model has exactly those asked for. A RequireError raised by
-    `outputs` becomes the status of the row.
+    `outputs`, whose model has none. Otherwise that model has the friction and springs
+    that the build options ask for. A RequireError raised by `outputs` becomes the
+    status of the row.
 
     Attributes:
         options: Options with their defaults.
@@ -52,8 +53,8 @@ class ArraySolver(Solver):
         Args:
             model: Robot, or another System.
             inputs: Arrays shaped like the Ports; optional inputs are None unless the
-                Program was built with them. Ports of kind joint_force come without the
-                share of friction and springs where the Signature has friction_at.
+                Program was built with them. Where the Signature has friction_at, joint
+                forces come reduced by friction and springs.
             options: A value of each entry of `options`.
 
         Returns:
@@ -63,10 +64,11 @@ class ArraySolver(Solver):
     def read_options(
         self, model: Any, options: Mapping[str, Any]
     ) -> tuple[BuildOptions, dict[str, Any]]:
-        """Return the common build options, and a value of each option of the solver.
+        """Return (common build options, value of each option of the solver by name).
 
         Args:
-            model: Robot, or another System; None if it is not known yet.
+            model: Robot, or another System; None if it is not known yet: required
+                options may then be missing.
             options: Keyword arguments of build.
 
         Raises:
@@ -86,7 +88,8 @@ class ArraySolver(Solver):
 
         Raises:
             UnsupportedError: The system is of another kind or not supported, or an
-                option is invalid, such as inputs that are parameter paths, or threads.
+                option is unknown, invalid or needs tracing, such as inputs that are
+                parameter paths, or threads.
         """
         self.demand_kind(model)
         common, chosen = self.read_options(model, options)
@@ -166,12 +169,13 @@ class _ArrayProgram(RowProgram):
         self.acts, self.options, self.robot = parts[-1]
 
     def solve_row(self, numbers: Sequence[Any]) -> Sequence[Any]:
-        """Return flat outputs of one state's flat inputs.
+        """Return the flat outputs for the flat inputs of one state.
 
         Raises:
             PluginError: The solver raised an error that is not a DynError.
             ShapeError: The solver returned a wrong number or shape of arrays.
-            RowError: The state has no result.
+            RowError: The state has no result or, with finite=True, a position is
+                invalid.
         """
         values, start = {}, 0
         for port in self.inputs:
@@ -196,7 +200,8 @@ class _ArrayProgram(RowProgram):
 
         Args:
             results: One array or a tuple of arrays, as the solver returned them.
-            friction: Resistance to add, (nv,) or 0.0.
+            friction: Resistance of friction and springs to add, (nv,) [N·m | N], or
+                0.0.
 
         Raises:
             ShapeError: The number, type or shape of the arrays is wrong.
@@ -220,10 +225,12 @@ class _ArrayProgram(RowProgram):
         return flat
 
     def _friction(self, values: Mapping[str, np.ndarray]) -> Any:
-        """Return the resistance of friction and springs, (nv,) [N·m | N].
+        """Return the joint forces that overcome friction and springs, (nv,) [N·m | N].
 
-        It is 0.0 if neither acts, or the Signature has no friction_at. `values` are the
-        inputs by name, of which q and the velocity are read.
+        It is 0.0 if neither acts, or the Signature has no friction_at.
+
+        Args:
+            values: Inputs by name, of which q and the velocity are read.
         """
         velocity = self.signature.friction_at
         if not any(self.acts) or velocity is None:

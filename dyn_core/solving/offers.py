@@ -16,16 +16,16 @@ Law = Callable[[Any], Iterator[tuple[Any, Any]]]  # yields pairs that must agree
 
 @contextmanager
 def isolated(who: str, what: str) -> Iterator[None]:
-    """Convert errors of a plugin into a PluginError, except KeyboardInterrupt.
+    """Convert an exception inside a block into a PluginError that names the plugin.
 
-    A PluginError that names this plugin already passes unchanged.
+    KeyboardInterrupt and a PluginError that names this plugin already pass unchanged.
 
     Args:
         who: Distribution and module of the plugin.
         what: Failed action, for the message.
 
     Raises:
-        PluginError: The block raised any exception, SystemExit included.
+        PluginError: The block raised any other exception, SystemExit included.
     """
     try:
         yield
@@ -80,6 +80,8 @@ def refuse_second_default(
     known: Iterable[Solver], offered: Sequence[Solver], who: str
 ) -> None:
     """Raise PluginError if a problem would have two defaults for the same robots.
+
+    These are two solvers with default=True, one Signature and equal closes_loops.
 
     Args:
         known: Solvers that are registered.
@@ -136,10 +138,10 @@ def new_systems(known: Any, offer: Any, who: str) -> dict[str, SystemKind]:
 def more_laws(
     known: Mapping[Signature, tuple[Law, ...]], offer: Any, who: str
 ) -> dict[Signature, tuple[Law, ...]]:
-    """Return, for each problem in an offer of dyn_laws, its known and its new laws.
+    """Return, for each problem in an offer of dyn_laws, all its laws: known, then new.
 
     Args:
-        known: Laws so far, by Signature.
+        known: Laws so far, by Signature; not changed.
         offer: Return value of the hook.
         who: Distribution and module of the plugin.
 

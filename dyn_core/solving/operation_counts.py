@@ -35,7 +35,7 @@ class Folding(Counting):
     def apply(self, op: str, *operands: Any) -> Any:
         """Return the result of an operation, counted as in Counting.
 
-        Operations with structural zeros and ones (also -1) are not counted.
+        Operations with a structural zero, one or (in products) -1 are not counted.
         """
         if op in ("add", "sub", "mul", "div"):
             a, b = operands
@@ -114,7 +114,8 @@ def count(
 ) -> Counter[str]:
     """Count the arithmetic operations of a Program's algorithm, or of a function.
 
-    Index arithmetic, comparisons, negation and copies do not count.
+    Index arithmetic, comparisons, negation and copies do not count. Errors of the
+    algorithm or function pass through.
 
     Args:
         what: A Program of a TracedSolver, or a function of a list of numbers.
@@ -123,14 +124,15 @@ def count(
             zeros and ones are free).
 
     Returns:
-        Number of operations by category: add (and sub), mul, div, sqrt, trig; their sum
-        is `.total()`.
+        Number of operations by category: add (and sub), mul, div, sqrt, trig (also exp,
+            log and tanh); their sum is `.total()`. A category without operations is
+            absent.
 
     Raises:
         UnsupportedError: `how` is unknown, or `what` is a Program of a NumpySolver, or
             no function.
-        ShapeError: `numbers` are no list of numbers, or not as many as the Program
-            has inputs.
+        ShapeError: `numbers` are no list of numbers, or not as many as the Program has
+            inputs.
 
     Source: RBD5-1.1 (cost of an algorithm).
     """
@@ -169,7 +171,8 @@ def fit_order(ns: Sequence[float], costs: Sequence[float]) -> float:
         costs: Cost at each size, positive.
 
     Raises:
-        UnsupportedError: Sizes or costs are invalid.
+        UnsupportedError: There are fewer than three sizes, or sizes or costs are not as
+            described.
 
     Source: RBD5-1.2, RBD5-1.3.
     """
@@ -191,8 +194,8 @@ def polynomial_degree(ns: Sequence[int], costs: Sequence[int]) -> int | None:
         costs: Number of operations at each size, positive.
 
     Returns:
-        The smallest d for which all differences of order d + 1 vanish; None if there
-        are too few points to show one.
+        The smallest d for which all differences of order d + 1 vanish; None if there is
+        none, as the polynomial through n points has a degree up to n - 1.
 
     Raises:
         UnsupportedError: Sizes or costs are invalid or not whole.
@@ -221,14 +224,14 @@ def is_order(
     C_max: float,
     n_min: int,
 ) -> bool:
-    """Check whether costs are of the order of f, two-sided, with these constants.
+    """Return whether costs are of the order of f, two-sided, with these constants.
 
         C_min f(n) <= cost(n) <= C_max f(n)    for all n > n_min
 
     Args:
         costs: Cost by size, ascending; three sizes or more, some above n_min.
         f: Order of growth, a function of the size.
-        C_min, C_max: Positive constants.
+        C_min, C_max: Positive constants, C_min <= C_max.
         n_min: Size above which the bounds must hold.
 
     Raises:

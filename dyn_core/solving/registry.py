@@ -65,8 +65,8 @@ class Registry:
     def load(self) -> None:
         """Load every installed plugin, first the plugins of this project.
 
-        Errors are reported, not raised. A further call loads plugins that were
-        installed since.
+        Errors are reported, see `report`, and not raised. A further call loads only
+        plugins that were installed since.
         """
         points = entry_points(group=GROUP)
         for point in sorted(points, key=lambda point: _package(point) not in BUILT_IN):
@@ -76,7 +76,10 @@ class Registry:
                 self._load(point)
 
     def _load(self, point: EntryPoint) -> None:
-        """Load and register the plugin of an entry point; report its errors."""
+        """Load and register the plugin of an entry point, and the modules of a package.
+
+        Errors are reported, see `report`, and not raised.
+        """
         distribution = normalized(point.dist.name) if point.dist else "unknown"
         who = f"{distribution} ({point.value})"
         try:
@@ -94,7 +97,7 @@ class Registry:
     def _modules(self, plugin: Any, who: str) -> Iterator[Any]:
         """Yield the plugin itself and, for a package, each public module, recursively.
 
-        A module that cannot be imported is reported and skipped.
+        A module that cannot be imported is reported, see `report`, and skipped.
 
         Args:
             plugin: Module or object.
@@ -115,7 +118,10 @@ class Registry:
             yield from self._modules(module, who) if entry.ispkg else (module,)
 
     def report(self, error: PluginError) -> None:
-        """Store an error of a plugin in `failures` and warn, once per message."""
+        """Store an error of a plugin in `failures` and issue a RuntimeWarning.
+
+        Nothing happens if an error with the same message is stored already.
+        """
         if str(error) not in map(str, self.failures):
             self.failures.append(error)
             warn(f"{LEFT_OUT}: {error}", stacklevel=3)
@@ -129,9 +135,10 @@ class Registry:
 
         Raises:
             PluginError: It is registered already, has an unknown or failing hook, or
-                offers an invalid object, a name that is in use or a second default of
-                a problem. The plugin is then left out completely. A solver name offered
-                twice serves neither plugin, so that no robot moves by the wrong solver.
+                offers an invalid object, a name that is in use or a second default of a
+                problem. None of its offers is then registered. A solver name that
+                another plugin offers is from then on refused by `solver`, so that no
+                robot moves by the wrong solver.
         """
         who = who or _name(plugin)
         if self._has(plugin):
@@ -187,12 +194,13 @@ class Registry:
         return any(plugin is known for known in self.manager.get_plugins())
 
     def _refuse_taken(self, names: list[str], who: str) -> None:
-        """Raise PluginError if another plugin offers a solver of these names.
+        """Raise PluginError if another plugin offers a solver of one of these names.
 
-        Such names are recorded, so that neither plugin serves them.
+        Such names are recorded first; `solver` then refuses them.
 
         Args:
             names: Names of solvers that plugin `who` offers.
+            who: Distribution and module of the plugin.
         """
         taken = [name for name in names if name in self._solvers or name in self._taken]
         for name in taken:
@@ -227,8 +235,10 @@ class Registry:
 
         Args:
             name: Name of a solver or of a problem, "auto", or a Solver.
-            signature: Kind of problem that it should solve: an error then lists only
-                solvers of it. Otherwise it is not checked here.
+            signature: Kind of problem that it should solve, or its name; needed for
+                "auto". Otherwise only the error for an unknown name depends on it,
+                which then lists only solvers of this kind: a solver of another kind is
+                returned as well.
 
         Raises:
             SolverNotFound: The name is unknown, or the problem has no default solver;
@@ -339,7 +349,8 @@ class Registry:
 
         Args:
             hook: Name of the hook.
-            read: Checks one offer: read(collected, offer, who) returns its entries.
+            read: Checks one offer: read(collected, offer, who) returns its entries as a
+                dict.
         """
         collected: dict[Any, Any] = {}
         for offer in self._hooks(hook):
@@ -367,7 +378,12 @@ class Registry:
         return self._of_signature(problem, references)
 
     def _of_signature(self, signature: Signature | None, references: bool) -> list[str]:
-        """Return the sorted names of the solvers of a Signature; None for all."""
+        """Return the sorted names of the solvers of a Signature; None for all.
+
+        Args:
+            signature: Kind of problem, or None.
+            references: Whether reference solvers are included.
+        """
         return sorted(
             name
             for name, solver in self._solvers.items()
@@ -377,7 +393,12 @@ class Registry:
 
 
 def _call(plugin: Any, hook: str) -> Any:
-    """Return the result of a plugin's hook; () if it does not implement the hook."""
+    """Return the result of a plugin's hook; () if it does not implement the hook.
+
+    Args:
+        plugin: Module or object.
+        hook: Name of a hook without arguments.
+    """
     function = getattr(plugin, hook, None)
     return function() if function is not None and _is_hook(function) else ()
 
@@ -408,9 +429,13 @@ def _is_hook(function: Any) -> bool:
 
 
 def _check_hooks(plugin: Any, who: str) -> None:
-    """Raise PluginError if a marked function of the plugin has an unknown hook name.
+    """Raise PluginError if a function marked by `hookimpl` has an unknown hook name.
 
-    Functions imported from other modules are ignored.
+    Functions that a module imports from other modules are ignored.
+
+    Args:
+        plugin: Module or object.
+        who: Distribution and module of the plugin.
     """
     hooks = [
         name
@@ -460,15 +485,16 @@ def solver(name: str | Solver, signature: Signature | str | None = None) -> Solv
 def solver(name: str | Solver, signature: Signature | str | None = None) -> Solver:
     """Return the installed solver of a name, or the default solver of a problem.
 
-    `solver("forward_dynamics")` builds aba, and for a robot with loops aba_loops;
-    its `for_model` returns the solver that it takes for a robot.
+    `solver("forward_dynamics")` builds aba, and for a robot with loops aba_loops. The
+    method `for_model` of this result returns the solver that is chosen for a robot.
 
     Args:
         name: Name of a solver; name of a problem, for its default solver, unless a
             solver has this name; or "auto", for the default solver of `signature`. A
             Solver is returned unchanged.
-        signature: Kind of problem that it should solve: an error then lists only
-            solvers of it.
+        signature: Kind of problem that it should solve, or its name; needed for "auto".
+            Otherwise only the error for an unknown name depends on it, which then lists
+            only solvers of this kind: a solver of another kind is returned as well.
 
     Raises:
         SolverNotFound: The name is unknown, or the problem has no default solver; lists

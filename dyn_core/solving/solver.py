@@ -110,12 +110,15 @@ class Solver(ABC, Generic[Built]):
     def refusal(self, model: Any) -> str | None:
         """Return why this robot is not supported, with valid alternatives, or None.
 
-        None: it is supported; in this class, every robot.
+        This class supports every robot.
+
+        Args:
+            model: Robot or another System of the Signature's kind.
         """
         return None
 
     def for_model(self, model: Any) -> Solver[Built]:
-        """Return the solver that `build` takes for a System: this one.
+        """Return the solver whose Program `build` returns for a System: this one.
 
         A DefaultSolver returns the solver that it chooses.
         """
@@ -147,11 +150,12 @@ class Solver(ABC, Generic[Built]):
             )
 
     def bound(self, origin: str, lookup: Lookup) -> Solver[Built]:
-        """Change origin and lookup of this Solver in place, and return it.
+        """Set origin and lookup of this Solver, in place, and return it.
 
         Args:
             origin: Distribution and module that offered it.
-            lookup: Returns the solver of a name.
+            lookup: Returns the solver of a name: lookup(name) or lookup(name,
+                signature).
         """
         self.origin, self.lookup = origin, lookup
         return self
@@ -159,14 +163,13 @@ class Solver(ABC, Generic[Built]):
     def with_options(self, **options: Any) -> Solver[Built]:
         """Return a copy of the solver with other defaults of its options.
 
-        Slots and options of every build cannot be changed by it.
-
         Args:
-            options: New defaults by option, valid as in `build`.
+            options: New defaults by option, valid as in `build`. Slots and options of
+                every build are refused.
 
         Raises:
             UnsupportedError: The option does not exist or the value is invalid; the
-                message lists valid ones.
+                message lists valid ones. A function in `valid` may raise others.
         """
         defaults = dict(getattr(self, "options", {}))
         for key, value in options.items():
@@ -199,7 +202,7 @@ def _look_up(lookup: Lookup, name: str, options: Mapping[str, Any]) -> Solver:
     Used by pickle.
 
     Args:
-        lookup: Returns the solver of a name.
+        lookup: Returns the solver of a name; its errors pass through.
         name: Name of the solver.
         options: Options that with_options changed.
     """
@@ -272,6 +275,11 @@ class TracedSolver(Solver):
     def refusal(self, model: Model) -> str | None:
         """Return why this robot is not supported, with valid alternatives, or None.
 
+        It is the result of `supports`; None if there is no such function.
+
+        Args:
+            model: Robot or another System of the Signature's kind.
+
         Raises:
             TraceError: `supports` raised an error that is not a DynError.
         """
@@ -291,9 +299,13 @@ class TracedSolver(Solver):
         Raises:
             SignatureError: A slot is filled with a solver of another kind.
             SolverNotFound: The name of a solver for a slot is unknown.
-            UnsupportedError: An option or engine is unknown or invalid, or the
-                algorithm does not support the robot.
+            UnsupportedError: An option or engine is unknown or invalid, or the System
+                is of another kind or not supported.
             ModelError: A parameter path in `inputs` is unknown.
+            TraceError, ShapeError: The algorithm cannot be traced, or returns outputs
+                of a wrong number or size. Engines other than native raise them at a
+                call.
+            SettingError: An environment variable DYN_... has an invalid value.
         """
         common, chosen = BuildOptions.parse(self, options, [*self.slots, *self.options])
         self.demand_kind(model)
@@ -331,11 +343,13 @@ class TracedSolver(Solver):
         Args:
             model: System.
             common: Options of every build.
-            chosen: Slots and options of the algorithm.
+            chosen: Slots and options of the algorithm that were given; others are
+                default.
 
         Raises:
             UnsupportedError: The robot is not supported, or an option is invalid.
             SignatureError: A slot is filled with a solver of another kind.
+            SolverNotFound: The name of a solver for a slot is unknown.
         """
         reason = (
             self.refusal(model)
@@ -377,7 +391,8 @@ class TracedSolver(Solver):
                 default of the slot.
 
         Raises:
-            UnsupportedError: There is no such slot, or no chosen solver for the System.
+            UnsupportedError: There is no such slot, or a DefaultSolver in it cannot
+                choose a solver with its changed options.
             SignatureError, SolverNotFound: See `build`.
         """
         check_names(f"{self.name}: unknown slot", [slot], list(self.slots))
@@ -390,12 +405,13 @@ class TracedSolver(Solver):
         Args:
             slot: Name of the slot.
             wanted: Required Signature.
-            what: Solver, or the name of one.
+            what: Solver, the name of one, or "auto" for the default solver of `wanted`.
 
         Raises:
             SignatureError: Not a Solver, one of another Signature, or a name without a
                 registry to look it up.
             SolverNotFound: The name is unknown.
+            PluginError: Two plugins offer the name.
         """
         if isinstance(what, str):
             if self.lookup is None:
@@ -415,7 +431,12 @@ class TracedSolver(Solver):
 
 
 def _open(solver: TracedSolver, model: Model) -> str | None:
-    """Return why a solver for trees does not support a robot with loops, or None."""
+    """Return why a solver does not support a robot because of its loops, or None.
+
+    It is None for a solver that closes loops, for a robot without loops and other
+    Systems, if loops do not change the outputs of the Signature, and if a slot has a
+    Signature of which they change outputs: the solver in that slot is checked itself.
+    """
     if solver.closes_loops or model.kind != "robot" or not model.loops:
         return None
     if any(slot.of_trees for slot in solver.slots.values()):
@@ -430,9 +451,9 @@ def _open(solver: TracedSolver, model: Model) -> str | None:
 
 
 def _closing(solver: TracedSolver, model: Model) -> str:
-    """Return the default solver of the same problem that closes loops, for a message.
+    """Return "NAME; " of the default solver of the same problem that closes loops.
 
-    Empty if there is none, or no plugin offers `solver`.
+    It is used in messages. Empty if there is none, or no plugin offers `solver`.
     """
     if solver.lookup is None:
         return ""
@@ -446,7 +467,7 @@ def _closing(solver: TracedSolver, model: Model) -> str:
 def _slot_filling(
     solver: Solver, model: Any, common: BuildOptions
 ) -> Adapter | Program[Any] | Deferred:
-    """Return a solver for a slot in callable form.
+    """Return a solver for a slot in the form in which an algorithm calls it.
 
     A TracedSolver becomes an Adapter, which is traced inline; a NumpySolver a Program;
     one for another kind of System a Deferred.
@@ -457,7 +478,8 @@ def _slot_filling(
         common: Build options of the outer solver.
 
     Raises:
-        UnsupportedError: Parameter inputs cannot be passed to a NumpySolver.
+        UnsupportedError: Parameter inputs cannot be passed to a NumpySolver, or the
+            solver does not support the System.
     """
     if solver.signature.system != model.kind:
         return Deferred(solver, _filling_of_another)
@@ -483,7 +505,7 @@ def _filling_of_another(
 
     Args:
         solver: Solver in the slot.
-        system: System of the solver's kind.
+        system: System that the algorithm passed, of the kind of the solver's Signature.
         options: Build options of the solver.
 
     Raises:
