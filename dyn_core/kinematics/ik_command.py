@@ -17,7 +17,11 @@ _POSE = ("X", "Y", "Z", "QX", "QY", "QZ", "QW")
 
 
 def add(subparsers: argparse._SubParsersAction) -> None:
-    """Add the subcommand `ik` to a parser."""
+    """Add the subcommand `ik` with its options.
+
+    Args:
+        subparsers: Return value of argparse's add_subparsers.
+    """
     parser = subparsers.add_parser("ik", help="joint positions for a pose of a link")
     add_robot(parser)
     parser.add_argument("--tip", required=True, metavar="LINK", help="link to move")
@@ -46,10 +50,14 @@ def add(subparsers: argparse._SubParsersAction) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Print the joint positions; return 0 if the pose is reached, else 1.
+    """Search, and print the joint positions; return 0 if the pose is reached, else 1.
 
-    Raises SettingError for inconsistent options; errors of the robot's file and of
-    InverseKinematics pass through.
+    Args:
+        arguments: Options that `add` defines.
+
+    Raises:
+        SettingError: Options are inconsistent or out of range. Errors of the robot's
+            file and of InverseKinematics pass through.
     """
     part, pose = wanted_pose(arguments)
     model = load_robot(arguments)
@@ -66,14 +74,18 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def wanted_pose(arguments: argparse.Namespace) -> tuple[str, np.ndarray]:
-    """Return the part of the pose to match, and the wanted pose.
+    """Return (part of the pose to match, wanted pose).
 
-    With --pose, the pose is its seven numbers as an array (7,), not normalized; with
-    --xyz or --rpy it is a matrix (4, 4), with zeros for the missing option.
-    The part is pose, position or orientation, depending on the options present.
+    The part is position with --xyz alone, orientation with --rpy alone, else pose. With
+    --pose, the pose is its seven numbers as an array (7,), not normalized; with --xyz
+    or --rpy it is a matrix (4, 4), in which a missing option counts as zeros.
+
+    Args:
+        arguments: Options, of which pose, xyz and rpy are read; None if not given.
 
     Raises:
-        SettingError: Not exactly one of --pose and (--xyz, --rpy) is present.
+        SettingError: --pose is missing as well as --xyz and --rpy, or comes with one of
+            them.
     """
     pose, xyz, rpy = arguments.pose, arguments.xyz, arguments.rpy
     if (pose is None) == (xyz is None and rpy is None):
@@ -93,7 +105,11 @@ def wanted_pose(arguments: argparse.Namespace) -> tuple[str, np.ndarray]:
 
 
 def report(model: Model, result: Reached, tip: str, part: str) -> Iterator[str]:
-    """Yield lines of text: the position by joint, the remaining error, steps and start.
+    """Yield lines of text: the position of each joint, then one line on the search.
+
+    The last line states whether the pose is reached, the remaining rotation [rad] and
+    displacement [m] of the matched part, the number of steps, and the index of the
+    start.
 
     Args:
         model: Robot.
@@ -116,5 +132,5 @@ def report(model: Model, result: Reached, tip: str, part: str) -> Iterator[str]:
 
 
 def _digits(x: float) -> str:
-    """Return a distance as text: below 1e-6 with two digits, above with five."""
+    """Return a distance or angle as text, below 1e-6 with two digits, else five."""
     return f"{x:.1e}" if x < 1e-6 else f"{x:.5g}"

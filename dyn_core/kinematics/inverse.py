@@ -36,14 +36,15 @@ _ROWS = {"pose": slice(0, 6), "orientation": slice(0, 3), "position": slice(3, 6
 
 @dataclass(frozen=True)
 class Reached:
-    """Result of inverse kinematics; for many poses each field has one row a pose.
+    """Result of inverse kinematics; for many poses each field has a row for each pose.
 
     Attributes:
-        q: Joint positions, (nq,): a solution, or the best position of the search.
+        q: Joint positions, (nq,) [rad | m]: a solution, or the best position of the
+            search.
         converged: Whether the error of the frame is within the tolerance.
-        error: Remaining displacement of the frame, [angular; linear], frame coordinates
-            [rad; m].
-        residual: Norm of the error, over the requested part only.
+        error: Remaining displacement of the frame, [angular; linear], frame
+            coordinates, (6,) [rad; m].
+        residual: Norm of the error, over the matched part only [rad | m].
         iterations: Number of steps from the start to q.
         seed: Index of the start; 0 is `near` if it was given, else the pool position
             nearest to the pose; higher indices are farther pool positions.
@@ -67,6 +68,10 @@ class InverseKinematics:
 
     Calls of the same object with the same arguments give the same answer, whatever was
     called before: the starts are drawn once.
+
+    Attributes:
+        model, frame, part, seeds, restarts: As given.
+        program: Program of inverse_kinematics, with at most STEPS iterations a call.
     """
 
     def __init__(
@@ -213,10 +218,10 @@ class InverseKinematics:
         """Return start positions, (n, nq), from the pool.
 
         Args:
-            chosen: Indices into the pool.
-            near: Position (nq,) that gives the joints that do not move; None: the
-                pool's.
-            first: Whether `near` itself replaces the first start.
+            chosen: Indices into the pool, (n,).
+            near: Position (nq,) from which the joints that do not move have their
+                values; None: they keep the values of the pool.
+            first: Whether `near`, if given, replaces the first start.
         """
         starts = self._pool[chosen]
         if near is not None:
@@ -261,7 +266,7 @@ class InverseKinematics:
         """Return the best of several results of one pose.
 
         It is the converged one nearest to `near`; without `near`, or if none has
-        converged, the one with the least error.
+        converged, the one with the least error over the matched part.
 
         Args:
             result: q, error, iterations and status (0: converged), by start.
@@ -286,7 +291,9 @@ class InverseKinematics:
 
         Each start is tried for all poses that have not converged yet, so that the
         result is the first solution found, not the nearest to `near`. This takes
-        several times less than single calls, which search from all starts at once.
+        several times less than single calls, which search from all starts at once. A
+        pose that no start reaches has the result with the least error, and `converged`
+        False.
 
         Args:
             poses: Wanted poses, (n, 4, 4), or (n, 7) as (x, y, z, qx, qy, qz, qw).
@@ -295,8 +302,8 @@ class InverseKinematics:
                 keep their values of `near`.
 
         Raises:
-            ShapeError, NonFiniteError, RotationError: As for a single pose; the errors
-                name rows.
+            ShapeError, NonFiniteError, RotationError: As for a single pose;
+                RotationError, and NonFiniteError about `poses`, name rows.
         """
         wanted = pose_matrices(poses)
         n = len(wanted)
@@ -312,11 +319,14 @@ class InverseKinematics:
         return Reached(q, status == 0.0, error, residual, iterations, seed)
 
     def _block(self, poses: np.ndarray, near: np.ndarray | None) -> list[np.ndarray]:
-        """Return q, error, iterations, status, residual and seed for a block of poses.
+        """Search for a block of poses; return the best result of each.
 
         Args:
             poses: Wanted poses, (n, 4, 4).
             near: First starts, (n, nq); None: the nearest pool positions.
+
+        Returns:
+            q, error, iterations, status (0: converged), residual and seed, by pose.
         """
         n = len(poses)
         first = np.concatenate(
@@ -348,9 +358,14 @@ class InverseKinematics:
         return best
 
     def _distances(self, poses: np.ndarray) -> np.ndarray:
-        """Return half the squared distances of poses (n, 4, 4) to the pool, (n, pool).
+        """Return distances of poses to the pool positions, (n, pool).
 
-        A term that depends on the pose alone is omitted: only a row's order counts.
+        They are half the squared distances, see `_draw`, less a term that depends on
+        the pose alone: values of one row can be compared, values of different rows
+        cannot.
+
+        Args:
+            poses: Wanted poses, (n, 4, 4).
         """
         flat = poses.reshape(-1, 16).astype(CHOICE)
         return np.asarray(self._half - flat @ self._weighted)
@@ -376,7 +391,11 @@ class InverseKinematics:
         return [q, error, iterations.astype(int), status, residual]
 
     def _lengths(self, error: np.ndarray) -> np.ndarray:
-        """Return the norms of errors (n, 6) over the requested part, (n,)."""
+        """Return the norms of errors over the matched part, (n,) [rad | m].
+
+        Args:
+            error: Errors, (n, 6), [angular; linear].
+        """
         wanted = error[:, _ROWS[self.part]]
         return np.asarray(np.sqrt(np.einsum("ni,ni->n", wanted, wanted)))
 
@@ -397,7 +416,8 @@ def inverse_kinematics(
         model: Robot.
         frame: Name of the link.
         pose: Wanted pose in the base, (4, 4), or (x, y, z, qx, qy, qz, qw).
-        near: Position (nq,) that is used as the first start.
+        near: Position (nq,) that is used as the first start; of several solutions found
+            at once, the nearest to it is returned.
         settings: Keywords of InverseKinematics: part, fixed, tolerance, seeds, rng, ...
 
     Raises:
@@ -413,7 +433,9 @@ def inverse_kinematics(
 def _position(model: Model, q: ArrayLike) -> np.ndarray:
     """Return q, the argument `near`, as one finite position (nq,).
 
-    Raises ShapeError or NonFiniteError if it is not one.
+    Raises:
+        ShapeError: It has another shape, or is not numeric.
+        NonFiniteError: It has NaN or infinity.
     """
     position = one_state("near", q, model.nq)
     if not np.isfinite(position).all():
@@ -424,9 +446,11 @@ def _position(model: Model, q: ArrayLike) -> np.ndarray:
 def _positions(model: Model, q: ArrayLike, count: int) -> np.ndarray:
     """Return q, the argument `near`, as finite positions (count, nq).
 
-    One position (nq,) is repeated.
+    One position (nq,) is repeated in all rows.
 
-    Raises ShapeError or NonFiniteError if `near` is not valid.
+    Raises:
+        ShapeError: It has another shape or number of rows, or is not numeric.
+        NonFiniteError: It has NaN or infinity.
     """
     positions = state_array("near", q, model.nq)
     if positions.ndim == 2 and len(positions) != count:
@@ -440,9 +464,13 @@ def _positions(model: Model, q: ArrayLike, count: int) -> np.ndarray:
 def _still_places(model: Model, frame: str, fixed: Sequence[str]) -> np.ndarray:
     """Return the indices into q of all joints that do not move the frame or are fixed.
 
-    `frame` is the name of a link, `fixed` are names of joints.
+    Args:
+        model: Robot.
+        frame: Name of a link.
+        fixed: Names of joints.
 
-    Raises ModelError for an unknown link or joint.
+    Raises:
+        ModelError: A link or joint is unknown.
     """
     moving, i = set(), model.frame(frame).body
     while i > 0:
@@ -468,9 +496,15 @@ def _inside_limits(model: Model, q: np.ndarray) -> np.ndarray:
 
 
 def _smallest(distances: np.ndarray, first: int, count: int) -> np.ndarray:
-    """Return the indices of the smallest distances, ascending, from rank `first` on.
+    """Return the indices of the smallest distances, ascending.
 
-    There are `count` of them, or fewer if the array ends.
+    The `first` smallest ones are left out; there are `count` indices, or fewer if the
+    array ends.
+
+    Args:
+        distances: Distances, (n,).
+        first: Number of smallest distances that are left out.
+        count: Number of indices.
     """
     last = first + count
     if last < len(distances):
@@ -481,7 +515,13 @@ def _smallest(distances: np.ndarray, first: int, count: int) -> np.ndarray:
 
 
 def _differences(model: Model, q0: np.ndarray, q: np.ndarray) -> np.ndarray:
-    """Return the displacements from position q0 to positions q, (n, nv)."""
+    """Return the displacements from position q0 to each of the positions q, (n, nv).
+
+    Args:
+        model: Robot.
+        q0: Position, (nq,).
+        q: Positions, (n, nq).
+    """
     if all(model.joint[i].nq == model.joint[i].nv for i in model.independent):
         return q - q0
     return np.asarray(model.difference(np.broadcast_to(q0, q.shape), q))

@@ -20,12 +20,15 @@ def one_pose(pose: ArrayLike) -> np.ndarray:
     """Return one pose as a homogeneous matrix (4, 4).
 
     Args:
-        pose: Matrix (4, 4), or (x, y, z, qx, qy, qz, qw).
+        pose: Matrix (4, 4), or (x, y, z, qx, qy, qz, qw) with a quaternion of any
+            length but zero.
 
     Raises:
-        ShapeError, NonFiniteError, RotationError: As pose_matrices. The rotation of a
-            matrix is only checked there if its last row is not (0, 0, 0, 1) or it is
-            not finite; otherwise the Program checks it.
+        ShapeError: Another shape, not numeric, or a last row that is not (0, 0, 0, 1).
+        NonFiniteError: NaN, infinity, or a quaternion that is zero.
+        RotationError: A rotation that is not orthonormal. It is raised only for a
+            matrix with numbers whose sum overflows; otherwise the Program checks the
+            rotation.
     """
     array = float_array("pose", pose, "shape (4, 4) or (7,)")
     if array.shape not in ((4, 4), (7,)):
@@ -59,9 +62,12 @@ def pose_matrices(poses: ArrayLike) -> np.ndarray:
 
 
 def _checked(matrices: np.ndarray) -> np.ndarray:
-    """Return homogeneous matrices in C order.
+    """Return homogeneous matrices (n, 4, 4) in C order, after checks.
 
-    Raises ShapeError for a wrong last row, RotationError for a wrong rotation.
+    Raises:
+        ShapeError: A last row is not (0, 0, 0, 1).
+        RotationError: A rotation is not orthonormal, or is a reflection; its `rows` are
+            the indices of these matrices, None if there is one matrix.
     """
     if (matrices[:, 3] != _LAST_ROW).any():
         raise ShapeError("pose", "a last row (0, 0, 0, 1)", "another one")
@@ -72,10 +78,14 @@ def _checked(matrices: np.ndarray) -> np.ndarray:
 
 
 def _are_rotations(a: Any, b: Any, c: Any, d: Any, e: Any, f: Any, *last: Any) -> Any:
-    """Return whether matrices are rotations, (n,), from their nine columns of entries.
+    """Return whether matrices are rotations within ORTHONORMAL, (n,).
 
-    `a, b, c` is the first row, `d, e, f` the second, `last` the third. The third row of
-    a rotation is the cross product of the others.
+    The first two rows must be orthonormal, and the third row their cross product.
+
+    Args:
+        a, b, c, d, e, f, last: The nine entries of the matrices, row by row, each an
+            array (n,): `a, b, c` is the first row, `d, e, f` the second, `last` the
+            third.
     """
     third = (b * f - c * e, c * d - a * f, a * e - b * d)
     wrong = [abs(x - y) for x, y in zip(third, last, strict=True)]
@@ -85,9 +95,13 @@ def _are_rotations(a: Any, b: Any, c: Any, d: Any, e: Any, f: Any, *last: Any) -
 
 
 def _of_quaternions(poses: np.ndarray) -> np.ndarray:
-    """Return homogeneous matrices of rows (x, y, z, qx, qy, qz, qw), (n, 4, 4).
+    """Return homogeneous matrices (n, 4, 4) of poses with quaternions.
 
-    Raises NonFiniteError if a quaternion is zero.
+    Args:
+        poses: Rows (x, y, z, qx, qy, qz, qw); quaternions are scaled to unit length.
+
+    Raises:
+        NonFiniteError: A quaternion is zero.
     """
     length = np.linalg.norm(poses[:, 3:], axis=1)
     if not length.all():
@@ -105,7 +119,12 @@ def _rows(good: np.ndarray) -> list[int] | None:
 
 
 def _not_finite(what: str, good: np.ndarray) -> NonFiniteError:
-    """Return the NonFiniteError of poses; `good` marks the valid rows."""
+    """Return the NonFiniteError of poses; its `rows` are None if there is one pose.
+
+    Args:
+        what: Fault, for the message.
+        good: Whether each row is valid, (n,).
+    """
     rows = _rows(good)
     where = "" if rows is None else f" (rows {', '.join(map(str, rows[:8]))})"
     return NonFiniteError(f"pose: {what}{where}", "pose", rows)
