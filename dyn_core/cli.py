@@ -13,16 +13,17 @@ RUNS_WHILE_TRACED = "never"  # a mark, see engines/llvm/cached/fingerprint.py
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run a subcommand; return the exit status: 0 good, 1 failed, 2 wrong usage.
+    """Run a subcommand; return the exit status.
 
     Args:
         argv: Arguments without the program's name; None: sys.argv.
 
     Returns:
-        The exit status, also 130 after Ctrl-C.
+        0 for success or a closed pipe, 1 for a failure, 2 for an unknown command, 130
+        after Ctrl-C.
 
     Raises:
-        SystemExit: argparse printed help or a usage error.
+        SystemExit: argparse printed help or another usage error.
     """
     arguments = sys.argv[1:] if argv is None else list(argv)
     if arguments == ["--version"]:  # frequent in scripts, hence without imports

@@ -17,11 +17,11 @@ _LONG = re.compile(rf"\S{{{_RUN + 1},}}")
 
 
 def cut(message: str) -> str:
-    """Return a message with long words shortened, and at most MOST characters.
+    """Return a message with long words shortened, and at most MOST (4000) characters.
 
     Words above 200 characters are shortened in the middle. Messages of at most 200
-    characters are returned unchanged. Names and values quoted from files, messages and
-    parameters can have any length.
+    characters are returned unchanged. The reason: names and values quoted from files,
+    messages and parameters can have any length.
     """
     if len(message) <= _RUN:
         return message
@@ -30,7 +30,7 @@ def cut(message: str) -> str:
 
 
 def one_line(message: str) -> str:
-    """Return a message on one line of at most LONGEST characters.
+    """Return a message on one line of at most LONGEST (600) characters.
 
     Long words are shortened as by `cut`, then the end. Characters that are not
     printable, such as line ends of a file, become escapes.
@@ -345,19 +345,19 @@ class RequireError(RowError, ArithmeticError):
 
 
 class SingularError(RequireError):
-    """A pivot vanished, so there is no unique solution; names the joint or row."""
+    """A pivot or divisor vanished, so no unique solution exists; names joint or row."""
 
     what = "singular"
 
 
 class QuaternionError(RequireError, ValueError):
-    """A quaternion in a position is not of unit length; names the joint."""
+    """A quaternion in a position is not of unit length, to 0.001; names the joint."""
 
     what = "the quaternion's length is not 1 within 0.001; model.normalize(q) repairs"
 
 
 class RotationError(RequireError, ValueError):
-    """The rotation of a pose is not a rotation matrix; names the input."""
+    """The rotation of a pose is not a rotation matrix, within 1e-6; names the input."""
 
     what = "the rotation is not orthonormal with determinant 1, within 1e-6"
 

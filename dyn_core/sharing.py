@@ -163,7 +163,11 @@ if hasattr(os, "register_at_fork"):
 
 
 def forks_wait_for(lock: Lock) -> None:
-    """Register a lock that is acquired before every fork and released after it."""
+    """Register a lock that is acquired before every fork and released after it.
+
+    It is released in the parent and unused in the child. A lock cannot be removed
+    again.
+    """
     _FORKS.locks.append(lock)
 
 
@@ -237,9 +241,10 @@ if TYPE_CHECKING:
 else:
 
     class cached_property(functools.cached_property):
-        """A property that is computed when first read; all threads get one object.
+        """A property that is computed when first read, and then stored.
 
-        Threads that read it first at the same time may each compute it.
+        Threads that read it first at the same time may each compute it, but all get the
+        value that was stored first.
 
         Before Python 3.12 functools.cached_property has a lock that a fork copies
         closed.

@@ -67,7 +67,7 @@ def check_out(port: Port, shape: tuple[int, ...], target: Any, dtype: np.dtype) 
 
     Args:
         port: Port of the output, for the message.
-        shape: Required shape, with the batch axis.
+        shape: Required shape; for a batch with the batch axis.
         target: Array that the caller gave as `out`.
         dtype: Required dtype.
     """

@@ -485,10 +485,13 @@ class Program(Generic[Result]):
         return self._split(values), state
 
     def _split(self, values: np.ndarray) -> list[np.ndarray]:
-        """Return the outputs from flat values (size,) or (rows, size).
+        """Return the outputs from flat values (size,) or (rows, size), by Port.
 
-        One array for each Port, with the batch axis first; complex values stay complex,
+        Their shapes are port.shape or (rows, *port.shape). Complex values stay complex,
         others get the dtype of the Program.
+
+        Args:
+            values: Flat outputs in the order of the Ports.
         """
         results, start = [], 0
         dtype = complex if values.dtype.kind == "c" else self.dtype
@@ -613,9 +616,13 @@ class Program(Generic[Result]):
 
         Args:
             args: NumPy arrays, memory maps, zarr or Dask arrays; or a function that
-                returns arrays for a row range.
+                returns arrays for a row range, called as function(first, last).
             options: Inputs by name; out, status, reduce, count, scheduler, ...: see
                 dyn_core.batch.map_rows.
+
+        Returns:
+            Outputs as of a call; with `reduce` the reduced value; with status=True a
+            pair with the failed rows. The errors are those of dyn_core.batch.map_rows.
         """
         return forwards.map_rows(self, *args, **options)
 

@@ -594,9 +594,10 @@ class NativeProgram(BlockCalls, GraphProgram):
 
 
 def _far(results: Sequence[np.ndarray]) -> bool:
-    """Return whether results are not in the cache: large, or in memory long unused.
+    """Return whether results are probably not in the processor's cache.
 
-    It resets the record of such memory; see result_memory.took_cold.
+    They are more than FAR bytes, or a result since the last call of this function was
+    allocated in memory long unused (result_memory.took_cold).
     """
     cold = result_memory.took_cold()
     return cold or sum(x.nbytes for x in results) > result_memory_code.FAR
@@ -644,9 +645,11 @@ def flat_sizes(inputs: Sequence[Port], outputs: Sequence[Port]) -> kernel.Sizes:
 def graph_facts(graph: Graph, sizes: kernel.Sizes, width: int) -> GraphFacts:
     """Return the properties of a Graph that are needed to find and call its kernels.
 
+    For a Graph that calls Programs there are no kernels: key and digest are empty.
+
     Args:
         graph: Graph.
-        sizes: Sizes of the input and output Ports.
+        sizes: Sizes of the input Ports, and of the output Ports.
         width: Lanes of a batch.
     """
     if graph.calls_programs():

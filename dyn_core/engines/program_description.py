@@ -27,7 +27,10 @@ class SolverDescription(Protocol):
         inputs: Sequence[Port] | None = None,
         outputs: Sequence[Port] | None = None,
     ) -> str:
-        """Return the help page, with these Ports instead of the Signature's."""
+        """Return the help page, with these Ports in place of the Signature's.
+
+        None stands for the Signature's Ports.
+        """
 
 
 class BuildRequest(Protocol):
@@ -58,7 +61,7 @@ class DescribedProgram(Protocol):
 
 
 class CallSignature:
-    """A `__signature__` of instances with one parameter per Port.
+    """A `__signature__` of instances: the signature of their call, see signature_of.
 
     Access on the class raises AttributeError, so that inspect falls back to its
     methods.
@@ -143,7 +146,10 @@ def _list(names: Sequence[str]) -> str:
 
 
 def summary(program: DescribedProgram) -> str:
-    """Return the repr of a Program: engine, build options, Ports, up to four lines."""
+    """Return the repr of a Program: title, build options if any, inputs, outputs.
+
+    Each is one line, with at most eight options or Ports.
+    """
     lines = [f"<{_title(program)}"]
     built = _options(program.recipe.choices, _SHOWN)
     lines += [f"  built with {built}"] if built else []

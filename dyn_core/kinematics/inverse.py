@@ -97,13 +97,14 @@ class InverseKinematics:
             part: Part of the pose to match: pose, position or orientation.
             fixed: Names of joints that do not move: they stay as in `near`, or neutral
                 inside their limits.
-            tolerance: Norm of the error at which the search has converged [rad | m].
+            tolerance: Norm of the error, over the matched part, at which the search has
+                converged [rad | m].
             seeds: Number of starts that are searched at once; a multiple of the vector
                 lanes of the machine (8 or 4) takes the least time per start.
-            restarts: Number of further groups of starts that are tried if none
+            restarts: Number of further groups of `seeds` starts that are tried if none
                 converges.
             pool: Number of random positions from which starts are chosen.
-            rng: Seed of the random numbers, or a generator.
+            rng: Seed of the random numbers, or a generator, which is advanced.
             engine, threads: Options of the Program, see BuildOptions; None: the
                 default.
 
@@ -231,14 +232,14 @@ class InverseKinematics:
         return starts
 
     def _go(self, starts: np.ndarray, pose: np.ndarray) -> list[np.ndarray]:
-        """Search from all starts in up to ROUNDS rounds, until one start has converged.
+        """Search from all starts in up to ROUNDS rounds, until a start has converged.
 
         Args:
             starts: Start positions, (n, nq).
             pose: Wanted pose, (4, 4).
 
         Returns:
-            q, error, iterations over all rounds, and status (0: converged) by start.
+            q, error, iterations over all rounds, and status (0: converged), by start.
         """
         result = self._round(starts, pose)
         for _ in range(ROUNDS - 1):
@@ -250,10 +251,18 @@ class InverseKinematics:
         return result
 
     def _round(self, starts: np.ndarray, pose: np.ndarray) -> list[np.ndarray]:
-        """Return q, error, iterations and status (0: converged) of one round, by start.
+        """Run the Program once from each start; return its outputs.
 
-        `pose` is one pose (4, 4) or one for each start (n, 4, 4). Errors of the Program
-        pass through, without row numbers if there is one pose.
+        Args:
+            starts: Start positions, (n, nq).
+            pose: One wanted pose (4, 4), or one for each start (n, 4, 4).
+
+        Returns:
+            q, error, iterations and status (0: converged), by start.
+
+        Raises:
+            RequireError: A rotation is not valid; its `rows` are None if there is one
+                pose.
         """
         try:
             return list(self.program(starts, pose))
@@ -371,7 +380,10 @@ class InverseKinematics:
         return np.asarray(self._half - flat @ self._weighted)
 
     def _first_round(self, starts: np.ndarray, poses: np.ndarray) -> list[np.ndarray]:
-        """Search from one start for each pose, with a second round from small errors.
+        """Search from one start for each pose.
+
+        A search that ended without convergence, but with a residual below CLOSE, gets a
+        second round.
 
         Args:
             starts: Start positions, (n, nq).

@@ -48,7 +48,9 @@ def pose_matrices(poses: ArrayLike) -> np.ndarray:
     Raises:
         ShapeError: Another shape, not numeric, or a last row that is not (0, 0, 0, 1).
         NonFiniteError: NaN, infinity, or a quaternion that is zero.
-        RotationError: A rotation that is not orthonormal, or is a reflection.
+        RotationError: A rotation that is not orthonormal within 1e-6, or is a
+            reflection. `rows` of both errors are the poses at fault; None if there is
+            one pose.
     """
     wanted = "shape (n, 4, 4) or (n, 7)"
     array = float_array("pose", poses, wanted)

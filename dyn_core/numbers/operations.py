@@ -79,7 +79,11 @@ def _complex_abs(z: complex) -> complex:
 
 
 def _complex_atan2(y: complex, x: complex) -> complex:
-    """Return the analytic continuation of atan2 from the real parts of y and x."""
+    """Return the analytic continuation of atan2 from the real parts of y and x.
+
+    Raises:
+        ZeroDivisionError: Both are zero.
+    """
     y, x = complex(y), complex(x)
     base = math.atan2(y.real, x.real)
     s, c = math.sin(base), math.cos(base)

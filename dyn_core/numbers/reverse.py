@@ -41,12 +41,14 @@ class Reverse(Number):
         """Record an operation and return its result, a Reverse number.
 
         Comparisons and floor are evaluated on the values and not recorded: their
-        derivative is zero, and their result is no Reverse number. "require" checks the
-        condition on its value.
+        derivative is zero, and their result is no Reverse number. "require" passes the
+        value of the condition on to the number of a lower rank that it is, and returns
+        None.
 
         Args:
             op: Name in OPERATIONS, or "require".
-            operands: Reverse numbers of one record, numbers of a lower rank, floats.
+            operands: Reverse numbers of one record, numbers of a lower rank, floats; of
+                "require": condition, error class, item.
 
         Raises:
             UnsupportedError: The operation is not in OPERATIONS.

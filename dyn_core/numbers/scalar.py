@@ -82,7 +82,10 @@ class Number:
     # fmt: on
 
     def refuse(self, *_: Any) -> NoReturn:
-        """Raise TraceError: neither conversions nor functions of math or NumPy work."""
+        """Raise TraceError: a Number cannot become a Python or NumPy number.
+
+        Conversions such as float(x) call it, and so do functions of math and NumPy.
+        """
         raise TraceError(
             "a number that is followed or recorded cannot become a Python number; use"
             " the functions of dyn_core.authoring (sin, cos, sqrt, ...), not math or"
@@ -236,7 +239,7 @@ def logical_not(a: Any) -> Any:
 
 
 def where(condition: Any, a: Any, b: Any) -> Any:
-    """Return a where the condition holds, else b; both are evaluated.
+    """Return a where the condition holds, else b; both are computed before the call.
 
     Args:
         condition: Condition, a bool or a Number.

@@ -51,11 +51,13 @@ class Adapter:
         by_joint: Whether the algorithm takes coordinates split by joint.
         slots: By name, the Adapter, Program of a NumpySolver, or Deferred in each slot.
         options: Options of the algorithm.
-        joint_friction: Whether damping and dry friction are added to joint forces here.
-        joint_springs: Whether springs and the user's forces are added here.
+        joint_friction: Whether damping and dry friction are added here: to joint forces
+            that are outputs; they are subtracted from joint forces that are inputs.
+        joint_springs: Likewise for springs and the forces of Model.with_forces.
         f_ext_frame: Frame of external forces: body or base.
         regrouped: Whether the algorithm gets a Model with inertia moved to the parents.
-        matrices: Form of joint-space matrices (model/coordinates/matrix_forms.py).
+        matrices: Form of joint-space matrices: dense, packed or sparse
+            (model/coordinates/matrix_forms.py).
     """
 
     name: str
@@ -504,8 +506,8 @@ def _structured(port: Port, numbers: Sequence[Any]) -> Any:
     """Return flat numbers in the form of a Port: number, Vector, Matrix or Forces.
 
     Args:
-        port: Sized Port; of kind "wrenches" six numbers become one Force. An array of
-            two axes or more becomes a Matrix, whose rows are its last axis.
+        port: Sized Port; of kind "wrenches" six numbers become one Force, in a list. An
+            array of two or more axes becomes a Matrix, each row along its last axis.
         numbers: Entries, row by row.
     """
     if port.kind == "wrenches":

@@ -121,7 +121,11 @@ def _option(default: Any, meaning: str) -> Any:
 
 @dataclass(frozen=True)
 class BuildOptions:
-    """Options of every `build`; the description of each is beside its default."""
+    """Options of every `build`.
+
+    Help pages print the meaning that stands beside each default. `parse` checks values;
+    the constructor does not.
+    """
 
     engine: str | None = _option(
         None, "native (default where LLVM is installed), graph or plain"
@@ -419,7 +423,7 @@ def _parameter_port(
 
 
 def check_names(what: str, names: Iterable[str], valid: Sequence[str]) -> None:
-    """Raise UnsupportedError for invalid names; the message lists near and valid names.
+    """Raise UnsupportedError if names are invalid; it lists near and valid names.
 
     Args:
         what: Beginning of the message.

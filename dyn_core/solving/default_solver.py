@@ -124,7 +124,7 @@ class DefaultSolver(Solver):
         return f"{self.of_trees.name}, for robots with loops {self.of_loops.name}"
 
     def __str__(self) -> str:
-        """Return a phrase that names the problem and its default solvers."""
+        """Return the text "default solver of PROBLEM: NAMES"."""
         return f"default solver of {self.signature.name}: {self.names()}"
 
     def __reduce__(self) -> tuple[Any, ...]:

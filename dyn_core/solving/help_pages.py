@@ -85,7 +85,10 @@ def _before_sections(doc: str) -> str:
 
 
 def _entries(doc: str) -> dict[str, str]:
-    """Return the descriptions in the Args sections of a docstring, by argument."""
+    """Return the descriptions in the Args sections of a docstring, by argument.
+
+    Each is on one line; names with one common description get equal ones.
+    """
     said: dict[str, str] = {}
     for section in re.findall(r"^Args:\n((?: {4}.*\n?)+)", doc, re.MULTILINE):
         for names, text in _ENTRY.findall(section):
@@ -95,7 +98,10 @@ def _entries(doc: str) -> dict[str, str]:
 
 
 def _slots(solver: Any) -> list[str]:
-    """Return a list of one string, the table of the slots; empty without slots."""
+    """Return a list of one string, the table of the slots with their default solvers.
+
+    The list is empty without slots.
+    """
     fills = getattr(solver, "fills", {})
     rows = [
         (f"{name}={getattr(fills.get(name), 'name', fills.get(name))!r}",

@@ -146,7 +146,8 @@ class NumpySolver(ArraySolver):
     def solve(self, model: Model, *inputs: Any, **options: Any) -> Any:
         """Return the outputs of one state, float arrays in independent coordinates.
 
-        Arguments and result are described at ArraySolver.outputs.
+        Arguments and result are described at ArraySolver.outputs. A RequireError that
+        it raises becomes the status of the state.
         """
 
     def outputs(self, model: Model, *inputs: Any, **options: Any) -> Any:
@@ -158,8 +159,9 @@ class _ArrayProgram(RowProgram):
     """The Program of an ArraySolver.
 
     Args:
-        parts: Arguments of RowProgram, then (acts, options, robot): whether friction
-            and springs act, option values, and the model for the solver.
+        parts: Arguments of RowProgram, then one tuple (acts, options, robot): whether
+            friction and whether springs act, option values by name, and the model for
+            the solver.
     """
 
     engine = "array"

@@ -22,7 +22,7 @@ _LAST = 3  # number of last points that determine the slope
 class Folding(Counting):
     """A Counting number for which operations with structural zeros and ones are free.
 
-        0 x = 0,  x + 0 = x,  1 x = x,  x / 1 = x,  0 / x = 0
+        0 x = 0,  x + 0 = x,  0 - x = -x,  1 x = x,  -1 x = -x,  x / 1 = x,  0 / x = 0
 
     Plain floats are structural, such as the zeros of a joint axis: they do not depend
     on the state. A zero that results from the state is counted.

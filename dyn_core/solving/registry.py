@@ -272,9 +272,11 @@ class Registry:
         raise SolverNotFound(name, known, failures, wanted.name if wanted else "")
 
     def default(self, problem: Signature) -> DefaultSolver | None:
-        """Return the default solver of a problem, or None if no solver is marked.
+        """Return the default solver of a problem.
 
-        Its `lookup` is the function `solver` of this module, not of this Registry.
+        It is None if no registered solver of the problem has default=True. Its `lookup`
+        is the function `solver` of this module, which searches the installed plugins,
+        not this Registry.
         """
         marked = [
             each
@@ -286,10 +288,11 @@ class Registry:
     def problem(self, name: str | Signature) -> Signature:
         """Return the kind of problem of a name; a Signature is returned unchanged.
 
-        Case is ignored.
+        Args:
+            name: Signature, or a name in upper or lower case.
 
         Raises:
-            SignatureError: The name is unknown; lists near names.
+            SignatureError: No plugin offers a problem of this name; lists near names.
         """
         if isinstance(name, Signature):
             return name
@@ -304,6 +307,9 @@ class Registry:
 
     def laws(self, problem: Signature) -> tuple[Law, ...]:
         """Return the laws that every solver of a kind of problem must satisfy.
+
+        The first call after a change of plugins calls their hooks dyn_laws; a plugin
+        whose hook fails is reported, see `report`, and left out.
 
         Raises:
             PluginError: No plugin offers this problem, or no law of it.
@@ -326,6 +332,9 @@ class Registry:
 
     def system(self, name: str) -> SystemKind:
         """Return the SystemKind of a name.
+
+        The first call after a change of plugins calls their hooks dyn_systems; a plugin
+        whose hook fails is reported, see `report`, and left out.
 
         Raises:
             PluginError: No plugin offers it; lists the known ones.

@@ -524,7 +524,9 @@ def _filling_of_another(
 def _check_parameters(solver: TracedSolver) -> None:
     """Raise SignatureError if an algorithm does not take inputs, slots and options.
 
-    A builtin without an inspectable signature is accepted.
+    It is called with the model and the inputs of the Signature by position, and with
+    slots and options by keyword. A builtin without an inspectable signature is
+    accepted.
     """
     try:
         taken = inspect.signature(solver.algorithm).parameters.values()

@@ -293,6 +293,9 @@ def _evaluate(
         operands: Values of its operands.
         inputs: Flat inputs of the Graph.
         columns: Whether values may be columns of a batch.
+
+    Raises:
+        RowError: A called Program has no result for the state, or for some rows.
     """
     if node.op == "const":
         return node.data

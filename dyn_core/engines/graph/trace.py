@@ -388,7 +388,9 @@ class Tracer:
     def first_failure(self, requirements: Sequence[Requirement]) -> Symbol:
         """Record and return the number of the requirement of a loop that failed first.
 
-        It is counted from 1; 0.0 if none failed in this or an earlier round.
+        It is counted from 1; 0.0 if none failed in this or an earlier round. The number
+        before this round is an input of the body's Graph, with the provisional index
+        _FAILURE.
 
         Args:
             requirements: Requirements of the loop's body, in order.
