@@ -150,7 +150,7 @@ class Program(Generic[Result]):
         return _build_again(self.recipe, threads=1)
 
     def run_row(self, numbers: Sequence[Any]) -> tuple[Any, int]:
-        """Return (flat outputs, status) of one state, without checks of the inputs.
+        """Return (flat outputs, status) for the flat inputs of one state.
 
         Engines implement this method and `run_rows`; this class raises
         NotImplementedError.

@@ -1,11 +1,13 @@
 """The engine `native`: a traced algorithm as machine code, for states and batches.
 
-Most calls are served by the entry and never reach this file. The entry therefore has
-its own form of three rules (overlap of `out`, finite numbers, few rows), which
-python_to_llvm.py lists and explains.
+Most calls are served by the entry, machine code that reads the arguments of a call, and
+never reach this file. The entry therefore has its own form of three rules (overlap of
+`out`, finite numbers, few rows), which python_to_llvm.py lists and explains.
 
-The interpreter stands in for a large kernel while it is compiled, with equal bits. Data
-may be stored in blocks of lanes, too.
+A kernel is the machine code of a Graph, for one state (variant scalar) or for many
+(batch). The interpreter stands in for a large kernel while it is compiled; its results
+have the same bits. Lanes are the states that one instruction computes; data may also be
+stored in blocks (blocks, size, lanes).
 """
 
 from __future__ import annotations

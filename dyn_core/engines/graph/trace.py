@@ -456,8 +456,8 @@ def trace(
 def _place() -> str:
     """Return "FILE:LINE" of the algorithm that is being traced.
 
-    It is the innermost caller outside of tracing, numbers and spatial values; "the
-    algorithm" if there is none.
+    It is the innermost caller outside of the Tracer, the Builder, scalar.py and
+    dyn_core.spatial; "the algorithm" if there is none.
     """
     frame = sys._getframe(1)
     while frame is not None:
