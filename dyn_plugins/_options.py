@@ -51,8 +51,8 @@ def known_links(model, names):
 def known_pairs(model, rows):
     """Check rows (link, other link or None); None stands for the base.
 
-    Raises UnsupportedError for a row that is not a pair, ModelError for an unknown
-    link; without a robot (None) no name is checked.
+    Raises UnsupportedError for a row that is not a list or tuple of two entries,
+    ModelError for an unknown link; without a robot (None) no name is checked.
     """
     for row in rows:
         if not isinstance(row, (list, tuple)) or len(row) != 2:
@@ -63,11 +63,11 @@ def known_pairs(model, rows):
 
 
 def known_points(model, points):
-    """Check points (link, (x, y, z)): a known link and three numbers.
+    """Check points (link, (x, y, z)): a known link and three finite numbers.
 
-    Raises UnsupportedError for an entry that is not a pair, ModelError for an unknown
-    link, and the error of `numbers(3).read` for other numbers. Without a robot (None)
-    no name is checked.
+    Raises UnsupportedError for an entry that is not a list or tuple of two items,
+    ModelError for an unknown link or for other numbers. Without a robot (None) no name
+    is checked, but the numbers are.
     """
     for entry in points:
         if not isinstance(entry, (list, tuple)) or len(entry) != 2:

@@ -7,18 +7,22 @@ GROUP = 8  # minimum number of coordinates in one such product
 
 
 def ancestor_blocks(model, X, *outputs):
-    """Return the sums of F_i.T M_j for each body i and each j: i itself or an ancestor.
+    """Return the blocks sum F_i.T M_j for each body i and each j: i or an ancestor.
 
-    F_i is transformed to body j: F_j = X_j.T F_i from child to parent.
+    F_i is transformed from body i to body j: F_j = X_j.T F_i from child to parent.
 
     Args:
         model: Robot.
-        X: By body, the transform from its parent.
-        outputs: One or more lists of pairs (F, M): by body, force subspaces at body i
-            and motion subspaces at body j.
+        X: By body, the transform from its parent; entry 0 is not read.
+        outputs: One or more lists of pairs (F, M), the terms of a sum: F is, by body,
+            the force subspace at body i, M, by body, the motion subspace at body j,
+            each in
+            the coordinates of its body.
 
     Returns:
-        For each of the outputs a dictionary of the blocks by (i, j).
+        A list: for each of the outputs a dict from (i, j) to a Matrix, nv of joint i x
+            nv
+        of joint j. Blocks of joints without coordinates are empty or missing.
     """
     pairs = sum(
         model.joint[i].nv * model.joint[j].nv
@@ -31,7 +35,7 @@ def ancestor_blocks(model, X, *outputs):
 
 
 def _carriers(model, i):
-    """Return body i and its ancestors, towards the base, without the base."""
+    """Return a list of body i and its ancestors, body i first; never the base."""
     bodies = []
     while i > 0:
         bodies.append(i)
@@ -40,7 +44,7 @@ def _carriers(model, i):
 
 
 def _body_by_body(model, X, outputs):
-    """Return the blocks; forces are transformed from body to body.
+    """Return the result of ancestor_blocks; forces are transformed from body to body.
 
     Motion subspaces in body coordinates are mostly zeros, and zeros cost nothing.
     """
@@ -57,7 +61,10 @@ def _body_by_body(model, X, outputs):
 
 
 def _in_the_base_frame(model, X, outputs):
-    """Return the blocks as products of matrices, with all terms in the base frame."""
+    """Return the result of ancestor_blocks by matrix products in the base frame.
+
+    Bodies i whose joints have no coordinates get no blocks.
+    """
     up, down = [Transform.identity()], [Transform.identity()]
     for i in model.bodies:
         up.append(X[i] @ up[model.parent[i]])
@@ -79,7 +86,11 @@ def _in_the_base_frame(model, X, outputs):
 
 
 def _stacked(terms):
-    """Return a Matrix: a row for each column of the subspaces, terms side by side."""
+    """Return a Matrix: a row of 6 numbers per term for each column of the subspaces.
+
+    terms: For each term of the sum, its subspaces of all bodies; the numbers of the
+    terms are side by side in a row.
+    """
     columns = [[column for subspace in term for column in subspace] for term in terms]
     return Matrix(
         [x for column in row for x in column] for row in zip(*columns, strict=True)
@@ -87,7 +98,15 @@ def _stacked(terms):
 
 
 def _cut(model, whole, group, carriers):
-    """Return the blocks of the product `whole` by (i, j), j being i or an ancestor."""
+    """Return the blocks of a product by (i, j), j being body i or one of its ancestors.
+
+    Args:
+        model: Robot.
+        whole: Matrix with a row for each coordinate of `group` and a column for each
+            coordinate of `carriers`.
+        group: Bodies i of the rows, in their order.
+        carriers: Bodies j of the columns, in their order.
+    """
     blocks, row = {}, 0
     for i in group:
         rows, column = range(row, row + model.joint[i].nv), 0
@@ -101,9 +120,9 @@ def _cut(model, whole, group, carriers):
 
 
 def _groups(model):
-    """Return the bodies with coordinates, in groups of at least GROUP coordinates.
+    """Return the bodies whose joints have coordinates, in order, as a list of groups.
 
-    The last group may be smaller.
+    Each group has at least GROUP coordinates; the last one may have fewer.
     """
     groups, size = [[]], 0
     for i in model.bodies:

@@ -30,8 +30,10 @@ class ArticulatedJoint(ClusterJoint):
     """The joint of a cluster, and the articulated inertia that moves along it.
 
     Attributes:
-        U: Forces for unit accelerations of its coordinates, cluster's frame.
-        D: Inertia along its coordinates, factored.
+        U: Forces for unit accelerations of its coordinates, cluster's frame; zero for
+            prescribed coordinates.
+        D: Inertia along its coordinates with armature, factored; rows and columns of
+            prescribed coordinates are those of the identity.
         prescribed: By coordinate: condition that its acceleration is prescribed, so
             that it is rigid under forces; empty if none is.
     """
@@ -41,34 +43,43 @@ class ArticulatedJoint(ClusterJoint):
     prescribed: tuple = ()
 
     def select(self, values):
-        """Return the entries of its coordinates from a list over all nv coordinates."""
+        """Return a Vector of the joint's entries in a list over nv coordinates."""
         return Vector(values[k] for k in self.coordinates)
 
     def without_prescribed(self, values):
-        """Return `values` of its coordinates, zero for prescribed accelerations."""
+        """Return `values`, one per coordinate of the joint, zero where prescribed."""
         if not self.prescribed:
             return values
         pairs = zip(self.prescribed, values, strict=True)
         return Vector(where(rigid, 0.0, x) for rigid, x in pairs)
 
     def joint_force(self, forces):
-        """Return the generalized force along its coordinates; forces: by body."""
+        """Return the generalized force along the joint's coordinates, J.T f summed.
+
+        forces: Force on each body by body index, in coordinates of the body.
+        """
         return total(self.J[i].T @ forces[i] for i in self.bodies)
 
     def total_force(self, forces):
-        """Return the sum of forces on its bodies, in the cluster's frame."""
+        """Return the sum of the forces on the joint's bodies, in the cluster's frame.
+
+        forces: Force on each body by body index, in coordinates of the body.
+        """
         return total(self.X_of[i].T @ forces[i] for i in self.bodies)
 
 
 class Accelerations(NamedTuple):
-    """Response of articulated bodies to forces.
+    """Response of articulated bodies to forces, without the acceleration of gravity.
+
+    Lists by body, entry 0 for the base.
 
     Attributes:
-        qdd: By body, accelerations of its joint, followers too; empty for the base
+        qdd: Accelerations of the body's joint, followers too; empty for the base
             [rad/s² | m/s²].
-        a: By body, spatial acceleration caused by qdd, zero for the base [rad/s²;
-            m/s²].
-        pA: By body, articulated bias force [N·m; N].
+        a: Spatial acceleration caused by qdd, body coordinates; zero for the base
+            [rad/s²; m/s²].
+        pA: Articulated bias force, body coordinates [N·m; N]. In a cluster of several
+            bodies it leaves out the cluster's other bodies.
     """
 
     qdd: list[Any]
@@ -77,10 +88,16 @@ class Accelerations(NamedTuple):
 
 
 def joint_inertia(model, i, A):
-    """Return A plus the armature of joint i, factored.
+    """Return the factors of A plus the armature of joint i on its diagonal.
 
-    A pivot at or below model.pivot_tolerances raises SingularError when the Program
-    runs.
+    A pivot at or below model.pivot_tolerances raises SingularError with the joint's
+    name when the Program runs.
+
+    Args:
+        model: Robot.
+        i: Body that the joint carries.
+        A: Articulated inertia along the joint's coordinates, S.T IA S, nv of joint i
+            square.
     """
     names = [f"joint {model.names[i]}"] * A.shape[0]
     A = A + Matrix.diagonal(model.armature[i])
@@ -88,9 +105,11 @@ def joint_inertia(model, i, A):
 
 
 def joint_transforms(model, q):
-    """Return, by body, the transform from its parent and its joint's motion subspace.
+    """Return by body: transforms from the parents, and joints' motion subspaces.
 
-    Entry 0 of both lists is None.
+    Two lists, entry 0 of both is None. Subspaces are in coordinates of the body.
+
+    q: Joint positions by body; entry 0 is not read.
     """
     X, S = [None], [None]
     for i in model.bodies:
@@ -106,19 +125,22 @@ def articulated_joints(model, X, S, prescribed=None):
         D = sum_c J_c.T IA_c J_c + armature
 
     The sums go over the bodies c of a cluster; J_c is the motion of body c for unit
-    rates of the cluster's coordinates. A body without couplings has J = S.
+    rates of the cluster's coordinates. A body without couplings has J = S. A pivot of D
+    at or below its tolerance raises SingularError when the Program runs.
 
     Args:
         model: Robot.
         X: By body: transform from its parent.
         S: By body: motion subspace of its joint.
-        prescribed: By coordinate: condition that its acceleration is prescribed; None
+        prescribed: By coordinate, nv: condition that its acceleration is prescribed;
+            None
             if none is.
 
     Returns:
-        An ArticulatedJoint for each cluster, parents first, and by body its articulated
-        inertia. In a cluster of several bodies it leaves out the cluster's other
-        bodies.
+        A list of an ArticulatedJoint for each cluster, parents first, and a list by
+        body,
+        base included, of articulated inertias. The inertia of a body in a cluster of
+        several bodies leaves out the cluster's other bodies.
 
     Source: RBDA, Table 7.1; TAZZ-3.2, TAZZ-3.5 for joints of their own, TAZZ-5.1 for
     gears in series, TAZZ-5.3 for shared coordinates.
@@ -152,7 +174,7 @@ def _without_rows(A, U, prescribed):
 
     Args:
         A: Joint-space inertia of the joint, (n, n).
-        U: Its forces, n columns.
+        U: Forces for unit accelerations of the joint's coordinates, n columns.
         prescribed: Whether each of the n coordinates is prescribed; the conditions may
             be traced.
     """
@@ -169,11 +191,14 @@ def accelerations_from_forces(model, joints, tau, p):
         u = tau - sum_c J_c.T p_c,   p_p += X.T (p + U D^-1 u)
         qdd = D^-1 (u - U.T a_p),    a_c = X_c a_p + J_c qdd
 
+    The base is at rest; prescribed coordinates get the acceleration zero.
+
     Args:
         model: Robot.
         joints: Result of `articulated_joints`.
         tau: Joint forces, nv [N·m | N].
-        p: By body: bias force, the force needed for no acceleration [N·m; N].
+        p: By body, with an entry for the base: bias force, the force needed for no
+            acceleration, body coordinates [N·m; N]; not changed.
 
     Source: RBDA, Table 7.1; TAZZ-3.4, TAZZ-3.5, TAZZ-6.1.
     """
@@ -224,12 +249,15 @@ def propagate_to_base(model, joints, body, force):
     Args:
         model: Robot.
         joints: Result of `articulated_joints`.
-        body: Index of the body.
+        body: Index of the body; 0 is the base.
         force: Force on it, body coordinates.
 
     Returns:
-        Dictionary from the index of an articulated joint to the joint force u of its
-        coordinates; empty for the base.
+        Dict from the index of an articulated joint in `joints` to the joint force u of
+        its
+        coordinates (zero where prescribed), for the joints between body and base; empty
+        for
+        the base.
 
     Source: TAZZ-6.3, TAZZ-6.4.
     """
@@ -247,17 +275,19 @@ def propagate_to_base(model, joints, body, force):
 
 
 def joint_row(model, joints, i, size=1.0):
-    """Return the joint forces caused by a force on the joint of body i.
+    """Return the joint forces caused by a force on one joint, from it to the base.
 
     Args:
         model: Robot.
         joints: Result of `articulated_joints`.
-        i: Body of a joint of one coordinate.
+        i: Body of a joint of one coordinate; a follower's force acts on its leader's
+            coordinates, times the gear ratio.
         size: Its joint force [N·m | N].
 
     Returns:
-        Dictionary from the index of an articulated joint to the joint force of its
-        coordinates.
+        Dict from the index of an articulated joint in `joints` to the joint force of
+        its
+        coordinates, as propagate_to_base returns it.
     """
     k = _number_of(joints)[i]
     joint = joints[k]
@@ -270,12 +300,15 @@ def joint_row(model, joints, i, size=1.0):
 
 
 def _number_of(joints):
-    """Return {body: index of its articulated joint}."""
+    """Return a dict from each moving body to the index of its articulated joint."""
     return {i: k for k, joint in enumerate(joints) for i in joint.bodies}
 
 
 def add_rows(parts):
-    """Return the sum of dictionaries, as `propagate_to_base` returns them."""
+    """Return the sum of dicts of Vectors, as `propagate_to_base` returns them.
+
+    A key that is missing in a dict counts as zero. The arguments are not changed.
+    """
     row = {}
     for part in parts:
         for k, u in part.items():
@@ -284,7 +317,7 @@ def add_rows(parts):
 
 
 def delassus_matrix(joints, rows):
-    """Return the Delassus matrix of rows, each a dict of u by articulated joint.
+    """Return the Delassus matrix of rows, symmetric, one row and column for each.
 
         G_ab = J_a H^-1 J_b.T = sum over joints k of u_ka.T D_k^-1 u_kb
 
@@ -292,7 +325,8 @@ def delassus_matrix(joints, rows):
 
     Args:
         joints: Result of `articulated_joints`.
-        rows: Results of `propagate_to_base` or `joint_row`.
+        rows: Dicts from the index of a joint to its force u: results of
+            `propagate_to_base`, `joint_row` or `add_rows`.
 
     Source: TAZZ-6.5.
     """

@@ -48,7 +48,8 @@ def velocity_products(model, q, qd):
         q, qd: Joint positions and velocities, by joint.
 
     Returns:
-        By body: velocity [rad/s; m/s], and C_hat [rad/s²; m/s²], body axes.
+        Two lists by body, zero for the base: velocity [rad/s; m/s], and C_hat [rad/s²;
+        m/s²], body axes.
 
     Source: TAZZ-2.1, TAZZ-2.2, TAZZ-2.3, TAZZ-2.4, TAZZ-2.5.
     """
@@ -72,6 +73,8 @@ def articulated_bodies(model, q, qd, tau, f_ext):
     """Return the motion that joint forces cause, and each articulated body's force.
 
         F_i = Ihat_i A_i + Zhat_i,   S_i.T F_i = tau_i - armature_i qdd_i
+
+    A singular joint inertia raises SingularError when the Program runs.
 
     Inputs and outputs: those of ARTICULATED_BODIES.
 
@@ -116,7 +119,17 @@ def articulated_bodies(model, q, qd, tau, f_ext):
 
 
 def _through_joints(model, X, inertia, joints, A, Z):
-    """Return F of each joint; in a cluster it includes the bodies behind the joint."""
+    """Return, by body, the force F that its parent exerts on it through the joint.
+
+    In a cluster F includes the forces of the cluster's bodies further out. Entry 0, of
+    the base, is zero.
+
+    Args:
+        model: Robot.
+        X, inertia, A, Z: By body: transform from the parent, articulated inertia,
+            acceleration, and articulated bias force, body coordinates.
+        joints: Result of `articulated_joints`.
+    """
     F = [Force.zero()] + [inertia[i] @ A[i] + Z[i] for i in model.bodies]
     for joint in joints:
         for i in reversed(joint.bodies):
@@ -127,7 +140,7 @@ def _through_joints(model, X, inertia, joints, A, Z):
 
 
 def _full(I):
-    """Return an articulated inertia as a dense 6x6 Matrix."""
+    """Return an articulated inertia as a dense 6x6 Matrix over [angular; linear]."""
     top = [(*a, *b) for a, b in zip(I.I.full().rows, I.H.rows, strict=True)]
     low = [(*a, *b) for a, b in zip(I.H.T.rows, I.M.full().rows, strict=True)]
     return Matrix([*top, *low])

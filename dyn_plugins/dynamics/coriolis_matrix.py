@@ -30,7 +30,9 @@ def coriolis_matrix(model, q, qd):
     Inputs and outputs: those of CORIOLIS_MATRIX.
 
     Returns:
-        Blocks (i, j) of bodies of which one is an ancestor of the other.
+        Dict of the blocks of Cm by pair (i, j) of bodies of which one is an ancestor of
+        the
+        other, or i = j.
 
     Source: S. Echeandia and P. Wensing, Numerical methods to compute the Coriolis
     matrix and Christoffel symbols for rigid-body systems, 2021, Algorithm 1; here in
@@ -63,7 +65,10 @@ def coriolis_matrix(model, q, qd):
 
 
 def apparent_rate(joint, q, qd):
-    """Return dS/dt of a joint as seen from the moving body."""
+    """Return dS/dt of a joint as seen from the moving body, body coordinates.
+
+    q, qd: Position and velocity of this joint.
+    """
     return slope_of(joint.S(with_slopes(q, joint.position_rate(q, qd))))
 
 

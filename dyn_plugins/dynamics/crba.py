@@ -13,7 +13,7 @@ def crba(model, q):
     Inputs and outputs: those of MASS_MATRIX.
 
     Returns:
-        Blocks H[i, j] of bodies i and their ancestors j.
+        Dict of the blocks H[i, j], by body i and body j: i itself or an ancestor.
 
     Source: RBDA, Table 6.2.
     """

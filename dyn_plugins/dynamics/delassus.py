@@ -34,15 +34,16 @@ from dyn_plugins.kinematics.kinematics import to_reference, transforms
 
 
 def _row_forces(model, q, W, rows):
-    """Return the unit force of each row as a list of (body, force in body coordinates).
+    """Return, for each row, a list of pairs (body, force on it in body coordinates).
 
     Forces on the base are left out.
 
     Args:
         model: Robot.
         q: Joint positions, by joint.
-        W: Unit forces, one row for each of `rows`, base coordinates about the base's
-            origin.
+        W: Unit forces, one row [moment; force] for each of `rows`, base coordinates
+            about
+            the base's origin.
         rows: Pairs (link, other link or None for the base); the other link gets the
             negative force.
     """
@@ -65,13 +66,14 @@ def delassus(model, q, W, rows, joint_rows):
     The velocity of a row k of links is W_k . (v_link - v_other), all in base
     coordinates about the base's origin: W_k is the unit force that acts on the link,
     and its negative on the other one. The velocity of a row of a joint is the joint's
-    velocity.
+    velocity. A singular joint inertia raises SingularError when the Program runs.
 
     Inputs and outputs: those of DELASSUS.
 
     Args:
         rows: Pairs (link, other link or None for the base), one for each of the m rows.
-        joint_rows: Names of joints of one coordinate whose rows come after them.
+        joint_rows: Names of joints of one coordinate whose rows come after them; others
+            raise UnsupportedError.
 
     Source: TAZZ-6.5; LCP-3.
     """
@@ -106,7 +108,7 @@ def point_delassus(model, q, points):
 
 
 def point_forces(model, q, points):
-    """Return unit forces at points of links along base axes: (body, force) each.
+    """Return unit forces at points of links along the base axes.
 
     Args:
         model: Robot.
@@ -114,7 +116,8 @@ def point_forces(model, q, points):
         points: Pairs (link, point in the link's frame [m]).
 
     Returns:
-        Three pairs for each point, forces in body coordinates.
+        List of three pairs (body, force in body coordinates) for each point: the forces
+        along x, y and z of the base.
     """
     X_0, pushes = transforms(model, q), []
     for link, point in points:
@@ -143,11 +146,15 @@ def constraint_jacobian(model, q, W, rows, joint_rows):
 
         sigma = J qd,   sigma_k = W_k . (v_link - v_other)
 
+    Velocities are in base coordinates about the base's origin. The velocity of a row of
+    a joint is the joint's velocity.
+
     Inputs and outputs: those of CONSTRAINT_JACOBIAN.
 
     Args:
         rows: Pairs (link, other link or None for the base), one for each of the m rows.
-        joint_rows: Names of joints of one coordinate whose rows come after them.
+        joint_rows: Names of joints of one coordinate whose rows come after them; others
+            raise UnsupportedError.
 
     Source: TAZZ-6.5; LCP-2.
     """
@@ -169,7 +176,7 @@ def constraint_jacobian(model, q, W, rows, joint_rows):
 
 
 def _add_row(model, line, i, values):
-    """Add the force `values` of joint i to a row over the independent coordinates.
+    """Add `values`, a joint force of joint i, to a row over the nv coordinates.
 
     The force of a follower is added to its leader, times the gear ratio. `line` is
     changed in place.
@@ -189,13 +196,15 @@ def operational_inertia(model, q, frame, reference, part, damping):
 
         Lambda = (J H^-1 J.T + damping)^-1
 
-    Without damping a frame that cannot move in some direction is a SingularError.
+    Without damping a frame that cannot move in some direction raises SingularError when
+    the Program runs, with the name of the frame and the number of the direction.
 
     Inputs and outputs: those of OPERATIONAL_INERTIA.
 
     Args:
         frame: Name of the link.
-        reference: Axes and point: local, world or aligned.
+        reference: Axes and point of J: local, world (base axes at the base's origin) or
+            aligned (base axes at the frame's origin).
         part: Rows of the Jacobian J: full, angular or linear.
         damping: Added to the diagonal before inversion [1/(kg·m²) | 1/kg].
 

@@ -7,7 +7,7 @@ from dyn_plugins.dynamics.rnea import rnea
 
 
 def bias(model, q, qd, f_ext):
-    """Return the joint forces of a motion without acceleration.
+    """Return the joint forces of a motion without acceleration, gravity included.
 
         C(q, qd) = ID(q, qd, 0)
 
@@ -24,11 +24,13 @@ def dense(model, q, qd, tau, f_ext, mass_matrix, bias_force):
 
         H(q) qdd + C(q, qd) = tau + sum_i J_i(q).T f_ext_i
 
+    A singular H raises SingularError when the Program runs.
+
     Inputs and outputs: those of FORWARD_DYNAMICS.
 
     Args:
-        mass_matrix: Slot for H.
-        bias_force: Slot for C.
+        mass_matrix: Solver of MASS_MATRIX for H: mass_matrix(q).
+        bias_force: Solver of BIAS_FORCE for C: bias_force(q, qd, f_ext).
 
     Source: RBDA, section 6.1; KIM-2.0 (Table 1). Solved by L.T D L in the order of the
     tree, without pivoting: for a positive definite H it loses no more digits than

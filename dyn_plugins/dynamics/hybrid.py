@@ -29,7 +29,8 @@ def hybrid_from_mask(model, q, qd, prescribed, qdd, tau, f_ext, rotors=None):
         H qdd + C = tau
 
     Body forces are computed for the motion with the prescribed accelerations and zeros
-    for the others. In the solve for the others, prescribed coordinates are rigid.
+    for the others. In the solve for the others, prescribed coordinates are rigid. A
+    singular inertia of the others raises SingularError when the Program runs.
 
     Args:
         model: Robot.
@@ -38,12 +39,12 @@ def hybrid_from_mask(model, q, qd, prescribed, qdd, tau, f_ext, rotors=None):
         prescribed: By coordinate: condition that qdd is given, else tau is.
         qdd: Joint accelerations, nv, used where prescribed [rad/s² | m/s²].
         tau: Joint forces, nv, used elsewhere [N·m | N].
-        f_ext: Force on each body, body coordinates [N·m; N].
+        f_ext: By body, entry 0 for the base: external force, body coordinates [N·m; N].
         rotors: Added armature by coordinate [kg·m² | kg], or None; a time step puts the
             slopes of stiff joint forces here.
 
     Returns:
-        tau and qdd, nv each.
+        tau and qdd, nv each, in this order; given values are returned unchanged.
 
     Source: KIM-2.3 (Table 4), with the couplings of TAZZ-5.1 and TAZZ-5.3.
     """
@@ -75,12 +76,12 @@ def rotor_forces(model, qdd):
 
 
 def prescribed_coordinates(model, prescribed):
-    """Return, for each of the nv coordinates, whether its acceleration is prescribed.
+    """Return a list of booleans, nv: whether the acceleration is prescribed.
 
     Args:
         model: Robot.
         prescribed: Names of joints, or pairs (joint, index of its coordinate); one name
-            alone is accepted.
+            alone is accepted. No entries: nothing is prescribed.
 
     Raises:
         UnsupportedError: For an entry of another form, a follower, a coordinate that
@@ -164,15 +165,16 @@ def spread(mask, u, v):
 
 
 def part_where(mask, wanted, values):
-    """Return the values of the coordinates whose mask equals `wanted`."""
+    """Return a Vector of the values of the coordinates whose mask equals `wanted`."""
     return Vector(x for rigid, x in zip(mask, values, strict=True) if rigid == wanted)
 
 
 def hybrid_mask(model, q, qd, mask, qdd, tau, f_ext):
-    """Return forces or accelerations by a mask that may change with every call.
+    """Return forces and accelerations by a mask that may change with every call.
 
         mask_k = 1: qdd_k is given;   mask_k = 0: tau_k is given;   H qdd + C = tau
 
+    An entry above 0.5 counts as 1. The given values are among the results, unchanged.
     Inputs and outputs: those of HYBRID_DYNAMICS_MASKED.
 
     Source: KIM-2.3 (Table 4).
@@ -192,7 +194,9 @@ class Hybrid(TracedSolver):
     def build(self, model, **choices):
         """Return a Program; prescribed="mask" builds the solver hybrid_mask instead.
 
-        Raises the errors of TracedSolver.build and of prescribed_coordinates.
+        choices: The options of TracedSolver.build and `prescribed`; with "mask" the
+        others are passed on to hybrid_mask. Raises the errors of TracedSolver.build and
+        of prescribed_coordinates.
         """
         if choices.get("prescribed") == "mask":
             rest = {k: v for k, v in choices.items() if k != "prescribed"}

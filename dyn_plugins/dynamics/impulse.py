@@ -28,7 +28,8 @@ def point_impulse(model, q, qd, velocity, points, damping):
 
         H (qd+ - qd) = J.T Lambda,   J qd+ + damping Lambda = velocity
 
-    Without damping, linearly dependent rows are a SingularError.
+    Without damping, linearly dependent rows raise SingularError with the point's number
+    and link when the Program runs.
 
     Inputs and outputs: those of POINT_IMPULSE.
 
@@ -58,7 +59,11 @@ def point_impulse(model, q, qd, velocity, points, damping):
 
 
 def _velocities(model, X, q, qd):
-    """Return the velocity of the base (zero) and of each body, body coordinates."""
+    """Return a list of velocities: of the base (zero) and each body, body coordinates.
+
+    X, q, qd: By body: transform from the parent, and position and velocity of its
+    joint.
+    """
     v = [Motion.zero()]
     for i in model.bodies:
         v.append(X[i] @ v[model.parent[i]] + model.joint[i].vJ(q[i], qd[i]))

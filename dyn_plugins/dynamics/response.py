@@ -27,6 +27,9 @@ def response(model, q, tau, f_ext):
 
         dqdd = H^-1 (tau + sum_i J_i.T f_ext_i),   da_i = J_i dqdd
 
+    tau and f_ext are the changes of force. The first result is dqdd, the second da, in
+    body coordinates.
+
     Inputs and outputs: those of RESPONSE.
 
     Source: TAZZ-6.1, TAZZ-6.4.
@@ -43,6 +46,8 @@ def self_responses(model, q):
 
         da_i = Omega_ii df_i,   Omega_ii = -Theta_i = J_i H^-1 J_i.T
         Omega_c = T Omega_p T.T + J_c D^-1 J_c.T,   T = X_cp - J_c D^-1 U.T
+
+    Omega_ii is 6 x 6 over [angular; linear], in coordinates of body i.
 
     Inputs and outputs: those of SELF_RESPONSES.
 
@@ -66,12 +71,12 @@ def self_responses(model, q):
 
 
 def _columns(subspace):
-    """Return a subspace as a Matrix, its elements as columns."""
+    """Return a subspace as a Matrix of 6 rows, its elements as columns."""
     return Matrix(zip(*subspace, strict=True))
 
 
 def _symmetric(M):
-    """Return M with the lower triangle copied to the upper, so that it is symmetric."""
+    """Return square M with its lower triangle copied to the upper: symmetric."""
     n = range(M.shape[0])
     return Matrix([M[max(i, j), min(i, j)] for j in n] for i in n)
 
