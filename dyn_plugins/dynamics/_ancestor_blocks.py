@@ -16,13 +16,11 @@ def ancestor_blocks(model, X, *outputs):
         X: By body, the transform from its parent; entry 0 is not read.
         outputs: One or more lists of pairs (F, M), the terms of a sum: F is, by body,
             the force subspace at body i, M, by body, the motion subspace at body j,
-            each in
-            the coordinates of its body.
+            each in the coordinates of its body.
 
     Returns:
         A list: for each of the outputs a dict from (i, j) to a Matrix, nv of joint i x
-            nv
-        of joint j. Blocks of joints without coordinates are empty or missing.
+        nv of joint j. Blocks of joints without coordinates are empty or missing.
     """
     pairs = sum(
         model.joint[i].nv * model.joint[j].nv

@@ -133,14 +133,12 @@ def articulated_joints(model, X, S, prescribed=None):
         X: By body: transform from its parent.
         S: By body: motion subspace of its joint.
         prescribed: By coordinate, nv: condition that its acceleration is prescribed;
-            None
-            if none is.
+            None if none is.
 
     Returns:
         A list of an ArticulatedJoint for each cluster, parents first, and a list by
-        body,
-        base included, of articulated inertias. The inertia of a body in a cluster of
-        several bodies leaves out the cluster's other bodies.
+        body, base included, of articulated inertias. The inertia of a body in a cluster
+        of several bodies leaves out the cluster's other bodies.
 
     Source: RBDA, Table 7.1; TAZZ-3.2, TAZZ-3.5 for joints of their own, TAZZ-5.1 for
     gears in series, TAZZ-5.3 for shared coordinates.
@@ -254,10 +252,8 @@ def propagate_to_base(model, joints, body, force):
 
     Returns:
         Dict from the index of an articulated joint in `joints` to the joint force u of
-        its
-        coordinates (zero where prescribed), for the joints between body and base; empty
-        for
-        the base.
+        its coordinates (zero where prescribed), for the joints between body and base;
+        empty for the base.
 
     Source: TAZZ-6.3, TAZZ-6.4.
     """
@@ -286,8 +282,7 @@ def joint_row(model, joints, i, size=1.0):
 
     Returns:
         Dict from the index of an articulated joint in `joints` to the joint force of
-        its
-        coordinates, as propagate_to_base returns it.
+        its coordinates, as propagate_to_base returns it.
     """
     k = _number_of(joints)[i]
     joint = joints[k]

@@ -31,8 +31,7 @@ def coriolis_matrix(model, q, qd):
 
     Returns:
         Dict of the blocks of Cm by pair (i, j) of bodies of which one is an ancestor of
-        the
-        other, or i = j.
+        the other, or i = j.
 
     Source: S. Echeandia and P. Wensing, Numerical methods to compute the Coriolis
     matrix and Christoffel symbols for rigid-body systems, 2021, Algorithm 1; here in

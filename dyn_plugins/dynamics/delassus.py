@@ -42,8 +42,7 @@ def _row_forces(model, q, W, rows):
         model: Robot.
         q: Joint positions, by joint.
         W: Unit forces, one row [moment; force] for each of `rows`, base coordinates
-            about
-            the base's origin.
+            about the base's origin.
         rows: Pairs (link, other link or None for the base); the other link gets the
             negative force.
     """

@@ -175,6 +175,7 @@ def hybrid_mask(model, q, qd, mask, qdd, tau, f_ext):
         mask_k = 1: qdd_k is given;   mask_k = 0: tau_k is given;   H qdd + C = tau
 
     An entry above 0.5 counts as 1. The given values are among the results, unchanged.
+
     Inputs and outputs: those of HYBRID_DYNAMICS_MASKED.
 
     Source: KIM-2.3 (Table 4).

@@ -28,16 +28,13 @@ def body_forces(model, q, qd, qdd, f_ext, a_0=None):
         q, qd, qdd: By body: position, velocity and acceleration of its joint.
         f_ext: By body: external force, body coordinates [N·m; N]; entry 0 is not read.
         a_0: Acceleration of the base, 3 [m/s²]; None: minus the acceleration of
-            gravity,
-            which adds the weight to the forces.
+            gravity, which adds the weight to the forces.
 
     Returns:
         Three lists by body, entry 0 for the base: transform X from the parent and
-            motion
-        subspace S (both None for the base), and the force that the motion needs in
-        addition to f_ext (zero for the base), body coordinates [N·m; N]. This force is
-        for
-        the body alone, without its children.
+        motion subspace S (both None for the base), and the force that the motion needs
+        in addition to f_ext (zero for the base), body coordinates [N·m; N]. This force
+        is for the body alone, without its children.
 
     Source: RBD5-4.1 (Luh, Walker and Paul 1980), for trees of any joints; RBD5-3.5.
     """

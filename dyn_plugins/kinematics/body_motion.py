@@ -28,12 +28,14 @@ def outward(model, q, qd, qdd, a_base):
 
     Args:
         model: Robot.
-        q, qd, qdd: Joint positions, velocities, accelerations, split by joint.
-        a_base: Spatial acceleration of the base.
+        q, qd, qdd: Joint positions, velocities, accelerations, by body.
+        a_base: Spatial acceleration of the base; minus gravity adds the weight to the
+            forces.
 
     Returns:
-        Lists by body index, body coordinates: transform from the parent, motion
-        subspace (both None for the base), velocity, acceleration.
+        Four lists by body index, entry 0 for the base, body coordinates: transform from
+        the parent, motion subspace (both None for the base), velocity (zero for the
+        base), acceleration (a_base for the base).
     """
     X, S, v, a = [None], [None], [Motion.zero()], [a_base]
     for i in model.bodies:
@@ -75,13 +77,14 @@ def body_motion(model, q, qd, qdd, acceleration, gravity):
 def joint_reactions(model, q, qd, qdd, f_ext, coordinates, part, gravity):
     """Return the force that each joint transmits, and the net force on each body.
 
-        f_i = f_net_i - f_ext_i + sum_children X.T f
+        f_i = f_net_i - f_ext_i + sum_children X.T f   (f_net of gravity="offset")
         S_i.T f_i = tau_i - armature qdd_i
-        active part: S (S.T S)^-1 tau_i;  constraint part: the rest, S.T f_c = 0
+        active part: S (S.T S)^-1 S.T f_i;  constraint part: the rest, S.T f_c = 0
 
-    The active part is the smallest force, in components at the joint, that does the
-    work of tau_i; for a revolute joint a couple on the axis, for a prismatic one a
-    force.
+    f_i acts on body i, from its parent. The active part is the smallest force, in
+    components at the joint, that does the work of S_i.T f_i; for a revolute joint a
+    couple on the axis, for a prismatic one a force. f includes the weight, whatever
+    `gravity` is; f_net is always in body coordinates.
 
     Inputs and outputs: those of JOINT_REACTIONS.
 
@@ -89,7 +92,7 @@ def joint_reactions(model, q, qd, qdd, f_ext, coordinates, part, gravity):
         coordinates: Of f: body (axes and origin of the body), socket (the joint frame
             fixed in the parent), link (the child link's frame), world (base axes, about
             the base origin).
-        part: whole, active or constraint.
+        part: Part of f: whole, active or constraint.
         gravity: true: f_net is the force that accelerates the body, weight included;
             offset: f_net supports the weight, as in algorithms with an accelerated
             base.
@@ -115,12 +118,15 @@ def joint_reactions(model, q, qd, qdd, f_ext, coordinates, part, gravity):
 
 
 def _part(S, f, part, name):
-    """Return the whole force f, or its active or constraint part.
+    """Return the whole force f, or its active or constraint part, body coordinates.
+
+    Linearly dependent columns of S raise SingularError when the Program runs, but not
+    for "whole". A joint without coordinates has no active part: zero.
 
     Args:
         S: Motion subspace of the joint.
         f: Force that the joint transmits, body coordinates.
-        part: whole, active or constraint.
+        part: whole, active or constraint (or any other).
         name: Name of the joint for errors.
     """
     if part == "whole":

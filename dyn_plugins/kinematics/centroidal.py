@@ -26,6 +26,9 @@ def centroidal_matrix(model, q):
 
         h_G = A_G(q) qd,   A_G e_k = X_G_i.T Icomp_i S_i e_k
 
+    The second result is the centre of mass, base axes [m]. A mass of zero raises
+    SingularError when the Program runs.
+
     Inputs and outputs: those of CENTROIDAL_MATRIX.
 
     Source: D. Orin, A. Goswami and S.-H. Lee, Centroidal dynamics of a humanoid robot,
@@ -55,7 +58,11 @@ def _rate_of_momentum(model, q, qd, qdd, a_base):
         model: Robot.
         q, qd, qdd: Joint positions, velocities and accelerations, split by joint.
         a_base: Spatial acceleration of the base; minus gravity adds the weight to the
-            rate.
+            rate, with the sign of the force that supports it.
+
+    Returns:
+        Transforms from the base to each body, as `transforms` returns them; momentum
+        [N·m·s; N·s]; its rate [N·m; N].
     """
     X = transforms(model, q)
     _, _, v, a = outward(model, q, qd, qdd, a_base)
@@ -71,6 +78,9 @@ def centre_of_mass(model, q, qd, qdd):
     """Return position, velocity and acceleration of the centre of mass.
 
         m com' = linear part of h,   m com'' = linear part of dh/dt
+
+    All in base axes, gravity not included. A mass of zero raises SingularError when the
+    Program runs.
 
     Inputs and outputs: those of CENTRE_OF_MASS.
 
@@ -109,7 +119,10 @@ def zero_moment_point(model, q, qd, qdd, normal, height):
 
 
 def _unit(normal):
-    """Return the normal at length one; raise UnsupportedError if it is all zeros."""
+    """Return the normal as a Vector of length one.
+
+    Raises UnsupportedError if it is all zeros.
+    """
     largest = max(abs(float(x)) for x in normal)
     if not largest:
         raise UnsupportedError(
@@ -121,7 +134,10 @@ def _unit(normal):
 
 
 def _plane_sizes(model, options):
-    """Return no sizes; raise UnsupportedError for a normal of zeros."""
+    """Return {}, no sizes of Ports; raise UnsupportedError for a normal of zeros.
+
+    options: Options of the solver; "normal" is read.
+    """
     _unit(options["normal"])
     return {}
 

@@ -21,7 +21,10 @@ from dyn_plugins.kinematics.kinematics import transforms
 
 
 def _velocities(model, q, qd):
-    """Return the velocity of the base (zero) and of each body, body coordinates."""
+    """Return a list of velocities: of the base (zero) and each body, body coordinates.
+
+    q, qd: Joint positions and velocities, by body.
+    """
     v = [Motion.zero()]
     for i in model.bodies:
         joint = model.joint[i]
@@ -31,7 +34,7 @@ def _velocities(model, q, qd):
 
 
 def first_moment(model, X):
-    """Return the sum of m_i c_i in base coordinates [kg·m].
+    """Return the sum of m_i c_i over the bodies, in base coordinates, 3 [kg·m].
 
     Args:
         model: Robot.
@@ -63,9 +66,11 @@ def energy(model, q, qd):
         kinetic = sum_i v_i . I_i v_i / 2 + sum_j armature_j qd_j² / 2
         potential = - sum_i m_i g . c_i + energy of springs, if they act
 
-    Inputs and outputs: those of ENERGY. Gravitational energy is zero at the base
-    origin, spring energy at rest length; forces of Model.with_forces add their
-    potential.
+    Gravitational energy is zero at the base origin, spring energy at rest length;
+    forces of Model.with_forces add their potential. A robot with such a force that acts
+    and has no potential is refused when the Program is built.
+
+    Inputs and outputs: those of ENERGY.
 
     Source: GUIDE (28); KIM-1.6; KIM-S2.
     """
@@ -80,7 +85,10 @@ def energy(model, q, qd):
 
 
 def no_potential(model):
-    """Return why the energy is undefined (a force without a potential), or None."""
+    """Return why the energy is undefined (a force without a potential), or None.
+
+    The reason is a text that names the force and valid alternatives.
+    """
     names = forces_without_potential(model)
     if not names:
         return None
@@ -95,7 +103,8 @@ def momentum(model, q, qd):
 
         h = sum_i X_i_0.T I_i v_i
 
-    A mass of zero raises SingularError when the Program runs.
+    Both in base axes; rotors (armature) have no momentum. A mass of zero raises
+    SingularError when the Program runs.
 
     Inputs and outputs: those of MOMENTUM.
 

@@ -46,11 +46,16 @@ def inverse_kinematics(model, q, pose, frame, part, fixed, max_iterations, toler
 
     Base axes, [angular; linear], rad and m weighted alike. c begins as 0.1, grows after
     a step without a new minimum of e.e, and shrinks towards 0.1 after a step with one.
+
     A coordinate at its limit that would leave its range stays there (its column of J is
-    zero); a step beyond a limit ends on it. Swing and twist limits of ball joints are
-    ignored. The result is the iterate of least e.e, from one start only
-    (dyn_core.inverse_kinematics tries several). Joints that do not move the frame stay,
-    also beyond their limits.
+    zero); a step beyond a limit ends on it, and so does a start beyond one. Swing and
+    twist limits of ball joints are ignored. The result is the iterate of least e.e,
+    from one start only (dyn_core.inverse_kinematics tries several). Joints that do not
+    move the frame, and fixed joints, stay, also beyond their limits.
+
+    The error in the results is of all six rows, also those that `part` leaves out. The
+    status is 0 if the length of e is at most the tolerance, else 1: not reached within
+    max_iterations.
 
     A rotation of `pose` that is not orthonormal within 1e-6 raises RotationError when
     the Program runs; NaN passes.
@@ -60,9 +65,9 @@ def inverse_kinematics(model, q, pose, frame, part, fixed, max_iterations, toler
     Args:
         frame: Name of the link.
         part: Compared quantity: pose, position or orientation.
-        fixed: Names of joints that stay where they are.
+        fixed: Names of joints that stay where they are; followers are refused.
         max_iterations: Maximum number of steps.
-        tolerance: Length of e up to which the target counts as reached.
+        tolerance: Length of e up to which the target counts as reached (rad and m).
 
     Source: T. Sugihara, Solvability-unconcerned inverse kinematics by the
     Levenberg-Marquardt method, IEEE T-RO 27 (2011); limits by an active set.
@@ -99,10 +104,10 @@ def inverse_kinematics(model, q, pose, frame, part, fixed, max_iterations, toler
 
 
 def _target(pose):
-    """Return the transform from the base to the target pose, a 4 x 4 matrix.
+    """Return the Transform from the base to the target pose, a 4 x 4 matrix.
 
     A rotation that is not orthonormal and right-handed within 1e-6 raises RotationError
-    when the Program runs; NaN passes.
+    when the Program runs; NaN passes. The last row of the pose is not read.
     """
     rows = [Vector(pose[i, j] for j in range(3)) for i in range(3)]
     skewed = [
@@ -125,7 +130,13 @@ def _largest(values):
 
 
 def _moving(model, frame, fixed):
-    """Return the velocity coordinates that move a frame, without `fixed`, ascending."""
+    """Return the indices in qd that move a frame, without joints in `fixed`, ascending.
+
+    Args:
+        model: Robot.
+        frame: Name of the link.
+        fixed: Names of joints whose coordinates are left out; their followers' too.
+    """
     stay = {model.v_slice(name).start for name in fixed}
     moving, i = set(), model.frame(frame).body
     while i > 0:
@@ -136,9 +147,10 @@ def _moving(model, frame, fixed):
 
 
 def _limits(model, moving):
-    """Return {coordinate: (index in q, lower, upper)} for limits of `moving`.
+    """Return {coordinate: (index in q, lower, upper)} for the coordinates `moving`.
 
-    Joints with nq != nv are left out.
+    Coordinates without limits are left out, and joints with nq != nv. Keys are indices
+    in qd; the limits are floats [rad | m].
     """
     limits = {}
     for i in model.independent:
@@ -153,7 +165,10 @@ def _limits(model, moving):
 
 
 def _inside(q, limits):
-    """Return the position with every limited coordinate clamped to its range."""
+    """Return the position, nq, with every limited coordinate clamped to its range.
+
+    limits: As `_limits` returns them.
+    """
     q = list(q)
     for place, low, high in limits.values():
         q[place] = maximum(minimum(q[place], high), low)
@@ -161,7 +176,10 @@ def _inside(q, limits):
 
 
 def _frame_and_columns(model, q, frame):
-    """Return the transform to a frame, and its Jacobian, base axes at its origin."""
+    """Return the transform from the base to a frame, and the frame's Jacobian.
+
+    The Jacobian is a Matrix 6 x nv, [angular; linear], base axes at the frame's origin.
+    """
     target, q = model.frame(frame), split_q(model, q)
     way, i = [], target.body
     while i > 0:
@@ -181,7 +199,10 @@ def _frame_and_columns(model, q, frame):
 
 
 def _error(X, target):
-    """Return e: rotation 2 sin(t/2) n and shift from a frame to the target."""
+    """Return e, a tuple of 6: rotation 2 sin(t/2) n and shift to the target, base axes.
+
+    X, target: Transforms from the base to the frame and to its target.
+    """
     turn = chord3(target.E.T @ X.E)
     return *turn, *(target.r - X.r)
 
@@ -190,9 +211,9 @@ def _step(columns, e, q, limits, damping):
     """Return {coordinate: damped least-squares step}; none moves out of a limit.
 
     Args:
-        columns: Column of J for each coordinate that may move.
+        columns: By coordinate that may move: its column of J, the rows of e.
         e: Error, 3 or 6 numbers.
-        q: Joint positions.
+        q: Joint positions, nq.
         limits: As `_limits` returns them.
         damping: Number added to the diagonal of the normal equations.
     """
@@ -252,7 +273,8 @@ def _solved(A, b):
 def _known_joints(model, names):
     """Raise UnsupportedError unless `names` is a list or tuple of the robot's joints.
 
-    Without a model (None), the names themselves are not checked.
+    Followers and fixed joints are no such joints. Without a model (None), the names
+    themselves are not checked.
     """
     if not isinstance(names, (list, tuple)):
         raise UnsupportedError(f"{shown(names)} is no list of joints; valid: a list")

@@ -20,7 +20,10 @@ from dyn_plugins._options import OF_FRAME, known_links
 
 
 def transforms(model, q):
-    """Return the transforms X_i_0 from the base to the base and to each body."""
+    """Return the transforms X_i_0 from the base to the base and to each body, a list.
+
+    Entry i is body i's, entry 0 the identity. q: Joint positions by body.
+    """
     X = [Transform.identity()]
     for i in model.bodies:
         X.append(model.joint[i].X(q[i]) @ model.Xtree[i] @ X[model.parent[i]])
@@ -92,9 +95,10 @@ def jacobian(model, q, frame, reference):
 
 
 def _motion(model, q, qd, frame):
-    """Return a frame's velocity, bias acceleration and transform from the base.
+    """Return a frame's velocity, its acceleration for qdd = 0, and its transform.
 
-    Velocity and acceleration are spatial, in the frame's own coordinates.
+    Velocity and acceleration are spatial, in the frame's own coordinates; the transform
+    is from the base. frame: Name of the link; q, qd: by body.
     """
     X, v, a = [Transform.identity()], [Motion.zero()], [Motion.zero()]
     for i in model.bodies:

@@ -1,10 +1,10 @@
 """Joint forces and energies as linear functions of inertial and joint parameters.
 
-Ten numbers a body, as in RigidInertia.parameters and in the order of the bodies:
-m, m c (3), Ixx, Ixy, Iyy, Ixz, Iyz, Izz about the body's origin. With the options,
-damping, dry friction, and rotor inertia of every joint coordinate follow: each joint
-has columns of its own, followers too. dyn_core's parameter_names, parameters_of and
-identify use this order.
+Ten numbers a body, as in RigidInertia.parameters and in the order of the bodies: m, m c
+(3), Ixx, Ixy, Iyy, Ixz, Iyz, Izz about the body's origin. With the options, damping,
+dry friction, and rotor inertia of every joint coordinate follow, in this order: each
+joint has columns of its own, followers too. dyn_core's parameter_names, parameters_of
+and identify use this order.
 """
 
 from dyn_core.authoring import (
@@ -39,10 +39,11 @@ def unit_forces(v, a):
 
     Args:
         v: Velocity of the body, body coordinates [rad/s; m/s].
-        a: Its acceleration less gravity [rad/s²; m/s²].
+        a: Its spatial acceleration minus gravity, body coordinates [rad/s²; m/s²].
 
     Returns:
-        Ten forces, body coordinates: the columns of A.
+        List of ten forces, body coordinates: the columns of A, in the order of
+        RigidInertia.parameters.
 
     Source: C. Atkeson, C. An and J. Hollerbach, Estimation of Inertial Parameters of
     Manipulator Loads and Links, IJRR 5 (1986), for the origin of the body.
@@ -95,7 +96,10 @@ def _alone(model, parts):
 
     Args:
         model: Robot.
-        parts: Vectors by body index, the nonzero number of each coordinate.
+        parts: By body index, a Vector with the nonzero number of each coordinate.
+
+    Returns:
+        List of dicts {body: Vector of its joint's coordinates}, followers included.
     """
     columns = []
     for i in model.bodies:
@@ -107,7 +111,10 @@ def _alone(model, parts):
 
 
 def _joined(model, columns):
-    """Return the Matrix, nv rows, of columns given as dictionaries by body index."""
+    """Return the Matrix of columns in independent coordinates, nv rows.
+
+    columns: Dicts from body index to a Vector of joint forces; missing bodies are zero.
+    """
     none = [Vector.zeros(joint.nv) for joint in model.joint]
     bodies = range(model.nb + 1)
     whole = [join_force(model, [c.get(i, none[i]) for i in bodies]) for c in columns]
@@ -121,8 +128,10 @@ def energy_regressor(model, q, qd, rotors):
         potential = - m g . r - (E g) . m c
         [kinetic; potential] = Y(q, qd) pi
 
-    Inputs and outputs: those of ENERGY_REGRESSOR; rows: kinetic and potential energy,
-    the latter zero at the base origin.
+    Potential energy is that of gravity, zero at the base origin; r is the position of
+    the body's origin.
+
+    Inputs and outputs: those of ENERGY_REGRESSOR; rows: kinetic and potential energy.
 
     Args:
         rotors: Whether to add columns for the inertia of rotors.
