@@ -9,11 +9,12 @@ class Coordinate(NamedTuple):
     """A coordinate of a body's joint.
 
     Attributes:
-        number: Index among the coordinates of all bodies, followers included.
+        number: Index among the coordinates of all bodies in the order of the bodies,
+            followers included.
         body: Index of the joint's body.
         k: Index within the joint.
-        rank: Depth: rises along a path from the base; equal for coordinates that act
-            together.
+        rank: Depth: rises along a path from the base; equal for coordinates of a joint
+            that act together.
         in_series: Whether the joint's coordinates act one after another.
     """
 
@@ -25,7 +26,11 @@ class Coordinate(NamedTuple):
 
 
 def paths_of(model):
-    """Return, by body, the Coordinates from the base to its joint, included."""
+    """Return, by body, a tuple of the Coordinates from the base to its joint, included.
+
+    Entry 0, of the base, is empty. Coordinates of a joint in series are in their
+    sequence.
+    """
     paths, number = [()], 0
     for i in model.bodies:
         above, joint = paths[model.parent[i]], model.joint[i]
@@ -43,9 +48,11 @@ def paths_of(model):
 
 
 def chains_of(model):
-    """Return the bodies as a list of chains, parents first.
+    """Return the bodies as a list of chains, lists of bodies, parents first.
 
-    At each branch the chain continues to the child with the most coordinates behind it.
+    Each body is in one chain. At each branch the chain continues to the child whose
+    longest path outward has the most coordinates; other children begin new chains, and
+    so do all children of the base.
     """
     longest, heir = [0] * (model.nb + 1), [0] * (model.nb + 1)
     for i in reversed(model.bodies):
@@ -61,11 +68,14 @@ def chains_of(model):
 
 
 def stacked(*parts):
-    """Return the Matrix whose rows are vectors of several lists, side by side."""
+    """Return a Matrix whose row n is vector n of each list, joined end to end.
+
+    parts: Lists of equal length of vectors or rows.
+    """
     rows = zip(*parts, strict=True)
     return Matrix([x for vector in row for x in vector] for row in rows)
 
 
 def are_zero(numbers):
-    """Return whether all numbers are the constant 0.0, whatever the state."""
+    """Return whether all numbers are the untraced float 0.0; True for none."""
     return all(isinstance(x, float) and x == 0.0 for x in numbers)

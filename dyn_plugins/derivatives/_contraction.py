@@ -62,13 +62,18 @@ class Motions:
 
     Attributes:
         up: Transform from the body to that frame.
-        S, dS: Motion subspace, and its derivatives by each coordinate.
-        Psi_dot, Psi_ddot, Psi_S_dot: As in id_derivatives.
-        v_p, a_p: Velocity and acceleration of the parent.
+        S, dS: Motion subspace, and a tuple of its derivatives by each coordinate; empty
+            for coordinates in series.
+        Psi_dot, Psi_ddot, Psi_S_dot: Results of subspace_rates: derivatives of velocity
+            and of acceleration by the joint's coordinates, and of acceleration by their
+            rates.
+        v_p, a_p: Velocity and acceleration of the parent; a_p includes minus gravity.
         I, IC: Inertia of the body, and composite inertia with its descendants.
         B: VelocityProduct of the body.
-        BC, fC: Sums of B and of the forces over the body and its descendants.
-        by_q, by_qd, by_qdd: Derivatives of fC by the coordinates of the body's joint.
+        BC, fC: Sums of B and of the forces over the body and its descendants; external
+            forces are subtracted.
+        by_q, by_qd, by_qdd: Derivatives of fC by position, velocity and acceleration of
+            the joint's coordinates.
     """
 
     up: list
@@ -90,7 +95,13 @@ class Motions:
 
 
 def motions(model, q, qd, qdd, f_ext):
-    """Return the Motions of a state; q, qd, qdd and f_ext are lists by body."""
+    """Return the Motions of a state.
+
+    Args:
+        model: Robot.
+        q, qd, qdd: By body, position, velocity and acceleration of its joint.
+        f_ext: By body, external force, body coordinates [N·m; N]; entry 0 is not read.
+    """
     m = Motions(*([None] * (model.nb + 1) for _ in range(16)))
     X, v, a = [None] * (model.nb + 1), [None] * (model.nb + 1), [None] * (model.nb + 1)
     for i in model.bodies:
@@ -125,7 +136,13 @@ def motions(model, q, qd, qdd, f_ext):
 
 
 def _slopes(joint, up, q):
-    """Return the derivatives of S by each coordinate; () for coordinates in series."""
+    """Return the derivatives of S by each coordinate as a tuple; () for a series.
+
+    Args:
+        joint: Joint.
+        up: Transform from the body to the coordinates of the result.
+        q: Position of the joint.
+    """
     if joint.series is not None:
         return ()
     return tuple(up @ dS_k for dS_k in joint.S_slopes(q))
@@ -133,13 +150,14 @@ def _slopes(joint, up, q):
 
 @dataclass(frozen=True)
 class Weighted:
-    """Motion and sums under the weights, by body; entry 0 is unused.
+    """Motion and sums under the weights as joint rates, by body; entry 0 is unused.
 
     Attributes:
         W_p: Motion of the parent.
-        sigma: Derivatives of the motion W of joint and descendants by its coordinates.
+        sigma: Derivatives of the motion W of the body and its descendants by the
+            coordinates of its joint.
         P, Q: Sums of I W and B(I, v).T W over the body and its descendants.
-        BW: Sum of B(I, W).
+        BW: Sum of B(I, W) over the body and its descendants.
     """
 
     W_p: list
@@ -174,8 +192,9 @@ def weighted_rates(joint, S, dS, W_p, w):
 
     Args:
         joint: Joint.
-        S, dS: Motion subspace and its derivatives by each coordinate.
-        W_p: Motion of the parent under the weights.
+        S, dS: Motion subspace and its derivatives by each coordinate; dS is not read
+            for a series.
+        W_p: Motion of the parent under the weights, coordinates of S.
         w: Weights of the joint's coordinates.
     """
     if joint.series is None:
@@ -193,11 +212,12 @@ def second_derivatives(model, m, state, weights):
     Args:
         model: Robot.
         m: Motions of the state.
-        state: q, qd and qdd, by joint.
-        weights: By joint; followers have their leader's weight times the ratio.
+        state: Lists by body q, qd and qdd.
+        weights: By body; followers have their leader's weight times the ratio.
 
     Returns:
-        Four Matrices nv x nv in this order; [j, k] first by j, then by k.
+        Tuple of four Matrices nv x nv in this order; entry [j, k] is the derivative
+        first by j, then by k.
     """
     w, paths = _weighted_motions(model, m, weights), paths_of(model)
     n = sum(joint.nv for joint in model.joint[1:])
@@ -226,9 +246,13 @@ def second_derivatives(model, m, state, weights):
 
 
 def _groups(chain, paths):
-    """Return the coordinates of a chain in groups of whole joints, at least GROUP each.
+    """Return the coordinates of a chain as lists of whole joints, at least GROUP each.
 
     The last group may be smaller.
+
+    Args:
+        chain: Bodies of the chain, parents first.
+        paths: Result of `paths_of`.
     """
     groups = [[]]
     for i in chain:
@@ -304,7 +328,13 @@ def _added(total, pairs, negative=False):
 def _change(m, w, i):
     """Return the derivatives of P by q, of Q by q and of -Q by qd, for joint i.
 
-    The derivatives of Q have moments only.
+    ForceSubspaces with a column for each coordinate of the joint. Callers use only the
+    moments of the derivatives of Q.
+
+    Args:
+        m: Motions.
+        w: Weighted.
+        i: Body index.
     """
     S, sigma, BW = m.S[i], w.sigma[i], w.BW[i].T
     dP = _cross_force(S, w.P[i]) + m.IC[i] @ sigma
@@ -313,7 +343,14 @@ def _change(m, w, i):
 
 
 def _fill(entries, path, members, products):
-    """Copy products of `_products` to the four tables of entries, in place."""
+    """Copy products of `_products` to the four tables of entries, in place.
+
+    Args:
+        entries: Tables by qq, q qd, qd qd and q qdd, nested lists [j][k] by the numbers
+            of coordinates.
+        path, members: Arguments of `_products`.
+        products: Its result.
+    """
     qq, qv, vv, qa = entries
     qq_jk, qv_jk, vv_jk, qa_jk, qv_kj, qa_kj = products
     for b, k in enumerate(members):
@@ -343,7 +380,8 @@ def own_changes(joint, i, m, under_weights, state, weight):
         weight: Weights of its coordinates.
 
     Returns:
-        Matrices by qq, q qd, qd qd and q qdd, a row and a column for each coordinate.
+        Tuple of four Matrices by qq, q qd, qd qd and q qdd, a row and a column for each
+        coordinate of the joint.
     """
     S, n = m.S[i], joint.nv
     q, qd, qdd = state
@@ -386,7 +424,7 @@ def own_changes(joint, i, m, under_weights, state, weight):
 
 
 def _bracket_force(v_p, a_p, W_p, f, P, Q):
-    """Return K with sigma . f + beta . P + alpha . Q = s . K for constant s.
+    """Return the Force K with sigma . f + beta . P + alpha . Q = s . K for constant s.
 
     Args:
         v_p, a_p, W_p: Velocity, acceleration and weighted motion of the parent.

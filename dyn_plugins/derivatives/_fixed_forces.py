@@ -32,8 +32,12 @@ def points_by_body(model, points):
 
     Args:
         model: Robot.
-        points: {link: point in the link's frame}, or None; the origin of a body without
-            one.
+        points: {link: point in the link's frame [m]}, or None. Links that are fixed to
+            a body belong to this body.
+
+    Returns:
+        List by body, entry 0 for the base, of Vectors; a body without a point has its
+        origin, zeros.
 
     Raises:
         UnsupportedError: For a point that has not 3 numbers, or a second point of one
@@ -77,9 +81,11 @@ class _Load:
         return _Load(self.f + other.f, B)
 
     def seen_from(self, h):
-        """Return minus the change of f, seen from bodies that move by h.
+        """Return minus the change of f as a Force, seen from bodies that move by h.
 
-        base: h x* f;   point: h x* f - ((v + w x p) x f; 0) = (w x n - B w; w x f)
+            base: h x* f;   point: h x* f - ((v + w x p) x f; 0) = (w x n - B w; w x f)
+
+        h: Displacement of the bodies, a Motion (w; v) in base coordinates.
         """
         if self.B is None:
             return cross(h, self.f)
@@ -88,13 +94,14 @@ class _Load:
 
 
 def _load(X, f, fixed, point):
-    """Return the _Load of a force f on a body.
+    """Return the _Load of a force f on a body, base coordinates.
 
     Args:
         X: Transform from the base to the body.
         f: Force, body coordinates.
-        fixed: "base" or "point".
-        point: Point of action, body coordinates.
+        fixed: "base" (constant as a wrench about the base's origin) or "point"
+            (constant in base axes at the point of action).
+        point: Point of action, body coordinates; not read for "base".
     """
     f = X.T @ f
     if fixed == "base":
@@ -117,11 +124,16 @@ def fixed_force_slopes(model, q, f_ext, fixed, points):
     Args:
         model: Robot.
         q: Joint positions, by joint.
-        f_ext: Force on each body, body coordinates [N·m; N].
-        fixed, points: As the option f_ext_fixed and f_ext_points.
+        f_ext: By body, force on it, body coordinates [N·m; N]; entry 0 is not read.
+        fixed: body, base or point, as the option f_ext_fixed.
+        points: As the option f_ext_points, read unless `fixed` is "body".
 
     Returns:
-        Blocks (i, j) of joint forces of i by displacements of j; {} for "body".
+        Dict of blocks (i, j) of joint forces of i by displacements of j, for bodies i
+        and j of which one is an ancestor of the other, and i = j; {} for "body".
+
+    Raises:
+        UnsupportedError, ModelError: For invalid points, as points_by_body.
 
     Source: KIM-4.5 (external forces fixed to the base or in direction), assembled.
     """
@@ -151,10 +163,11 @@ def with_fixed_forces(model, dtau_dq, q, f_ext, f_ext_fixed, f_ext_points):
 
     Args:
         model: Robot.
-        dtau_dq: Derivative for forces fixed to their bodies, nv x nv.
+        dtau_dq: Derivative for forces fixed to their bodies, nv x nv; returned itself
+            if all forces are fixed to their bodies.
         q: Joint positions, nq.
-        f_ext: Force on each body, body coordinates [N·m; N].
-        f_ext_fixed, f_ext_points: The options.
+        f_ext: By body, entry 0 for the base: force, body coordinates [N·m; N].
+        f_ext_fixed, f_ext_points: The options of FixedForces, f_ext_fixed not None.
     """
     blocks = fixed_force_slopes(
         model, split_q(model, q), f_ext, f_ext_fixed, f_ext_points
@@ -165,17 +178,19 @@ def with_fixed_forces(model, dtau_dq, q, f_ext, f_ext_fixed, f_ext_points):
 class FixedForces(TracedSolver):
     """Solver of derivatives with a choice of where external forces stay fixed.
 
-    f_ext_fixed is body, base (as a wrench about the base's origin) or point (in the
-    base's axes, at a point of the body: its origin, or a point of f_ext_points). None
-    takes the value of f_ext_frame, so that derivatives belong to the function with the
-    same options.
+    The option f_ext_fixed is body, base (as a wrench about the base's origin) or point
+    (in the base's axes, at a point of the body: its origin, or a point of the option
+    f_ext_points). None takes the value of f_ext_frame, so that derivatives belong to
+    the function with the same options.
     """
 
     def build(self, model, **choices):
         """Return a Program.
 
         Raises UnsupportedError for f_ext_fixed "base" or "point" without the input
-        f_ext, and the errors of TracedSolver.build.
+        f_ext, for another f_ext_fixed, for f_ext_points without f_ext_fixed "point" and
+        for an invalid point, ModelError for an unknown link of a point, and the errors
+        of TracedSolver.build.
         """
         inputs = choices.get("inputs", ())
         inputs = (inputs,) if isinstance(inputs, str) else inputs
@@ -187,10 +202,12 @@ class FixedForces(TracedSolver):
         return super().build(model, **choices)
 
     def _adapter(self, model, common, chosen):
-        """Return the adapter with f_ext_fixed resolved.
+        """Return the adapter; None as f_ext_fixed becomes common.f_ext_frame.
 
-        Raises UnsupportedError for an invalid f_ext_fixed, an invalid point, and
-        f_ext_points without f_ext_fixed "point".
+        Arguments as in TracedSolver._adapter. Raises UnsupportedError for an invalid
+        f_ext_fixed, a point that is invalid for points_by_body, and f_ext_points
+        without f_ext_fixed "point"; ModelError for f_ext_points of another form or an
+        unknown link.
         """
         fixed = chosen.get("f_ext_fixed")
         fixed = common.f_ext_frame if fixed is None else fixed

@@ -14,9 +14,15 @@ def moved_forces(model, q, dq, f_ext, df_ext, changed, f_ext_fixed, f_ext_points
     Args:
         model: Robot.
         q, dq: Joint positions and their displacement, nq and nv.
-        f_ext, df_ext: Force on each body and its change, body coordinates [N·m; N].
+        f_ext, df_ext: By body, entry 0 for the base: force and its change, body
+            coordinates [N·m; N].
         changed: Parameters with derivatives, by path.
-        f_ext_fixed, f_ext_points: See forces_along in _seeds.py.
+        f_ext_fixed, f_ext_points: Where the forces are constant as bodies move, and
+            points of action: see forces_along in _seeds.py.
+
+    Returns:
+        List of Forces on bodies 1 to nb, body coordinates; their numbers carry the
+        derivatives.
     """
     f = [Force.of(with_slopes(x, dx)) for x, dx in zip(f_ext, df_ext, strict=True)]
     if f_ext_fixed == "body":
@@ -36,7 +42,10 @@ def moved_forces(model, q, dq, f_ext, df_ext, changed, f_ext_fixed, f_ext_points
 
 
 def _from_base(model, q):
-    """Return the transforms from the base to the base and to each body."""
+    """Return a list of transforms from the base to the base and to each body.
+
+    q: Joint positions, nq.
+    """
     parts, X = split_q(model, q), [Transform.identity()]
     for i in model.bodies:
         XJ = model.joint[i].X(parts[i])

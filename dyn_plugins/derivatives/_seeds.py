@@ -31,17 +31,18 @@ from dyn_plugins.derivatives._fixed_forces import points_by_body
 
 @dataclass(frozen=True)
 class Seeds:
-    """Values and slopes by body; entry 0 is unused.
+    """Values and slopes (derivatives along the direction) by body; entry 0 is unused.
 
     Attributes:
         X: Transform from the parent; dX = -(dh x) X.
-        dh: vee(T^-1 dT) of the body's pose in its parent.
-        S, vJ, cJ: Of its joint: motion subspace, velocity, bias; and their slopes.
-        I, armature, f_ext: Inertia, rotors, external force; and their slopes.
+        dh: vee(T^-1 dT) of the body's pose in its parent, a Motion in body coordinates.
+        S, vJ, cJ: Of its joint: motion subspace, velocity, bias acceleration; and their
+            slopes.
+        I, armature, f_ext: Inertia, rotor inertia, external force; and their slopes.
         a_0: Acceleration of the base that represents gravity; and its slope.
-        taken: Resisting forces of friction and springs, nv; and their slope.
-        moved: The Model with derivatives by the parameter, also in its followers'
-            rules.
+        taken: Resisting joint forces of friction and springs, nv; and their slope.
+        moved: The Model whose parameter carries derivatives, also in its followers'
+            rules; the Model itself without a parameter.
 
     Source: KIM-4.5.
     """
@@ -72,9 +73,10 @@ class Direction:
     """A direction of change, without the changes of accelerations and joint forces.
 
     Attributes:
-        dq, dqd: Displacement and change of velocity, nv.
-        f_ext, df_ext: Forces on bodies and their own change, body coordinates.
-        dp: Change of the parameter's numbers.
+        dq, dqd: Displacement in the tangent space and change of velocity, nv.
+        f_ext, df_ext: By body, entry 0 for the base: external force and its own change,
+            body coordinates [N·m; N].
+        dp: Change of the parameter's numbers; not read without a parameter.
         parameter: Path of a parameter, or None.
         f_ext_fixed: body, base or point: see forces_along.
         f_ext_points: By link: point of action, in the link's frame [m]; None, or for a
@@ -92,7 +94,11 @@ class Direction:
 
 
 def parameter_along(model, parameter, dp):
-    """Return {parameter: numbers with derivatives dp}; {} if `parameter` is None."""
+    """Return {parameter: numbers with derivatives dp}; {} if `parameter` is None.
+
+    dp: A number, or as many numbers as the path has. Raises ModelError for an unknown
+    path.
+    """
     if parameter is None:
         return {}
     rates = dp if hasattr(dp, "__iter__") else [dp]
@@ -100,7 +106,7 @@ def parameter_along(model, parameter, dp):
 
 
 def moved_model(model, changed):
-    """Return the Model with the parameters in `changed`; itself if that is empty.
+    """Return the Model with the parameters in `changed`; `model` if that is empty.
 
     changed: Numbers with derivatives by parameter path.
     """
@@ -108,7 +114,7 @@ def moved_model(model, changed):
 
 
 def moved_position(model, q, dq):
-    """Return q with its derivative along a displacement dq: T -> T exp(eps S dq)."""
+    """Return q, nq, with its derivative along a displacement dq, nv: T -> T exp(eps S dq)."""
     return with_slopes(q, position_rate(model, q, dq))
 
 
@@ -187,6 +193,9 @@ def forces_along(model, X, dh, along):
         X, dh: By body, as in Seeds.
         along: The Direction.
 
+    Returns:
+        List of Forces by body, entry 0 for the base; along.df_ext itself for "body".
+
     Source: KIM-4.5.
     """
     if along.f_ext_fixed == "body":
@@ -207,10 +216,19 @@ def forces_along(model, X, dh, along):
 
 
 def check_choices(name, model, choices):
-    """Return the options of a build, with dp as an input if there is a parameter.
+    """Return a new dict of the options of a build; a parameter adds the input dp.
 
-    Raises UnsupportedError for the input dp without a parameter, a parameter that is
-    not a string, and for the reasons of `check_path`.
+    "inputs" becomes a tuple. `choices` is not changed.
+
+    Args:
+        name: Name of the solver, for errors.
+        model: Robot.
+        choices: Options of the build; "parameter" is a path or None.
+
+    Raises:
+        UnsupportedError: For the input dp without a parameter, a parameter that is not
+            a string, and for the reasons of `check_path`.
+        ModelError: For an unknown path.
     """
     path = choices.get("parameter")
     inputs = choices.get("inputs", ())
@@ -231,7 +249,7 @@ def check_choices(name, model, choices):
 
 
 def acting_options(choices):
-    """Return the names of joint_friction and joint_springs that a build turns on."""
+    """Return which of joint_friction and joint_springs a build turns on."""
     return [x for x in ("joint_friction", "joint_springs") if choices.get(x, False)]
 
 
@@ -239,14 +257,15 @@ def checked_paths(name, model, choices, loops):
     """Return the option `paths` of a build as a tuple, each path checked.
 
     Args:
-        name: Name of the solver.
+        name: Name of the solver, for errors.
         model: Robot.
-        choices: Options of the build.
+        choices: Options of the build; without `paths`, the result is empty.
         loops: Whether the solver closes loops.
 
     Raises:
         UnsupportedError: If paths is a string or not iterable, and for the reasons of
             `check_path`.
+        ModelError: For an unknown path.
     """
     paths, inputs = choices.get("paths", ()), choices.get("inputs", ())
     if isinstance(paths, str) or not hasattr(paths, "__iter__"):
@@ -265,7 +284,7 @@ def check_path(name, model, path, acting, inputs, loops=False):
     """Check that this build has a derivative by a parameter.
 
     Args:
-        name: Name of the solver.
+        name: Name of the solver, for errors.
         model: Robot.
         path: Parameter path.
         acting: Which of joint_friction and joint_springs are on.
@@ -275,8 +294,9 @@ def check_path(name, model, path, acting, inputs, loops=False):
     Raises:
         UnsupportedError: If the parameter acts only with an option that is off, belongs
             to a loop that is not closed, is the time of a robot without driven joints,
-            or belongs to a link or joint whose parameter is an input. The error of
-            parameter_paths.numbers for an unknown path.
+            or is an inertial parameter or origin of a link or joint with another
+            parameter among the inputs.
+        ModelError: For an unknown path, or a parameter that its element does not have.
     """
     parameter_paths.numbers(model, path)
     link, _, what = path.rpartition(".")
@@ -305,7 +325,7 @@ def check_path(name, model, path, acting, inputs, loops=False):
 
 
 def sizes(model, options):
-    """Return the named size of dp, {"np": size}; the size is 0 without a parameter.
+    """Return {"np": number of values of the parameter}; 0 without a parameter.
 
     Args:
         model: System with the parameter.

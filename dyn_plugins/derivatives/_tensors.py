@@ -63,10 +63,11 @@ def second_derivative_tensors(model, m, state):
     Args:
         model: Robot.
         m: Motions of the state.
-        state: q, qd and qdd, by joint.
+        state: Lists by body q, qd and qdd.
 
     Returns:
-        Tensors; indices count the coordinates of all bodies, followers included.
+        Tensors; indices count the coordinates of all bodies in the order of the bodies,
+        followers included.
     """
     n = sum(joint.nv for joint in model.joint[1:])
     tensors = Tensors(
@@ -96,9 +97,10 @@ class _Factors(NamedTuple):
     """Factors of the products for the coordinates d of one chain.
 
     Attributes:
-        left: s . [M1 M2 F_q F_qd B] for each d, a row for each coordinate of the path.
-        inner: s . [N1 N2] + Psi_dot . [0 B] alike.
-        S: 6 x n.
+        left: s . [M1 M2 F_q F_qd B] for each d side by side, a row for each coordinate
+            s of the path.
+        inner: s . [N1 N2] + Psi_dot . [0 B], rows and columns likewise.
+        S: Motion subspaces of the path's n coordinates, 6 x n.
         rates: [Psi_ddot Psi_S_dot] above the angular [Psi_dot S], 9 x 2n.
     """
 
@@ -113,7 +115,10 @@ _M, _F_Q, _F_QD, _B = slice(0, 9), slice(9, 15), slice(15, 21), slice(21, 24)
 
 
 def _factors(m, path, members):
-    """Return the _Factors of `members`, the last coordinates of `path`."""
+    """Return the _Factors of the coordinates `members`, the last ones of `path`.
+
+    m: Motions; path: Coordinates from the base on.
+    """
     S, Psi_dot, Psi_ddot, Psi_S_dot = (
         [part[c.body][c.k] for c in path]
         for part in (m.S, m.Psi_dot, m.Psi_ddot, m.Psi_S_dot)
@@ -128,7 +133,11 @@ def _factors(m, path, members):
 
 
 def _coefficients(m, d):
-    """Return the rows of [M1 M2 F_q F_qd B] and of [[N1 N2], [0 B]]."""
+    """Return the six rows of [M1 M2 F_q F_qd B], and the twelve of [[N1 N2], [0 B]].
+
+    Columns that act on linear velocity are left out of M2, B and N2. m: Motions; d:
+    Coordinate.
+    """
     i, k = d.body, d.k
     s, IC, BC = m.S[i][k], m.IC[i], m.BC[i]
     M2 = _moved_product(BC, s) + VelocityProduct.of(IC, m.Psi_dot[i][k])
@@ -147,7 +156,10 @@ def _coefficients(m, d):
 
 
 def _moved_inertia(I, s):
-    """Return s x* I - I s x: the change of inertia of bodies that move along s."""
+    """Return s x* I - I s x: the change of inertia of bodies that move along a Motion s.
+
+    The result is a RigidInertia whose mass is zero.
+    """
     w, o = s.ang, s.lin
     X = skew(w) @ I.I.full() - skew(o) @ skew(I.h)
     return RigidInertia(0.0, cross3(w, I.h) + o * I.m, Symmetric.of(X + X.T))
@@ -181,7 +193,14 @@ def _cross_rows(f):
 
 
 def _fill(tensors, m, path, members):
-    """Write the entries of each coordinate d of `members` and two at or above it."""
+    """Write second derivatives of each coordinate d of `members` and two at or above it.
+
+    Args:
+        tensors: Tensors, changed in place.
+        m: Motions.
+        path: Coordinates from the base on.
+        members: Its last coordinates.
+    """
     factors, n = _factors(m, path, members), len(path)
     first, second = slice(0, n), slice(n, 2 * n)
     S, rates = factors.S, factors.rates
@@ -219,7 +238,12 @@ def _fill(tensors, m, path, members):
 
 
 class _OfCoordinate(NamedTuple):
-    """Products for a coordinate d, [m, j]; `behind` if j is behind m."""
+    """Products for one coordinate d: Matrices [m, j] over the coordinates of its path.
+
+    The attributes are derivatives of tau_m by (j, d): qq, qv by q_j qd_d, vq by qd_j
+    q_d, vv; and H of [m, j] by q_d. Those with `behind` hold where j is behind m;
+    H_behind is of [m, d] by q_j.
+    """
 
     qq: Matrix
     qq_behind: Matrix
@@ -232,7 +256,14 @@ class _OfCoordinate(NamedTuple):
 
 
 def _fill_carrying(tensors, path, d, of_d):
-    """Write tau_m, by j and d in either order, and H of m, j and d."""
+    """Write tau_m by j and d in either order, and H of m, j and d, in place.
+
+    Args:
+        tensors: Tensors, changed in place.
+        path: Coordinates m and j, from the base to d, included.
+        d: Coordinate.
+        of_d: _OfCoordinate of d.
+    """
     qq, qv, vv, dH = tensors
     z = d.number
     for a, m in enumerate(path):
@@ -318,7 +349,7 @@ def _fill_own(tensors, joint, m, path, i, weights, state):
         path: Coordinates from the base to the joint, included.
         i: Body index.
         weights: Coordinates whose joint force depends on the joint.
-        state: q, qd and qdd, by joint.
+        state: Lists by body q, qd and qdd.
     """
     members = [c for c in path if c.body == i]
     for c in weights:
@@ -348,7 +379,10 @@ def _set_as(tensor, places, others):
 
 
 def by_leaders(model, tensors):
-    """Return Tensors by independent coordinates: followers add to their leaders."""
+    """Return Tensors by the nv independent coordinates: followers add to their leaders.
+
+    tensors: Tensors by the coordinates of all bodies; not changed.
+    """
     leads = []  # by coordinate of a body: independent ones with the factor of each
     for i in model.bodies:
         numbers = range(*model.v_slices[i].indices(model.nv))

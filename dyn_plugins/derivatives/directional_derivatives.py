@@ -60,7 +60,7 @@ def inverse_along(model, seed, qdd, dqdd):
         qdd, dqdd: Joint accelerations, nv, and their change.
 
     Returns:
-        tau and dtau, nv each, without friction and springs.
+        tau and dtau, nv each, with the forces of rotors, without friction and springs.
 
     Source: KIM-4.2 (Table 5); ad_V is V x, and -ad_V^* is V x*.
     """
@@ -105,8 +105,11 @@ def body_force(I, dI, V, dV, a, da):
     linear in the ten numbers of I, so no term multiplies two derivatives.
 
     Args:
-        I, dI: Inertia, and the change of its ten numbers.
+        I, dI: RigidInertia, and the change of its ten numbers, also a RigidInertia.
         V, dV, a, da: Spatial velocity and acceleration, and their changes.
+
+    Returns:
+        Two Forces: value, derivative.
 
     Source: KIM-4.2, its line of dF_i, in the form of RBD5-4.1.
     """
@@ -221,9 +224,10 @@ def hd_directional(
 
 
 def hybrid_sizes(model, options):
-    """Return the sizes of the Ports, a mapping from name to number.
+    """Return {"np": size of dp, "nu": prescribed, "nf": other coordinates}.
 
-    Names: "np" size of dp, "nu" prescribed and "nf" other coordinates.
+    options: Options of the solver; "parameter" and "prescribed" are read. Raises the
+    errors of prescribed_coordinates.
     """
     mask = prescribed_coordinates(model, options["prescribed"])
     nu = sum(mask)
@@ -242,7 +246,8 @@ class Directional(FixedForces):
     def build(self, model, **choices):
         """Return a Program; parameter=PATH adds the input dp, of the parameter's shape.
 
-        Raises the errors of `check_choices` and of FixedForces.build.
+        dp is a scalar for a parameter of one number. Raises the errors of
+        `check_choices` and of FixedForces.build.
         """
         choices = check_choices(self.name, model, choices)
         path = choices.get("parameter")
@@ -261,10 +266,13 @@ class Directional(FixedForces):
 def directional(name, signature, algorithm, **more):
     """Return a solver of derivatives along a direction.
 
+    Its options are parameter, f_ext_fixed, f_ext_points, and for HD_DIRECTIONAL
+    prescribed.
+
     Args:
         name: Name of the solver.
-        signature: ID_DIRECTIONAL, FD_DIRECTIONAL, HD_DIRECTIONAL.
-        algorithm: Function of the Signature's inputs and the options.
+        signature: ID_DIRECTIONAL, FD_DIRECTIONAL or HD_DIRECTIONAL.
+        algorithm: Function of the model, the Signature's inputs and the options.
         more: Further arguments of Directional.
     """
     hybrid = signature == HD_DIRECTIONAL

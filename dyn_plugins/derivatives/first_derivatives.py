@@ -44,7 +44,11 @@ def id_derivatives(model, q, qd, qdd, f_ext, f_ext_fixed, f_ext_points):
 
     Args:
         f_ext_fixed, f_ext_points: Frame in which external forces are constant as bodies
-            move, and their points of action: see id_directional.
+            move (body, base or point), and their points of action: see id_directional.
+
+    Returns:
+        dtau_dq, dtau_dqd and H, each a dict of blocks by pair (i, j) of bodies of which
+        one is an ancestor of the other, or i = j.
 
     Source: S. Singh, R. Russell and P. Wensing, Efficient analytical derivatives of
     rigid-body dynamics using spatial vector algebra, 2022, Algorithm 1; here in body
@@ -109,21 +113,22 @@ def _inertial_force(I, v, a):
 
     Args:
         I: RigidInertia.
-        v, a: Spatial velocity and acceleration.
+        v, a: Spatial velocity and acceleration, coordinates of I.
     """
     U = rotation_rates(v.ang, a.ang)
     return I.force_of(a.lin + cross3(v.ang, v.lin), U)
 
 
 def subspace_rates(joint, S, dS, v_p, a_p, motion, up=None):
-    """Return Psi_dot, Psi_ddot and Psi_dot + S_dot of a joint.
+    """Return three MotionSubspaces of a joint: Psi_dot, Psi_ddot and Psi_dot + S_dot.
 
     Psi_dot and Psi_ddot are the derivatives of velocity and acceleration by its
     coordinates, Psi_dot + S_dot those of the acceleration by their rates.
 
     Args:
         joint: Joint.
-        S, dS: Motion subspace, and its derivatives by each coordinate.
+        S, dS: Motion subspace, and its derivatives by each coordinate; dS is not read
+            for coordinates in series.
         v_p, a_p: Velocity and acceleration of the parent, coordinates of S.
         motion: q, qd and qdd of the joint.
         up: Transform from the body to the coordinates of S; None: S is in the body's.
@@ -178,7 +183,8 @@ def _complete_own_blocks(model, i, dS, fC, above, blocks):
     """Complete the blocks of joint i with itself, in place.
 
     In a series, earlier coordinates are ancestors: their entries come from `above`. For
-    coordinates that act together, dS_k.T fC is added to dtau_dq.
+    coordinates that act together, dS_k.T fC is added to dtau_dq. H gets its upper
+    triangle from the lower one, and the armature.
 
     Args:
         model: Robot.
@@ -202,7 +208,9 @@ def _complete_own_blocks(model, i, dS, fC, above, blocks):
 def _by_order(order, above, below):
     """Return `above` where the row's coordinate precedes the column's, else `below`.
 
-    order: The joint's coordinates in their sequence; None: all from `below`.
+    Args:
+        order: The joint's coordinates in their sequence; None: all from `below`.
+        above, below: Matrices n x n, chosen entry by entry.
     """
     place = {k: n for n, k in enumerate(order or ())}
     n = range(len(below.rows))
@@ -216,6 +224,8 @@ def mass_matrix_inverse(model, q, mass_matrix):
     """Return the inverse of the joint-space inertia.
 
         Hinv H = 1
+
+    A singular H raises SingularError when the Program runs.
 
     Inputs and outputs: those of MASS_MATRIX_INVERSE.
 
@@ -232,10 +242,13 @@ def fd_derivatives(
         d qdd = dqdd_dq dq + dqdd_dqd dqd + Hinv dtau
         dqdd_dq = -Hinv dtau_dq,   dqdd_dqd = -Hinv dtau_dqd   at qdd = FD(q, qd, tau)
 
+    A singular H raises SingularError when the Program runs.
+
     Inputs and outputs: those of FD_DERIVATIVES.
 
     Args:
-        forward_dynamics, derivatives: Slots.
+        forward_dynamics: Solver of FORWARD_DYNAMICS.
+        derivatives: Solver of ID_DERIVATIVES.
         f_ext_fixed, f_ext_points: Frame in which external forces are constant, and
             their points of action; see id_directional.
 

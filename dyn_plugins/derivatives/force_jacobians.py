@@ -41,7 +41,7 @@ def fd_force_jacobian(model, q, mass_matrix_inverse, coordinates):
     Inputs and outputs: those of FD_FORCE_JACOBIAN.
 
     Args:
-        mass_matrix_inverse: Slot.
+        mass_matrix_inverse: Solver of MASS_MATRIX_INVERSE.
         coordinates: Coordinates of the forces: body (each body's own), or base (about
             the base's origin).
 
@@ -56,10 +56,13 @@ def fd_force_jacobian_loops(model, q, mass_matrix_inverse, coordinates):
 
         dqdd_df_ext[:, i] = P J_i.T,   P = H^-1 - H^-1 A.T G^-1 A H^-1,   G = A H^-1 A.T
 
+    A has the rows of the loops. Linearly dependent rows raise SingularError when the
+    Program runs; without loops the result is that of fd_force_jacobian.
+
     Inputs and outputs: those of FD_FORCE_JACOBIAN.
 
     Args:
-        mass_matrix_inverse: Slot, for the open tree.
+        mass_matrix_inverse: Solver of MASS_MATRIX_INVERSE, for the open tree.
         coordinates: Coordinates of the forces: body (each body's own), or base (about
             the base's origin).
 
@@ -79,7 +82,14 @@ def fd_force_jacobian_loops(model, q, mass_matrix_inverse, coordinates):
 
 
 def _jacobians(model, q, coordinates):
-    """Yield each body's Jacobian, 6 x nv, in its own or, for "base", base axes."""
+    """Yield each body's Jacobian, a Matrix 6 x nv, [angular; linear], bodies in order.
+
+    Args:
+        model: Robot.
+        q: Joint positions, nq.
+        coordinates: "base": base coordinates about the base's origin; else body
+            coordinates.
+    """
     parts, X, columns = split_q(model, q), [Transform.identity()], [{}]
     for i in model.bodies:
         p, joint = model.parent[i], model.joint[i]
@@ -99,7 +109,7 @@ def _jacobians(model, q, coordinates):
 
 
 def _by_coordinate(blocks):
-    """Return nv lists of nb rows of six numbers, from nb Matrices nv x 6."""
+    """Return a list [nv][nb] of rows of six numbers, from nb Matrices nv x 6."""
     return list(zip(*(M.rows for M in blocks), strict=True))
 
 

@@ -44,12 +44,14 @@ def hd_derivatives(
         dqdd_v/dtau_v = H_vv^-1,   dtau_u/dtau_v = H_uv H_vv^-1 = -(dqdd_v/dqdd_u).T
         dtau_u/dqdd_u = H_uu - H_uv H_vv^-1 H_vu
 
-    with Z = dID/dx for x = q and x = qd, at the hybrid motion.
+    with Z = dID/dx for x = q and x = qd, at the hybrid motion. A singular H_vv raises
+    SingularError with the joint's name when the Program runs.
 
     Inputs and outputs: those of HD_DERIVATIVES.
 
     Args:
-        hybrid_dynamics, derivatives: Slots.
+        hybrid_dynamics: Solver of HYBRID_DYNAMICS_MASKED.
+        derivatives: Solver of ID_DERIVATIVES.
         prescribed: Names of joints whose acceleration is given, or pairs (joint, k);
             see hybrid.
         fixed: f_ext_fixed, f_ext_points: frame in which f_ext is constant as bodies
@@ -100,7 +102,7 @@ def _of_columns(columns, height, width):
 
 
 def _through(row, Z, v):
-    """Return a row of H_uv H_vv^-1 times the rows of Z with the indices v."""
+    """Return row times the rows of Z with the indices v; row of H_uv H_vv^-1."""
     result = Vector.zeros(_width(Z))
     for x, k in zip(row, v, strict=True):
         result = result + Vector(Z.rows[k]) * x
@@ -111,6 +113,11 @@ def _factors(model, H, indices):
     """Return the Factored block of the joint-space inertia at `indices`.
 
     A singular pivot raises SingularError and names its joint when the Program runs.
+
+    Args:
+        model: Robot.
+        H: The block, rows and columns in the order of `indices`.
+        indices: Its coordinates, indices in qd.
     """
     pivot_tolerances, items = {}, {}
     for i in model.independent:
@@ -177,13 +184,24 @@ def fd_parameter_jacobian(model, q, qd, tau, f_ext, paths, **fixed):
 
 
 def _still(model, f_ext, **change):
-    """Return the Direction without motion; `change`: dp, parameter and f_ext_*."""
+    """Return the Direction without motion and without changes of forces.
+
+    f_ext: By body; change: dp, parameter, f_ext_fixed and f_ext_points of Direction.
+    """
     still, same = Vector.zeros(model.nv), [Force.zero()] * len(f_ext)
     return Direction(still, still, f_ext, same, **change)
 
 
 def _columns(model, q, qd, qdd, f_ext, paths, fixed):
-    """Return a list of dtau, nv, for each number of the paths, at constant motion."""
+    """Return a list of dtau, nv, for each number of the paths, at constant motion.
+
+    Args:
+        model: Robot.
+        q, qd, qdd: State and accelerations, nq and nv.
+        f_ext: By body, entry 0 for the base: external force, body coordinates.
+        paths: Parameter paths; the numbers of a path are consecutive.
+        fixed: Dict of the options f_ext_fixed and f_ext_points.
+    """
     columns, still = [], Vector.zeros(model.nv)
     for path in paths:
         for unit in Matrix.identity(parameter_paths.size(model, path)).rows:
@@ -213,7 +231,7 @@ class ByParameters(FixedForces):
     """Solver of derivatives by the option `paths`, a list of parameter paths."""
 
     def build(self, model, **choices):
-        """Return a Program.
+        """Return a Program; without paths, the derivative has no columns.
 
         Raises the errors of `checked_paths` for a path without a derivative, and those
         of FixedForces.build.

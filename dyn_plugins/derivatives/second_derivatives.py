@@ -49,15 +49,18 @@ SHORT = 9  # longest path, in coordinates, for tensors weight by weight
 
 @dataclass(frozen=True)
 class UnitWeighted:
-    """Motion and sums under the weights, by body; entry 0 is unused.
+    """Motion and sums under the weights as joint rates, by body; entry 0 is unused.
 
     Attributes:
         W_p: Motion of the parent.
-        sigma: Derivatives of the motion W of joint and descendants by its coordinates.
+        sigma: Derivatives of the motion W of the body and its descendants by the
+            coordinates of its joint.
         P, Q: Sums of I W and B(I, v).T W over the body and its descendants.
-        BW: Sum of B(I, W); None if the body and its descendants move as its parent.
+        BW: Sum of B(I, W) over the body and its descendants; None if they all move as
+            the body's parent does.
         W: Motion of the body.
-        moving: Whether the body or one of its descendants moves.
+        moving: Whether the body, one of its ancestors or one of its descendants has a
+            nonzero weight.
     """
 
     W_p: list
@@ -70,7 +73,10 @@ class UnitWeighted:
 
 
 def _weighted_motions(model, m, weights):
-    """Return the UnitWeighted of Motions m and weights by body, most of them zeros."""
+    """Return the UnitWeighted of Motions m and weights, most of them zeros.
+
+    weights: By body, the weights of its joint's coordinates.
+    """
     n = model.nb + 1
     result = UnitWeighted(
         *([None] * n for _ in range(5)), [Motion.zero()] * n, [False] * n
@@ -106,8 +112,8 @@ def with_few_weights(model, m, state, weights):
     Args:
         model: Robot.
         m: Motions of the state.
-        state: q, qd and qdd, by joint.
-        weights: By joint; followers have their leader's weight times the ratio.
+        state: Lists by body q, qd and qdd.
+        weights: By body; followers have their leader's weight times the ratio.
 
     Returns:
         Four Matrices nv x nv, by qq, q qd, qd qd, q qdd; [j, k] first by j, then by k.
@@ -137,7 +143,11 @@ def with_few_weights(model, m, state, weights):
 
 
 def _change(m, w, i):
-    """Return the derivatives of P by q, of Q by q and of Q by qd, for joint i."""
+    """Return the derivatives of P by q, of Q by q and of Q by qd, for joint i.
+
+    ForceSubspaces, a column for each coordinate of the joint. m: Motions; w:
+    UnitWeighted.
+    """
     S, sigma = m.S[i], w.sigma[i]
     dP = _cross_force(S, w.P[i]) + m.IC[i] @ sigma
     dQ = _cross_force(S, w.Q[i]) + m.BC[i].T @ sigma
@@ -145,7 +155,10 @@ def _change(m, w, i):
 
 
 def _minus_BW(m, w, i, alpha):
-    """Return -B(I, W).T alpha; B(I, alpha).T W if all bodies share one W."""
+    """Return -B(I, W).T alpha; B(I, alpha).T W if all bodies share one W.
+
+    The bodies are body i and its descendants; alpha: MotionSubspace.
+    """
     if w.BW[i] is None:
         return ForceSubspace(VelocityProduct.of(m.IC[i], x).T @ w.W[i] for x in alpha)
     return ForceSubspace(-f for f in w.BW[i].T @ alpha)
@@ -154,7 +167,8 @@ def _minus_BW(m, w, i, alpha):
 def _pair(m, w, j, i, change):
     """Return the blocks (j, i) and (i, j) for joint j and joint i at or behind it.
 
-    Each is a tuple by qq, q qd, qd qd and q qdd. change: Result of `_change` for i.
+    Each is a tuple of Matrices by qq, q qd, qd qd and q qdd. m: Motions; w:
+    UnitWeighted; change: Result of `_change` for i.
     """
     dP, dQ, dQ_v = change
     S, sigma, Psi_dot = m.S[j].T, w.sigma[j].T, m.Psi_dot[j].T
@@ -166,7 +180,11 @@ def _pair(m, w, j, i, change):
 
 
 def _within(joint, above, below):
-    """Return the blocks of a joint with itself, without the terms of own_changes."""
+    """Return the blocks of a joint with itself, without the terms of own_changes.
+
+    above, below: The two results of `_pair` for the joint with itself. For coordinates
+    in series an entry is from `above` where the row's coordinate acts first.
+    """
     if joint.series is None:
         return above
     pairs = zip(above, below, strict=True)
@@ -260,9 +278,12 @@ def _weight_by_weight(model, m, state):
 def _passive_curvatures(model, q, qd):
     """Return the second derivatives of friction and of the user's forces, or None.
 
+    q, qd: State, nq and nv.
+
     Returns:
-        Lists of Matrices nv x nv by k: derivatives of the stiffness by q_k, of the
-        stiffness by qd_k, of the damping by qd_k. None without dry friction and forces.
+        Three lists of Matrices nv x nv by k: derivatives of the stiffness by q_k, of
+        the stiffness by qd_k, of the damping by qd_k. None without dry friction and
+        forces.
     """
     dry = [x for i in model.bodies for x in model.friction[i]]
     dry += [x for i in model.bodies for x in model.friction_asymmetry[i]]
@@ -288,7 +309,13 @@ def _passive_curvatures(model, q, qd):
 
 
 def _with_weighted(passive, weights, blocks):
-    """Return the blocks by qq, q qd and qd qd plus weighted passive terms, if any."""
+    """Return the blocks by qq, q qd and qd qd plus weighted passive terms, if any.
+
+    Args:
+        passive: Result of `_passive_curvatures`.
+        weights: Weights of the joint forces, nv.
+        blocks: Result of second_derivatives; the fourth block is not returned.
+    """
     if passive is None:
         return blocks[:3]
     return tuple(
@@ -305,13 +332,13 @@ def fd_second_contracted(
         weights . d2qdd = mu . d2ID,   mu = -Hinv weights
 
     where d2ID is the second derivative of ID(q, qd, FD(q, qd, tau)) with the first
-    derivatives of FD inside.
+    derivatives of FD inside. The derivative by qd and tau is zero and not returned.
 
-    Inputs and outputs: those of FD_SECOND_CONTRACTED; the derivative by qd and tau is
-    zero and not returned.
+    Inputs and outputs: those of FD_SECOND_CONTRACTED.
 
     Args:
-        derivatives, second: Slots.
+        derivatives: Solver of FD_DERIVATIVES.
+        second: Solver of ID_SECOND_CONTRACTED.
         f_ext_fixed: Frame in which external forces are constant: body.
 
     Source: S. Singh, R. Russell and P. Wensing, On second-order derivatives of
@@ -331,11 +358,14 @@ def fd_second_derivatives(model, q, qd, tau, f_ext, derivatives, second, f_ext_f
 
         d2qdd = -Hinv d2ID
 
-    Inputs and outputs: those of FD_SECOND_DERIVATIVES; [i, j, k] as in
-    id_second_derivatives; the derivative by qd and tau is zero and not returned.
+    d2ID is as in fd_second_contracted, [i, j, k] as in id_second_derivatives; the
+    derivative by qd and tau is zero and not returned.
+
+    Inputs and outputs: those of FD_SECOND_DERIVATIVES.
 
     Args:
-        derivatives, second: Slots.
+        derivatives: Solver of FD_DERIVATIVES.
+        second: Solver of ID_SECOND_DERIVATIVES.
         f_ext_fixed: Frame in which external forces are constant: body.
 
     Source: S. Singh, R. Russell and P. Wensing, On second-order derivatives of
@@ -356,9 +386,9 @@ def fd_second_derivatives(model, q, qd, tau, f_ext, derivatives, second, f_ext_f
 
 
 def _minus_times(Hinv, slabs):
-    """Return -Hinv times a tensor, n Matrices n x n by its first index.
+    """Return -Hinv times a tensor, as a list of n Matrices n x n by its first index.
 
-    Columns that are constant zeros are skipped.
+    Columns that are constant zeros are skipped. slabs: The tensor in the same form.
     """
     n = len(slabs)
     flat = [[x for row in slab.rows for x in row] for slab in slabs]
@@ -375,7 +405,7 @@ def _minus_times(Hinv, slabs):
 
 
 def _thin_products(A, *Bs):
-    """Return A B for each Matrix B; zeros of A between branches are skipped."""
+    """Return the list of A B for each B; zeros of A between branches are skipped."""
     columns = Matrix(column for B in Bs for column in B.T.rows)
     rows = sparse_products(columns, (A.T,))[0].rows
     n = len(rows) // len(Bs)
@@ -386,7 +416,11 @@ class OfBodyForces(TracedSolver):
     """Solver of derivatives for external forces constant in body coordinates."""
 
     def _adapter(self, model, common, chosen):
-        """Return the adapter; raise UnsupportedError for forces not fixed to bodies."""
+        """Return the adapter; None as f_ext_fixed becomes common.f_ext_frame.
+
+        Arguments as in TracedSolver._adapter. Raises UnsupportedError for forces not
+        fixed to bodies, and the errors of TracedSolver._adapter.
+        """
         fixed = chosen.get("f_ext_fixed")
         fixed = common.f_ext_frame if fixed is None else fixed
         if fixed != "body":
