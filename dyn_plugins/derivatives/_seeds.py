@@ -114,7 +114,7 @@ def moved_model(model, changed):
 
 
 def moved_position(model, q, dq):
-    """Return q, nq, with its derivative along a displacement dq, nv: T -> T exp(eps S dq)."""
+    """Return q (nq) with its derivative along dq (nv): T -> T exp(eps S dq)."""
     return with_slopes(q, position_rate(model, q, dq))
 
 

@@ -156,9 +156,9 @@ def _coefficients(m, d):
 
 
 def _moved_inertia(I, s):
-    """Return s x* I - I s x: the change of inertia of bodies that move along a Motion s.
+    """Return s x* I - I s x: the change of inertia of bodies that move along s.
 
-    The result is a RigidInertia whose mass is zero.
+    The result is a RigidInertia whose mass is zero; s is a Motion.
     """
     w, o = s.ang, s.lin
     X = skew(w) @ I.I.full() - skew(o) @ skew(I.h)
@@ -193,7 +193,7 @@ def _cross_rows(f):
 
 
 def _fill(tensors, m, path, members):
-    """Write second derivatives of each coordinate d of `members` and two at or above it.
+    """Write the entries of each coordinate d of `members` and two at or above it.
 
     Args:
         tensors: Tensors, changed in place.

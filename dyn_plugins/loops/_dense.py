@@ -34,12 +34,13 @@ class EasedInertia:
     """H + A.T k A, factored: regular if loops determine joints without inertia.
 
     Rows and columns of coordinates with a prescribed acceleration are replaced by the
-    identity. A joint without inertia that no loop moves is a SingularError.
+    identity. A joint without inertia that no loop moves raises SingularError when the
+    Program runs.
 
     Args:
         model: Robot.
         q: Joint positions, nq.
-        rows: LoopRows.
+        rows: LoopRows of the position.
         prescribed: For each coordinate, the condition that its acceleration is given.
 
     Attributes:
@@ -74,7 +75,7 @@ class EasedInertia:
         self.K = Factored(K, tolerances, names)
 
     def _entry(self, i, j, rows):
-        """Return entry (i, j) of H + A.T k A; of the identity if one is prescribed.
+        """Return entry (i, j) of H + A.T k A; of the identity if i or j is prescribed.
 
         rows: Indices of the rows of A.
         """
@@ -91,13 +92,16 @@ class DenseLoops(EasedInertia):
         K = H + A.T k A,   p = push + A.T k wanted
         lambda = (A K^-1 A.T)^-1 (wanted - A K^-1 p),   qdd = K^-1 (p + A.T lambda)
 
-    A dependent row is a SingularError, and so is a joint without inertia that no loop
-    moves.
+    Prescribed coordinates have qdd = 0 here. Both a row that depends on others and a
+    joint without inertia that no loop moves raise SingularError when the Program runs.
 
     Args:
         model, q: Robot and joint positions, nq.
-        rows: LoopRows.
+        rows: LoopRows of the position.
         prescribed: For each coordinate, the condition that its acceleration is given.
+
+    Attributes:
+        G: Factors of A K^-1 A.T. Others as in EasedInertia.
 
     Source: KIM-3.2 (67)-(69), with the constraints added to the inertia.
     """
@@ -114,7 +118,7 @@ class DenseLoops(EasedInertia):
         self.G = Factored(G, tolerances, dependence_items(rows))
 
     def solve(self, push, wanted):
-        """Return qdd, zero where prescribed, and lambda.
+        """Return qdd, nv, zero where prescribed, and the multipliers lambda, m.
 
         Args:
             push: Joint forces, nv.
@@ -144,8 +148,9 @@ def _stiffness(size, slope):
 def dense_hybrid(model, q, qd, prescribed, qdd, tau, f_ext, rates):
     """Return tau, qdd, lambda and LoopRows of constrained_hybrid by dense algebra.
 
-    Arguments as of constrained_hybrid. Dependent rows, and a joint without inertia that
-    no loop moves, are a SingularError.
+    Arguments as of constrained_hybrid; the LoopRows have the accelerations of the
+    prescribed qdd with zeros elsewhere. Dependent rows, and a joint without inertia
+    that no loop moves, raise SingularError when the Program runs.
 
     Source: KIM-3.3 (70)-(80).
     """

@@ -54,7 +54,8 @@ STILL = 1e-8  # allowed part of a unit velocity that counts as rounding
 class LoopSolver(TracedSolver):
     """A solver of loops with the option `dependent`, and options that need least_norm.
 
-    These are LEAST_ONLY; a choice of one without least_norm is refused, not ignored.
+    The latter are LEAST_ONLY; if one of them is given without least_norm, the solver
+    raises UnsupportedError, even for the default value.
     """
 
     def _adapter(self, model, common, chosen):
@@ -66,7 +67,8 @@ class LoopSolver(TracedSolver):
             chosen: Options and slots that the caller gave.
 
         Raises:
-            UnsupportedError: See `refuse_idle`, and TracedSolver.build.
+            UnsupportedError: For an option that has no effect, see `refuse_idle`; and
+                the errors of TracedSolver._adapter.
         """
         dependent = chosen.get("dependent", self.options["dependent"])
         refuse_idle(self, chosen, dependent)
@@ -76,9 +78,12 @@ class LoopSolver(TracedSolver):
 def refuse_idle(solver, chosen, dependent):
     """Raise UnsupportedError for options that have no effect without least_norm.
 
+    They are the names in LEAST_ONLY. Nothing happens if `dependent` is not "refuse".
+
     Args:
-        solver: Solver with the option `dependent`.
-        chosen: Options of its build.
+        solver: Solver with the option `dependent`; options changed by with_options
+            count as given.
+        chosen: Options of its build that were given.
         dependent: Value of that option.
     """
     changed = {**solver.changed_options, **chosen}
@@ -98,18 +103,18 @@ class LeastLoops:
 
     If loops determine the motion of a body without inertia, H + A.T k A replaces H,
     which changes neither result. qdd of prescribed coordinates is zero. A joint without
-    inertia that no loop moves is a SingularError.
+    inertia that no loop moves raises SingularError when the Program runs.
 
     Args:
         model: Robot.
         q: Joint positions, nq.
-        rows: LoopRows.
+        rows: LoopRows of the position.
         prescribed: For each coordinate, the condition that its acceleration is given.
         tolerance: Relative tolerance of the rank; see RankedRows.
 
     Attributes:
         H, A: Joint-space inertia, nv x nv, and Jacobian, m x nv, of the whole robot.
-        B: RankedRows.
+        B: RankedRows; resolve_dead_points may change it.
 
     Source: KIM-3.0 (redundant rows), KIM-3.2 (67)-(69).
     """
@@ -192,9 +197,12 @@ class LeastLoops:
         motion begins there. Near a dead point, the gradients of the rows differ in
         proportion to the distance from it. There the tolerance of the rank is
         TOLERANCE, even if the tolerance for drift is larger: a dead point then begins
-        at the same distance for all solvers, and B gets one combination of rows more.
+        at the same distance for all solvers, and self.B gets one combination of rows
+        more.
+
         Only one combination of rows can be distinguished; several linkages near dead
-        points at the same time are refused.
+        points at the same time are refused (SingularError). Nothing happens without
+        rows or coordinates. Errors are raised when the Program runs.
 
         Args:
             dead_point: refuse: a SingularError at a dead point; least: rows that are
@@ -235,9 +243,9 @@ class LeastLoops:
         return t * (1.0 / where(length > 0.0, length, 1.0))
 
     def _curvature(self, t):
-        """Return d²f(t, t) of all rows, m, and the bound above which it is not zero.
+        """Return d²f(t, t) of all rows, m, and the bound up to which an entry is zero.
 
-        Driven frames are at rest. t: velocity, nv.
+        Driven frames are at rest. t: Velocity, nv.
         """
         # Rows of a linkage that only translates have no curvature at all, so the bound
         # also has a part of the rates at which single joints move the rows.
@@ -251,7 +259,7 @@ class LeastLoops:
         return curvature, maximum(largest * CURVED, moved * self.tolerance)
 
     def _second_rates(self, t):
-        """Return d²f(t, t) of all rows, m, along a velocity t, nv."""
+        """Return d²f(t, t) of all rows, m, for a velocity t, nv, driven frames at rest."""
         model, q, still = self.model, self.q, Vector.zeros(self.model.nv)
 
         def bias(velocity):
@@ -266,7 +274,8 @@ class LeastLoops:
 def _factors(model, H):
     """Return the factors of a joint-space inertia H, nv x nv.
 
-    A pivot below its joint's tolerance is a SingularError that names the joint.
+    A pivot at or below its joint's tolerance raises SingularError, which names the
+    joint, when the Program runs.
     """
     tolerances, names = [0.0] * model.nv, [""] * model.nv
     for i in model.independent:
@@ -281,6 +290,9 @@ def least_hybrid(
 ):
     """Return hybrid dynamics with loops whose rows may depend on each other.
 
+    A joint without inertia that no loop moves raises SingularError when the Program
+    runs, and so does a dead point with dead_point="refuse".
+
     Args:
         model, q, qd: Robot and state.
         prescribed: For each coordinate, whether qdd is given; else tau is.
@@ -291,9 +303,10 @@ def least_hybrid(
         dead_point: refuse or least; see LeastLoops.resolve_dead_points.
 
     Returns:
-        tau and qdd, nv each; lambda of least norm, m; the LoopRows; the residuals of
-        their accelerations, m, which are not zero if rows contradict each other; and
-        the LeastLoops.
+        tau and qdd, nv each; lambda of least norm, m; the LoopRows, with the
+        accelerations for the prescribed qdd and zeros elsewhere; the residuals of the
+        rows' desired accelerations, m, which are not zero if rows contradict each
+        other; and the LeastLoops.
 
     Source: KIM-3.0 (redundant rows), KIM-3.3 (70)-(80).
     """
@@ -315,11 +328,11 @@ def least_hybrid(
 
 
 def wanted_of(rows, a, b):
-    """Return the desired changes of the rows' accelerations with Baumgarte's terms, m.
+    """Return the changes of the rows' accelerations that Baumgarte's equation needs, m.
 
         -(acceleration + 2 a rate + b² f)
 
-    a, b: Baumgarte's rates [1/s].
+    rows: LoopRows; a, b: Baumgarte's rates [1/s].
     """
     return Vector(
         -(row.acceleration + row.rate * (2.0 * a) + row.f * (b * b)) for row in rows
@@ -331,14 +344,16 @@ def agreeing_hybrid(
 ):
     """Return tau, qdd, lambda and LoopRows of least_hybrid if the rows agree.
 
-    Rows that contradict each other, so that no accelerations satisfy all of them, are
-    an InfeasibleError that names a row.
+    If they contradict each other, so that no accelerations satisfy all of them, the
+    Program raises InfeasibleError, which names a row. Errors of least_hybrid pass
+    through.
 
     Args:
         model, q, qd, prescribed, qdd, tau, f_ext, rates: As of least_hybrid.
         tolerance, dead_point: As of least_hybrid.
         slack: Largest residual of a row's acceleration, relative to the largest desired
-            acceleration of a row, or absolute if that is below 1 [m/s² | rad/s²].
+            change of a row's acceleration, or absolute if that is below 1 [m/s² |
+            rad/s²].
     """
     tau, qdd, x, rows, left, _ = least_hybrid(
         model, q, qd, prescribed, qdd, tau, f_ext, rates, tolerance, dead_point
@@ -353,12 +368,14 @@ def agreeing_hybrid(
 
 
 def least_torque(within, columns, left, tolerance, scales, m):
-    """Return the change of lambda, m, that minimises the joint forces.
+    """Return the change of lambda, m, that minimises the active joint forces.
+
+    Subtract column . change from the joint force of each active coordinate.
 
     Args:
-        within: Function: projects a vector, m, on the changes of lambda that have no
-            effect on passive joints.
-        columns: Column of A of each active coordinate.
+        within: Function that projects a vector, m, on the changes of lambda that have
+            no effect on passive joints.
+        columns: Column of A of each active coordinate, Vectors of length m.
         left: Joint forces of the active coordinates without the change.
         tolerance: Relative tolerance of the rank.
         scales: Scales of these joint forces in the norm.
@@ -373,17 +390,17 @@ def least_torque(within, columns, left, tolerance, scales, m):
 
 
 def least_multipliers(columns, missing, m, tolerance, scales):
-    """Return lambda, m, with columns.T lambda = missing, and the rows of its solution.
+    """Return lambda, m, with columns.T lambda = missing, and RankedRows of the columns.
+
+    lambda has the least norm of those with the least squared residual.
 
     Args:
         columns: Columns of A of the passive coordinates.
         missing: Joint forces that they lack.
         m: Number of rows of A.
         tolerance: Relative tolerance of the rank.
-        scales: Scales of the multipliers in the norm, m.
-
-    Returns:
-        lambda of least norm; RankedRows.
+        scales: Scales of the multipliers in the norm, m; the columns are divided by
+            them.
     """
     B = RankedRows([_divided(column, scales) for column in columns], m, tolerance)
     return _divided(B.solve(missing)[0], scales), B
@@ -395,9 +412,9 @@ def _divided(values, scales):
 
 
 def scales_of(weight, size):
-    """Return `weight` as floats, ones for None, or UnsupportedError for another size.
+    """Return `weight` as a list of floats; ones for None.
 
-    size: Number of entries that it must have.
+    Raises UnsupportedError if it has not `size` entries.
     """
     if weight is None:
         return [1.0] * size
@@ -408,9 +425,9 @@ def scales_of(weight, size):
 
 
 def require_small(values, bound, items):
-    """Check in the Program that |values| <= bound, else InfeasibleError with an item.
+    """Raise InfeasibleError when the Program runs, unless all |values| are <= bound.
 
-    items: Text of the error for each value.
+    items: Text of the error for each value. NaN passes.
     """
     for x, item in zip(values, items, strict=True):
         require(logical_not(absolute(x) > bound), InfeasibleError, item)

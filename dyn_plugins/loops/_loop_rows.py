@@ -38,7 +38,8 @@ class LoopRow:
 
     Attributes:
         name: Name of the loop and index of the row, for errors.
-        body_forces: Pairs (body, force in its coordinates) of a unit multiplier.
+        body_forces: Pairs (body, force in its coordinates) of a unit multiplier; the
+            base is left out.
         joint_forces: Pairs (body, joint force) of a unit multiplier.
         f, rate, acceleration: Residual and its derivatives by time; the residual of a
             row in velocities is zero.
@@ -57,9 +58,11 @@ class LoopRow:
 
 
 def rows_of(model, q, qd, qdd):
-    """Return the LoopRows of all loops, with residuals, rates and accelerations.
+    """Return the list of LoopRows of all loops: residuals, rates and accelerations.
 
         f = 0,   df/dt = A qd,   d²f/dt² = A qdd + (dA/dt) qd
+
+    Rows are in the order of model.loops.
 
     Args:
         model: Robot.
@@ -120,17 +123,18 @@ def _loop_rows(model, loop, X_0, v, a):
 
 
 def rows_in_time(loop, R, p, rel, second):
-    """Return all rows of a loop as Taylor numbers of time: f, rate, acceleration.
+    """Return a list of a loop's rows, Taylor numbers of time: f, rate, acceleration.
 
         f = 0,   rate = D (w; v),   acceleration = D (w'; v') + D' (w; v)
 
-    for the rows D in velocities; w, v is the velocity of B against A, at B's origin,
-    A's axes.
+    for the rows D in velocities, which come last; w, v is the velocity of B against A,
+    at B's origin, A's axes.
 
     Args:
         loop: Loop.
         R, p: Pose of B in A: rotation from B to A, and origin.
-        rel, second: Velocity of B against A, and its rate, A's coordinates.
+        rel, second: Velocity of B against A, and its rate, Motions in A's coordinates
+            about A's origin.
 
     Source: KIM-3.0; A(q) qd = 0 without f.
     """
@@ -172,7 +176,7 @@ def slopes_by_pose(loop, R, p):
 
 
 def _unit_forces(p):
-    """Return three unit couples and three unit forces at p, A's coordinates."""
+    """Return a list: three unit couples, three unit forces at p, A's axes."""
     zero = Vector.zeros(3)
     couples = [Force(e, zero) for e in _AXES]
     return couples + [Force(cross3(p, e), e) for e in _AXES]
@@ -194,9 +198,10 @@ def _end(model, X_0, link, place):
 
 
 def relative_motion(R, p, rate, second):
-    """Return a pose R, p as Taylor numbers of time.
+    """Return a pose R, p as Taylor numbers of time, a Matrix and a Vector.
 
-    rate, second: Relative velocity and its rate, Motions in A's coordinates.
+    rate, second: Relative velocity and its rate, Motions in A's coordinates about A's
+    origin.
     """
     W = skew(rate.ang)
     R1, p1 = W @ R, rate.lin + cross3(rate.ang, p)
@@ -218,7 +223,8 @@ def _with_rates(R, p, R_rates, p_rates):
 def _coupling_rows(model, loop, parts):
     """Return the LoopRows of a coupling, a constraint between joint positions.
 
-    parts: Positions, velocities and accelerations, by joint.
+    loop: Coupling of joints of one coordinate; parts: positions, velocities and
+    accelerations, each a list by body.
     """
     bodies = [model.body_of_joint(name) for name in loop.joints]
     moving = [Taylor(*(part[i][0] for part in parts), TIME) for i in bodies]
@@ -240,7 +246,7 @@ def jacobian_of(model, q, rows):
     Args:
         model: Robot.
         q: Joint positions, nq.
-        rows: LoopRows, or Pushes.
+        rows: LoopRows, or Pushes, m of them.
 
     Source: KIM-3.0.
     """

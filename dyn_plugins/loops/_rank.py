@@ -25,7 +25,7 @@ WAY_OUT = (
 
 
 def dependence_items(rows, way_out=WAY_OUT):
-    """Return the text of the error for each row that depends on later rows.
+    """Return a list of the error's text for each row, in case it depends on later rows.
 
     Args:
         rows: LoopRows.
@@ -59,9 +59,9 @@ def row_responses(model, joints, rows):
         rows: LoopRows.
 
     Returns:
-        For each row, the response by joint, as propagate_to_base returns it; and the
-        scale: the sum of squares that the responses would have if the row acted in all
-        directions with the norm of its slopes.
+        Two lists by row: the response, a dict as propagate_to_base returns it; and the
+        scale, the sum of squares that the responses would have if the row acted in all
+        directions with the norm of its slopes; for couplings, their own sum of squares.
     """
     responses, slopes, known = [], [], {}
     for row in rows:
@@ -87,7 +87,7 @@ def row_responses(model, joints, rows):
 
 
 def gradient_slopes(model, q, rows, A):
-    """Return the scale of each row's squared norm.
+    """Return a list of the scale of each row's squared norm.
 
     It is the sum of squares that the row of A would have if it acted in all directions
     with the norm of its slopes; the squared norm itself for couplings.
@@ -150,7 +150,10 @@ def pivot_tolerances(diagonal, squares, slopes):
 
 
 def factored_delassus(model, joints, rows, way_out=WAY_OUT):
-    """Return the factors of A H^-1 A.T; a dependent row is a SingularError.
+    """Return the factors of A H^-1 A.T, m x m.
+
+    A dependent row raises SingularError, with a text of dependence_items, when the
+    Program runs.
 
     Args:
         model: Robot.

@@ -82,7 +82,7 @@ class RankedRows:
         self.remainders, self.Q, self.C, self.rank = split(state)
 
     def add_combination(self, y, tolerance, counts):
-        """Add the direction of y.T B to the factors, if it is not dependent.
+        """Add the direction of y.T B to the factors in place, if it is not dependent.
 
         It is added if `counts` holds, its remainder is above `tolerance` times the
         largest row, and the rank is less than r. Other remainders are ignored.
@@ -137,7 +137,10 @@ class RankedRows:
 
 
 def _orthonormal(q, others):
-    """Return the unit vector of q's component orthogonal to orthonormal vectors."""
+    """Return the unit vector of q's component orthogonal to orthonormal vectors.
+
+    Zero vectors in the list do not count; the result is zero if the component is.
+    """
     for _ in range(2):  # the second time removes rounding errors
         for other in others:
             q = q - other * (other @ q)

@@ -32,7 +32,9 @@ def aba_loops(model, q, qd, tau, f_ext, alpha, beta, **dependent):
 
         H(q) qdd + C(q, qd) = tau + sum_i J_i(q).T f_ext_i + A.T lambda
 
-    Rows of loops that contradict each other are an InfeasibleError.
+    Errors of rows are raised when the Program runs. With dependent="least_norm" rows of
+    loops that contradict each other raise InfeasibleError. tolerance, dead_point and
+    slack without least_norm raise UnsupportedError when the Program is built.
 
     Inputs and outputs: those of FORWARD_DYNAMICS.
 
@@ -98,8 +100,10 @@ def rnea_loops(
 def _least_motor_forces(motion, mask, tolerance, dead_point):
     """Return the least joint forces of a motion, nv, and the LoopRows.
 
+    The forces are zero for coordinates without a motor, if their given forces are.
+
     Args:
-        motion: First arguments of least_hybrid.
+        motion: Arguments of least_hybrid before `tolerance`, as a tuple.
         mask: Whether each coordinate has a motor, nv.
         tolerance, dead_point: As of least_hybrid.
     """
@@ -144,8 +148,10 @@ def hybrid_mask_loops(
 
         A qdd + dA/dt qd = -2 alpha A qd - beta² f,   H qdd + C = tau + A.T lambda
 
-    Coordinates with mask above 0.5 have the given qdd. Rows of loops that contradict
-    each other or these qdd are an InfeasibleError.
+    Coordinates with mask above 0.5 have the given qdd. With dependent="least_norm",
+    rows of loops that contradict each other or these qdd raise InfeasibleError when the
+    Program runs. tolerance, dead_point and slack without least_norm raise
+    UnsupportedError when it is built.
 
     Inputs and outputs: those of HYBRID_DYNAMICS_MASKED.
 

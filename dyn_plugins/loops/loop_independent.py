@@ -95,8 +95,9 @@ def independent_motion(model, q, qd, independent):
 
         A qdd + bias = 0:  qdd_v = -A_v^-1 (A_y ydd + bias)
 
-    If the other coordinates do not follow from y (A_v without full rank), the Program
-    raises SingularError, which names the row.
+    Without loops, y is all coordinates, G the identity and g zero. If the other
+    coordinates do not follow from y (A_v without full rank), the Program raises
+    SingularError, which names the row.
 
     Args:
         model: Robot.
@@ -126,19 +127,20 @@ def independent_motion(model, q, qd, independent):
 
 
 def loop_independent_inertia(model, q, independent):
-    """Return the inertia matrix of a robot with loops in independent coordinates.
+    """Return H_y, the inertia of a robot with loops in independent coordinates, and G.
 
-        H_y = G.T H G,   kinetic energy = yd.T H_y yd / 2
+        H_y = G.T H G,   qd = G yd,   kinetic energy = yd.T H_y yd / 2
 
-    If the other coordinates do not follow from y in a state, it is a SingularError.
+    If the other coordinates do not follow from y in a state, the Program raises
+    SingularError.
 
     Inputs and outputs: those of INDEPENDENT_INERTIA.
 
     Args:
         independent: Names of joints, or pairs (joint, index of its coordinate), with as
             many coordinates as degrees of freedom, else an UnsupportedError when built;
-            None: the joints with motors and a floating base. The order of y is the
-            order of the nv coordinates, not of this list.
+            None: the joints with motors and a floating base, without loops all joints.
+            The order of y is the order of the nv coordinates, not of this list.
 
     Source: KIM-3.0 (54), (55) solved for the other coordinates.
     """
@@ -191,6 +193,8 @@ def loop_independent_gravity(model, q, independent):
 def joint_forces(model, q, qd, qdd, f_ext):
     """Return the joint forces of a motion of the open tree, nv [N·m | N].
 
+    They include the friction and springs that act, and the weight.
+
     Args:
         model: Robot, with the joint friction and springs that act.
         q, qd, qdd: Position, nq, velocity and acceleration, nv.
@@ -218,8 +222,8 @@ def loop_computed_torque(
         G_a.T tau_a = G.T (H qdd + C),   tau_a of least norm, zero elsewhere
 
     then  e'' + kd e' + kp e = 0  for e = y_ref - y. Motors may be other joints than the
-    independent ones, and more of them. References and gains of the other joints are not
-    read. Joint friction is compensated at qd_ref. Fewer motors than freedoms are an
+    independent ones, and more of them. References and gains of the other joints have no
+    effect. Joint friction is compensated at qd_ref. Fewer motors than freedoms are an
     UnsupportedError when the solver is built; a state in which the motors cannot move
     y, or the other joints do not follow from y, is a SingularError.
 
@@ -229,7 +233,8 @@ def loop_computed_torque(
         independent: Names of joints, or pairs (joint, index of its coordinate), with as
             many coordinates as degrees of freedom; None: the joints with motors and a
             floating base.
-        active: Names of the joints with motors; None: model.active_joints.
+        active: Names of the joints with motors; None: model.active_joints, without
+            loops all joints.
         wrap: Names of joints whose error is wrapped to [-pi, pi).
 
     Source: KIM-3.1 (56)-(66), KIM-3.3 (70)-(80).
@@ -249,14 +254,16 @@ def loop_gravity_compensation(model, q, qd, kd, independent, active):
 
         G_a.T tau_a = g_y - H_y kd yd,   tau_a of least norm, zero elsewhere
 
-    Errors are the same as in loop_computed_torque.
+    Springs are balanced too if they act. Errors are the same as in
+    loop_computed_torque.
 
     Inputs and outputs: those of GRAVITY_CONTROL.
 
     Args:
         independent: Names of the joints, or coordinates, of y; None: a default; see
             loop_computed_torque.
-        active: Names of the joints with motors; None: model.active_joints.
+        active: Names of the joints with motors; None: model.active_joints, without
+            loops all joints.
 
     Source: KIM-3.1 (56)-(66); RBD5-3.6 (gravity compensation).
     """

@@ -20,9 +20,10 @@ def loop_reactions(model, q, qd, tau, f_ext, coordinates, part, gravity):
         f_i = f_net_i - f_ext_i - f_loops_i + sum_children X.T f
         f_loop = sum_rows lambda_k (slope of row k by the pose of B in A)
 
-    f_loop acts on link b, its opposite on link a, in the axes of frame A, with the
-    moment about B's origin. The f_loop of a coupling is zero: its lambda acts along
-    joints. Rows that depend on each other are a SingularError.
+    The results are qdd, f, f_net, f_loop of each loop, and lambda. f_loop acts on link
+    b, its opposite on link a, in the axes of frame A, with the moment about B's origin.
+    The f_loop of a coupling is zero: its lambda acts along joints. Rows that depend on
+    each other raise SingularError when the Program runs.
 
     Inputs and outputs: those of LOOP_REACTIONS.
 
@@ -55,10 +56,10 @@ def _through_joints(model, q, qd, qdd, f_ext, rows, multipliers, options):
     """Return f and f_net of joint_reactions, with loop forces as forces on the bodies.
 
     Args:
-        model, q, qd, qdd, f_ext: Robot, motion, and external forces on the bodies with
-            the base.
+        model, q, qd, qdd: Robot and motion, nq, nv and nv.
+        f_ext: Force on each body with the base, body coordinates [N·m; N].
         rows, multipliers: LoopRows, and their multipliers, m.
-        options: coordinates, part and gravity of joint_reactions.
+        options: Tuple of coordinates, part and gravity of joint_reactions.
     """
     forces, _ = constraint_forces(model, rows, multipliers)
     pushed = [f + g for f, g in zip(f_ext, forces, strict=True)]

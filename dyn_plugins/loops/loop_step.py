@@ -37,12 +37,12 @@ def projected_euler(
     metric of H. The remaining residual is of second order in the residual before. For
     rows that depend on each other, G^+ takes the place of G^-1 with
     dependent="least_norm"; rows that contradict each other then keep the least squared
-    residual.
+    residual. A robot without loops is not corrected.
 
     Inputs and outputs: those of STEP.
 
     Args:
-        forward_dynamics: Slot of FORWARD_DYNAMICS.
+        forward_dynamics: Solver of FORWARD_DYNAMICS.
         limit_stops: Whether spring-dampers act at the position limits.
         implicit: Whether friction and stops are evaluated at the end of the step, as in
             semi_implicit_euler.
@@ -61,7 +61,9 @@ def projected_euler(
 
 
 def projected(model, q, qd, dt, correct):
-    """Return q and qd after a Newton step of each towards closed loops.
+    """Return q (unit quaternions) and qd after a Newton step of each to closed loops.
+
+    The step of qd is computed with the constraint rows before the step of q.
 
     Args:
         model: Robot; without loops, the state is returned unchanged.
@@ -89,7 +91,7 @@ def projection(model, dependent, tolerance=DRIFTING):
     Args:
         model: Robot.
         dependent: Treatment of rows that depend on each other: refuse: SingularError in
-            the Program; least_norm: smallest residual.
+            the Program; any other value, least_norm: smallest residual.
         tolerance: Relative tolerance of the rank with least_norm; see aba_loops.
     """
     if dependent == "refuse":
@@ -105,7 +107,8 @@ def projection(model, dependent, tolerance=DRIFTING):
 def _tree(model, q, rows):
     """Return the correction function of `projection` by articulated inertias.
 
-    A dependent row is a SingularError.
+    A dependent row raises SingularError when the Program runs. Arguments as of
+    `correct` in `projection`.
     """
     still = split_v(model, Vector.zeros(model.nv))
     X, S, _, _ = outward(model, split_q(model, q), still, still, Motion.zero())
@@ -124,7 +127,8 @@ def _dense(model, q, rows):
     """Return the correction function of `projection` by dense algebra.
 
     For robots in which loops determine the motion of a body without inertia. A
-    dependent row is a SingularError.
+    dependent row raises SingularError when the Program runs. Arguments as of `correct`
+    in `projection`.
     """
     loops = DenseLoops(model, q, rows, [False] * model.nv)
     none = Vector.zeros(model.nv)
@@ -142,8 +146,12 @@ class ProjectedStep(TracedSolver):
     def filling(self, slot, model, what=None, dependent=None):
         """Return the solver that a slot has in a Program for a robot.
 
+        A default solver that closes loops gets the option dependent="least_norm" if the
+        step has it. Raises the errors of TracedSolver.filling.
+
         Args:
-            slot, model, what: As of TracedSolver.filling.
+            slot, model, what: As of TracedSolver.filling; `what` None or "auto": the
+                default.
             dependent: Option of the step; None: its default.
         """
         solver = super().filling(slot, model, what)
@@ -155,6 +163,9 @@ class ProjectedStep(TracedSolver):
 
     def _adapter(self, model, common, chosen):
         """Return the adapter, with missing choices made as the class says.
+
+        Raises UnsupportedError for an option without effect (see refuse_idle), and the
+        errors of TracedSolver._adapter.
 
         Args:
             model: Robot.

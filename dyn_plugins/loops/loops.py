@@ -104,7 +104,7 @@ def constrained_hybrid(model, q, qd, prescribed, qdd, tau, f_ext, rates):
     SingularError, which names one of them.
 
     Args:
-        model: Robot.
+        model: Robot, with the joint friction and springs that act.
         q: Joint positions, nq [rad | m].
         qd: Joint velocities, nv [rad/s | m/s].
         prescribed: For each coordinate, whether qdd is given; else tau is.
@@ -114,7 +114,8 @@ def constrained_hybrid(model, q, qd, prescribed, qdd, tau, f_ext, rates):
         rates: a and b of Baumgarte's terms [1/s]; zeros for the source's equation.
 
     Returns:
-        tau and qdd, nv each; lambda, m; and the LoopRows.
+        tau and qdd, nv each, given values unchanged; lambda, m; and the LoopRows of the
+        state, whose `acceleration` is not that of the resulting qdd.
 
     Source: KIM-3.2 (67)-(69), KIM-3.3 (70)-(80).
     """
@@ -149,8 +150,9 @@ def closed_hybrid(model, q, qd, prescribed, qdd, tau, f_ext, rates, dependent, *
     Args:
         model, q, qd, prescribed, qdd, tau, f_ext, rates: As of constrained_hybrid.
         dependent: Treatment of rows that depend on each other: refuse:
-            constrained_hybrid; least_norm: agreeing_hybrid.
-        least: tolerance, dead_point and slack of agreeing_hybrid.
+            constrained_hybrid; any other value, least_norm: agreeing_hybrid. The errors
+            of these functions pass through.
+        least: tolerance, dead_point and slack of agreeing_hybrid; not read with refuse.
 
     Returns:
         tau and qdd, nv each; lambda, m; and the LoopRows.
@@ -166,10 +168,12 @@ def loop_forward_dynamics(model, q, qd, tau, f_ext, alpha, beta, dependent, **le
 
         H qdd + C = tau + A.T lambda,   A qdd + dA/dt qd = -2 alpha A qd - beta² f
 
-    If rows depend on each other, qdd is unique and lambda is not: with
+    The results are qdd, lambda, and of each row its residual f and its rate A qd. If
+    rows depend on each other, qdd is unique and lambda is not: with
     dependent="least_norm" it has the least norm, -(A H^-1 A.T)^+ (A qdd_r + dA/dt qd +
     2 alpha A qd + beta² f) with qdd_r of the open tree. Rows that contradict each other
-    are then an InfeasibleError.
+    are then an InfeasibleError. tolerance, dead_point and slack without least_norm
+    raise UnsupportedError when the Program is built.
 
     Inputs and outputs: those of LOOP_FORWARD_DYNAMICS.
 
@@ -204,8 +208,10 @@ def loop_hybrid_dynamics(
 
     Unique if A_v has full row rank; else a SingularError names a row. With
     dependent="least_norm" there may be more rows than free coordinates: tau_u is then
-    not unique, and the objective selects it. The state and the given accelerations must
-    satisfy the loops, else an InfeasibleError names a row.
+    not unique, and the objective selects it. Only then the state and the given
+    accelerations are checked: they must satisfy the loops within residual and slack,
+    else an InfeasibleError names a row. Options that need least_norm raise
+    UnsupportedError without it when the Program is built, except residual.
 
     Inputs and outputs: those of LOOP_HYBRID_DYNAMICS.
 
@@ -240,8 +246,12 @@ def _least_hybrid_dynamics(
 ):  # fmt: skip
     """Return tau, qdd and lambda of loop_hybrid_dynamics with least_norm.
 
+    Motions that do not fit the loops raise InfeasibleError when the Program runs, a
+    dead point SingularError unless dead_point is "least".
+
     Args:
-        model, q, qd, mask, qdd, tau, f_ext, rates: As of constrained_hybrid.
+        model, q, qd, mask, qdd, tau, f_ext, rates: As of constrained_hybrid; mask is
+            its `prescribed`, Python booleans.
         prescribed: Names of the prescribed joints, for errors.
         objective, tolerance, slack, residual, dead_point: As of loop_hybrid_dynamics.
     """
@@ -274,7 +284,8 @@ def loop_constraints(model, q, qd):
 
         f(q) = 0,   A = df/dq,   A qdd + bias = 0
 
-    f of a row in velocities (rolling) is zero.
+    f (m), A (m x nv) and bias (m), in this order; bias is dA/dt qd with the motion of
+    driven frames. f of a row in velocities (rolling) is zero.
 
     Inputs and outputs: those of LOOP_CONSTRAINTS.
 
@@ -286,7 +297,7 @@ def loop_constraints(model, q, qd):
 
 
 def require_closed(rows, residual, what=("q", "qd", "qdd")):
-    """Check in the Program that a motion keeps all loops closed.
+    """Check that a motion keeps all loops closed, when the Program runs.
 
     A row whose residual, rate or acceleration exceeds `residual` is an InfeasibleError
     that names the row.
@@ -376,6 +387,9 @@ def _least_inverse_dynamics(
 ):
     """Return tau_a and lambda of loop_inverse_dynamics with least_norm.
 
+    Passive coordinates off balance by more than `slack` raise InfeasibleError when the
+    Program runs, a `weight` of another length UnsupportedError.
+
     Args:
         A: Jacobian of the rows, m x nv.
         motors: Whether each coordinate has a motor, nv.
@@ -421,9 +435,10 @@ def motor_coordinates(model, active):
 
 
 def reason_not_square(model, active):
-    """Return the reason why forces of active joints are not unique, as text.
+    """Return why forces of active joints are not unique, as text, or None if they are.
 
-    None if they are unique: there are as many rows as passive coordinates.
+    They are unique if there are as many rows of loops as passive coordinates. active:
+    As in motor_coordinates, whose errors pass through.
     """
     passive = model.nv - sum(motor_coordinates(model, active))
     m = sum(loop.rows for loop in model.loops)
@@ -457,9 +472,9 @@ def inverse_sizes(model, options):
 
 
 def _square_sizes(model, options):
-    """Return inverse_sizes; refuse rows and passive coordinates that differ in number.
+    """Return inverse_sizes, if there are as many rows as passive coordinates.
 
-    Raises UnsupportedError, but not with dependent="least_norm".
+    Otherwise raises UnsupportedError, but not with dependent="least_norm".
     """
     reason = reason_not_square(model, options["active"])
     if reason is not None and options["dependent"] == "refuse":

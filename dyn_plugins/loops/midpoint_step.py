@@ -28,15 +28,16 @@ def projected_midpoint(
     round, velocities with H, A and G of the final position, so that both residuals
     vanish up to rounding. Rows in velocities (rolling) have no residual f: positions
     are corrected without slip. Driven frames have their poses of the middle of the step
-    for the acceleration, and of its end for the corrections.
+    for the second acceleration, and of its end for the corrections. A robot without
+    loops is not corrected.
 
     Inputs and outputs: those of STEP.
 
     Args:
-        forward_dynamics: Slot of FORWARD_DYNAMICS.
+        forward_dynamics: Solver of FORWARD_DYNAMICS.
         limit_stops: Whether spring-dampers act at the position limits.
-        rounds: Number of corrections of the positions; each multiplies the residual by
-            about the first residual.
+        rounds: Number of corrections of the positions, at least 1; each multiplies the
+            residual by about the first residual.
         dependent: Treatment of rows that depend on each other: refuse: SingularError;
             least_norm: G^+ in place of G^-1, and least_norm as an option of the default
             in the slot forward_dynamics; None: as that option of the solver in the
