@@ -13,7 +13,7 @@ from dyn_core.problems import (
 
 
 def wrapped(angle):
-    """Return the angle in [-pi, pi)."""
+    """Return the angle [rad] plus the multiple of 2 pi that brings it to [-pi, pi)."""
     return angle - floor((angle + math.pi) / (2 * math.pi)) * (2 * math.pi)
 
 
@@ -25,12 +25,13 @@ def computed_torque(
         tau = ID(q, qd, qdd_ref + kd (qd_ref - qd) + kp (q_ref (-) q))
         then  e'' + kd e' + kp e = 0,  e = q_ref (-) q
 
-    The adapter adds joint friction, evaluated at qd_ref.
+    Joint friction, if it acts, is added to the result by the adapter, evaluated at
+    qd_ref.
 
     Inputs and outputs: those of TRACKING_CONTROL.
 
     Args:
-        inverse_dynamics: Slot.
+        inverse_dynamics: Solver of INVERSE_DYNAMICS.
         wrap: Names of joints whose error is wrapped to [-pi, pi).
 
     Source: KIM-2.1 for ID; M. Spong et al., Robot Modeling and Control, section 8.3.
@@ -56,17 +57,17 @@ def joint_impedance(
         tau = ID(q, qd, qdd_ref) + K (q_ref (-) q) + D (qd_ref - qd)
         then  H e'' + D e' + K e = -tau_ext,  e = q_ref (-) q
 
-    The robot's own inertia is left unchanged, so no force measurement is needed. The
-    adapter adds joint friction, evaluated at qd_ref.
+    The robot's own inertia is left unchanged, so no force measurement is needed. Joint
+    friction, if it acts, is added to the result by the adapter, evaluated at qd_ref.
 
     Inputs and outputs: those of IMPEDANCE_CONTROL.
 
     Args:
-        inverse_dynamics: Slot.
+        inverse_dynamics: Solver of INVERSE_DYNAMICS.
         wrap: Names of joints whose error is wrapped to [-pi, pi).
 
     Source: KIM-2.1 for ID; N. Hogan, Impedance Control, J. Dyn. Sys. Meas. Control 107
-        (1985), part I.
+    (1985), part I.
     """
     e = position_error(model, q, q_ref, wrap)
     spring = stiffness * e + damping * (qd_ref - qd)
@@ -74,7 +75,13 @@ def joint_impedance(
 
 
 def position_error(model, q, q_ref, wrap):
-    """Return q_ref (-) q, nv numbers; those of joints in `wrap` lie in [-pi, pi)."""
+    """Return q_ref (-) q, a Vector of nv; entries of joints in `wrap` lie in [-pi, pi).
+
+    Args:
+        model: Robot.
+        q, q_ref: Position and reference, nq.
+        wrap: Names of joints of one coordinate.
+    """
     e = list(model.difference(q, q_ref))
     for name in wrap:
         index = model.v_slice(name).start
@@ -85,8 +92,8 @@ def position_error(model, q, q_ref, wrap):
 def turning_joints(model, names):
     """Check the option `wrap`: a list of names of revolute or continuous joints.
 
-    Raises UnsupportedError for a string, ModelError for a joint of another kind.
-    Without a model (None), only the first is checked.
+    Raises UnsupportedError for a string, ModelError for an unknown joint or a joint of
+    another kind. Without a model (None), only the first is checked.
     """
     if isinstance(names, str):
         raise UnsupportedError(f"wrap is '{names}'; valid: wrap=['{names}'], a list")
@@ -103,7 +110,7 @@ def gravity_compensation(model, q, qd, kd, inverse_dynamics):
     Inputs and outputs: those of GRAVITY_CONTROL.
 
     Args:
-        inverse_dynamics: Slot.
+        inverse_dynamics: Solver of INVERSE_DYNAMICS.
 
     Source: RBD5-3.6 (gravity compensation).
     """

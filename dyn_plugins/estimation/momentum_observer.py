@@ -30,7 +30,7 @@ def momentum_and_rate(model, q, qd):
         q, qd: Joint positions and velocities, nq and nv.
 
     Returns:
-        p and beta, Vectors nv.
+        p [kg·m²/s | kg·m/s] and beta [N·m | N], Vectors nv.
 
     Source: A. De Luca and R. Mattone, Actuator failure detection and isolation using
     generalized momenta, ICRA 2003, by the sweeps of RBDA, Tables 5.1 and 6.2.
@@ -74,9 +74,10 @@ def momentum_observer(model, q, qd, tau, dt, gain, r, p, beta):
     error e of p; dt² |d²beta/dt²| / 12 by the mean over a step; and at most W / K + W
     dt / 2 for an external force that changes by W per second or less.
 
-    p_next and beta_next do not depend on r, p or beta: start with r = 0 and the p_next
-    and beta_next of a first call. Joint friction and springs of the Model are part of
-    beta; unmodelled ones appear in r.
+    The results are r_next, p_next and beta_next, inputs of the next cycle. p_next and
+    beta_next do not depend on r, p or beta: start with r = 0 and the p_next and
+    beta_next of a first call. Joint friction and springs of the Model, if they act, are
+    part of beta; unmodelled ones appear in r.
 
     Inputs and outputs: those of MOMENTUM_OBSERVER.
 

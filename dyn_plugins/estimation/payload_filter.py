@@ -51,7 +51,8 @@ class CovarianceFactors:
     """Factors U, D of a covariance U D U.T; each method returns new ones.
 
     Attributes:
-        U: Rows of numbers; only the entries above the diagonal are read.
+        U: Rows of numbers; only the entries above the diagonal are read, the diagonal
+            counts as ones.
         D: List of the diagonal numbers.
     """
 
@@ -201,7 +202,7 @@ def way_to(model, frame):
 def known_carrier(model, frame):
     """Raise UnsupportedError if no joint moves the link `frame`.
 
-    An unknown link raises ModelError. Without a model (None) nothing is checked.
+    Raises ModelError for an unknown link. Without a model (None) nothing is checked.
     """
     if model is not None and not way_to(model, frame):
         moved = [name for name in model.frame_names if way_to(model, name)]
@@ -217,7 +218,7 @@ class CarriedLink:
         p = J.T h,   beta = J.T w + (v_j x J_j + dS_j).T h,   h = I v,   w = I a_grav
 
     Attributes:
-        way: Indices of the n velocity coordinates that move the link.
+        way: Indices of the n velocity coordinates that move the link, ascending.
         J: Jacobian of its velocity by these coordinates, n columns, link coordinates.
         Y: Momentum p by the ten inertial parameters of the payload, (n, 10).
         B: Rate of momentum beta, without joint forces, by the same parameters, (n, 10).
@@ -292,7 +293,10 @@ class Memory:
 
     @classmethod
     def of(cls, numbers, n, prior):
-        """Read the numbers that `Memory.numbers` has written.
+        """Return the Memory whose numbers `Memory.numbers` has written.
+
+        Before the first cycle payload and trend are zeros, and the payload's covariance
+        is diagonal, of `prior`.
 
         Args:
             numbers: The Port `memory`; all zeros are an estimate that has not started.
@@ -380,8 +384,11 @@ def payload_filter(
     effort_noise dt is not much less than H velocity_noise.
 
     A cycle whose prediction errors exceed `gate`, an outlier of tau or qd, leaves pi
-    unchanged and restarts P. If the mean of the errors, with weights exp(-t / window),
-    exceeds `alarm`, the payload has changed: its deviations are reset to `prior`.
+    unchanged and restarts P, and so does the first cycle, and one with dt of 0 or less.
+    If the mean of the errors, with weights exp(-t / window), exceeds `alarm`, the
+    payload has changed: its deviations are reset to `prior`, pi itself stays. A
+    velocity_noise that makes the momentum's noise singular, such as 0, raises
+    SingularError when the Program runs.
 
     Inputs and outputs: those of PAYLOAD_ESTIMATION. Only coordinates that move the link
     are used.
@@ -394,8 +401,8 @@ def payload_filter(
 
     Source: R. Kalman, A New Approach to Linear Filtering and Prediction Problems, J.
     Basic Engineering 82 (1960), by the factors of G. Bierman (1977); momentum: A. De
-    Luca and R. Mattone, ICRA 2003; regressor: C. Atkeson, C. An and J. Hollerbach,
-    IJRR 5 (1986).
+    Luca and R. Mattone, ICRA 2003; regressor: C. Atkeson, C. An and J. Hollerbach, IJRR
+    5 (1986).
     """
     way = way_to(model, frame)
     n = len(way)
@@ -436,13 +443,20 @@ def _either(condition, a, b):
 
 
 def _momentum_noise(model, q, link, pi, velocity_noise):
-    """Return the factors of the covariance R of the measured momentum.
+    """Return the factors of the covariance R of the measured momentum, (n, n).
 
         R = G S G.T + H S H.T / 16,   G = H + H_pi,   S = diag(velocity_noise²)
 
     The second term keeps R positive for an estimate pi that is not physical: in the
-    first cycles H_pi may cancel H. A zero pivot is reported as velocity_noise of a
-    joint.
+    first cycles H_pi may cancel H. A pivot of 0 or less raises SingularError, which
+    names velocity_noise, when the Program runs.
+
+    Args:
+        model: Robot.
+        q: Joint positions, nq.
+        link: CarriedLink.
+        pi: Ten inertial parameters of the payload.
+        velocity_noise: Standard deviations of qd, nv.
     """
     H, carried = join_matrix(model, crba(model, split_q(model, q))), link.inertia(pi)
     bare = [list(H.rows[k]) for k in link.way]
@@ -504,10 +518,11 @@ def _measured_anew(payload, noise, Y):
 
 
 def _trend(last, errors, dt, window, alarm):
-    """Return the mean of the prediction errors, and whether it exceeds `alarm`.
+    """Return the mean of the prediction errors, n, and whether it exceeds `alarm`.
 
     With weights a^k, a = window / (window + dt), the mean of white errors of variance
-    one has the variance (1 - a) / (1 + a) = dt / (2 window + dt).
+    one has the variance (1 - a) / (1 + a) = dt / (2 window + dt). Errors whose mean
+    square is above MOST are scaled down to it.
 
     Args:
         last: Mean before this cycle, n.

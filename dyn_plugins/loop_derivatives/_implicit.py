@@ -53,8 +53,9 @@ class Saddle:
         P = H^-1 - (A H^-1).T G^-1 (A H^-1),   B = G^-1 A H^-1,   G = A H^-1 A.T
         x = P push + B.T wanted,   lambda = G^-1 wanted - B push
 
-    x of prescribed coordinates is zero. A dependent row is a SingularError, and so is a
-    joint without inertia.
+    x of prescribed coordinates is zero. A row that depends on others, and a joint
+    without inertia (in robots of needs_dense: one that no loop moves), raise
+    SingularError when the Program runs.
 
     Args:
         model: Robot.
@@ -62,7 +63,7 @@ class Saddle:
         H, A: Joint-space inertia, nv x nv, and the gradients of the rows, m lists.
         full_squares: full_squares of the RowSlopes, m lists.
         rows: LoopRows.
-        prescribed: For each coordinate, whether its acceleration is given.
+        prescribed: For each coordinate, whether its acceleration is given; booleans.
 
     Attributes:
         P: Change of accelerations per joint force, nv x nv, symmetric.
@@ -138,7 +139,7 @@ class Saddle:
         self.G_inverse = Matrix(x for _, x in answers)
 
     def solve(self, push, wanted):
-        """Return x, nv, and lambda, m.
+        """Return x, nv, and lambda, m, as Vectors.
 
         Args:
             push: Joint forces, nv.
@@ -151,7 +152,7 @@ class Saddle:
         return x, Vector(Vector(g) @ Vector(wanted) - b @ push for g, b in pairs)
 
     def answers(self, columns):
-        """Return pairs (x, lambda) for many right-hand sides, by one matrix product.
+        """Return a list of (x, lambda) for many right-hand sides: one matrix product.
 
         Args:
             columns: Pairs (push, wanted), as in solve.
@@ -173,14 +174,17 @@ class LeastSaddle(Saddle):
         d lambda = G^+ d(wanted) - B d(push) + N N.T dA w,   A w = lambda,   N.T A = 0
 
     The last term is the change of dependent rows, under the assumption that they remain
-    dependent; `turned` returns it, `solve` and `answers` leave it out. A dead point is
-    a SingularError.
+    dependent; `turned` returns it, `solve` and `answers` leave it out. A dead point
+    raises SingularError when the Program runs.
 
     Args:
         model, q: Robot and joint positions, nq.
         rows: LoopRows.
         prescribed: For each coordinate, whether its acceleration is given.
-        tolerance: Relative tolerance of the rank.
+        tolerance: Relative tolerance of the rank; see RankedRows.
+
+    Attributes:
+        loops: LeastLoops. Others as in Saddle, G^+ in place of G^-1.
 
     Source: KIM-3.0 (redundant rows); N.T A = 0, differentiated.
     """
@@ -198,7 +202,7 @@ class LeastSaddle(Saddle):
         self.G_inverse = _symmetric(len(rows), lambda i, j: answers[j][1][i])
 
     def turned(self, changes):
-        """Return N N.T dA w for each change dA w, m, of a list."""
+        """Return the list of N N.T dA w, Vectors m, for a list of changes dA w."""
         return [self.loops.B.without_columns(change) for change in changes]
 
 
@@ -256,18 +260,19 @@ def moving(model, q, qd, qdd, x, f_ext, rates=(0.0, 0.0)):
 
 
 def state_changes(model, motion, fixed):
-    """Return the Changes by q, qd and qdd, three.
+    """Return a list of three Changes: by q, by qd and by qdd.
 
         Z_q = dID/dq - d(A.T lambda)/dq,   W_q = d(A qdd + dA/dt qd + ...)/dq
 
     ID includes the loops' forces as forces fixed to their bodies; the change of these
-    forces relative to the bodies is the loops' stiffness.
+    forces relative to the bodies is the loops' stiffness. Friction and springs that
+    act, and Baumgarte's terms, are included.
 
     Args:
         model: Robot.
         motion: ClosedMotion.
-        fixed: Options f_ext_fixed, frame in which f_ext is constant as bodies move, and
-            f_ext_points, points of action; see id_directional.
+        fixed: Dict of the options f_ext_fixed, frame in which f_ext is constant as
+            bodies move, and f_ext_points, points of action; see id_directional.
     """
     q, qd, qdd = motion.q, motion.qd, motion.qdd
     parts = split_q(model, q), split_v(model, qd), split_v(model, qdd)
@@ -305,17 +310,20 @@ def state_changes(model, motion, fixed):
 
 
 def _columns(rows, n):
-    """Return the columns with indices n of a matrix, as Vectors; rows may be empty."""
+    """Return the columns with indices n of a matrix, a list of Vectors.
+
+    rows: Rows of the matrix; none gives Vectors without entries.
+    """
     return [Vector(row[k] for row in rows) for k in n]
 
 
 def unit_forces(model, m, kept):
-    """Return the Change by the joint forces of some coordinates.
+    """Return the Change by the joint forces of some coordinates: Z of -1, W of zeros.
 
     Args:
         model: Robot.
         m: Number of rows of loops.
-        kept: Indices of the coordinates.
+        kept: Indices of the coordinates, the variables in this order.
     """
     n = range(model.nv)
     units = [Vector(-float(i == k) for i in n) for k in kept]
@@ -323,14 +331,14 @@ def unit_forces(model, m, kept):
 
 
 def parameter_changes(model, motion, paths, fixed):
-    """Return the Change by the numbers of parameter paths.
+    """Return the Change by the numbers of parameter paths, path after path.
 
     Args:
         model: Robot.
         motion: ClosedMotion.
         paths: Parameter paths (model/parameter_paths.py).
-        fixed: Options f_ext_fixed, frame in which f_ext is constant as bodies move, and
-            f_ext_points, points of action; see id_directional.
+        fixed: Dict of the options f_ext_fixed, frame in which f_ext is constant as
+            bodies move, and f_ext_points, points of action; see id_directional.
 
     Source: KIM-4.6, each column by KIM-4.2; the loops by Taylor numbers.
     """
@@ -418,6 +426,9 @@ class HybridInputs(NamedTuple):
 
 def solved_motion(model, inputs, tolerance=None):
     """Return the ClosedMotion of hybrid dynamics with loops, and its Saddle.
+
+    A singular inertia, and a dead point with a tolerance, raise SingularError when the
+    Program runs. Rows that contradict each other are no error.
 
     Args:
         model: Robot.

@@ -77,7 +77,9 @@ class _End(NamedTuple):
 
 
 def slopes_of_loops(model, q, qd, qdd):
-    """Return the LoopSlopes or CouplingSlopes of each loop in a motion.
+    """Return a list of the LoopSlopes or CouplingSlopes of each loop in a motion.
+
+    They are in the order of model.loops.
 
     Args:
         model: Robot.
@@ -152,10 +154,10 @@ class LoopSlopes:
             self.dacc_qd[k] = by_qd - cross(A.J[k], self.rel) - cross(A.v, h)
 
     def _rows(self):
-        """Return the RowSlopes; set forces and changes.
+        """Return a list of RowSlopes; set self.forces and self.changes.
 
-        forces: force on B per multiplier, for each row; changes: derivatives of these
-        forces by six unit displacements of B.
+        forces: Force on B per multiplier, for each row. changes: For each of six unit
+        displacements of B, the derivatives of these forces. Both in A's coordinates.
         """
         R, p, rel = self.R, self.p, self.rel
         rows = rows_in_time(self.loop, R, p, rel, self.acc)
@@ -210,8 +212,8 @@ class LoopSlopes:
             R, p: Pose of B in A.
 
         Returns:
-            Forces, A's coordinates; pairs of squared norms of the row's slopes by
-            rotations and by translations.
+            List of Forces, A's coordinates; list of pairs of squared norms of the row's
+            slopes: by rotations, by translations.
         """
         slopes = slopes_by_pose(self.loop, R, p)
         forces, lengths = [], []
@@ -255,8 +257,8 @@ class CouplingSlopes:
 
     Args:
         model: Robot.
-        loop: Coupling.
-        parts: q, qd and qdd, by joint.
+        loop: Coupling of joints of one coordinate.
+        parts: q, qd and qdd, each a list by body.
 
     Attributes:
         rows: List of RowSlopes.
@@ -328,7 +330,7 @@ class _Way(NamedTuple):
 def _outward(model, way, parts):
     """Return the _Way of a chain of bodies `way`, from a root at rest.
 
-    parts: q, qd and qdd, by joint.
+    way: Bodies from the root outward, without the root. parts: q, qd and qdd, by body.
     """
     q, qd, qdd = parts
     X, v, a, columns = Transform.identity(), Motion.zero(), Motion.zero(), {}
@@ -378,7 +380,10 @@ def _reach(model, common, parts, to_A, J_B):
 
 
 def _columns(model, parts):
-    """Return the Motion for each coordinate from motion columns of bodies, a dict."""
+    """Return a list of nv Motions, one for each coordinate; zero where no body moves.
+
+    parts: Dict from a body to the MotionSubspace of its joint.
+    """
     rows = join_columns(model, parts).rows
     return [Motion.of(column) for column in zip(*rows, strict=True)]
 
@@ -398,7 +403,7 @@ def _local(model, link, place):
 
 
 def _ancestors(model, i):
-    """Return body i and its ancestors without the base, from the base outward."""
+    """Return body i and its ancestors, a list from the base, without it, to i."""
     bodies = []
     while i:
         bodies.insert(0, i)
@@ -416,7 +421,10 @@ def _coordinates(model, bodies):
 
 
 def _displaced(R, p, h):
-    """Return the pose R, p with its derivative by a displacement h, a Motion."""
+    """Return rotation and origin of a pose R, p with its derivative by a displacement.
+
+    h: Displacement, a Motion in the coordinates of A, about A's origin.
+    """
     W = skew(h.ang)
     pairs = zip(R.rows, (W @ R).rows, strict=True)
     return Matrix(with_slopes(*pair) for pair in pairs), with_slopes(p, W @ p + h.lin)
@@ -444,7 +452,10 @@ def _varied(values, k):
 
 
 def _joined(model, bodies, slopes):
-    """Return the joint forces, nv, of a force `slopes` along each joint of `bodies`."""
+    """Return the joint forces, nv, of a force along each joint of `bodies`.
+
+    slopes: A force for each of the bodies, whose joints have one coordinate.
+    """
     pulls = [Vector.zeros(joint.nv) for joint in model.joint]
     for i, x in zip(bodies, slopes, strict=True):
         pulls[i] = pulls[i] + Vector((x,))

@@ -61,7 +61,8 @@ from dyn_plugins.loops.loops import (
 def _answers(saddle, changes):
     """Return for each Change the derivatives of qdd and lambda, a pair of lists.
 
-    The lists have a Vector for each variable of the Change, nv and m.
+    The lists have a Vector for each variable of the Change, of nv and of m entries.
+    saddle: Saddle of the motion.
     """
     columns = [
         (-Z, -W) for change in changes for Z, W in zip(change.Z, change.W, strict=True)
@@ -75,14 +76,15 @@ def _answers(saddle, changes):
 
 
 def _turn(model, motion, saddle, paths, answers):
-    """Add the change of dependent rows to derivatives of least-norm multipliers.
+    """Add the change of dependent rows to derivatives of multipliers, in place.
 
     Args:
         model: Robot.
         motion: ClosedMotion.
         saddle: LeastSaddle.
         paths: Parameter paths.
-        answers: dqdd and dlambda by q, and by the parameters; dlambda is changed.
+        answers: Two results of `_answers`, by q and by the parameters; their lists of
+            dlambda are changed.
     """
     w = saddle.loops.velocity_of(motion.multipliers)
     columns = gradient_changes(model, motion, w, paths)
@@ -104,7 +106,8 @@ def loop_fd_derivatives(
         H dqdd - A.T dlambda = dtau - Z dx,   A dqdd = -W dx
 
     dq is a displacement in the tangent space, and need not keep the loops closed: they
-    are the derivatives of loop_forward_dynamics in every state.
+    are the derivatives of loop_forward_dynamics in every state. The results are qdd,
+    lambda, the derivatives of qdd by q, qd, tau and p, and the same of lambda.
 
     Inputs and outputs: those of LOOP_FD_DERIVATIVES.
 
@@ -148,6 +151,9 @@ def loop_hd_derivatives(
 
         H_vv dqdd_v - A_v.T dlambda = dtau_v - Z_v dx,   A_v dqdd_v = -W dx
         dtau_u = Z_u dx + H_uv dqdd_v - A_u.T dlambda
+
+    The results are tau_u, qdd_v and lambda, then the derivatives of tau_u by q, qd,
+    qdd_u, tau_v and p, the same of qdd_v, and of lambda.
 
     Inputs and outputs: those of LOOP_HD_DERIVATIVES.
 
@@ -215,15 +221,17 @@ def loop_id_derivatives(
 
         A_p.T dlambda = Z_p dx - dtau_p,   dtau_a = Z_a dx - A_a.T dlambda
 
-    q, qd and qdd count as independent variables.
+    q, qd and qdd count as independent variables. The results are tau_a and lambda, then
+    the derivatives of tau_a by q, qd, qdd, tau_p and p, and the same of lambda. A_p
+    without full rank is a SingularError.
 
     Inputs and outputs: those of LOOP_ID_DERIVATIVES.
 
     Args:
         active: Names of the joints with motors; None: model.active_joints. Another
             number of passive coordinates than rows is an UnsupportedError when built.
-        residual: Largest residual of a row and of its derivatives, else an
-            InfeasibleError; None: not checked.
+        residual: Largest residual of a row and of its derivatives [m | rad, and per s,
+            s²], else an InfeasibleError; None: not checked.
         paths, fixed: Parameter paths p, and options of f_ext; see loop_fd_derivatives.
 
     Source: KIM-3.1 (56)-(62), KIM-4.6, differentiated implicitly.
@@ -272,7 +280,7 @@ def _path_sizes(model, options):
 
 
 def _hybrid_sizes(model, options):
-    """Return _path_sizes, and "nu" prescribed and "nf" other coordinates."""
+    """Return _path_sizes with "nu", prescribed coordinates, and "nf", the others."""
     nu = sum(prescribed_coordinates(model, options["prescribed"]))
     return {"nu": nu, "nf": model.nv - nu, **_path_sizes(model, options)}
 
@@ -318,7 +326,8 @@ def fd_parameter_jacobian_loops(model, q, qd, tau, f_ext, alpha, beta, paths, **
 
         qdd(p + dp) = qdd + dqdd_dp dp
 
-    Rows of loops that depend on each other are a SingularError.
+    The results are qdd and dqdd_dp. Rows of loops that depend on each other are a
+    SingularError.
 
     Inputs and outputs: those of FD_PARAMETER_JACOBIAN.
 

@@ -25,13 +25,13 @@ def projected_euler_derivatives(
     The derivatives of the semi-implicit step are multiplied by the derivatives of the
     projection, which are computed in forward mode; dq as in
     semi_implicit_euler_derivatives. Rows of loops that depend on each other are a
-    SingularError.
+    SingularError. A robot without loops is not projected.
 
     Inputs and outputs: those of STEP_DERIVATIVES.
 
     Args:
-        derivatives, by_parameters: Slots of forward dynamics' derivatives, by state and
-            joint forces, and by parameters.
+        derivatives: Solver of FD_DERIVATIVES.
+        by_parameters: Solver of FD_PARAMETER_JACOBIAN; called only with paths.
         limit_stops: Whether spring-dampers act at the position limits.
         implicit: Whether friction and stops are evaluated at the end of the step, as in
             semi_implicit_euler.

@@ -259,7 +259,7 @@ class LeastLoops:
         return curvature, maximum(largest * CURVED, moved * self.tolerance)
 
     def _second_rates(self, t):
-        """Return d²f(t, t) of all rows, m, for a velocity t, nv, driven frames at rest."""
+        """Return d²f(t, t) of all rows, m, for a velocity t, nv; driven frames rest."""
         model, q, still = self.model, self.q, Vector.zeros(self.model.nv)
 
         def bias(velocity):
@@ -390,9 +390,10 @@ def least_torque(within, columns, left, tolerance, scales, m):
 
 
 def least_multipliers(columns, missing, m, tolerance, scales):
-    """Return lambda, m, with columns.T lambda = missing, and RankedRows of the columns.
+    """Return lambda, m, with columns.T lambda = missing, and factors of the columns.
 
-    lambda has the least norm of those with the least squared residual.
+    lambda has the least norm among the solutions of least squared residual; the
+    factors are a RankedRows.
 
     Args:
         columns: Columns of A of the passive coordinates.

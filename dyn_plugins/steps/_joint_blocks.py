@@ -18,7 +18,7 @@ from dyn_plugins.derivatives._chains import are_zero
 
 
 def moved(model, q, u):
-    """Return q with the derivative of q (+) eps u by eps.
+    """Return q, nq, with the derivative of q (+) eps u by eps.
 
     Args:
         model: Robot.
@@ -58,7 +58,7 @@ class JointBlocks:
         return self.times(M)
 
     def times(self, M, onto=None):
-        """Return self @ M, or C + self @ M.
+        """Return the Matrix self @ M, or C + self @ M.
 
         Args:
             M: Matrix nv x n.
@@ -95,7 +95,7 @@ class JointBlocks:
 
 
 def _block_times(B, M, onto):
-    """Return B M, or C + B M with C = `onto`.
+    """Return the Matrix B M, or C + B M with C = `onto`; None for no sum.
 
     Rows of M that are all zero, and blocks B of at most one entry a row, avoid the
     product.
@@ -113,9 +113,10 @@ def _block_times(B, M, onto):
 
 
 def _single_entries(B):
-    """Return (entry, column) of the only nonzero entry of each row.
+    """Return a list of (entry, column) of the only nonzero entry of each row.
 
-    An all-zero row gives (0.0, 0). The result is None if a row has more than one.
+    An all-zero row gives (0.0, 0). The result is None if a row has more than one; a
+    traced entry counts as nonzero.
     """
     single = []
     for row in B.rows:

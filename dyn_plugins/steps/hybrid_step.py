@@ -23,12 +23,15 @@ def hybrid_euler(
         q_next = q (+) dt qd_next
 
     Friction and stops of the other joints are implicit: they are evaluated at the end
-    of the step, to first order. Those of the prescribed joints are explicit.
+    of the step, to first order. Friction of the prescribed joints is explicit. The
+    third result is the joint forces, nv: computed ones of prescribed joints, the input
+    tau elsewhere.
 
     Inputs and outputs: those of HYBRID_STEP.
 
     Args:
-        hybrid_dynamics: Slot; hybrid_mask_loops for robots with loops.
+        hybrid_dynamics: Solver of HYBRID_DYNAMICS_MASKED; hybrid_mask_loops for robots
+            with loops.
         prescribed: Names of joints whose acceleration is given, or pairs (joint, k);
             see hybrid.
         limit_stops: Whether spring-dampers act at the limits of the other joints.

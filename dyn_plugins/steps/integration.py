@@ -24,7 +24,8 @@ def stop_force(model, q, qd):
 
     D is a typical inertia along the joint (Model.inertia_scale), so that every stop has
     the natural frequency w. For a ball joint, the stops act along its swing and its
-    twist. Joints of several coordinates that are not limited balls have no stops.
+    twist. Joints of several coordinates that are not limited balls have no stops, and
+    followers none of their own.
 
     Args:
         model: Robot.
@@ -32,8 +33,8 @@ def stop_force(model, q, qd):
         qd: Joint velocities, nv [rad/s | m/s].
 
     Returns:
-        Force on the joints, nv [N·m | N]; the stiffness k and damping d of the stops
-        that act, nv each, zero where none does.
+        Force on the joints, nv [N·m | N]; the stiffness k [N·m/rad | N/m] and damping d
+        [N·m·s/rad | N·s/m] of the stops that act, nv each, zero where none does.
     """
     force, stiffness, damping = [0.0] * model.nv, [0.0] * model.nv, [0.0] * model.nv
     for i in model.independent:
@@ -66,11 +67,12 @@ def _ball_stops(model, i, q, qd):
     Args:
         model: Robot.
         i: Body index of the joint.
-        q, qd: Joint positions and velocities of the robot.
+        q, qd: Joint positions and velocities of the robot, nq and nv.
 
     Returns:
         List of (row, push, stiffness, damping): the Jacobian row that maps the joint's
         velocity to the rate of the gap, then three numbers, zero while the gap is open.
+        The joint force of the stop is -push times the row [N·m].
     """
     D = max(model.inertia_scale[i])
     k, d = D * STOP_RATE**2, 2 * D * STOP_RATE
@@ -100,7 +102,7 @@ def semi_implicit_euler(
     Inputs and outputs: those of STEP.
 
     Args:
-        forward_dynamics: Slot.
+        forward_dynamics: Solver of FORWARD_DYNAMICS.
         limit_stops: Whether spring-dampers act at the position limits.
         implicit: Whether friction and stops are evaluated at the end of the step.
 
@@ -138,7 +140,7 @@ def end_of_step(model, q, qd, dt, limit_stops, implicit):
 
 
 def with_rotors(model, rotors):
-    """Return {"armature": rotor inertias of the Model plus `rotors`}, nv."""
+    """Return {"armature": Model's rotor inertias plus `rotors`}, nv [kg·m² | kg]."""
     armature = Vector(x for i in model.independent for x in model.armature[i])
     return {"armature": armature + rotors}
 
@@ -160,7 +162,7 @@ def rk4(model, q, qd, tau, dt, f_ext, forward_dynamics, limit_stops):
     Inputs and outputs: those of STEP.
 
     Args:
-        forward_dynamics: Slot.
+        forward_dynamics: Solver of FORWARD_DYNAMICS.
         limit_stops: Whether spring-dampers act at the position limits.
 
     Source: KIM-2.5; H. Munthe-Kaas, High order Runge-Kutta methods on manifolds, 1999.

@@ -62,7 +62,8 @@ def semi_implicit_euler_derivatives(
     Inputs and outputs: those of STEP_DERIVATIVES.
 
     Args:
-        derivatives, by_parameters: Slots.
+        derivatives: Solver of FD_DERIVATIVES.
+        by_parameters: Solver of FD_PARAMETER_JACOBIAN; called only with paths.
         limit_stops: Whether spring-dampers act at the position limits.
         implicit: Whether friction and stops are evaluated at the end of the step.
         paths: Parameter paths of dp, one after another (model/parameter_paths.py).
@@ -95,9 +96,10 @@ def _advanced(model, q, qd, qdd, dt, slopes):
 
     Args:
         model: Robot.
-        q, qd, qdd: Joint positions, velocities and accelerations.
+        q, qd, qdd: Joint positions, velocities and accelerations, nq, nv and nv.
         dt: Length of the step [s].
-        slopes: Derivatives of qdd by q, qd, tau and parameters: Matrices with nv rows.
+        slopes: Derivatives of qdd by q, qd, tau and parameters: four Matrices with nv
+            rows.
 
     Returns:
         q_next, qd_next, A, B, dx_dp, as in STEP_DERIVATIVES.
@@ -168,7 +170,8 @@ def rk4_derivatives(
     Inputs and outputs: those of STEP_DERIVATIVES.
 
     Args:
-        derivatives, by_parameters: Slots.
+        derivatives: Solver of FD_DERIVATIVES.
+        by_parameters: Solver of FD_PARAMETER_JACOBIAN; called only with paths.
         limit_stops: Whether spring-dampers act at the position limits.
         paths: Parameter paths of dp, one after another (model/parameter_paths.py).
 
@@ -197,7 +200,7 @@ def rk4_derivatives(
 
 
 def _split(numbers, n, width):
-    """Return two Vectors n and two Matrices n x width from a flat list."""
+    """Return a pair of Vectors n and a pair of Matrices n x width from a flat list."""
     rows = [numbers[2 * n + k * width :][:width] for k in range(2 * n)]
     vectors = Vector(numbers[:n]), Vector(numbers[n : 2 * n])
     return vectors, (Matrix(rows[:n]), Matrix(rows[n:]))
@@ -245,11 +248,12 @@ def _stage(model, inputs, state, slopes, length, slots, limit_stops):
         slopes: Derivatives dR and dA of the previous stage's rates by q, qd, tau and
             parameters, nv x (3 nv + np).
         length: Length c of the stage [s].
-        slots: Derivatives of forward dynamics; the same by parameters, or None.
+        slots: Solvers of the derivatives of forward dynamics: by state and joint
+            forces, and by parameters or None.
         limit_stops: Whether spring-dampers act at the position limits.
 
     Returns:
-        Rate of u, qdd, then the nv rows of dR and the nv rows of dA.
+        Tuple: rate of u, qdd, then the nv rows of dR and the nv rows of dA.
     """
     (q, tau, f_ext), (u, v), (dR, dA) = inputs, state, slopes
     derivatives, by_parameters = slots
@@ -305,11 +309,11 @@ def multiplied(A, B, onto=None):
 
 
 def sizes(model, options):
-    """Return the named sizes of the Ports, {"nx": 2 nv, "np": size}.
+    """Return the sizes of the Ports, {"nx": 2 nv, "np": numbers of parameter paths}.
 
     Args:
         model: Robot.
-        options: Options of the solver; "np" counts the numbers of all its `paths`.
+        options: Options of the solver; "paths" is read.
     """
     np = sum(parameter_paths.size(model, path) for path in options["paths"])
     return {"nx": 2 * model.nv, "np": np}
@@ -330,8 +334,9 @@ class StepDerivativesSolver(TracedSolver):
     def _adapter(self, model, common, chosen):
         """Return the adapter, with the paths passed on to the slot `by_parameters`.
 
-        Raises UnsupportedError unless f_ext_frame is "body": a step holds external
-        forces constant in body coordinates.
+        Arguments and errors as of TracedSolver._adapter. Also raises UnsupportedError
+        unless f_ext_frame is "body": a step holds external forces constant in body
+        coordinates.
         """
         if common.f_ext_frame != "body":
             raise UnsupportedError(
