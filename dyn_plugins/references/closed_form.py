@@ -10,7 +10,9 @@ ONE_AXIS = ("revolute", "continuous", "prismatic")
 
 
 def unsupported_chain(model):
-    """Return why the closed form does not support a robot, or None.
+    """Return why the closed form does not support a robot, as text, or None.
+
+    Supported are unbranched chains of joints of one freedom; the text names the joint.
 
     Source: RBD5-2.4 (an unbranched chain of joints of one freedom).
     """
@@ -41,7 +43,8 @@ def common_frame(model, q):
         q: Joint positions, by joint [rad | m].
 
     Returns:
-        Lists by body: X from the base, axis s, inertia I.
+        Three lists by body: X from the base, axis s, inertia I. Entry 0 is the identity
+        for X, None for the others.
 
     Source: RBD5-2.4.
     """
@@ -57,7 +60,8 @@ def common_frame(model, q):
 def inertia_entry(s, I, i, j):
     """Return H_ij = sum_l s_i . I_l s_j over l >= max(i, j) [kg·m² | kg].
 
-    s, I: Axes and inertias of `common_frame`.
+    s, I: Axes and inertias of `common_frame`; i, j: body indices, from 1. The inertia
+    of rotors (armature) is not included.
 
     Source: RBDA (5.6); RBD5-2.4.
     """
@@ -72,6 +76,8 @@ def coriolis_entry(s, I, i, j, k):
     over l >= max(i, j, k). Only the double sum has a physical meaning: other formulas
     may split it between C_ijk and C_ikj differently.
 
+    s, I: Axes and inertias of `common_frame`; i, j, k: body indices, from 1.
+
     Source: RBDA (5.6); RBD5-2.4.
     """
     bodies = range(max(i, j, k), len(s))
@@ -85,7 +91,8 @@ def coriolis_entry(s, I, i, j, k):
 def gravity_entry(s, I, a_grav, i):
     """Return g_i = -sum_l s_i . I_l a_grav over l >= i [N·m | N].
 
-    s, I: Axes and inertias of `common_frame`; a_grav: gravity, base axes.
+    s, I: Axes and inertias of `common_frame`; a_grav: gravity, a Motion in base axes;
+    i: body index, from 1.
 
     Source: RBDA (5.6); RBD5-2.4.
     """
@@ -104,6 +111,10 @@ def closed_form(model, q, qd, qdd, f_ext):
     """Return the joint forces of a motion: every term of the equation of motion.
 
         tau_i = sum_j H_ij qdd_j + sum_j sum_k C_ijk qd_j qd_k + g_i - push_i
+
+    push_i is the joint force of the external forces on body i and the bodies after it.
+    Robots other than unbranched chains of joints of one freedom are refused when the
+    Program is built.
 
     Inputs and outputs: those of INVERSE_DYNAMICS.
 

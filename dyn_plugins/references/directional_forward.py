@@ -30,7 +30,7 @@ def id_directional_forward_mode(
     Inputs and outputs: those of ID_DIRECTIONAL.
 
     Args:
-        inverse_dynamics: Slot for ID.
+        inverse_dynamics: Solver of INVERSE_DYNAMICS.
         parameter: Path of the parameter, or None.
         fixed: f_ext_fixed, f_ext_points: frame in which f_ext is constant as bodies
             move, and points of action; see id_directional.
@@ -55,7 +55,7 @@ def fd_directional_forward_mode(
     Inputs and outputs: those of FD_DIRECTIONAL.
 
     Args:
-        forward_dynamics: Slot for FD.
+        forward_dynamics: Solver of FORWARD_DYNAMICS.
         parameter: Path of the parameter, or None.
         fixed: f_ext_fixed, f_ext_points: frame in which f_ext is constant as bodies
             move, and points of action; see id_directional.
@@ -80,7 +80,7 @@ def hd_directional_forward_mode(
     Inputs and outputs: those of HD_DIRECTIONAL.
 
     Args:
-        hybrid_dynamics: Slot for hybrid dynamics by a mask.
+        hybrid_dynamics: Solver of HYBRID_DYNAMICS_MASKED.
         prescribed: Names of joints whose acceleration is given, or pairs (joint, k);
             see hybrid.
         parameter: Path of the parameter, or None.

@@ -18,10 +18,12 @@ from dyn_plugins.dynamics.hybrid import part_where, prescribed_coordinates, spre
 class _SweepValues:
     """Quantities of the sweeps, by body: values, and derivatives with the prefix d.
 
+    Entry 0 is the base's. outward fills V and eta, inward the others.
+
     Attributes:
-        V, eta: Velocity and bias acceleration.
-        I, B: Articulated inertia and bias force.
-        psi: Inverse of S.T I S + armature, by body with given forces.
+        V, eta: Velocity and bias acceleration, six numbers [angular; linear] each.
+        I, B: Articulated inertia, 6x6, and bias force, six numbers [moment; force].
+        psi: Dict: inverse of S.T I S + armature, by body with given forces.
     """
 
     V: list = field(default_factory=lambda: [Vector.zeros(6)])
@@ -41,9 +43,9 @@ class _JointColumns:
     """Columns of a joint with given forces (v), and with prescribed accelerations (u).
 
     Attributes:
-        S, dS: Columns of v and their derivatives.
-        S_u, dS_u: Columns of u and their derivatives.
-        coordinates: Indices in nv of the columns of v, and of u.
+        S, dS: Columns of v, 6 rows, and their derivatives.
+        S_u, dS_u: Columns of u, 6 rows, and their derivatives.
+        coordinates: Pair of tuples: indices in nv of the columns of v, and of u.
     """
 
     S: Matrix
@@ -131,12 +133,14 @@ def outward(model, seed, sides, qdd, dqdd):
 
 
 def inward(model, seed, sides, x, tau, dtau):
-    """Add articulated inertias and bias forces, and their derivatives, to x.
+    """Add articulated inertias, bias forces, psi and their derivatives to x, in place.
 
         dIhat = dI + sum Ad.T { dPi - Pi ad_dh - (Pi ad_dh).T } Ad
         dBhat = -ad_dV.T I V - ad_V.T (dI V + I dV) - dF_ext
                 + sum Ad.T (dbeta - ad_dh.T beta)
         dPsi = -Psi { S.T dIhat S + dS.T Ihat S + (dS.T Ihat S).T } Psi
+
+    A singular pivot raises SingularError when the Program runs.
 
     Args:
         model: Robot.
@@ -176,7 +180,8 @@ def inward(model, seed, sides, x, tau, dtau):
 def _free_part(model, seed, side, x, i, tau, dtau):
     """Return the terms of Pi, dPi, beta and dbeta for columns with given forces.
 
-    Arguments as in inward; i: body index, side: its _JointColumns.
+    The terms of Pi and dPi are to be subtracted, the others added. Sets x.psi[i] and
+    x.dpsi[i]. Arguments as in inward; i: body index, side: its _JointColumns.
     """
     S, dS, I, dI, eta, deta = side.S, side.dS, x.I[i], x.dI[i], x.eta[i], x.deta[i]
     first = model.v_slices[i].start
@@ -214,7 +219,12 @@ def outward_again(model, seed, sides, x, tau, qdd, dtau, dqdd):
         seed: Seeds.
         sides: Result of _sides.
         x: Result of outward and inward.
-        tau, qdd, dtau, dqdd: Given values and their changes, nv each.
+        tau, qdd, dtau, dqdd: Given values and their changes, nv each; tau and dtau
+            without friction and springs.
+
+    Returns:
+        Lists tau, qdd, dtau and dqdd, nv each. Computed joint forces include friction
+        and springs; given ones are returned as they are.
 
     Source: KIM-4.3, KIM-4.4 (E-11, E-13).
     """
@@ -313,7 +323,7 @@ def fd_directional_table(
 
 
 def refuse_followers(model):
-    """Return why the tables do not support a robot with followers, or None."""
+    """Return why the tables do not support a robot with followers, as text, or None."""
     for i in model.bodies:
         if model.leader[i].body != i:
             return (

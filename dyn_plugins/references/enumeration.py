@@ -25,14 +25,14 @@ def solutions(problem, unique=False, limit=20_000):
     squares.
 
     Args:
-        problem: A problem without free rows.
+        problem: A ConstraintProblem without free rows.
         unique: Whether to search for all solutions; else the first is returned.
         limit: Maximum number of combinations.
 
     Returns:
-        List of impulses in circular cones, (m,) each, in scaled units (multiply by
-        problem.scale), one for each velocity, at most one unless `unique`; empty if
-        none is found. The number of candidates tried.
+        Two results. List of impulses in circular cones, (m,) each, in scaled units
+        (multiply by problem.scale), one for each velocity, at most one unless `unique`;
+        empty if none is found. The number of candidates tried.
 
     Raises:
         UnsupportedError: There are more combinations than `limit`.
@@ -75,9 +75,10 @@ def _differ(u, v, speed):
 
 
 def _modes(problem):
-    """Return the blocks, lists of rows (one row, or a cone), and the modes of each.
+    """Return two lists: blocks, each a list of rows (one, or a cone), and their modes.
 
-    Modes of a cone: "stick", "slip", "off"; of a row: "active", or a finite bound.
+    The modes of a block are a tuple. Modes of a cone: "stick", "slip", "off"; of a row:
+    "active", or a number, a finite bound.
     """
     lower, upper = problem.bounds
     blocks, choices = [], []
@@ -96,14 +97,15 @@ def _modes(problem):
 
 
 def _candidates(problem, blocks, modes, A, b, thorough):
-    """Yield candidate impulses for a combination of modes.
+    """Yield candidate impulses, (m,), for a combination of modes.
 
     Args:
         problem: Contact problem.
         blocks, modes: Rows of each block, and its mode.
         A, b: Scaled matrix and offset.
         thorough: False: sliding starts in the direction of the velocity without
-            friction; true: also in directions all around.
+            friction; true: also in directions all around, and nothing if no contact of
+            three rows or more slides.
     """
     x, active, sliding = np.zeros(len(b)), [], []
     pairs = zip(problem.layout.contacts, problem.coefficients.tolist(), strict=True)
@@ -126,7 +128,16 @@ def _candidates(problem, blocks, modes, A, b, thorough):
 
 
 def _starts(A, b, x, active, rows, thorough):
-    """Return initial directions of sliding for a contact with these rows."""
+    """Return a list of initial directions of sliding for a contact, of length one.
+
+    For one tangent both directions; for more, the direction of the velocity without
+    friction, and with `thorough`, or if that velocity is zero, directions all around.
+
+    Args:
+        A, b, x, active: As in _solved.
+        rows: Rows of the contact, normal first.
+        thorough: As in _candidates.
+    """
     t = len(rows) - 1
     if t == 1:
         return [np.array([1.0]), np.array([-1.0])]
@@ -141,14 +152,16 @@ def _starts(A, b, x, active, rows, thorough):
 
 
 def _solved(A, b, x, active, sliding, ways):
-    """Return impulses for modes and sliding directions, from a linear system.
+    """Return impulses, (m,), for modes and sliding directions, from a linear system.
+
+    A singular system is solved by least squares.
 
     Args:
         A, b: Scaled matrix and offset.
-        x: Impulses of rows at bounds; zero for others.
+        x: Impulses of rows at bounds; zero for others; not changed.
         active: Rows with u = 0.
         sliding: Pairs (rows, friction coefficient) of sliding contacts.
-        ways: Their directions, of length one.
+        ways: Their directions of sliding, of length one.
     """
     rows = active + [r[0] for r, _ in sliding]
     columns = np.zeros((len(b), len(rows)))
@@ -165,8 +178,9 @@ def _slid(A, b, x, active, sliding, ways, rounds=60):
     """Return impulses whose sliding directions equal those of the velocity.
 
     Newton steps, by finite differences, on the velocity's component across the
-    direction; the square systems are tiny. The opposite direction is a root, too: the
-    caller's check of the law rejects it.
+    direction; the square systems are tiny. They end after `rounds` steps, or when none
+    improves. The opposite direction is a root, too: the caller's check of the law
+    rejects it.
 
     Arguments as in _solved; rounds: maximum number of steps.
     """

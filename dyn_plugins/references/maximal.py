@@ -29,7 +29,7 @@ def maximal_euler(model, q, qd, tau, dt, f_ext, forward_dynamics):
     Inputs and outputs: those of STEP.
 
     Args:
-        forward_dynamics: Slot.
+        forward_dynamics: Solver of FORWARD_DYNAMICS.
 
     Source: TAZZ-3.6, its fourth step (section 2.4).
     """
@@ -54,7 +54,12 @@ def maximal_euler(model, q, qd, tau, dt, f_ext, forward_dynamics):
 
 
 def _fitted(model, S, motions):
-    """Return the coordinates u, nv, with S u nearest to `motions`, by body."""
+    """Return the coordinates u, nv, with S u nearest to `motions`, in least squares.
+
+    Args:
+        model: Robot.
+        S, motions: By body: motion subspace of its joint, and a Motion.
+    """
     u = [0.0] * model.nv
     for lead in model.independent:
         A, b = [], []

@@ -18,6 +18,9 @@ SLIDING = ("prismatic",)
 class VectorMotion:
     """Motion of the bodies and the forces needed: lists by body, body coordinates.
 
+    The lists start with the base's entry, None for E, r, z and c; vector_motion appends
+    the bodies.
+
     Attributes:
         E, r: Rotation of coordinates from the parent; origin in parent coordinates [m].
         z: Axis of the joint.
@@ -37,7 +40,9 @@ class VectorMotion:
 
 
 def unsupported_joint(model):
-    """Return why the 3-D equations do not support a robot, or None.
+    """Return why the 3-D equations do not support a robot, as text, or None.
+
+    Supported joints are revolute, continuous and prismatic.
 
     Source: RBD5-4.2 (the 3-D form depends on the kind of joint).
     """
@@ -81,7 +86,7 @@ def vector_motion(model, q, qd, qdd):
         qdd: Joint accelerations, by joint [rad/s² | m/s²].
 
     Returns:
-        A VectorMotion; a_0 = -g.
+        A VectorMotion; the acceleration of the base is minus gravity, a_0 = -g.
 
     Source: RBD5-4.1, RBD5-4.2.
     """
@@ -125,7 +130,7 @@ def linear_velocities(model, motion, qd):
         qd: Joint velocities, by joint [rad/s | m/s].
 
     Returns:
-        Velocities by body, body coordinates, 3 [m/s].
+        List of velocities by body, zero for the base, body coordinates, 3 [m/s].
 
     Source: RBD5-4.1, RBD5-4.2.
     """
@@ -147,10 +152,11 @@ def vector_forces(model, motion, f_ext):
     Args:
         model: Robot of turning and sliding joints.
         motion: Result of vector_motion.
-        f_ext: Force on each body, body coordinates [N·m; N].
+        f_ext: By body: external force, body coordinates [N·m; N]; entry 0 is not read.
 
     Returns:
-        Lists f and n by body, body coordinates, about its origin [N], [N·m].
+        Lists f and n by body, zero for the base, body coordinates, about its origin
+        [N], [N·m].
 
     Source: RBD5-4.1, RBD5-4.2.
     """

@@ -26,14 +26,18 @@ _I = np.eye(2)
 
 
 class Chain(NamedTuple):
-    """State and constraints of a chain, by the letters of the formulas.
+    """State and constraints of a chain of n joints, by the letters of the formulas.
 
     Attributes:
-        m, l: Masses of joints, lengths of links.
-        r, L: Directions of links, and r turned by +90 degrees / l.
-        e: Right sides of the link equations.
-        F: External forces on the joints.
-        kind, s, a_w, active, alpha_w: Constraints of the joints.
+        m, l: Masses of joints, n [kg], lengths of links, n - 1 [m].
+        r, L: Directions of links, and r turned by +90 degrees / l, (n - 1, 2).
+        e: Right sides of the link equations: squared relative velocity / l, n - 1.
+        F: External forces on the joints, (n, 2) [N].
+        kind: FREE, LINE or GUIDED of each joint, n.
+        s, a_w: Unit normal of the line, and given acceleration [m/s²], of each joint,
+            (n, 2).
+        active, alpha_w: By joint: nonzero if its angle has a given angular
+            acceleration, and that acceleration [rad/s²].
     """
 
     m: Any
@@ -49,10 +53,10 @@ class Chain(NamedTuple):
     alpha_w: Any
 
     def mass(self, i):
-        """Return the mass that makes the pivots of link i dimensionless.
+        """Return the mass that makes the pivots of link i dimensionless [kg].
 
-        The smaller mass of its ends that are not guided, else of all joints with mass;
-        1.0 if there is none.
+        The smaller mass of the joints at its ends that are not guided; if both are
+        guided, the smallest positive mass of all joints; 1.0 if there is none.
         """
         pair = [self.m[k] for k in (i, i + 1) if self.kind[k] != GUIDED]
         return min(pair or [m for m in self.m if m > 0] or [1.0])
@@ -105,10 +109,15 @@ class _StepPart2(NamedTuple):
 def take(model, x, v, F, *modes):
     """Return the Chain of a state.
 
-    modes: kind, s, a_w, active and alpha_w; None or left out: the model's.
+    Args:
+        model: Planar chain of n joints.
+        x, v, F: Positions [m], velocities [m/s] and forces [N] of the joints, (n, 2).
+        modes: kind, s, a_w, active and alpha_w, in this order; None or left out: the
+            model's.
 
-    Raises UnsupportedError if the last joint is active, SingularError if the joints of
-    a link coincide.
+    Raises:
+        UnsupportedError: The last joint is active.
+        SingularError: The two joints of a link coincide.
     """
     constraints = model.constraints
     n = model.n
@@ -138,7 +147,7 @@ def take(model, x, v, F, *modes):
 
 
 def part1(c):
-    """Return the _StepPart1 of each joint, by the rules of sections 5 and 6.
+    """Return a list of the _StepPart1 of each joint, by the rules of sections 5 and 6.
 
     c: Chain.
 
@@ -152,7 +161,7 @@ def part1(c):
 
 
 def _last1(c):
-    """Return the step of the last joint: WAW-6.3, WAW-6.5; 6.1 for a guided one."""
+    """Return the _StepPart1 of the last joint: WAW-6.3, 6.5; 6.1 for a guided one."""
     m, s, F, a_w = c.m[-1], c.s[-1], c.F[-1], c.a_w[-1]
     if c.kind[-1] == GUIDED:
         return _StepPart1(_00, a_w)
@@ -163,7 +172,7 @@ def _last1(c):
 
 
 def _free1(c, i, after):
-    """Return the step of a free joint i from the next step. WAW-5.2, 5.3: eq. 5-9."""
+    """Return the _StepPart1 of a free joint i from the next. WAW-5.2, 5.3: eq. 5-9."""
     m, r, F = c.m[i], c.r[i], c.F[i]
     rr = np.outer(r, r)
     D = 1 + m * (r @ after.A @ r)
@@ -175,9 +184,10 @@ def _free1(c, i, after):
 
 
 def _line1(c, i, after):
-    """Return the step of a joint i on a line from the next step.
+    """Return the _StepPart1 of a joint i on a line from the one of the next joint.
 
-    WAW-6.4: eq. 10; a given acceleration along s is added.
+    WAW-6.4: eq. 10; a given acceleration along s is added. If the link cannot move the
+    joints, its equation is dropped.
     """
     m, r, F, s = c.m[i], c.r[i], c.F[i], c.s[i]
     w = s * (s @ c.a_w[i])
@@ -194,9 +204,9 @@ def _line1(c, i, after):
 
 
 def _guided1(c, i, after):
-    """Return the step of a guided joint i from the next step.
+    """Return the _StepPart1 of a guided joint i from the one of the next joint.
 
-    WAW-6.1; WAW-6.2 if the next joint cannot follow the link.
+    WAW-6.1; WAW-6.2 if the next joint cannot follow the link: its equation is dropped.
     """
     r, a_w = c.r[i], c.a_w[i]
     D = r @ after.A @ r
@@ -207,7 +217,7 @@ def _guided1(c, i, after):
 
 
 def part2(c):
-    """Return the _StepPart2 of each joint, by the rules of sections 9 to 11.
+    """Return a list of the _StepPart2 of each joint, by the rules of sections 9 to 11.
 
     c: Chain.
 
@@ -224,7 +234,7 @@ def part2(c):
 
 
 def _free_active(c, i, after):
-    """Return the step of a free joint i before an active one, from the next step.
+    """Return the _StepPart2 of a free joint i before an active one, from the next one.
 
     WAW-10.1: eq. 14-23.
     """
@@ -254,9 +264,10 @@ def _free_active(c, i, after):
 
 
 def _guided_active(c, i, after):
-    """Return the step of a guided joint i before an active one, from the next step.
+    """Return the _StepPart2 of a guided joint i before an active one, from the next.
 
-    WAW-11.1: eq. 24-32; WAW-11.2 if the two equations are linearly dependent.
+    WAW-11.1: eq. 24-32; WAW-11.2 if the two equations are linearly dependent: one is
+    dropped, or both.
     """
     A, b, bw, p, qw, q = after[:6]
     r, L, a_w, l = c.r[i], c.L[i], c.a_w[i], c.l[i]
@@ -289,9 +300,10 @@ def _guided_active(c, i, after):
 
 
 def _guided_inactive(c, i, after):
-    """Return the step of a guided joint i before an inactive one, from the next step.
+    """Return the _StepPart2 of a guided joint i before an inactive one, from the next.
 
-    WAW-11.3; WAW-11.4 if the next joint cannot follow the link: no phi.
+    WAW-11.3; WAW-11.4 if the next joint cannot follow the link, whose equation is then
+    dropped: no phi.
     """
     A, b, r, L, a_w = after.A, after.b, c.r[i], c.L[i], c.a_w[i]
     D = r @ A @ r
@@ -308,7 +320,7 @@ def _guided_inactive(c, i, after):
 
 
 def _free_inactive(c, i, after):
-    """Return the step of a free joint i before an inactive one, from the next step.
+    """Return the _StepPart2 of a free joint i before an inactive one, from the next.
 
     WAW-11.5.
     """
@@ -347,9 +359,9 @@ def _last_k(of_link, of_angle, k11):
 
 
 def first_torque(c, first):
-    """Return tau^w of joint 0: zero unless angle 0 is active and can turn (WAW-9.4).
+    """Return tau^w of joint 0 [N·m]: 0 unless angle 0 is active and can turn (WAW-9.4).
 
-    c: Chain; first: step of joint 0.
+    c: Chain; first: _StepPart2 of joint 0.
     """
     if not c.active[0] or first.qw * c.mass(0) * c.l[0] ** 2 <= TOL:
         return 0.0  # nothing turns the link
@@ -367,12 +379,14 @@ class _OfCases(NumpySolver):
     left_out = "active"
 
     def refusal(self, model):
-        """Return why the source has no case for a chain, or None."""
+        """Return why the source has no case for a chain, as text, or None."""
         constraints = model.constraints
         return self.gap(model, constraints.kind, constraints.active)
 
     def gap(self, model, kind, active):
-        """Return why no case covers a link or joint, or None.
+        """Return why no case covers a link or joint, as text, or None.
+
+        Links with mass or inertia have no case.
 
         Args:
             model: Planar chain.
@@ -402,11 +416,15 @@ class _OfCases(NumpySolver):
 
 
 def _outputs(c, a, F_d, tau, steps):
-    """Return the outputs of CHAIN_ACCELERATIONS.
+    """Return the outputs of CHAIN_ACCELERATIONS, a tuple of six arrays.
+
+    They are a, F_d and tau; alpha, angular accelerations of the joints' angles (n; the
+    last is 0) [rad/s²]; the reactions (n, 2) [N]; and (n, 2) flags of dropped
+    equations, of link and of angle.
 
     Args:
         c: Chain.
-        a, F_d, tau: Accelerations, link forces and torques, by joint.
+        a, F_d, tau: Accelerations (n, 2), link forces (n, 2) and torques (n), by joint.
         steps: Results of part1 or part2.
 
     Source: WAW-2.1 (alpha), WAW-5.4 (reactions).
@@ -547,7 +565,11 @@ class TorqueResponseSource(_OfCases):
 
 
 def _jacobian(solver, model, x, kind, s, active):
-    """Return the Chain and da_i/dF_j, (n, n, 2, 2) (WAW-8.1)."""
+    """Return the Chain and da_i/dF_j, (n, n, 2, 2), at rest without forces (WAW-8.1).
+
+    Constraints that are None are the chain's. Raises UnsupportedError for constraints
+    without a case, and the errors of `take`.
+    """
     c = take(model, x, 0 * x, 0 * x, kind, s, None, active)
     solver.refuse(model, c)
     n, steps = model.n, part1(c)
@@ -565,7 +587,10 @@ def _jacobian(solver, model, x, kind, s, active):
 
 
 def _lambdas(c, i):
-    """Return pairs (joint, factor): alpha_i = sum of factor . a_joint (WAW-2.1)."""
+    """Return pairs (joint, factor): alpha_i = sum of factor . a_joint (WAW-2.1).
+
+    c: Chain; i: Index of the angle, below n - 1.
+    """
     if i == 0:
         return [(0, -c.L[0]), (1, c.L[0])]
     L_before, L = c.L[i - 1], c.L[i]

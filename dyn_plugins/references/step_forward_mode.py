@@ -18,7 +18,7 @@ def step_derivatives_forward_mode(model, q, qd, tau, dt, f_ext, step, paths):
     Inputs and outputs: those of STEP_DERIVATIVES.
 
     Args:
-        step: Slot.
+        step: Solver of STEP.
         paths: Parameter paths of dp, one after another (model/parameter_paths.py).
 
     Source: KIM-4.1 number by number.
