@@ -74,8 +74,8 @@ def placed_bodies(model, X, S):
 
     Args:
         model: Robot.
-        X: Transform of each body from its parent.
-        S: Motion subspace of each joint, body coordinates.
+        X: By body: transform from its parent.
+        S: By body: motion subspace of its joint, body coordinates.
     """
     placed, origin = [None], Vector.zeros(3)
     for i in model.bodies:
@@ -109,12 +109,12 @@ def moving_rates(model, placed, X, S, q, v, u):
     Args:
         model: Robot.
         placed: The Placed.
-        X, S: Transforms from the parents, motion subspaces.
+        X, S: By body: transform from the parent, motion subspace in body coordinates.
         q, u: Positions and velocities, by joint.
-        v: Motion of each body at u, body coordinates.
+        v: Motion of each body at u, body coordinates; entry 0 is the base's.
 
     Returns:
-        List by body; entry 0 is None.
+        List of MotionSubspaces by body; entry 0 is None.
     """
     rates, still = [None], Motion.zero()
     for i in model.bodies:
@@ -225,14 +225,14 @@ def mode_of(mu, sigma, bias, impulse, response, tiny):
 
 
 def active_contacts(model, solved, placed, V, dt, world, links):
-    """Return the ActiveContacts of a step, in the order of solved.touching.
+    """Return a list of the ActiveContacts of a step, in the order of solved.touching.
 
     Args:
         model: Robot.
         solved: SolvedContacts of the step, in which all points have rows
             (deepest=False).
         placed: The Placed at the step's position.
-        V: Motion of each body after the step, in the coordinates of `placed`.
+        V: By body: motion after the step, in the coordinates of `placed`.
         dt: Step [s].
         world, links: Half-spaces, and names of the links whose shapes touch; None: all.
     """
@@ -288,7 +288,7 @@ def _larger(a, x):
 
 
 def _along_slip(rows, s):
-    """Return quantities of the rows n, t1, t2 rotated to n, slip, and across the slip.
+    """Return a list: quantities of rows n, t1, t2 rotated to n, slip, and across slip.
 
     Args:
         rows: Three numbers or vectors, of the rows n, t1, t2.

@@ -103,10 +103,12 @@ def _inertia_rates(model, q):
     """Return the derivatives of the blocks of H of root joints by each coordinate.
 
     A joint displaces the composite inertia of its body by s, as seen in the axes of the
-    parent. Root joints have no part: they move their own axes, too.
+    parent. The derivatives by root joints' own coordinates are zero: these joints move
+    their own axes, too.
 
     Returns:
-        List, nv, of dicts (row, column) -> derivative of the entry of H.
+        List, nv, of dicts (row, column) -> derivative of the entry of H; missing
+        entries are zero.
     """
     X, S, IC = [None], [None], list(model.I)
     for i, q_i in zip(model.bodies, split_q(model, q)[1:], strict=True):

@@ -193,10 +193,11 @@ def inverse_of_any_rank(M):
     the solution satisfies it, too.
 
     Args:
-        M: Square Matrix, the responses of rows to each other.
+        M: Square Matrix, the responses of rows to each other; not changed.
 
     Returns:
-        The inverse, and the number of dependent rows, without rows of no response.
+        The inverse, a Matrix, and the number of dependent rows; rows of no response do
+        not count.
 
     Source: G. Golub and C. Van Loan, Matrix Computations, 5.5, for the rank.
     """
@@ -390,8 +391,9 @@ def gap_sides(contacts, gaps):
         gaps: Gap of each contact [m].
 
     Returns:
-        Pairs of conditions; the second: the derivative of an open gap applies. All
-        contacts of a body at gap 0 get the side of the lowest of them.
+        List of pairs of conditions; the second: the derivative of an open gap applies,
+        else the one of an overlap. All contacts of a body at gap 0 get the side of the
+        lowest of them.
     """
     # Dependent rows, as of a box's four corners, cannot have different slopes.
     at_zero, lowest = [], {}
@@ -407,7 +409,9 @@ def gap_sides(contacts, gaps):
 
 
 def _bias_slopes(rule, solved, dt, options, sides):
-    """Return the derivatives of each contact's bias by gap and by approach, pairs.
+    """Return a list of pairs: derivatives of contacts' biases by gap and by approach.
+
+    Units are (m/s)/m and 1. Contacts that take no part in the step have zeros.
 
     Args:
         rule: Function of contact_biases.py.
@@ -471,17 +475,18 @@ def _transposed(rows, height):
 
 
 def constrained(inverse, momentum, moving):
-    """Return the solutions du of the linear system, E, and two flags.
+    """Return the derivatives du of the linear system, E, and two flags.
 
     Args:
         inverse: Inverse of the inertia with the drag, nv x nv.
-        momentum: Right sides of the equation of motion by q, qd, p, mu and gaps.
+        momentum: Right sides of the equation of motion by q, qd, p, mu and gaps,
+            Matrices with nv rows.
         moving: The MovingContacts.
 
     Returns:
-        Derivatives of u by q, qd, p, mu and gaps; E, nv x nv; the number of dependent
-        rows; and the condition that dependent rows contradict each other by q: next to
-        this position they are independent.
+        Tuple of the derivatives of u by q, qd, p, mu and gaps; E, nv x nv; the number
+        of dependent rows; and the condition that dependent rows contradict each other
+        by q: next to this position they are independent.
     """
     by_q, by_qd, by_p, by_mu, by_gap = momentum
     if not moving.A:

@@ -206,6 +206,10 @@ def contact_euler(model, q, qd, tau, dt, warm, f_ext, **parts):
     root joints of H are needed, for gyroscopic_change. With the solver
     projected_gauss_seidel the whole step is one kernel.
 
+    Shapes other than sphere, capsule, box and cylinder raise UnsupportedError when the
+    Program is built. A contact solver that does not converge is no error: see the
+    status.
+
     Args:
         model: Robot with shapes.
         q: Joint positions, nq [rad | m].
@@ -291,10 +295,10 @@ def _velocity_and_outputs(rule, inputs, parts):
     Args:
         rule: Function of contact_biases.py: which contacts are active, and their bias.
         inputs: StepInputs.
-        parts: Slots and options of contact_euler, by name.
+        parts: Dict of slots and options of contact_euler, by name.
 
     Returns:
-        Velocity, nv; and impulses, gaps, residuals, iterations and status.
+        Velocity, nv; and a tuple of impulses, gaps, residuals, iterations and status.
     """
     solved = solved_contacts(rule, inputs, StepParts.of(**parts), deepest=True)
     return solved.velocity, solved.outputs
@@ -442,12 +446,12 @@ def solved_contacts(rule, inputs, parts, deepest=False):
 
 
 def without_gain(impulse, velocity, b):
-    """Return impulses that add no energy: the solver's, scaled down if necessary.
+    """Return impulses that add no energy, m: the solver's, scaled down if necessary.
 
         s b . lambda + s² lambda . G lambda / 2
 
     is the energy that s lambda adds. With s = 1 it is positive only if the solver has
-    not converged; then s in [0, 1] minimises it.
+    not converged; then s in [0, 1] minimises it. A gain within rounding is accepted.
 
     Args:
         impulse, velocity: lambda and G lambda + b, m.
@@ -581,7 +585,7 @@ def half_spaces(model, world):
 
 
 def linked_shapes(model, links):
-    """Raise UnsupportedError if `links` has another type, or a link has no shape.
+    """Raise UnsupportedError if `links` has another type, or one of them has no shape.
 
     Args:
         model: Robot; None: only the type is checked.
@@ -601,7 +605,7 @@ def linked_shapes(model, links):
 
 
 def pairs(model, world, links):
-    """Return the pairs (half-space, placed shape) in the order of the contacts.
+    """Return a list of pairs (half-space, placed shape) in the order of the contacts.
 
     All shapes of the first half-space come first, in the order of model.shapes. Shapes
     fixed to the base, and shapes of links not in `links` (None: all), are left out.
@@ -638,6 +642,8 @@ class ContactStep(TracedSolver):
 
     def _adapter(self, model, common, chosen):
         """Return the adapter of a model, after a check of solver_options.
+
+        Arguments as of TracedSolver._adapter.
 
         Raises:
             UnsupportedError: An option of the contact solver is unknown or invalid. The

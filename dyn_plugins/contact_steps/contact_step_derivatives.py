@@ -292,7 +292,7 @@ class ContactStepDerivatives(StepDerivativesSolver, ContactStep):
 
         Raises:
             UnsupportedError: A path of the option paths moves bodies, and so contacts;
-                or see TracedSolver.build.
+                for the reasons of StepDerivativesSolver.build, or of ContactStep.
         """
         for path in checked_paths(self.name, model, choices, False):
             if path.rpartition(".")[2] in GEOMETRY:
