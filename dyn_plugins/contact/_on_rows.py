@@ -35,13 +35,14 @@ def solve_on_rows(name, problem, warm=None, **options):
 def solve_arrays(name, problem, warm=None, **options):
     """Return impulses, the five residuals, iterations and status of a problem.
 
-    G is factorised as a product of sparse rows; time steps use the same solvers.
+    G is factorised as a product of sparse rows; time steps use the same solvers. A
+    problem that is not solved has a status, not an exception.
 
     Args:
         name: Name of a solver of ROW_SOLVERS.
-        problem: Problem.
+        problem: ConstraintProblem.
         warm: Initial impulses, (m,) [N·s | N·m·s]; None: zeros.
-        options: Options of the solver.
+        options: Options of the solver; defaults are in ROW_SOLVERS.
 
     Returns:
         Eight values: impulses (m,), primal, dual, complementarity, dissipation, law,

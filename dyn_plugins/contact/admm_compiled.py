@@ -115,7 +115,7 @@ def admm_compiled(
 
 
 def _scales(layout, A, mu):
-    """Return the scales of all rows: 1 / sqrt(response), and T with weights.
+    """Return two lists, m: scales of all rows, 1 / sqrt(response), and T with weights.
 
     Args:
         layout: Blocks.
@@ -168,7 +168,7 @@ def _projected(layout, y, mu, lo, hi, impulse_unit):
 
 
 def _correction(layout, z, mu):
-    """Return De Saxce's correction, m: mu |z_T| on normal rows, zero on others.
+    """Return De Saxce's correction, a list, m: mu |z_T| on normal rows, zero on others.
 
     mu is the largest friction coefficient of the block.
 

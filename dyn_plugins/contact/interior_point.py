@@ -99,8 +99,8 @@ def _cones(problem):
     problem: Problem without free rows.
 
     Returns:
-        C, (rows, m); d, (rows,); sizes: number of rows with C y - d >= 0, which come
-        first, then the number of rows of each second-order cone.
+        C, (rows, m); d, (rows,); and a list of sizes: number of rows with C y - d >= 0,
+        which come first, then the number of rows of each second-order cone.
     """
     lower, upper = problem.bounds
     eye = np.eye(len(problem.offset))

@@ -60,7 +60,9 @@ def shortfall(M, q, z):
     """Return the residual max |min(z, M z + q)| of an LCP, relative to its scale.
 
     The scale is one (the largest entry of q), or larger for a large z, as of heavy
-    bodies on light ones, whose rounding errors are larger.
+    bodies on light ones, whose rounding errors are larger; at most 100.
+
+    M, q, z: Matrix and vector of the problem, scaled to about one, and a solution.
     """
     law = float(np.abs(np.minimum(z, M @ z + q)).max(initial=0.0))
     large = ROUNDED * float(np.abs(z).max(initial=0.0))
@@ -193,7 +195,8 @@ def polyhedral(problem, facets):
 
     Returns:
         M, (n, n), and q, (n,), scaled to unit responses; T, (m, n), and start, (m,),
-        which is the finite bound of each box row and zero elsewhere [N·s | N·m·s].
+        which is the finite bound of each box row (the lower one, if both are finite)
+        and zero elsewhere [N·s | N·m·s].
 
     Source: LCP-5.
     """
@@ -305,13 +308,14 @@ class Lemke(ContactSolver):
         Args:
             problem: Blocks, matrix, velocities and bounds.
             warm: Unused; pivoting starts at zero.
-            facets: Number of friction directions for two tangents.
+            facets: Number of friction directions for two tangents, even and 4 or more.
             max_iterations: Largest number of pivots of an attempt, as in `lemke`.
 
         Returns:
-            Impulses, residuals and status, as a ContactSolution. converged; ray:
-            pivoting ended on a ray, without a solution; max_iterations; or infeasible:
-            free rows contradict each other, or the rest provably has no solution.
+            Impulses, residuals and status, as a ContactSolution, whose residual `law`
+            is of the pyramids. converged; ray: pivoting ended on a ray, without a
+            solution; max_iterations; or infeasible: free rows contradict each other, or
+            the rest provably has no solution.
         """
         reduction = problem.without_free_rows()
         M, q, T, start = polyhedral(reduction.reduced, facets)

@@ -110,7 +110,7 @@ def _between(layout, relaxation):
 
 
 def _rates(layout, A, mu, relaxation):
-    """Return the step of each row's impulse per velocity, m, times the relaxation.
+    """Return a list, m: step of each row's impulse per velocity, times the relaxation.
 
     It is 1 / A_ii, and for two tangents 1 / |A_TT|. More tangents, in an ellipsoid,
     have one over the weighted row sum, a bound with which the iteration does not
