@@ -50,10 +50,13 @@ ZERO = Vector((0.0, 0.0))
 def modes_of(model, kind=None, s=None, a_w=None, active=None, alpha_w=None):
     """Return the JointModes of a call; None takes the chain's own constraints.
 
+    The lists of the result are new ones.
+
     Args:
         model: Planar chain.
         kind: FREE, LINE or GUIDED of each joint, n.
-        s, a_w: Normals of lines, and accelerations of supports, Matrices n x 2.
+        s, a_w: Unit normals of lines, and accelerations of supports [m/s²], Matrices n
+            x 2.
         active: Nonzero for angles with a prescribed acceleration, n.
         alpha_w: These accelerations, n [rad/s²].
     """
@@ -70,7 +73,7 @@ def modes_of(model, kind=None, s=None, a_w=None, active=None, alpha_w=None):
 
 
 def rows_of(matrix):
-    """Return the rows of a Matrix as Vectors."""
+    """Return the list of the rows of a Matrix, as Vectors."""
     return [Vector(row) for row in matrix.rows]
 
 
@@ -80,9 +83,10 @@ def turned(r):
 
 
 def links(model, x):
-    """Return directions r of the links, L = turned r / l, and joint distances.
+    """Return directions r of the links, L = turned r / l, and joint distances [m].
 
-    Three lists of n-1; l is the nominal length of a link, from model.lengths.
+    Three lists of n-1; l is the nominal length of a link, from model.lengths. The
+    results of a link whose joints coincide are not finite.
 
     Args:
         model: Planar chain.
@@ -100,13 +104,15 @@ def links(model, x):
 
 
 def stretch(model, v, r, size, window):
-    """Return e of the link equations r . (a_i - a_{i+1}) = e, n-1 [m/s²].
+    """Return a list of e of the link equations r . (a_i - a_{i+1}) = e, n-1 [m/s²].
 
         e = |v_{i+1} - v_i|² / l + eps / window² + 2 eps' / window
 
+    eps is the distance of the joints minus l, eps' its rate.
+
     Args:
         model: Planar chain.
-        v: Velocities of the joints.
+        v: Velocities of the joints, list of Vectors [m/s].
         r, size: Directions and distances (links).
         window: Time constant with which errors of the lengths decay [s]; None: errors
             are not corrected.
@@ -208,7 +214,7 @@ def _joint(model, i, r, L, modes, after):
 
 
 def _mobility(i, M, modes):
-    """Return W and w of a joint: free, on a line, or guided.
+    """Return W, 2 x 2 [1/kg], and w [m/s²] of a joint: free, on a line, or guided.
 
     Args:
         i: Index of the joint.
@@ -245,7 +251,10 @@ def _mobility(i, M, modes):
 
 
 def _pivot_errors(model, i, error):
-    """Return the round-off of Q11 and Q22, from the next joint's of A and qw."""
+    """Return the round-off of Q11 and of Q22 of link i.
+
+    error: Round-off of A [1/kg] and of qw [1/(kg·m²)] of the next joint.
+    """
     of_A = error[0] + ROUNDING / _scale(model, i)
     return of_A, error[1] + of_A * _per_area(model, i)
 
@@ -256,16 +265,17 @@ def _per_area(model, i):
 
 
 def _carried(model, i, errors, Y, y, kind):
-    """Return the round-off of A and qw of joint i, propagated from the next joint.
+    """Return the round-off of A [1/kg] and of qw [1/(kg·m²)] of joint i, a pair.
 
-    A joint that is known to be free adds none of its own to A.
+    It is propagated from the next joint. A joint that is known to be free adds none of
+    its own to A.
 
     Args:
         model: Planar chain.
         i: Index of the joint.
         errors: Round-off of Q11 and Q22.
         Y, y: U Q^-1 and Q^-1 c.
-        kind: Of the joint.
+        kind: FREE, LINE or GUIDED of the joint.
     """
     e1, e2 = errors
     of_qw = (_per_area(model, i) + y[0] * y[0]) * e1 + y[1] * y[1] * e2
@@ -324,7 +334,7 @@ def _inverse(model, i, Q, errors, modes):
 
 
 def _scale(model, i):
-    """Return the mass that makes pivots of link i dimensionless: its lighter end's.
+    """Return the mass of the lighter end of link i, to make pivots dimensionless [kg].
 
     Ends without mass do not count; if both have none, the lightest joint's mass is
     taken. The result is 1.0 for a chain without masses of joints.
@@ -392,9 +402,13 @@ def pass_forward(model, r, L, modes, joints, F, e):
 
 
 def _first_couple(model, joints, modes, q):
-    """Return the couple at joint 0; zero unless its angle is active and can follow.
+    """Return the couple at joint 0 [N·m]; 0 unless its angle is active and can follow.
 
-    q: Free angular accelerations, by joint.
+    Args:
+        model: Planar chain.
+        joints: Result of pass_back.
+        modes: JointModes.
+        q: Free angular accelerations, by joint [rad/s²].
 
     Source: WAW-9.4.
     """

@@ -40,14 +40,18 @@ class Touching(NamedTuple):
 
 
 def touching_at_start(model, contact, limit):
-    """Return the Touching before a step, zero for joints without planes or limits."""
+    """Return the Touching before a step: contact and limit, nothing landed or stopped.
+
+    Entries of joints without half-planes or limits become zero. contact, limit: Lists,
+    n, as in the module.
+    """
     contact = [x if planes_of(model, i) else 0.0 for i, x in enumerate(contact)]
     limit = [x if bounds_of(model, i) else 0.0 for i, x in enumerate(limit)]
     return Touching(contact, [0.0] * model.n, limit, [0.0] * model.n)
 
 
 def is_any(*parts):
-    """Return whether one of the lists has a nonzero entry."""
+    """Return whether one of the lists of numbers has a nonzero entry."""
     return sum(x * x for part in parts for x in part) > 0.0
 
 
@@ -55,12 +59,13 @@ def with_hits(model, touching, x, v):
     """Return the Touching with joints that move into the ground or past a limit.
 
     The deepest of several half-planes counts. An angle counts within 90 degrees beyond
-    a limit, and only if that limit is the nearer one.
+    a limit, and only if that limit is the nearer one. A joint or angle counts only
+    while it moves further in; new ones are landed or stopped.
 
     Args:
         model: Planar chain.
-        touching: Active contacts and limits before.
-        x, v: Positions and velocities of the joints.
+        touching: Active contacts and limits before; not changed.
+        x, v: Positions and velocities of the joints, lists of Vectors [m], [m/s].
     """
     contact, landed, limit, stopped = map(list, touching)
     for i in range(model.n):
@@ -93,9 +98,10 @@ def without_pulls(model, touching, impulse, couples, smallest):
 
     Args:
         model: Planar chain.
-        touching: Active contacts and limits.
-        impulse, couples: Impulses of the supports [N·s], and of the angles [N·m·s].
-        smallest: Pull that is more than round-off.
+        touching: Active contacts and limits; not changed.
+        impulse, couples: Impulses of the supports, n Vectors [N·s], and of the angles,
+            n [N·m·s].
+        smallest: Pull that is more than round-off, compared with both.
     """
     contact, landed, limit, stopped = map(list, touching)
     for i in range(model.n):
@@ -112,15 +118,15 @@ def without_pulls(model, touching, impulse, couples, smallest):
 
 
 def without_leaving(model, touching, released, v, L):
-    """Return the Touching without contacts that were released and do separate.
+    """Return the Touching without contacts and limits that were released and separate.
 
-    A released contact that would penetrate stays.
+    A released one that would penetrate stays.
 
     Args:
         model: Planar chain.
-        touching: Before any release.
+        touching: Before any release; not changed.
         released: After the releases.
-        v: Velocities after the releases.
+        v: Velocities after the releases, list of Vectors [m/s].
         L: Normals of the links over their lengths, as `links` returns them.
     """
     contact, landed, limit, stopped = map(list, touching)
@@ -141,7 +147,11 @@ def without_leaving(model, touching, released, v, L):
 
 
 def modes_while(model, touching):
-    """Return the JointModes of the chain with its active contacts and limits."""
+    """Return the JointModes of the chain with its active contacts and limits.
+
+    A joint in contact is GUIDED, or on a LINE along a half-plane on which it slides; an
+    angle at a limit is active.
+    """
     modes = modes_of(model)
     kind = [_kind(model, i, touching.contact[i], modes.kind[i]) for i in range(model.n)]
     s, active = list(modes.s), list(modes.active)
@@ -155,7 +165,10 @@ def modes_while(model, touching):
 
 
 def jumps_to_rest(model, contact, v):
-    """Return the velocity changes that stop joints on the ground; zero for others."""
+    """Return the velocity changes that stop joints on the ground; zero for others.
+
+    n Vectors [m/s]. contact: As in Touching; v: Velocities of the joints.
+    """
     return [
         where(_is_on(contact[i]), v[i] * -1.0, ZERO) if planes_of(model, i) else ZERO
         for i in range(model.n)
@@ -163,7 +176,10 @@ def jumps_to_rest(model, contact, v):
 
 
 def turns_to_rest(model, limit, rates):
-    """Return the changes of angular rates that stop angles at limits; else zero."""
+    """Return the changes of angular rates that stop angles at limits; else zero.
+
+    A list, n [rad/s]. limit: As in Touching; rates: Of the angles, n [rad/s].
+    """
     return [
         where(_is_on(limit[i]), -rates[i], 0.0) if bounds_of(model, i) else 0.0
         for i in range(model.n)
@@ -171,7 +187,11 @@ def turns_to_rest(model, limit, rates):
 
 
 def ways_to_ground(model, contact, x):
-    """Return the vectors from joints in contact to the ground's edge; else zero."""
+    """Return the vectors from joints in contact to the ground's edge; else zero.
+
+    n Vectors [m], along the normals. contact: As in Touching; x: Positions of the
+    joints.
+    """
     return [
         normal(model, i, contact[i]) * -depth(model, i, contact[i], x[i])
         if planes_of(model, i)
@@ -183,7 +203,10 @@ def ways_to_ground(model, contact, x):
 def turns_beyond(model, limit, r):
     """Return how far angles at limits are beyond them, with their signs [rad].
 
-    The sine of the angle is returned, for small angles; 0 for others.
+    A list, n, positive beyond an upper and negative beyond a lower limit. The sine of
+    the angle is returned, for small angles; 0 for others.
+
+    limit: As in Touching; r: Directions of the links.
     """
     beyond = []
     for i in range(model.n):
@@ -198,9 +221,10 @@ def turns_beyond(model, limit, r):
 
 
 def planes_of(model, i):
-    """Return the half-planes that can stop joint i, as (number from 1.0 on, HalfPlane).
+    """Return a list of the half-planes that can stop joint i, as (k, HalfPlane).
 
-    A guided joint has none.
+    k is the number of the half-plane in model.ground, from 1.0 on. A guided joint has
+    none.
     """
     if model.constraints.kind[i] == GUIDED:
         return []
@@ -213,7 +237,10 @@ def height(plane, x):
 
 
 def normal(model, i, contact):
-    """Return the normal of the half-plane at joint i; zero without contact."""
+    """Return the unit normal of the half-plane at joint i; zero without contact.
+
+    contact: 0, or the number of the half-plane, from 1 on.
+    """
     z = ZERO
     for k, plane in planes_of(model, i):
         z = where(equal(contact, k), Vector(plane.z), z)
@@ -223,7 +250,8 @@ def normal(model, i, contact):
 def depth(model, i, contact, x):
     """Return the height of joint i above its half-plane [m]; 0 without contact.
 
-    It is negative below the edge.
+    It is negative below the edge. contact: 0, or the number of the half-plane, from 1
+    on; x: Position of the joint.
     """
     d = 0.0
     for k, plane in planes_of(model, i):
@@ -232,9 +260,10 @@ def depth(model, i, contact, x):
 
 
 def _kind(model, i, contact, chain_kind):
-    """Return the kind of joint i: its own, or LINE or GUIDED by its contact.
+    """Return the kind of joint i: chain_kind, or LINE or GUIDED by its contact.
 
-    LINE if the half-plane slides and the joint is free.
+    LINE if the half-plane slides and the joint is free. contact: 0, or the number of
+    the half-plane, from 1 on; chain_kind: The joint's own kind.
     """
     kind = chain_kind
     for k, plane in planes_of(model, i):
@@ -252,9 +281,10 @@ def _is_on(flag):
 
 
 def bounds_of(model, i):
-    """Return (sign, angle) of the finite limits of joint i, the upper one first.
+    """Return a list of (sign, angle) of the finite limits of joint i, the upper first.
 
-    An angle with a prescribed acceleration has none.
+    The sign is 1.0 for the upper, -1.0 for the lower limit; angles in rad. An angle
+    with a prescribed acceleration has none.
     """
     if model.constraints.active[i]:
         return []
@@ -298,8 +328,8 @@ def _beyond(i, sign, bound, r):
 def _reach(range_):
     """Return the cosine of the largest excess over a limit that is detected.
 
-    An angle counts as beyond its nearer limit, within 90 degrees. range_: upper -
-    lower.
+    An angle counts as beyond its nearer limit, within 90 degrees. range_: upper - lower
+    limit [rad].
     """
     half = (TURN - range_) / 2
     return 0.0 if half >= TURN / 4 or range_ == float("inf") else cos(max(half, 0.0))

@@ -13,12 +13,14 @@ def chain_forces(model, x, v, tau, gravity, resistance):
 
     A torque at a joint is three forces: L_{i-1} on the previous joint, -(L_{i-1} + L_i)
     on itself, L_i on the next. At joint 0 it is an external couple on the first link:
-    the motor in a base; it changes the angular momentum of a free chain.
-
-    The options gravity and resistance turn these forces on or off. The last joint has
-    no angle: a nonzero torque there raises InfeasibleError when the Program runs.
+    the motor in a base; it changes the angular momentum of a free chain. The last joint
+    has no angle: a nonzero torque there raises InfeasibleError when the Program runs.
 
     Inputs and outputs: those of CHAIN_FORCES.
+
+    Args:
+        gravity: Whether gravity acts.
+        resistance: Whether the rolling resistance k_omega and the drag k_v act.
 
     Source: WAW-4.1, WAW-4.2, WAW-4.3, WAW-4.4, WAW-4.5.
     """
@@ -29,13 +31,16 @@ def chain_forces(model, x, v, tau, gravity, resistance):
 
 
 def outer_forces(model, x, v, tau, gravity=True, resistance=True):
-    """Return chain_forces as a list of Vectors, without the check of the last torque.
+    """Return the forces of chain_forces, without the check of the last torque.
 
     Args:
         model: Planar chain.
-        x, v: Positions and velocities of the joints, lists of Vectors.
+        x, v: Positions and velocities of the joints, lists of Vectors [m], [m/s].
         tau: Torques, a list of at least n-1 [N·m].
         gravity, resistance: Whether these forces act.
+
+    Returns:
+        List of n Vectors [N].
     """
     r, L, _ = links(model, x)
     F = [Vector(model.gravity) * m * float(gravity) for m in model.weights]

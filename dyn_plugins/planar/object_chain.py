@@ -19,9 +19,11 @@ def object_chain(model, q, qd, u, split):
 
         qdd = from_chain(alpha, a_0),  alpha and a_0 of chain_recursion
 
-    Inputs and outputs: those of OBJECT_DYNAMICS. With `split`, each rod with mass is
-    two massless links with three point masses and a locked joint; else it is a link
-    with mass.
+    Inputs and outputs: those of OBJECT_DYNAMICS.
+
+    Args:
+        split: Whether each rod with mass is two massless links with three point masses
+            and a locked joint; else it is a link with mass.
 
     Source: WAW-13.4.
     """

@@ -36,6 +36,9 @@ def object_euler(model, q, qd, u, dt, object_dynamics):
 
     Inputs and outputs: those of OBJECT_STEP.
 
+    Args:
+        object_dynamics: Solver of OBJECT_DYNAMICS.
+
     Source: WAW-3.1 names other schemes; this is the one of Gymnasium's CartPole-v1.
     """
     return stepped(euler, q, qd, u, dt, object_dynamics)
@@ -48,6 +51,9 @@ def object_semi_implicit(model, q, qd, u, dt, object_dynamics):
 
     Inputs and outputs: those of OBJECT_STEP.
 
+    Args:
+        object_dynamics: Solver of OBJECT_DYNAMICS.
+
     Source: WAW-3.1; E. Hairer et al., Geometric Numerical Integration.
     """
     return stepped(semi_implicit, q, qd, u, dt, object_dynamics)
@@ -58,7 +64,12 @@ def object_rk4(model, q, qd, u, dt, object_dynamics):
 
         dq/dt = qd,  d qd/dt = qdd(q, qd, u)
 
-    Inputs and outputs: those of OBJECT_STEP; u is constant over the step.
+    u is constant over the step.
+
+    Inputs and outputs: those of OBJECT_STEP.
+
+    Args:
+        object_dynamics: Solver of OBJECT_DYNAMICS.
 
     Source: WAW-3.1; W. Kutta, 1901.
     """

@@ -24,8 +24,11 @@ def chain_recursion(model, x, v, F, kind, s, a_w, active, alpha_w, window):
     and reported. If two constraints contradict each other, the link gives way to the
     guided joint.
 
-    Inputs and outputs: those of CHAIN_ACCELERATIONS. Errors of the link lengths decay
-    with the time constant `window` [s]; without one they are not corrected.
+    Inputs and outputs: those of CHAIN_ACCELERATIONS.
+
+    Args:
+        window: Time constant with which errors of the link lengths decay [s]; None:
+            they are not corrected.
 
     Source: WAW-11.7, WAW-2.2, WAW-5.2, WAW-6.1, WAW-6.4, WAW-10.1, WAW-11.1, WAW-11.3,
     WAW-11.5, WAW-11.6.
@@ -45,7 +48,9 @@ def chain_recursion(model, x, v, F, kind, s, a_w, active, alpha_w, window):
 
 
 def joint_turns(turns):
-    """Return accelerations of the joint angles from the links'; the last is 0.
+    """Return accelerations of the joint angles, n, from the links'; the last is 0.
+
+    turns: Angular accelerations of the links, n-1 [rad/s²].
 
     Source: WAW-2.1.
     """
@@ -56,9 +61,11 @@ def joint_turns(turns):
 def reactions(model, a, F, F_d):
     """Return the support force on each joint: inertia minus external and link forces.
 
+    A list of n Vectors [N].
+
     Args:
         model: Planar chain.
-        a: Accelerations of the joints.
+        a: Accelerations of the joints [m/s²].
         F: External forces on the joints [N].
         F_d: Forces transmitted by links, from pass_forward [N].
 

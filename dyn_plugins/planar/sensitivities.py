@@ -27,7 +27,11 @@ RANK = 1e-9  # minimum singular value of equations of length one
 def _answers(model, x, kind, s, active):
     """Return a function from forces on the joints to pass_forward's results, and L.
 
-    A force of zero gives no acceleration: supports and active angles are at rest.
+    The function takes n Vectors [N]; L: as `links` returns it. A force of zero gives no
+    acceleration: supports and active angles are at rest.
+
+    model, x, kind, s, active: Chain, positions and constraints as in
+    chain_force_jacobian; None: the chain's own.
     """
     r, L, _ = links(model, rows_of(x))
     modes = modes_of(model, kind, s, None, active, None)
@@ -50,8 +54,11 @@ def chain_force_jacobian(model, x, kind, s, active, joint):
     One backward pass, then two forward passes for each joint with a unit force: O(n)
     for one joint, O(n²) for all pairs.
 
-    Inputs and outputs: those of CHAIN_FORCE_JACOBIAN. The option `joint` is the index
-    of the joint the force acts on, None for all; other blocks are 0.
+    Inputs and outputs: those of CHAIN_FORCE_JACOBIAN.
+
+    Args:
+        joint: Index of the joint the force acts on, below n; other blocks are 0. None:
+            all.
 
     Source: WAW-8.1; reciprocity replaces the source's propagation of d and b.
     """
@@ -96,8 +103,11 @@ def chain_torques(model, x, v, F, kind, s, a_w, active, alpha_w, window):
 
         alpha_i(F with torques tau) = alpha_w,i of active joints,  tau = 0 elsewhere
 
-    Inputs and outputs: those of CHAIN_TORQUES. Errors of the link lengths decay with
-    the time constant `window` [s]; without one they are not corrected.
+    Inputs and outputs: those of CHAIN_TORQUES.
+
+    Args:
+        window: Time constant with which errors of the link lengths decay [s]; None:
+            they are not corrected.
 
     Source: WAW-8.3, WAW-9.2.
     """
@@ -126,12 +136,16 @@ class ChainTorquesDense(NumpySolver):
     valid = WINDOW
 
     def solve(self, model, x, v, F, kind, s, a_w, active, alpha_w, window):
-        """Solve one state by a singular value decomposition.
+        """Return the torques of one state, (n,), by a singular value decomposition.
 
         The rank is computed for C with rows of length one. A matrix of torque responses
         has no scale of its own: for a rigid substructure it is round-off alone.
 
         Inputs and outputs: those of CHAIN_TORQUES.
+
+        Args:
+            window: Time constant with which errors of the link lengths decay [s]; None:
+                they are not corrected.
         """
         inputs = {
             "kind": kind,
@@ -168,11 +182,14 @@ def _equations(model, x, v, modes, kept, window):
         model: Planar chain.
         x, v: Positions and velocities, (n, 2).
         modes: Constraints by name: kind, s, a_w, active, alpha_w.
-        kept: 0 for equations of links and angles that are dropped, else 1, (n, 2).
-        window: Time constant with which errors of the links decay [s], or None.
+        kept: 0 for equations of links (column 0) and angles (column 1) that are
+            dropped, else 1, (n, 2).
+        window: Time constant with which errors of the links decay [s], or None: they
+            are not corrected.
 
     Returns:
-        C, c, and {row of an angle: (its joint, length of the row before scaling)}.
+        C, (m, 2 n); c, (m,); and {row of an angle: (its joint, length of the row before
+        scaling)}.
     """
     n, rows, right, turned = model.n, [], [], {}
     ways = np.diff(x, axis=0)

@@ -49,10 +49,11 @@ def chain_impact(model, x, v, jump, turn, kind, s, active):
 
     Other prescribed motion is zero in an instant: guided joints keep their velocity
     without a jump, joints on a line stay on it, active angles keep their rate without a
-    turn.
+    turn. The jump of a joint that hits and sticks is -v; the turn of an angle that
+    meets its limit is minus its rate. The results are v_next, the impulses of supports
+    and of active angles, and the energy lost.
 
-    Inputs and outputs: those of CHAIN_IMPACT. The jump of a joint that hits and sticks
-    is -v; the turn of an angle that meets its limit is minus its rate.
+    Inputs and outputs: those of CHAIN_IMPACT.
 
     Source: WAW-7.1, WAW-12.3.
     """
@@ -103,9 +104,14 @@ def chain_fixed_step(model, x, v, contact, limit, tau, dt, rounds, window):
     so that no joint moves by much more than its own velocity moves it.
 
     All branches are selects, so that a batch needs no branching. An angle is detected
-    within 90 degrees beyond a limit, if the other limit is not nearer.
+    within 90 degrees beyond a limit, if the other limit is not nearer. The energy lost
+    in impacts is 0 in a step in which no contact and no limit begins.
 
     Inputs and outputs: those of CHAIN_EVENT_STEP.
+
+    Args:
+        rounds: Number of releases of contacts that would pull.
+        window: Time constant with which errors decay, in steps.
 
     Source: WAW-7.4, WAW-7.5, WAW-12.5, WAW-12.10, WAW-15.4; instead of one release at a
     time (WAW-12.8), all contacts that pull are released at once.
@@ -164,9 +170,11 @@ class BeforeImpact(NamedTuple):
 def impact(before, touching):
     """Return velocities after an impact, impulses of supports and of angles at limits.
 
+    n Vectors [m/s], n Vectors [N·s], and a list of n [N·m·s], zero for other angles.
+
     Args:
         before: Chain and velocities before, a BeforeImpact.
-        touching: Contacts and limits that are stopped.
+        touching: Touching with the contacts and limits that are stopped.
     """
     model, _, L, v, e = before
     rates = [*joint_rates(v, L), 0.0]
@@ -178,14 +186,14 @@ def impact(before, touching):
 
 
 def correction(before, x, shorten, touching, v_next, dt, share):
-    """Return velocities that correct position errors, added to an impact's.
+    """Return velocities that correct position errors, added to an impact's [m/s].
 
     Args:
-        before: The chain before the impact.
-        x: Positions of the joints.
+        before: BeforeImpact of the impact.
+        x: Positions of the joints, list of Vectors [m].
         shorten: Wanted rates of shortening of the links, n-1 [m/s].
-        touching: Contacts and limits that were stopped.
-        v_next: Velocities after the impact.
+        touching: Touching with the contacts and limits that were stopped.
+        v_next: Velocities after the impact, list of Vectors [m/s].
         dt: Step, in which joints reach the ground's edge [s].
         share: Fraction of the angles' errors that is corrected per second [1/s].
     """
@@ -202,7 +210,10 @@ def correction(before, x, shorten, touching, v_next, dt, share):
 
 
 def least_share(v, v_back, creep):
-    """Return the largest factor up to 1 for which no |v_back| exceeds |v| + creep."""
+    """Return the largest factor up to 1 with which no |v_back| exceeds |v| + creep.
+
+    v, v_back: Velocities of the joints, lists of Vectors [m/s]; creep: speed [m/s].
+    """
     slow = 1.0
     for u, w in zip(v, v_back, strict=True):
         largest, size = sqrt(u @ u) + creep, sqrt(w @ w)
@@ -215,9 +226,11 @@ def least_share(v, v_back, creep):
 def _respond(before, modes, jump, turn, e):
     """Return changes of velocity, impulses of supports and of angles at limits.
 
+    n Vectors [m/s], n Vectors [N·s], and a list of n [N·m·s].
+
     Args:
-        before: The chain before the impact.
-        modes: JointModes with the active contacts.
+        before: BeforeImpact.
+        modes: JointModes with the active contacts; a_w and alpha_w are replaced.
         jump: Velocity changes of guided joints [m/s].
         turn: Changes of active angular rates [rad/s].
         e: Rates of shortening of the links [m/s].
@@ -235,11 +248,13 @@ def chain_quantum(model, x, v, tau, dt, kind, s, a_w, active, alpha_w, window):
 
         x_next = x + dt v + dt² a / 2,   v_next = v + dt a
 
-    Exact for constant accelerations; else of order one, and energy grows. Errors of the
-    link lengths decay with the time constant `window` [s]: 5 dt by default; infinite:
-    they are not corrected.
+    Exact for constant accelerations; else of order one, and energy grows.
 
     Inputs and outputs: those of CHAIN_STEP.
+
+    Args:
+        window: Time constant with which errors of the link lengths decay [s]; None: 5
+            dt; infinite: they are not corrected.
 
     Source: WAW-3.1.
     """
@@ -252,10 +267,13 @@ def chain_semi_implicit(model, x, v, tau, dt, kind, s, a_w, active, alpha_w, win
 
         v_next = v + dt a,   x_next = x + dt v_next
 
-    Of order one; energy drifts slowly. Errors of the link lengths decay with the time
-    constant `window` [s]: 5 dt by default; infinite: they are not corrected.
+    Of order one; energy drifts slowly.
 
     Inputs and outputs: those of CHAIN_STEP.
+
+    Args:
+        window: Time constant with which errors of the link lengths decay [s]; None: 5
+            dt; infinite: they are not corrected.
 
     Source: WAW-3.1; E. Hairer et al., Geometric Numerical Integration.
     """
@@ -268,11 +286,13 @@ def chain_rk4(model, x, v, tau, dt, kind, s, a_w, active, alpha_w, window):
 
         dx/dt = v,  dv/dt = a(x, v)
 
-    Of order four; energy is conserved. Errors of the link lengths decay with the time
-    constant `window` [s]: 5 dt by default; infinite: they are not corrected and grow
-    over many thousand steps.
+    Of order four; energy is conserved.
 
     Inputs and outputs: those of CHAIN_STEP.
+
+    Args:
+        window: Time constant with which errors of the link lengths decay [s]; None: 5
+            dt; infinite: they are not corrected and grow over many thousand steps.
 
     Source: WAW-3.1; E. Hairer et al., Solving Ordinary Differential Equations I.
     """
@@ -301,9 +321,17 @@ def accelerate(model, x, v, tau, modes, window):
 
 
 def _stepped(scheme, model, x, v, tau, dt, modes, window):
-    """Return x and v after one step of a scheme.
+    """Return x and v after one step of a scheme, lists of Vectors.
 
-    window: None is 5 dt; infinity leaves errors of the lengths uncorrected.
+    Args:
+        scheme: Function of _schemes.py.
+        model: Planar chain.
+        x, v: Positions and velocities of the joints, Matrices n x 2.
+        tau: Torques, n, constant in the step [N·m].
+        dt: Step [s].
+        modes: JointModes.
+        window: Time constant with which errors of the lengths decay [s]; None: 5 dt;
+            infinity: they are not corrected.
 
     Source: WAW-12.10, for the window.
     """
@@ -327,12 +355,13 @@ def while_taut(model, modes, x, v, window):
 
     Links stretched straight between two guided joints cannot sag, but no equation of
     accelerations enforces that: without this rule they would oscillate strongly
-    (planar.chain.modes.Stretch).
+    (planar.chain.modes.Stretch). Only joints whose kind is known while tracing to be
+    guided count as such ends.
 
     Args:
         model: Planar chain.
-        modes: JointModes.
-        x, v: Positions and velocities of the joints.
+        modes: JointModes; not changed.
+        x, v: Positions and velocities of the joints, lists of Vectors.
         window: Time constant of the lateral velocity [s]; None: it is not damped.
     """
     kind, a_w = list(modes.kind), list(modes.a_w)

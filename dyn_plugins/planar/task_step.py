@@ -26,11 +26,14 @@ def task_step(model, state, action, unroll):
         after = settle(step^substeps(state, control(a))),   a = saturated(action)
         observation = observe(after),   reward = reward(state, a, after)
 
-    Actions beyond their bounds are clipped. Up to `unroll` substeps of a chain are
-    written out one after the other, more are a loop. Substeps of an object are always
-    written out, because its equations have conditions that are required.
+    Actions beyond their bounds are clipped.
 
     Inputs and outputs: those of TASK_STEP.
+
+    Args:
+        unroll: Largest number of substeps of a chain that are written out one after the
+            other; more are a loop. Substeps of an object are always written out,
+            because its equations have conditions that are required.
 
     Source: WAW-15.5, WAW-15.4.
     """
@@ -55,7 +58,10 @@ def task_step(model, state, action, unroll):
 
 
 def _object_step(model, state, efforts):
-    """Return the state of an object one step of the integrator later."""
+    """Return the state of an object, a Vector, one step of the integrator later.
+
+    model: Task; efforts: Motor torques, forces or voltages, constant in the step.
+    """
     system, u = model.system, Vector(efforts)
     q, qd = model.parts(state)
     q, qd = stepped(
@@ -66,10 +72,12 @@ def _object_step(model, state, efforts):
 
 
 def _chain_step(model, state, efforts):
-    """Return the state of a chain one step of the integrator later.
+    """Return the state of a chain, a Vector, one step of the integrator later.
 
     After the step of fixed cost, positions are corrected: joints below the ground move
     to its edge, and links get their lengths back.
+
+    model: Task; efforts: Torques of the joints, n [N·m], constant in the step.
     """
     chain = model.system
     x, v, contact, limit = model.parts(state)
@@ -92,7 +100,10 @@ def _lifted(chain, x):
 
 
 def _modes(chain, contact):
-    """Return the JointModes of a chain with its contacts."""
+    """Return the JointModes of a chain with its contacts.
+
+    contact: By joint: 0, or the number of the half-plane it touches, from 1 on.
+    """
     modes = modes_of(chain)
     for i in range(chain.n):
         for k, plane in planes_of(chain, i):
@@ -107,7 +118,9 @@ def _repaired(chain, x, contact):
     """Return positions with corrected link lengths: two sweeps, weighted by mobility.
 
     A Newton step for |c|² = l², which needs no square root. The list x is changed in
-    place, and returned.
+    place, and returned. Links between two joints that cannot move stay as they are.
+
+    x: Positions of the joints, list of Vectors [m]; contact: as in _modes.
 
     Source: WAW-3.2, with all of a link's error at once.
     """
@@ -123,7 +136,10 @@ def _repaired(chain, x, contact):
 
 
 def _mobile(chain, modes, i, r):
-    """Return the displacement of joint i by r: r/m, along its line, or zero."""
+    """Return the displacement of joint i by r: r/m, its part along its line, or zero.
+
+    Zero for guided joints and joints without mass. modes: JointModes; r: Vector [m].
+    """
     m = chain.masses[i]
     if chain.constraints.kind[i] == GUIDED or m == 0.0:
         return ZERO

@@ -123,7 +123,7 @@ def forces(chain: ChainModel, x: Any, v: Any, tau: Any = None) -> np.ndarray:
 def dense_accelerations(
     chain: ChainModel, x: Any, v: Any, F: Any, e: Any = None, **modes: Any
 ) -> DenseAnswer:
-    """Return the solution of the equations of all joints at once, by least squares.
+    """Return the DenseAnswer of the equations of all joints at once, by least squares.
 
         [M  -C.T] [a     ]   [F]
         [C     0] [lambda] = [c]
@@ -133,7 +133,7 @@ def dense_accelerations(
 
     Args:
         chain: Planar chain.
-        x, v, F: Positions, velocities and forces, (n, 2).
+        x, v, F: Positions, velocities and forces, (n, 2) [m], [m/s], [N].
         e: Right sides of the links instead of |v'-v|²/l, n-1 [m/s²]; NaN for a link
             without an equation.
         modes: Fields of Constraints that replace the chain's own.

@@ -167,7 +167,8 @@ REFERENCES = tuple(_CASES)
 def reference(name: str) -> ChainCase:
     """Return a case of REFERENCES; its answer has a, alpha, F_d and tau_w.
 
-    An unknown name raises KeyError.
+    They are arrays (n, 2) or (n,) as in CHAIN_ACCELERATIONS. Raises KeyError for an
+    unknown name.
 
     Args:
         name: REF-1 .. REF-8.
