@@ -313,7 +313,7 @@ class Lemke(ContactSolver):
 
         Returns:
             Impulses, residuals and status, as a ContactSolution, whose residual `law`
-            is of the pyramids. converged; ray: pivoting ended on a ray, without a
+            is that of the pyramids. converged; ray: pivoting ended on a ray, without a
             solution; max_iterations; or infeasible: free rows contradict each other, or
             the rest provably has no solution.
         """

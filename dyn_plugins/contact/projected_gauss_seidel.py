@@ -140,7 +140,10 @@ def _rates(layout, A, mu, relaxation):
 
 
 def _start(layout, warm, lo, hi):
-    """Return a copy of the impulses `warm`, m, with boxes clipped to their lo, hi."""
+    """Return a copy of the impulses `warm`, a list, m, with boxes clipped to lo and hi.
+
+    layout: Blocks; lo, hi: bounds, m.
+    """
     x = list(warm)
     for block in layout.blocks:
         for i in block.all:
@@ -177,7 +180,7 @@ def _update(block, x, A, b, mu, lo, hi, rates):
 
 
 def row_times(row, x):
-    """Return the dot product of two sequences of equal length."""
+    """Return the dot product of two sequences of numbers of equal length."""
     return total(a * y for a, y in zip(row, x, strict=True))
 
 

@@ -337,7 +337,13 @@ class _ContactPlace(NamedTuple):
 
 
 class _ImpulseLoad(NamedTuple):
-    """Function D of a contact; `push` is its impulse, `wrench` the impulse's wrench."""
+    """Function D of a contact, called with a Motion.
+
+    Attributes:
+        place: Geometry of the contact.
+        push: Its impulse, base axes [N·s].
+        wrench: The impulse's wrench about the origin [N·m·s; N·s].
+    """
 
     place: _ContactPlace
     push: Vector

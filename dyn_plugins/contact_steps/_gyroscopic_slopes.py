@@ -106,6 +106,8 @@ def _inertia_rates(model, q):
     parent. The derivatives by root joints' own coordinates are zero: these joints move
     their own axes, too.
 
+    q: Joint positions, nq.
+
     Returns:
         List, nv, of dicts (row, column) -> derivative of the entry of H; missing
         entries are zero.
@@ -136,7 +138,7 @@ def _inertia_rates(model, q):
 
 
 def _moved_inertia(I, s):
-    """Return the derivative of a RigidInertia as its body moves by s, a Motion.
+    """Return the derivative of a RigidInertia I as its body moves by s, a Motion.
 
     The result is a RigidInertia with mass 0.
     """

@@ -235,16 +235,21 @@ class MovingContacts:
     Args:
         model: Robot.
         rule: Function of contact_biases.py.
-        solved: SolvedContacts.
+        solved: SolvedContacts, in which all points have rows.
         state: q, qd and dt, before the step.
         parts: StepParts.
 
     Attributes:
-        modes: SEPARATE, STICK or SLIP of each contact.
-        at_border: Condition: a contact is at the boundary of two modes.
+        contacts: ActiveContacts, in the order of solved.touching.
+        modes: SEPARATE, STICK or SLIP of each contact, a Vector.
+        at_border: Condition: a contact is at the boundary of two modes, or dependent
+            rows contradict each other.
         slips: Condition: a contact slips.
         at_gap_zero: Condition: a contact presses at gap 0, the kink of the bias.
         dependent: Number of rows that other rows of the same body imply.
+        placed: Placed at the step's position.
+        Psi, Psi_before: Results of moving_rates at the velocities after and before the
+            step.
         drag, by_q: Matrices, nv x nv.
         by_mu, by_gap: Matrices, nv x number of contacts.
         A, C, c_q, c_v, c_gap: Lists of the m active rows, each nv numbers; of c_gap one
@@ -448,7 +453,7 @@ def _add(sums, i, columns):
 
 
 def _applied(columns, motion):
-    """Return the product of a 6 x 6 matrix, given as six columns, with a Motion."""
+    """Return a 6 x 6 matrix, given as six columns, times the Motion `motion`."""
     return total(c * x for c, x in zip(columns, motion, strict=True))
 
 
@@ -465,7 +470,7 @@ def _loads(S, Psi, M, K):
 
 
 def _dots(S, forces):
-    """Return the Matrix S.T F of a motion subspace S and the columns F, Forces."""
+    """Return the Matrix S.T F; S: motion subspace; forces: the columns of F, Forces."""
     return Matrix([s @ f for f in forces] for s in S)
 
 

@@ -40,7 +40,7 @@ def body_jacobians(model, q):
 
 
 def _dense(columns):
-    """Return the 6 x nv rows, [angular; linear], of a list of nv motions."""
+    """Return six rows of nv numbers, [angular; linear], of `columns`, nv Motions."""
     entries = [(*column.ang, *column.lin) for column in columns]
     return [[entry[k] for entry in entries] for k in range(6)]
 

@@ -488,7 +488,12 @@ def normal_bias(rule, contact, gap, motions, dt, parameters, approach=None):
 
 
 class _ContactRow:
-    """A unit impulse on a body, with the attributes of a LoopRow."""
+    """A unit impulse, a Force, on a body, in the form of a LoopRow.
+
+    Attributes:
+        body_forces: List of one pair (index of body, Force in its coordinates).
+        joint_forces: Empty.
+    """
 
     joint_forces = ()
 
@@ -607,8 +612,9 @@ def linked_shapes(model, links):
 def pairs(model, world, links):
     """Return a list of pairs (half-space, placed shape) in the order of the contacts.
 
-    All shapes of the first half-space come first, in the order of model.shapes. Shapes
-    fixed to the base, and shapes of links not in `links` (None: all), are left out.
+    All shapes of the first half-space of `world` come first, in the order of
+    model.shapes. Shapes fixed to the base, and shapes of links not in `links` (None:
+    all), are left out.
     """
     return [
         (half, placed)

@@ -304,7 +304,10 @@ class ContactStepDerivatives(StepDerivativesSolver, ContactStep):
 
 
 def _sizes(model, options):
-    """Return the sizes of the Ports of a contact step and of step derivatives."""
+    """Return the sizes of the Ports: "m" and "c" of a contact step, "nx" and "np".
+
+    options: Options of the solver; world, links and paths are read.
+    """
     return {**sizes(model, options), **step_sizes(model, options)}
 
 

@@ -88,6 +88,7 @@ def _rates(model, q, u):
     """Return the rates of all motion columns at the velocity u, nc lists of 6.
 
     In the order of contact_terms, [angular; linear] of the point at the world's origin.
+    q, u: Positions, nq, and velocity, nv.
     """
     q, u, X_0 = (
         split_q(model, q),

@@ -185,6 +185,8 @@ def _sizes(model, options):
     "nr": rows of loops and, with the option ball_limits, of the finite limits of ball
     joints. "poses": nb + 1. "nc": columns of Structure, nv or more, as a follower has
     columns of its own. "nl": entries of the factor, with its diagonal.
+
+    options: Options of the solver; ball_limits is read.
     """
     tables = structure(model)
     balls = limited_balls(model) if options["ball_limits"] else ()

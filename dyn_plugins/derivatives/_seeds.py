@@ -249,7 +249,10 @@ def check_choices(name, model, choices):
 
 
 def acting_options(choices):
-    """Return which of joint_friction and joint_springs a build turns on."""
+    """Return which of joint_friction and joint_springs the options of a build turn on.
+
+    A list of these names. choices: The options.
+    """
     return [x for x in ("joint_friction", "joint_springs") if choices.get(x, False)]
 
 

@@ -89,7 +89,7 @@ def second_derivative_tensors(model, m, state):
 
 
 def _block(M, columns, rows=None):
-    """Return a slice of columns of a Matrix, of its first `rows` rows or of all."""
+    """Return the Matrix of some columns of M, of its first `rows` rows or of all."""
     return Matrix(row[columns] for row in M.rows[:rows])
 
 
@@ -174,14 +174,14 @@ def _moved_product(B, s):
 
 
 def _inertia_rows(I):
-    """Return the six rows of the matrix of an inertia, its mass taken as zero."""
+    """Return the six rows of a RigidInertia I as a matrix, its mass taken as zero."""
     H = skew(I.h)
     below = ((*row, 0.0, 0.0, 0.0) for row in H.T.rows)
     return (*stacked(I.I.full().rows, H.rows).rows, *below)
 
 
 def _product_rows(B):
-    """Return the six rows of a VelocityProduct's three angular columns."""
+    """Return the six rows of the three angular columns of a VelocityProduct B."""
     return (*(B.G * -2.0).rows, *(skew(B.p) * -2.0).rows)
 
 
@@ -240,9 +240,10 @@ def _fill(tensors, m, path, members):
 class _OfCoordinate(NamedTuple):
     """Products for one coordinate d: Matrices [m, j] over the coordinates of its path.
 
-    The attributes are derivatives of tau_m by (j, d): qq, qv by q_j qd_d, vq by qd_j
-    q_d, vv; and H of [m, j] by q_d. Those with `behind` hold where j is behind m;
-    H_behind is of [m, d] by q_j.
+    The attributes are derivatives of tau_m: qq and qv by q_j, then by q_d or qd_d; vq
+    by q_d, then by qd_j; vv by qd_j, then by qd_d. H is the derivative of H[m, j] by
+    q_d. qq_behind, qv_behind hold where j is behind m; H_behind is the derivative of
+    H[m, d] by q_j there.
     """
 
     qq: Matrix

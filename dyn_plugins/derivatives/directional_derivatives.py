@@ -235,7 +235,7 @@ def hybrid_sizes(model, options):
 
 
 def _of_a_number(signature):
-    """Return the Signature with dp a scalar."""
+    """Return a copy of the Signature with dp a scalar."""
     inputs = (replace(p, shape=()) if p.name == "dp" else p for p in signature.inputs)
     return replace(signature, inputs=tuple(inputs))
 
@@ -257,7 +257,10 @@ class Directional(FixedForces):
         return FixedForces.build(number, model, **choices)
 
     def _adapter(self, model, common, rest):
-        """Return the adapter; inertia is regrouped only without a parameter."""
+        """Return the adapter; inertia is regrouped only without a parameter.
+
+        Arguments and errors as of FixedForces._adapter; rest: its `chosen`.
+        """
         adapter = super()._adapter(model, common, rest)
         fixed = self.regrouped and adapter.options["parameter"] is None
         return replace(adapter, regrouped=fixed)

@@ -88,7 +88,7 @@ def hd_derivatives(
 
 
 def _part(M, rows, columns):
-    """Return the Matrix of the given row and column indices of M."""
+    """Return the Matrix of M's entries in the given rows and columns, indices."""
     return Matrix([M[i, j] for j in columns] for i in rows)
 
 

@@ -157,7 +157,8 @@ def _change(m, w, i):
 def _minus_BW(m, w, i, alpha):
     """Return -B(I, W).T alpha; B(I, alpha).T W if all bodies share one W.
 
-    The bodies are body i and its descendants; alpha: MotionSubspace.
+    The bodies are body i and its descendants. m: Motions; w: UnitWeighted; alpha:
+    MotionSubspace.
     """
     if w.BW[i] is None:
         return ForceSubspace(VelocityProduct.of(m.IC[i], x).T @ w.W[i] for x in alpha)

@@ -44,7 +44,8 @@ def _carriers(model, i):
 def _body_by_body(model, X, outputs):
     """Return the result of ancestor_blocks; forces are transformed from body to body.
 
-    Motion subspaces in body coordinates are mostly zeros, and zeros cost nothing.
+    Motion subspaces in body coordinates are mostly zeros, and zeros cost nothing. X,
+    outputs: As in ancestor_blocks, outputs as a tuple.
     """
     results = [{} for _ in outputs]
     for i in model.bodies:
@@ -61,7 +62,8 @@ def _body_by_body(model, X, outputs):
 def _in_the_base_frame(model, X, outputs):
     """Return the result of ancestor_blocks by matrix products in the base frame.
 
-    Bodies i whose joints have no coordinates get no blocks.
+    Bodies i whose joints have no coordinates get no blocks. X, outputs: As in
+    ancestor_blocks, outputs as a tuple.
     """
     up, down = [Transform.identity()], [Transform.identity()]
     for i in model.bodies:

@@ -43,7 +43,7 @@ class ArticulatedJoint(ClusterJoint):
     prescribed: tuple = ()
 
     def select(self, values):
-        """Return a Vector of the joint's entries in a list over nv coordinates."""
+        """Return a Vector: the joint's entries of `values`, a list of nv numbers."""
         return Vector(values[k] for k in self.coordinates)
 
     def without_prescribed(self, values):
@@ -295,7 +295,7 @@ def joint_row(model, joints, i, size=1.0):
 
 
 def _number_of(joints):
-    """Return a dict from each moving body to the index of its articulated joint."""
+    """Return a dict from each moving body to the index of its entry in `joints`."""
     return {i: k for k, joint in enumerate(joints) for i in joint.bodies}
 
 

@@ -140,7 +140,7 @@ def _through_joints(model, X, inertia, joints, A, Z):
 
 
 def _full(I):
-    """Return an articulated inertia as a dense 6x6 Matrix over [angular; linear]."""
+    """Return an articulated inertia I as a dense 6x6 Matrix over [angular; linear]."""
     top = [(*a, *b) for a, b in zip(I.I.full().rows, I.H.rows, strict=True)]
     low = [(*a, *b) for a, b in zip(I.H.T.rows, I.M.full().rows, strict=True)]
     return Matrix([*top, *low])

@@ -130,7 +130,11 @@ def point_forces(model, q, points):
 
 
 def _single(model, name):
-    """Return the body index of a joint; raise UnsupportedError if its nv is not 1."""
+    """Return the index of the body that the joint `name` carries.
+
+    Raises UnsupportedError if the joint has not one coordinate, ModelError if it is
+    unknown.
+    """
     i = model.body_of_joint(name)
     if model.joint[i].nv != 1:
         raise UnsupportedError(

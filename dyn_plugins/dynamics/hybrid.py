@@ -118,10 +118,10 @@ def prescribed_coordinates(model, prescribed):
 
 
 def known_coordinates(model, entries):
-    """Check the option `prescribed` of prescribed_coordinates, or None.
+    """Check `entries`, the option `prescribed` of prescribed_coordinates, or None.
 
     Raises UnsupportedError for anything but a name, a list or a tuple; with a model,
-    also the errors of prescribed_coordinates.
+    also the errors of prescribed_coordinates. None is always accepted.
     """
     if entries is None:
         return

@@ -185,7 +185,7 @@ class CovarianceFactors:
 
 
 def _carriers(model, frame):
-    """Return the body indices from the base to the body of a link, without the base."""
+    """Return the bodies from the base, without it, to the body of the link `frame`."""
     bodies, i = [], model.frame(frame).body
     while i > 0:
         bodies.insert(0, i)
@@ -194,7 +194,10 @@ def _carriers(model, frame):
 
 
 def way_to(model, frame):
-    """Return the indices of the velocity coordinates that move a link, ascending."""
+    """Return the velocity coordinates that move the link `frame`, indices, ascending.
+
+    Empty for a link fixed to the base. Raises ModelError for an unknown link.
+    """
     slices = (range(model.nv)[model.v_slices[i]] for i in _carriers(model, frame))
     return sorted({k for indices in slices for k in indices})
 
@@ -255,7 +258,10 @@ class CarriedLink:
         )
 
     def _columns(self, model, by_joint):
-        """Return a MotionSubspace of the n coordinates that move the link."""
+        """Return a MotionSubspace of the n coordinates that move the link.
+
+        by_joint: Dict from the body of a joint to a motion subspace.
+        """
         columns = tuple(zip(*join_columns(model, by_joint).rows, strict=True))
         return MotionSubspace(Motion.of(columns[k]) for k in self.way)
 
@@ -265,7 +271,7 @@ class CarriedLink:
 
 
 def _moved(X, columns):
-    """Return motion subspaces, by joint, transformed by X."""
+    """Return a dict like `columns`, of motion subspaces by joint, transformed by X."""
     return {j: X @ axes for j, axes in columns.items()}
 
 

@@ -83,7 +83,7 @@ def joint_reactions(model, q, qd, qdd, f_ext, coordinates, part, gravity):
 
     f_i acts on body i, from its parent. The active part is the smallest force, in
     components at the joint, that does the work of S_i.T f_i; for a revolute joint a
-    couple on the axis, for a prismatic one a force. f includes the weight, whatever
+    couple on the axis, for a prismatic one a force. f supports the weight, whatever
     `gravity` is; f_net is always in body coordinates.
 
     Inputs and outputs: those of JOINT_REACTIONS.

@@ -165,7 +165,7 @@ def _limits(model, moving):
 
 
 def _inside(q, limits):
-    """Return the position, nq, with every limited coordinate clamped to its range.
+    """Return the position q, nq, with every limited coordinate clamped to its range.
 
     limits: As `_limits` returns them.
     """
@@ -179,6 +179,7 @@ def _frame_and_columns(model, q, frame):
     """Return the transform from the base to a frame, and the frame's Jacobian.
 
     The Jacobian is a Matrix 6 x nv, [angular; linear], base axes at the frame's origin.
+    q: Joint positions, nq; frame: Name of the link.
     """
     target, q = model.frame(frame), split_q(model, q)
     way, i = [], target.body

@@ -157,7 +157,10 @@ def energy_regressor(model, q, qd, rotors):
 
 
 def _sizes(model, options):
-    """Return the sizes of the Ports: {"np": number of columns of the regressor}."""
+    """Return the sizes of the Ports: {"np": number of columns of the regressor}.
+
+    options: Options of the solver; friction, if it has it, and rotors are read.
+    """
     coordinates = sum(model.joint[i].nv for i in model.bodies)
     groups = 2 * bool(options.get("friction")) + bool(options["rotors"])
     return {"np": 10 * model.nb + groups * coordinates}

@@ -125,7 +125,10 @@ class Saddle:
         return x
 
     def _invert_dense(self, model, q, rows, prescribed):
-        """Set P, B and G_inverse by DenseLoops, for robots with a singular H."""
+        """Set P, B and G_inverse by DenseLoops, for robots with a singular H.
+
+        Arguments as of the class.
+        """
         loops = DenseLoops(model, q, rows, prescribed)
         none, rest = Vector.zeros(model.nv), Vector.zeros(len(rows))
         columns = []

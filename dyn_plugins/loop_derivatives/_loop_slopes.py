@@ -111,6 +111,14 @@ class LoopSlopes:
 
     Attributes:
         rows: List of RowSlopes.
+        R, p: Pose of B in A: rotation from B to A, and origin.
+        rel, acc: As above, Motions.
+        moved: Indices of the coordinates that move B against A, ascending.
+        h, drel, dacc, dacc_qd: Lists of nv Motions: by displacements of q, the
+            displacement of B against A and the changes of rel and acc; by qd, the
+            change of acc.
+        reach: For each coordinate, B's velocity per qd, common ancestors included.
+        forces, changes: See _rows.
 
     Source: KIM-3.0 (54), (55), differentiated; kinematics as in S. Singh, R. Russell
     and P. Wensing, 2022.
@@ -347,7 +355,7 @@ def _outward(model, way, parts):
 
 
 def _end(model, way, to_A):
-    """Return the _End of a _Way; to_A: transform from the root to A's coordinates."""
+    """Return the _End of a _Way; to_A: transform from its root to A's coordinates."""
     by_kind = [{}, {}, {}, {}]
     for i, (X, subspaces) in way.columns.items():
         to_i = to_A @ X.inverse
@@ -439,7 +447,7 @@ def _along(changes, h):
 
 
 def _weighted(forces, weights):
-    """Return the weighted sum of Forces, as a Force."""
+    """Return the sum of `forces`, each times its number in `weights`, as a Force."""
     result = Force.zero()
     for f, x in zip(forces, weights, strict=True):
         result = result + f * x

@@ -59,10 +59,10 @@ from dyn_plugins.loops.loops import (
 
 
 def _answers(saddle, changes):
-    """Return for each Change the derivatives of qdd and lambda, a pair of lists.
+    """Return for each Change in `changes` the derivatives of qdd and lambda.
 
-    The lists have a Vector for each variable of the Change, of nv and of m entries.
-    saddle: Saddle of the motion.
+    A list of pairs of lists, which have a Vector for each variable of the Change, of nv
+    and of m entries. saddle: Saddle of the motion.
     """
     columns = [
         (-Z, -W) for change in changes for Z, W in zip(change.Z, change.W, strict=True)
@@ -202,7 +202,7 @@ def loop_hd_derivatives(
 
 
 def _joint_forces(model, motion):
-    """Return the joint forces of a ClosedMotion, nv: H qdd + C - A.T lambda."""
+    """Return the joint forces H qdd + C - A.T lambda, nv, of a ClosedMotion."""
     q, qd, qdd, f_ext = motion.q, motion.qd, motion.qdd, motion.f_ext
     parts = split_q(model, q), split_v(model, qd), split_v(model, qdd)
     rows = rows_of(model, q, qd, qdd)
@@ -249,13 +249,13 @@ def loop_id_derivatives(
     factors = Factored(A_p @ A_p.T, floors, names)
 
     def divided(force):
-        """Return tau_a, list, and lambda, m, for joint forces of the open tree, nv."""
+        """Return tau_a, list, and lambda, m, for the open tree's `force`, nv."""
         x = factors.solve(A_p @ Vector(force[k] for k in p)) if rows else Vector(())
         taken = [Vector(row[k] for row in A.rows) @ x for k in a]
         return [force[k] - y for k, y in zip(a, taken, strict=True)], x
 
     def balance(force):
-        """Return joint forces, nv, minus the given forces tau_p of passive joints."""
+        """Return the joint forces `force`, nv, minus tau_p of passive joints."""
         passive = dict(zip(p, tau_p, strict=True))
         return Vector(force[k] - passive.get(k, 0.0) for k in n)
 
@@ -273,14 +273,20 @@ def loop_id_derivatives(
 
 
 def _path_sizes(model, options):
-    """Return {"m": rows of the loops, "k": numbers of the parameter paths}."""
+    """Return {"m": rows of the loops, "k": numbers of the parameter paths}.
+
+    options: Options of the solver; paths is read.
+    """
     rows = sum(loop.rows for loop in model.loops)
     paths = options["paths"]
     return {"m": rows, "k": sum(parameter_paths.size(model, path) for path in paths)}
 
 
 def _hybrid_sizes(model, options):
-    """Return _path_sizes with "nu", prescribed coordinates, and "nf", the others."""
+    """Return _path_sizes with "nu", prescribed coordinates, and "nf", the others.
+
+    options: Options of the solver; paths and prescribed are read.
+    """
     nu = sum(prescribed_coordinates(model, options["prescribed"]))
     return {"nu": nu, "nf": model.nv - nu, **_path_sizes(model, options)}
 
@@ -290,6 +296,8 @@ def _inverse_sizes(model, options):
 
     Names: "na", "np" and "m" of inverse_sizes, and "k" numbers of the parameter paths.
     Raises UnsupportedError unless rows and passive coordinates are as many.
+
+    options: Options of the solver; active and paths are read.
     """
     reason = reason_not_square(model, options["active"])
     if reason is not None:
@@ -346,7 +354,10 @@ def fd_parameter_jacobian_loops(model, q, qd, tau, f_ext, alpha, beta, paths, **
 
 
 def _parameter_sizes(model, options):
-    """Return the sizes of the Ports: {"np": numbers of the parameter paths}."""
+    """Return the sizes of the Ports: {"np": numbers of the parameter paths}.
+
+    options: Options of the solver; paths is read.
+    """
     return {"np": sum(parameter_paths.size(model, path) for path in options["paths"])}
 
 

@@ -114,6 +114,10 @@ class LeastLoops:
 
     Attributes:
         H, A: Joint-space inertia, nv x nv, and Jacobian, m x nv, of the whole robot.
+        free: Rows of A with zeros for prescribed coordinates, m Vectors.
+        K, k: Factors of H, or of H + A.T k A, with rows and columns of the identity for
+            prescribed coordinates; the weights k, or None.
+        scale: D^-1/2, a list, nv.
         B: RankedRows; resolve_dead_points may change it.
 
     Source: KIM-3.0 (redundant rows), KIM-3.2 (67)-(69).

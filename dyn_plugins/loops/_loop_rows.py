@@ -27,7 +27,12 @@ from dyn_plugins.kinematics.body_motion import outward
 
 
 class Pushes(NamedTuple):
-    """Forces on bodies and joint forces, each as pairs (index of body, force)."""
+    """Forces on bodies and joint forces of a unit multiplier, as in LoopRow.
+
+    Attributes:
+        body_forces: Pairs (index of body, Force in its coordinates).
+        joint_forces: Pairs (index of body, force along its joint of one coordinate).
+    """
 
     body_forces: list[Any]
     joint_forces: list[Any]

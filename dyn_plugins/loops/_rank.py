@@ -124,7 +124,7 @@ def _groups(row):
 
 
 def total_square(parts):
-    """Return the sum of squares of the entries of some Vectors."""
+    """Return the sum of the squares of all entries of some Vectors; 0.0 for none."""
     return sum((u @ u for u in parts), 0.0)
 
 

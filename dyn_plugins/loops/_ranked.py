@@ -139,7 +139,8 @@ class RankedRows:
 def _orthonormal(q, others):
     """Return the unit vector of q's component orthogonal to orthonormal vectors.
 
-    Zero vectors in the list do not count; the result is zero if the component is.
+    others: The vectors, a list; zero vectors in it do not count. The result is zero if
+    the component is.
     """
     for _ in range(2):  # the second time removes rounding errors
         for other in others:
@@ -189,7 +190,7 @@ def _triangular(columns, m, r):
 
 
 def _largest(rows):
-    """Return the row with the largest norm, of a non-empty list."""
+    """Return the Vector with the largest norm of a non-empty list, first of equals."""
     best, size = rows[0], rows[0] @ rows[0]
     for row in rows[1:]:
         square = row @ row
@@ -199,7 +200,7 @@ def _largest(rows):
 
 
 def maximum_of(values):
-    """Return the maximum of non-negative numbers; zero for an empty list."""
+    """Return the maximum of non-negative numbers; zero for no values."""
     largest = 0.0
     for x in values:
         largest = maximum(largest, x)
@@ -207,7 +208,7 @@ def maximum_of(values):
 
 
 def total_of(vectors, weights, n):
-    """Return the weighted sum of vectors of length n; zeros for an empty list."""
+    """Return the sum of `weights` times vectors of length n; zeros for no vectors."""
     result = Vector.zeros(n)
     for v, x in zip(vectors, weights, strict=True):
         result = result + v * x

@@ -208,7 +208,8 @@ def joint_forces(model, q, qd, qdd, f_ext):
 def _independent_sizes(model, options):
     """Return the sizes of the Ports: {"ny": number of independent coordinates}.
 
-    Raises UnsupportedError as independent_coordinates.
+    options: Options of the solver; independent is read. Raises UnsupportedError as
+    independent_coordinates.
     """
     return {"ny": len(independent_coordinates(model, options["independent"]))}
 
@@ -309,7 +310,8 @@ def _by_motors(model, motion, forces, active):
 def _motor_sizes(model, options):
     """Return no sizes, {}; raise UnsupportedError for fewer motors than freedoms.
 
-    Errors of independent_coordinates and motor_coordinates pass through.
+    options: Options of the solver; independent and active are read. Errors of
+    independent_coordinates and motor_coordinates pass through.
     """
     y = independent_coordinates(model, options["independent"])
     motors = sum(motor_coordinates(model, options["active"]))

@@ -457,7 +457,10 @@ def _loop_sizes(model, options):
 
 
 def _hybrid_sizes(model, options):
-    """Return {"nu": prescribed, "nf": other coordinates, "m": rows of the loops}."""
+    """Return {"nu": prescribed, "nf": other coordinates, "m": rows of the loops}.
+
+    options: Options of the solver; prescribed is read.
+    """
     nu = sum(prescribed_coordinates(model, options["prescribed"]))
     return {"nu": nu, "nf": model.nv - nu, **_loop_sizes(model, options)}
 
@@ -466,6 +469,8 @@ def inverse_sizes(model, options):
     """Return the sizes of the Ports, a mapping from name to number.
 
     Names: "na" active and "np" passive coordinates, "m" rows of the loops.
+
+    options: Options of the solver; active is read.
     """
     na = sum(motor_coordinates(model, options["active"]))
     return {"na": na, "np": model.nv - na, **_loop_sizes(model, options)}
@@ -474,7 +479,8 @@ def inverse_sizes(model, options):
 def _square_sizes(model, options):
     """Return inverse_sizes, if there are as many rows as passive coordinates.
 
-    Otherwise raises UnsupportedError, but not with dependent="least_norm".
+    Otherwise raises UnsupportedError, but not with dependent="least_norm". options:
+    Options of the solver; active and dependent are read.
     """
     reason = reason_not_square(model, options["active"])
     if reason is not None and options["dependent"] == "refuse":

@@ -176,7 +176,10 @@ def pass_back(model, r, L, modes):
 
 
 def _joint(model, i, r, L, modes, after):
-    """Return the ChainJoint of joint i from the next one, `after` (None at the end)."""
+    """Return the ChainJoint of joint i from the next one, `after` (None at the end).
+
+    model, r, L, modes: As in pass_back.
+    """
     shares = model.shares
     beta = shares[i][2] if after else 0.0
     mass = model.masses[i] + (shares[i][0] if after else 0.0)
@@ -422,6 +425,8 @@ def _first_couple(model, joints, modes, q):
 def _base_turns(model, joints, modes):
     """Return whether angle 0 is active and can be accelerated by a couple.
 
+    False for a chain of one joint. joints: Result of pass_back; modes: JointModes.
+
     Source: WAW-9.4.
     """
     active = modes.active[0]
@@ -434,6 +439,8 @@ def _base_turns(model, joints, modes):
 
 def base_is_stuck(model, joints, modes):
     """Return 1 if angle 0 is active and no couple can accelerate it, else 0.
+
+    joints: Result of pass_back; modes: JointModes.
 
     Source: WAW-9.4, WAW-12.6.
     """

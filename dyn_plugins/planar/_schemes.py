@@ -40,6 +40,8 @@ def semi_implicit(q, qd, dt, acceleration):
 def rk4(q, qd, dt, acceleration):
     """Return q and qd after a step of the classical Runge-Kutta scheme.
 
+    `acceleration` is called four times.
+
     Source: W. Kutta, 1901; E. Hairer et al., Solving Ordinary Differential Equations I.
     """
     half, sixth = dt * 0.5, dt * (1.0 / 6.0)

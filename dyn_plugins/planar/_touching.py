@@ -147,7 +147,7 @@ def without_leaving(model, touching, released, v, L):
 
 
 def modes_while(model, touching):
-    """Return the JointModes of the chain with its active contacts and limits.
+    """Return the JointModes of the chain with the contacts and limits of `touching`.
 
     A joint in contact is GUIDED, or on a LINE along a half-plane on which it slides; an
     angle at a limit is active.

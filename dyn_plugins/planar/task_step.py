@@ -90,7 +90,10 @@ def _chain_step(model, state, efforts):
 
 
 def _lifted(chain, x):
-    """Return a new list of positions, joints below the ground moved to its edge."""
+    """Return a new list of positions, joints below the ground moved to its edge.
+
+    chain: Planar chain; x: Positions of the joints, list of Vectors [m].
+    """
     x = list(x)
     for i in range(chain.n):
         for _, plane in planes_of(chain, i):
@@ -149,7 +152,7 @@ def _mobile(chain, modes, i, r):
 
 
 def _flat(rows):
-    """Return the entries of Vectors as one list."""
+    """Return the entries of `rows`, Vectors, as one list."""
     return [number for row in rows for number in row]
 
 

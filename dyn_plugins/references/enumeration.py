@@ -70,7 +70,7 @@ def _product(choices):
 
 
 def _differ(u, v, speed):
-    """Return whether two velocities differ by more than 1e-6 of `speed`."""
+    """Return whether two velocities u, v, (m,), differ by more than 1e-6 of `speed`."""
     return np.abs(u - v).max(initial=0.0) > 1e-6 * max(speed, 1e-300)
 
 

@@ -161,7 +161,10 @@ def part1(c):
 
 
 def _last1(c):
-    """Return the _StepPart1 of the last joint: WAW-6.3, 6.5; 6.1 for a guided one."""
+    """Return the _StepPart1 of the last joint: WAW-6.3, 6.5; 6.1 for a guided one.
+
+    c: Chain.
+    """
     m, s, F, a_w = c.m[-1], c.s[-1], c.F[-1], c.a_w[-1]
     if c.kind[-1] == GUIDED:
         return _StepPart1(_00, a_w)
@@ -172,7 +175,10 @@ def _last1(c):
 
 
 def _free1(c, i, after):
-    """Return the _StepPart1 of a free joint i from the next. WAW-5.2, 5.3: eq. 5-9."""
+    """Return the _StepPart1 of a free joint i from the next. WAW-5.2, 5.3: eq. 5-9.
+
+    c: Chain; after: _StepPart1 of the next joint.
+    """
     m, r, F = c.m[i], c.r[i], c.F[i]
     rr = np.outer(r, r)
     D = 1 + m * (r @ after.A @ r)
@@ -184,10 +190,10 @@ def _free1(c, i, after):
 
 
 def _line1(c, i, after):
-    """Return the _StepPart1 of a joint i on a line from the one of the next joint.
+    """Return the _StepPart1 of a joint i on a line from the next.
 
-    WAW-6.4: eq. 10; a given acceleration along s is added. If the link cannot move the
-    joints, its equation is dropped.
+    WAW-6.4: eq. 10; a given acceleration along s is added. If neither joint can move
+    along the link, its equation is dropped. Arguments as in _free1.
     """
     m, r, F, s = c.m[i], c.r[i], c.F[i], c.s[i]
     w = s * (s @ c.a_w[i])
@@ -204,9 +210,10 @@ def _line1(c, i, after):
 
 
 def _guided1(c, i, after):
-    """Return the _StepPart1 of a guided joint i from the one of the next joint.
+    """Return the _StepPart1 of a guided joint i from the next.
 
     WAW-6.1; WAW-6.2 if the next joint cannot follow the link: its equation is dropped.
+    Arguments as in _free1.
     """
     r, a_w = c.r[i], c.a_w[i]
     D = r @ after.A @ r
@@ -236,7 +243,7 @@ def part2(c):
 def _free_active(c, i, after):
     """Return the _StepPart2 of a free joint i before an active one, from the next one.
 
-    WAW-10.1: eq. 14-23.
+    WAW-10.1: eq. 14-23. c: Chain; after: _StepPart2 of the next joint.
     """
     A, b, bw, p, qw, q = after[:6]
     m, r, L, F = c.m[i], c.r[i], c.L[i], c.F[i]
@@ -267,7 +274,7 @@ def _guided_active(c, i, after):
     """Return the _StepPart2 of a guided joint i before an active one, from the next.
 
     WAW-11.1: eq. 24-32; WAW-11.2 if the two equations are linearly dependent: one is
-    dropped, or both.
+    dropped, or both. Arguments as in _free_active.
     """
     A, b, bw, p, qw, q = after[:6]
     r, L, a_w, l = c.r[i], c.L[i], c.a_w[i], c.l[i]
@@ -303,7 +310,7 @@ def _guided_inactive(c, i, after):
     """Return the _StepPart2 of a guided joint i before an inactive one, from the next.
 
     WAW-11.3; WAW-11.4 if the next joint cannot follow the link, whose equation is then
-    dropped: no phi.
+    dropped: no phi. Arguments as in _free_active.
     """
     A, b, r, L, a_w = after.A, after.b, c.r[i], c.L[i], c.a_w[i]
     D = r @ A @ r
@@ -322,7 +329,7 @@ def _guided_inactive(c, i, after):
 def _free_inactive(c, i, after):
     """Return the _StepPart2 of a free joint i before an inactive one, from the next.
 
-    WAW-11.5.
+    WAW-11.5. Arguments as in _free_active.
     """
     A, b, m, r, L, F = after.A, after.b, c.m[i], c.r[i], c.L[i], c.F[i]
     D = 1 + m * (r @ A @ r)
@@ -345,9 +352,9 @@ _RULES = {
 
 
 def _last_k(of_link, of_angle, k11):
-    """Return k14, k15, k16, k17 of WAW-10.1.
+    """Return k14, k15, k16, k17 of WAW-10.1, numbers.
 
-    of_link: k0, k1, k3, k4; of_angle: k5, k6, k8, k9.
+    of_link: k0, k1, k3, k4; of_angle: k5, k6, k8, k9; k11: their determinant.
     """
     (k0, k1, k3, k4), (k5, k6, k8, k9) = of_link, of_angle
     return (
@@ -565,10 +572,15 @@ class TorqueResponseSource(_OfCases):
 
 
 def _jacobian(solver, model, x, kind, s, active):
-    """Return the Chain and da_i/dF_j, (n, n, 2, 2), at rest without forces (WAW-8.1).
+    """Return the Chain and da_i/dF_j, (n, n, 2, 2) (WAW-8.1).
 
-    Constraints that are None are the chain's. Raises UnsupportedError for constraints
-    without a case, and the errors of `take`.
+    The chain is taken at rest without forces.
+
+    Args:
+        solver: _OfCases, which refuses constraints without a case: UnsupportedError.
+        model: Planar chain.
+        x: Positions of the joints, (n, 2) [m].
+        kind, s, active: Constraints; None: the chain's. Errors of `take` pass through.
     """
     c = take(model, x, 0 * x, 0 * x, kind, s, None, active)
     solver.refuse(model, c)

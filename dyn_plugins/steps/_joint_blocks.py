@@ -54,7 +54,7 @@ class JointBlocks:
         self.model, self.blocks = model, blocks
 
     def __matmul__(self, M):
-        """Return the product with a Matrix of nv rows."""
+        """Return the product with a Matrix M of nv rows, a Matrix."""
         return self.times(M)
 
     def times(self, M, onto=None):

@@ -127,7 +127,7 @@ def _advanced(model, q, qd, qdd, dt, slopes):
 
 
 def stacked(blocks):
-    """Return one Matrix from a list of block rows, each a list of Matrices."""
+    """Return one Matrix of `blocks`, a list of block rows, each a list of Matrices."""
     rows = []
     for line in blocks:
         for parts in zip(*(block.rows for block in line), strict=True):
@@ -200,14 +200,17 @@ def rk4_derivatives(
 
 
 def _split(numbers, n, width):
-    """Return a pair of Vectors n and a pair of Matrices n x width from a flat list."""
+    """Return a pair of Vectors n and a pair of Matrices n x width from a flat list.
+
+    numbers: Entries of the Vectors, then of the Matrices row by row.
+    """
     rows = [numbers[2 * n + k * width :][:width] for k in range(2 * n)]
     vectors = Vector(numbers[:n]), Vector(numbers[n : 2 * n])
     return vectors, (Matrix(rows[:n]), Matrix(rows[n:]))
 
 
 def columns(M, start, stop):
-    """Return the columns start, ..., stop - 1 of a Matrix."""
+    """Return the Matrix of columns start, ..., stop - 1 of a Matrix M."""
     return Matrix(row[start:stop] for row in M.rows)
 
 

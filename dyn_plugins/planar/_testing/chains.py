@@ -103,7 +103,10 @@ def mass_matrix(chain: ChainModel) -> np.ndarray:
 def forces(chain: ChainModel, x: Any, v: Any, tau: Any = None) -> np.ndarray:
     """Return gravity, torques of joints, rolling resistance and drag, (n, 2) [N].
 
-    tau: Torques, n [N·m]; None: zeros.
+    Args:
+        chain: Planar chain.
+        x, v: Positions and velocities of the joints, (n, 2) [m], [m/s].
+        tau: Torques, n [N·m]; None: zeros.
 
     Source: WAW-4.1 to WAW-4.5.
     """
@@ -249,9 +252,13 @@ def random_chain(
 def fitting_velocities(
     chain: ChainModel, x: Any, v: np.ndarray, still: bool = False
 ) -> np.ndarray:
-    """Return the velocities nearest to v, (n, 2), that satisfy links and lines.
+    """Return the velocities nearest to v, (n, 2) [m/s], that satisfy links and lines.
 
-    still: Whether guided joints rest.
+    Args:
+        chain: Planar chain with its constraints.
+        x: Positions of the joints, (n, 2) [m].
+        v: Velocities, (n, 2); not changed.
+        still: Whether guided joints rest.
     """
     rows, (r, _) = [], link_directions(chain, x)
     for i, along in enumerate(r):
