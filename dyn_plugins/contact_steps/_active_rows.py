@@ -92,9 +92,9 @@ def placed_bodies(model, X, S):
 
 
 def _from_body(X, subspace):
-    """Return a motion subspace moved from body coordinates to the source of X.
+    """Return a motion subspace in the coordinates from which X transforms to the body.
 
-    X: transform to the body; subspace: Motions in body coordinates.
+    subspace: The same one, in body coordinates.
     """
     up = X.inverse
     return MotionSubspace(up @ column for column in subspace)
@@ -383,5 +383,5 @@ def _rolling(model, solved, world, links):
 
 
 def units():
-    """Return the six unit Motions, three angular, then three linear."""
+    """Return a list of the six unit Motions, three angular, then three linear."""
     return [Motion.of(row) for row in Matrix.identity(6).rows]

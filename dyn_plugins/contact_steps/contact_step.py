@@ -74,7 +74,7 @@ class DeepestPoints:
     """
 
     def __init__(self, points):
-        """Choose from all ContactCandidates of one shape on one half-space."""
+        """Choose from `points`: all ContactCandidates of a shape on a half-space."""
         self.points, self.count = points, len(points)
         self._few = self.count // 2 if self.count > 2 else self.count
         if self._few == self.count:
@@ -343,7 +343,10 @@ class StepParts(NamedTuple):
 
     @classmethod
     def of(cls, **parts):
-        """Return the StepParts of slots and options by name; the rule gets the rest."""
+        """Return the StepParts of slots and options by name; others are of the rule.
+
+        Raises KeyError if one of the slots, world, links or solver_options is missing.
+        """
         step = {name: parts.pop(name) for name in cls._fields[:-1]}
         return cls(**step, rule_options=parts)
 

@@ -168,7 +168,10 @@ class Weighted:
 
 
 def _weighted_motions(model, m, weights):
-    """Return the Weighted of Motions m and weights, a list by body."""
+    """Return the Weighted of a state under weights as joint rates.
+
+    m: Motions of the state; weights: By body, the weights of its joint's coordinates.
+    """
     result = Weighted(*([None] * (model.nb + 1) for _ in range(5)))
     W = [Motion.zero()]
     for i in model.bodies:

@@ -166,7 +166,7 @@ def _moved_inertia(I, s):
 
 
 def _moved_product(B, s):
-    """Return s x* B - B s x: the change of a VelocityProduct along s."""
+    """Return s x* B - B s x: the change of a VelocityProduct B along a Motion s."""
     W, o, p = skew(s.ang), s.lin, B.p
     outer = Matrix([x * y for y in o] for x in p)
     G = W @ B.G - B.G @ W + outer - Matrix.identity(3) * (o @ p)
@@ -186,7 +186,7 @@ def _product_rows(B):
 
 
 def _cross_rows(f):
-    """Return the six rows of the matrix F with F m = m x* f."""
+    """Return the six rows of the matrix F with F m = m x* f, f a Force."""
     N, F = -skew(f.ang), -skew(f.lin)
     below = ((*row, 0.0, 0.0, 0.0) for row in F.rows)
     return (*stacked(N.rows, F.rows).rows, *below)

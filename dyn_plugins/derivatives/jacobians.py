@@ -102,7 +102,7 @@ def _of_columns(columns, height, width):
 
 
 def _through(row, Z, v):
-    """Return row times the rows of Z with the indices v; row of H_uv H_vv^-1."""
+    """Return `row`, of H_uv H_vv^-1, times the rows of Z with the indices v."""
     result = Vector.zeros(_width(Z))
     for x, k in zip(row, v, strict=True):
         result = result + Vector(Z.rows[k]) * x

@@ -234,7 +234,7 @@ class LeastLoops:
                 require(logical_not(absolute(x) > bound), SingularError, item)
 
     def _tangent(self, seed):
-        """Return a velocity that the rows allow, with largest entry 1; zero if none.
+        """Return a velocity that the rows allow, nv, largest magnitude 1; or zero.
 
         seed: Number that selects one of several such velocities.
         """

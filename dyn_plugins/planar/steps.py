@@ -210,7 +210,7 @@ def correction(before, x, shorten, touching, v_next, dt, share):
 
 
 def least_share(v, v_back, creep):
-    """Return the largest factor up to 1 with which no |v_back| exceeds |v| + creep.
+    """Return the largest s up to 1 with |s v_back| <= |v| + creep for every joint.
 
     v, v_back: Velocities of the joints, lists of Vectors [m/s]; creep: speed [m/s].
     """
@@ -384,7 +384,10 @@ def while_taut(model, modes, x, v, window):
 
 
 def _known_window(model, window):
-    """Check `window`: a positive time, infinity or None; else raise ModelError."""
+    """Raise ModelError unless `window` is a positive number, infinity or None.
+
+    model is ignored.
+    """
     if window is not None and window != inf:
         WINDOW["window"].read("window", window)
 
