@@ -18,14 +18,16 @@ TASKS.update({task.name: task for task in classic_tasks()})
 
 
 def named_task(task: str | Task | RobotTask, **changes: Any) -> Task | RobotTask:
-    """Return a shipped task of a planar system or a robot, with attributes changed.
+    """Return a task of a planar system or a robot, with attributes changed.
 
     Args:
-        task: One of TASKS or ROBOT_TASKS; a Task or RobotTask is used itself.
-        changes: Attributes, as in planar_task and robot_task.
+        task: A key of TASKS or ROBOT_TASKS, or a Task or RobotTask.
+        changes: New attribute values by name, as in planar_task and robot_task; without
+            any, a Task or RobotTask is returned itself.
 
     Raises:
-        ModelError: An unknown name, or an invalid value.
+        ModelError: The name of the task or of an attribute is unknown, or a value is
+            invalid.
     """
     if isinstance(task, RobotTask) or (isinstance(task, str) and task in ROBOT_TASKS):
         return robot_task(task, **changes)

@@ -23,28 +23,37 @@ RUNS_WHILE_TRACED = "wings"  # a mark, see engines/llvm/cached/fingerprint.py
 @known_keywords
 @dataclass(frozen=True, eq=False)
 class ChainTask(Task):
-    """A task for a planar chain with motors: raise the tip.
+    """A task of a planar chain with motors: raise the tip.
 
-        state = (x, v, contact, limit): 2n, 2n, n, n
+        state = (x, v, contact, limit): 2n, 2n, n, n numbers
 
-    The observation is, by link, its direction (2) and angular velocity [rad/s], then
-    position and velocity of joint 0 unless that is guided. The reward of a step is
+    n is the number of joints; x [m] and v [m/s] are positions and velocities of the
+    joints; contact and limit are the flags that the step of fixed cost carries from
+    step to step.
+
+    The observation has for each link its direction (cos, sin) and angular velocity
+    [rad/s], then position (2) [m] and velocity (2) [m/s] of joint 0 unless that is
+    guided. The reward of a step, of the state after it, is
 
         height of the last joint above joint 0 / sum of lengths - effort_cost cost(a)
 
-    with cost the sum of squares of torque / bound. No state ends an episode. Numbers
-    are ours.
+    with cost(a) = sum (torque / bound)². No state ends an episode. All numbers are this
+    project's own.
 
     Attributes:
-        motors: Indices of the joints with a motor; the action is their torques [N·m].
+        system: Chain.
+        motors: Indices of the joints with a motor, 0..n-2; entry k of the action is the
+            torque of motors[k] [N·m].
         theta: Mean of the joint angles at the start of an episode, n-1 [rad].
-        theta_spread, rate_spread: Half-widths of the uniform distributions of angles
-            and rates at the start [rad], [rad/s].
+        theta_spread, rate_spread: Half-widths of the uniform distributions of joint
+            angles [rad] and their rates [rad/s] at the start.
         effort_cost: Weight of the efforts in the reward.
-        rounds, window: Options of the step of fixed cost (chain_fixed_step).
+        rounds, window: Options of the solver chain_fixed_step.
 
     Raises:
-        ModelError: For invalid attributes.
+        ModelError: An attribute is invalid as in Task, `theta` has not n-1 numbers, or
+            `motors` are not na different joints of 0..n-2.
+        SettingError: The constructor got an unknown keyword.
 
     Source: WAW-15.5.
     """
@@ -80,7 +89,11 @@ class ChainTask(Task):
 
     @property
     def entries(self) -> tuple[str, ...]:
-        """Names of the entries of the state."""
+        """Names of the 6n entries of the state, in their order.
+
+        JOINT.place_x, JOINT.place_y of each joint, then JOINT.velocity_x,
+        JOINT.velocity_y, JOINT.contact, and JOINT.limit.
+        """
         names = self.system.joint_names
         parts = [f"{a}_{b}" for a in ("place", "velocity") for b in "xy"]
         pairs = [f"{name}.{part}" for k in (0, 2) for name in names
@@ -92,17 +105,28 @@ class ChainTask(Task):
 
     @property
     def guided(self) -> bool:
-        """Whether joint 0 is guided."""
+        """Whether joint 0 is guided: whether its kind is GUIDED."""
         return self.system.constraints.kind[0] == GUIDED
 
     @property
     def observation_bounds(self) -> Bounds:
-        """Minimum and maximum of each entry; only directions are bounded."""
+        """Minimum and maximum of each entry of the observation.
+
+        Entries of directions are within -1..1, the others unbounded.
+        """
         base = () if self.guided else (OPEN,) * 4
         return (UNIT, UNIT, OPEN) * (self.system.n - 1) + base
 
     def parts(self, state: Any) -> tuple[Matrix, Matrix, Any, Any]:
-        """Return x and v (n, 2), contact and limit (n) of a flat state."""
+        """Return (x, v, contact, limit) of a flat state.
+
+        Args:
+            state: State, 6n entries.
+
+        Returns:
+            Positions x [m] and velocities v [m/s] of the joints, (n, 2) each, and the
+            flags contact and limit, n each.
+        """
         n, numbers = self.system.n, list(state)
         rows = [numbers[2 * i : 2 * i + 2] for i in range(2 * n)]
         return (
@@ -113,7 +137,7 @@ class ChainTask(Task):
         )
 
     def control(self, action: Any) -> Sequence[Any]:
-        """Return the torque at each joint, n [N·m]; zero without a motor.
+        """Return the torque at each joint, n [N·m]; zero at joints without a motor.
 
         Args:
             action: Torques of the motors, in the order of `motors` [N·m].
@@ -148,7 +172,13 @@ class ChainTask(Task):
         return rates
 
     def observe(self, state: Any) -> Sequence[Any]:
-        """Return the observation of a state; see the class."""
+        """Return the observation of a state, as described in the class.
+
+        Entries of directions are clipped to -1..1.
+
+        Args:
+            state: State, 6n entries.
+        """
         x, v, _, _ = self.parts(state)
         r = self.directions(x)
         seen: list[Any] = []
@@ -165,17 +195,19 @@ class ChainTask(Task):
     def placed(self, theta: np.ndarray) -> np.ndarray:
         """Return the positions of joint 0 at the start of episodes, (rows, 2) [m].
 
-        Here the origin.
+        In this class it is the origin; a subclass may use the angles.
 
         Args:
-            theta: Joint angles, (rows, n-1) [rad].
+            theta: Initial joint angles of the episodes, (rows, n-1) [rad].
         """
         return np.zeros((len(theta), 2))
 
     def start(self, rng: np.random.Generator, rows: int) -> np.ndarray:
-        """Draw initial states, (rows, ns): uniform about theta, all flags zero.
+        """Draw initial states, (rows, ns), all flags zero.
 
-        Angles are clipped to their limits.
+        Joint angles are uniform in theta ± theta_spread, clipped to the limits of the
+        chain, rates uniform in ± rate_spread. Joint 0 is at `placed` with velocity
+        zero.
         """
         chain = self.system
         drawn = rng.uniform(-1.0, 1.0, (rows, 2, chain.n - 1))
@@ -194,5 +226,9 @@ class ChainTask(Task):
         return np.concatenate([*both, flags], axis=1)
 
     def points(self, state: np.ndarray) -> np.ndarray:
-        """Return the positions of the joints in a state, (n, 2) [m]."""
+        """Return the positions of the joints in a state, (n, 2) [m].
+
+        Args:
+            state: State, (6n,).
+        """
         return np.reshape(np.asarray(state, float)[: 2 * self.system.n], (-1, 2))

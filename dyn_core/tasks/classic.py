@@ -23,12 +23,12 @@ PI = math.pi
 
 
 def wrapped(angle: Any) -> Any:
-    """Return an angle in [-pi, pi) [rad]."""
+    """Return an angle [rad] shifted by a multiple of 2 pi into [-pi, pi)."""
     return angle - (2 * PI) * floor(angle * (0.5 / PI) + 0.5)
 
 
 def clipped(x: Any, most: float) -> Any:
-    """Return x clipped to [-most, most]."""
+    """Return x clipped to [-most, most]; `most` >= 0."""
     return minimum(maximum(x, -most), most)
 
 
@@ -36,11 +36,11 @@ def clipped(x: Any, most: float) -> Any:
 class ClassicPendulum(PendulumSwingUp):
     """Swing up as Pendulum-v1 does: a uniform rod, g = 10, |tau| <= 2 N·m.
 
-        reward = -(theta² + 0.1 theta'² + 0.001 tau²)    of the state before
+        reward = -(theta² + 0.1 theta'² + 0.001 tau²)    of the state before the step
 
-    One semi-implicit step of 0.05 s; |theta'| <= 8 rad/s. Gymnasium moves the angle
-    with the clipped rate, this task with the unclipped one: a difference only at 8
-    rad/s.
+    theta is wrapped to [-pi, pi). A step is one semi-implicit step of 0.05 s; then
+    theta' is clipped to 8 rad/s. Gymnasium moves the angle with the clipped rate, this
+    task with the unclipped one: a difference only at 8 rad/s.
 
     Source: Gymnasium, classic_control/pendulum.py.
     """
@@ -51,7 +51,7 @@ class ClassicPendulum(PendulumSwingUp):
         return ((-1.0, 1.0), (-1.0, 1.0), (-8.0, 8.0))
 
     def settle(self, state: Any) -> Any:
-        """Return the state with the rate clipped to 8 rad/s."""
+        """Return the state (theta, theta') with theta' clipped to ±8 rad/s."""
         return Vector((state[0], clipped(state[1], 8.0)))
 
     def reward(self, before: Any, action: Any, after: Any) -> Any:
@@ -60,7 +60,7 @@ class ClassicPendulum(PendulumSwingUp):
         return -(angle * angle + 0.1 * rate * rate + 0.001 * torque * torque)
 
     def start(self, rng: np.random.Generator, rows: int) -> np.ndarray:
-        """Draw initial states, (rows, 2): angle within pi, rate within 1 rad/s."""
+        """Draw initial states, (rows, 2), uniform: angle in ±pi, rate in ±1 rad/s."""
         return rng.uniform(-1.0, 1.0, (rows, 2)) * np.array([PI, 1.0])
 
 
@@ -68,9 +68,9 @@ class ClassicPendulum(PendulumSwingUp):
 class ClassicAcrobot(AcrobotSwingUp):
     """Swing the tip a link's length above the support, as Acrobot-v1 does.
 
-    Torques -1, 0, 1 N·m, one Runge-Kutta step of 0.2 s, g = 9.8; rates are clipped to 4
-    pi and 9 pi rad/s. The reward is -1 for every step, 0 for the step that reaches the
-    height.
+    Torques -1, 0, 1 N·m, one Runge-Kutta step of 0.2 s, g = 9.8 m/s². After each step
+    the angles are wrapped and the rates clipped to 4 pi and 9 pi rad/s. The reward is
+    -1 for every step, 0 for the step that reaches the height and ends the episode.
 
     Source: Gymnasium, classic_control/acrobot.py (its "book" equations).
     """
@@ -81,7 +81,12 @@ class ClassicAcrobot(AcrobotSwingUp):
         return (((-1.0, 1.0),) * 4) + ((-4 * PI, 4 * PI), (-9 * PI, 9 * PI))
 
     def settle(self, state: Any) -> Any:
-        """Return the state with wrapped angles and clipped rates."""
+        """Return the state with wrapped angles and clipped rates.
+
+        Args:
+            state: theta1, theta2 [rad], and their rates [rad/s], clipped to ±4 pi and
+                ±9 pi.
+        """
         t1, t2, w1, w2 = state
         rates = clipped(w1, 4 * PI), clipped(w2, 9 * PI)
         return Vector((wrapped(t1), wrapped(t2), *rates))
@@ -104,7 +109,7 @@ class ClassicCartPole(CartBalance):
 
 
 def classic_tasks() -> Sequence[Task]:
-    """Return the three tasks: classic_pendulum, classic_acrobot, classic_cart_pole."""
+    """Return new tasks classic_pendulum, classic_acrobot and classic_cart_pole."""
     slippery = {"mu_c": 0.0, "mu_p": 0.0, "g": 9.8}
     return (
         ClassicPendulum(

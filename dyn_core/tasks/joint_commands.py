@@ -14,17 +14,17 @@ from dyn_core.validation import known_keywords
 
 
 def driven_joints(model: Model, joints: Sequence[str] | None) -> tuple[str, ...]:
-    """Return the names of joints that an action may drive.
+    """Return the names of the joints that an action may drive, in the given order.
 
-    They are the joints of one coordinate among model.active_joints, which have
-    independent coordinates and a motor.
+    A joint may be driven if it is in model.active_joints (independent coordinates and a
+    motor) and has one coordinate.
 
     Args:
         model: Robot.
-        joints: Names; None: all such joints.
+        joints: Names; None: all joints that may be driven, in the order of the model.
 
     Raises:
-        ModelError: A name is unknown, or its joint is no such joint.
+        ModelError: A name is unknown, or its joint may not be driven.
     """
     single = [
         name
@@ -41,17 +41,22 @@ def driven_joints(model: Model, joints: Sequence[str] | None) -> tuple[str, ...]
 @known_keywords
 @dataclass(frozen=True, eq=False)
 class JointTargets:
-    """Joint forces of a proportional and differential law about targets.
+    """Joint forces of a proportional-derivative law about targets.
 
-        tau = kp (home + scale action - q) - kd qd,   |tau| <= limit
+        tau = kp (home + scale action - q) - kd qd,   clipped to |tau| <= limit
 
     Attributes:
         nv: Number of velocity coordinates of the robot.
-        positions, velocities: Indices of the joints in q and in qd.
-        home: Targets for a zero action [rad | m].
-        kp, kd, scale: Stiffness, damping, and offset of a target for an action of one;
-            one number, or one for each joint [SI].
-        limit: Maximum force of each joint [N·m | N]; inf for none.
+        positions, velocities: Indices of the driven joints in q and in qd.
+        home: Targets of the driven joints for a zero action [rad | m].
+        kp: Stiffness [N·m/rad | N/m]; kp, kd and scale are one number, or one for each
+            driven joint.
+        kd: Damping [N·m·s/rad | N·s/m].
+        scale: Offset of a target for an action of one [rad | m].
+        limit: Maximum force of each driven joint [N·m | N]; inf for none.
+
+    Raises:
+        SettingError: The constructor got an unknown keyword.
     """
 
     nv: int
@@ -77,11 +82,12 @@ class JointTargets:
 
         Args:
             model: Robot; an effort limit of zero means no limit.
-            home: Positions of all joints, (nq,).
+            home: Positions of the whole robot, (nq,) [SI]; only entries of driven
+                joints are used.
             kp, kd, scale: Stiffness, damping, and offset of a target for an action of
-                one; a number, or one for each joint [SI].
-            joints: Names; None: all joints of one coordinate that have a motor, see
-                driven_joints.
+                one; a number, or one for each driven joint [SI].
+            joints: Names in the order of the action; None: all joints of one coordinate
+                that have a motor, see driven_joints.
 
         Raises:
             ModelError: A name is unknown, or its joint has several coordinates or no
@@ -102,11 +108,11 @@ class JointTargets:
         )
 
     def __call__(self, rows: RobotRows, action: np.ndarray) -> np.ndarray:
-        """Return joint forces, (n, nv) [N·m | N]; zero for all other joints.
+        """Return joint forces, (n, nv) [N·m | N]; zero for joints that are not driven.
 
         Args:
-            rows: States.
-            action: Actions, (n, joints).
+            rows: States of n rows; q and qd are used.
+            action: Actions, (n, driven joints).
         """
         error = self.home + self.scale * action - rows.q[:, self.positions]
         tau = self.kp * error - self.kd * rows.qd[:, self.velocities]
@@ -120,13 +126,17 @@ class JointTargets:
 class JointTorques:
     """Joint forces proportional to the action: JointTorques.of(model, scale=...).
 
-        tau = scale action,   |tau| <= limit
+        tau = scale action,   clipped to |tau| <= limit
 
     Attributes:
         nv: Number of velocity coordinates of the robot.
-        velocities: Indices of the joints in qd.
-        scale: Force for an action of one; one number, or one for each joint [N·m | N].
-        limit: Maximum force of each joint [N·m | N]; inf for none.
+        velocities: Indices of the driven joints in qd.
+        scale: Force for an action of one; one number, or one for each driven joint [N·m
+            | N].
+        limit: Maximum force of each driven joint [N·m | N]; inf for none.
+
+    Raises:
+        SettingError: The constructor got an unknown keyword.
     """
 
     nv: int
@@ -145,10 +155,10 @@ class JointTorques:
 
         Args:
             model: Robot; an effort limit of zero means no limit.
-            scale: Force for an action of one; a number, or one for each joint
+            scale: Force for an action of one; a number, or one for each driven joint
                 [N·m | N].
-            joints: Names; None: all joints of one coordinate that have a motor, see
-                driven_joints.
+            joints: Names in the order of the action; None: all joints of one coordinate
+                that have a motor, see driven_joints.
 
         Raises:
             ModelError: A name is unknown, or its joint has several coordinates or no
@@ -159,11 +169,11 @@ class JointTorques:
         return cls(model.nv, velocities, scale, _limits(model, velocities))
 
     def __call__(self, rows: RobotRows, action: np.ndarray) -> np.ndarray:
-        """Return joint forces, (n, nv) [N·m | N]; zero for all other joints.
+        """Return joint forces, (n, nv) [N·m | N]; zero for joints that are not driven.
 
         Args:
             rows: Not used.
-            action: Actions, (n, joints).
+            action: Actions, (n, driven joints).
         """
         forces = np.zeros((len(action), self.nv))
         tau = np.clip(self.scale * action, -self.limit, self.limit)
@@ -172,7 +182,7 @@ class JointTorques:
 
 
 def _limits(model: Model, velocities: np.ndarray) -> np.ndarray:
-    """Return effort limits, (joints,); infinite where the robot has none.
+    """Return effort limits [N·m | N], (joints,); infinite where the robot's is not > 0.
 
     Args:
         model: Robot.

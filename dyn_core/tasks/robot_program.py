@@ -13,22 +13,24 @@ FASTEST = 1e6  # a row with a larger joint velocity has diverged [rad/s | m/s]
 
 
 class RobotProgram:
-    """A step of a task: state and action to state, observation, reward and end.
+    """A step of a RobotTask for many rows, called like a Program.
 
         after, seen, reward, over = program(state, action)
 
-    A row diverges if its position is not finite, a joint velocity exceeds 1e6 or its
-    reward is not finite. It has NaN as state and observation and a reward of 0; its end
-    has no meaning. It does not affect other rows.
+    A row diverges if its position is not finite, a joint velocity is not finite or
+    exceeds 1e6 rad/s or m/s in magnitude, or its reward is not finite. Such a row has
+    NaN as observation and state (except the action entries of the state) and the reward
+    0; its end flag has no meaning. Other rows are not affected, and no error is raised.
 
     Args:
-        task: Task.
-        rows: Number of rows of a call.
-        choices: Engine and threads of the Programs.
+        task: Task; its functions are called with rows of samples to check them.
+        rows: Number of rows of every call.
+        choices: Build options `engine` and `threads`; task.options replace equal ones.
 
     Raises:
-        UnsupportedError: The task has a world, and its stepping is free.
-        ModelError, ShapeError: A function of the task is invalid, see
+        UnsupportedError: The step does not support the world of the task; for example
+            its stepping is free and it has a world.
+        ModelError, ShapeError: A function or parameter path of the task is invalid, see
             RobotTask.prepare.
     """
 
@@ -44,16 +46,21 @@ class RobotProgram:
     def __call__(
         self, state: np.ndarray, action: np.ndarray, out: Any = None
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-        """Return flat states, observations (rows, no), rewards and ends (rows,).
+        """Compute one step of the task for each row.
 
-        Actions beyond their bounds are clipped. An end is 1 if the episode ends, else
-        0. The state is NaN for a row that diverges, but for its action entries.
+        Actions beyond their bounds are clipped; the clipped action is stored in the new
+        state.
 
         Args:
-            state: Flat states, (rows, ns).
-            action: (rows, na).
-            out: Four arrays to write into, in the order of the results, which are then
-                these; None: new ones.
+            state: Flat states, (rows, ns), see RobotTask.layout; unchanged.
+            action: Actions, (rows, na); unchanged.
+            out: Four float64 arrays that the results are written to and returned as;
+                None: new arrays.
+
+        Returns:
+            Flat states (rows, ns), observations (rows, no), rewards (rows,) and end
+                flags (rows,): nonzero if the episode ends. For rows that diverge see
+                the class.
         """
         if out is None:
             out = tuple(
@@ -78,15 +85,16 @@ class RobotProgram:
     def _moved(
         self, state: np.ndarray, before: RobotRows, action: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Return the flat states after all substeps, and whether each row diverged.
+        """Return new flat states after all substeps (rows, ns), and a mask (rows,).
 
-        A row that diverges continues from its state before the step, so that the
-        functions of the task are never called with numbers that are not finite.
+        The mask is True for rows that diverged in a substep. Such a row continues from
+        q and qd before the step with zero impulses, so that the functions of the task
+        are never called with numbers that are not finite.
 
         Args:
-            state: Flat states, (rows, ns).
-            before: The same as RobotRows.
-            action: Clipped actions, (rows, na).
+            state: Flat states, (rows, ns); unchanged.
+            before: The same states as RobotRows.
+            action: Clipped actions, (rows, na); they are stored in the new states.
         """
         task, part = self.task, self.task.layout
         after = state.copy()
@@ -112,5 +120,5 @@ class RobotProgram:
         return after, lost
 
     def observe(self, state: np.ndarray) -> np.ndarray:
-        """Return the observations of flat states, (n, no)."""
+        """Return observations (n, no) of flat states (n, ns); n may be any number."""
         return np.asarray(self.task.observe(self.task.rows(state)), float)

@@ -24,10 +24,10 @@ RESISTING = {"joint_friction": True, "joint_springs": True}  # as in simulations
 
 
 class RowStep(Protocol):
-    """One kind of time step.
+    """One kind of time step of many rows: interface of FreeStep, FloorStep, BodiesStep.
 
     Class attributes:
-        takes_values: Whether parameters may differ by row.
+        takes_values: Whether numbers of parameters may differ by row.
     """
 
     takes_values: ClassVar[bool]
@@ -41,11 +41,12 @@ class RowStep(Protocol):
         paths: Sequence[str],
         choices: Mapping[str, Any],
     ) -> None:
-        """Build and compile.
+        """Build and compile the step.
 
         Args:
             model: Robot.
-            world: See RobotTask; None: no world, or the default of the step.
+            world: World of the kind of step, see RobotTask; None: none for FreeStep,
+                else its default.
             dt: Step [s].
             rows: Number of rows of a step.
             paths: Parameter paths whose numbers differ by row.
@@ -57,10 +58,15 @@ class RowStep(Protocol):
 
     @staticmethod
     def impulses(model: Model, world: Any) -> int:
-        """Return how many impulses each row passes from one step to the next."""
+        """Return how many contact impulses each row passes from one step to the next.
+
+        Args:
+            model: Robot.
+            world: As given to the constructor.
+        """
 
     def begin(self) -> None:
-        """Reset data outside the state, before the substeps of a task's step."""
+        """Reset cached data outside the state; to be called before the substeps."""
 
     def step(
         self,
@@ -70,22 +76,24 @@ class RowStep(Protocol):
         tau: np.ndarray,
         values: Sequence[np.ndarray],
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Return q and qd after dt, and the impulses of the step.
+        """Return q and qd after dt, and the impulses to pass to the next step.
 
         A row whose step fails has NaN in q; no error is raised.
 
         Args:
             q, qd: State, (rows, nq) and (rows, nv).
-            impulses: Result of the previous step, (rows, impulses).
+            impulses: Contact impulses of the previous step, (rows, impulses); zeros at
+                the start [N·s].
             tau: Joint forces, (rows, nv) [N·m | N].
-            values: Numbers of each parameter path, (rows, size).
+            values: For each parameter path the numbers of each row, (rows, size).
         """
 
 
 class FreeStep:
-    """A robot without contacts: semi_implicit_euler, with implicit damping.
+    """Step of a robot without contacts: solver semi_implicit_euler.
 
-    A world raises UnsupportedError.
+    Joint friction and springs act. The constructor raises UnsupportedError if `world`
+    is not None.
     """
 
     takes_values: ClassVar[bool] = True
@@ -126,7 +134,7 @@ class FreeStep:
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Return q and qd after dt, and `impulses` unchanged; see RowStep.step.
 
-        A row whose step fails comes back as NaN; no error is raised.
+        A row whose step fails has NaN in q; no error is raised.
         """
         numbers = _fitting(self._program, values)
         outputs, _ = self._program(q, qd, tau, self.dt, *numbers, status=True)
@@ -134,23 +142,24 @@ class FreeStep:
 
 
 def _fitting(program: Any, values: Sequence[np.ndarray]) -> list[np.ndarray]:
-    """Return the values as the last inputs of a Program.
+    """Return arrays of values in the shapes of the last inputs of a Program.
 
     Args:
-        program: Program whose last inputs are the values.
+        program: Program whose last len(values) inputs are the values.
         values: Arrays (rows, size), in the order of these inputs.
 
     Returns:
-        The same arrays; (rows,) where the input is a scalar.
+        The arrays themselves; where the input is a scalar, a view (rows,) of column 0.
     """
     ports = program.inputs[len(program.inputs) - len(values) :]
     return [x if port.shape else x[:, 0] for x, port in zip(values, ports, strict=True)]
 
 
 class FloorStep:
-    """A robot whose shapes touch half-spaces: solver contact_euler, one kernel.
+    """Step of a robot whose shapes touch half-spaces: solver contact_euler, one kernel.
 
-    world: Half-spaces; None: a floor at the origin of the world.
+    `world` is a sequence of HalfSpace; None: a floor z = 0. Joint friction and springs
+    act. The impulses are returned and start the next step's contact solver.
     """
 
     takes_values: ClassVar[bool] = True
@@ -178,8 +187,8 @@ class FloorStep:
     def impulses(model: Model, world: Any) -> int:
         """Return the number of contact impulses of a state.
 
-        It is three for each pair of a half-space and a point that can touch it. The
-        points are candidate points of the shapes of moving bodies.
+        It is three for each pair of a half-space and a candidate point, a point at
+        which a shape of a moving body can touch the half-space.
 
         Args:
             model: Robot.
@@ -206,9 +215,10 @@ class FloorStep:
         tau: np.ndarray,
         values: Sequence[np.ndarray],
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Return q and qd after dt, and the contact impulses; see RowStep.step.
+        """Return q and qd after dt, and the contact impulses of the step.
 
-        A row whose step fails comes back as NaN; no error is raised.
+        A row whose step fails has NaN in q; no error is raised. Arguments: see
+        RowStep.step.
         """
         numbers = _fitting(self._program, values)
         outputs, _ = self._program(q, qd, tau, self.dt, impulses, *numbers, status=True)
@@ -216,15 +226,16 @@ class FloorStep:
 
 
 def _half_spaces(world: Any) -> tuple[HalfSpace, ...]:
-    """Return the half-spaces of a world; None: a floor."""
+    """Return the half-spaces of a world as a tuple; for None one floor, HalfSpace()."""
     return (HalfSpace(),) if world is None else tuple(world)
 
 
 class BodiesStep:
-    """A robot and bodies whose shapes touch one another: the general contact step.
+    """Step of a robot and bodies whose shapes touch one another: BatchStep.
 
-    The initial impulses of its solver are cached within a step of the task only, so
-    that the result depends on the state alone. `paths` are ignored.
+    The solver starts from impulses of the previous substep; `begin` discards them, so
+    that a step of the task depends on the state alone. Parameter values that differ by
+    row are not supported: `paths` and `values` are ignored.
     """
 
     takes_values: ClassVar[bool] = False
@@ -244,11 +255,11 @@ class BodiesStep:
 
     @staticmethod
     def impulses(model: Model, world: Any) -> int:
-        """Return 0: they are not part of the state."""
+        """Return 0: contact impulses are cached in the step, not in the state."""
         return 0
 
     def begin(self) -> None:
-        """Reset the cached impulses of all rows."""
+        """Discard the cached impulses of all rows."""
         self._steps.reset(np.arange(self._rows))
 
     def step(

@@ -27,16 +27,18 @@ Draw: TypeAlias = Callable[[np.random.Generator, int], np.ndarray]
 
 
 class RobotRows(NamedTuple):
-    """Arguments of a task's functions, one row for each environment.
+    """Arguments of the functions of a RobotTask, one row for each environment.
 
     Attributes:
-        q, qd: State of the robot, (n, nq) and (n, nv) [SI]. For a floating base:
-            position, quaternion (x, y, z, w); angular and linear velocity in its own
-            axes.
-        poses: Poses of the task's links in the world, (n, links, 4, 4).
-        memory: Numbers drawn at the start of the episode, (n, k): goals, pushes.
-        action: The last action, (n, na); zeros at the start.
-        time: Since the start of the episode, (n,) [s].
+        q, qd: State of the robot, (n, nq) and (n, nv) [SI]. A floating base has in q
+            its position and quaternion (x, y, z, w), in qd its angular and linear
+            velocity in its own axes.
+        poses: Poses of the task's links in the world, (n, links, 4, 4) [m], in the
+            order of RobotTask.links.
+        memory: Numbers that `initial` drew at the start of the episode, (n, k), such as
+            goals; constant in the episode.
+        action: The last action, clipped, (n, na); zeros at the start.
+        time: Time since the start of the episode, (n,) [s].
     """
 
     q: np.ndarray
@@ -47,11 +49,19 @@ class RobotRows(NamedTuple):
     time: np.ndarray
 
     def place(self, link: int) -> np.ndarray:
-        """Return the position of a link, by its index in `links`, (n, 3) [m]."""
+        """Return the world position of a link, (n, 3) [m].
+
+        Args:
+            link: Index of the link in RobotTask.links.
+        """
         return self.poses[:, link, :3, 3]
 
     def axes(self, link: int) -> np.ndarray:
-        """Return the rotation from a link, by its index, to the world, (n, 3, 3)."""
+        """Return the rotation matrix from a link's axes to the world's, (n, 3, 3).
+
+        Args:
+            link: Index of the link in RobotTask.links.
+        """
         return self.poses[:, link, :3, :3]
 
 
@@ -68,41 +78,47 @@ def never(after: RobotRows) -> np.ndarray:
 class RobotTask:
     """A control task of a robot: its world, actions, observation and reward.
 
-    A step of a task lasts `interval`, dt times substeps. The action is constant in it;
-    `control` is evaluated in each substep. `changed` returns a task with other
-    functions or numbers.
+    A step of a task lasts `interval` = dt times substeps. The action is constant in it;
+    `control` and `outside` are evaluated in each substep, with q, qd and time of the
+    substep but poses and last action of the step's beginning. `changed` returns a task
+    with other functions or numbers.
 
     Attributes:
-        name: Its name.
+        name: Name of the task.
         model: Robot.
         initial: Function of a generator and a number of rows; returns q (rows, nq), qd
             (rows, nv) and memory (rows, k).
         control: Function of RobotRows and actions (n, na) within their bounds; returns
             joint forces (n, nv) [N·m | N]. See JointTargets and JointTorques.
         observe: Function of RobotRows; returns observations, (n, no).
-        reward: Function of RobotRows before, actions and RobotRows after; returns (n,).
+        reward: Function of RobotRows before the step, clipped actions and RobotRows
+            after it; returns (n,).
         action_bounds: Minimum and maximum of each entry of the action.
-        over: Function of the RobotRows after a step; returns whether it ends, (n,).
-        outside: Function of RobotRows; returns forces added to those of control, (n,
-            nv): on a floating base moment and force in its axes; None: none.
-        values: By parameter path (gravity, LINK.payload, JOINT.friction, ...) a
-            function of a generator and a number of rows, drawn anew for each episode;
-            it returns (rows, entries).
+        over: Function of the RobotRows after a step; returns for each row whether the
+            episode ends, (n,).
+        outside: Function of RobotRows; returns generalized forces added to those of
+            `control`, (n, nv); the entries of a floating base are moment and force in
+            its axes; None: none.
+        values: Parameters that differ by row: by parameter path (gravity, LINK.payload,
+            JOINT.friction, ...) a function of a generator and a number of rows, called
+            anew for each episode; it returns (rows, entries).
         links: Names of the links in RobotRows.poses; pictures show them.
-        stepping: free, no contacts; floor, contacts of shapes with half-spaces; bodies,
+        stepping: free: no contacts; floor: contacts of shapes with half-spaces; bodies:
             contacts of all shapes with one another, joint limits and loops.
         world: For floor, a tuple of HalfSpace; for bodies, a World or a mapping of its
             fields; None: a floor. With free it must be None.
-        options: Of the contact step of floor: solver_options, erp, push_out_speed,
-            restitution_threshold.
+        options: Options of the contact step of floor: solver_options, erp,
+            push_out_speed, restitution_threshold; empty for other steppings.
         dt: Step of the integrator [s].
         substeps: Steps of the integrator within one step of the task.
-        max_steps: Steps after which an episode is truncated.
+        max_steps: Steps of the task after which an environment truncates an episode.
 
     Raises:
-        ModelError: An attribute is invalid.
-        ShapeError: `initial`, `observe` or `reward` returns another shape; raised on
-            its first call, not by the constructor.
+        ModelError: An attribute is invalid, or a link is unknown. `world` and the
+            functions are not checked by the constructor.
+        ShapeError: Raised at its first use, not by the constructor: `initial`,
+            `observe` or `reward` returns arrays of another shape.
+        SettingError: The constructor got an unknown keyword.
     """
 
     name: str
@@ -160,7 +176,7 @@ class RobotTask:
 
     @property
     def interval(self) -> float:
-        """Time that a step of the task takes [s]."""
+        """Duration of a step of the task [s]."""
         return self.dt * self.substeps
 
     @property
@@ -170,15 +186,25 @@ class RobotTask:
 
     @cached_property
     def value_sizes(self) -> dict[str, int]:
-        """Number of entries of each parameter path in `values`."""
+        """Number of entries of each parameter path in `values`, by path.
+
+        Raises ModelError if a path is unknown to the model.
+        """
         return {path: len(self.model.parameter(path)) for path in self.values}
 
     @cached_property
     def layout(self) -> dict[str, slice]:
-        """Slices of the flat state by name.
+        """Slices of the flat state by name, in this order.
 
-        q, qd, impulses of the previous step, memory, action, time, and the paths in
-        `values`. Calls `initial` once; raises ShapeError as `drawn` does.
+        q, qd, impulses (contact impulses of the previous step), memory, action (the
+        last one), time, and one slice for each path in `values`. The first access calls
+        `initial` once.
+
+        Raises:
+            ShapeError: As `drawn`.
+            ModelError: A path in `values` is unknown.
+            UnsupportedError: With stepping floor, a shape of the robot cannot touch
+                half-spaces.
         """
         sample = self.drawn(np.random.default_rng(0), 1)
         step = STEPS[self.stepping]
@@ -201,13 +227,16 @@ class RobotTask:
     def ns(self) -> int:
         """Number of entries of the flat state, whose parts are in `layout`.
 
-        The first access calls `initial` once; raises ShapeError as `drawn` does.
+        The first access calls `initial` once and raises the errors of `layout`.
         """
         return max(part.stop for part in self.layout.values())
 
     @property
     def entries(self) -> tuple[str, ...]:
-        """Names of the entries of the flat state."""
+        """Names of the entries of the flat state, in its order: q[0], ..., time[0], ...
+
+        Raises the errors of `layout`.
+        """
         return tuple(
             f"{key}[{k}]"
             for key, part in self.layout.items()
@@ -218,7 +247,8 @@ class RobotTask:
     def no(self) -> int:
         """Number of entries of the observation.
 
-        Calls `observe` with two rows; raises ShapeError if its result is not (2, no).
+        The first access calls `observe` with two initial rows; raises ShapeError if its
+        result is not (2, no), and the errors of `start`.
         """
         rows = self.rows(self.start(np.random.default_rng(0), 2))
         seen = np.asarray(self.observe(rows))
@@ -229,14 +259,17 @@ class RobotTask:
 
     @property
     def observation_bounds(self) -> Pairs:
-        """Minimum and maximum of each entry: all unbounded."""
+        """Minimum and maximum of each entry of the observation: -inf and inf."""
         return ((-math.inf, math.inf),) * self.no
 
     def drawn(self, rng: np.random.Generator, rows: int) -> Start:
         """Return q (rows, nq), qd (rows, nv) and memory (rows, k) from `initial`.
 
+        They are float64 arrays; finiteness is not checked.
+
         Raises:
-            ShapeError: `initial` returns no three arrays, or one has another shape.
+            ShapeError: `initial` does not return a tuple or list of three arrays, or an
+                array has another shape.
         """
         drawn = self.initial(rng, rows)
         if not isinstance(drawn, (tuple, list)) or len(drawn) != 3:
@@ -255,10 +288,11 @@ class RobotTask:
         return q, qd, memory
 
     def start(self, rng: np.random.Generator, rows: int) -> np.ndarray:
-        """Draw initial flat states, row by row, (rows, ns).
+        """Draw initial flat states, (rows, ns), one row after the other.
 
         q, qd and memory come from `initial`, parameters from `values`; impulses, action
-        and time are zero. Raises ShapeError as `drawn` does.
+        and time are zero. Raises the errors of `layout`; if a function in `values`
+        returns another number of entries, ValueError by NumPy.
         """
         part, state = self.layout, np.zeros((rows, self.ns))
         for row in state:
@@ -270,11 +304,11 @@ class RobotTask:
         return state
 
     def rows(self, state: np.ndarray, poses: np.ndarray | None = None) -> RobotRows:
-        """Return flat states as RobotRows; all but the poses are views of `state`.
+        """Return flat states as RobotRows, views of `state` except for the poses.
 
         Args:
             state: Flat states, (n, ns).
-            poses: Poses of the links, (n, links, 4, 4); None: they are computed.
+            poses: Poses of the links, (n, links, 4, 4); None: they are computed from q.
         """
         part = self.layout
         if poses is None:
@@ -290,7 +324,13 @@ class RobotTask:
         return solver("forward_kinematics").build(self.model, **options)
 
     def place_links(self, q: np.ndarray) -> np.ndarray:
-        """Return the poses of the links at positions q (n, nq), (n, links, 4, 4)."""
+        """Return the world poses of the task's links, (n, links, 4, 4).
+
+        Without links the result is (n, 0, 4, 4).
+
+        Args:
+            q: Positions of the robot, (n, nq).
+        """
         if not self.links:
             return np.zeros((len(q), 0, 4, 4))
         return np.asarray(self._kinematics(q, status=True)[0])
@@ -298,17 +338,19 @@ class RobotTask:
     def prepare(self) -> None:
         """Compile the kinematics of the links, and check `reward` with two rows.
 
-        Raises ModelError if `reward` raises TypeError or ValueError, ShapeError if its
-        result is neither (2,) nor a scalar.
+        Raises:
+            ModelError: `reward` raises TypeError or ValueError.
+            ShapeError: The result of `reward` is neither (2,) nor a scalar, or
+                `initial` returns other shapes.
         """
         if self.links:
             self._kinematics.prepare(batch=True)
         self._check_reward()
 
     def _check_reward(self) -> None:
-        """Call `reward` with two rows and check its result.
+        """Call `reward` with two initial rows and zero actions, and check its result.
 
-        Raises ModelError and ShapeError as `prepare` does.
+        Raises the errors of `prepare`.
         """
         rows = self.rows(self.start(np.random.default_rng(0), 2))
         try:
@@ -323,7 +365,11 @@ class RobotTask:
             raise ShapeError(message, "shape (n,)", f"shape {reward.shape} for n = 2")
 
     def changed(self, **changes: Any) -> RobotTask:
-        """Return the task with other attributes (reward, dt, ...), checked.
+        """Return a copy of the task with attributes (reward, dt, ...) replaced.
+
+        Args:
+            changes: New values by name of the attribute; they are checked as by the
+                constructor.
 
         Raises:
             ModelError: An unknown attribute, or an invalid value.

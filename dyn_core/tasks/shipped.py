@@ -28,12 +28,14 @@ PI = math.pi
 class PendulumSwingUp(ObjectTask):
     """Swing a pendulum up by a torque too weak to lift it, and hold it there.
 
-    Action: torque tau, |tau| <= 0.225 N·m. Observation: cos theta, sin theta, theta'
-    [rad/s], theta from upright. Reward of a step, of the state after it:
+    State: theta, theta'; theta from upright. Action: torque tau, |tau| <= 0.225 N·m.
+    Observation: cos theta, sin theta, theta' [rad/s]. Reward of a step, of the state
+    after it:
 
         cos theta - rate_cost theta'² - effort_cost (tau / 0.225)²
 
-    No state ends an episode. It begins hanging.
+    0.225 N·m is the bound of the shipped task; `action_bounds` replace it. No state
+    ends an episode. It begins hanging, with errors within 0.1 rad and 0.1 rad/s.
 
     Attributes:
         rate_cost, effort_cost: Weights in the reward.
@@ -63,13 +65,16 @@ class PendulumSwingUp(ObjectTask):
 class AcrobotSwingUp(ObjectTask):
     """Swing an arm of two rods up by the torque between them, and hold it there.
 
-    Action: torque at the second joint, |tau| <= 10 N·m. Observation: cos and sin of
-    theta1 (from the horizontal) and theta2 (relative), both rates [rad/s]. Reward of a
-    step, of the state after it, with y the height of the tip above the support:
+    State: theta1 (from the horizontal), theta2 (relative to the first rod), their
+    rates. Action: torque at the second joint, |tau| <= 10 N·m in the shipped task.
+    Observation: cos theta1, sin theta1, cos theta2, sin theta2, both rates [rad/s].
+    Reward of a step, of the state after it, with y the height of the tip above the
+    support:
 
         y / (l1 + l2) - rate_cost (t1'² + t2'²) - effort_cost (tau / 10)²
 
-    No state ends an episode. It begins hanging.
+    No state ends an episode. It begins hanging, with errors within 0.1 rad and 0.1
+    rad/s.
 
     Attributes:
         rate_cost, effort_cost: Weights in the reward.
@@ -112,13 +117,16 @@ class AcrobotSwingUp(ObjectTask):
 class WeightLift(ObjectTask):
     """Lift a weight overhead from a crouch, with torques at three joints, and hold it.
 
-    Action: torques, within 50, 30 and 15 N·m. Observation: cos and sin of theta1 (from
-    the horizontal), theta2 and theta3 (relative), three rates [rad/s]. Reward of a
-    step, of the state after it, with y3 the height of the weight:
+    State: theta1 (from the horizontal), theta2 and theta3 (relative to the previous
+    link), their rates. Action: torques, within 50, 30 and 15 N·m in the shipped task.
+    Observation: cos theta1, sin theta1, then of theta2 and theta3, then three rates
+    [rad/s]. Reward of a step, of the state after it, with y3 the height of the weight
+    [m]:
 
         y3 / 3 - rate_cost (t1'² + t2'² + t3'²) - effort_cost sum (tau_i / bound_i)²
 
-    An episode ends when the end of a link is below the support.
+    Heights are computed for links of 1 m. An episode ends when the end of a link is
+    below the support.
 
     Attributes:
         rate_cost, effort_cost: Weights in the reward.
@@ -140,7 +148,10 @@ class WeightLift(ObjectTask):
         return [f(t) for t in q for f in (cos, sin)] + list(qd)
 
     def heights(self, state: Any) -> list[Any]:
-        """Return the heights of the ends of the links, each 1 m long [m]."""
+        """Return the heights of the ends of the three links above the support [m].
+
+        The links are taken as 1 m long.
+        """
         t1, t2, t3 = state[0], state[0] + state[1], state[0] + state[1] + state[2]
         y1 = sin(t1)
         y2 = y1 + sin(t2)
@@ -163,17 +174,17 @@ class WeightLift(ObjectTask):
 class CartBalance(ObjectTask):
     """Keep the poles on a cart upright, and the cart on its track.
 
-    Action: force on the cart [N] or voltage [V]; with `choices`, one of two.
-    Observation: the state: x [m], angles from upright [rad], then their rates. The
-    reward is 1 for every step. An episode ends when |x| > x_limit, or a pole is beyond
-    angle_limit.
+    Action: force on the cart [N] or voltage [V]; with `choices`, one of them.
+    Observation: the state, x [m], angles of the poles from upright [rad], then their
+    rates [m/s, rad/s]. The reward is 1 for every step. An episode ends when |x| >
+    x_limit, or |angle| > angle_limit for a pole.
 
     Attributes:
-        x_limit: Half the track [m].
-        angle_limit: Of every pole [rad].
+        x_limit: Half the length of the track [m].
+        angle_limit: Maximum angle of every pole from upright [rad].
 
     Source: WAW-14.1 (bounds of one pole, F = -10 or 10 N), WAW-14.2, WAW-14.3 (the
-        carts); the other bounds, reward, interval and start are ours.
+    carts); the other bounds, reward, interval and start are ours.
     """
 
     x_limit: float = 2.4
@@ -194,7 +205,7 @@ class CartBalance(ObjectTask):
         return 1.0
 
     def over(self, after: Any) -> Any:
-        """Return 1 if the cart or a pole is beyond its limit, else 0."""
+        """Return 1 if |x| > x_limit or a pole's |angle| > angle_limit, else 0."""
         q, _ = self.parts(after)
         far = absolute(q[0]) > self.x_limit
         for angle in q[1:]:
@@ -204,7 +215,7 @@ class CartBalance(ObjectTask):
     def view(self, points: np.ndarray) -> tuple[float, float, float, float]:
         """Return a picture's limits: minimum and maximum x, then y [m].
 
-        They are constant; `points` are ignored.
+        x is within x_limit + 0.4 m, y within 1.4 m; `points` are ignored.
         """
         return (-self.x_limit - 0.4, self.x_limit + 0.4, -1.4, 1.4)
 
@@ -213,16 +224,18 @@ class CartBalance(ObjectTask):
 class CartSwingUp(ObjectTask):
     """Swing the pole of a cart up, and hold it there.
 
-    Action: force on the cart, |F| <= 10 N. Observation: x [m], cos theta, sin theta, x'
-    [m/s], theta' [rad/s], theta from upright. Reward of a step, of the state after it:
+    State: x, theta, x', theta'; theta from upright. Action: force on the cart, |F| <=
+    10 N in the shipped task. Observation: x [m], cos theta, sin theta, x' [m/s], theta'
+    [rad/s]. Reward of a step, of the state after it:
 
         cos theta - place_cost x² - rate_cost theta'² - effort_cost (F / 10)²
 
-    An episode ends, with -end_cost, when |x| > 2.4 m. It begins hanging, in the middle.
+    When |x| > x_limit the episode ends and the reward is smaller by end_cost. It begins
+    with the pole hanging and the cart in the middle, with errors within 0.1.
 
     Attributes:
         place_cost, rate_cost, effort_cost, end_cost: Weights in the reward.
-        x_limit: Half the track [m].
+        x_limit: Half the length of the track [m].
 
     Source: WAW-14.1 (bounds and aim); reward, interval and start are ours.
     """
@@ -250,21 +263,22 @@ class CartSwingUp(ObjectTask):
         return cos(after[1]) - cost - self.end_cost * self.over(after)
 
     def over(self, after: Any) -> Any:
-        """Return 1 if the cart has left its track, else 0."""
+        """Return 1 if |x| > x_limit, else 0."""
         return where(absolute(after[0]) > self.x_limit, 1.0, 0.0)
 
     def view(self, points: np.ndarray) -> tuple[float, float, float, float]:
         """Return a picture's limits: minimum and maximum x, then y [m].
 
-        They are constant; `points` are ignored.
+        x is within x_limit + 0.4 m, y within 1.4 m; `points` are ignored.
         """
         return (-self.x_limit - 0.4, self.x_limit + 0.4, -1.4, 1.4)
 
 
 def hanging_chain() -> Any:
-    """Return the chain of the task planar_chain: three links of 0.5 m on a fixed joint.
+    """Return the ChainModel of the task planar_chain: three links on a fixed joint.
 
-    Masses of 1 kg, rolling resistance 0.05 N·m·s, inner angles within 1.5 rad.
+    Links of 0.5 m, point masses of 1 kg at four joints, rolling resistance 0.05 N·m·s
+    at all joints but the last, angles of joints 1 and 2 within 1.5 rad.
     """
     return make_chain(
         [0.5] * 3,
@@ -325,15 +339,18 @@ TASKS: dict[str, Task] = {task.name: task for task in (
 
 
 def planar_task(name: str | Task, **changes: Any) -> Task:
-    """Return a shipped task, with some attributes changed.
+    """Return a task of a planar system, with some attributes changed.
 
     Args:
-        name: One of TASKS; a Task is used itself.
-        changes: Attributes (dt, substeps, scheme, max_steps, action_bounds, ...), and
-            `parameters`, a mapping of numbers of the planar object.
+        name: A key of TASKS, or a Task.
+        changes: New attribute values by name (dt, substeps, scheme, max_steps,
+            action_bounds, ...), and `parameters`, a mapping of new numbers by parameter
+            name of the planar object; empty or None changes nothing. Without any, the
+            task is returned itself.
 
     Raises:
-        ModelError: An unknown name, an invalid value, or `parameters` for a chain.
+        ModelError: An unknown task, attribute or parameter, an invalid value, or
+            `parameters` for a task of a chain.
 
     Source: WAW-15.5.
     """

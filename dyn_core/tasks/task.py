@@ -25,18 +25,29 @@ from dyn_core.validation import known_keywords, known_name
 @known_keywords
 @dataclass(frozen=True)
 class Uniform:
-    """Uniform distribution of a parameter's numbers.
+    """Uniform distribution of the numbers of a parameter, each drawn independently.
+
+    The bounds are not checked when it is constructed.
 
     Attributes:
-        low, high: Bounds: a number for each entry of the parameter; a scalar for a
-            parameter of one entry.
+        low, high: Bounds in the unit of the parameter: one number for each entry of the
+            parameter; a scalar for a parameter of one entry.
+
+    Raises:
+        SettingError: The constructor got an unknown keyword.
     """
 
     low: tuple[float, ...] | float
     high: tuple[float, ...] | float
 
     def __call__(self, rng: np.random.Generator, rows: int) -> np.ndarray:
-        """Return random numbers, (rows, entries)."""
+        """Return random numbers, (rows, entries), column i between low[i] and high[i].
+
+        `rng` is advanced.
+
+        Raises:
+            ValueError: `low` and `high` have different lengths, or low > high.
+        """
         low, high = np.broadcast_arrays(np.atleast_1d(self.low), self.high)
         return rng.uniform(low, high, (rows, len(low)))
 
@@ -46,15 +57,24 @@ class Uniform:
 class PayloadMass:
     """Distribution of LINK.payload: a point mass at the link's origin, uniform.
 
+    The bounds are not checked when it is constructed.
+
     Attributes:
         low, high: Minimum and maximum of the mass [kg].
+
+    Raises:
+        SettingError: The constructor got an unknown keyword.
     """
 
     low: float
     high: float
 
     def __call__(self, rng: np.random.Generator, rows: int) -> np.ndarray:
-        """Return random payloads, (rows, 10), as in RigidInertia.parameters."""
+        """Return random payloads, (rows, 10), each with the mass [kg] in column 0.
+
+        The other columns are zero; their order is that of RigidInertia.parameters: m, m
+        c (3), inertia (6). `rng` is advanced. Raises ValueError if low > high.
+        """
         payload = np.zeros((rows, 10))
         payload[:, 0] = rng.uniform(self.low, self.high, rows)
         return payload
@@ -67,28 +87,39 @@ UNIT = (-1.0, 1.0)
 
 @dataclass(frozen=True, eq=False)
 class Task(System):
-    """A control task of a planar system, as data and algorithms.
+    """A control task of a planar system: its parameters and its algorithms.
 
-    A step of a task lasts `interval`, dt times substeps; the action is constant in it.
-    control, observe, reward, over and settle are algorithms: they may be traced.
+    A step of a task lasts `interval` = dt times substeps, with a constant action:
 
-    Class attributes: schemes: Supported integrators; for objects: euler, semi_implicit,
-        rk4; for chains: fixed.
+        a = saturated(action)
+        after = settle(state after `interval` with inputs control(a))
+        observation = observe(after)
+        reward = reward(state, a, after),   end = over(after)
+
+    The methods control, observe, reward, over and settle may be traced: their arguments
+    are then symbols in place of numbers, without a batch axis.
+
+    Class attributes:
+        schemes: Supported integrators. ObjectTask: euler, semi_implicit, rk4;
+            ChainTask: fixed.
 
     Attributes:
-        name: Its name.
-        system: The planar system; its parameters are the task's.
+        name: Name of the task.
+        system: Planar system that moves: a PlanarObject or a ChainModel. Parameter
+            paths of the task are those of the system.
         dt: Step of the integrator [s].
         substeps: Steps of the integrator within one step of the task.
-        scheme: One of the schemes.
-        max_steps: Steps after which an episode is truncated.
+        scheme: Integrator, one of `schemes`.
+        max_steps: Steps of the task after which an environment truncates an episode.
         action_bounds: Minimum and maximum of each entry of the action [N·m | N | V];
             actions beyond them are clipped.
-        choices: Actions of a discrete space, na numbers each; None: any action within
-            the bounds.
+        choices: Actions of a discrete action space, na numbers each; None: any action
+            within the bounds.
 
     Raises:
-        ModelError: An attribute is invalid.
+        ModelError: dt is not finite or not > 0, substeps or max_steps is no integer >=
+            1, the scheme is not supported, the bounds are not finite with minimum <
+            maximum, or a choice is outside them.
 
     Source: WAW-15.5.
     """
@@ -125,7 +156,12 @@ class Task(System):
         self._check_actions()
 
     def _check_actions(self) -> None:
-        """Raise ModelError for invalid action_bounds, or choices outside them."""
+        """Check action_bounds and choices.
+
+        Raises:
+            ModelError: The bounds are no pairs of finite numbers with minimum <
+                maximum, or a choice has not na entries or is outside the bounds.
+        """
         try:
             low, high = np.array(self.action_bounds, float).reshape(-1, 2).T
             good = bool(np.isfinite([low, high]).all() and (low < high).all())
@@ -148,61 +184,91 @@ class Task(System):
     @property
     @abstractmethod
     def ns(self) -> int:
-        """Number of entries of the state."""
+        """Number of entries of the state, ns."""
 
     @property
     @abstractmethod
     def observation_bounds(self) -> Bounds:
-        """Minimum and maximum of each entry of the observation."""
+        """Minimum and maximum of each entry of the observation; infinite: unbounded."""
 
     def control(self, action: Any) -> Sequence[Any]:
-        """Return the system's efforts for a clipped action; by default the action."""
+        """Return the inputs of the system for an action, constant during the step.
+
+        By default they are the entries of the action.
+
+        Args:
+            action: Clipped action, na entries.
+
+        Returns:
+            One number for each effort of a planar object [N | N·m | V], or for each
+            joint of a chain [N·m].
+        """
         return list(action)
 
     @abstractmethod
     def observe(self, state: Any) -> Sequence[Any]:
-        """Return the observation of a state, `no` entries."""
+        """Return the observation of a state, `no` entries.
+
+        Args:
+            state: State, ns entries.
+        """
 
     @abstractmethod
     def reward(self, before: Any, action: Any, after: Any) -> Any:
-        """Return the reward of a step.
+        """Return the reward of a step, one number.
 
         Args:
-            before, after: States before and after the step, (ns,).
+            before, after: States before and after the step, (ns,); `after` is a result
+                of `settle`.
             action: Clipped action, (na,).
         """
 
     def over(self, after: Any) -> Any:
-        """Return 1 if a state ends the episode, else 0; by default 0."""
+        """Return 1 if the state after a step ends the episode, else 0; by default 0.
+
+        Args:
+            after: State after the step, (ns,), a result of `settle`.
+        """
         return 0.0
 
     def settle(self, state: Any) -> Any:
-        """Return the state that replaces a state after a step; by default unchanged."""
+        """Return the state that replaces the integrated state at the end of a step.
+
+        It is evaluated once, after all substeps. By default the state is unchanged;
+        classic tasks clip rates and wrap angles here.
+
+        Args:
+            state: State after the last substep, (ns,).
+        """
         return state
 
     @abstractmethod
     def start(self, rng: np.random.Generator, rows: int) -> np.ndarray:
-        """Draw initial states, (rows, ns)."""
+        """Draw the initial states of `rows` episodes from `rng`, (rows, ns)."""
 
     @abstractmethod
     def points(self, state: np.ndarray) -> np.ndarray:
-        """Return the ends of the rods in a state, (k, 2) [m], from joint 0 on."""
+        """Return the ends of the rods or links in a state, (k, 2) [m], from joint 0 on.
+
+        Args:
+            state: State, (ns,).
+        """
 
     @property
     @abstractmethod
     def entries(self) -> tuple[str, ...]:
-        """Names of the entries of the state."""
+        """Names of the ns entries of the state, in their order."""
 
     @property
     def cart(self) -> bool:
-        """Whether the first of the points is a cart."""
+        """Whether the first of the points is a cart, for pictures; by default False."""
         return False
 
     def view(self, points: np.ndarray) -> tuple[float, float, float, float]:
         """Return a picture's limits: minimum and maximum x, then y [m].
 
-        They are a square about the first point, from -1.2 to 1.2 times the length of
-        the polyline through all points.
+        They are a square about the first point; half its side is 1.2 times the length
+        of the polyline through all points.
 
         Args:
             points: Result of `points`, (k, 2) [m].
@@ -232,23 +298,46 @@ class Task(System):
         return {"ns": self.ns, "na": self.na, "no": self.no}
 
     def parameter(self, path: str) -> list[Any]:
-        """Return the numbers of a parameter of the system, by its path."""
+        """Return the numbers of a parameter of the system as a list.
+
+        Args:
+            path: Parameter path of the system.
+
+        Raises:
+            ModelError: The path is unknown.
+        """
         return self.system.parameter(path)
 
     def unit(self, path: str) -> str:
-        """Return the unit of a parameter of the system, by its path."""
+        """Return the unit of a parameter of the system as text.
+
+        Args:
+            path: Parameter path of the system.
+
+        Raises:
+            ModelError: The path is unknown.
+        """
         return self.system.unit(path)
 
     def with_values(self, values: Mapping[str, Sequence[Any]]) -> Task:
-        """Return the task with other parameters of its system, which are not checked.
+        """Return a copy of the task with parameters of its system replaced.
+
+        The values are not checked.
 
         Args:
-            values: Numbers of each parameter, by path.
+            values: By parameter path of the system, all numbers (or symbols) of the
+                parameter.
+
+        Raises:
+            ModelError: A path is unknown.
         """
         return replace(self, system=self.system.with_values(values))
 
     def changed(self, **changes: Any) -> Task:
-        """Return the task with other attributes (dt, max_steps, ...), checked.
+        """Return a copy of the task with attributes (dt, max_steps, ...) replaced.
+
+        Args:
+            changes: New values by name of the attribute; they are checked.
 
         Raises:
             ModelError: An unknown attribute, or an invalid value.
@@ -259,14 +348,14 @@ class Task(System):
         return replace(self, **changes)
 
     def saturated(self, action: Any) -> Vector:
-        """Return the action clipped to its bounds."""
+        """Return an action of na entries with each entry clipped to its bounds."""
         return Vector(
             minimum(maximum(a, low), high)
             for a, (low, high) in zip(action, self.action_bounds, strict=True)
         )
 
     def cost(self, action: Any) -> Any:
-        """Return sum_i (action_i / bound_i)².
+        """Return sum_i (action_i / bound_i)² of an action of na entries.
 
         bound_i is the larger absolute value of the two bounds of entry i.
         """
@@ -279,14 +368,16 @@ class Task(System):
 
 @dataclass(frozen=True, eq=False)
 class ObjectTask(Task):
-    """A task for a planar object; its state is (q, qd).
+    """A task of a planar object; its state is (q, qd), 2 nq numbers [rad | m, /s].
 
     Attributes:
+        system: Planar object.
         home: Mean of the initial states, 2 nq.
-        spread: Half-widths of their uniform distribution, 2 nq.
+        spread: Half-widths of the uniform distribution of initial states, 2 nq.
 
     Raises:
-        ModelError: An attribute is invalid.
+        ModelError: An attribute is invalid as in Task, or `home` or `spread` has not 2
+            nq numbers.
     """
 
     schemes = ("euler", "semi_implicit", "rk4")
@@ -308,26 +399,36 @@ class ObjectTask(Task):
 
     @property
     def entries(self) -> tuple[str, ...]:
-        """Names of the entries of the state."""
+        """Names of the entries of the state: the coordinates, then their rates.
+
+        The rate of coordinate NAME is called NAME_rate.
+        """
         names = self.system.coordinates
         return (*names, *(f"{name}_rate" for name in names))
 
     @property
     def cart(self) -> bool:
-        """Whether the first of the points is a cart."""
+        """Whether the first point is a cart: the first coordinate is called x."""
         return self.system.coordinates[0] == "x"
 
     def parts(self, state: Any) -> tuple[Any, Any]:
-        """Return q and qd of a state."""
+        """Return (q, qd), the two halves of a state of 2 nq entries."""
         return state[: self.system.nq], state[self.system.nq :]
 
     def start(self, rng: np.random.Generator, rows: int) -> np.ndarray:
-        """Draw initial states, uniform about home, (rows, ns)."""
+        """Draw initial states, (rows, ns), each entry uniform in home ± spread."""
         drawn = rng.uniform(-1.0, 1.0, (rows, self.ns))
         return np.array(self.home) + np.array(self.spread) * drawn
 
     def points(self, state: np.ndarray) -> np.ndarray:
-        """Return the ends of the rods in a state, (k, 2) [m]."""
+        """Return the ends of the rods in a state, (k, 2) [m], from joint 0 on.
+
+        Args:
+            state: State, (ns,).
+
+        Raises:
+            ModelError: The object has no equivalent mechanism of rods.
+        """
         q, qd = self.parts(np.asarray(state, float))
         angles = self.system.chain_state(list(q), list(qd))
         return from_angles(self.system.to_chain(), *angles).x

@@ -58,18 +58,24 @@ def walker_chain() -> ChainModel:
 class Walker(ChainTask):
     """Run forward on two legs.
 
-    Action: torques of the six inner joints, within 15 N·m at ankles and 40 N·m at knees
-    and hips. Observation, 18 entries: height of the rear hip [m], cos and sin of the
-    trunk's pitch, velocity of the rear hip (2) [m/s], rate of pitch [rad/s], six angles
-    [rad], six rates [rad/s]. Reward of a step, with x the middle of the trunk:
+    Action: torques of the joints 1 to 6 of walker_chain, within 15 N·m at ankles and 40
+    N·m at knees and hips in the shipped task. Observation, 18 entries: height of the
+    rear hip [m], cos and sin of the trunk's pitch, velocity of the rear hip (2) [m/s],
+    rate of pitch [rad/s], six joint angles [rad], their rates (6) [rad/s]. Reward of a
+    step, with x the horizontal position of the middle of the trunk [m]:
 
         (x after - x before) / interval - effort_cost sum (tau_i / bound_i)²
 
-    An episode ends when a hip is lower than `fallen`. It begins in the stance, the
-    lowest joint 2 mm above the ground.
+    An episode ends when a hip is lower than `fallen`. It begins near STANCE, with joint
+    angles and rates drawn as in ChainTask and the lowest joint 2 mm above the ground.
+
+    Class attributes:
+        STANCE: Mean of the joint angles at the start, 7 [rad].
+        REAR, FRONT: Indices of the rear and front hip joints.
+        TRUNK: Index of the trunk among the links.
 
     Attributes:
-        fallen: Height of a hip that ends an episode [m].
+        fallen: Height of a hip above y = 0 below which an episode ends [m].
 
     Source: WAW-15.5; all numbers are ours.
     """
@@ -84,7 +90,10 @@ class Walker(ChainTask):
 
     @property
     def observation_bounds(self) -> Bounds:
-        """Minimum and maximum of each entry; positions and rates are unbounded."""
+        """Minimum and maximum of each entry.
+
+        Joint angles are within pi, cos and sin within 1, the others unbounded.
+        """
         angles, rates = (TURN,) * 6, (OPEN,) * 6
         return (OPEN, UNIT, UNIT, OPEN, OPEN, OPEN, *angles, *rates)
 
@@ -114,7 +123,7 @@ class Walker(ChainTask):
         return way * (1.0 / self.interval) - self.effort_cost * self.cost(action)
 
     def over(self, after: Any) -> Any:
-        """Return 1 if a hip is lower than `fallen`, else 0."""
+        """Return 1 if the rear or front hip is lower than `fallen`, else 0."""
         x = self.parts(after)[0].rows
         low = logical_or(x[self.REAR][1] < self.fallen, x[self.FRONT][1] < self.fallen)
         return where(low, 1.0, 0.0)
@@ -122,7 +131,7 @@ class Walker(ChainTask):
     def view(self, points: np.ndarray) -> tuple[float, float, float, float]:
         """Return a picture's limits: minimum and maximum x, then y [m].
 
-        The trunk is in the middle of x; the size and the limits of y are constant.
+        x is within 1.2 m of the trunk's middle; y is always -0.3 to 1.3 m.
 
         Args:
             points: Positions of the joints, (n, 2) [m].
@@ -131,7 +140,7 @@ class Walker(ChainTask):
         return (x - 1.2, x + 1.2, -0.3, 1.3)
 
     def placed(self, theta: np.ndarray) -> np.ndarray:
-        """Return the positions of joint 0 with the lowest joint 2 mm above the ground.
+        """Return the positions of joint 0 with the lowest joint 2 mm above y = 0.
 
         Args:
             theta: Joint angles, (rows, n-1) [rad].

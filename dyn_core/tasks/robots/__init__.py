@@ -20,8 +20,8 @@ class ShippedTask(NamedTuple):
     """A task that is built on demand.
 
     Attributes:
-        make: Function without arguments that returns the RobotTask.
-        max_steps: Steps after which an episode is truncated.
+        make: Function without arguments that builds and returns a new RobotTask.
+        max_steps: Steps of the task after which an episode is truncated.
     """
 
     make: Callable[[], RobotTask]
@@ -44,14 +44,15 @@ ROBOT_TASKS: dict[str, ShippedTask] = {
 
 
 def robot_task(name: str | RobotTask, **changes: Any) -> RobotTask:
-    """Return a shipped task, with some attributes changed.
+    """Return a task of a robot, with some attributes changed.
 
     Args:
-        name: One of ROBOT_TASKS; a RobotTask is used itself.
-        changes: Attributes of RobotTask (reward, values, dt, substeps, ...).
+        name: A key of ROBOT_TASKS, or a RobotTask.
+        changes: New values of attributes of RobotTask (reward, values, dt, substeps,
+            ...); without any, a RobotTask is returned itself.
 
     Raises:
-        ModelError: An unknown name, or an invalid value.
+        ModelError: An unknown name or attribute, or an invalid value.
     """
     if not isinstance(name, RobotTask):
         if name not in ROBOT_TASKS:

@@ -19,13 +19,15 @@ FALLEN = 0.75 * STAND  # height of the torso that ends an episode [m]
 
 
 def _link(name: str, mass: float, size: tuple[float, ...], down: float = 0.0) -> str:
-    """Return the open URDF element of a link with the inertia of a box.
+    """Return URDF of a link with the inertia of a uniform box, without the end tag.
+
+    The caller may append elements and must append "</link>".
 
     Args:
         name: Name of the link.
-        mass: [kg].
-        size: Edges of the box [m].
-        down: Depth of its centre below the joint [m].
+        mass: Mass [kg].
+        size: Edges of the box along x, y, z [m].
+        down: Depth of the box's centre below the joint [m].
     """
     x, y, z = (s * s for s in size)
     inertia = [mass / 12 * s for s in (y + z, x + z, x + y)]
@@ -43,13 +45,13 @@ def _joint(
     axis: str,
     limits: tuple[float, float, float],
 ) -> str:
-    """Return the URDF element of the revolute joint above a link.
+    """Return the URDF element of the revolute joint above a link, named LINK_joint.
 
     Args:
         link, parent: Names of the child and parent links.
-        xyz: Origin in the parent [m].
-        axis: Its axis, "x y z".
-        limits: Minimum and maximum angle [rad], effort [N·m].
+        xyz: Origin in the parent link [m].
+        axis: Axis of rotation in the joint frame, as text "x y z".
+        limits: Minimum and maximum angle [rad], maximum effort [N·m].
     """
     least, most, effort = limits
     return (
@@ -61,11 +63,12 @@ def _joint(
 
 
 def humanoid_urdf() -> str:
-    """Return the URDF of a humanoid of 42 kg, 16 joints, 1.5 m.
+    """Return the URDF of a humanoid of 42 kg, 16 revolute joints, 1.5 m, as text.
 
-    It is loaded with a floating root. Each leg has hip roll, hip pitch, knee, ankle
-    pitch and ankle roll; each arm has shoulder pitch, shoulder roll and elbow. A foot
-    touches with four balls. All numbers are ours.
+    Its root is meant to float: load it with root_joint="floating". Each leg has hip
+    roll, hip pitch, knee, ankle pitch and ankle roll; each arm has shoulder pitch,
+    shoulder roll and elbow. A foot touches with four balls; other links have no shapes.
+    All numbers are ours.
     """
     parts = [_link("torso", 18.0, (0.2, 0.3, 0.5)) + "</link>"]
     balls = "".join(
@@ -106,7 +109,11 @@ KD = np.array([12.0, 12.0, 10.0, 4.0, 2.0, 2.0, 2.0, 1.0] * 2)
 
 
 def initial(rng: np.random.Generator, rows: int) -> Start:
-    """Draw q and qd near the stance, with small errors, and an empty memory."""
+    """Draw q (rows, 23), qd (rows, 22) near the stance, and a memory of no columns.
+
+    Joint angles have errors within 0.02 rad; the torso has its place in the stance and
+    a horizontal velocity within 0.1 m/s in x and in y.
+    """
     q, qd = np.tile(STANCE, (rows, 1)), np.zeros((rows, 22))
     q[:, 7:] += rng.uniform(-0.02, 0.02, (rows, 16))
     qd[:, 3:5] = rng.uniform(-0.1, 0.1, (rows, 2))
@@ -114,7 +121,7 @@ def initial(rng: np.random.Generator, rows: int) -> Start:
 
 
 def observe(rows: RobotRows) -> np.ndarray:
-    """Return the observations, (n, 58); see humanoid_stand."""
+    """Return the observations, (n, 58), as listed in humanoid_stand."""
     return np.concatenate(
         [
             rows.q[:, 2:3] - STAND,
@@ -129,7 +136,13 @@ def observe(rows: RobotRows) -> np.ndarray:
 
 
 def reward(before: RobotRows, action: np.ndarray, after: RobotRows) -> np.ndarray:
-    """Return the reward of a step, (n,); see humanoid_stand."""
+    """Return the reward of a step, (n,), as defined in humanoid_stand.
+
+    Args:
+        before: Not used.
+        action: Clipped actions, (n, 16).
+        after: Rows after the step.
+    """
     low = np.abs(after.q[:, 2] - STAND)
     tilt = 1.0 - after.axes(0)[:, 2, 2]
     moving = (after.qd[:, 3:6] ** 2).sum(axis=1)
@@ -137,19 +150,20 @@ def reward(before: RobotRows, action: np.ndarray, after: RobotRows) -> np.ndarra
 
 
 def fallen(after: RobotRows) -> np.ndarray:
-    """Return whether the torso is below FALLEN or tilted by over 60 degrees, (n,)."""
+    """Return, for each row, whether the torso is below FALLEN or tilted by over 60°."""
     lost: np.ndarray = (after.q[:, 2] < FALLEN) | (after.axes(0)[:, 2, 2] < 0.5)
     return lost
 
 
 def humanoid_stand() -> RobotTask:
-    """Return the task: stand upright on two feet.
+    """Build the task: stand upright on two feet.
 
     Action: offsets of sixteen joint targets from the stance, 0.5 rad times an action in
-    [-1, 1]. Observation: height of the torso minus the stance's [m], vertical in the
-    torso's axes (3), its angular and linear velocity in them (6), joints - stance (16)
-    [rad], their rates / 10 (16), the last action (16). Reward, after the step, of the
-    height z, the torso's vertical axis u and its velocity v:
+    [-1, 1]. Observation (58): height of the torso minus the stance's [m], the world's
+    vertical in the torso's axes (3), its angular and linear velocity in them (6)
+    [rad/s, m/s], joint angles minus the stance's (16) [rad], their rates / 10 (16)
+    [rad/s], the last action (16). Reward, of the state after the step with the height z
+    [m], the torso's vertical axis u and its velocity v [m/s]:
 
         1 - |z - stance| - 2 (1 - u_z) - 0.1 |v|² - 0.01 sum a²
 

@@ -44,7 +44,12 @@ SCENE = f"""<robot name="push_box">
 
 
 def initial(rng: np.random.Generator, rows: int) -> Start:
-    """Draw box positions, and goals as memory, (rows, 2) [m]; the arm is bent aside."""
+    """Draw q (rows, 9), zero qd (rows, 8), and goals as memory, (rows, 2) [m].
+
+    The arm is bent aside, its angles within 0.05 rad of -1.9 and 1.2. The box is
+    upright on the floor; x, y of the box and of the goal are uniform between NEAR and
+    FAR.
+    """
     q = np.zeros((rows, 9))
     q[:, :2] = [-1.9, 1.2] + rng.uniform(-0.05, 0.05, (rows, 2))
     q[:, 2:4] = rng.uniform(NEAR, FAR, (rows, 2))
@@ -53,7 +58,7 @@ def initial(rng: np.random.Generator, rows: int) -> Start:
 
 
 def observe(rows: RobotRows) -> np.ndarray:
-    """Return the observations, (n, 17); see push_box."""
+    """Return the observations, (n, 17), as listed in push_box."""
     tip, box = rows.place(2)[:, :2], rows.place(3)[:, :2]
     heading = rows.axes(3)[:, :2, 0]
     speed = np.einsum("nij,nj->ni", rows.axes(3), rows.qd[:, 5:8])
@@ -63,7 +68,13 @@ def observe(rows: RobotRows) -> np.ndarray:
 
 
 def reward(before: RobotRows, action: np.ndarray, after: RobotRows) -> np.ndarray:
-    """Return the reward of a step, (n,); see push_box."""
+    """Return the reward of a step, (n,), as defined in push_box.
+
+    Args:
+        before: Not used.
+        action: Clipped actions, (n, 2).
+        after: Rows after the step.
+    """
     box, tip = after.place(3)[:, :2], after.place(2)[:, :2]
     missing = np.linalg.norm(after.memory - box, axis=1)
     apart = np.linalg.norm(box - tip, axis=1)
@@ -71,12 +82,13 @@ def reward(before: RobotRows, action: np.ndarray, after: RobotRows) -> np.ndarra
 
 
 def push_box() -> RobotTask:
-    """Return the task: push a box of 0.5 kg to a goal on the floor, by a planar arm.
+    """Build the task: push a box of 0.5 kg to a goal on the floor, by a planar arm.
 
-    Action: torques, 5 and 3 N·m times an action in [-1, 1]. Observation: q (2), qd (2),
-    positions of tip and box (4) [m], heading of the box (2), its velocity (3) [m/s],
-    vectors from the box to the goal and from the tip to the box (4) [m]. Reward of a
-    step, after it:
+    Action: torques of shoulder and elbow, 5 and 3 N·m times an action in [-1, 1].
+    Observation (17): q (2) [rad] and qd (2) [rad/s] of the arm, x and y of the tip,
+    then of the box (4) [m], x and y of the box's x axis (2), velocity of the box in the
+    world (3) [m/s], vectors from the box to the goal, then from the tip to the box, in
+    x and y (4) [m]. Reward, of the positions in x and y after the step:
 
         -|goal - box| - 0.2 |box - tip| - 0.001 sum a²
 

@@ -22,7 +22,10 @@ STANCE = np.array([0.0, 0.0, HEIGHT, 0.0, 0.0, 0.0, 1.0, *(0.0, HIP, KNEE) * len
 
 
 def initial(rng: np.random.Generator, rows: int) -> Start:
-    """Draw q near the stance, 1 cm higher; qd is zero and the memory empty."""
+    """Draw q (rows, 19), zero qd (rows, 18), and a memory of no columns.
+
+    Joint angles are within 0.05 rad of the stance, the trunk is 1 cm higher.
+    """
     q = np.tile(STANCE, (rows, 1))
     q[:, 7:] += rng.uniform(-0.05, 0.05, (rows, 12))
     q[:, 2] += 0.01
@@ -30,12 +33,12 @@ def initial(rng: np.random.Generator, rows: int) -> Start:
 
 
 def up(rows: RobotRows) -> np.ndarray:
-    """Return the world's vertical in the trunk's axes, (n, 3)."""
+    """Return the world's vertical axis in the trunk's axes, (n, 3)."""
     return rows.axes(0)[:, 2, :]
 
 
 def velocity(rows: RobotRows) -> np.ndarray:
-    """Return the velocity of the trunk in the world, (n, 3) [m/s]."""
+    """Return the velocity of the trunk in the world's axes, (n, 3) [m/s]."""
     moved: np.ndarray = np.einsum("nij,nj->ni", rows.axes(0), rows.qd[:, 3:6])
     return moved
 
@@ -43,9 +46,10 @@ def velocity(rows: RobotRows) -> np.ndarray:
 def observe(rows: RobotRows) -> np.ndarray:
     """Return the observations, (n, 46).
 
-    Height minus the stance's [m], vertical in the trunk's axes (3), angular and linear
-    velocity in them (6), joints - stance (12) [rad], their rates / 10 (12) and the last
-    action (12).
+    In this order: height of the trunk minus the stance's [m], the world's vertical in
+    the trunk's axes (3), angular and linear velocity in them (6) [rad/s, m/s], joint
+    angles minus the stance's (12) [rad], their rates / 10 (12) [rad/s], the last action
+    (12).
     """
     return np.concatenate(
         [
@@ -61,21 +65,25 @@ def observe(rows: RobotRows) -> np.ndarray:
 
 
 def fallen(after: RobotRows) -> np.ndarray:
-    """Return whether the trunk is below 0.18 m or tilted by over 60 degrees, (n,)."""
+    """Return, for each row, whether the trunk is below 0.18 m or tilted by over 60°."""
     lost: np.ndarray = (after.q[:, 2] < 0.18) | (up(after)[:, 2] < 0.5)
     return lost
 
 
 def quadruped(name: str, **parts: Any) -> RobotTask:
-    """Return a task of the shipped quadruped on a floor.
+    """Build a task of the shipped quadruped on a floor.
 
     Action: offsets of twelve joint targets from the stance, 0.4 rad times an action in
     [-1, 1], followed with kp = 40 N·m/rad, kd = 1 N·m·s/rad within the effort limits.
-    An episode ends when the robot has fallen.
+    An episode ends when the trunk is below 0.18 m or tilted by more than 60 degrees.
 
     Args:
         name: Name of the task.
-        parts: Attributes of RobotTask; they replace the common ones.
+        parts: Attributes of RobotTask; they replace or complete the common ones.
+            `reward` has no common value and must be among them.
+
+    Raises:
+        ModelError: An attribute is invalid.
     """
     model = load_urdf(path("quadruped"), root_joint="floating")
     common: dict[str, Any] = {

@@ -14,18 +14,21 @@ PUSHES = 5
 
 
 def initial(rng: np.random.Generator, rows: int) -> Start:
-    """Draw stances, and as memory the directions of the pushes, (rows, 5) [rad].
+    """Draw q (rows, 19), zero qd, and as memory directions of pushes, (rows, 5) [rad].
 
-    Directions are angles from x about the vertical.
+    q is drawn near the stance as in the module quadruped. A direction is the angle of a
+    push from the world's x axis about the vertical, uniform in ±pi.
     """
     q, qd, _ = quadruped.initial(rng, rows)
     return q, qd, rng.uniform(-np.pi, np.pi, (rows, PUSHES))
 
 
 def push(rows: RobotRows) -> np.ndarray:
-    """Return the push as joint forces, (n, 18) [N], in the trunk's axes.
+    """Return the push on each robot as generalized forces, (n, 18) [N].
 
-    It acts at the trunk's origin; zero between pushes.
+    Columns 3 to 5 are the force of 20 N at the trunk's origin, in the trunk's axes; all
+    others, and rows between pushes, are zero. Pushes act from 0.5 to 1 s of every
+    period of 2 s; push k has the direction memory[:, k], later ones the last direction.
     """
     number, since = np.divmod(rows.time, PERIOD)
     place = np.clip(number.astype(int), 0, PUSHES - 1)
@@ -43,12 +46,18 @@ def push(rows: RobotRows) -> np.ndarray:
 
 
 def observe(rows: RobotRows) -> np.ndarray:
-    """Return the quadruped's observation and its position on the floor, (n, 48)."""
+    """Return the quadruped's observation (46), then x, y of its trunk [m], (n, 48)."""
     return np.concatenate([quadruped.observe(rows), rows.q[:, :2]], axis=1)
 
 
 def reward(before: RobotRows, action: np.ndarray, after: RobotRows) -> np.ndarray:
-    """Return the reward of a step, (n,); see quadruped_stand."""
+    """Return the reward of a step, (n,), as defined in quadruped_stand.
+
+    Args:
+        before: Not used.
+        action: Clipped actions, (n, 12).
+        after: Rows after the step.
+    """
     away = (after.q[:, :2] ** 2).sum(axis=1)
     tilt = 1.0 - quadruped.up(after)[:, 2]
     moving = (quadruped.velocity(after) ** 2).sum(axis=1)
@@ -57,14 +66,15 @@ def reward(before: RobotRows, action: np.ndarray, after: RobotRows) -> np.ndarra
 
 
 def quadruped_stand() -> RobotTask:
-    """Return the task: stand still under pushes of 20 N in random directions.
+    """Build the task: stand still under pushes of 20 N in random directions.
 
     A push acts at the trunk's origin, horizontally, for 0.5 s; one starts every 2 s,
     the first after 0.5 s. Action and end are as in `quadruped`. The observation is as
-    in `quadruped`, and the position x, y of the trunk [m]. Reward, after the step, of
-    the position p, the trunk's vertical axis z and its velocity v:
+    in `quadruped`, and the position x, y of the trunk [m]. Reward, of the state after
+    the step with the horizontal position p [m], the trunk's vertical axis u and its
+    velocity v [m/s]:
 
-        exp(-100 |p|²) - 10 (1 - z_z) - 0.5 |v|² - 0.01 sum a²
+        exp(-100 |p|²) - 10 (1 - u_z) - 0.5 |v|² - 0.01 sum a²
     """
     return quadruped.quadruped(
         "quadruped_stand",

@@ -17,36 +17,47 @@ NEAR, FAR = (0.35, -0.35, 0.2), (0.65, 0.35, 0.7)  # box of goals [m]
 
 
 def initial(rng: np.random.Generator, rows: int) -> Start:
-    """Draw q near HOME with qd zero, and goals in a box as memory, (rows, 3) [m]."""
+    """Draw q (rows, 7) near HOME, zero qd (rows, 7), and goals, (rows, 3) [m].
+
+    Angles are within 0.1 rad of HOME. The memory holds the goals, world positions
+    uniform in the box from NEAR to FAR.
+    """
     q = HOME + rng.uniform(-0.1, 0.1, (rows, 7))
     return q, np.zeros((rows, 7)), rng.uniform(NEAR, FAR, (rows, 3))
 
 
 def way(rows: RobotRows) -> np.ndarray:
-    """Return the vector from the hand to the goal, (n, 3) [m]."""
+    """Return the vector from the hand, the last link, to the goal, (n, 3) [m]."""
     return rows.memory - rows.place(-1)
 
 
 def observe(rows: RobotRows) -> np.ndarray:
-    """Return the observations: q, qd, and the vector to the goal, (n, 17)."""
+    """Return observations (n, 17): q (7), qd (7), vector from hand to goal (3)."""
     return np.concatenate([rows.q, rows.qd, way(rows)], axis=1)
 
 
 def reward(before: RobotRows, action: np.ndarray, after: RobotRows) -> np.ndarray:
-    """Return the reward of a step, (n,); see reach."""
+    """Return the reward of a step, (n,), as defined in reach.
+
+    Args:
+        before: Not used.
+        action: Clipped actions, (n, 7).
+        after: Rows after the step.
+    """
     distance = np.linalg.norm(way(after), axis=1)
     return np.exp(-((distance / 0.05) ** 2)) - distance - 0.01 * (action**2).sum(axis=1)
 
 
 def reach() -> RobotTask:
-    """Return the task: move the hand of the shipped arm7 to a goal.
+    """Build the task: move the hand of the shipped arm7 to a goal.
 
-    Action: offsets of seven joint targets from home, 1 rad times an action in [-1, 1].
-    Observation: q (7), qd (7), vector from the hand to the goal (3) [m]. Reward:
+    Action: offsets of seven joint targets from HOME, 1 rad times an action in [-1, 1].
+    Observation (17): q (7) [rad], qd (7) [rad/s], vector from the hand to the goal (3)
+    [m]. Reward, with d the distance of hand and goal after the step:
 
-        exp(-(d / 0.05 m)²) - d - 0.01 sum a²,   d the distance after the step
+        exp(-(d / 0.05 m)²) - d - 0.01 sum a²
 
-    No state ends an episode. Goals are uniform in a box in front of the arm.
+    No state ends an episode. Goals are uniform in the box from NEAR to FAR.
     """
     model = load_urdf(path("arm7"))
     return RobotTask(
