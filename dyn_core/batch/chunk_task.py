@@ -28,7 +28,7 @@ ROW_BY_ROW = (16, 512)
 
 
 class Stopped(Exception):
-    """The chunk was stopped from outside, see ChunkTask.run."""
+    """A chunk was stopped by the function `stopped` of ChunkTask.run."""
 
 
 @dataclass(frozen=True)
@@ -36,9 +36,12 @@ class ChunkOutcome:
     """The outcome of a chunk.
 
     Attributes:
-        failed: Runs of rows whose status is not 0, as indices in the batch.
-        value: Value of the reduction over the chunk; None without a reduction.
-        results: Results that are not written yet, one array for each output; else None.
+        failed: Runs of rows whose status is not 0: first row, row behind the last
+            (indices in the batch), reason.
+        value: Value of the reduction over the chunk; None without a reduction, or if
+            all its rows failed.
+        results: Results of the chunk, one array for each output, that are to be written
+            or returned by the receiver; None if they are written, or reduced.
         sums: CRC-32 checksum of the results of each output; empty if not needed.
     """
 
@@ -51,16 +54,18 @@ class ChunkOutcome:
 def sizes(
     program: Program[Any], rows: BatchRows, grain: int, light: bool
 ) -> tuple[int, int]:
-    """Return the number of rows of a strip and of a chunk.
+    """Return the number of rows of a strip and of a chunk, (strip, chunk).
 
-    They depend only on the Program and the batch, so that a run gives the same bits on
-    any machine.
+    They depend only on the arguments, so that a run gives the same bits on any machine.
+    Both are at least 1 and may exceed the number of rows of the batch.
 
     Args:
         program: Program that is evaluated.
         rows: Inputs of the batch.
-        grain: Number of rows of the results that must be written together.
-        light: Whether only strips of inputs and results are in memory, not chunks.
+        grain: Number of rows of the results that must be written together, a zarr
+            file's; 1 for none.
+        light: Whether only strips of inputs and results are in memory, not chunks;
+            chunks may then be larger.
     """
     by_python = BY_PYTHON.get(program.engine, ROW_BY_ROW)
     item = program.dtype.itemsize
@@ -87,7 +92,7 @@ def _whole(rows: int, step: int) -> int:
 
 
 class ChunkTask:
-    """Everything that the computation of a chunk needs.
+    """The computation of any chunk of a batch: Program, inputs and destination.
 
     Attributes:
         program: Program, which runs on the calling thread.
@@ -127,14 +132,18 @@ class ChunkTask:
 
         Args:
             first, last: Range of its rows, last excluded.
-            sent: Inputs that came with the task, one for each input; None for others.
-            stopped: Returns whether to stop; called before each strip.
+            sent: Rows of the chunk that came with the task: an array for each input,
+                None for inputs that are read here; empty: all are read here.
+            stopped: Function that returns whether to stop; called before each strip.
 
         Raises:
             Stopped: `stopped` returned True.
             RowError: Rows failed and `status` is False; has their indices in the batch.
             BatchError: Results cannot be written.
             UnseenRows: This process does not see the file of an input.
+            ShapeError: A function of rows returned arrays that do not fit.
+            SettingError: A function of the reduction returned anything but real
+                numbers.
         """
         rows = self.rows.loaded(first, last, sent)
         memory = None if self.targets is None else self.targets.views(first, last)
@@ -173,10 +182,14 @@ class ChunkTask:
     ) -> np.ndarray:
         """Return rows of input k in the dtype and memory layout of the Program.
 
+        The result is `array` itself if that fits, else a converted copy; the copy of
+        rows is in a buffer that the next call for input k overwrites.
+
         Args:
             k: Index of the input.
             array: Its rows, or a value that all rows share.
-            buffers: Conversion buffers by index of the input, reused by all strips.
+            buffers: Conversion buffers by index of the input, reused by all strips; a
+                missing one is added.
         """
         flags, dtype = array.flags, self.program.dtype
         if array.dtype == dtype and flags.c_contiguous and flags.aligned:
@@ -192,13 +205,12 @@ class ChunkTask:
     def _call(
         self, inputs: list[np.ndarray], out: list[np.ndarray], first: int
     ) -> list[Run]:
-        """Compute a strip into `out`.
-
-        Return its failed rows as runs, [] if there are none.
+        """Compute a strip into `out`; return the runs of its failed rows, [] for none.
 
         Args:
             inputs: Inputs of the strip.
-            out: Arrays of the outputs, which are overwritten.
+            out: Arrays of the outputs, which are overwritten; rows that fail become
+                NaN.
             first: Index of the strip's first row in the batch.
 
         Raises:
@@ -221,13 +233,17 @@ class ChunkTask:
     ) -> Any:
         """Return the reduced value with a strip added; failed rows are left out.
 
-        If all rows failed, `value` is returned unchanged.
+        If all rows failed, or there is no reduction, `value` is returned unchanged.
 
         Args:
             value: Value of the strips before, or None.
             out: Results of the strip.
             bad: Failed rows of the strip, as runs of indices in the batch.
             first: Index of the strip's first row in the batch.
+
+        Raises:
+            SettingError: A function of the reduction returned anything but real
+                numbers.
         """
         if bad:
             good = np.ones(len(out[0]), bool)
@@ -270,7 +286,7 @@ def _error(
 
 
 class ChunkSums:
-    """A task that computes the checksums of finished chunks.
+    """A task that computes the checksums of the results of chunks, as stored.
 
     Attributes:
         targets: Arrays with the results.
@@ -282,7 +298,7 @@ class ChunkSums:
     def run(
         self, first: int, last: int, sent: Sequence[Any], stopped: Callable[[], bool]
     ) -> tuple[int, ...] | None:
-        """Return the checksum of each output; None if the rows cannot be read.
+        """Return the CRC-32 of these rows of each output; None if they cannot be read.
 
         Args:
             first, last: Range of the rows, last excluded.

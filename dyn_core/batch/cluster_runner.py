@@ -119,9 +119,10 @@ def task_facts(task: ChunkTask, journal: Journal | None) -> TaskFacts:
 
 
 def packed(facts: TaskFacts) -> bytes:
-    """Return a task as a pickle of its program facts and the cloudpickled task.
+    """Return a task as a pickle of (program facts, cloudpickled `facts`).
 
-    The facts come first, since only a worker with the same library can load the task.
+    The program facts come first, since only a worker with the same library can load the
+    task. Raises UnsupportedError if cloudpickle is not installed.
     """
     content = library("cloudpickle", "a cluster").dumps(facts)
     return pickle.dumps((program_facts(facts.program), content))
@@ -132,10 +133,13 @@ def run_chunk(
 ) -> ChunkOutcome:
     """Compute a chunk, on a worker.
 
+    Chunks of a Program whose engine is not native run one after the other.
+
     Args:
         packed: TaskFacts as bytes, see `packed`.
         first, last: Range of its rows, last excluded.
-        sent: Inputs that were sent, one for each input; None for those it reads itself.
+        sent: Rows of the inputs that were sent, one array for each input; None for
+            those the worker reads itself.
 
     Raises:
         UnseenRows: The worker does not see the file of an input that was not sent.
@@ -153,9 +157,10 @@ def run_chunk(
 
 @lru_cache(maxsize=4)
 def _task(packed: bytes) -> ChunkTask:
-    """Return the ChunkTask of a run; cached, so that all its chunks share one.
+    """Return the ChunkTask of packed TaskFacts, with its Program compiled.
 
-    Raises BatchError if this worker would compute other bits.
+    The last four are cached, so that all chunks of a run share one. Raises BatchError
+    if this worker would compute other bits.
     """
     asked, content = pickle.loads(packed)
     _require_equal({"library": asked["library"]}, {"library": release()})
@@ -193,10 +198,10 @@ def _require_equal(asked: dict[str, str], here: dict[str, str]) -> None:
 
 
 def _source(facts: TaskFacts, k: int) -> Any:
-    """Return input k: a RowSource of a shared value or a file, or a SentSource.
+    """Return input k as a RowSource of a shared value or a file, or as a SentSource.
 
-    It is a SentSource if this worker does not see the file, or if the file has another
-    number of rows or fingerprint than expected.
+    It is a SentSource if the input has no reference, if this worker does not see the
+    file, or if the file has another number of rows or fingerprint than expected.
 
     Args:
         facts: Task.
@@ -216,9 +221,10 @@ def _source(facts: TaskFacts, k: int) -> Any:
 
 
 def _targets(facts: TaskFacts) -> Targets | None:
-    """Return the Targets a worker writes to; None if it sends results back.
+    """Return the Targets a worker writes to; None if it must send results back.
 
-    None also if this worker does not see the journal of the run, or its result files.
+    It must if the task has no result references, if the file of the journal is missing
+    or has another token, or if a result file cannot be opened here.
     """
     if facts.results is None:
         return None
@@ -241,9 +247,10 @@ AHEAD = 2, 4  # chunks in flight for a thread; if they bring and return no rows
 
 @contextmanager
 def connected(scheduler: Any, workers: int) -> Iterator[Any]:
-    """Context manager of a Client of the requested scheduler.
+    """Context manager that yields a Client of the requested scheduler.
 
-    A Client that is passed in is yielded and stays open; others are closed at the end.
+    A Client that is passed in is yielded and stays open; others are closed at the end,
+    and so are the processes of "processes".
 
     Args:
         scheduler: "processes", the address of a scheduler, or a distributed.Client.
@@ -251,7 +258,8 @@ def connected(scheduler: Any, workers: int) -> Iterator[Any]:
 
     Raises:
         UnsupportedError: Dask is not installed.
-        BatchError: No scheduler answers within 10 s, or the address is not valid.
+        BatchError: No scheduler answers within 10 s, the processes cannot be started,
+            or the address is not valid.
     """
     distributed = library("distributed", f"scheduler={scheduler!r}")
     if made_by(scheduler, "distributed") and hasattr(scheduler, "submit"):
@@ -293,13 +301,15 @@ def on_cluster(
 
     Args:
         client: Client of the scheduler.
-        task: Task of each chunk.
+        task: Task of each chunk; results that workers send back are written to its
+            targets here.
         chunks: Chunks to be computed.
         journal: Journal of the run, or None; workers use it to recognise shared files.
 
     Raises:
         BatchError: No worker comes within 30 s, a chunk kills several workers, a worker
-            cannot import the code, or the scheduler is lost.
+            cannot import the code or would compute other bits, results cannot be
+            written, or the scheduler is lost.
         RowError: Rows fail and the task records no status.
     """
     try:
@@ -311,7 +321,10 @@ def on_cluster(
 
 @contextmanager
 def _heard() -> Iterator[None]:
-    """Context manager that raises BatchError if the scheduler does not answer."""
+    """Context manager that turns errors of the connection in its block to BatchError.
+
+    They are OSError, TimeoutError and CancelledError: the scheduler does not answer.
+    """
     try:
         yield
     except (OSError, TimeoutError, CancelledError, asyncio.CancelledError) as error:
@@ -353,8 +366,9 @@ class _ClusterRun:
 
         Results that workers send back are written to the task's targets, if it has any,
         and are then not in the outcome. The remaining chunks are cancelled if the
-        iteration ends early. Once a worker cannot see the files of the inputs, its
-        chunk and all later ones are sent with their rows.
+        iteration ends early. Once a worker cannot see the file of an input, its chunk
+        is submitted again with its rows, and so are all later ones. Raises the errors
+        of on_cluster, except for the wait for workers.
         """
         completed = library("distributed", "a cluster").as_completed(
             loop=self.client.loop
@@ -381,8 +395,15 @@ class _ClusterRun:
     def _result(self, future: Any, chunk: Chunk) -> ChunkOutcome:
         """Return the ChunkOutcome of a finished future.
 
-        Raises BatchError if the chunk was cancelled, killed its workers, or needs a
-        module that the worker lacks; other errors of the worker are raised unchanged.
+        Args:
+            future: Future of the chunk.
+            chunk: Index and range of rows of the chunk, for messages.
+
+        Raises:
+            BatchError: The chunk was cancelled, killed its workers, or needs a module
+                that the worker lacks; or the scheduler does not answer.
+            Exception: Other errors of the worker, such as UnseenRows or RowError,
+                unchanged.
         """
         k, first, last = chunk
         where = f"chunk {k} (rows {first} to {last - 1})"
@@ -403,7 +424,10 @@ class _ClusterRun:
         return outcome
 
     def _fill(self, completed: Any) -> None:
-        """Submit chunks until each thread of the workers has AHEAD chunks in flight.
+        """Submit chunks until each thread of the workers has its number in flight.
+
+        That is AHEAD[0] for each thread if chunks bring or return rows, else AHEAD[1].
+        The threads are counted once a second.
 
         Args:
             completed: Iterator of finished futures, which the new ones are added to.
@@ -426,7 +450,8 @@ class _ClusterRun:
     def _submit(self, chunk: Chunk, completed: Any) -> None:
         """Submit a chunk, with the rows that workers cannot read themselves.
 
-        The rows are part of the task: if a worker dies, the next one gets them.
+        The rows are part of the task: if a worker dies, the next one gets them. The
+        future is added to `waiting`.
 
         Args:
             chunk: Index and range of rows of the chunk.
@@ -450,7 +475,7 @@ class _ClusterRun:
         """Return rows of input j to be sent with a task; None if the worker reads them.
 
         None also if all rows share the value. Rows of a Dask array are returned as a
-        future.
+        future, others as an array.
 
         Args:
             j: Index of the input.

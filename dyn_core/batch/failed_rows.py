@@ -14,6 +14,8 @@ Run = tuple[int, int, str]  # first row, row behind the last, reason
 class FailedRows:
     """The rows of a batch that failed, and why; their results are NaN.
 
+    len() is the number of failed rows.
+
     Attributes:
         count: Number of rows of the batch.
         runs: Runs of adjacent rows that failed for one reason, in ascending order:
@@ -39,7 +41,7 @@ class FailedRows:
 
     @property
     def reasons(self) -> dict[str, int]:
-        """Number of failed rows for each reason."""
+        """Number of failed rows for each reason; a reason is "ErrorType: message"."""
         counts: dict[str, int] = {}
         for first, last, why in self.runs:
             counts[why] = counts.get(why, 0) + last - first
@@ -64,7 +66,11 @@ def runs_of(rows: Sequence[int], reasons: Sequence[str]) -> list[Run]:
 
 
 def joined(runs: Iterable[Run]) -> list[Run]:
-    """Return ascending runs, with adjacent runs of the same reason merged."""
+    """Return runs as a list, with adjacent runs of the same reason merged.
+
+    Args:
+        runs: Runs in ascending order.
+    """
     result: list[Run] = []
     for first, last, why in runs:
         if result and result[-1][1] == first and result[-1][2] == why:

@@ -59,8 +59,12 @@ class Journal:
 
     Attributes:
         path: Absolute path of the file.
-        header: Request of the run; after begin or resume also its "token".
-        done: Finished chunks, by index.
+        header: Request of the run as JSON data; after begin or resume also its "token".
+        done: Finished chunks, by index; filled by resume and add.
+
+    Args:
+        path: Path of the file, which need not exist.
+        header: Request of the run as JSON data, without "token".
     """
 
     def __init__(self, path: str, header: Mapping[str, Any]) -> None:
@@ -93,7 +97,9 @@ class Journal:
             ) from error
 
     def begin(self) -> None:
-        """Replace the file by one with the header alone, and a new token.
+        """Replace or create the file, with the header alone; keep it open and locked.
+
+        A new random token is stored in `header`.
 
         Raises:
             BatchError: Another process writes the journal, or it cannot be written.
@@ -112,7 +118,9 @@ class Journal:
         self._open()
 
     def resume(self, kept: Mapping[str, Any]) -> None:
-        """Continue a run: read its finished chunks, and drop an incomplete last line.
+        """Continue a run: load its finished chunks into `done`, and keep the file open.
+
+        An incomplete last line is cut off the file. `header` becomes a copy of `kept`.
 
         Args:
             kept: Header of the existing journal, see read_header.
@@ -163,9 +171,10 @@ class Journal:
             ) from error
 
     def _open(self) -> None:
-        """Open and lock the file.
+        """Open the existing file for appending and lock it.
 
-        Raises BatchError if another process has locked it, or it cannot be written.
+        Without fcntl (Windows) it is not locked. Raises BatchError if another process
+        has locked it, or it cannot be written.
         """
         with _writing(self.path):
             self._file = open(self.path, "r+b", buffering=0)
@@ -180,7 +189,10 @@ class Journal:
         self._file.seek(0, os.SEEK_END)
 
     def add(self, k: int, chunk: DoneChunk) -> None:
-        """Append a finished chunk; its results must be written already.
+        """Append a finished chunk to the file and to `done`.
+
+        begin or resume must have run, and the results of the chunk must be written
+        already.
 
         Args:
             k: Index of the chunk.
@@ -196,7 +208,7 @@ class Journal:
             self._file.write(_line([k, *chunk], self.header["token"]))
 
     def close(self) -> None:
-        """Close the file; it is not removed."""
+        """Close the file, which releases the lock; if none is open, nothing happens."""
         if self._file is not None:
             self._file.close()
 
@@ -214,7 +226,7 @@ def _writing(path: str) -> Iterator[None]:
 
 
 def _line(content: Any, mark: str) -> bytes:
-    """Return a line: JSON, and a checksum of it and of the run's token.
+    """Return a line: JSON, a space, a CRC-32 of `mark` and the JSON, a line end.
 
     Args:
         content: JSON data.
@@ -228,7 +240,7 @@ def _content(line: bytes, mark: str) -> Any:
     """Return the JSON content of a line.
 
     Args:
-        line: Line of the journal.
+        line: Line of the journal, with its line end.
         mark: Token of the run; empty for the header.
 
     Raises:

@@ -154,7 +154,12 @@ def checked_chunk_rows(
 
 
 def require_other_files(rows: BatchRows, files: ResultFiles | None) -> None:
-    """Raise SettingError if a result would be written to the file of an input."""
+    """Raise SettingError if a result would be written to the file of an input.
+
+    Args:
+        rows: Inputs of the batch.
+        files: Result files; None: nothing is checked.
+    """
     for known in rows.sources if files is not None else ():
         for name in files.names if files is not None and known.file else ():
             if os.path.realpath(name) == os.path.realpath(known.file):
@@ -163,7 +168,12 @@ def require_other_files(rows: BatchRows, files: ResultFiles | None) -> None:
 
 
 def require_other_memory(rows: BatchRows, targets: Targets) -> None:
-    """Raise ShapeError if a result array may share memory with an input."""
+    """Raise ShapeError if a result array may share memory with an input.
+
+    Args:
+        rows: Inputs of the batch.
+        targets: Result arrays of the caller.
+    """
     for known in rows.sources:
         for array in targets.arrays:
             if array is known.array or (
@@ -181,6 +191,8 @@ Show = Callable[[int, int], Any]  # rows done before this run, rows done
 class BatchRun:
     """The state of one batch: its chunks, and the destination of their results.
 
+    `place` must run first, then `results` within `journaled`.
+
     Attributes:
         program: Program that computes the rows.
         rows: Inputs of the batch.
@@ -189,7 +201,7 @@ class BatchRun:
         targets: Arrays that results are written to; None for a reduction.
         journal: Journal of the run, or None.
         strip, chunk: Number of rows of a strip and of a chunk.
-        runs: Failed rows of each finished chunk, by the chunk's index.
+        runs: Runs of failed rows of each finished chunk, by the chunk's index.
     """
 
     def __init__(
@@ -319,18 +331,21 @@ class BatchRun:
     def results(self, client: Any, workers: int, show: Show) -> Any:
         """Compute the missing chunks; return the result of map_rows.
 
-        That is the value, or with `status` a pair of the value and the FailedRows.
+        It is the results or the value of the reduction; with `status` a pair of this
+        and the FailedRows.
 
         Args:
             client: Client of a Dask scheduler; None for threads.
             workers: Number of threads; with a client they only check finished chunks.
             show: Called after each chunk with the number of rows done before this run,
-                and the number of rows done.
+                and the number of all rows done.
 
         Raises:
-            BatchError: The journal has failed rows and `status` is False, or a file, a
-                worker or the scheduler is lost.
+            BatchError: The journal has failed rows and `status` is False, results
+                cannot be written, or a file, a worker or the scheduler is lost.
             RowError: Rows fail and `status` is False.
+            ShapeError: A function of rows returns arrays that do not fit.
+            SettingError: A function of the reduction returns anything but real numbers.
         """
         before = self._recovered(workers)
         done = before
@@ -376,7 +391,8 @@ class BatchRun:
     def _drop_changed_chunks(self, workers: int) -> None:
         """Drop finished chunks whose results differ from their checksums; warn once.
 
-        They are removed from journal.done, and so computed again.
+        They are removed from journal.done, and so computed again. Nothing is checked
+        for a reduction or without a journal.
 
         Args:
             workers: Number of threads that compute checksums.
@@ -408,12 +424,14 @@ class BatchRun:
     def _outcomes(
         self, client: Any, workers: int, missing: list[Chunk]
     ) -> Iterator[tuple[int, ChunkOutcome]]:
-        """Iterate over (index, ChunkOutcome) of the missing chunks, as they finish.
+        """Return an iterator of (index, ChunkOutcome) of the missing chunks.
+
+        Chunks come as they finish.
 
         Args:
             client: Client of a Dask scheduler; None for threads.
             workers: Maximum number of threads; engines other than native use one.
-            missing: Chunks to be computed.
+            missing: Chunks to be computed; without any the iterator is empty.
         """
         if not missing:
             return iter(())
@@ -435,7 +453,7 @@ class BatchRun:
         """Return the results of map_rows without status.
 
         They are the array of one output, a named tuple of the arrays of several, or the
-        value of the reduction.
+        value of the reduction, which is None if no row succeeded.
         """
         if self.targets is None:
             return self._fold.value
@@ -452,7 +470,8 @@ class BatchRun:
 def _journal_path(path: Any) -> str:
     """Return the path of a journal as str.
 
-    Raises SettingError if it is a URL: lines must be appended and flushed at once.
+    Raises SettingError if it is a URL: lines must be appended and flushed at once,
+    which a URL does not support.
     """
     name = os.fspath(path)
     if is_url(name):
@@ -463,12 +482,13 @@ def _journal_path(path: Any) -> str:
 
 @contextmanager
 def kept_interrupts() -> Iterator[Callable[[], None]]:
-    """Context manager of a function that raises KeyboardInterrupt after a Ctrl-C.
+    """Context manager that yields a function raising KeyboardInterrupt after Ctrl-C.
 
     Python ignores a KeyboardInterrupt that is raised while an object is deleted, as
-    objects of Dask often are: call the function regularly to raise it again. It does
-    nothing on other threads than the main one, and if the program has a SIGINT handler
-    of its own.
+    objects of Dask often are: call the function regularly to raise it again. Within the
+    block Ctrl-C raises KeyboardInterrupt as usual, too. On threads other than the main
+    one, and if the program has a SIGINT handler of its own, nothing is installed and
+    the function does nothing.
     """
     usual = signal.default_int_handler
     main = threading.current_thread() is threading.main_thread()
@@ -558,8 +578,8 @@ def map_rows(
             seconds; or a function that is called with the rows done and all rows.
 
     Returns:
-        The results: an array, or a named tuple of several; for a reduction its value.
-        With status=True a pair with the FailedRows.
+        The results: an array, or a named tuple of several; for a reduction its value,
+        None if no row succeeded. With status=True a pair of this and the FailedRows.
 
     Raises:
         ShapeError, SettingError: An argument does not fit.
@@ -602,8 +622,15 @@ def _files(
 ) -> ResultFiles | None:
     """Return the result files if `out` is a path, else None.
 
-    Raises SettingError if `out` is not valid, has no folder, or is given for a
-    reduction, and UnsupportedError if a library for the path is not installed.
+    Args:
+        out: Argument of map_rows.
+        program: Program with the outputs.
+        reduction: Reduction, or None.
+
+    Raises:
+        SettingError: The path is not valid, its folder does not exist, or `out` is
+            given for a reduction.
+        UnsupportedError: A library for the path is not installed.
     """
     if reduction is not None and out is not None:
         message = "a reduction returns its value; valid: journal= to resume it, no out"
@@ -617,7 +644,9 @@ def _files(
 
 @contextmanager
 def _progress(count: int, wanted: Any) -> Iterator[Callable[[int, int], Any]]:
-    """Context manager of a function (rows done before this run, rows done).
+    """Context manager that yields a function show(before, done).
+
+    Its arguments are the rows done before this run and the rows done.
 
     Args:
         count: Number of rows of the batch.

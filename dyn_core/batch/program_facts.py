@@ -67,7 +67,10 @@ def fact_differences(
 
 @once
 def release() -> str:
-    """Return the release of this library, with a digest of its source files."""
+    """Return the release of this library, with a digest of its source files.
+
+    The release is "unknown" if the package is not installed.
+    """
     try:
         number = version("dyn_ros")
     except PackageNotFoundError:
@@ -116,7 +119,7 @@ def _numpy_functions() -> str:
 
 
 def _digest(program: Program[Any]) -> str:
-    """Return a digest of the algorithm, its ports, its build options and its engine.
+    """Return a digest of the algorithm, its ports, dtype, build options and engine.
 
     Options that change no bit (threads, wait) are left out. An option that is no
     number, text, tuple or list counts by the name of its type only.

@@ -24,10 +24,11 @@ class Reduction:
             np.maximum, or a function of the results of some rows; it returns numbers or
             arrays, one, several in a tuple, or in a mapping.
         combine: A ufunc that combines two values entry by entry, or a function of two
-            such values. Default: the ufunc of `function`, or np.add.
+            such values; as argument None: the ufunc of `function`, else np.add.
 
     Raises:
-        SettingError: An argument is no function, or the ufunc has not two arguments.
+        SettingError: An argument is no function, or the ufunc `function` has not two
+            arguments.
     """
 
     def __init__(self, function: Any, combine: Any = None) -> None:
@@ -45,9 +46,16 @@ class Reduction:
     def __call__(self, results: Any) -> Any:
         """Return the value of the results of some rows.
 
-        `results` is one array (rows, ...), or a named tuple of several. A ufunc reduces
-        each along its rows; the value of a function is copied, a list as a tuple.
-        Raises SettingError if the function returns anything but real numbers.
+        A ufunc reduces each array along its rows: the value is one array or number, or
+        a named tuple. The value of a function is copied; a list becomes a tuple, a
+        mapping a dict.
+
+        Args:
+            results: Array (rows, ...) of one output, or a named tuple of several; at
+                least one row.
+
+        Raises:
+            SettingError: The function returns anything but real numbers.
         """
         if not isinstance(self.function, np.ufunc):
             return _checked(self.function(results))
@@ -57,9 +65,14 @@ class Reduction:
         return self.function.reduce(results, axis=0)
 
     def add(self, before: Any, value: Any) -> Any:
-        """Return the value `before` combined with the next one; None is neutral.
+        """Return `before` combined with `value`; if one is None, the other.
 
-        Raises SettingError if the function returns anything but real numbers.
+        Args:
+            before: Value of earlier rows, or None.
+            value: Value of the next rows, or None.
+
+        Raises:
+            SettingError: The function `combine` returns anything but real numbers.
         """
         if before is None or value is None:
             return value if before is None else before
@@ -81,7 +94,10 @@ class Reduction:
 
 
 class OrderedFold:
-    """Combination of the chunks' values in the order of the rows, whatever comes first.
+    """Combination of the values of chunks in the order of their indices.
+
+    Values may be added in any order; those behind a missing chunk are stored until it
+    comes.
 
     Attributes:
         value: Combined value of all chunks before the first missing one; None at first.
@@ -98,7 +114,11 @@ class OrderedFold:
     def add(self, k: int, value: Any) -> None:
         """Add the value of the chunk with index k, in any order of k.
 
-        None is the value of a chunk whose rows all failed. Ignored without a reduction.
+        Without a reduction nothing happens.
+
+        Args:
+            k: Index of the chunk, from 0; each once.
+            value: Its value; None if all its rows failed.
         """
         if self.reduction is None:
             return
@@ -112,7 +132,8 @@ class OrderedFold:
 def _checked(value: Any) -> Any:
     """Return a copy of a reduced value, since the result buffers are reused.
 
-    A list becomes a tuple. Raises SettingError if an entry is not real.
+    A list becomes a tuple, a mapping a dict with keys of str. Raises SettingError if an
+    entry has other numbers than real ones.
     """
     if isinstance(value, Mapping):
         return {str(k): _copied(x) for k, x in value.items()}
@@ -136,13 +157,13 @@ def _copied(part: Any) -> Any:
 
 
 def _like(value: Any, parts: list[Any]) -> Any:
-    """Return parts as a tuple, named if `value` is a named tuple."""
+    """Return parts as a tuple, of the fields of `value` if that is a named tuple."""
     fields = getattr(value, "_fields", None)
     return tuple(parts) if fields is None else make_result(fields, parts)
 
 
 def packed(value: Any) -> Any:
-    """Return a reduced value as JSON data, bit for bit; None for None."""
+    """Return a reduced value as JSON data that keeps all bits; None for None."""
     if value is None:
         return None
     if isinstance(value, Mapping):

@@ -18,10 +18,12 @@ class ChunkWork(Protocol[Outcome]):
     def run(
         self, first: int, last: int, sent: Sequence[Any], stopped: Callable[[], bool]
     ) -> Outcome:
-        """Process rows first to last - 1.
+        """Process rows first to last - 1 and return the outcome.
 
-        `sent` is empty or has inputs that came with the task; `stopped` returns whether
-        to stop early. See ChunkTask.run.
+        Args:
+            first, last: Range of the rows, last excluded.
+            sent: Empty, or inputs that came with the task, see ChunkTask.run.
+            stopped: Function that returns whether to stop early.
         """
 
 
@@ -36,7 +38,7 @@ def on_threads(
     Args:
         task: Task that processes the chunks; its run is called on the threads.
         chunks: Chunks to be processed; a single one on the calling thread.
-        workers: Number of threads, at least 1.
+        workers: Number of threads, at least 1; it is ignored for a single chunk.
     """
     if len(chunks) == 1:  # a thread costs more than a small chunk
         for k, first, last in chunks:
@@ -91,7 +93,13 @@ def _work(
 ) -> None:
     """Process chunks from the queue `wanted` until None comes or `ended` is not empty.
 
-    Outcomes, and errors as objects, go to the queue `done`.
+    Args:
+        task: Task that processes the chunks.
+        wanted: Queue of chunks; None ends the thread.
+        done: Queue that gets (index, outcome) of each chunk; a raised exception is the
+            outcome.
+        ended: Empty list; an entry that another thread appends ends the thread and
+            stops its task.
     """
     while (chunk := wanted.get()) is not None and not ended:
         k, first, last = chunk

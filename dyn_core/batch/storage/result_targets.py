@@ -38,7 +38,7 @@ _PURPOSE = "a result in zarr's format"
 
 
 def is_url(path: str) -> bool:
-    """Return whether a path is an address such as s3://bucket/x.zarr."""
+    """Return whether a path starts with a scheme and ":/", such as s3://bucket/x.zarr."""
     return _URL.match(path) is not None
 
 
@@ -59,12 +59,14 @@ class Targets:
     """Arrays for all outputs of a batch.
 
     Attributes:
-        arrays: NumPy or zarr array of each output; empty if results are only reduced.
-        grain: Number of rows that must be written together (a file of a zarr array).
+        arrays: NumPy or zarr array of each output, (rows, ...).
+        grain: Number of rows that must be written together, those of a file of a zarr
+            array; 1 without one.
 
     Args:
         arrays: One array for each output.
-        files: Paths of the arrays that are memory-mapped files made here, else empty.
+        files: Paths of the arrays if they are memory-mapped files made by ResultFiles,
+            else empty.
     """
 
     def __init__(self, arrays: Sequence[Any], files: Sequence[str] = ()) -> None:
@@ -74,9 +76,9 @@ class Targets:
         self.grain = int(np.lcm.reduce(stored)) if stored else 1
 
     def views(self, first: int, last: int) -> list[np.ndarray] | None:
-        """Return views of rows first to last - 1; None if a target is a zarr array.
+        """Return writable views of rows first to last - 1, one for each output.
 
-        None also without arrays.
+        None if there are no arrays, or one is a zarr array.
         """
         if not self.arrays or not all(isinstance(x, np.ndarray) for x in self.arrays):
             return None
@@ -128,7 +130,7 @@ class Targets:
         return places if places and len(places) == len(found_by) else None
 
     def flush(self) -> None:
-        """Flush memory-mapped files to disk."""
+        """Flush memory-mapped files to disk; other arrays are left alone."""
         for x in self.arrays:
             if isinstance(x, np.memmap):
                 x.flush()
@@ -136,6 +138,9 @@ class Targets:
 
 def targets_of(references: Sequence[Reference]) -> Targets:
     """Return the Targets that another process described by references.
+
+    Args:
+        references: Result of Targets.references, one for each output.
 
     Raises:
         OSError: A file cannot be opened here.
@@ -193,10 +198,16 @@ class ResultFiles:
         remote: Whether `path` is a URL, which zarr opens.
         stored: Whether the files are zarr arrays.
         ports: Output ports.
-        names: File of each output.
+        names: Path or URL of each output's file.
+
+    Args:
+        path: URL or path ending in .zarr, or path ending in .npy (one output), or path
+            of a folder without a suffix.
+        ports: Output ports.
 
     Raises:
-        SettingError: The URL is not of a zarr store, or the file type does not fit.
+        SettingError: The URL is not of a zarr store, the suffix is another one, or .npy
+            is given for several outputs.
     """
 
     def __init__(self, path: str, ports: Sequence[Port]) -> None:
@@ -276,12 +287,15 @@ class ResultFiles:
 
         Args:
             count: Number of rows.
-            dtype: Of the results.
+            dtype: Type of the results.
             chunk_rows: Number of rows of a file of a zarr array.
 
+        Returns:
+            Targets of the files; their numbers are not initialised.
+
         Raises:
-            BatchError: The disk is full, the path is not writable, or it is a folder
-                with other files.
+            BatchError: The disk is full, the path is not writable, or a folder with
+                other files is in the place of a result.
         """
         shapes = [(count, *port.shape) for port in self.ports]
         try:
@@ -303,6 +317,9 @@ class ResultFiles:
             dtype: Type of the arrays.
             chunk_rows: Number of rows of a chunk.
 
+        Returns:
+            Targets of the arrays.
+
         Raises:
             BatchError: zarr cannot create them.
         """
@@ -323,7 +340,20 @@ class ResultFiles:
             raise BatchError(f"out: '{self.path}' cannot be made: {error}") from error
 
     def _mapped(self, shapes: Sequence[tuple[int, ...]], dtype: np.dtype) -> Targets:
-        """Create memory-mapped .npy files, with their disk space reserved."""
+        """Create memory-mapped .npy files, with their disk space reserved.
+
+        A missing folder of several outputs is made.
+
+        Args:
+            shapes: Shape of each array.
+            dtype: Type of the arrays.
+
+        Returns:
+            Targets of the files.
+
+        Raises:
+            OSError: A file cannot be created, or the disk is full.
+        """
         if self.names[0] != self.path:
             os.makedirs(self.path, exist_ok=True)
         arrays = [
@@ -335,7 +365,10 @@ class ResultFiles:
         return Targets(arrays, self.names)
 
     def open(self, count: int, dtype: np.dtype, chunk_rows: int) -> Targets:
-        """Open the files of a resumed run; a truncated file is extended.
+        """Open the files of a resumed run as Targets.
+
+        A .npy file of another length than its header says is set to that length, with a
+        warning; missing numbers become zero.
 
         Args:
             count, dtype, chunk_rows: As in `create`.
@@ -390,8 +423,10 @@ def _npy_header(name: str) -> tuple[tuple[Any, Any], bool, int]:
 def _resize(name: str, size: int) -> None:
     """Set the size of a file in bytes, with a warning if it changes.
 
+    Nothing happens if the file has this size.
+
     Raises:
-        BatchError: There is not enough disk space.
+        BatchError: There is not enough disk space, or the file cannot be written.
     """
     before = os.path.getsize(name)
     if before == size:
@@ -407,8 +442,11 @@ def _resize(name: str, size: int) -> None:
 def _remove(name: str) -> None:
     """Remove an older result: a file, an empty folder, or a zarr array or group.
 
+    Nothing happens if there is none.
+
     Raises:
         BatchError: It is a folder with other files.
+        OSError: It cannot be removed.
     """
     marks = ("zarr.json", ".zarray", ".zgroup")
     if not os.path.isdir(name):
@@ -424,9 +462,10 @@ def _remove(name: str) -> None:
 
 
 def _reserve(name: str) -> None:
-    """Reserve the disk space of a file.
+    """Reserve the disk space of a file, where the system supports posix_fallocate.
 
-    Writing to a mapped file on a full disk would kill the process.
+    Writing to a mapped file on a full disk would kill the process. Raises OSError if
+    the disk is full.
     """
     if hasattr(os, "posix_fallocate"):
         with open(name, "r+b") as file:

@@ -74,7 +74,12 @@ class RowSource:
         return None
 
     def fingerprint(self) -> str:
-        """Return a digest of sampled rows, or of all numbers of a shared value."""
+        """Return a digest of sampled rows, or of all numbers of a shared value.
+
+        It has 16 hexadecimal digits. Up to `samples` ranges of SAMPLE_ROWS rows are
+        read, evenly spread from the first to the last row; changes of other rows go
+        unnoticed.
+        """
         digest = hashlib.sha256()
         if self.rows is None:
             digest.update(np.ascontiguousarray(self.load(0, 0)).tobytes())
@@ -95,7 +100,11 @@ class RowSource:
 
 
 class MappedSource(RowSource):
-    """Rows of a memory-mapped file."""
+    """Rows of a memory-mapped file.
+
+    Attributes:
+        root: Memory map that `array` is a view of, or `array` itself.
+    """
 
     mapped = True
 
@@ -108,9 +117,9 @@ class MappedSource(RowSource):
         self.file = "" if name is None else os.path.abspath(name)
 
     def reference(self) -> Reference | None:
-        """Return file, offset, dtype, shape and strides; None if a stride is negative.
+        """Return the Reference: "memmap", file, offset [bytes], dtype, shape, strides.
 
-        None also if the map has no file name.
+        None if a stride is negative or the map has no file name: the rows must be sent.
         """
         array, root = self.array, self.root
         place = [x.__array_interface__["data"][0] for x in (array, root)]
@@ -132,12 +141,12 @@ class ZarrSource(RowSource):
         self.file = where[1] if where and where[0] == "zarr" else ""
 
     def load(self, first: int, last: int) -> np.ndarray:
-        """Return rows, read and decompressed; all of a shared value."""
+        """Return rows first to last - 1 from the store; all of a shared value."""
         part = self.array[...] if self.rows is None else self.array[first:last]
         return np.asarray(part)
 
     def reference(self) -> Reference | None:
-        """Return the Reference with path or store; None for a store in memory."""
+        """Return the Reference, see zarr_place; None for a store in memory."""
         return zarr_place(self.array)
 
 
@@ -164,7 +173,7 @@ class DaskSource(RowSource):
             self.grain = max(array.chunks[0])
 
     def load(self, first: int, last: int) -> np.ndarray:
-        """Return rows, computed; all of a shared value."""
+        """Return rows first to last - 1, computed here; all of a shared value."""
         part = self.array if self.rows is None else self.array[first:last]
         return np.asarray(part.compute(scheduler=self.scheduler))
 
@@ -175,7 +184,7 @@ def source(port: Port, value: Any, dtype: np.dtype) -> RowSource:
     Args:
         port: Port of the input.
         value: Array of any supported library, or nested lists of numbers.
-        dtype: Type that values other than arrays are converted to.
+        dtype: Type that values other than arrays are converted to; arrays keep theirs.
 
     Raises:
         ShapeError: The value does not fit the Port.
@@ -198,7 +207,11 @@ def zarr_rows(array: Any) -> int:
 
 
 def zarr_place(array: Any) -> Reference | None:
-    """Return the Reference of a zarr array; None for a store in memory."""
+    """Return the Reference of a zarr array; None for a store in memory.
+
+    It is ("zarr", path) in a local folder, ("zarr of a store", array) in another known
+    store; None also for unknown types of stores.
+    """
     store, path = array.store, getattr(array, "path", "")
     folder = getattr(store, "root", None) or getattr(store, "path", None)
     if type(store).__name__ in ("LocalStore", "DirectoryStore", "NestedDirectoryStore"):
@@ -220,10 +233,11 @@ def referred(reference: Reference, mode: str = "r") -> Any:
 
     Args:
         reference: Result of RowSource.reference, or one of Targets.references.
-        mode: "r" to read, "r+" to write as well.
+        mode: "r" to read, "r+" to write as well; ignored for the array of a zarr store.
 
     Raises:
         OSError: This process does not see the file, or the file is too short.
+        UnsupportedError: The array is in zarr's format, and zarr is not installed.
     """
     kind, *parts = reference
     if kind == "memmap":
@@ -249,7 +263,7 @@ class SentSource:
     Attributes:
         name: Name of the Port.
         rows: Number of rows of the whole batch.
-        row_bytes, grain, mapped: 0, 1 and False: nothing is read here.
+        row_bytes, grain, mapped: 0, 1 and False, since nothing is read here.
     """
 
     row_bytes, grain, mapped = 0, 1, False
@@ -258,7 +272,7 @@ class SentSource:
         self.name, self.rows = name, rows
 
     def load(self, first: int, last: int) -> np.ndarray:
-        """Raise UnseenRows: the rows were not sent."""
+        """Raise UnseenRows always: the rows should have been sent with the chunk."""
         raise UnseenRows(self.name)
 
 
