@@ -25,10 +25,13 @@ KINDS = {
 class Difference(NamedTuple):
     """The difference of a column between two runs, over their common times.
 
+    All numbers are in the SI unit of the column.
+
     Attributes:
         kind: q, qd, qdd or tau.
         name: Name of the coordinate.
-        largest, rms: Maximum absolute value and root mean square of the difference.
+        largest, rms: Maximum absolute value and root mean square of second minus first
+            run.
         time: Time of the maximum [s].
         size: Maximum absolute value of the column in the first run.
     """
@@ -57,14 +60,17 @@ class _Pair(NamedTuple):
 
 
 def differences(first: MotionRecord, second: MotionRecord) -> list[Difference]:
-    """Return the differences between the columns of two runs, by kind and coordinate.
+    """Return the difference of each column that both runs have.
+
+    They are ordered by kind (q, qd, qdd, tau), then as the coordinates of `first`.
+    Times of the first run outside the second are left out.
 
     Args:
         first: Reference run.
         second: Compared run; it is interpolated at the times of the first.
 
     Raises:
-        SettingError: They have no rows, times or coordinates in common.
+        SettingError: A run has no rows, or they have no times or columns in common.
     """
     pair, result = _paired(first, second), []
     for kind, (names, columns, difference) in pair.parts.items():
@@ -87,8 +93,14 @@ def differences(first: MotionRecord, second: MotionRecord) -> list[Difference]:
 def _paired(first: MotionRecord, second: MotionRecord) -> _Pair:
     """Return two runs on the times of the first that lie within the second.
 
-    Raises SettingError if a run has no rows, or they have no times or columns in
-    common.
+    Only columns that both runs have are in the result.
+
+    Args:
+        first: Reference run.
+        second: Compared run; interpolated unless it has the same times.
+
+    Raises:
+        SettingError: A run has no rows, or they have no times or columns in common.
     """
     if not len(first.t) or not len(second.t):
         raise SettingError("a run without rows cannot be compared", "report")
@@ -118,7 +130,15 @@ def comparison_sections(
 ) -> Iterator[ReportSection]:
     """Yield the sections that compare runs with the first of them.
 
-    `names`: name of each run. Raises SettingError as `differences`.
+    They are settings, differences and, if a run has cycle times above 0, wall times.
+
+    Args:
+        records: Runs, at least two.
+        names: Name of each run.
+
+    Raises:
+        SettingError: A run has no rows, or no times or columns in common with the
+            first.
     """
     yield _settings(records, names)
     pairs = {
@@ -138,7 +158,12 @@ def comparison_sections(
 def _settings(records: Sequence[MotionRecord], names: Sequence[str]) -> ReportSection:
     """Return the section of settings, a table with a column for each run.
 
-    Rows that are equal for all runs are in a second table.
+    Rows that are equal for all runs are in a second table with one column. A missing
+    setting is shown as "-". A note tells if the hashes of the models differ.
+
+    Args:
+        records: Runs.
+        names: Name of each run.
     """
     columns = [_facts(record) for record in records]
     keys = list(dict.fromkeys(key for column in columns for key in column))
@@ -159,7 +184,10 @@ def _settings(records: Sequence[MotionRecord], names: Sequence[str]) -> ReportSe
 
 
 def _facts(record: MotionRecord) -> dict[str, str]:
-    """Return robot, settings, residual and versions of a run, as strings by title."""
+    """Return robot, settings, number of rows, largest energy residual [J] and versions.
+
+    All are text by title; missing ones are left out.
+    """
     facts = record.facts
     rows = {"robot": facts.get("robot"), "hash of the model": facts.get("model_hash")}
     rows |= facts.get("settings", {})
@@ -174,12 +202,15 @@ def _facts(record: MotionRecord) -> dict[str, str]:
 def _differences(
     first: str, records: Sequence[MotionRecord], pairs: dict[str, _Pair]
 ) -> ReportSection:
-    """Return the section with pictures and tables of the differences.
+    """Return the section with a figure and tables of the differences, in SI units.
+
+    The figure has only runs that share all times of the first run.
 
     Args:
         first: Name of the first run.
-        records: All runs.
-        pairs: Pairs of each other run with the first, by its name.
+        records: All runs, the first one first.
+        pairs: Pair of each other run with the first, by its name, in the order of
+            `records`.
     """
     content, panels = "", {}
     for kind, label in KINDS.items():

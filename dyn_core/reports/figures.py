@@ -16,9 +16,14 @@ _BINS = 40  # bins of a histogram
 
 
 def tracking_figure(record: MotionRecord, error: np.ndarray) -> Any:
-    """Return a figure of position minus reference by coordinate.
+    """Return a figure of position minus reference over time, a curve a coordinate.
 
-    `error`: position minus reference, rows x nq.
+    Args:
+        record: Run with the times and the names of the coordinates.
+        error: Position minus reference, (rows, nq) [rad | m].
+
+    Raises:
+        UnsupportedError: matplotlib is not installed.
     """
     rows = thinned(len(record.t))
     curves = [
@@ -31,11 +36,15 @@ def tracking_figure(record: MotionRecord, error: np.ndarray) -> Any:
 def limits_figure(names: Sequence[str], rms: np.ndarray, largest: np.ndarray) -> Any:
     """Return a matplotlib figure with bars of joint forces in percent of their limits.
 
-    It has one row for each joint.
+    It has one row for each joint, the first on top.
 
     Args:
         names: Names of the joints.
-        rms, largest: Root mean square and maximum, divided by the limit.
+        rms, largest: Root mean square and maximum of each joint's force, divided by its
+            limit.
+
+    Raises:
+        UnsupportedError: matplotlib is not installed.
     """
     rows = np.arange(len(names))
     figure, axes = new_figure(figsize=(9.0, 1.1 + 0.24 * len(names)))
@@ -53,9 +62,13 @@ def limits_figure(names: Sequence[str], rms: np.ndarray, largest: np.ndarray) ->
 
 
 def energy_figure(record: MotionRecord) -> Any:
-    """Return a figure of the energies, and of the terms that changed them.
+    """Return a figure of the energies, and of the terms that changed them [J].
 
-    The record must have the energy series of a run; `correction` is optional.
+    Raises UnsupportedError if matplotlib is not installed.
+
+    Args:
+        record: Run whose series include kinetic, potential, work, dissipation,
+            constraints and residual; `correction` is optional.
     """
     series, rows = record.series, thinned(len(record.t))
     t, kinetic, potential = record.t, series["kinetic"], series["potential"]
@@ -88,9 +101,13 @@ def energy_figure(record: MotionRecord) -> Any:
 
 
 def contacts_figure(record: MotionRecord) -> Any:
-    """Return a figure of contacts: number, force, penetration, residual.
+    """Return a figure of contacts over time: number, force, penetration, residual.
 
-    The record must have the contact series of a run.
+    Raises UnsupportedError if matplotlib is not installed.
+
+    Args:
+        record: Run whose series include contacts, contact_force [N], contact_gap [m]
+            and contact_residual.
     """
     t, series = record.t, record.series
     rows = thinned(len(t))
@@ -117,6 +134,8 @@ def contacts_figure(record: MotionRecord) -> Any:
 
 def times_figure(times: Mapping[str, np.ndarray]) -> Any:
     """Return a histogram of the wall times of rows, with one outline for each run.
+
+    Raises UnsupportedError if matplotlib is not installed.
 
     Args:
         times: Wall times of the rows, by name of the run [s]; zeros are left out, and
@@ -146,10 +165,12 @@ def differences_figure(
 ) -> Any:
     """Return a figure of differences to the first run over time, on logarithmic axes.
 
+    Zeros are left out. Raises UnsupportedError if matplotlib is not installed.
+
     Args:
         t: Times [s].
-        parts: By kind of column with its unit, then by run: maximum absolute difference
-            of each row.
+        parts: By label of a panel (kind of column with its unit), then by name of the
+            run: maximum absolute difference of each row.
     """
     rows, panels = thinned(len(t)), []
     for label, by_run in parts.items():

@@ -20,7 +20,9 @@ _MARGIN = 24  # margin below the content [pixels]
 
 
 def screenshot(html: str | Path, picture: str | Path, width: int = 1100) -> None:
-    """Write a picture of a whole HTML page.
+    """Write a picture of a whole HTML page; an existing file is replaced.
+
+    The page is rendered up to a height of 30 000 pixels and cropped below its content.
 
     Args:
         html: File of the page.
@@ -63,9 +65,13 @@ def screenshot(html: str | Path, picture: str | Path, width: int = 1100) -> None
 
 
 def _crop(taken: Path, output: Path) -> None:
-    """Write a picture without the rows at its end that have the background's colour.
+    """Write a picture without the rows at its end that show the background only.
 
-    A margin of 24 pixels remains.
+    The background is the colour of the last pixel; 24 rows of it remain.
+
+    Args:
+        taken: File of the picture.
+        output: File to write.
     """
     from matplotlib import image
 

@@ -16,7 +16,11 @@ QUIET = 1e-9  # exchanged energy relative to 1 J + total; less is rounding
 
 
 def run_sections(record: MotionRecord) -> Iterator[ReportSection]:
-    """Yield the sections about a run; those without data are left out."""
+    """Yield the sections about a run; those without data are left out.
+
+    In this order: facts, motion, tracking, joint forces and limits, energy, contacts,
+    times. A run without rows has the facts only.
+    """
     yield facts_section(record)
     if not len(record.t):
         return
@@ -40,7 +44,7 @@ def run_sections(record: MotionRecord) -> Iterator[ReportSection]:
 
 
 def facts_section(record: MotionRecord) -> ReportSection:
-    """Return the section of robot, settings, counters, versions and warnings."""
+    """Return the section of robot, settings, counters, versions and notes of a run."""
     facts, rows = record.facts, []
     if "robot" in facts:
         rows.append(["robot", str(facts["robot"])])
@@ -63,7 +67,14 @@ def facts_section(record: MotionRecord) -> ReportSection:
 
 
 def tracking_error(record: MotionRecord) -> np.ndarray:
-    """Return positions minus references, rows x nq; continuous joints in [-pi, pi)."""
+    """Return positions minus references, (rows, nq) [rad | m].
+
+    Errors of continuous joints are wrapped to [-pi, pi). The error is NaN where a
+    reference is.
+
+    Raises:
+        SettingError: The run has no positions or no references.
+    """
     error = record.column("q") - record.column("q_ref")
     kinds = record.facts.get("joints", {})
     for k, name in enumerate(record.names("q")):
@@ -73,7 +84,10 @@ def tracking_error(record: MotionRecord) -> np.ndarray:
 
 
 def _tracking(record: MotionRecord) -> ReportSection:
-    """Return the section about the tracking error of each coordinate."""
+    """Return the section about the tracking error of each coordinate.
+
+    The run must have references. NaN, where there is no reference, is left out.
+    """
     error = tracking_error(record)
     rows = []
     for name, unit, column in zip(
@@ -97,7 +111,10 @@ def _tracking(record: MotionRecord) -> ReportSection:
 
 
 def _limits(record: MotionRecord) -> ReportSection:
-    """Return the section about joint forces and their limits."""
+    """Return the section about joint forces and their limits.
+
+    The run must have joint forces; NaN among them counts as 0.
+    """
     tau, limits = np.abs(np.nan_to_num(record.column("tau"))), record.effort_limits
     rms = np.sqrt((tau**2).mean(axis=0))
     largest, rows = tau.max(axis=0), []
@@ -133,8 +150,9 @@ def _limits(record: MotionRecord) -> ReportSection:
 def energy_sentence(series: Mapping[str, np.ndarray]) -> str:
     """Return a sentence with the energy balance of a run and its largest residual.
 
-    `series`: kinetic, potential, work, dissipation, constraints, residual and
-    optionally correction by row [J].
+    Args:
+        series: Columns by name, one entry for each row [J]: kinetic, potential, work,
+            dissipation, constraints, residual and optionally correction.
     """
     total, residual = series["kinetic"] + series["potential"], series["residual"]
     end = {name: float(column[-1]) for name, column in series.items()}
@@ -156,7 +174,7 @@ def energy_sentence(series: Mapping[str, np.ndarray]) -> str:
 
 
 def _energy(record: MotionRecord) -> ReportSection:
-    """Return the section about the energy balance."""
+    """Return the section about the energy balance; the run must have its series."""
     series = {k: np.asarray(x) for k, x in record.series.items()}
     total = series["kinetic"] + series["potential"]
     series.setdefault("correction", 0.0 * total)  # files of earlier releases have none
@@ -182,7 +200,7 @@ def _energy(record: MotionRecord) -> ReportSection:
 
 
 def _contacts(record: MotionRecord) -> ReportSection:
-    """Return the section about the accuracy of the contact solver."""
+    """Return the section about the contact solver; the run must have its series."""
     series = record.series
     residual = series["contact_residual"]
     overlap = max(0.0, -float(series["contact_gap"].min()))

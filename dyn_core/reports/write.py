@@ -48,18 +48,19 @@ def write_identification_report(
 ) -> None:
     """Write the result of an identification as one HTML file, and print its name.
 
-    Pictures need matplotlib; without it the page says so.
+    Pictures need matplotlib; without it the page says so. An existing file is replaced.
 
     Args:
         result: Result of dyn.identify.
-        path: File that ends with .html.
+        path: File that ends with .html or .htm.
         before, after: Evaluations of a motion with the previous and the identified
-            robot, preferably of a motion that was not fitted; None: no residuals are
-            shown.
-        title: Heading; empty: the robot's name.
+            robot, preferably of a motion that was not fitted; None for both: no
+            residuals are shown.
+        title: Heading; empty: "Identification of" and the robot's name.
 
     Raises:
-        SettingError: The path is not valid, or only one of before and after is given.
+        SettingError: The path is not valid, the file cannot be written, only one of
+            before and after is given, or a keyword is unknown.
     """
     check_page(os.fspath(path))
     if (before is None) != (after is None):
@@ -81,7 +82,10 @@ def write_identification_report(
 
 
 def _facts(result: Identification) -> ReportSection:
-    """Return the section about the quality of the fit."""
+    """Return the section about the quality of the fit.
+
+    If there is no identified robot, it has a note with the reason.
+    """
     rows: list[list[Any]] = [
         ["numbers sought", len(result.names)],
         ["numbers or combinations that show", result.rank],
@@ -107,7 +111,10 @@ def _facts(result: Identification) -> ReportSection:
 
 
 def _numbers(result: Identification) -> ReportSection:
-    """Return the section of individually identifiable parameters."""
+    """Return the section of individually identifiable parameters.
+
+    They are the ones with a finite standard deviation.
+    """
     known = np.flatnonzero(np.isfinite(result.standard_deviations))
     units = result.units or ("",) * len(result.names)
     rows = [
@@ -150,7 +157,12 @@ def _unseen(result: Identification) -> ReportSection:
 
 
 def _residuals(before: Evaluation, after: Evaluation) -> ReportSection:
-    """Return the section of a motion's residuals with both robots."""
+    """Return the section of a motion's residuals with both robots.
+
+    Args:
+        before, after: Evaluations of the same motion with the previous and the
+            identified robot.
+    """
     rows = [
         [name, float(first), float(last), f"{100 * a:.2f} %", f"{100 * b:.2f} %"]
         for name, first, last, a, b in zip(
@@ -191,7 +203,8 @@ def report_page(
         title: Heading; empty: the name of the only run, or the names of the robots.
 
     Raises:
-        SettingError: There is no run, or the runs have nothing in common.
+        SettingError: There is no run, or a run has no rows, times or columns in common
+            with the first.
     """
     if not records:
         raise SettingError("a report needs a run", "report")
@@ -219,22 +232,32 @@ def write_report(
     path: str | os.PathLike[str],
     title: str = "",
 ) -> None:
-    """Write a report atomically, and print its name.
+    """Write a report atomically as one HTML file, and print its name.
+
+    An existing file is replaced. Content is as of report_page.
 
     Args:
-        records, names: Runs, and a name for each.
+        records, names: Runs, and a name for each; several are compared with the first.
         title: Heading; empty: the name of the only run, or the names of the robots.
         path: File that ends with .html or .htm.
 
     Raises:
-        SettingError: The path is not valid, there is no run, or the runs have nothing
-            in common.
+        SettingError: The path is not valid, the file cannot be written, there is no
+            run, the runs have nothing in common, or a keyword is unknown.
     """
     check_page(os.fspath(path))
     write_shown(path, report_page(records, names, title))
 
 
 def write_shown(path: str | os.PathLike[str], content: str) -> None:
-    """Write a report, and print its name and whether matplotlib is missing."""
+    """Write a report, and print its name and whether matplotlib is missing.
+
+    Args:
+        path: File of the report; an existing one is replaced.
+        content: The whole page.
+
+    Raises:
+        SettingError: The file cannot be written.
+    """
     write_page(path, content)
     print(f"report: {path}" + ("" if can_draw() else f" (no pictures: {NO_PICTURES})"))

@@ -15,7 +15,7 @@ class FindingKind(NamedTuple):
     """A kind of finding.
 
     Attributes:
-        code: Its name, for programs.
+        code: Short unique name, for programs.
         severity: "error": the robot cannot be used, or is physically impossible;
             "warning": results are probably wrong; "hint": it works, and could be
             better.

@@ -43,7 +43,7 @@ class SampledMotions(NamedTuple):
 
     Attributes:
         model: Robot.
-        q: Positions, (samples, nq).
+        q: Positions, (samples, nq) [SI].
         figures: Measured values as text, by name; the checks add to it.
         notes: Omitted checks, and why; the checks add to it.
     """
@@ -55,7 +55,13 @@ class SampledMotions(NamedTuple):
 
 
 def sampled(model: Model, samples: int, seed: int) -> SampledMotions:
-    """Return a robot with random positions within its limits, and no results yet."""
+    """Return a robot with random positions within its limits, and no results yet.
+
+    Args:
+        model: Robot.
+        samples: Number of positions.
+        seed: Seed of the positions.
+    """
     rng = np.random.default_rng(seed)
     q = np.array([model.random(rng) for _ in range(samples)])
     return SampledMotions(model, q.reshape(samples, model.nq), {}, [])
@@ -64,9 +70,9 @@ def sampled(model: Model, samples: int, seed: int) -> SampledMotions:
 def check_motions(motions: SampledMotions) -> Iterator[Met]:
     """Yield findings on the bodies of a robot, and on its motion at given positions.
 
-    If a check raises a DynError, it yields nothing more, and the reason is appended to
-    motions.notes; the other checks continue. Without coordinates only the bodies are
-    checked.
+    If a check of the motion raises a DynError, it yields nothing more, and the reason
+    is appended to motions.notes; the other checks continue. Without coordinates only
+    the bodies are checked.
 
     Args:
         motions: Robot with positions; the checks add to its figures and notes.
@@ -87,7 +93,8 @@ def check_motions(motions: SampledMotions) -> Iterator[Met]:
 def _bodies(model: Model) -> Iterator[Met]:
     """Yield joints without inertia along them, and bodies of little or no mass.
 
-    Joints in loops are not reported for their inertia. Needs no positions.
+    Joints in loops are not reported for their inertia. Little means a mass below TINY
+    of the robot's and below TINY_MASS. Needs no positions.
     """
     in_loops = joints_in_loops(model)
     lacking = [name for name in model.without_inertia if name not in in_loops]
@@ -104,9 +111,11 @@ def _bodies(model: Model) -> Iterator[Met]:
 
 
 def _inertia_matrix(motions: SampledMotions) -> Iterator[Met]:
-    """Yield a finding if H, scaled to a unit diagonal, is nearly singular somewhere.
+    """Yield at most one finding: H, scaled to a unit diagonal, is nearly singular.
 
-    Adds the condition numbers to motions.figures, or a note if joints lack inertia.
+    It is if a diagonal entry of H is not positive, or if the condition number exceeds
+    WORST at a position. Adds median and maximum of the condition numbers to
+    motions.figures. If joints lack inertia, it only adds a note.
     """
     model = motions.model
     if model.without_inertia:
@@ -134,14 +143,22 @@ def _inertia_matrix(motions: SampledMotions) -> Iterator[Met]:
 
 
 def _largest(model: Model, direction: np.ndarray) -> str:
-    """Return the names of the main joints in a direction (nv,), at most four."""
+    """Return the names of the joints with the largest entries of a direction.
+
+    At most four, the largest first, each above a tenth of the largest; quoted, with
+    commas between.
+
+    Args:
+        model: Robot.
+        direction: Joint velocities, (nv,), not zero.
+    """
     share = np.abs(direction) / np.abs(direction).max()
     order = [int(k) for k in np.argsort(-share) if share[k] > 0.1][:4]
     return ", ".join(f"'{_coordinate(model, k)}'" for k in order)
 
 
 def _coordinate(model: Model, k: int) -> str:
-    """Return the name of the joint of velocity coordinate k."""
+    """Return the name of the joint of velocity coordinate k, 0..nv-1."""
     return next(
         model.names[i]
         for i in model.independent
@@ -152,6 +169,7 @@ def _coordinate(model: Model, k: int) -> str:
 def _weight(motions: SampledMotions) -> Iterator[Met]:
     """Yield joints whose effort limit is less than the gravity load somewhere.
 
+    Only joints of one coordinate with a motor and an effort limit above 0 are checked.
     Adds the largest ratio to motions.figures. With loops it only adds a note.
     """
     model = motions.model
@@ -187,8 +205,10 @@ def _weight(motions: SampledMotions) -> Iterator[Met]:
 def _tips(motions: SampledMotions) -> Iterator[Met]:
     """Yield tips with joint motions that cancel in each of the first 40 positions.
 
-    Adds ratios of singular values to motions.figures, and a note if tips are omitted.
-    With loops it only adds a note.
+    A tip is a body without children; at most MOST_TIPS are checked, each with at least
+    two coordinates, and only chains of at most six coordinates yield a finding. Adds
+    ratios of singular values to motions.figures, and a note if tips are omitted. With
+    loops it only adds a note.
     """
     model = motions.model
     if model.loops:
@@ -223,7 +243,12 @@ def _tips(motions: SampledMotions) -> Iterator[Met]:
 
 
 def _columns(model: Model, body: int) -> list[int]:
-    """Return the indices of the velocity coordinates that move a body, ascending."""
+    """Return the indices of the velocity coordinates that move a body, ascending.
+
+    Args:
+        model: Robot.
+        body: Number of the body; 0, the base, has none.
+    """
     columns: set[int] = set()
     while body:
         part = model.v_slices[model.leader[body].body]
@@ -236,7 +261,7 @@ def _loops(motions: SampledMotions) -> Iterator[Met]:
     """Yield findings about loops: open at zero, never closed, or dependent rows.
 
     Adds rows, rank and mobility to motions.figures, and a note if the gap at zero
-    cannot be computed.
+    cannot be computed. Without loops nothing happens.
     """
     model = motions.model
     if not model.loops:
@@ -278,8 +303,8 @@ def check_links(
     Args:
         robot: Facts of its file.
         solids: Reader of the links' shapes.
-        bodies: For each link the whole body rigidly connected to it; empty if the robot
-            does not load.
+        bodies: Result of facts.bodies: for each link the whole body rigidly connected
+            to it; empty if the robot does not load.
     """
     reach = robot.reach
     light = LIGHT * sum(max(link.mass, 0.0) for link in robot.links)
@@ -311,9 +336,10 @@ def check_links(
 
 
 def _as_part(met: Met) -> Met:
-    """Return a finding of an impossible inertia as one of a part of a possible body.
+    """Return a finding "impossible-inertia" with the code "impossible-part".
 
-    Other findings are returned unchanged.
+    Other findings are returned unchanged. It is for a link whose whole body has a
+    possible inertia.
     """
     code = "impossible-part" if met.code == "impossible-inertia" else met.code
     return met._replace(code=code)
@@ -324,7 +350,10 @@ def _named(link: LinkFacts) -> str:
 
 
 def _impossible(link: LinkFacts) -> Iterator[Met]:
-    """Yield reasons why no body has this mass and inertia, with loading's tolerance."""
+    """Yield why no body has this mass and inertia, with the tolerance of loading.
+
+    Codes are impossible-inertia, and moments-without-mass for mass 0.
+    """
     if link.mass < 0:
         what = f"mass {link.mass:.6g} kg is negative"
         yield Met("impossible-inertia", _named(link), what)
@@ -349,7 +378,15 @@ def _impossible(link: LinkFacts) -> Iterator[Met]:
 
 
 def _beside_shape(link: LinkFacts, solid: LinkSolid) -> Iterator[Met]:
-    """Yield contradictions between mass, inertia and shapes of a link."""
+    """Yield contradictions between mass, inertia and shapes of a link.
+
+    Codes are improbable-inertia, concentrated-inertia, improbable-density and
+    centre-outside.
+
+    Args:
+        link: Link of a mass above 0.
+        solid: Extent of its shapes.
+    """
     a, b, c = solid.size
     box = f"box of {a:.3g} x {b:.3g} x {c:.3g} m"
     uniform = link.mass * float(solid.size @ solid.size) / 6
@@ -387,7 +424,7 @@ def _guess(density: float) -> str:
 
 
 def _placeholders(robot: RobotFacts) -> Iterator[Met]:
-    """Yield groups of links of different mass with the same moments."""
+    """Yield groups of at least ALIKE links of different mass with the same moments."""
     groups: dict[tuple[float, ...], list[LinkFacts]] = {}
     for link in robot.links:
         if link.mass > 0 and link.moments[2] > 0:
@@ -413,7 +450,7 @@ ROTATED = 2 * math.pi + 0.01  # maximum angle of an origin [rad]
 
 
 def check_joints(robot: RobotFacts) -> Iterator[Met]:
-    """Yield the findings about the joints of a file."""
+    """Yield the findings about the joints of a file, and about its tree."""
     yield from _tree(robot)
     for joint in robot.joints:
         owner = f"joint '{joint.name}'"
@@ -452,7 +489,10 @@ Problems = Iterator[tuple[str, str]]
 
 
 def _axis(joint: JointFacts) -> Problems:
-    """Yield code and fact of doubts about the direction of an axis."""
+    """Yield (code, fact) of doubts about the direction of an axis.
+
+    Nothing for joints without an axis or of a kind that needs none.
+    """
     if joint.kind not in (*ONE_AXIS, "cylindrical", "planar") or joint.axis is None:
         return
     shown = " ".join(f"{x:g}" for x in joint.axis)
@@ -470,7 +510,7 @@ def _axis(joint: JointFacts) -> Problems:
 
 
 def _origin(joint: JointFacts) -> Problems:
-    """Yield code and fact of doubts about the origin of a joint."""
+    """Yield (code, fact) of doubts about the origin of a joint."""
     distance = math.hypot(*joint.xyz)
     if distance >= ABSURD:
         yield "far-origin", f"{distance:.6g} m from its parent link"
@@ -485,7 +525,11 @@ def _origin(joint: JointFacts) -> Problems:
 
 
 def _limits(joint: JointFacts) -> Problems:
-    """Yield code and fact of doubts about the limits of a joint."""
+    """Yield (code, fact) of doubts about the limits of a joint.
+
+    Nothing for followers and for kinds other than revolute, prismatic and continuous;
+    limits of effort and velocity are not asked of passive joints.
+    """
     if joint.kind not in (*LIMITED, "continuous") or joint.mimic is not None:
         return
     low, high = joint.range
@@ -512,7 +556,7 @@ def _absent(joint: JointFacts, what: str) -> str:
 
 
 def _angles(joint: JointFacts) -> Problems:
-    """Yield code and fact of limits of a revolute joint that look like degrees."""
+    """Yield (code, fact) of limits of a revolute joint that look like degrees."""
     if joint.kind not in ("revolute", "continuous"):
         return
     low, high = joint.range
@@ -525,7 +569,7 @@ def _angles(joint: JointFacts) -> Problems:
 
 
 def _rule(joint: JointFacts) -> Problems:
-    """Yield code and fact of a mimic rule with multiplier 0."""
+    """Yield (code, fact) of a mimic rule with multiplier 0."""
     if joint.mimic is not None and joint.mimic[1] == 0.0 and joint.kind != "fixed":
         yield "zero-mimic", f"follows '{joint.mimic[0]}' with multiplier 0"
 
@@ -551,7 +595,11 @@ def _units(robot: RobotFacts) -> Iterator[Met]:
 
 
 def _chains(robot: RobotFacts) -> Iterator[Met]:
-    """Yield followers whose leader is missing, fixed or a follower, and circles."""
+    """Yield findings of followers: lost-mimic and mimic-chain.
+
+    A rule is lost if its chain of leaders ends at a missing or fixed joint or runs in a
+    circle. A chain has a leader that is itself a follower.
+    """
     joints = {joint.name: joint for joint in robot.joints}
     for joint in robot.joints:
         if joint.mimic is None or joint.kind == "fixed":

@@ -37,12 +37,18 @@ def add(subparsers: argparse._SubParsersAction) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Print the report; return 1 if there are errors, else 0.
+    """Print the report, and write it as a page if --html is given.
+
+    Args:
+        arguments: Options of the command line.
+
+    Returns:
+        1 if there are errors, else 0.
 
     Raises:
         ModelError: There is no such robot.
         SettingError: An option is not valid.
-        OSError: The page cannot be written.
+        SettingError, OSError: The page cannot be written, see write_page.
     """
     report = doctor(
         arguments.robot,

@@ -56,7 +56,13 @@ _RESISTANCE = ("N·m·s/rad, N·m", "N·s/m, N")  # units of damping and frictio
 
 
 def check_sidecar(robot: RobotFacts) -> Iterator[Met]:
-    """Yield hints about properties that a sidecar could add to a robot."""
+    """Yield findings about properties that a sidecar could add to a robot.
+
+    They have lines to paste: effort limits, rotors, friction, ball joints and gears.
+
+    Args:
+        robot: Facts of a robot that loads.
+    """
     free = [x for x in robot.joints if x.mimic is None and not x.passive]
     driven = [x for x in free if x.kind in ONE_AXIS]
     weak = [x for x in driven if x.kind != "helical" and not x.limits.get("effort")]
@@ -97,7 +103,8 @@ def _entries(
         section: Name of the section.
         joints: Joints.
         entry: Entry of each joint, in YAML.
-        units: Units of rotating joints, then of sliding joints, for comments.
+        units: Units for the comments: one for rotating joints, and a second one if
+            prismatic joints are among `joints`.
     """
     lines = [f"{section}:"]
     for joint in joints:
@@ -107,7 +114,11 @@ def _entries(
 
 
 def _balls(robot: RobotFacts) -> Iterator[Met]:
-    """Yield three revolute joints whose axes cross, without mass between them."""
+    """Yield findings of three revolute joints in a row that act as a ball joint.
+
+    Their origins coincide within SAME_PLACE, adjacent axes are perpendicular, and the
+    links between them have no mass.
+    """
     masses = {link.name: link.mass for link in robot.links}
     below: dict[str, list[JointFacts]] = {}
     for joint in robot.joints:
@@ -131,9 +142,12 @@ def _balls(robot: RobotFacts) -> Iterator[Met]:
 
 
 def _all_cross(chain: Sequence[JointFacts]) -> bool:
-    """Return whether each axis is perpendicular to the previous one, at zero.
+    """Return whether each axis is perpendicular to the previous one at zero angles.
 
-    False if a joint has no axis.
+    The cosine of the angle must be at most ACROSS. False if a joint has no axis.
+
+    Args:
+        chain: Joints, each the parent of the next.
     """
     for one, other in zip(chain, chain[1:], strict=False):
         if one.axis is None or other.axis is None:
@@ -146,7 +160,11 @@ def _all_cross(chain: Sequence[JointFacts]) -> bool:
 
 
 def _fingers(robot: RobotFacts) -> Iterator[Met]:
-    """Yield pairs of sliding joints on one link with equal ranges and no mimic rule."""
+    """Yield findings of two sliding joints on one link that could be coupled.
+
+    Their child links have no joints, their ranges are equally long and below 0.3 m, and
+    neither follows another joint.
+    """
     parents = {joint.parent for joint in robot.joints}
     sliding: dict[tuple, list[JointFacts]] = {}
     for joint in robot.joints:
@@ -181,10 +199,10 @@ class _Examined(NamedTuple):
 
     Attributes:
         model: Model; None if loading fails.
-        facts: Facts of the file; None if it cannot be parsed, or is an MJCF file that
-            does not load.
+        facts: Facts of the file or Model; None if the file cannot be parsed, or is an
+            MJCF file that does not load.
         origin: Source of the robot.
-        met: Reasons why reading or loading failed.
+        met: Findings about why reading or loading failed; empty if both work.
     """
 
     model: Model | None
@@ -207,14 +225,15 @@ def doctor(
         print(report)
         report.errors, report.warnings, report.hints
 
-    A robot that does not load is examined as far as its file can be read.
+    A robot that does not load is examined as far as its file can be read; the reason is
+    a finding, not an exception.
 
     Args:
-        robot: Model, or an argument of dyn.load.
+        robot: Model, or an argument of dyn.load; a stream is read once.
         samples: Number of random positions, drawn within the limits.
         seed: Seed of the positions.
         meshes: Whether mesh files are read.
-        options: Options of dyn.load, unless `robot` is a Model.
+        options: Options of dyn.load, unless `robot` is a Model; `check` is ignored.
 
     Raises:
         ModelError: There is no such file or robot.
@@ -236,7 +255,9 @@ def doctor(
 def _report(examined: _Examined, samples: int, seed: int, meshes: bool) -> RobotReport:
     """Return the report of all checks that apply to a robot as far as it was read.
 
-    `samples`, `seed`, `meshes`: as in `doctor`.
+    Args:
+        examined: Robot, with the findings of its loading.
+        samples, seed, meshes: As in `doctor`.
     """
     model, facts, origin, met = examined
     messages, figures, notes = [*met], dict[str, str](), list[str]()
@@ -277,7 +298,12 @@ def _of_model(model: Model) -> _Examined:
 def _of_source(source: Any, options: dict[str, Any]) -> _Examined:
     """Return a robot, loaded if possible, else only read.
 
-    Raises ModelError if there is no such file or robot.
+    Args:
+        source: Argument of dyn.load other than a Model.
+        options: Options of dyn.load.
+
+    Raises:
+        ModelError: There is no such file or robot.
     """
     if hasattr(source, "read"):
         source = source.read()  # a stream can be read only once, but is needed twice
@@ -304,7 +330,7 @@ def _of_source(source: Any, options: dict[str, Any]) -> _Examined:
 
 
 def _loading(model: Model) -> Iterator[Met]:
-    """Yield findings for warnings of loading that no check repeats."""
+    """Yield findings for warnings of loading that no other check repeats."""
     for warning in model.warnings:
         if any(part in warning for part in _SAID):
             continue
@@ -317,7 +343,10 @@ def _loading(model: Model) -> Iterator[Met]:
 
 
 def _sizes(facts: RobotFacts) -> dict[str, str]:
-    """Return numbers of links and joints, mass and reach of a robot: text by name."""
+    """Return numbers of links and joints, mass and reach of a robot as text.
+
+    Keys are their names in the report: "links, joints", "mass", "reach".
+    """
     total = sum(link.mass for link in facts.links)
     return {
         "links, joints": f"{len(facts.links)}, {len(facts.joints)}",

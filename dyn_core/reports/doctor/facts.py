@@ -32,10 +32,10 @@ class LinkFacts:
     """A link.
 
     Attributes:
-        name: Its name.
+        name: Name of the link.
         mass: Mass [kg].
         centre: Centre of mass in the link's frame, 3 [m].
-        Ic: Inertia about it, along the link's axes, 3x3 [kg·m²].
+        Ic: Inertia about the centre of mass, along the link's axes, 3x3 [kg·m²].
         geometry: Visual and collision shapes.
     """
 
@@ -56,14 +56,15 @@ class JointFacts:
     """A joint.
 
     Attributes:
-        name, kind: Its name and type.
+        name, kind: Name and type of the joint.
         parent, child: Names of its links.
         xyz, rpy: Origin in the parent link [m], [rad].
-        axis: As in the file; None if it has none.
-        limits: lower, upper, velocity, effort as in <limit>; missing ones are left out.
-        limited: Whether there is a <limit>, or a finite limit.
-        mimic: Leader and multiplier, or None.
-        drive: Damping, dry friction, armature.
+        axis: Axis as in the file, of any length; None if it has none.
+        limits: lower, upper, velocity, effort as in <limit> [SI]; missing ones are left
+            out.
+        limited: Whether there is a <limit>, or a finite position limit.
+        mimic: Name of the leader and multiplier, or None.
+        drive: Damping, dry friction, armature [SI].
         passive: Whether it has no motor.
     """
 
@@ -96,7 +97,7 @@ class RobotFacts:
     """A robot, with the data for all checks of its file.
 
     Attributes:
-        name: Its name.
+        name: Name of the robot.
         links, joints: Links and joints in the order of the file.
         origin: Source of the robot, where its meshes are searched.
     """
@@ -108,7 +109,10 @@ class RobotFacts:
 
     @property
     def reach(self) -> float:
-        """Maximum length from a root along joint origins to a centre of mass [m]."""
+        """Maximum length from a root along joint origins to a centre of mass [m].
+
+        0 without links. A circle of joints is cut at a joint already visited.
+        """
         above = {joint.child: joint for joint in self.joints}
         lengths: dict[str, float] = {}
 
@@ -151,9 +155,10 @@ def _link_of_spec(link: LinkSpec) -> LinkFacts:
 
 
 def bodies(model: Model) -> dict[str, LinkFacts]:
-    """Return, by name of a link, the whole body that is rigidly connected to it.
+    """Return, by name of each frame, the rigid body that it is fixed to.
 
-    Centre and inertia are in the frame of the body, not of the link.
+    Mass, centre and inertia are of the whole body, in the frame of the body, not of the
+    link. The results have no geometry.
     """
     return {
         name: _link_of_spec(LinkSpec(name, model.I[frame.body]))
@@ -162,7 +167,10 @@ def bodies(model: Model) -> dict[str, LinkFacts]:
 
 
 def _sizes(shape: object) -> Sequence[float]:
-    """Return the sizes of a Shape in the order of a Geometry; empty if unknown."""
+    """Return the sizes of a Shape in the order of a Geometry; empty if unknown.
+
+    Sides, radius and length, radius, or the scale of a mesh.
+    """
     for names in (("size",), ("radius", "length"), ("radius",), ("scale",)):
         if all(hasattr(shape, name) for name in names):
             values = [getattr(shape, name) for name in names]
@@ -173,7 +181,8 @@ def _sizes(shape: object) -> Sequence[float]:
 def _joint_of_spec(spec: JointSpec) -> JointFacts:
     """Return the facts of a joint that loads.
 
-    Infinite limits are left out, and a velocity or effort limit of 0.
+    Infinite limits are left out, and so is a velocity or effort limit of 0. A mimic
+    multiplier that is no float is replaced by 1.
     """
     limits = {"lower": spec.lower, "upper": spec.upper}
     limits |= {"velocity": spec.velocity, "effort": spec.effort}
@@ -196,7 +205,12 @@ def _joint_of_spec(spec: JointSpec) -> JointFacts:
 def of_xml(robot: Element, origin: Origin) -> RobotFacts:
     """Return the facts of a <robot> element, even if it does not load.
 
-    Values that are no numbers are replaced by defaults: loading reports them.
+    Missing values and values that are no finite numbers are replaced by defaults;
+    nothing is reported here.
+
+    Args:
+        robot: Element.
+        origin: Source of the robot.
     """
     links = tuple(_link_of_xml(x) for x in robot.iterfind("link"))
     joints = tuple(_joint_of_xml(x) for x in robot.iterfind("joint"))
@@ -204,9 +218,12 @@ def of_xml(robot: Element, origin: Origin) -> RobotFacts:
 
 
 def _name(element: Element | None, key: str = "name", default: str = "") -> str:
-    """Return an attribute as a name in a Model's form, see mended_name.
+    """Return an attribute of an element as a name in a Model's form, see mended_name.
 
-    `default` replaces a missing attribute; without an element the name is empty.
+    Args:
+        element: Element; None: the name is empty.
+        key: Attribute.
+        default: Text that replaces a missing attribute.
     """
     return mended_name("" if element is None else element.get(key, default))
 
@@ -215,6 +232,11 @@ def _floats(element: Element | None, key: str, count: int) -> tuple[float, ...] 
     """Return the finite numbers of an XML attribute.
 
     None if the element or attribute is missing, or has not `count` finite numbers.
+
+    Args:
+        element: Element, or None.
+        key: Attribute.
+        count: Wanted number of numbers.
     """
     try:
         text = "" if element is None else element.get(key, "")
@@ -230,7 +252,10 @@ def _triple(element: Element | None, key: str) -> Triple:
 
 
 def _link_of_xml(link: Element) -> LinkFacts:
-    """Return the facts of a <link>; missing numbers are 0, invalid shapes left out."""
+    """Return the facts of a <link>; missing numbers are 0.
+
+    If one of its shapes is not valid, it has no shapes.
+    """
     name, inertial = _name(link), link.find("inertial")
     shapes = [x for x in link if x.tag in ("visual", "collision")]
     try:
@@ -279,7 +304,9 @@ def _joint_of_xml(joint: Element) -> JointFacts:
 def completed(raw: RobotFacts, loaded: RobotFacts) -> RobotFacts:
     """Return the facts of a loaded robot with axes, origins and limits of its file.
 
-    Joints whose kind the sidecar changed stay as loaded.
+    A nonzero effort limit of the loaded robot is retained, and a mimic rule of the file
+    is added where loading has none. Joints that the file lacks or whose kind the
+    sidecar changed stay as loaded.
 
     Args:
         raw: Facts of the XML.

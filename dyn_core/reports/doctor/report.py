@@ -96,7 +96,7 @@ for (const button of document.querySelectorAll("button")) {
 
 
 def page(report: RobotReport) -> str:
-    """Return a report as an HTML page."""
+    """Return a report as a whole HTML page."""
     body = [
         f"<h1>{html_text(report.robot)}</h1>",
         *(f'<p class="source">{html_text(line)}</p>' for line in report.source),
@@ -120,12 +120,15 @@ def page(report: RobotReport) -> str:
 
 
 def _cells(pair: tuple[str, str]) -> tuple[str, ...]:
-    """Return owner and fact; only the fact if it is about the whole robot."""
+    """Return (owner, fact) of a pair, or (fact,) if the owner is empty.
+
+    An empty owner means the whole robot.
+    """
     return pair if pair[0] else pair[1:]
 
 
 def _count(report: RobotReport, severity: str) -> str:
-    """Return the card with the number of findings of a severity."""
+    """Return the card with the number of findings of a severity, as HTML."""
     count = len(report.of(severity))
     kind = severity if count else "none"
     plural = "" if count == 1 else "s"
@@ -134,9 +137,11 @@ def _count(report: RobotReport, severity: str) -> str:
 
 
 def _finding(finding: RobotFinding, sidecar: str) -> str:
-    """Return a finding that opens by a click; errors are open.
+    """Return a finding as HTML that opens by a click; errors are open.
 
-    `sidecar`: name of the file for its lines.
+    Args:
+        finding: Finding.
+        sidecar: Name of the file for its lines.
     """
     kind = finding.kind
     count = len(finding.places)
@@ -179,7 +184,7 @@ class FindingPlace(NamedTuple):
 
 
 class Met(NamedTuple):
-    """The result of a check.
+    """One place where a check met a fault.
 
     Attributes:
         code: Code in the catalogue.
@@ -195,12 +200,12 @@ class Met(NamedTuple):
 
 @dataclass(frozen=True)
 class RobotFinding:
-    """A finding about a robot.
+    """A finding about a robot: a fault and all places of it.
 
     Attributes:
         kind: Fault, meaning and remedy.
         places: Places of the finding.
-        lines: Lines to paste into the sidecar; empty if there are none.
+        lines: Lines of YAML to paste into the sidecar; empty if there are none.
     """
 
     kind: FindingKind
@@ -222,12 +227,14 @@ class RobotFinding:
 class RobotReport:
     """All findings about a robot, errors first.
 
+    str() is the whole report as text.
+
     Attributes:
         robot: Name of the robot.
         source: Source of the robot, as lines of text.
-        sidecar: Name of the sidecar for lines of findings.
+        sidecar: File name of the sidecar that lines of findings belong into.
         findings: Findings, ranked: errors, warnings, hints.
-        figures: Measured values, as name and text.
+        figures: Measured values, as pairs of name and text.
         notes: Omitted checks, and why.
     """
 
@@ -259,7 +266,7 @@ class RobotReport:
 
     @property
     def summary(self) -> str:
-        """Numbers of findings of each severity, in words."""
+        """Name, and number of findings of each severity, as in "arm: 1 error, ..."."""
         counts = [len(self.of(severity)) for severity in SEVERITIES]
         parts = [
             f"{count} {severity}{'s' * (count != 1)}"
@@ -270,7 +277,9 @@ class RobotReport:
     def as_dict(self) -> dict[str, Any]:
         """Return the report as lists and dictionaries, for JSON.
 
-        Keys are robot, source, counts, findings, figures and notes.
+        Keys are robot, source, counts (errors, warnings, hints), findings, figures and
+        notes. A finding has code, severity, title, meaning, remedy, places (owner and
+        fact of each) and sidecar, the lines to paste.
         """
         return {
             "robot": self.robot,
@@ -306,7 +315,11 @@ class RobotReport:
 def ranked(met: Iterable[Met]) -> tuple[RobotFinding, ...]:
     """Return one finding for each code, in the order of the catalogue.
 
-    Equal places are listed once; codes outside the catalogue are dropped.
+    Equal places are listed once; lines to paste are joined; codes outside the catalogue
+    are dropped.
+
+    Args:
+        met: Results of the checks, in any order.
     """
     places: dict[str, list[FindingPlace]] = {}
     lines: dict[str, list[str]] = {}
@@ -323,9 +336,11 @@ def ranked(met: Iterable[Met]) -> tuple[RobotFinding, ...]:
 
 
 def _finding_lines(finding: RobotFinding, sidecar: str) -> list[str]:
-    """Return a finding as lines of text.
+    """Return a finding as lines of text, with at most SHOWN places.
 
-    `sidecar`: name of the file for its lines.
+    Args:
+        finding: Finding.
+        sidecar: Name of the file for its lines.
     """
     kind = finding.kind
     lines = [f"{kind.severity.upper()}  {kind.title}  [{kind.code}]"]
@@ -344,6 +359,12 @@ def _finding_lines(finding: RobotFinding, sidecar: str) -> list[str]:
 
 
 def _wrapped(text: str, start: str) -> list[str]:
-    """Return text in lines of at most WIDTH columns; the first begins with `start`."""
+    """Return text in lines of at most WIDTH columns.
+
+    Args:
+        text: Text of one paragraph.
+        start: Beginning of the first line; later lines are indented by its length, and
+            by two more columns if it is blank.
+    """
     later = " " * (len(start) + 2 * start.isspace())
     return textwrap.wrap(text, WIDTH, initial_indent=start, subsequent_indent=later)

@@ -22,10 +22,10 @@ class LinkSolid(NamedTuple):
     """The extent of a link's shapes.
 
     Attributes:
-        low, high: Corners of the bounding box of all shapes, in the link's frame, 3
+        low, high: Minimum and maximum coordinates of all shapes, in the link's frame, 3
             [m].
-        volume: Volume of the convex hull, the larger of visual and collision shapes
-            [m³].
+        volume: Volume of the convex hull of all visual shapes or of all collision
+            shapes, the larger of both [m³].
     """
 
     low: np.ndarray
@@ -39,13 +39,13 @@ class LinkSolid(NamedTuple):
 
 
 class Solids:
-    """A reader of the shapes of links, each mesh file once.
+    """A reader of the shapes of links, which reads each mesh file once.
 
     Attributes:
         origin: Source of the robot, where meshes are searched.
         meshes: Whether mesh files are read.
-        unread: Reasons why shapes could not be read, by name of the link; `of` adds
-            to it.
+        unread: Reasons why shapes could not be read, by name of the link; `of` adds to
+            it.
     """
 
     def __init__(self, origin: Origin, meshes: bool = True) -> None:
@@ -56,8 +56,9 @@ class Solids:
     def of(self, link: LinkFacts) -> LinkSolid | None:
         """Return the extent of a link's shapes, or None.
 
-        None if the link has no shapes, if one cannot be read, whose reason goes to
-        `unread`, or if it has a mesh and meshes are not read.
+        None if the link has no shapes, if a shape cannot be read, or if the link has a
+        mesh and `meshes` is False. The reason why a shape cannot be read is stored in
+        `unread`; no error is raised.
         """
         clouds: dict[str, list[np.ndarray]] = {}
         for shape in link.geometry:
@@ -79,7 +80,11 @@ class Solids:
         return LinkSolid(whole.min(axis=0), whole.max(axis=0), volume)
 
     def _points(self, shape: Geometry, link: str) -> np.ndarray:
-        """Return points whose hull is (nearly) the hull of a shape, (n, 3), its frame.
+        """Return points whose hull is nearly that of a shape, (n, 3) [m], in its frame.
+
+        Args:
+            shape: Primitive or mesh.
+            link: Name of the link, for messages.
 
         Raises:
             DynError, OSError: A mesh file is missing, too large or not valid.
@@ -101,7 +106,7 @@ class Solids:
 def hull_volume(points: np.ndarray) -> float:
     """Return the volume of the convex hull of points (n, 3) [m³].
 
-    It is 0 for points in one plane.
+    It is 0 for points in one plane, and for less than four points.
     """
     from scipy.spatial import ConvexHull, QhullError
 
@@ -112,11 +117,14 @@ def hull_volume(points: np.ndarray) -> float:
 
 
 def primitive_points(kind: str, size: Iterable[float]) -> np.ndarray:
-    """Return points on the surface of a primitive, (n, 3) [m].
+    """Return points on the surface of a centred primitive, (n, 3) [m].
+
+    The axis of a cylinder or capsule is z.
 
     Args:
         kind: "box", "sphere", "cylinder"; all others are a capsule.
-        size: Sides, radius, or radius and length [m].
+        size: Sides of a box (3), radius of a sphere (1), radius and length of a
+            cylinder or of a capsule's cylindrical part (2) [m].
     """
     sizes = [*size]
     if kind == "box":
