@@ -48,10 +48,11 @@ class Curve(NamedTuple):
     """A curve of a plot.
 
     Attributes:
-        t, y: Points.
+        t, y: Coordinates of its points along the horizontal and vertical axis.
         label: Name in the legend; empty: it is not listed.
-        style: Line style of matplotlib; empty: the default for its position.
-        colour: Colour; None: the next of COLOURS.
+        style: Line style of matplotlib; empty: the default for its position in the
+            panel.
+        colour: Colour of matplotlib; None: the one of COLOURS for its position.
         width: Line width [pt].
     """
 
@@ -70,9 +71,9 @@ class Panel:
     Attributes:
         label: Quantity and unit, beside the vertical axis.
         curves: Curves.
-        limits: Limit of the absolute value of each curve; infinity or no entry: none.
-            If the curve reaches 40 % of it, it is drawn as two thin lines in its
-            colour, or in grey if several curves share it.
+        limits: Limit of the absolute value of each curve, in the unit of y; infinity or
+            no entry: none. If a curve reaches 40 % of its limit, the limit is drawn as
+            two thin lines in the curve's colour, or in grey if several curves share it.
         remark: Short text above the panel.
     """
 
@@ -92,11 +93,12 @@ def can_draw() -> bool:
 
 
 def new_figure(rows: int = 1, columns: int = 1, **options: Any) -> tuple[Any, Any]:
-    """Return a figure without a window, and its axes as an array, rows x columns.
+    """Return a figure without a window, and its axes as an array (rows, columns).
 
     Args:
         rows, columns: Numbers of axes.
-        options: Options of matplotlib's `Figure.subplots`; `figsize` [inch].
+        options: Options of matplotlib's `Figure.subplots`, and `figsize`, width and
+            height [inch].
 
     Raises:
         UnsupportedError: matplotlib is not installed; says how to install it.
@@ -118,11 +120,11 @@ def new_figure(rows: int = 1, columns: int = 1, **options: Any) -> tuple[Any, An
 
 
 def blank_figure(width: int, height: int, flat: bool) -> tuple[Any, Any]:
-    """Return a figure without a window, filled by axes that are not shown.
+    """Return (figure, axes): no window, and axes that fill it without being shown.
 
     Args:
         width, height: Size [pixels].
-        flat: Whether the axes are two-dimensional, not three.
+        flat: Whether the axes are two-dimensional; False: three-dimensional.
 
     Raises:
         UnsupportedError: matplotlib is not installed.
@@ -140,16 +142,16 @@ def blank_figure(width: int, height: int, flat: bool) -> tuple[Any, Any]:
 
 
 def pixels(figure: Any) -> np.ndarray:
-    """Return the picture of a figure, (height, width, 3) uint8."""
+    """Draw a figure of matplotlib and return its picture, (height, width, 3) uint8."""
     figure.canvas.draw()
     return np.array(figure.canvas.buffer_rgba(), np.uint8)[..., :3].copy()
 
 
 def film_writer(path: str | os.PathLike[str], fps: float) -> Any:
-    """Return matplotlib's writer of a film, .gif or .mp4, from a figure.
+    """Return matplotlib's MovieWriter for a film, .gif or .mp4; nothing is written yet.
 
     Args:
-        path: File of the film.
+        path: File of the film; only its suffix is used.
         fps: Pictures per second.
 
     Raises:
@@ -174,6 +176,9 @@ def film_writer(path: str | os.PathLike[str], fps: float) -> Any:
 
 def draw(panels: Sequence[Panel], title: str = "", across: str = "time [s]") -> Any:
     """Return a figure of panels below one another with a common horizontal axis.
+
+    Panels whose curves have the same labels share the first one's legend. Without
+    panels the figure has empty axes.
 
     Args:
         panels: Panels from top to bottom.
@@ -214,12 +219,21 @@ def put_title(figure: Any, title: str) -> None:
 
 
 def _columns(labels: Sequence[str]) -> int:
-    """Return the number of legend columns that fit beside one another."""
+    """Return the number of legend columns that fit in one row, at least 1.
+
+    Args:
+        labels: Names in the legend, at least one.
+    """
     return max(1, min(len(labels), int(_LETTERS / (max(map(len, labels)) + 6))))
 
 
 def _draw_panel(axis: Any, panel: Panel) -> None:
-    """Draw curves, and the limits that they approach; mention both in a remark."""
+    """Draw curves, and the limits that they approach; mention both in a remark.
+
+    Args:
+        axis: Axes of matplotlib.
+        panel: Curves, limits and remark.
+    """
     by_limit: dict[float, list[str]] = {}
     near: set[float] = set()
     for k, curve in enumerate(panel.curves):
@@ -260,7 +274,8 @@ def check_plot(path: str, option: str = "plot") -> None:
 
     Raises:
         UnsupportedError: matplotlib is not installed.
-        SettingError: The file type is not supported, or the folder does not exist.
+        SettingError: `path` is no path, its extension is not one of matplotlib's, its
+            folder does not exist, or it is a folder.
     """
     if not isinstance(path, str | os.PathLike):
         message = f"{option} {shown(path)}; valid: the name of a file"
@@ -271,10 +286,15 @@ def check_plot(path: str, option: str = "plot") -> None:
 
 
 def save_figure(figure: Any, path: str | os.PathLike[str]) -> None:
-    """Write a figure to a file.
+    """Write a figure to a file; an existing one is replaced.
+
+    Args:
+        figure: Figure of matplotlib.
+        path: File; its extension decides the format.
 
     Raises:
-        SettingError: The file cannot be written.
+        SettingError: The file cannot be written, or matplotlib does not support its
+            type.
     """
     try:
         with writing(path, "plot"):
@@ -286,13 +306,18 @@ def save_figure(figure: Any, path: str | os.PathLike[str]) -> None:
 
 
 def save(figure: Any, path: str) -> None:
-    """Write a figure to a file and print its name; errors as in `save_figure`."""
+    """Write a figure to a file and print its name; see save_figure.
+
+    Raises:
+        SettingError: The file cannot be written, or matplotlib does not support its
+            type.
+    """
     save_figure(figure, path)
     print(f"plot: {path}")
 
 
 def data_uri(figure: Any) -> str:
-    """Return a figure as an SVG in a data URI, for a self-contained page."""
+    """Return a figure as an SVG in a data URI, the text for an <img src>."""
     from matplotlib import rc_context
 
     content = io.BytesIO()

@@ -29,14 +29,17 @@ def plot_motion(
 ) -> Any:
     """Return a figure of a motion, with a panel for each column that is not None.
 
+    At most MOST_POINTS rows are drawn.
+
     Args:
         t: Times [s].
-        columns: By key of LABELS, samples x coordinates; `q_ref` is drawn thin and
-            dashed beside `q`.
+        columns: By key of LABELS, arrays (rows, coordinates) [SI]; `q_ref` is drawn
+            thin and dashed beside `q`. Keys may be missing.
         names: Names of the coordinates by the same keys.
-        limits: Maximum joint force of each coordinate; infinity: no limit.
-        energy: Total energy of each sample [J]; None: no such panel.
-        title: Title of the figure.
+        limits: Maximum joint force of each coordinate [N·m | N]; infinity: no limit;
+            None: no limits.
+        energy: Total energy of each row [J]; None or empty: no such panel.
+        title: Title of the figure; empty: none.
 
     Raises:
         UnsupportedError: matplotlib is not installed.
@@ -67,5 +70,5 @@ def plot_motion(
 
 
 def thinned(count: int) -> slice:
-    """Return a slice with a constant step that selects at most MOST_POINTS rows."""
+    """Return a slice that selects every k-th of `count` rows, at most MOST_POINTS."""
     return slice(None, None, max(1, -(-count // MOST_POINTS)))

@@ -41,10 +41,11 @@ class ReportSection(NamedTuple):
     """A section of a page.
 
     Attributes:
-        title: Its heading.
-        meaning: One sentence that explains the section.
-        content: HTML made by `table`, `picture` and `note`.
-        opens: Whether the sections of another run begin here.
+        title: Heading, as text.
+        meaning: One sentence that explains the section, as text.
+        content: HTML made by `table`, `picture`, `note`, `paragraph` and `folded`.
+        opens: Whether the sections of another run begin here, marked by a larger
+            heading.
     """
 
     title: str
@@ -57,9 +58,9 @@ def page(title: str, sections: Iterable[ReportSection], introduction: str = "") 
     """Return a whole HTML page.
 
     Args:
-        title: Heading.
+        title: Heading and title of the document, as text, which is escaped.
         sections: Sections, in order.
-        introduction: Sentence below the heading; empty: none.
+        introduction: Sentence below the heading, as text; empty: none.
     """
     parts = [f"<h1>{html_text(title)}</h1>"]
     if introduction:
@@ -73,10 +74,10 @@ def page(title: str, sections: Iterable[ReportSection], introduction: str = "") 
 
 
 def document(title: str, body: str, style: str) -> str:
-    """Return a whole HTML document that loads nothing.
+    """Return a whole HTML document, which loads no other files.
 
     Args:
-        title: Its title, which is escaped.
+        title: Title, which is escaped.
         body: HTML of the body.
         style: CSS.
     """
@@ -95,10 +96,13 @@ def document(title: str, body: str, style: str) -> str:
 def table(header: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
     """Return an HTML table; numbers are aligned to the right.
 
+    Text is escaped.
+
     Args:
         header: Labels of the columns; empty: no header.
-        rows: Cells: strings, or numbers, shown with four digits. The last cell of a
-            shorter row spans the columns that are left.
+        rows: Cells: strings, integers, or floats, shown with four digits; a string that
+            ends with " %" counts as a number. The last cell of a shorter row spans the
+            remaining columns. There must be a row or a header.
     """
     lines = [list(row) for row in rows]
     width = max([len(header), *map(len, lines)])
@@ -126,13 +130,14 @@ def table(header: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
 
 
 def picture(drawn: Callable[[], Any], meaning: str) -> str:
-    """Return a figure of matplotlib as an image inside the page.
+    """Return a figure of matplotlib as an <img> element with the image inside.
 
-    Without matplotlib it is a note about the missing picture.
+    Without matplotlib it is a note about the missing picture, and `drawn` is not
+    called.
 
     Args:
-        drawn: Returns the figure.
-        meaning: Alternative text.
+        drawn: Function that returns the figure.
+        meaning: Alternative text, which is escaped.
     """
     if not can_draw():
         return note(f"No picture ({meaning}): {NO_PICTURES}")
@@ -142,7 +147,9 @@ def picture(drawn: Callable[[], Any], meaning: str) -> str:
 def folded(summary: str, content: str) -> str:
     """Return HTML content that is shown when its summary is clicked.
 
-    The summary is text, which is escaped; the content is HTML.
+    Args:
+        summary: Text, which is escaped.
+        content: HTML.
     """
     head = f"<summary>{html_text(summary)}</summary>"
     return f"<details>{head}{content}</details>"
@@ -166,7 +173,8 @@ def check_page(path: str, option: str = "report") -> None:
         option: Name of the option in error messages.
 
     Raises:
-        SettingError: It does not end with .html or .htm, or its folder does not exist.
+        SettingError: It does not end with .html or .htm, its folder does not exist, or
+            it is a folder.
     """
     check_file_name(path, SUFFIXES, option)
 
@@ -174,8 +182,13 @@ def check_page(path: str, option: str = "report") -> None:
 def write_page(path: str | os.PathLike[str], content: str) -> None:
     """Write an HTML page atomically; an existing file is replaced.
 
+    Args:
+        path: File of the page.
+        content: The whole page, written as UTF-8.
+
     Raises:
-        SettingError: The file cannot be written.
+        OSError: The folder does not exist, or no file can be created in it.
+        SettingError: The file cannot be written for another reason.
     """
     file = Path(path)
     parts = writing(file), tempfile.TemporaryDirectory(prefix=".dyn_", dir=file.parent)

@@ -23,11 +23,13 @@ def plot_errors(
 ) -> Any:
     """Return a figure of errors: a row for each name, a mark for each column.
 
+    The axis of errors is logarithmic.
+
     Args:
-        errors: Errors by name, then by column; zeros are drawn at 1e-18, missing
-            columns of a name and NaN not at all.
+        errors: Errors by name of the row, then by column; zeros are drawn at 1e-18,
+            missing columns of a name and NaN not at all.
         allowed: Maximum error that passes, drawn as a line; None: no line.
-        title: Title of the figure.
+        title: Title of the figure; empty: none.
         across: Label of the horizontal axis.
 
     Raises:
@@ -67,14 +69,16 @@ def plot_ranges(
 ) -> Any:
     """Return a figure of values with standard deviations and previous values.
 
-    There is a row for each name; lengths are relative to the larger of both values, so
-    that names of any unit share an axis.
+    There is a row for each name; lengths are relative to the larger absolute value of
+    value and previous value, so that names of any unit share an axis. The axis shows -2
+    to 2.
 
     Args:
         names: Names of the rows.
         values, deviations, before: Value, standard deviation and previous value of each
-            row. A value of infinite deviation is drawn as an open circle without bar.
-        title: Title of the figure.
+            row. A deviation larger than both values is drawn faintly; a value of
+            infinite or NaN deviation as an open circle without bar.
+        title: Title of the figure; empty: none.
 
     Raises:
         UnsupportedError: matplotlib is not installed.
