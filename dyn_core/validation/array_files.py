@@ -35,8 +35,9 @@ class CsvTable(NamedTuple):
     """The columns of a CSV.
 
     Attributes:
-        units: Unit of each column; empty list if the file has no line `# units:`.
-        labels: Column labels, from the first line that is not a comment.
+        units: Unit of each column as text; empty list if the file has no line `#
+            units:`.
+        labels: Column labels, from the first line that is neither empty nor a comment.
         numbers: Array (rows, columns); NaN where a cell is empty.
     """
 
@@ -84,14 +85,22 @@ def npz_arrays(
 
 
 def _refused(file: Path, reason: str) -> SettingError:
-    """Return a SettingError that says that the file has invalid content and why."""
+    """Return, without raising it, the SettingError that a file has invalid content.
+
+    Args:
+        file: Path of the file.
+        reason: Reason, for the message.
+    """
     kind = file.suffix[1:].upper()
     message = one_line(f"{file}: no {kind} that can be read: {reason}")
     return SettingError(message, "file")
 
 
 def _check_total(file: Path, total: int) -> None:
-    """Raise SettingError if arrays of `total` bytes exceed the limit for the file."""
+    """Raise SettingError if `total` bytes of arrays are too many for the file.
+
+    The limit is the larger of SIZE and RATIO times the size of the file.
+    """
     limit = max(SIZE, RATIO * file.stat().st_size)
     if total > limit:
         reason = f"its arrays have {total} bytes; valid: at most {limit}"
@@ -101,10 +110,16 @@ def _check_total(file: Path, total: int) -> None:
 def _array(file: Path, archive: Any, member: zipfile.ZipInfo) -> np.ndarray:
     """Return one array of an NPZ, after checking its header against its size.
 
+    Args:
+        file: Path of the file, for messages.
+        archive: The open ZipFile.
+        member: Entry of the array in it.
+
     Raises:
         SettingError: The member is encrypted, uses an unknown compression, holds Python
-            objects, or its shape needs more bytes than it has. Other errors come from
-            zipfile and NumPy.
+            objects, or its shape needs more bytes than it has.
+        Exception: Errors of zipfile and NumPy, such as KeyError for an unknown version
+            of the format, pass through.
     """
     name = member.filename.removesuffix(".npy")
     if member.flag_bits & _ENCRYPTED:
@@ -130,12 +145,13 @@ def _array(file: Path, archive: Any, member: zipfile.ZipInfo) -> np.ndarray:
 def csv_table(file: Path) -> CsvTable:
     """Return the columns of a CSV: numbers below one line of labels.
 
-    Lines that begin with # are comments; `# units:` before the labels gives units.
+    Lines that begin with # are comments; `# units:` before the labels gives units,
+    separated by commas. An empty cell becomes NaN.
 
     Raises:
-        SettingError: The file cannot be read, has no row of numbers, a row whose length
-            differs from the labels, or a cell that is not a number; names row and
-            column.
+        SettingError: The file cannot be read, is not UTF-8, has no labels, another
+            number of units than labels, no row of numbers, a row whose length differs
+            from the labels, or a cell that is not a number (names row and column).
     """
     with _csv_lines(file, "utf-8-sig") as lines:
         units, labels = _head(lines)
@@ -154,10 +170,15 @@ def csv_rows(file: Path) -> list[list[str]]:
 
 @contextmanager
 def _csv_lines(file: Path, encoding: str) -> Iterator[TextIO]:
-    """Open a CSV as text; errors raised while it is read become SettingErrors.
+    """Context manager that yields an open CSV as text; errors become SettingErrors.
 
-    The body of the `with` statement may raise ValueError with the reason alone; it
-    becomes a SettingError that names the file.
+    They are OSError, UnicodeDecodeError, csv.Error and ValueError raised in the body of
+    the `with` statement; a ValueError has the reason alone, the SettingError names the
+    file.
+
+    Args:
+        file: Path of the file.
+        encoding: Encoding, such as "utf-8".
     """
     try:
         with file.open(newline="", encoding=encoding) as lines:
@@ -175,10 +196,15 @@ def _csv_lines(file: Path, encoding: str) -> Iterator[TextIO]:
 
 
 def _head(lines: TextIO) -> tuple[list[str], list[str]]:
-    """Return the units and the labels of the columns; leave `lines` at the first row.
+    """Return (units, labels) of the columns; leave `lines` at the first row.
 
-    Units are an empty list if there is no line `# units:`. Raises ValueError if the
-    file has no labels, or if the numbers of units and labels differ.
+    Units are an empty list if there is no line `# units:`.
+
+    Args:
+        lines: The open file, at its beginning; it is advanced.
+
+    Raises:
+        ValueError: The file has no labels, or the numbers of units and labels differ.
     """
     units: list[str] = []
     while line := lines.readline():
@@ -193,10 +219,15 @@ def _head(lines: TextIO) -> tuple[list[str], list[str]]:
 
 
 def _numbers(lines: TextIO, labels: list[str]) -> np.ndarray:
-    """Return the numbers below the labels, (rows, columns).
+    """Return the numbers below the labels, (rows, columns); an empty cell is NaN.
 
-    Raises ValueError if there is no row, or a row does not fit the labels. Empty cells
-    are read as NaN by a slower second attempt.
+    Args:
+        lines: The open file, behind the labels; it is read to the end.
+        labels: Labels of the columns.
+
+    Raises:
+        ValueError: There is no row, a row has another number of cells than labels, or a
+            cell is no number.
     """
     start = lines.tell()
     try:
@@ -217,8 +248,13 @@ def _numbers(lines: TextIO, labels: list[str]) -> np.ndarray:
 def _numbers_one_by_one(lines: TextIO, labels: list[str]) -> np.ndarray:
     """Return the numbers (rows, columns) cell by cell; an empty cell becomes NaN.
 
-    Raises ValueError if there is no row, a row has another length than the labels, or a
-    cell is not a number; the message names row and label.
+    Args:
+        lines: The open file, behind the labels; it is read to the end.
+        labels: Labels of the columns.
+
+    Raises:
+        ValueError: There is no row, a row has another length than the labels, or a cell
+            is not a number; the message names row, from 1, and label.
     """
     rows: list[list[float]] = []
     for row in csv.reader(lines):

@@ -21,9 +21,10 @@ _Target = TypeVar("_Target", bound=Callable[..., Any])
 def known_keywords(target: _Target) -> _Target:
     """Decorate a class or function so that unknown keywords raise a SettingError.
 
-    On a class it wraps `__init__` in place and stands above @dataclass. A target that
-    accepts **kwargs cannot be decorated: the function that receives them must check
-    them.
+    On a class it wraps `__init__` in place, returns the class, and stands above
+    @dataclass; of a function it returns a wrapper. Positional arguments are not
+    checked. A target that accepts **kwargs cannot be decorated: the function that
+    receives them must check them.
 
     Raises:
         TypeError: At decoration: the target accepts **kwargs.
@@ -139,7 +140,13 @@ def state_array(name: str, values: ArrayLike, length: int) -> np.ndarray:
 def one_state(name: str, values: ArrayLike, length: int) -> np.ndarray:
     """Return a float array of shape (length,), converted as by state_array.
 
-    Raises ShapeError for a batch, another length, or values that are not real numbers.
+    Args:
+        name: Name of the input in error messages.
+        values: Numbers of one state; NaN and infinity are accepted.
+        length: Number of values.
+
+    Raises:
+        ShapeError: A batch, another length, or values that are not real numbers.
     """
     array = state_array(name, values, length)
     if array.dtype.kind == "c":
@@ -152,13 +159,13 @@ def one_state(name: str, values: ArrayLike, length: int) -> np.ndarray:
 def finite_array(
     name: str, values: ArrayLike, size: int | None = None
 ) -> tuple[float, ...]:
-    """Return the finite floats of a list or an array; a single number stands for all.
+    """Return a tuple of finite floats from a list or an array.
 
     Args:
         name: Name of the input in error messages; element i is called name[i].
         values: Numbers. If `size` is given, an empty list stands for zeros and a single
             number for `size` equal ones.
-        size: Number of values; None: any number of them.
+        size: Number of values; None: any number of them, in a list or array.
 
     Raises:
         ModelError: The values are not numeric, not a list, not `size` many, or not

@@ -14,12 +14,15 @@ from dyn_core.errors import SettingError, one_line, why_unread
 def writing(path: str | os.PathLike[str], setting: str = "path") -> Iterator[None]:
     """Context manager around the writing of a file.
 
+    It opens nothing itself. An OSError in its block becomes a SettingError.
+
     Args:
         path: File or folder, for messages.
-        setting: Argument or option that names it.
+        setting: Argument or option that names it, stored in the error.
 
     Raises:
-        SettingError: The system refuses to write the file, or no file has such a name.
+        SettingError: The system refuses to write the file, or the path has characters
+            that no path can have (raised on entry).
     """
     try:
         if not _is_name(os.fspath(path)):
@@ -35,7 +38,7 @@ def writing(path: str | os.PathLike[str], setting: str = "path") -> Iterator[Non
 
 
 def _is_name(path: str) -> bool:
-    """Return whether the system can have a file of this name."""
+    """Return whether the system can have a file of this name: no NUL, encodable."""
     try:
         return b"\0" not in os.fsencode(path)
     except UnicodeEncodeError:
@@ -45,11 +48,11 @@ def _is_name(path: str) -> bool:
 def check_file_name(
     path: str | os.PathLike[str], endings: Sequence[str], option: str, label: str = ""
 ) -> None:
-    """Check the name of a file to be written.
+    """Check the name of a file to be written; nothing is written.
 
     Args:
         path: Name of the file.
-        endings: Valid extensions, such as .html.
+        endings: Valid extensions with their dots, such as .html; case counts.
         option: Name of the option or argument in the error.
         label: Text before the name in messages; empty: "--option".
 

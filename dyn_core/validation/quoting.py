@@ -36,7 +36,12 @@ def mended_name(name: str) -> str:
 
 
 def _visible(text: str, kept: str = "") -> str:
-    """Return text with Python escapes for invisible characters, except for `kept`."""
+    """Return text with Python escapes for invisible characters, except for `kept`.
+
+    Args:
+        text: Any text.
+        kept: Invisible characters that stay, such as line feeds.
+    """
     if text.isprintable():
         return text
     return "".join(ascii(x)[1:-1] if _unseen(x) and x not in kept else x for x in text)
@@ -70,7 +75,11 @@ def c_string(text: str) -> str:
 
 
 def pkg_config_field(text: str) -> str:
-    """Return text for a field of a .pc file; special characters become underscores."""
+    """Return text for a field of a .pc file.
+
+    Each character other than ASCII letters, digits, spaces and _ . , : ; ( ) ' + = / -
+    becomes an underscore.
+    """
     return re.sub(r"[^\w .,:;()'+=/-]", "_", text, flags=re.ASCII)
 
 
@@ -95,7 +104,8 @@ def html_text(text: str) -> str:
 def xml_text(element: ElementTree.Element) -> str:
     """Return an element as XML text.
 
-    Invisible characters in its attributes are replaced by underscores, in place.
+    Invisible characters in attributes of it and of its descendants are replaced by
+    underscores, in place.
     """
     for part in element.iter():
         for key, value in part.attrib.items():
@@ -104,14 +114,22 @@ def xml_text(element: ElementTree.Element) -> str:
 
 
 def yaml_text(text: str) -> str:
-    """Return text as a YAML scalar, in double quotes unless it is an identifier."""
+    """Return text as a YAML scalar of type string.
+
+    It is in double quotes unless it is an ASCII identifier (dots and dashes included)
+    that YAML does not read as a bool or null.
+    """
     if _PLAIN.match(text) and text.lower() not in _RESERVED:
         return text
     return yaml.safe_dump(text, default_style='"', width=float("inf")).rstrip("\n")
 
 
 def yaml_comment(lines: Iterable[str], indent: str = "") -> str:
-    """Return lines as YAML comments, each indented by `indent`; empty for no lines."""
+    """Return lines as YAML comments, each indented by `indent` and with a line end.
+
+    Invisible characters, line ends included, become escapes; without lines the result
+    is empty.
+    """
     return "".join(f"{indent}# {_visible(line)}\n" for line in lines)
 
 

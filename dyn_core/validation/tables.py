@@ -39,7 +39,8 @@ LONGEST = 60  # characters of a name in an error
 def shown(value: object) -> str:
     """Return a short representation of any value for an error message.
 
-    Long and deeply nested values are truncated; None is shown as "empty".
+    It has at most 2 LONGEST + 3 characters. Nested values are truncated; None is shown
+    as "empty", objects without a plain representation as "a TYPE".
     """
     try:
         text = "empty" if value is None else _LIMITS.repr(value)
@@ -72,13 +73,15 @@ def refuse(where: str, value: object, valid: str) -> NoReturn:
 def known_name(where: str, kind: str, name: object, names: Any) -> str:
     """Return `name` if it is one of `names`; else raise ModelError.
 
-    The error lists the nearest names.
-
     Args:
         where: Path of the value, for the error message.
         kind: Kind of the name, such as "key", for the error message.
         name: Name to look up; of any type.
-        names: Container of the valid names.
+        names: Container of the valid names, which can be iterated.
+
+    Raises:
+        ModelError: `name` is not a string, or not among `names`; lists the nearest
+            names.
     """
     if isinstance(name, str) and name in names:
         return name
@@ -93,7 +96,7 @@ class Kind:
 
     Attributes:
         valid: Description of valid values, for errors and for the pages of docs/.
-        empty: Value that replaces an empty (null) entry of a file; None: null is
+        empty: Value that replaces a null entry of a file, see Field.read; None: null is
             checked like any other value.
     """
 
@@ -159,7 +162,11 @@ class Quantity(Kind):
         return isinstance(value, Real) and not isinstance(value, (bool, np.bool_))
 
     def convert(self, where: str, value: Any) -> float:
-        """Return a float; raise ModelError if it is not finite or outside the range."""
+        """Return the value as a float.
+
+        Raises:
+            ModelError: It is not finite, or outside the range.
+        """
         try:
             x = float(value)
         except OverflowError:
@@ -242,9 +249,10 @@ class Name(Kind):
         return isinstance(value, (str, *self.also))
 
     def convert(self, where: str, value: Any) -> Any:
-        """Return the value.
+        """Return the value unchanged.
 
-        Raise ModelError for a string that is not a valid choice.
+        Raises:
+            ModelError: It is a string that is not among `choices`.
         """
         if self.choices and isinstance(value, str) and value not in self.choices:
             near = nearest(label(value), self.choices, 1)
@@ -269,7 +277,7 @@ class ListOf(Kind):
 
     @property
     def empty(self) -> tuple[Any, ...] | None:  # type: ignore[override]
-        """Empty tuple if an empty list is valid, else None."""
+        """Empty tuple if a list without entries is valid, else None."""
         return () if self.takes(()) else None
 
     @property
@@ -292,7 +300,11 @@ class ListOf(Kind):
         return self.length is None or len(value) == self.length
 
     def convert(self, where: str, value: Any) -> tuple[Any, ...]:
-        """Return a tuple of checked entries; raise ModelError for an invalid one."""
+        """Return a tuple of the checked and converted entries.
+
+        Raises:
+            ModelError: An entry is not valid.
+        """
         return tuple(self.kind.read(f"{where}[{i}]", x) for i, x in enumerate(value))
 
 
@@ -324,14 +336,22 @@ class ByName(Kind):
         return isinstance(value, Mapping)
 
     def convert(self, where: str, value: Any) -> dict[Any, Any]:
-        """Return a dict of checked values; raise ModelError for an invalid one."""
+        """Return a dict of the checked and converted values, in the same order.
+
+        Raises:
+            ModelError: A value is not valid.
+        """
         read = self.kind.read
         return {key: read(f"{where}: {label(key)}", x) for key, x in value.items()}
 
 
 @dataclass(frozen=True)
 class Either(Kind):
-    """A value of one of several kinds; the first kind that takes it converts it."""
+    """A value of one of several kinds; the first kind that takes it converts it.
+
+    Attributes:
+        kinds: Kinds, in the order in which they are tried.
+    """
 
     kinds: tuple[Kind, ...]
 
@@ -357,10 +377,12 @@ class Either(Kind):
 def kind_like(value: Any) -> Kind:
     """Return the kind of values that may replace `value`: of its type, in any range.
 
-    The kind of a list is inferred from its first entry; an empty list is one of names.
+    Bool: Switch; integer: Whole up to 1e12 in magnitude; other number: Quantity;
+    string: Name; list or tuple: ListOf the kind of its first entry, of names if empty.
 
     Raises:
-        ModelError: `value` is no boolean, number, string, list or tuple.
+        ModelError: `value` (or a first entry) is no boolean, number, string, list or
+            tuple.
     """
     for kind in (Switch(), Whole(-(10**12), 10**12), Quantity(), Name()):
         if kind.takes(value):
@@ -407,10 +429,13 @@ class Field:
         return self.kind if isinstance(self.kind, Kind) else self.kind()
 
     def read(self, where: str, value: Any) -> Any:
-        """Return the checked value.
+        """Return the checked and converted value.
 
-        A null entry stands for the `empty` value of the kind, unless the key is
-        required; it is an error if the kind has no such value.
+        Args:
+            where: Path of the value, for error messages.
+            value: Value of the key. None stands for the `empty` value of the kind,
+                unless the default is REQUIRED; the result is then that value, or an
+                error if the kind does not take None.
 
         Raises:
             ModelError: The value is not valid.
@@ -481,8 +506,12 @@ class Table(Kind):
 class Tagged(Kind):
     """A mapping whose keys depend on the value of one key, such as the type of a shape.
 
+    Attributes:
+        tag: Field of the key that selects the table.
+        tables: Tables by value of that key.
+
     Args:
-        tag: Key that selects the table.
+        tag: Name of the key that selects the table.
         tables: Tables by value of that key; each has the key `tag` itself.
     """
 

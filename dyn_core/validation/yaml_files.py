@@ -80,9 +80,10 @@ for _kind, _pattern in _PLAIN.items():
 
 
 def read_yaml(source: Any, what: str, inline: str) -> tuple[Any, str]:
-    """Return the data of a YAML source, and the name of the source for error messages.
+    """Return (data, where): the data of a YAML source, and its name for messages.
 
-    The data are None for an empty file; their structure is not checked.
+    The data are None for an empty file; their structure is not checked. `where` is the
+    path, or `inline` for text and mappings.
 
     Args:
         source: Path, YAML text of more than one line, or a mapping, which is returned
@@ -91,8 +92,8 @@ def read_yaml(source: Any, what: str, inline: str) -> tuple[Any, str]:
         inline: Name for error messages of YAML text and mappings.
 
     Raises:
-        ModelError: The source is of another type, cannot be read, is not YAML, or
-            exceeds SIZE, VALUES or DEPTH.
+        ModelError: The source is of another type, cannot be read, is not YAML, has a
+            key twice in a mapping, or exceeds SIZE, VALUES or DEPTH.
     """
     if isinstance(source, Mapping):
         data, where = source, inline
@@ -141,7 +142,7 @@ def _plain(problem: str) -> str:
 
 
 def _content(path: Any, what: str) -> tuple[bytes, str]:
-    """Return at most SIZE + 1 bytes of a file, and its path as a string.
+    """Return (content, path): at most SIZE + 1 bytes of a file, and its path as str.
 
     Args:
         path: Path of the file.
