@@ -42,9 +42,10 @@ _LAZY = {
 
 
 def register() -> None:
-    """Register the ids of the tasks with gymnasium: dyn_ros/Pendulum-v0, ...
+    """Register the environments of all shipped tasks with gymnasium.
 
-    A second call changes nothing.
+    Ids are the keys of IDS, such as dyn_ros/Pendulum-v0, for gymnasium.make and
+    make_vec. Ids that are registered already stay as they are.
 
     Raises:
         UnsupportedError: gymnasium is not installed.

@@ -22,11 +22,11 @@ from dyn_core.tasks import RobotTask, Task, named_task
 class TaskEnv(EpisodeRules, gymnasium.Env[np.ndarray, Any]):
     """A task of a planar system or a robot as an environment of gymnasium.
 
-    Finite actions beyond their bounds are clipped. In an environment from
-    gymnasium.make the wrapper TimeLimit truncates episodes; otherwise max_episode_steps
-    does. A step after the end of an episode continues the motion. A motion that
-    diverges ends the episode with the observation of the last valid state, the reward 0
-    and info["diverged"] True.
+    `reset` or `set_state` must come before `step`. Finite actions beyond their bounds
+    are clipped. In an environment from gymnasium.make the wrapper TimeLimit truncates
+    episodes; otherwise max_episode_steps does. A step after the end of an episode
+    continues the motion. A motion that diverges ends the episode with the observation
+    of the last valid state, the reward 0 and info["diverged"] True.
 
     Attributes:
         task: The task.
@@ -34,16 +34,19 @@ class TaskEnv(EpisodeRules, gymnasium.Env[np.ndarray, Any]):
     Args:
         task: Name of a task, a Task or a RobotTask.
         render_mode: rgb_array or None.
-        max_episode_steps: Steps after which an episode is truncated; None: as the task.
-        engine: Of the Programs; None: the default.
-        divergence: Reaction to a motion that diverges, whose observation is not finite
-            or beyond 1e9: terminate, or raise a NonFiniteError.
-        dtype: Of observations: float64 or float32.
-        changes: Attributes of the task (planar_task, robot_task).
+        max_episode_steps: Steps after which an episode is truncated; None:
+            task.max_steps.
+        engine: Engine of the Programs; None: the default.
+        divergence: Reaction to a motion that diverges (an entry of its observation is
+            not finite or beyond ±1e9): terminate, or raise for a NonFiniteError.
+        dtype: Type of observations: float64 or float32.
+        changes: Attributes of the task that are replaced (planar_task, robot_task).
 
     Raises:
-        ModelError: An unknown task or attribute.
+        ModelError: The task or an attribute is unknown, or an attribute is invalid.
         SettingError: Another argument is invalid.
+        UnsupportedError: The task's stepping does not support its world.
+        ShapeError: A function of a RobotTask returns arrays of another shape.
 
     Source: WAW-15.5.
     """
@@ -68,11 +71,13 @@ class TaskEnv(EpisodeRules, gymnasium.Env[np.ndarray, Any]):
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
     ) -> tuple[np.ndarray, dict[str, Any]]:
-        """Begin an episode; return the observation and an empty info.
+        """Begin an episode; return its first observation, (no,), and an empty info.
 
         Args:
-            seed: Seed of the task's random numbers; equal seeds give equal bits.
-            options: {"state": (ns,)} begins with that state.
+            seed: Seed of the task's random numbers; equal seeds give equal bits; None:
+                they continue.
+            options: {"state": (ns,)} begins with that state [SI]; None: a state is
+                drawn.
 
         Raises:
             SettingError: An unknown option.
@@ -90,16 +95,17 @@ class TaskEnv(EpisodeRules, gymnasium.Env[np.ndarray, Any]):
     def step(self, action: Any) -> tuple[np.ndarray, float, bool, bool, dict[str, Any]]:
         """Return observation, reward, terminated, truncated, info after one step.
 
-        In an environment from gymnasium.make `truncated` is False: its wrapper
-        truncates. info is empty, or {"diverged": True}.
+        `truncated` is True from the step max_episode_steps on, but always False in an
+        environment from gymnasium.make, whose wrapper truncates. info is empty, or
+        {"diverged": True}; then the state stays as before the step.
 
         Args:
-            action: Action, (na,), or with task.choices its index.
+            action: Action, (na,) [SI], or with task.choices its index.
 
         Raises:
             ShapeError, NonFiniteError: The action is invalid.
             NonFiniteError: The motion diverged, and divergence is "raise".
-            SettingError: There was no reset yet.
+            SettingError: Neither reset nor set_state was called yet.
         """
         self._demand_reset()
         after, seen, reward, over = self._program(self._state, self._acted(action))

@@ -29,14 +29,17 @@ def record(
 ) -> float:
     """Write a video of one episode and return the sum of its rewards.
 
+    The environment is reset first. There is a picture before every k-th step and one at
+    the end; after a divergence that is the last valid state.
+
     Args:
         env: TaskEnv, or a wrapper of one.
         policy: Function from an observation to an action.
         path: File, .gif or .mp4; an existing one is replaced.
-        seed: Seed of the reset.
+        seed: Seed of the reset; None: random numbers continue.
         steps: Maximum number of steps; None: to the end of the episode.
-        fps: Wanted pictures per second; the actual rate shows the task in real time
-            with a picture before every k-th step and one at the end.
+        fps: Wanted pictures per second; the actual rate is 1 / (k task.interval), in
+            real time, with k = 1 / (fps task.interval) rounded, at least 1.
 
     Raises:
         SettingError: The file is of another kind, or fps or steps is invalid.
@@ -93,7 +96,7 @@ class TaskPicture(ABC):
 
     @abstractmethod
     def place(self, state: np.ndarray) -> None:
-        """Move all shapes to the positions of a state, (ns,)."""
+        """Move all shapes of the figure to a state, (ns,), without drawing it."""
 
     def draw(self, state: np.ndarray) -> np.ndarray:
         """Return the picture of a state, (400, 600, 3) uint8."""
@@ -107,14 +110,17 @@ def picture_of(task: Task | RobotTask) -> TaskPicture:
 
 
 class Picture(TaskPicture):
-    """A drawing of a task's states: rods, joints, cart, track or ground.
+    """A drawing of a planar task's states: rods, joints, cart, track or ground.
 
     Args:
-        task: Task.
+        task: Task of a planar system.
 
     Attributes:
         task: The task.
         figure: matplotlib figure of 600 x 400 pixels.
+
+    Raises:
+        UnsupportedError: matplotlib is not installed.
 
     Source: WAW-15.5.
     """
@@ -134,7 +140,7 @@ class Picture(TaskPicture):
         )
 
     def place(self, state: np.ndarray) -> None:
-        """Move all shapes to the positions of a state, (ns,)."""
+        """Move all shapes of the figure to a state, (ns,), without drawing it."""
         points = self.task.points(state)
         self._rods.set_data(*points.T)
         self._joints.set_data(*points.T)
@@ -151,7 +157,7 @@ class RobotPicture(TaskPicture):
     """A drawing of a robot: lines from link to link, edges of boxes, the floor.
 
     Lines join the origins of the task's links with their nearest ancestors among them;
-    dots mark the origins. Only boxes are drawn among the shapes.
+    dots mark the origins. Of the shapes only boxes on the task's links are drawn.
 
     Args:
         task: Task of a robot.
@@ -159,6 +165,9 @@ class RobotPicture(TaskPicture):
     Attributes:
         task: The task.
         figure: matplotlib figure of 600 x 400 pixels.
+
+    Raises:
+        UnsupportedError: matplotlib is not installed.
     """
 
     def __init__(self, task: RobotTask) -> None:
@@ -176,11 +185,15 @@ class RobotPicture(TaskPicture):
         self._grid = [self._line(color=EARTH, linewidth=0.6) for _ in range(18)]
 
     def _line(self, **look: Any) -> Any:
-        """Return a new line without points; look: matplotlib properties."""
+        """Return a new line of the figure, without points.
+
+        Args:
+            look: Properties of the line, of matplotlib.
+        """
         return self._axes.plot([], [], [], **look)[0]
 
     def place(self, state: np.ndarray) -> None:
-        """Move all lines to the positions of a flat state, (ns,)."""
+        """Move all lines of the figure to a flat state, (ns,), without drawing it."""
         rows = self.task.rows(np.asarray(state, float)[None])
         places = rows.poses[0, :, :3, 3]
         for line, (parent, child) in zip(self._lines, self._bones, strict=True):
@@ -221,7 +234,8 @@ def bones(task: RobotTask) -> list[tuple[int, int]]:
     """Return the pairs (ancestor, link) to join by a line, as indices in task.links.
 
     The ancestor is the first link of task.links on the same body, else on the nearest
-    body towards the base; a link without one is in no pair as second entry.
+    body towards the base that has one. A link without such an ancestor is in no pair as
+    second entry.
     """
     model = task.model
     first: dict[int, int] = {}
@@ -241,8 +255,8 @@ def box_edges(shape: PlacedShape, pose: np.ndarray, task: RobotTask) -> np.ndarr
     """Return a polyline along all edges of a box in the world, (16, 3) [m].
 
     Args:
-        shape: Box on a link.
-        pose: Of the link in the world, (4, 4).
+        shape: Box on a link; another shape is an AssertionError.
+        pose: Pose of the link in the world, (4, 4).
         task: Task of the robot.
     """
     assert isinstance(shape.shape, Box)

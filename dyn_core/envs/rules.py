@@ -31,9 +31,10 @@ LARGEST = 1e9  # a motion with observations beyond it has diverged [SI]
 def observation_space(
     task: Task | RobotTask, dtype: np.dtype[Any]
 ) -> gymnasium.spaces.Box:
-    """Return the space of observations of a task, a box of `dtype`.
+    """Return the space of observations of a task, a Box of `dtype`.
 
-    Kernels compute in float64; float32 costs another pass over memory.
+    Unbounded entries have infinite limits. Kernels compute in float64; float32 costs
+    another pass over memory.
     """
     low, high = np.array(task.observation_bounds, np.float64).T
     return gymnasium.spaces.Box(
@@ -62,7 +63,13 @@ def action_space(task: Task | RobotTask) -> Any:
 def metadata_of(task: Task | RobotTask, **more: Any) -> dict[str, Any]:
     """Return gymnasium's metadata; the frame rate shows a task in real time.
 
-    more: Further entries.
+    Args:
+        task: Task.
+        more: Further entries.
+
+    Returns:
+        render_modes, render_fps (one picture a step, rounded, at least 1 [1/s]) and
+        `more`.
     """
     fps = max(1, round(1.0 / task.interval))
     return {"render_modes": list(RENDER_MODES), "render_fps": fps, **more}
@@ -89,7 +96,11 @@ def checked_divergence(divergence: str) -> str:
 def diverged_rows(observations: np.ndarray) -> np.ndarray:
     """Return the indices of rows with an entry that is not finite or beyond LARGEST.
 
-    observations: (rows, no).
+    Args:
+        observations: (rows, no).
+
+    Returns:
+        Indices, ascending; empty if no row diverged.
     """
     # Two reductions suffice if no row diverged; comparisons with NaN are false.
     flat = observations.reshape(-1)
@@ -113,7 +124,15 @@ def checked_limit(task: Task | RobotTask, max_episode_steps: int | None) -> int:
 
 
 def checked_options(options: Mapping[str, Any] | None, known: tuple[str, ...]) -> dict:
-    """Return a copy of the reset options; raise SettingError for an unknown one."""
+    """Return a copy of the reset options, {} for None.
+
+    Args:
+        options: Options of a reset, or None.
+        known: Valid keys.
+
+    Raises:
+        SettingError: A key is unknown.
+    """
     checked = dict(options or {})
     for key in checked:
         if key not in known:
@@ -125,8 +144,13 @@ def checked_options(options: Mapping[str, Any] | None, known: tuple[str, ...]) -
 def checked_states(values: Any, shape: tuple[int, ...]) -> np.ndarray:
     """Return states as a new float64 array.
 
-    Raises ShapeError for another shape or values that are not numbers, NonFiniteError
-    for NaN or infinity.
+    Args:
+        values: Numbers of one state or of several.
+        shape: Shape that they must have.
+
+    Raises:
+        ShapeError: Another shape, or values that are not numbers.
+        NonFiniteError: NaN or infinity.
     """
     try:
         states = np.array(values, np.float64)
@@ -142,16 +166,17 @@ def checked_states(values: Any, shape: tuple[int, ...]) -> np.ndarray:
 def divergence_error(
     task: Task | RobotTask, states: np.ndarray, steps: np.ndarray, rows: np.ndarray
 ) -> NonFiniteError:
-    """Return a NonFiniteError for the first row that diverged; it lists all of them.
+    """Return, without raising it, a NonFiniteError about rows that diverged.
 
-    It names the step, the environment and the first state entry that is not finite or
-    exceeds LARGEST in magnitude; if there is none, "an observation".
+    The message has the step and environment of the first row, and the first state entry
+    that is not finite or exceeds LARGEST in magnitude, or "an observation" if there is
+    none; its rows are all of `rows`.
 
     Args:
         task: Task.
-        states: After the step, (environments, ns).
-        steps: Index of that step in its episode, by row.
-        rows: Indices of the rows that diverged, at least one.
+        states: States after the step, (environments, ns).
+        steps: Number of that step in its episode, from 1, for each environment.
+        rows: Indices of the environments that diverged, at least one.
     """
     first = rows[0]
     large = np.flatnonzero(~(np.abs(states[first]) <= LARGEST))
@@ -178,10 +203,11 @@ class EpisodeRules:
         task: Task.
         rows: Axes before those of a state: () for one, (num_envs,) for a vector.
         render_mode: rgb_array or None.
-        max_episode_steps: Steps after which an episode is truncated; None: as the task.
-        divergence: Reaction to a motion whose observation is not finite or beyond 1e9:
-            terminate, or raise a NonFiniteError.
-        dtype: Of observations: float64 or float32.
+        max_episode_steps: Steps after which an episode is truncated; None:
+            task.max_steps.
+        divergence: Reaction to a motion whose observation is not finite or beyond ±1e9:
+            terminate, or raise for a NonFiniteError.
+        dtype: Type of observations: float64 or float32.
         choices: Engine and threads of the Programs.
 
     Raises:
@@ -215,8 +241,8 @@ class EpisodeRules:
     def _cast(self, seen: np.ndarray) -> np.ndarray:
         """Return observations in the dtype of the environment.
 
-        If it differs from float64 and there is a `_cast_buffer`, this buffer is
-        returned.
+        float64 observations in a float64 environment are returned themselves. Else they
+        are copied: into `_cast_buffer` if there is one, which the next call overwrites.
         """
         if seen.dtype == self._dtype:
             return seen
@@ -226,7 +252,10 @@ class EpisodeRules:
         return self._cast_buffer
 
     def _acted(self, actions: Any) -> np.ndarray:
-        """Return the action in SI units, (na,), or the actions of all rows, (rows, na).
+        """Return actions in SI units as float64: (na,), or (rows, na) of a vector.
+
+        Indices are replaced by the actions of task.choices, in an array that the next
+        call overwrites. Bounds are not checked.
 
         Args:
             actions: Action, or with task.choices its index; for a vector one for each
@@ -261,7 +290,12 @@ class EpisodeRules:
         return array.astype(np.float64, copy=False)
 
     def _refuse_not_finite(self, name: str, array: np.ndarray) -> None:
-        """Raise a NonFiniteError that names the rows if a number is not finite."""
+        """Raise a NonFiniteError if a number is not finite; else nothing happens.
+
+        Args:
+            name: Name of the argument in the message.
+            array: Actions, (na,) or (rows, na); the error names the rows of several.
+        """
         bad = np.flatnonzero(~np.isfinite(array).all(axis=-1))
         if not len(bad):
             return
@@ -279,7 +313,7 @@ class EpisodeRules:
     def get_state(self) -> np.ndarray:
         """Return a copy of the state, (ns,) or (rows, ns) [SI].
 
-        Raises SettingError before a reset.
+        Raises SettingError before the first reset or set_state.
         """
         self._demand_reset()
         return self._state.copy()
@@ -287,7 +321,7 @@ class EpisodeRules:
     def set_state(self, state: Any) -> np.ndarray:
         """Continue from a state, (ns,) or (rows, ns) [SI]; return its observation.
 
-        The number of steps in an episode stays, and a finished episode continues: the
+        The count of steps in the episode continues, and so does a finished episode: the
         next step does not reset it. No reset is needed before.
 
         Raises:
@@ -298,9 +332,14 @@ class EpisodeRules:
         return self._cast(self._observed(self._state))
 
     def render(self) -> Any:
-        """Return a picture, (400, 600, 3) uint8, of a vector a tuple with one a row.
+        """Return a picture of the state, (400, 600, 3) uint8; None without render mode.
 
-        None without a render mode. Raises SettingError before a reset.
+        A vector returns a tuple with one picture for each row.
+
+        Raises:
+            SettingError: There is a render mode, and neither reset nor set_state came
+                before.
+            UnsupportedError: matplotlib is not installed.
         """
         if self.render_mode is None:
             return None
@@ -313,15 +352,20 @@ class EpisodeRules:
 def programs_of(
     task: Task | RobotTask, rows: tuple[int, ...], **choices: Any
 ) -> tuple[Callable[..., Any], Callable[..., np.ndarray]]:
-    """Return the step of a task, and its observation of states.
+    """Return (step, observe): the step of a task, and its observation of states.
 
-    The step is program(state, action) -> state, observation, reward, end (nonzero:
-    over), for one state or all rows, and takes `out` for rows.
+    They are step(state, action) -> (state, observation, reward, end), end nonzero if
+    the episode is over, and observe(state) -> observation; for one state, or for all
+    rows. For rows, step takes `out`, four arrays to write into.
 
     Args:
         task: Task.
         rows: Axes before those of a state: () for one, (num_envs,) for a vector.
         choices: Engine and threads of the Programs.
+
+    Raises:
+        UnsupportedError: The task's stepping does not support its world.
+        ModelError, ShapeError: A function of a RobotTask is invalid.
     """
     if isinstance(task, RobotTask):
         robot = RobotProgram(task, *(rows or (1,)), **choices)
@@ -339,6 +383,9 @@ def programs_of(
 
 
 def _finite_sum(numbers: np.ndarray) -> bool:
-    """Return whether the sum is finite: if so, all numbers are."""
+    """Return whether the sum of numbers is finite; then each number is finite.
+
+    The sum may overflow although all numbers are finite.
+    """
     with np.errstate(over="ignore", invalid="ignore"):
         return bool(np.isfinite(np.add.reduce(numbers, axis=None)))

@@ -29,7 +29,7 @@ class TaskVectorEnv(
 
     All rows draw from one generator, row by row: with one environment, and a mode that
     resets at the same times, the numbers equal those of TaskEnv. Finite actions beyond
-    their bounds are clipped.
+    their bounds are clipped. `reset` or `set_state` must come before `step`.
 
     Modes of reset, by gymnasium's names: NEXT_STEP (a finished environment is reset in
     the next step, which ignores its action and returns reward 0), SAME_STEP (at once;
@@ -42,25 +42,30 @@ class TaskVectorEnv(
 
     Attributes:
         task: The task.
+        num_envs: Number of environments.
 
     Args:
         task: Name of a task, a Task or a RobotTask.
-        num_envs: Number of environments.
-        max_episode_steps: Steps after which an episode is truncated; None: as the task.
+        num_envs: Number of environments, at least 1.
+        max_episode_steps: Steps after which an episode is truncated; None:
+            task.max_steps.
         render_mode: rgb_array or None.
-        autoreset_mode: When finished environments are reset.
+        autoreset_mode: When finished environments are reset: an AutoresetMode or its
+            value.
         threads: Maximum number of threads of a step; None: all cores.
-        copy: Whether each step returns new arrays; otherwise the next step overwrites
-            them.
-        engine: Of the Programs; None: the default.
-        divergence: Reaction to a motion that diverges, whose observation is not finite
-            or beyond 1e9: terminate, or raise a NonFiniteError.
-        dtype: Of observations: float64 or float32.
-        changes: Attributes of the task (planar_task, robot_task).
+        copy: Whether each step returns new observations and rewards; otherwise they are
+            buffers that the next step overwrites.
+        engine: Engine of the Programs; None: the default.
+        divergence: Reaction to a motion that diverges (an entry of its observation is
+            not finite or beyond ±1e9): terminate, or raise for a NonFiniteError.
+        dtype: Type of observations: float64 or float32.
+        changes: Attributes of the task that are replaced (planar_task, robot_task).
 
     Raises:
-        ModelError: An unknown task or attribute.
+        ModelError: The task or an attribute is unknown, or an attribute is invalid.
         SettingError: Another argument is invalid.
+        UnsupportedError: The task's stepping does not support its world.
+        ShapeError: A function of a RobotTask returns arrays of another shape.
 
     Source: WAW-15.4, WAW-15.5.
     """
@@ -102,19 +107,22 @@ class TaskVectorEnv(
         self._cast_buffer = None if copy else self._fresh()[0].astype(self._dtype)
 
     def _fresh(self) -> tuple[np.ndarray, np.ndarray]:
-        """Return empty arrays for observations and rewards."""
+        """Return new arrays for observations (num_envs, no) and rewards (num_envs,)."""
         return np.empty((self.num_envs, self.task.no)), np.empty(self.num_envs)
 
     def reset(
         self, *, seed: Any = None, options: dict[str, Any] | None = None
     ) -> tuple[np.ndarray, dict[str, Any]]:
-        """Begin episodes; return all observations and an empty info.
+        """Begin episodes; return all observations, (num_envs, no), and an empty info.
 
         Args:
-            seed: An integer; equal seeds give equal bits.
-            options: {"state": (num_envs, ns)} begins with these states; {"reset_mask":
-                (num_envs,)}, booleans, selects the environments that are reset. With
-                both, the states of other environments are checked and ignored.
+            seed: An integer; equal seeds give equal bits; None: the random numbers
+                continue.
+            options: {"state": (num_envs, ns)} begins with these states [SI];
+                {"reset_mask": (num_envs,)}, booleans, selects the environments that are
+                reset, others stay as they are. With both, the states of other
+                environments are checked and ignored. None: all are reset, with states
+                drawn.
 
         Raises:
             SettingError: A seed that is not an integer, an unknown option, or a
@@ -148,21 +156,23 @@ class TaskVectorEnv(
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, dict[str, Any]]:
         """Return observations, rewards, terminated, truncated and info after one step.
 
-        Finished environments are reset as set by autoreset_mode, see the class. Then
-        info has "final_obs" and "_final_obs" in mode SAME_STEP, and "diverged" and
-        "_diverged" if a motion diverged; else it is empty.
+        Finished environments are reset as set by autoreset_mode, see the class. info is
+        empty, but for "diverged" and "_diverged" (num_envs,) booleans if a motion
+        diverged, and in mode SAME_STEP, if an episode ended, "final_obs" (num_envs, no)
+        and "_final_obs" (num_envs,), True for the rows whose last observation it has.
 
         Args:
-            actions: Actions, (num_envs, na), or with task.choices their indices,
+            actions: Actions, (num_envs, na) [SI], or with task.choices their indices,
                 (num_envs,).
 
         Returns:
-            Observations (num_envs, no), and arrays (num_envs,) of rewards and booleans.
+            Observations (num_envs, no), float64 rewards (num_envs,), two arrays of
+            booleans (num_envs,), and info.
 
         Raises:
             ShapeError, NonFiniteError: An action is invalid.
             NonFiniteError: A motion diverged, and divergence is "raise".
-            SettingError: There was no reset yet.
+            SettingError: Neither reset nor set_state was called yet.
         """
         self._demand_reset()
         seen, reward = self._fresh() if self._buffers is None else self._buffers
@@ -191,11 +201,16 @@ class TaskVectorEnv(
     ) -> dict[str, Any]:
         """Restore the last valid state of rows that diverged; return info about them.
 
-        These rows are terminated. The result is {} if none diverged, else "diverged"
-        and "_diverged", bool, (num_envs,).
+        These rows are marked as terminated. In mode NEXT_STEP rows that are about to be
+        reset are ignored.
 
         Args:
-            seen, reward: Results of the step, corrected in place.
+            seen, reward: Observations and rewards of the step; rows that diverged get
+                the observation of the last valid state and 0, in place.
+
+        Returns:
+            {} if none diverged, else "diverged" and "_diverged", equal boolean arrays
+            (num_envs,).
 
         Raises:
             NonFiniteError: A row diverged, and divergence is "raise".
@@ -214,9 +229,9 @@ class TaskVectorEnv(
         return {"diverged": diverged, "_diverged": diverged.copy()}
 
     def _begin(self, rows: np.ndarray) -> np.ndarray:
-        """Draw new states of the environments with these indices; return observations.
+        """Draw new states of the environments `rows`; return their observations.
 
-        Their step counts become 0.
+        `rows` are indices. The states are stored, and their step counts become 0.
         """
         states = self.task.start(self.np_random, len(rows))
         self._state[rows], self._steps[rows] = states, 0
@@ -225,7 +240,7 @@ class TaskVectorEnv(
     def set_state(self, state: Any) -> np.ndarray:
         """Continue all episodes from states, (rows, ns) [SI]; return observations.
 
-        The number of steps in an episode stays, and a finished episode continues: the
+        The count of steps in an episode continues, and so does a finished episode: the
         next step does not reset it. No reset is needed before.
 
         Raises:
@@ -245,7 +260,11 @@ def checked_rows(num_envs: int) -> int:
 
 
 def _autoreset(mode: Any) -> Any:
-    """Return the AutoresetMode of a mode or its name; else raise SettingError."""
+    """Return the AutoresetMode of a mode or of its value, such as "NextStep".
+
+    Raises:
+        SettingError: There is no such mode.
+    """
     try:
         return AutoresetMode(mode)
     except ValueError as error:
