@@ -14,9 +14,10 @@ HELP = "measure solvers beside their peers, in a clone"
 
 
 def add(subparsers: argparse._SubParsersAction) -> None:
-    """Add the subcommand; without the benchmarks it only explains why it fails.
+    """Add the subcommand `bench`; without a clone it only says why it fails.
 
-    With them, the clone's folder of tests is put in front of sys.path if it is missing.
+    With the clone's benchmarks, its folder of tests is put in front of sys.path if it
+    is missing there.
     """
     tests = _tests()
     if tests is None:
@@ -38,9 +39,9 @@ def add(subparsers: argparse._SubParsersAction) -> None:
 def _tests() -> Path | None:
     """Return the folder of tests with the benchmarks, or None if there is none.
 
-    It is that of the clone from which the library is imported, or of the package
-    `bench` where that is loaded. The working folder does not count: every command
-    would run what lies in its tests/bench.
+    It is `tests` of the clone from which the library is imported, else the folder of a
+    package `bench` that is already loaded. The working folder does not count: every
+    command would run code in its tests/bench.
     """
     folder = Path(dyn_core.__file__).parents[1] / "tests"
     if (folder / "bench" / "bench_command.py").is_file():
@@ -49,7 +50,7 @@ def _tests() -> Path | None:
 
 
 def _refuse(arguments: argparse.Namespace) -> int:
-    """Raise UnsupportedError: without a clone there are no benchmarks."""
+    """Raise UnsupportedError always: without a clone there are no benchmarks."""
     raise UnsupportedError(
         "`dyn bench` measures with programs of the folder tests/bench, which no wheel"
         " has; valid: `pip install -e .` in a clone of the repository"

@@ -28,13 +28,14 @@ _HOW = {
 def operations(which: Solver, model: Model, how: str = "folded") -> Counter[str]:
     """Return the number of operations of a solver for a robot, by category.
 
-    Categories: add, mul, div, sqrt, trig. The state is random, with a fixed seed, so
-    the numbers are the same in every call.
+    Categories: add, mul, div, sqrt, trig; absent ones count 0. The state is random,
+    with a fixed seed, so the numbers are the same in every call.
 
     Args:
         which: TracedSolver.
         model: Robot.
-        how: "literal" or "folded" (solving/operation_counts.py).
+        how: "literal", every operation that is executed, or "folded", without
+            operations on structural zeros and ones.
 
     Raises:
         UnsupportedError: The solver is a NumpySolver or does not support the robot, or
@@ -55,12 +56,12 @@ def growth(which: Solver, how: str, sizes: Sequence[int] = SIZES) -> list[str]:
 
     Args:
         which: TracedSolver.
-        how: "literal" or "folded".
+        how: "literal" or "folded", as in `operations`.
         sizes: Numbers of joints.
 
     Returns:
-        Lines of text: header, one row for each size, and the order p of total ~ n^p,
-        with the degree where the totals are exactly a polynomial.
+        Lines of text: header, one row for each size, and the order p of total ~ n^p at
+            the last sizes, with the degree where the totals are exactly a polynomial.
 
     Raises:
         UnsupportedError: As in `operations`.
@@ -97,7 +98,7 @@ def _say(message: str) -> None:
 
 
 def add(subparsers: argparse._SubParsersAction) -> None:
-    """Add the subcommand."""
+    """Add the subcommand `count` with its options."""
     parser = subparsers.add_parser("count", help="operations of a solver's algorithm")
     parser.add_argument("solver", help="name of a solver (dyn plugins)")
     add_robot(parser)
@@ -111,7 +112,13 @@ def add(subparsers: argparse._SubParsersAction) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Count and print; return 0."""
+    """Count and print the operations; return 0.
+
+    Raises:
+        SolverNotFound: There is no such solver.
+        ModelError: The robot is not valid.
+        UnsupportedError: The solver is not traced or does not support the robot.
+    """
     how = "literal" if arguments.literal else "folded"
     which = solver(arguments.solver)
     model = load_robot(arguments)

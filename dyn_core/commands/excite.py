@@ -21,7 +21,7 @@ PLACE = "JOINT=VALUE"
 
 
 def add(subparsers: argparse._SubParsersAction) -> None:
-    """Add the subcommand."""
+    """Add the subcommand `excite` with its options."""
     parser = subparsers.add_parser(
         "excite", help="design a motion that shows the parameters of a robot"
     )
@@ -108,11 +108,12 @@ def _add_limits(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Design a motion, print its properties, write the files.
 
-    Returns 1 if limits are violated, and then writes the plot but no motion; else 0.
+    Returns:
+        1 if limits are violated, and then writes the plot but no motion; else 0.
 
     Raises:
-        SettingError, ModelError, UnsupportedError: An argument or the robot is not
-            valid.
+        SettingError, ModelError, UnsupportedError: An argument, file or the robot is
+            not valid.
     """
     if arguments.out is not None:
         check_file(arguments.out)
@@ -167,11 +168,12 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _show(done: int, count: int, condition: float) -> None:
-    """Print the progress in place on a terminal.
+    """Print the progress in place on a terminal, to stderr.
 
     Args:
-        done, count: Number of motions that are optimised, and of all.
-        condition: Best condition number.
+        done, count: Number of motions that are optimised so far, and of all to
+            optimise.
+        condition: Best condition number so far.
     """
     end = "\n" if done == count else ""
     message = f"\r{done} of {count} optimised, condition number {condition:.4g}"
@@ -179,12 +181,26 @@ def _show(done: int, count: int, condition: float) -> None:
 
 
 def _start(model: Model, typed: Sequence[str] | None) -> np.ndarray | None:
-    """Return the position typed as JOINT=VALUE, other joints neutral; or None."""
+    """Return the position (nq,) typed as JOINT=VALUE; None for None.
+
+    Joints that are not typed are neutral.
+
+    Args:
+        model: Robot.
+        typed: Entries JOINT=VALUE [rad | m], or None.
+
+    Raises:
+        SettingError: An entry has another form, or a name occurs twice.
+        ModelError: A joint is unknown.
+    """
     return None if typed is None else model.position(named_numbers("start", typed))
 
 
 def lines_of(result: Excitation) -> list[str]:
-    """Return lines about a motion: condition number, joint loads, violated limits."""
+    """Return lines about a motion: condition number, joint loads, distances, limits.
+
+    Each violated limit has a line that begins with "not kept".
+    """
     series, limits = result.series, result.limits
     lines = [
         f"{series.duration:g} s, {series.harmonics} harmonics, {len(result.t)} points:"

@@ -41,9 +41,11 @@ _PASSED = ("dyn_core.numbers.scalar", "dyn_core.engines", "dyn_core.spatial", __
 class Origins:
     """The lines of an algorithm that cause the operations of its Graph.
 
+    Costs are approximate cycles for one state in each lane.
+
     Attributes:
-        graph: Traced Graph.
-        kinds: Number of operations by kind.
+        graph: Traced Graph, without unused nodes.
+        kinds: Number of operations by kind, without constants and inputs.
         functions: Cost by function [cycles]; keys are `file: name`.
         lines: Cost by line [cycles]; keys are `file:number  text of the line`.
     """
@@ -65,14 +67,18 @@ class Origins:
 
 
 class _Noting(Tracer):
-    """A Tracer that records the line of the algorithm that first created each node."""
+    """A Tracer that records the line of the algorithm that first created each node.
+
+    Attributes:
+        noted: File, line number and function name, by index of the node.
+    """
 
     def __init__(self, width: int) -> None:
         super().__init__(width)
         self.noted: dict[int, tuple[str, int, str]] = {}
 
     def record(self, op: str, operands: Sequence[Any]) -> Any:
-        """Record an operation and its line in the algorithm."""
+        """Record an operation as Tracer.record; store the line of each new node."""
         before = len(self.builder.graph.nodes)
         result = super().record(op, operands)
         for node in range(before, len(self.builder.graph.nodes)):
@@ -81,9 +87,10 @@ class _Noting(Tracer):
 
 
 def _asked() -> tuple[str, int, str]:
-    """Return file, line number and function of the algorithm that is running.
+    """Return (file, line number, function) of the algorithm that is running.
 
-    It is the nearest caller outside of the modules in _PASSED, which do the tracing.
+    It is the nearest caller outside of the modules in _PASSED, which do the tracing; to
+    be called by _Noting.record only.
     """
     frame = sys._getframe(2)
     while frame.f_back is not None:
@@ -95,7 +102,16 @@ def _asked() -> tuple[str, int, str]:
 
 
 def origins(function: Callable[[Sequence[Any]], Sequence[Any]], width: int) -> Origins:
-    """Trace a function of `width` numbers and attribute its operations to lines."""
+    """Trace a function and attribute its operations to lines of its source.
+
+    Args:
+        function: Function from a list of `width` numbers to a sequence of numbers,
+            written for tracing.
+        width: Number of inputs.
+
+    Raises:
+        TraceError: The function cannot be traced.
+    """
     tracer = _Noting(width)
     outputs = function(tracer.inputs)
     tracer.builder.graph.outputs = [tracer.lift(x) for x in outputs]
@@ -118,10 +134,14 @@ def origins(function: Callable[[Sequence[Any]], Sequence[Any]], width: int) -> O
 
 
 def report(program: Any, top: int = 12) -> list[str]:
-    """Return operations, machine code, times and the most expensive lines of a Program.
+    """Return lines of text on what a Program costs.
+
+    They have operations, machine code, times and the most expensive functions and
+    lines.
 
     Args:
-        program: Traced Program; machine code and times are listed for engine native.
+        program: Traced Program; machine code and times are listed for engine native,
+            which compiles it and measures calls.
         top: Number of functions and of lines that are listed.
     """
     result = origins(program.function, sum(port.size for port in program.inputs))
@@ -145,7 +165,10 @@ def report(program: Any, top: int = 12) -> list[str]:
 
 
 def _machine_code(program: NativeProgram) -> list[str]:
-    """Return sizes and compile times of the kernels, and measured times of a call."""
+    """Return sizes and compile times of the kernels, and measured times of a call.
+
+    Compiles the kernels of the Program if they are not.
+    """
     program.prepare(batch=True)
     lines = []
     for variant, kernel in zip(("scalar", "batch"), program.kernels(), strict=True):
@@ -168,7 +191,10 @@ def _machine_code(program: NativeProgram) -> list[str]:
 
 
 def _drawn(port: Any, program: Any, lead: tuple[int, ...]) -> np.ndarray:
-    """Return random values for an input; parameters have their defaults.
+    """Return random values for an input, (*lead, *port.shape).
+
+    Parameters have their defaults; a position is one random position, repeated; others
+    are uniform in [-1, 1]. The seed is fixed.
 
     Args:
         port: Port of the input.
@@ -185,7 +211,7 @@ def _drawn(port: Any, program: Any, lead: tuple[int, ...]) -> np.ndarray:
 
 
 def add(subparsers: argparse._SubParsersAction) -> None:
-    """Add the subcommand."""
+    """Add the subcommand `explain` with its options."""
     parser = subparsers.add_parser("explain", help="what a solver costs, and where")
     parser.add_argument("solver", help="name of a solver (dyn plugins)")
     add_robot(parser)
@@ -207,8 +233,10 @@ def run(arguments: argparse.Namespace) -> int:
 
     Raises:
         SettingError: --top is less than 1, or has no effect.
-        UnsupportedError: The solver needs --frame, is not traced, or there is no
-            machine code on this computer.
+        SolverNotFound: There is no such solver.
+        ModelError: The robot is not valid.
+        UnsupportedError: The solver needs --frame, is not traced, does not support the
+            robot or an option, or there is no machine code on this computer.
     """
     variant = arguments.ir or arguments.assembly
     top = 12 if arguments.top is None else arguments.top

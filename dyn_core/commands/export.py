@@ -24,7 +24,7 @@ from dyn_core.solving.registry import default_registry
 
 
 def add(subparsers: argparse._SubParsersAction) -> None:
-    """Add the subcommand."""
+    """Add the subcommand `export` with its options."""
     listed = "\n".join(f"  {x.name:12} {x.meaning}" for x in TARGETS.values())
     listed += (
         f"\n  {', '.join(gpu.ARCHITECTURES)}: PTX for NVIDIA's GPUs, experimental:"
@@ -72,9 +72,15 @@ def add(subparsers: argparse._SubParsersAction) -> None:
 def _choice(
     parser: argparse.ArgumentParser, name: str, valid: tuple[str, ...], what: str
 ) -> None:
-    """Add the option `name` with one of the `valid` values.
+    """Add an option of the command line that names one of some values.
 
-    The first is the default.
+    argparse does not check the value; `run` does.
+
+    Args:
+        parser: Parser of the command.
+        name: Option, such as "--form".
+        valid: Valid values; the first is the default.
+        what: Help text.
     """
     parser.add_argument(
         name, default=valid[0], metavar="|".join(valid),
@@ -85,8 +91,12 @@ def _choice(
 def run(arguments: argparse.Namespace) -> int:
     """Write an export, print its files and memory, and return 0.
 
+    The folder is made; its parent must exist.
+
     Raises:
         UnsupportedError: An argument is not valid, or the solver cannot be exported.
+        SolverNotFound: There is no such solver.
+        ModelError: The robot is not valid.
         ShapeError, SettingError: The folder is not valid or cannot be written.
         CompileError: There is no compiler, or it fails.
     """
@@ -141,7 +151,11 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _package(arguments: argparse.Namespace) -> int:
-    """Write a package for ros2_control, print its files, and return 0."""
+    """Write a package for ros2_control, print its files, and return 0.
+
+    Raises UnsupportedError for options that such a package does not have, and for
+    solvers of which there is none.
+    """
     for name, default in (
         ("target", "host"), ("variant", VARIANTS[0]), ("name", None),
         ("dtype", "float64"), ("multiply_add", MULTIPLY_ADD[0]), ("unchecked", False),

@@ -56,10 +56,12 @@ def run(argv: list[str]) -> int:
     """Run a subcommand; return the exit status.
 
     It is 0 for success or a closed pipe, 1 for a failure, 2 for an unknown command and
-    130 after Ctrl-C. DynError and OSError become messages on stderr. argparse raises
-    SystemExit after help and for other wrong usage.
+    130 after Ctrl-C; else the one that the command returns. DynError and OSError become
+    messages on stderr; other exceptions of commands that are not a plugin's are raised.
+    argparse raises SystemExit after help and for other wrong usage.
 
-    argv: Arguments after the name of the program; empty prints the help.
+    Args:
+        argv: Arguments after the name of the program; empty prints the help.
     """
     try:
         _show_every_character()  # writes what is still buffered
@@ -84,7 +86,10 @@ def run(argv: list[str]) -> int:
 def _run(argv: list[str]) -> int:
     """Parse the command line and run its subcommand; return the exit status.
 
-    Raises PluginError if the command of a plugin fails unexpectedly.
+    Raises:
+        PluginError: The command of a plugin fails with an unexpected exception.
+        DynError, OSError: The command fails.
+        SystemExit: argparse has printed help or refused the usage.
     """
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", LEFT_OUT, RuntimeWarning)
@@ -116,16 +121,17 @@ def _run(argv: list[str]) -> int:
 
 
 def _failed(message: str, status: int = 1) -> int:
-    """Print an error message to stderr; return the exit status."""
+    """Print an error message to stderr; return `status`."""
     with suppress(OSError):  # stderr may be closed
         print(f"dyn: {message}", file=sys.stderr)
     return status
 
 
 def _show_every_character() -> None:
-    """Replace characters that a terminal's encoding lacks by ASCII substitutes.
+    """Let stdout and stderr replace characters that their encoding lacks.
 
-    The handler applies to stdout and stderr.
+    They become ASCII substitutes. Streams with another error handler than "strict" or
+    "backslashreplace" are left alone.
     """
 
     def ascii_form(error: UnicodeError) -> tuple[str, int]:
@@ -141,16 +147,16 @@ def _show_every_character() -> None:
 
 
 def _base(letter: str) -> str:
-    """Return a letter without its diacritics.
-
-    It is a question mark if the letter has no ASCII form.
-    """
+    """Return a letter without its diacritics in ASCII; "?" if it has no ASCII form."""
     parts = unicodedata.normalize("NFKD", letter)
     return "".join(x for x in parts if x.isascii()) or "?"
 
 
 def _drop_output() -> None:
-    """Discard buffered output: the reader has closed the pipe."""
+    """Discard buffered output of stdout: the reader has closed the pipe.
+
+    Its file descriptor is redirected to the null device; without one nothing happens.
+    """
     try:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     except (OSError, ValueError):
@@ -193,7 +199,13 @@ def _add_commands(
 ) -> None:
     """Add all subcommands of a plugin, or none if one of them is not valid.
 
-    Raises PluginError if a name is in use, or a command has no action.
+    Args:
+        subparsers: Subparsers of `dyn`, changed in place.
+        hook: The plugin's dyn_commands.
+
+    Raises:
+        PluginError: A name is in use, or a command has no action.
+        Exception: Errors of the plugin pass through.
     """
     apart = argparse.ArgumentParser("dyn")
     added = apart.add_subparsers()
@@ -332,9 +344,13 @@ def _plugins(arguments: argparse.Namespace) -> int:
 
 
 def _solvers_of(problem: Signature, names: Sequence[str], sources: bool) -> str:
-    """Return a problem and its solvers, with one line for each solver.
+    """Return a problem and its solvers as text, with one line for each solver.
 
-    With `sources` each solver has a second line, its module and its literature source.
+    Args:
+        problem: Problem.
+        names: Names of its solvers, at least one.
+        sources: Whether each solver has a second line: its module and literature
+            source.
     """
     lines = [f"{problem.name}: {problem.meaning}".rstrip(": ")]
     width = max(map(len, names))
@@ -393,7 +409,13 @@ def _check(arguments: argparse.Namespace) -> int:
 def _tested(solver: Solver, models: list[Model], engine: str) -> Iterator[str]:
     """Yield the lines of a solver's conformance report; errors become FAIL lines.
 
-    Raises PluginError if the error is not caused by a plugin's solver.
+    Args:
+        solver: Solver.
+        models: Robots that it is tested with.
+        engine: Name of the engine.
+
+    Raises:
+        PluginError: It names no plugin: the problem of the solver or a law is missing.
     """
     try:
         yield from conformance.report(solver, models, engine)
@@ -405,6 +427,9 @@ def _tested(solver: Solver, models: list[Model], engine: str) -> Iterator[str]:
 
 
 def _owners(origin: str) -> tuple[str, ...]:
-    """Return distribution, module and package of an origin `distribution (module)`."""
+    """Return (distribution, module, package) of an origin "distribution (module)".
+
+    The package is the first component of the module.
+    """
     distribution, _, module = origin.rstrip(")").partition(" (")
     return distribution, module, module.partition(".")[0]

@@ -25,7 +25,7 @@ FILE = "NPZ, CSV or bag (MCAP, SQLite, folder)"
 
 
 def add(subparsers: argparse._SubParsersAction) -> None:
-    """Add the subcommands `id` and `fd`."""
+    """Add the subcommands `id` and `fd` with their options."""
     inverse = subparsers.add_parser("id", help="joint forces of a recorded motion")
     _add_common(inverse, f"{FILE} with positions; velocities and accelerations that it"
                 " has not are estimated", "inverse_dynamics")  # fmt: skip
@@ -71,7 +71,13 @@ def _add_common(parser: argparse.ArgumentParser, what: str, problem: str) -> Non
 
 
 def run_inverse(arguments: argparse.Namespace) -> int:
-    """Compute, print and write the joint forces of a motion; return 0."""
+    """Compute, print and write the joint forces of a motion; return 0.
+
+    Raises:
+        SettingError, ModelError, SolverNotFound, UnsupportedError: An argument, a file
+            or the robot is not valid.
+        DynError: The computation fails.
+    """
     check_arguments(arguments)
     model = load_robot(arguments)
     motion = read_motion(arguments.motion, model, arguments.joint_states)
@@ -83,7 +89,13 @@ def run_inverse(arguments: argparse.Namespace) -> int:
 
 
 def run_forward(arguments: argparse.Namespace) -> int:
-    """Compute, print and write the accelerations of states; return 0."""
+    """Compute, print and write the accelerations of states; return 0.
+
+    Raises:
+        SettingError, ModelError, SolverNotFound, UnsupportedError: An argument, a file
+            or the robot is not valid.
+        DynError: The computation fails.
+    """
     check_arguments(arguments)
     model = load_robot(arguments)
     states = read_motion(arguments.motion, model, arguments.joint_states)
@@ -142,7 +154,14 @@ def _finish(
 def summary(record: MotionRecord, kind: str) -> list[str]:
     """Return a table of a column by joint: root mean square, maximum and its time.
 
-    `record`: motion with at least one row; `kind`: column, such as "tau" or "qdd".
+    Its lines are the range of times, a header, and one for each joint [SI].
+
+    Args:
+        record: Motion with at least one row.
+        kind: Column, such as "tau" or "qdd".
+
+    Raises:
+        SettingError: The motion has no such column.
     """
     names, units, array = record.names(kind), record.units(kind), record.column(kind)
     width = max(map(len, (*names, "joint")), default=5)

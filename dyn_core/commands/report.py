@@ -13,7 +13,7 @@ from dyn_core.reports.write import write_report
 
 
 def add(subparsers: argparse._SubParsersAction) -> None:
-    """Add the subcommand."""
+    """Add the subcommand `report` with its options."""
     parser = subparsers.add_parser("report", help="one HTML file on runs of dyn sim")
     parser.add_argument(
         "runs", nargs="+", metavar="RUN",
@@ -36,7 +36,8 @@ def run(arguments: argparse.Namespace) -> int:
     """Write the report, and a picture of it if requested; return 0.
 
     Raises:
-        SettingError: A file cannot be read or written, or a run has no row.
+        SettingError: A file cannot be read or written, a run has no row, or several
+            runs have no times or columns in common.
         UnsupportedError: A picture was requested, and there is no browser or
             matplotlib.
     """

@@ -38,10 +38,11 @@ class Drive(NamedTuple):
     """A controller for `simulate`, with settings that suit it.
 
     Attributes:
-        controller: Function or object, or None for no force.
+        controller: Function (t, q, qd) -> joint forces, or a Controller; None: no
+            force.
         meaning: Its name in a report.
-        begin: Starts a trajectory at a time [s], or None.
-        q0, qd0: Initial state, from the first row of its file, or None.
+        begin: Function that starts a trajectory at a time [s]; None: there is none.
+        q0, qd0: Initial state, from the first row of its file; None: none is given.
         duration: Duration of its file plus one period [s]; 0 without a file.
     """
 
@@ -56,10 +57,17 @@ class Drive(NamedTuple):
 def drive_of(model: Model, arguments: argparse.Namespace) -> Drive:
     """Return the Drive that the options of `dyn sim` ask for.
 
+    Args:
+        model: Robot.
+        arguments: Parsed options of `dyn sim`.
+
     Raises:
-        SettingError: Options have no effect in combination, or a file is not valid.
+        SettingError: Options have no effect in combination, a file is not valid, or
+            gravity compensation is asked for with a floating base.
         NonFiniteError: A time, position or joint force of the file of --torques is not
             finite.
+        DynError: The controller cannot be built for the robot, or the trajectory is not
+            valid.
     """
     law = arguments.controller
     if arguments.torques is not None and law != "none":
@@ -89,11 +97,11 @@ def recorded_forces(motion: MotionRecord, name: str, period: float) -> Drive:
     """Return a Drive that applies the joint forces of each row until the next one.
 
     The forces of the first and of the last row continue before and after the motion.
-    The Drive also has q and qd of the first row as initial state, and the duration of
-    the motion plus one period.
+    The Drive also has q and qd of the first row as initial state (qd None if the motion
+    has none), and the duration of the motion plus one period.
 
     Args:
-        motion: Motion with joint forces; its times are shifted to start at zero.
+        motion: Motion with positions and joint forces; the Drive's times start at zero.
         name: Name of its file, for messages.
         period: Period of the run [s]; each row is applied a thousandth of it early.
 
@@ -119,9 +127,14 @@ def recorded_forces(motion: MotionRecord, name: str, period: float) -> Drive:
 
 
 def _weight(model: Model, arguments: argparse.Namespace) -> Any:
-    """Return the law of gravity compensation.
+    """Return the law (t, q, qd) -> tau of gravity compensation.
 
-    Raises SettingError for a floating base.
+    Args:
+        model: Robot.
+        arguments: Options of `dyn sim`; `engine` is used.
+
+    Raises:
+        SettingError: The robot has a floating joint.
     """
     kinds = {model.joint_kind(name) for name in model.joint_names}
     if "floating" in kinds:
@@ -147,8 +160,17 @@ def _weight(model: Model, arguments: argparse.Namespace) -> Any:
 def _computed_torque(model: Model, arguments: argparse.Namespace) -> Drive:
     """Return the Drive of a controller that follows a motion, or stays at the start.
 
-    With a motion, the Drive has its first q and qd as initial state, and its duration
-    plus one period. Raises SettingError if the motion is not valid.
+    With a motion (--reference), the Drive has its first q and qd as initial state, and
+    its duration plus one period. Joints without an effort limit get UNLIMITED.
+
+    Args:
+        model: Robot.
+        arguments: Options of `dyn sim`.
+
+    Raises:
+        SettingError: The file of the motion is not valid.
+        DynError: The gains or the robot do not suit the controller, or the motion is no
+            valid trajectory.
     """
     kp, kd = arguments.gains or GAINS
     meaning = f"computed torque, kp {kp:g} 1/s², kd {kd:g} 1/s"
@@ -180,7 +202,7 @@ def _computed_torque(model: Model, arguments: argparse.Namespace) -> Drive:
 
 
 def _without_limit(model: Model) -> list[str]:
-    """Return the names of the joints without an effort limit in the robot's file."""
+    """Return the names of the joints whose effort limit is zero: none in the file."""
     return [x for x in model.joint_names if not model.effort_limit[model.v_slice(x)][0]]
 
 
@@ -188,7 +210,7 @@ STEP = "semi_implicit_euler"
 
 
 def add(subparsers: argparse._SubParsersAction) -> None:
-    """Add the subcommand."""
+    """Add the subcommand `sim` with its options."""
     parser = subparsers.add_parser("sim", help="simulate a robot; files and reports")
     add_robot(parser)
     parser.add_argument(
@@ -259,6 +281,7 @@ def run(arguments: argparse.Namespace) -> int:
     Raises:
         SettingError, ModelError, UnsupportedError: An argument, file or the robot is
             not valid.
+        DynError: The simulation fails.
     """
     check_arguments(arguments)
     if arguments.report is not None:
@@ -341,15 +364,19 @@ def _simulated(model: Model, arguments: argparse.Namespace) -> MotionRecord:
 
 
 def start_of(model: Model, name: str, typed: Sequence[str] | None) -> Any:
-    """Return typed initial positions or velocities; None if there are none.
+    """Return typed initial positions (nq,) or velocities (nv,); None for None.
+
+    Joints that are not typed are neutral, or at rest.
 
     Args:
         model: Robot.
         name: "q0" or "qd0".
-        typed: JOINT=VALUE for some joints, or all numbers in order.
+        typed: JOINT=VALUE for some joints, JOINT.0=VALUE for a coordinate of a joint of
+            several, or all numbers in order [SI]; None: nothing was typed.
 
     Raises:
-        SettingError: A joint is unknown, or a number missing or not finite.
+        SettingError: A joint is unknown, an entry occurs twice, or a number is missing
+            or not finite.
     """
     if typed is None:
         return None
@@ -380,7 +407,11 @@ def start_of(model: Model, name: str, typed: Sequence[str] | None) -> Any:
 
 
 def lines_of_run(record: MotionRecord) -> list[str]:
-    """Return a summary of a run: rows, energy, times, contacts, counters, warnings."""
+    """Return a summary of a run: rows, energy, wall times, contacts, counters, notes.
+
+    Args:
+        record: Record of a simulation, with its series and counters.
+    """
     lines = [f"{record.facts['robot']}: {len(record.t)} rows"]
     series = record.series
     if len(record.t):

@@ -19,17 +19,18 @@ def per_call(
     space: Mapping[str, Any],
     clock: Callable[[], float] = time.process_time,
 ) -> float:
-    """Return the median time of one execution of a statement [s].
+    """Return the median wall or CPU time of one execution of a statement [s].
 
     It includes the loop over the states, divided by their number.
 
     Args:
         statement: Python statement in terms of `names` and `space`.
-        states: Values of the names, used in turn, so that caching the last one is no
-            advantage.
+        states: Tuples of values of the names, at least one, used in turn, so that
+            caching the last one is no advantage.
         names: Names, separated by commas.
-        space: Other names of the statement.
-        clock: CPU time for one thread; time.perf_counter for several.
+        space: Other names of the statement, with their values.
+        clock: Function that returns a time [s]: process_time for CPU time, which adds
+            all threads; time.perf_counter for wall time.
     """
     code = LOOP.format(names=names, statement=statement)
     timer = timeit.Timer(code, globals={**space, "states": states}, timer=clock)

@@ -4,7 +4,7 @@ from importlib.metadata import PackageNotFoundError, version
 
 
 def version_line() -> str:
-    """Return name and version of the installed distribution, or that it is missing."""
+    """Return "dyn_ros VERSION", or a sentence that it is not installed."""
     try:
         return f"dyn_ros {version('dyn_ros')}"
     except PackageNotFoundError:
