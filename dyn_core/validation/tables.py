@@ -431,11 +431,12 @@ class Field:
     def read(self, where: str, value: Any) -> Any:
         """Return the checked and converted value.
 
+        None is first replaced by the `empty` value of the kind, unless the default is
+        REQUIRED. If None remains, it is an error unless the kind takes null.
+
         Args:
             where: Path of the value, for error messages.
-            value: Value of the key. None stands for the `empty` value of the kind,
-                unless the default is REQUIRED; the result is then that value, or an
-                error if the kind does not take None.
+            value: Value of the key.
 
         Raises:
             ModelError: The value is not valid.
