@@ -215,7 +215,11 @@ class Journal:
 
 @contextmanager
 def _writing(path: str) -> Iterator[None]:
-    """Context manager that turns an OSError into a BatchError about the journal."""
+    """Context manager that turns an OSError in its block into a BatchError.
+
+    Args:
+        path: Path of the journal, for the message.
+    """
     try:
         yield
     except OSError as error:
@@ -274,5 +278,5 @@ def _differences(kept: Mapping[str, Any], asked: Mapping[str, Any]) -> Iterator[
 
 
 def beside(path: str) -> str:
-    """Return the absolute path of the journal of a result: its path with .journal."""
+    """Return the absolute path of a result file with .journal appended."""
     return os.path.abspath(path) + ".journal"

@@ -234,9 +234,10 @@ class BatchRun:
             near: Whether all workers see the files of this machine.
 
         Raises:
-            ShapeError: An array of `out` has another shape or dtype, or shares memory
-                with an input.
-            SettingError: `out` is no array, or `chunk_rows` is not valid.
+            ShapeError: The number of arrays in `out`, or the shape or dtype of one, is
+                wrong, or one shares memory with an input.
+            SettingError: There are several outputs and `out` is neither tuple nor list,
+                or `chunk_rows` is not valid.
         """
         program, count, grain = self.program, self.rows.count, 1
         if out is not None and files is None:

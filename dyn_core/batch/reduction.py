@@ -143,7 +143,10 @@ def _checked(value: Any) -> Any:
 
 
 def _copied(part: Any) -> Any:
-    """Return a copy of a number or array; raise SettingError if it is not real."""
+    """Return a copy of a number or array, a number as a NumPy scalar.
+
+    Raises SettingError if it is not real (floats, integers and booleans are).
+    """
     try:
         array = np.array(part)
     except ValueError:  # ragged

@@ -300,7 +300,11 @@ def _info(arguments: argparse.Namespace) -> int:
 def _help(arguments: argparse.Namespace) -> int:
     """Print the help page of a command, a solver or a kind of problem; return 0.
 
-    Raises UnsupportedError if the name is unknown.
+    Without a name it is the help of `dyn`. A solver comes before a problem of the same
+    name, a problem before a command.
+
+    Raises:
+        UnsupportedError: The name is unknown.
     """
     whole, registry, name = parser(), default_registry(), arguments.name
     commands = _commands(whole)
@@ -366,13 +370,15 @@ def _solvers_of(problem: Signature, names: Sequence[str], sources: bool) -> str:
 
 
 def _check(arguments: argparse.Namespace) -> int:
-    """Test solvers against the laws of their problems.
+    """Test solvers against the laws of their problems, and print the results.
 
-    Returns 1 if one is broken, else 0.
+    Returns:
+        1 if a law is broken, else 0.
 
     Raises:
         PluginError: The plugin of that name failed to load.
         SolverNotFound: There is no such solver or plugin.
+        ModelError: A robot is not valid.
         UnsupportedError: The engine is unknown, or --robot has no effect.
     """
     registry = default_registry()

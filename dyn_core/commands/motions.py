@@ -117,8 +117,13 @@ def _solver(arguments: argparse.Namespace, problem: Signature) -> Solver:
 def check_arguments(arguments: argparse.Namespace) -> None:
     """Check the output files and the engine, before time is spent on the computation.
 
+    Args:
+        arguments: Arguments of the command; `out`, `plot` and `engine` are checked
+            unless None.
+
     Raises:
-        SettingError: A file cannot be written there.
+        SettingError: A file has another extension than supported, or cannot be written
+            there.
         UnsupportedError: The engine is unknown, or matplotlib is not installed.
     """
     if arguments.out is not None:
@@ -135,10 +140,14 @@ def _finish(
     """Print a table of the results by joint, and write the files; return 0.
 
     Args:
-        arguments: Arguments of the command.
+        arguments: Arguments of the command; `out` and `plot` name the files, None for
+            none.
         result: Motion with the results.
         kind: Computed column, "tau" or "qdd".
         title: Title of the plot.
+
+    Raises:
+        SettingError: A file cannot be written.
     """
     print("\n".join(summary(result, kind)))
     for note in result.notes:

@@ -41,7 +41,7 @@ def per_call(
 
 
 def once(function: Callable[[], Any]) -> float:
-    """Return the wall time of one call of a function [s]."""
+    """Call a function and return the wall time of the call [s]."""
     start = time.perf_counter()
     function()
     return time.perf_counter() - start

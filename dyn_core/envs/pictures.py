@@ -79,10 +79,10 @@ INK, EARTH, JOINT = "#26547c", "#8d99ae", "#ef476f"
 
 
 class TaskPicture(ABC):
-    """A drawing of a task's states.
+    """A drawing of a task's states: abstract base of Picture and RobotPicture.
 
     Args:
-        flat: Whether the axes are two-dimensional.
+        flat: Whether the axes are two-dimensional; False: three-dimensional.
 
     Attributes:
         figure: matplotlib figure of 600 x 400 pixels.
@@ -99,13 +99,16 @@ class TaskPicture(ABC):
         """Move all shapes of the figure to a state, (ns,), without drawing it."""
 
     def draw(self, state: np.ndarray) -> np.ndarray:
-        """Return the picture of a state, (400, 600, 3) uint8."""
+        """Move all shapes to a state, (ns,), and return the picture.
+
+        It is (400, 600, 3) uint8.
+        """
         self.place(state)
         return pixels(self.figure)
 
 
 def picture_of(task: Task | RobotTask) -> TaskPicture:
-    """Return a new drawing of the task's states."""
+    """Return a new RobotPicture of a RobotTask, else a new Picture of a Task."""
     return RobotPicture(task) if isinstance(task, RobotTask) else Picture(task)
 
 

@@ -53,7 +53,11 @@ def checked_dtype(dtype: Any) -> np.dtype[Any]:
 
 
 def action_space(task: Task | RobotTask) -> Any:
-    """Return the space of actions: Discrete for task.choices, else a Box [SI]."""
+    """Return the space of actions: Discrete for task.choices, else a Box.
+
+    The Box has the limits of task.action_bounds [SI] and dtype float64; an element of
+    the Discrete space is an index into task.choices.
+    """
     if task.choices is not None:
         return gymnasium.spaces.Discrete(len(task.choices))
     low, high = np.array(task.action_bounds, np.float64).T
@@ -110,9 +114,14 @@ def diverged_rows(observations: np.ndarray) -> np.ndarray:
 
 
 def checked_limit(task: Task | RobotTask, max_episode_steps: int | None) -> int:
-    """Return the steps after which an episode is truncated; None: the task's max_steps.
+    """Return the steps after which an episode is truncated.
 
-    Raises SettingError unless it is an integer of at least 1.
+    Args:
+        task: Task.
+        max_episode_steps: Requested number; None: task.max_steps.
+
+    Raises:
+        SettingError: It is not an integer of at least 1.
     """
     limit = task.max_steps if max_episode_steps is None else max_episode_steps
     if not isinstance(limit, int) or limit < 1:

@@ -211,7 +211,10 @@ def draw(panels: Sequence[Panel], title: str = "", across: str = "time [s]") -> 
 
 
 def put_title(figure: Any, title: str) -> None:
-    """Write a title above a figure; do nothing for an empty one."""
+    """Write a title above a figure; do nothing for an empty one.
+
+    The figure is changed in place; the text is shown literally.
+    """
     if title:
         figure.suptitle(
             plot_text(title), x=0.01, ha="left", fontsize=11, fontweight="bold"

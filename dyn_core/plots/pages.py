@@ -102,7 +102,7 @@ def table(header: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
         header: Labels of the columns; empty: no header.
         rows: Cells: strings, integers, or floats, shown with four digits; a string that
             ends with " %" counts as a number. The last cell of a shorter row spans the
-            remaining columns. There must be a row or a header.
+            remaining columns.
     """
     lines = [list(row) for row in rows]
     width = max([len(header), *map(len, lines)])
@@ -156,12 +156,12 @@ def folded(summary: str, content: str) -> str:
 
 
 def note(sentence: str) -> str:
-    """Return a highlighted paragraph; the sentence is escaped."""
+    """Return a highlighted paragraph as HTML; the sentence is escaped."""
     return f'<p class="note">{html_text(sentence)}</p>'
 
 
 def paragraph(sentence: str) -> str:
-    """Return a plain paragraph; the sentence is escaped."""
+    """Return a plain paragraph as HTML; the sentence is escaped."""
     return f"<p>{html_text(sentence)}</p>"
 
 

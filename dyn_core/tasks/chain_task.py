@@ -146,7 +146,10 @@ class ChainTask(Task):
         return [torque.get(i, 0.0) for i in range(self.system.n)]
 
     def directions(self, x: Matrix) -> list[Vector]:
-        """Return the vectors of the links over their nominal lengths, n-1 of (2,).
+        """Return the vectors of the links divided by their nominal lengths.
+
+        They are n-1 Vectors of 2; their lengths differ from 1 by the drift of the
+        integration.
 
         Args:
             x: Positions of the joints, (n, 2) [m].
@@ -158,7 +161,7 @@ class ChainTask(Task):
         ]
 
     def turning(self, r: Sequence[Vector], v: Matrix) -> list[Any]:
-        """Return the angular velocities of the links [rad/s].
+        """Return the angular velocities of the n-1 links [rad/s].
 
         Args:
             r: Directions of the links, as `directions` returns them.
@@ -187,7 +190,13 @@ class ChainTask(Task):
         return seen if self.guided else [*seen, *x.rows[0], *v.rows[0]]
 
     def reward(self, before: Any, action: Any, after: Any) -> Any:
-        """Return the reward of a step; see the class."""
+        """Return the reward of a step, as defined in the class.
+
+        Args:
+            before: Not used.
+            action: Clipped action, (na,).
+            after: State after the step, (ns,).
+        """
         x = self.parts(after)[0].rows
         height = (x[-1][1] - x[0][1]) * (1.0 / sum(self.system.lengths))
         return height - self.effort_cost * self.cost(action)

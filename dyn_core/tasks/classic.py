@@ -47,7 +47,10 @@ class ClassicPendulum(PendulumSwingUp):
 
     @property
     def observation_bounds(self) -> Bounds:
-        """Minimum and maximum of each entry; the rate is within 8 rad/s."""
+        """Minimum and maximum of each entry of the observation.
+
+        cos and sin are within 1, the rate within 8 rad/s.
+        """
         return ((-1.0, 1.0), (-1.0, 1.0), (-8.0, 8.0))
 
     def settle(self, state: Any) -> Any:
@@ -55,7 +58,13 @@ class ClassicPendulum(PendulumSwingUp):
         return Vector((state[0], clipped(state[1], 8.0)))
 
     def reward(self, before: Any, action: Any, after: Any) -> Any:
-        """Return the reward of a step; see the class."""
+        """Return the reward of a step, as defined in the class.
+
+        Args:
+            before: State before the step: theta [rad], theta' [rad/s].
+            action: Clipped action: the torque [N·m].
+            after: Not used.
+        """
         angle, rate, torque = wrapped(before[0]), before[1], action[0]
         return -(angle * angle + 0.1 * rate * rate + 0.001 * torque * torque)
 
@@ -77,7 +86,10 @@ class ClassicAcrobot(AcrobotSwingUp):
 
     @property
     def observation_bounds(self) -> Bounds:
-        """Minimum and maximum of each entry; rates are within 4 pi and 9 pi rad/s."""
+        """Minimum and maximum of each entry of the observation.
+
+        cos and sin are within 1, the rates within 4 pi and 9 pi rad/s.
+        """
         return (((-1.0, 1.0),) * 4) + ((-4 * PI, 4 * PI), (-9 * PI, 9 * PI))
 
     def settle(self, state: Any) -> Any:
@@ -92,7 +104,13 @@ class ClassicAcrobot(AcrobotSwingUp):
         return Vector((wrapped(t1), wrapped(t2), *rates))
 
     def reward(self, before: Any, action: Any, after: Any) -> Any:
-        """Return the reward of a step; see the class."""
+        """Return the reward of a step, as defined in the class.
+
+        Args:
+            before: Not used.
+            action: Not used.
+            after: State after the step, (ns,).
+        """
         return self.over(after) - 1.0
 
     def over(self, after: Any) -> Any:
@@ -102,7 +120,10 @@ class ClassicAcrobot(AcrobotSwingUp):
 
 @dataclass(frozen=True, eq=False)
 class ClassicCartPole(CartBalance):
-    """Balance as CartPole-v1 does: no friction, g = 9.8, one Euler step of 0.02 s.
+    """Balance a pole as CartPole-v1 does: no friction, g = 9.8 m/s².
+
+    Force -10 or 10 N, one Euler step of 0.02 s. The reward is 1 for every step; an
+    episode ends when |x| > 2.4 m or the pole is beyond 12 degrees.
 
     Source: Gymnasium, classic_control/cartpole.py.
     """

@@ -48,15 +48,24 @@ class PendulumSwingUp(ObjectTask):
 
     @property
     def observation_bounds(self) -> Bounds:
-        """Minimum and maximum of each entry; rates are unbounded."""
+        """Minimum and maximum of each entry of the observation.
+
+        cos and sin are within 1, the rate is unbounded.
+        """
         return (UNIT, UNIT, OPEN)
 
     def observe(self, state: Any) -> Sequence[Any]:
-        """Return the observation of a state; see the class."""
+        """Return the observation of a state (ns entries), as listed in the class."""
         return [cos(state[0]), sin(state[0]), state[1]]
 
     def reward(self, before: Any, action: Any, after: Any) -> Any:
-        """Return the reward of a step; see the class."""
+        """Return the reward of a step, as defined in the class.
+
+        Args:
+            before: Not used.
+            action: Clipped action, (na,).
+            after: State after the step, (ns,).
+        """
         swing = self.rate_cost * after[1] * after[1]
         return cos(after[0]) - swing - self.effort_cost * self.cost(action)
 
@@ -87,15 +96,15 @@ class AcrobotSwingUp(ObjectTask):
 
     @property
     def observation_bounds(self) -> Bounds:
-        """Minimum and maximum of each entry; rates are unbounded."""
+        """Minimum and maximum of each entry of the observation; rates are unbounded."""
         return (UNIT, UNIT, UNIT, UNIT, OPEN, OPEN)
 
     def control(self, action: Any) -> Sequence[Any]:
-        """Return the efforts at both joints: zero at the support, then the action."""
+        """Return the torques at both joints [N·m]: 0 at the support, then `action`."""
         return [0.0, action[0]]
 
     def observe(self, state: Any) -> Sequence[Any]:
-        """Return the observation of a state; see the class."""
+        """Return the observation of a state (ns entries), as listed in the class."""
         t1, t2, w1, w2 = state
         return [cos(t1), sin(t1), cos(t2), sin(t2), w1, w2]
 
@@ -106,7 +115,13 @@ class AcrobotSwingUp(ObjectTask):
         return p["l1"] * s1 + p["l2"] * (s1 * c2 + c1 * s2)
 
     def reward(self, before: Any, action: Any, after: Any) -> Any:
-        """Return the reward of a step; see the class."""
+        """Return the reward of a step, as defined in the class.
+
+        Args:
+            before: Not used.
+            action: Clipped action, (na,).
+            after: State after the step, (ns,).
+        """
         p = self.system.parameters
         swing = self.rate_cost * (after[2] * after[2] + after[3] * after[3])
         height = self.height(after) / (p["l1"] + p["l2"])
@@ -139,11 +154,11 @@ class WeightLift(ObjectTask):
 
     @property
     def observation_bounds(self) -> Bounds:
-        """Minimum and maximum of each entry; rates are unbounded."""
+        """Minimum and maximum of each entry of the observation; rates are unbounded."""
         return (UNIT,) * 6 + (OPEN,) * 3
 
     def observe(self, state: Any) -> Sequence[Any]:
-        """Return the observation of a state; see the class."""
+        """Return the observation of a state (ns entries), as listed in the class."""
         q, qd = self.parts(state)
         return [f(t) for t in q for f in (cos, sin)] + list(qd)
 
@@ -158,14 +173,20 @@ class WeightLift(ObjectTask):
         return [y1, y2, y2 + sin(t3)]
 
     def reward(self, before: Any, action: Any, after: Any) -> Any:
-        """Return the reward of a step; see the class."""
+        """Return the reward of a step, as defined in the class.
+
+        Args:
+            before: Not used.
+            action: Clipped action, (na,).
+            after: State after the step, (ns,).
+        """
         _, w = self.parts(after)
         swing = self.rate_cost * sum((x * x for x in w), 0.0)
         height = self.heights(after)[2] * (1.0 / 3.0)
         return height - swing - self.effort_cost * self.cost(action)
 
     def over(self, after: Any) -> Any:
-        """Return 1 if an end of a link is below the support, else 0."""
+        """Return 1 if the end of a link is below the support after a step, else 0."""
         y1, y2, y3 = self.heights(after)
         return where(logical_or(logical_or(y1 < 0.0, y2 < 0.0), y3 < 0.0), 1.0, 0.0)
 
@@ -192,7 +213,11 @@ class CartBalance(ObjectTask):
 
     @property
     def observation_bounds(self) -> Bounds:
-        """Minimum and maximum of each entry: twice the limits; rates are unbounded."""
+        """Minimum and maximum of each entry of the observation.
+
+        For x and the angles they are twice x_limit and angle_limit; rates are
+        unbounded.
+        """
         nq, x, angle = self.system.nq, 2 * self.x_limit, 2 * self.angle_limit
         return ((-x, x), *[(-angle, angle)] * (nq - 1), *[OPEN] * nq)
 
@@ -201,7 +226,7 @@ class CartBalance(ObjectTask):
         return list(state)
 
     def reward(self, before: Any, action: Any, after: Any) -> Any:
-        """Return the reward of a step: 1."""
+        """Return the reward of every step: 1; no argument is used."""
         return 1.0
 
     def over(self, after: Any) -> Any:
@@ -248,15 +273,24 @@ class CartSwingUp(ObjectTask):
 
     @property
     def observation_bounds(self) -> Bounds:
-        """Minimum and maximum of each entry: twice x_limit; rates are unbounded."""
+        """Minimum and maximum of each entry of the observation.
+
+        For x they are twice x_limit, for cos and sin 1; rates are unbounded.
+        """
         return ((-2 * self.x_limit, 2 * self.x_limit), UNIT, UNIT, OPEN, OPEN)
 
     def observe(self, state: Any) -> Sequence[Any]:
-        """Return the observation of a state; see the class."""
+        """Return the observation of a state (ns entries), as listed in the class."""
         return [state[0], cos(state[1]), sin(state[1]), state[2], state[3]]
 
     def reward(self, before: Any, action: Any, after: Any) -> Any:
-        """Return the reward of a step; see the class."""
+        """Return the reward of a step, as defined in the class.
+
+        Args:
+            before: Not used.
+            action: Clipped action, (na,).
+            after: State after the step, (ns,).
+        """
         x, w = after[0], after[3]
         cost = self.place_cost * x * x + self.rate_cost * w * w
         cost = cost + self.effort_cost * self.cost(action)

@@ -98,7 +98,7 @@ class Walker(ChainTask):
         return (OPEN, UNIT, UNIT, OPEN, OPEN, OPEN, *angles, *rates)
 
     def observe(self, state: Any) -> Sequence[Any]:
-        """Return the observation of a state; see the class."""
+        """Return the observation of a state (ns entries), as listed in the class."""
         x, v, _, _ = self.parts(state)
         r = self.directions(x)
         w = self.turning(r, v)
@@ -113,12 +113,17 @@ class Walker(ChainTask):
         return [*pose, *angles, *rates]
 
     def middle(self, state: Any) -> Any:
-        """Return the x coordinate of the middle of the trunk in a state [m]."""
+        """Return the x coordinate of the middle of the trunk in a state (ns) [m]."""
         x = self.parts(state)[0].rows
         return (x[self.REAR][0] + x[self.FRONT][0]) * 0.5
 
     def reward(self, before: Any, action: Any, after: Any) -> Any:
-        """Return the reward of a step; see the class."""
+        """Return the reward of a step, as defined in the class.
+
+        Args:
+            before, after: States before and after the step, (ns,).
+            action: Clipped action, (na,).
+        """
         way = self.middle(after) - self.middle(before)
         return way * (1.0 / self.interval) - self.effort_cost * self.cost(action)
 

@@ -54,7 +54,7 @@ def known_keywords(target: _Target) -> _Target:
 
 
 def check_keywords(name: str, settings: Iterable[str], valid: Sequence[str]) -> None:
-    """Check that every keyword is valid.
+    """Check that every keyword is valid; nothing happens if all are.
 
     Args:
         name: Name of the class or function, for the error message.
@@ -114,8 +114,8 @@ def float_array(name: str, values: ArrayLike | None, wanted: str) -> np.ndarray:
 def state_array(name: str, values: ArrayLike, length: int) -> np.ndarray:
     """Return a numeric array of shape (length,) or (batch, length).
 
-    Complex numbers stay complex, for derivatives by the complex-step method; all others
-    become floats. NaN and infinity are accepted.
+    Complex numbers stay complex, for derivatives by the complex-step method, and are
+    not copied; all others are copied as floats. NaN and infinity are accepted.
 
     Args:
         name: Name of the input in error messages.

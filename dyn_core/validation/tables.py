@@ -142,7 +142,12 @@ class Kind:
 
 @dataclass(frozen=True)
 class Quantity(Kind):
-    """A finite number from `low` to `high`; if `above`, `low` itself is excluded."""
+    """A finite number from `low` to `high`, both included.
+
+    Attributes:
+        low, high: Minimum and maximum; infinite: none.
+        above: Whether `low` itself is excluded.
+    """
 
     low: float = -math.inf
     high: float = math.inf
@@ -164,6 +169,10 @@ class Quantity(Kind):
     def convert(self, where: str, value: Any) -> float:
         """Return the value as a float.
 
+        Args:
+            where: Path of the value, for error messages.
+            value: Real number.
+
         Raises:
             ModelError: It is not finite, or outside the range.
         """
@@ -180,7 +189,7 @@ class Quantity(Kind):
 
 @dataclass(frozen=True)
 class Whole(Kind):
-    """An integer from `low` to `high`; `high` None: unbounded."""
+    """An integer from `low` to `high`, both included; `high` None: unbounded."""
 
     low: int = 0
     high: int | None = None
@@ -251,6 +260,10 @@ class Name(Kind):
     def convert(self, where: str, value: Any) -> Any:
         """Return the value unchanged.
 
+        Args:
+            where: Path of the value, for error messages.
+            value: String, or value of a type in `also`.
+
         Raises:
             ModelError: It is a string that is not among `choices`.
         """
@@ -302,6 +315,10 @@ class ListOf(Kind):
     def convert(self, where: str, value: Any) -> tuple[Any, ...]:
         """Return a tuple of the checked and converted entries.
 
+        Args:
+            where: Path of the value, for error messages.
+            value: List or tuple of a valid length.
+
         Raises:
             ModelError: An entry is not valid.
         """
@@ -338,6 +355,10 @@ class ByName(Kind):
     def convert(self, where: str, value: Any) -> dict[Any, Any]:
         """Return a dict of the checked and converted values, in the same order.
 
+        Args:
+            where: Path of the value, for error messages.
+            value: Mapping.
+
         Raises:
             ModelError: A value is not valid.
         """
@@ -366,6 +387,10 @@ class Either(Kind):
 
     def convert(self, where: str, value: Any) -> Any:
         """Return the value as converted by the first kind that takes it.
+
+        Args:
+            where: Path of the value, for error messages.
+            value: A value that one of the kinds takes.
 
         Raises:
             ModelError: That kind refuses the value.
@@ -482,9 +507,14 @@ class Table(Kind):
         Missing keys, and keys read as None, get their defaults; keys with the default
         None are omitted. An instance of `made` is returned as it is.
 
+        Args:
+            where: Path of the value, for error messages.
+            value: Mapping, or instance of `made`.
+
         Raises:
             ModelError: A key is unknown, a required key is missing, or a value is not
-                valid. Errors of `make` pass through.
+                valid.
+            Exception: Errors of `make` pass through.
         """
         if not isinstance(value, Mapping):
             return value
@@ -528,6 +558,10 @@ class Tagged(Kind):
         """Return the value as the table selected by its tag converts it.
 
         That table reads the whole mapping, the tag included.
+
+        Args:
+            where: Path of the value, for error messages.
+            value: Mapping.
 
         Raises:
             ModelError: The tag is missing or unknown, or the table refuses the value.

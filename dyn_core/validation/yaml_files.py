@@ -165,7 +165,7 @@ def _content(path: Any, what: str) -> tuple[bytes, str]:
 
 
 class _TooMuch(Exception):
-    """The data exceed VALUES or DEPTH."""
+    """The data exceed VALUES or DEPTH; the message names the limit."""
 
 
 def _check_depth(depth: int) -> None:

@@ -28,5 +28,10 @@ def library(name: str, purpose: str) -> Any:
 
 
 def made_by(value: Any, name: str) -> bool:
-    """Return whether the class of a value is from a library, without importing it."""
+    """Return whether the class of a value is from a library, without importing it.
+
+    Args:
+        value: Anything.
+        name: Name of the library's top-level module.
+    """
     return type(value).__module__.split(".")[0] == name

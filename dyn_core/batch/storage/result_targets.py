@@ -235,7 +235,7 @@ class ResultFiles:
         ]
 
     def exists(self) -> bool:
-        """Return whether a file, folder or zarr store of the result exists.
+        """Return whether the file of an output, or the zarr store of a URL, exists.
 
         Raises:
             BatchError: The store of a URL cannot be read.
@@ -250,7 +250,7 @@ class ResultFiles:
             raise BatchError(f"out: '{self.path}' cannot be read: {error}") from error
 
     def _store(self) -> tuple[Any, str]:
-        """Return the fsspec file system of a URL, and the path in it.
+        """Return (file system, path) of a URL, by fsspec.
 
         Raises:
             UnsupportedError: fsspec or the library for the protocol is not installed,
@@ -410,9 +410,16 @@ def _rows_of_a_file(chunk_rows: int, count: int) -> int:
 
 
 def _npy_header(name: str) -> tuple[tuple[Any, Any], bool, int]:
-    """Return (shape, dtype) of a .npy file, whether it is in C order, and its offset.
+    """Return ((shape, dtype), C order, offset) of a .npy file.
 
-    The offset of the data is in bytes.
+    They are shape and dtype of its array, whether it is in C order, and the offset of
+    the data [bytes].
+
+    Args:
+        name: Path of the file.
+
+    Raises:
+        OSError, ValueError: The file cannot be read, or is no such file.
     """
     with open(name, "rb") as file:
         np.lib.format.read_magic(file)

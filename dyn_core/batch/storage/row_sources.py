@@ -63,7 +63,10 @@ class RowSource:
         self.row_bytes = self.dtype.itemsize * port.size
 
     def load(self, first: int, last: int) -> np.ndarray:
-        """Return rows first to last - 1 as an array or view; all of a shared value."""
+        """Return rows first to last - 1 as an array or view.
+
+        A shared value is returned whole, whatever the range.
+        """
         return self.array if self.rows is None else self.array[first:last]
 
     def reference(self) -> Reference | None:
@@ -277,4 +280,7 @@ class SentSource:
 
 
 class UnseenRows(Exception):
-    """Rows are in a file that this process does not see; has the name of the input."""
+    """Rows are in a file that this process does not see.
+
+    Its argument is the name of the input.
+    """

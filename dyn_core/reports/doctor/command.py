@@ -15,7 +15,7 @@ STATUS = "Exit status: 0 without errors, 1 with errors, 2 for wrong usage."
 
 
 def add(subparsers: argparse._SubParsersAction) -> None:
-    """Add the subcommand."""
+    """Add the subcommand `doctor` with its options."""
     parser = subparsers.add_parser(
         "doctor", help="what is doubtful about a robot, and how to mend it",
         epilog=STATUS,

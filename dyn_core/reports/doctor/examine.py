@@ -363,6 +363,10 @@ def _sidecar(origin: Origin, name: str) -> str:
     """Return the file name of the robot's sidecar.
 
     Without a sidecar it is the name that one would have: STEM.dyn.yaml.
+
+    Args:
+        origin: Source of the robot; STEM is its file's name up to the first dot.
+        name: Name of the robot, which replaces STEM if there is no file.
     """
     if origin.sidecar is not None and os.sep in origin.sidecar:
         return Path(origin.sidecar).name

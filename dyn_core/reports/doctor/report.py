@@ -308,7 +308,7 @@ class RobotReport:
         return "\n".join(lines)
 
     def _repr_html_(self) -> str:
-        """Return the text in a <pre> element, for notebooks."""
+        """Return the report as text in a <pre> element of HTML, for notebooks."""
         return f"<pre>{html_text(str(self))}</pre>"
 
 
