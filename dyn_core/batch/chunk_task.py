@@ -182,8 +182,8 @@ class ChunkTask:
     ) -> np.ndarray:
         """Return rows of input k in the dtype and memory layout of the Program.
 
-        The result is `array` itself if that fits, else a converted copy; the copy of
-        rows is in a buffer that the next call for input k overwrites.
+        The result is `array` itself if that fits, else a converted copy, which may lie
+        in a buffer that the next call for input k overwrites.
 
         Args:
             k: Index of the input.

@@ -92,6 +92,10 @@ def task_facts(task: ChunkTask, journal: Journal | None) -> TaskFacts:
     """Return a ChunkTask in transferable form.
 
     Without a journal, workers send results back, even if `task` has targets.
+
+    Args:
+        task: Task of each chunk of the run.
+        journal: Journal of the run, or None.
     """
     sources = task.rows.sources
     references = tuple(None if x.rows is None else x.reference() for x in sources)
@@ -178,7 +182,7 @@ def _task(packed: bytes) -> ChunkTask:
 
 
 def _require_equal(asked: dict[str, str], here: dict[str, str]) -> None:
-    """Require that results of this worker have the bits of the others.
+    """Check that results of this worker have the same bits as the sender's.
 
     Args:
         asked: Facts of the process that sent the task, see program_facts.

@@ -54,7 +54,8 @@ def checked_workers(scheduler: Any, workers: Any, program: Program[Any]) -> int:
     Args:
         scheduler: "threads", "processes", the address of a Dask scheduler, or a
             distributed.Client.
-        workers: Requested number; None: the threads of the Program, else all cores.
+        workers: Requested number; None: the threads of the Program, else the
+            environment variable DYN_THREADS, else all cores.
         program: Program that is evaluated.
 
     Raises:
@@ -570,8 +571,8 @@ def map_rows(
             results); on other engines about 512 or 4096 rows.
         scheduler: "threads" of this process; "processes" of this machine; the address
             of a Dask scheduler (tcp://host:8786), or a distributed.Client.
-        workers: Number of threads or processes; None: threads of the Program, else all
-            cores.
+        workers: Number of threads or processes; None: threads of the Program, else the
+            environment variable DYN_THREADS, else all cores.
         journal: Path of the journal; None: beside a result file. A reduction, a URL and
             arrays of the caller have a journal only with a path.
         resume: Whether to continue the run of an existing journal; False: start anew.

@@ -88,9 +88,12 @@ def release() -> str:
 def arithmetic(engine: str) -> str:
     """Return a description of the arithmetic of an engine on this machine.
 
-    It decides how numbers round: releases of LLVM and use of fused multiply-add for
+    It decides how numbers round: release of LLVM and use of fused multiply-add for
     "native", else the release of NumPy and a digest of results of its functions. The
     code generator needs no mention: it is among the source files of `release`.
+
+    Args:
+        engine: Name of the engine.
     """
     if engine != "native":
         return f"NumPy {np.__version__}, functions {_numpy_functions()}"

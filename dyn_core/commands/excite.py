@@ -191,7 +191,7 @@ def _start(model: Model, typed: Sequence[str] | None) -> np.ndarray | None:
 
     Raises:
         SettingError: An entry has another form, or a name occurs twice.
-        ModelError: A joint is unknown.
+        ModelError: A joint is unknown, or a number is not finite.
     """
     return None if typed is None else model.position(named_numbers("start", typed))
 

@@ -52,7 +52,8 @@ class TaskVectorEnv(
         render_mode: rgb_array or None.
         autoreset_mode: When finished environments are reset: an AutoresetMode or its
             value.
-        threads: Maximum number of threads of a step; None: all cores.
+        threads: Maximum number of threads of a step; None: the environment variable
+            DYN_THREADS, else all cores.
         copy: Whether each step returns new observations and rewards; otherwise they are
             buffers that the next step overwrites.
         engine: Engine of the Programs; None: the default.

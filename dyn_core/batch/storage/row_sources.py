@@ -72,7 +72,8 @@ class RowSource:
     def reference(self) -> Reference | None:
         """Return the Reference of the rows for another process.
 
-        None, as here for an array in memory, if they must be sent.
+        None means that the rows must be sent; the base class, an array in memory,
+        always returns None.
         """
         return None
 

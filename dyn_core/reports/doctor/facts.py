@@ -181,8 +181,9 @@ def _sizes(shape: object) -> Sequence[float]:
 def _joint_of_spec(spec: JointSpec) -> JointFacts:
     """Return the facts of a joint that loads.
 
-    Infinite limits are left out, and so is a velocity or effort limit of 0. A mimic
-    multiplier that is no float is replaced by 1.
+    Infinite limits are left out (position limits only if both are infinite), and so is
+    a velocity or effort limit of 0. A mimic multiplier that is no float is replaced by
+    1.
     """
     limits = {"lower": spec.lower, "upper": spec.upper}
     limits |= {"velocity": spec.velocity, "effort": spec.effort}
