@@ -372,8 +372,7 @@ def start_of(model: Model, name: str, typed: Sequence[str] | None) -> Any:
         model: Robot.
         name: "q0" or "qd0".
         typed: JOINT=VALUE for some joints, JOINT.0=VALUE for a coordinate of a joint of
-            several (not checked to be finite), or all numbers in order [SI]; None:
-            nothing was typed.
+            several, or all numbers in order [SI]; None: nothing was typed.
 
     Raises:
         SettingError: A joint is unknown, an entry occurs twice, or a number is missing

@@ -187,12 +187,13 @@ def write_page(path: str | os.PathLike[str], content: str) -> None:
         content: The whole page, written as UTF-8.
 
     Raises:
-        OSError: The folder does not exist, or no file can be created in it.
-        SettingError: The file cannot be written for another reason.
+        SettingError: The file cannot be written.
     """
     file = Path(path)
-    parts = writing(file), tempfile.TemporaryDirectory(prefix=".dyn_", dir=file.parent)
-    with parts[0], parts[1] as folder:
+    with (
+        writing(file),
+        tempfile.TemporaryDirectory(prefix=".dyn_", dir=file.parent) as folder,
+    ):
         work = Path(folder) / file.name
         work.write_text(content, encoding="utf-8")
         work.replace(file)

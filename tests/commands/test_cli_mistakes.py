@@ -243,6 +243,7 @@ IN_OUR_WORDS = {  # arguments, what is said
     "q0": (["sim", "two_link", "--q0", "joint1=abc"], "--q0 joint1=abc; valid: NAME=NUMBER"),
     "q0 row": (["sim", "two_link", "--q0", "abc", "1"], "--q0 abc 1; valid: JOINT=VALUE, or 2 finite numbers"),
     "q0 joint": (["sim", "two_link", "--q0", "elbow=1"], "--q0 elbow=1: no moving joint is called 'elbow'"),
+    "q0 of a part": (["sim", "two_link", "--root-joint", "floating", "--q0", "root_joint.0=nan"], "--q0 root_joint.0=nan; valid: NAME=NUMBER, a finite"),
     "start": (["excite", "two_link", "--start", "joint1=abc"], "--start joint1=abc; valid: NAME=NUMBER"),
     "lock": (["evaluate", "run.npz", "--robot", "two_link", "--lock", "joint1=a"], "--lock joint1=a; valid: NAME=NUMBER"),
     "export": (["export", "rnea", "two_link", "gone/deep"], "there is no such folder as "),

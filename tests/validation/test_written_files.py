@@ -66,6 +66,12 @@ def test_each_writer_says_why_it_cannot(result, tmp_path):
             path.rmdir()
 
 
+def test_a_page_in_a_folder_that_does_not_exist(tmp_path):
+    """It is refused before its folder is made."""
+    with pytest.raises(SettingError, match="no_folder"):
+        write_page(tmp_path / "no_folder" / "a.html", "a page")
+
+
 def test_a_name_that_no_file_can_have():
     """It is a reason like those of the system, without a line of noise."""
     for name in ("a\0b", "a\ud800b"):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
@@ -86,16 +87,19 @@ def named_numbers(option: str, typed: Iterable[str] | None) -> dict[str, float]:
         typed: Entries, or None.
 
     Raises:
-        SettingError: An entry has another form, or a name occurs twice.
+        SettingError: An entry has another form, a name occurs twice, or a number is not
+            finite.
     """
     values = {}
     for name, text in named_values(typed or (), f"--{option}").items():
         try:
             values[name] = float(text)
-        except ValueError as error:
+        except ValueError:
+            values[name] = math.nan
+        if not math.isfinite(values[name]):
             raise SettingError(
-                f"--{option} {name}={text}; valid: NAME=NUMBER", option
-            ) from error
+                f"--{option} {name}={text}; valid: NAME=NUMBER, a finite one", option
+            )
     return values
 
 
