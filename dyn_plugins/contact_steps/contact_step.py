@@ -343,10 +343,7 @@ class StepParts(NamedTuple):
 
     @classmethod
     def of(cls, **parts):
-        """Return the StepParts of slots and options by name; others are of the rule.
-
-        Raises KeyError if one of the slots, world, links or solver_options is missing.
-        """
+        """Return the StepParts of slots and options by name; the rule gets the rest."""
         step = {name: parts.pop(name) for name in cls._fields[:-1]}
         return cls(**step, rule_options=parts)
 
@@ -491,11 +488,9 @@ def normal_bias(rule, contact, gap, motions, dt, parameters, approach=None):
 
 
 class _ContactRow:
-    """A unit impulse, a Force, on a body, in the form of a LoopRow.
+    """A unit impulse on a body, with the attributes of a LoopRow.
 
-    Attributes:
-        body_forces: List of one pair (index of body, Force in its coordinates).
-        joint_forces: Empty.
+    body_forces is one pair (index of the body, Force in its coordinates).
     """
 
     joint_forces = ()
