@@ -10,6 +10,7 @@ from dyn_core.problems import (
     INVERSE_DYNAMICS,
     TRACKING_CONTROL,
 )
+from dyn_core.validation import shown
 
 
 def wrapped(angle):
@@ -96,7 +97,8 @@ def turning_joints(model, names):
     another kind. Without a model (None), only the first is checked.
     """
     if isinstance(names, str):
-        raise UnsupportedError(f"wrap is '{names}'; valid: wrap=['{names}'], a list")
+        text = shown(names)
+        raise UnsupportedError(f"wrap is {text}; valid: wrap=[{text}], a list")
     for name in names if model is not None else ():
         if model.joint_kind(name) not in ("revolute", "continuous"):
             raise ModelError(f"wrap: joint '{name}' does not turn about one axis", name)

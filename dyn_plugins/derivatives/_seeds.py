@@ -274,7 +274,7 @@ def checked_paths(name, model, choices, loops):
     if isinstance(paths, str) or not hasattr(paths, "__iter__"):
         raise UnsupportedError(
             f"{name}: paths is a list of parameter paths, got {shown(paths)};"
-            f" valid: paths=['{paths}']"
+            f" valid: paths=[{shown(paths)}]"
         )
     inputs = (inputs,) if isinstance(inputs, str) else inputs
     acting = acting_options(choices)

@@ -412,6 +412,9 @@ def test_every_solver_obeys_its_law(solver, name, full):
         if solver == "soft_contact":
             soften(problem)
         error = problem.residual(x, convex=solver in CONVEX)
+        if solver in CONVEX:
+            # Where the relaxed law has no solution, frozen friction may meet the exact one.
+            error = min(error, problem.residual(x))
         if solver == "lemke":
             error = pyramid_error(problem, x)
         scale = max(
