@@ -58,8 +58,9 @@ def _node(entry: NodeEntry, chosen: dict[str, str]) -> Node:
     Args:
         entry: The process.
         chosen: Values of the launch arguments by name, with params, robot and COMMON.
-            An empty robot, use_sim_time or autostart sets no parameter, so that the
-            parameter file decides.
+            robot sets the parameter entry.robot, use_sim_time the parameter
+            entry.clock; a process without entry.robot gets neither robot nor autostart.
+            An empty value sets no parameter, so that the parameter file decides.
 
     Raises:
         SettingError: use_sim_time or autostart is neither true, false nor empty.

@@ -383,7 +383,8 @@ def chord3(R: Matrix) -> Vector:
 def _half_turn_axis(R: Matrix, cosine: Any) -> Vector:
     """Return the unit axis of a rotation from R + R.T, up to its sign.
 
-    Accurate for large angles only; `cosine` is the cosine of the angle.
+    It is accurate for large angles only, finite for all, and zero for the identity.
+    `cosine` is the cosine of the angle.
     """
     N = (R + R.T) * 0.5 - Matrix.diagonal([cosine] * 3)
     columns = [Vector(row) for row in N.rows]

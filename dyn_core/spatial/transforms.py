@@ -45,7 +45,9 @@ class Transform:
     def identity(cls) -> Transform:
         """Return the identity transform, one shared object.
 
-        Its products return the other operand and cost nothing.
+        `X @ m`, `X @ f`, `X @ Y` and `X.T @ f` with the identity X return the operand
+        itself, and `X.T @ I @ X` returns I, without arithmetic; `Y @ X` computes a new
+        Transform equal to Y.
         """
         return _IDENTITY
 

@@ -80,10 +80,11 @@ def contact_euler_derivatives(model, q, qd, tau, dt, warm, f_ext, **parts):
     only at this position.
 
     The bias of a gap has a kink at gap 0: an overlap is corrected by erp, a gap closes
-    in the step. A robot at rest approaches it. If a pressing contact has a gap of at
-    most 1e-7 m, not_differentiable is 2, and derivatives are one-sided: if the lowest
-    such contact of the body is above 1e-12 m, they are the derivatives of an open gap,
-    else of an overlap. They hold for changes that stay on that side.
+    in the step. A robot at rest approaches it. If a contact presses with a gap between
+    -1e-7 and 1e-7 m, not_differentiable is 2, unless it is 1. Derivatives are then
+    one-sided, on the same side for all such contacts of a body: of an open gap if the
+    lowest of their gaps is above 1e-12 m, else of an overlap. They hold for changes
+    that stay on that side.
 
     With the step's own impulses as warm start, the contact solver only confirms them.
     All points of a shape have rows, not only the deeper half as in contact_euler.

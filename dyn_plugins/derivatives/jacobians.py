@@ -38,7 +38,7 @@ def hd_derivatives(
     model, q, qd, qdd_u, tau_v, f_ext, hybrid_dynamics, derivatives,
     prescribed, **fixed,
 ):  # fmt: skip
-    """Return the derivatives of hybrid dynamics, by inverse dynamics.
+    """Return tau_u, qdd_v and their derivatives, by inverse dynamics.
 
         dqdd_v/dx = -H_vv^-1 Z_v,   dtau_u/dx = Z_u - H_uv H_vv^-1 Z_v
         dqdd_v/dtau_v = H_vv^-1,   dtau_u/dtau_v = H_uv H_vv^-1 = -(dqdd_v/dqdd_u).T

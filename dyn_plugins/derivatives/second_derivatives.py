@@ -277,7 +277,10 @@ def _weight_by_weight(model, m, state):
 
 
 def _passive_curvatures(model, q, qd):
-    """Return the second derivatives of friction and of the user's forces, or None.
+    """Return the second derivatives of `resistance`, or None.
+
+    It is the force that overcomes friction and the user's forces: the latter count with
+    a minus. The results are added to the derivatives of tau.
 
     q, qd: State, nq and nv.
 

@@ -285,7 +285,9 @@ def _path_sizes(model, options):
 def _hybrid_sizes(model, options):
     """Return _path_sizes with "nu", prescribed coordinates, and "nf", the others.
 
-    options: Options of the solver; paths and prescribed are read.
+    options: Options of the solver; paths and prescribed are read. In `prescribed` an
+    unknown joint raises ModelError; a follower, a coordinate that does not exist or
+    occurs twice, and an entry of another form raise UnsupportedError.
     """
     nu = sum(prescribed_coordinates(model, options["prescribed"]))
     return {"nu": nu, "nf": model.nv - nu, **_path_sizes(model, options)}

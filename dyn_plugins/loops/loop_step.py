@@ -105,18 +105,20 @@ def projection(model, dependent, tolerance=DRIFTING):
 
 
 def _tree(model, q, rows):
-    """Return the correction function of `projection` by articulated inertias.
+    """Return a function from changes of the rows, m, to a change of coordinates, nv.
 
-    A dependent row raises SingularError when the Program runs. Arguments as of
-    `correct` in `projection`.
+    The change is the smallest one in the metric of H that changes the rows so; it is
+    computed by articulated inertias. To close loops, minus the residuals are passed. A
+    dependent row raises SingularError when the Program runs. Arguments as of `correct`
+    in `projection`.
     """
     still = split_v(model, Vector.zeros(model.nv))
     X, S, _, _ = outward(model, split_q(model, q), still, still, Motion.zero())
     joints, _ = articulated_joints(model, X, S)
     factors = factored_delassus(model, joints, rows)
 
-    def correction(residuals):
-        forces, pulls = constraint_forces(model, rows, factors.solve(residuals))
+    def correction(changes):
+        forces, pulls = constraint_forces(model, rows, factors.solve(changes))
         push = [-f for f in forces]
         return join_v(model, accelerations_from_forces(model, joints, pulls, push).qdd)
 

@@ -529,10 +529,10 @@ class ForceJacobianSource(_OfCases):
     source = "WAW-8.1"
 
     def solve(self, model, x, kind, s, active):
-        """Return the Jacobian of one state.
+        """Return the Jacobian da_i/dF_j of one state, (n, n, 2, 2) [1/kg].
 
-        Constraints that are None are the chain's; those without a case raise
-        UnsupportedError.
+        x holds the positions of the joints, (n, 2) [m]. A constraint that is None is
+        the chain's; those without a case raise UnsupportedError.
 
         Inputs and outputs: those of CHAIN_FORCE_JACOBIAN.
         """

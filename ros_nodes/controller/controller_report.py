@@ -149,10 +149,13 @@ class Report:
 
         There is a warning if states or efforts have several publishers (guards aside),
         and one for each node that publishes trajectories as best effort while the
-        subscription is reliable and does not receive them.
+        subscription is reliable and does not receive them. A publisher of states
+        without any controlled joint does not count; all publishers of only some of the
+        joints count as one.
 
         Args:
-            t: Time, monotonic [s].
+            t: Time, monotonic [s]; states of the last second before it tell how a
+                publisher counts.
         """
         node, seen = self.node, []
         for key, topic, what in (

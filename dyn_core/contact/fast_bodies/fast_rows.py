@@ -220,14 +220,15 @@ def add_row(
     dy: float,
     dz: float,
 ) -> None:
-    """Add a body's part to row r of a contact's Jacobian, step.work.J.
+    """Add a body's part to row r of step.work.J, the Jacobian of one contact.
 
-    Rows 0 to 2 are velocities along a direction, rows from 3 on rotations about it.
+    Its columns are the coordinates of the support of the contact's block. Rows 0 to 2
+    are velocities along a direction, rows from 3 on rotations about it.
 
     Args:
-        scene, step, state: Robot and world; arrays, after `carry` of the body to the
-            time of the contact; index of the state.
-        c: Index of the contact.
+        scene, step, state: Robot and world; arrays, after `locate` of the block and
+            `carry` of the body to the time of the contact; index of the state.
+        c: Index of the contact, whose point is used.
         body: Index of the body.
         r: Index of the row within the contact.
         dx, dy, dz: Direction in world coordinates, reversed for the contact's second

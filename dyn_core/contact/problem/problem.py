@@ -409,13 +409,13 @@ class ReducedProblem:
         return all_rows
 
     def contradicts(self, impulse: np.ndarray) -> bool:
-        """Return whether free rows have a velocity u, which should be zero.
+        """Return whether the free rows have no solution: `widen` leaves them moving.
 
-        Then no impulses satisfy them. The velocity counts above 1e-7 of the scale of
-        free velocities and responses.
+        Their velocity u, which should be zero, counts above 1e-7 of the scale of free
+        velocities and responses.
 
         Args:
-            impulse: Impulses of the original problem, (m,).
+            impulse: Result of `widen`, (m,).
         """
         problem = self.original
         u = problem.A @ impulse + problem.offset

@@ -93,10 +93,12 @@ def row_projection(kind: str, x: Any, lo: Any, hi: Any) -> Any:
 def _row(kind: str, row: Sequence[Any], speed: Any) -> tuple[Any, ...]:
     """Return the residuals of a row without a cone, in the order of RESIDUALS.
 
+    Their units are those of law_residuals; dissipation is 0.
+
     Args:
         kind: One of layout.KINDS except "contact".
         row: Impulse, velocity, lo, hi and response of the row.
-        speed: Scale of velocities [m/s].
+        speed: Scale of velocities, for the residual `law` alone [m/s].
     """
     x, u, lo, hi, response = row
     r = where(response > 0.0, response, 1.0)

@@ -41,7 +41,10 @@ class ValueTables:
         pairs: Sequence[tuple[int, int]],
         to: Place,
     ) -> None:
-        """Write copies of values between two places; their tables are added to `head`.
+        """Write calls of @copy_pairs that copy values from one place to another.
+
+        Their tables are added to `head`; the function itself is in `definitions`, which
+        the module needs, too.
 
         Args:
             code: Function being written.

@@ -28,10 +28,12 @@ def row_coefficient(rows: Rows, k: int, row: int) -> float:
 
 @machine_code
 def cone_coefficient(rows: Rows, k: int) -> float:
-    """Return the largest friction coefficient c of block k, a contact.
+    """Return the largest coefficient c of friction of block k, a contact.
 
-    With the weights T of `row_weight`, the scaled impulses y = lambda / T lie in the
-    circular cone |y_T| <= c y_n. The result is 0 for a contact without tangent rows.
+    Coefficients are those of sliding [1] and, where there are such rows, torsion and
+    rolling [m]. `row_weight` divides the coefficient of each row by c: the impulses y
+    over these weights lie in the circular cone |y_T| <= c y_n. The result is 0 for a
+    contact without tangent rows.
     """
     c = rows.mu[k, 0] if rows.count[k] > 1 else 0.0
     if rows.count[k] > TORSION:

@@ -216,7 +216,10 @@ class _Lists:
             self._add(self.depths[k] + 1, _REQUIRE, self.slots[k], number)
 
     def _add(self, depth: int, opcode: int, *cells: int) -> None:
-        """Add the words `cells` of one operation to the list of depth and opcode."""
+        """Append the words `cells` of one operation to the list of depth and opcode.
+
+        It is counted in table.steps.
+        """
         self.lists[depth * _KINDS + opcode] += cells
         self.table.steps += 1
 
