@@ -28,6 +28,7 @@ from dyn_core.engines.graph_program import GraphProgram
 from dyn_core.engines.llvm import host_machine, interpreter, kernel
 from dyn_core.engines.llvm.blocks import DEAF, STEP, Blocks
 from dyn_core.engines.llvm.cached import trace_cache
+from dyn_core.engines.llvm.cached.kernel_key import kernel_key
 from dyn_core.engines.llvm.cached.trace_cache import GraphFacts
 from dyn_core.engines.llvm.call import (
     entry,
@@ -657,5 +658,5 @@ def graph_facts(graph: Graph, sizes: kernel.Sizes, width: int) -> GraphFacts:
     if graph.calls_programs():
         return GraphFacts("", bool(graph.requirements), calls=True, graph="")
     digest = graph.digest()
-    key = kernel.key(digest, sizes, width)
+    key = kernel_key(digest, sizes, width)
     return GraphFacts(key, bool(graph.requirements), False, digest.hex())

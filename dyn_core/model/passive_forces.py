@@ -16,13 +16,13 @@ from typing import TypeVar
 from dyn_core.errors import ModelError
 from dyn_core.model.assembly.build import ForceFunction
 from dyn_core.model.assembly.tree import Tree
-from dyn_core.model.coordinates.by_joint import (
+from dyn_core.model.coordinates.configuration_space import integrate
+from dyn_core.model.coordinates.joints_and_followers import (
     join_force,
     join_slopes,
     split_q,
     split_v,
 )
-from dyn_core.model.coordinates.configuration_space import integrate
 from dyn_core.numbers.scalar import Scalar, exp, tanh
 from dyn_core.numbers.taylor import COORDINATE, derivatives, variables
 from dyn_core.spatial import Matrix, Vector

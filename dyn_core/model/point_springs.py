@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 
 from dyn_core.errors import SingularError
 from dyn_core.model.assembly.tree import Tree
-from dyn_core.model.coordinates.by_joint import join_force, split_q, split_v
+from dyn_core.model.coordinates.joints_and_followers import join_force, split_q, split_v
 from dyn_core.model.description import Description, PointSpring
 from dyn_core.numbers.scalar import Scalar, logical_not, require, sqrt
 from dyn_core.spatial import Force, Motion, Transform, Vector, cross3

@@ -30,6 +30,7 @@ _WRITERS = tuple(
         "compiler",
         "host_machine",
         "emit",
+        "cached.kernel_key",
         "call.entry",
         "call.entry_code",
         "functions.far_angles",

@@ -9,7 +9,6 @@ there are cores.
 from __future__ import annotations
 
 import ctypes
-import hashlib
 import re
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -23,7 +22,7 @@ import numpy as np
 from dyn_core.engines.graph.graph import Graph
 from dyn_core.engines.llvm import compiler, host_machine
 from dyn_core.engines.llvm.cached import kernel_cache
-from dyn_core.engines.llvm.ir import Lanes, is_single, lanes_like
+from dyn_core.engines.llvm.ir import Lanes, lanes_like
 from dyn_core.engines.llvm.kernel_ir import KernelIR, batch_kernel, scalar_kernel
 from dyn_core.engines.llvm.rows_ir import NONTEMPORAL
 from dyn_core.engines.llvm.threads import COMPILERS, LONG_TASKS, count
@@ -212,20 +211,6 @@ def lanes(dtype: np.dtype) -> int:
     """
     width = host_machine.machine().width
     return Lanes(2 * width) if dtype == np.float32 else width
-
-
-def key(graph: bytes, sizes: Sizes, width: int) -> str:
-    """Return a hex digest of all that determines a kernel of either variant.
-
-    Args:
-        graph: Digest of the Graph.
-        sizes: Sizes of the input and output ports.
-        width: Lanes of a batch, from `lanes`; only the type of the numbers counts.
-    """
-    digest = hashlib.sha256(graph)
-    digest.update(repr((sizes, is_single(width))).encode())
-    digest.update(host_machine.machine().key.encode())
-    return digest.hexdigest()
 
 
 def write(graph: Graph, sizes: Sizes, variant: str, width: int) -> KernelIR:

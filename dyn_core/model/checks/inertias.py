@@ -11,8 +11,8 @@ import numpy as np
 from dyn_core.errors import ModelError
 from dyn_core.model.assembly.tree import Tree
 from dyn_core.model.checks.findings import Findings, short_list
-from dyn_core.model.coordinates.by_joint import split_q
 from dyn_core.model.coordinates.configuration_space import neutral, random
+from dyn_core.model.coordinates.joints_and_followers import split_q
 from dyn_core.model.description import Description
 from dyn_core.model.joints.many import joint_transforms, motion_rows
 from dyn_core.model.loops.loop_constraints import Loop

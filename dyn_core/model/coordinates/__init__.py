@@ -1,14 +1,5 @@
 """Coordinates of a robot: conversions by joint and by name, and integration."""
 
-from dyn_core.model.coordinates.by_joint import (
-    join_columns,
-    join_force,
-    join_matrix,
-    join_slopes,
-    join_v,
-    split_q,
-    split_v,
-)
 from dyn_core.model.coordinates.configuration_space import (
     advance,
     difference,
@@ -19,6 +10,15 @@ from dyn_core.model.coordinates.configuration_space import (
     rate_in_initial_axes,
     tangent_rate,
     velocity_of,
+)
+from dyn_core.model.coordinates.joints_and_followers import (
+    join_columns,
+    join_force,
+    join_matrix,
+    join_slopes,
+    join_v,
+    split_q,
+    split_v,
 )
 from dyn_core.model.coordinates.pivots import joint_factors
 
