@@ -26,16 +26,16 @@ html_show_copyright = False
 pygments_style = "friendly"
 
 if tags.has("gallery"):  # noqa: F821 - Sphinx defines tags
-    from gallery_pages import COPIES, GALLERIES, NOT_RUN
+    from gallery_pages import COPIES, GALLERIES, not_run
 
     extensions.append("sphinx_gallery.gen_gallery")
     sphinx_gallery_conf = {
         "examples_dirs": [str(COPIES / name) for name in GALLERIES],
         "gallery_dirs": [str(COPIES.parent / "source" / name) for name in GALLERIES],
-        "filename_pattern": rf"/(?!({'|'.join(NOT_RUN)})\.py)[^/]*\.py$",
+        "filename_pattern": rf"/(?!({'|'.join(not_run())})\.py)[^/]*\.py$",
         "image_scrapers": ("matplotlib", "gallery_pages.new_pictures"),
         "reset_modules": ("matplotlib", "gallery_pages.name_file"),
-        "ignore_pattern": r"/_|six_d_vectors/|four_bar/",
+        "ignore_pattern": "(^|/)_",  # of names, in some releases of paths
         "download_all_examples": False,
         "remove_config_comments": True,
         "default_thumb_file": str(COPIES.parents[1] / "images" / "arm.gif"),

@@ -3,6 +3,7 @@
 import builtins
 import re
 import shutil
+from importlib.util import find_spec
 from pathlib import Path
 
 # By the name in the site: folder of the repository, heading, sentence.
@@ -23,11 +24,19 @@ GALLERIES = {
 # Examples that need ROS 2 or run for minutes are shown and not run.
 COPIES = Path(__file__).parents[1] / "_build" / "galleries"
 NOT_RUN = ("rclpy_controller", "rclpy_simulator", "quadruped_stand")
+# Those of packages that few need are run where their package is installed.
+PACKAGES = {"casadi_swing": "casadi", "jax_rollout": "jax", "torch_training": "torch"}
 
 
 def examples(folder):
     """Return the programs of a folder."""
     return sorted(path for path in folder.glob("*.py") if path.name[0] != "_")
+
+
+def not_run():
+    """Return the names of the examples that are shown and not run on this machine."""
+    missing = [name for name, package in PACKAGES.items() if find_spec(package) is None]
+    return [*NOT_RUN, *missing]
 
 
 def title(path):
@@ -43,7 +52,9 @@ def prepare(source: Path, build: Path, root: Path, run: bool):
             continue
         copy = build / "galleries" / name
         shutil.rmtree(copy, ignore_errors=True)
-        shutil.copytree(root / folder, copy)
+        # A folder with a README would be a gallery of its own.
+        readme = shutil.ignore_patterns("README.md")
+        shutil.copytree(root / folder, copy, ignore=readme)
         for path in examples(copy):
             _with_title(path)
         head = f"{heading}\n{'=' * len(heading)}\n\n{sentence.replace('`', '``')}\n"
