@@ -351,9 +351,9 @@ class SingularError(RequireError):
 
 
 class QuaternionError(RequireError, ValueError):
-    """A quaternion in a position is not of unit length, to 0.001; names the joint."""
+    """A quaternion is not of unit length; names the joint or input."""
 
-    what = "the quaternion's length is not 1 within 0.001; model.normalize(q) repairs"
+    what = "the quaternion's length is not 1 within 0.001; model.normalize(q) scales q"
 
 
 class RotationError(RequireError, ValueError):

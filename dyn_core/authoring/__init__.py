@@ -6,9 +6,9 @@ Functions of values: sqrt, sin, cos, tanh, exp, log, asin, acos, atan2, absolute
     minimum, maximum.
 Choices and conditions: where, loop, require, equal, logical_and, logical_or,
     logical_not.
-Vectors and matrices: Vector, Matrix, Symmetric, Factored, product,
+Vectors and matrices: Vector, Matrix, Symmetric, Factored, eigen_symmetric, product,
     sparse_products, skew, cross3, total, rotation_rates.
-Rotations and displacements: chord3, log_transform.
+Rotations and displacements: chord3, dexp6_inverse, log_transform, quat_matrix.
 Spatial values: Motion, Force, Transform, MotionSubspace, ForceSubspace, RigidInertia,
     ArticulatedInertia, VelocityProduct, cross, cross_motion, cross_force.
 Coordinates of a robot: split_q, split_v, join_v, join_force, join_columns, join_matrix,
@@ -109,7 +109,8 @@ from dyn_core.spatial import (
     skew,
     total,
 )
-from dyn_core.spatial.lie import chord3, log_transform
+from dyn_core.spatial.eigen import eigen_symmetric
+from dyn_core.spatial.lie import chord3, dexp6_inverse, log_transform, quat_matrix
 from dyn_core.spatial.linear import Factored, product, sparse_products
 from dyn_core.spatial.variations import (
     has_slope,
@@ -164,6 +165,8 @@ __all__ = [
     "cross_motion",
     "damping_matrix",
     "derivatives",
+    "dexp6_inverse",
+    "eigen_symmetric",
     "equal",
     "exp",
     "floor",
@@ -192,6 +195,7 @@ __all__ = [
     "minimum",
     "position_rate",
     "product",
+    "quat_matrix",
     "rate_in_initial_axes",
     "require",
     "resistance",

@@ -3,6 +3,7 @@
 from dyn_core.problems.joint_ports import (
     ACCELERATION,
     BODY_ACCELERATION,
+    BODY_VELOCITY,
     FORCE,
     INERTIA,
     INVERSE_INERTIA,
@@ -91,6 +92,31 @@ stiffness = P("stiffness", "nv", "N·m/rad | N/m",
 damping = P("damping", "nv", "N·m·s/rad | N·s/m",
     "joint force by velocity relative to the reference")
 
+TOOL_STIFFNESS, TOOL_DAMPING = "N·m/rad; N/m", "N·m·s/rad; N·s/m"
+pose_ref = P("pose_ref", "7", "m; -",
+    "reference pose of the frame in the base: position, quaternion x, y, z, w")
+tool_stiffness = P("stiffness", "6 6", TOOL_STIFFNESS,
+    "symmetric, wrench by displacement from the reference, [angular; linear]")
+v_ref = P("v_ref", "6", BODY_VELOCITY,
+    "reference velocity of the frame, [angular; linear]", optional=True)
+a_ref = P("a_ref", "6", BODY_ACCELERATION,
+    "its rate, linear: acceleration of the frame's origin", optional=True)
+f_ref = P("f_ref", "6", WRENCH,
+    "wrench that acts on the frame besides, [moment; force]", optional=True)
+ratio = P("ratio", "6", "1", "damping ratio of each axis; 1 in Programs without it"
+    " and without damping", optional=True)
+tool_damping = P("damping", "6 6", TOOL_DAMPING,
+    "symmetric, wrench by relative velocity; added to that of ratio", optional=True)
+spring_energy = P("energy_limit", "", "J",
+    "energy of the spring, above zero, beyond which its wrench does not grow",
+    optional=True)
+q_rest = P("q_rest", "nq", POSITION, "posture to which idle motions return",
+    "position", optional=True)
+rest_stiffness = P("rest_stiffness", "nv", "N·m/rad | N/m",
+    "joint force by displacement from q_rest", optional=True)
+rest_damping = P("rest_damping", "nv", "N·m·s/rad | N·s/m",
+    "joint force by velocity of idle motions", optional=True)
+
 tau_u = P("tau_u", "nu", FORCE, "forces of the prescribed coordinates")
 qdd_v = P("qdd_v", "nf", ACCELERATION, "accelerations of the free coordinates")
 mask = P("mask", "nv", "1 | 0", "1 prescribes qdd, 0 tau")
@@ -145,6 +171,12 @@ IMPEDANCE_CONTROL = Signature("impedance_control",
 GRAVITY_CONTROL = Signature("gravity_control", (q, qd, kd), (tau,),
     passive=("joint_springs",),
     meaning="joint forces that balance gravity and damp the motion")
+
+CARTESIAN_CONTROL = Signature("cartesian_control",
+    (q, qd, pose_ref, tool_stiffness, v_ref, a_ref, f_ref, ratio, tool_damping,
+        spring_energy, q_rest, rest_stiffness, rest_damping), (tau,),
+    passive=("joint_springs",), of_trees=True,
+    meaning="joint forces that hold a frame at a pose, as if by springs and dampers")
 
 HYBRID_DYNAMICS = Signature("hybrid_dynamics",
     (q, qd, qdd_u, tau_v, f_ext), (tau_u, qdd_v),

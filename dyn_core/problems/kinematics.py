@@ -22,6 +22,12 @@ frame_v = P("v", "6", BODY_VELOCITY,
 frame_a = P("a", "6", BODY_ACCELERATION,
     "acceleration of the frame at qdd = 0, [angular; linear]", "motion")
 
+frame_a_of_qdd = P("a", "6", BODY_ACCELERATION,
+    "acceleration of the frame, [angular; linear]", "motion")
+singular_values = P("singular_values", "6", "m | 1",
+    "singular values of J, the largest first, angular rows times a length")
+manipulability = P("manipulability", "", "SI", "their product")
+
 body_poses = P("poses", "nb 4 4", "-; m",
     "pose of each body in the base, homogeneous matrix", "poses")
 body_J = P("J", "nb 6 nv", "-; m",
@@ -59,6 +65,10 @@ FRAME_VELOCITY = Signature("frame_velocity", (q, qd), (frame_v,),
 FRAME_BIAS_ACCELERATION = Signature("frame_bias_acceleration", (q, qd), (frame_a,),
     ignores=DYNAMICS,
     meaning="acceleration of a frame without joint accelerations: dJ/dt qd")
+FRAME_ACCELERATION = Signature("frame_acceleration", (q, qd, qdd), (frame_a_of_qdd,),
+    ignores=DYNAMICS, meaning="acceleration of a frame")
+MANIPULABILITY = Signature("manipulability", (q,), (singular_values, manipulability),
+    ignores=DYNAMICS, meaning="how far a frame is from a singular position")
 ENERGY = Signature("energy", (q, qd), (kinetic, potential),
     passive=("joint_springs",),
     meaning="kinetic and potential energy of the robot, that of springs if they act")

@@ -13,6 +13,9 @@ from dyn_core.model import Model
 from dyn_core.problems import Port
 from dyn_core.solving.registry import solver as find
 from dyn_core.solving.solver import Solver
+from dyn_core.spatial import Vector
+from dyn_core.spatial.conventions.common import quaternion
+from dyn_core.spatial.lie import exp3
 
 # Eighth-order central differences: offsets in steps, and weights.
 _WEIGHTS = ((1, 4 / 5), (2, -1 / 5), (3, 4 / 105), (4, -1 / 280))
@@ -203,7 +206,18 @@ class Case(SystemCase):
         """Return the position after a time t [s] at constant velocity qd, (nq,)."""
         return self.model.integrate(self.q, self.qd * t)
 
+    def pose_ref(self) -> np.ndarray:
+        """Draw a pose near that of `frame`: position and quaternion x y z w, (7,)."""
+        T = self.other("forward_kinematics", frames=[self.frame])(self.q)[0]
+        turn = exp3(Vector((0.3 * self.rng.normal(size=3)).tolist()))
+        place = T[:3, 3] + 0.1 * self.rng.normal(size=3)
+        return np.r_[place, quaternion(T[:3, :3] @ np.array(turn.rows))]
+
     def _argument(self, port: Port) -> np.ndarray:
+        if port.name == "pose_ref":
+            return self.pose_ref()
+        if port.name == "energy_limit":
+            return np.array(0.1)
         near = self.solver.signature.name == "inverse_kinematics"
         if port.kind == "position":
             return self._position(near)

@@ -2,8 +2,6 @@
 
 from dyn_core.authoring import (
     Matrix,
-    Motion,
-    MotionSubspace,
     Required,
     TracedSolver,
     Transform,
@@ -12,7 +10,6 @@ from dyn_core.authoring import (
     chord3,
     cross3,
     hookimpl,
-    join_columns,
     log_transform,
     logical_and,
     logical_not,
@@ -21,7 +18,6 @@ from dyn_core.authoring import (
     maximum,
     minimum,
     require,
-    split_q,
     total,
     where,
 )
@@ -29,6 +25,7 @@ from dyn_core.errors import RotationError, UnsupportedError, unknown_name
 from dyn_core.problems import INVERSE_KINEMATICS
 from dyn_core.validation import Name, Quantity, Whole, shown
 from dyn_plugins._options import known_link
+from dyn_plugins.kinematics.kinematics import frame_and_jacobian
 
 DAMPING = 0.1  # of the squared error; from 0.02 to 0.3 a Panda needs as many steps
 MORE, LESS = 3.0, 0.7  # factors of damping: after a step without, with a new minimum
@@ -80,7 +77,7 @@ def inverse_kinematics(model, q, pose, frame, part, fixed, max_iterations, toler
     def step(state):
         now, best = Vector(state[:nq]), Vector(state[nq : 2 * nq])
         count, least, c = state[2 * nq :]
-        X, J = _frame_and_columns(model, now, frame)
+        X, J = frame_and_jacobian(model, now, frame)
         e = [_error(X, target)[r] for r in rows]
         square = _inner(e, e)
         columns = {k: [J[r, k] for r in rows] for k in moving}
@@ -98,7 +95,7 @@ def inverse_kinematics(model, q, pose, frame, part, fixed, max_iterations, toler
     first = (*start, *start, -1.0, FAR, DAMPING)
     state = loop(first, step, away, max_iterations + 1)
     reached = Vector(state[nq : 2 * nq])
-    X, _ = _frame_and_columns(model, reached, frame)
+    X, _ = frame_and_jacobian(model, reached, frame)
     error = log_transform(target @ X.inverse)
     return reached, error, state[2 * nq], where(away(state), 1.0, 0.0)
 
@@ -173,30 +170,6 @@ def _inside(q, limits):
     for place, low, high in limits.values():
         q[place] = maximum(minimum(q[place], high), low)
     return Vector(q)
-
-
-def _frame_and_columns(model, q, frame):
-    """Return the transform from the base to a frame, and the frame's Jacobian.
-
-    The Jacobian is a Matrix 6 x nv, [angular; linear], base axes at the frame's origin.
-    q: Joint positions, nq; frame: Name of the link.
-    """
-    target, q = model.frame(frame), split_q(model, q)
-    way, i = [], target.body
-    while i > 0:
-        way.append(i)
-        i = model.parent[i]
-    X = {0: Transform.identity()}
-    for i in reversed(way):
-        X[i] = model.joint[i].X(q[i]) @ model.Xtree[i] @ X[model.parent[i]]
-    X_frame, J = target.X @ X[target.body], {}
-    for i in way:
-        R, arm, columns = X[i].E.T, X_frame.r - X[i].r, []
-        for s in model.joint[i].S(q[i]):
-            spin = R @ s.ang
-            columns.append(Motion(spin, R @ s.lin + cross3(spin, arm)))
-        J[i] = MotionSubspace(columns)
-    return X_frame, join_columns(model, J)
 
 
 def _error(X, target):

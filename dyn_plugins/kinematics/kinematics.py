@@ -8,10 +8,14 @@ from dyn_core.authoring import (
     Transform,
     Vector,
     cross,
+    cross3,
     hookimpl,
+    join_columns,
+    split_q,
 )
 from dyn_core.problems import (
     FORWARD_KINEMATICS,
+    FRAME_ACCELERATION,
     FRAME_BIAS_ACCELERATION,
     FRAME_VELOCITY,
     JACOBIAN,
@@ -94,11 +98,47 @@ def jacobian(model, q, frame, reference):
     return J
 
 
-def _motion(model, q, qd, frame):
-    """Return a frame's velocity, its acceleration for qdd = 0, and its transform.
+def frame_and_jacobian(model, q, frame):
+    """Return the transform to a frame, and its Jacobian, base axes at its origin.
 
-    Velocity and acceleration are spatial, in the frame's own coordinates; the transform
-    is from the base. frame: Name of the link; q, qd: by body.
+    Only joints that move the frame are visited. Not a solver: laws of the tool share
+    it.
+
+    Args:
+        q: Joint positions, (nq,), not split by joint.
+        frame: Name of the link.
+
+    Returns:
+        Transform from the base to the frame; J as a Matrix (6, nv), reference aligned.
+    """
+    target, q = model.frame(frame), split_q(model, q)
+    way, i = [], target.body
+    while i > 0:
+        way.append(i)
+        i = model.parent[i]
+    X = {0: Transform.identity()}
+    for i in reversed(way):
+        X[i] = model.joint[i].X(q[i]) @ model.Xtree[i] @ X[model.parent[i]]
+    X_frame, J = target.X @ X[target.body], {}
+    for i in way:
+        R, arm, columns = X[i].E.T, X_frame.r - X[i].r, []
+        for s in model.joint[i].S(q[i]):
+            spin = R @ s.ang
+            columns.append(Motion(spin, R @ s.lin + cross3(spin, arm)))
+        J[i] = MotionSubspace(columns)
+    return X_frame, join_columns(model, J)
+
+
+def frame_motion(model, q, qd, frame, qdd=None):
+    """Return a frame's velocity, acceleration and transform from the base.
+
+    Velocity and acceleration are spatial, in the frame's own coordinates. Not a solver:
+    laws of the tool share it.
+
+    Args:
+        q, qd: Positions and velocities, split by joint.
+        frame: Name of the link.
+        qdd: Accelerations, split by joint; None: zero.
     """
     X, v, a = [Transform.identity()], [Motion.zero()], [Motion.zero()]
     for i in model.bodies:
@@ -107,7 +147,8 @@ def _motion(model, q, qd, frame):
         vJ, cJ = joint.vJ(q[i], qd[i]), joint.cJ(q[i], qd[i])
         X.append(X_p @ X[p])
         v.append(X_p @ v[p] + vJ)
-        a.append(X_p @ a[p] + cJ + cross(v[i], vJ))
+        aJ = cJ if qdd is None else cJ + joint.S(q[i]) @ qdd[i]
+        a.append(X_p @ a[p] + aJ + cross(v[i], vJ))
     target = model.frame(frame)
     i = target.body
     return target.X @ v[i], target.X @ a[i], target.X @ X[i]
@@ -127,7 +168,7 @@ def frame_velocity(model, q, qd, frame, reference):
 
     Source: RBDA, section 4.4; KIM (9)-(11); KIM-1.4.
     """
-    v, _, X_frame = _motion(model, q, qd, frame)
+    v, _, X_frame = frame_motion(model, q, qd, frame)
     return to_reference(X_frame, reference) @ v
 
 
@@ -146,10 +187,39 @@ def frame_bias_acceleration(model, q, qd, frame, reference):
 
     Source: RBDA, section 2.10; SV-6.1.
     """
-    v, a, X_frame = _motion(model, q, qd, frame)
+    v, a, X_frame = frame_motion(model, q, qd, frame)
     if reference == "aligned":
-        spin = Motion(v.ang, Vector.zeros(3))
-        a = a + cross(spin, v)
+        a = of_origin(v, a)
+    return to_reference(X_frame, reference) @ a
+
+
+def of_origin(v, a):
+    """Return the acceleration whose linear part is that of the frame's origin.
+
+    Args:
+        v, a: Spatial velocity and acceleration, in the frame's own coordinates.
+    """
+    return a + cross(Motion(v.ang, Vector.zeros(3)), v)
+
+
+def frame_acceleration(model, q, qd, qdd, frame, reference):
+    """Return the acceleration of a frame.
+
+        a = J(q) qdd + (dJ/dt) qd
+
+    Inputs and outputs: those of FRAME_ACCELERATION. For local and world it is the
+    spatial acceleration; for aligned its linear part is the acceleration of the frame's
+    origin.
+
+    Args:
+        frame: Name of the link.
+        reference: Coordinates of a: local, world or aligned.
+
+    Source: RBDA, section 2.10; SV-6.1.
+    """
+    v, a, X_frame = frame_motion(model, q, qd, frame, qdd)
+    if reference == "aligned":
+        a = of_origin(v, a)
     return to_reference(X_frame, reference) @ a
 
 
@@ -181,5 +251,8 @@ def dyn_solvers():
             FRAME_BIAS_ACCELERATION,
             frame_bias_acceleration,
             **one,
+        ),
+        TracedSolver(
+            "frame_acceleration", FRAME_ACCELERATION, frame_acceleration, **one
         ),
     ]

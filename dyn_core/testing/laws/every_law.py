@@ -38,6 +38,7 @@ from dyn_core.testing.laws import (
     motion_laws,
     response_laws,
     step_laws,
+    tool_laws,
 )
 from dyn_core.testing.laws.derivatives import (
     derivative_laws,
@@ -546,6 +547,7 @@ def weight_is_carried(case: Case) -> Pairs:
 
 LAWS: dict[Signature, tuple[Law, ...]] = {
     **loop_laws.LAWS,
+    **tool_laws.LAWS,
     **loop_derivative_laws.LAWS,
     kinds.REGRESSOR: (
         regressor_gives_joint_forces,
