@@ -203,13 +203,12 @@ def with_points(trajectory: Trajectory, period: float) -> Trajectory:
     """Return the same motion with points at most `period` apart.
 
     An inserted point has the position, velocity and acceleration of the polynomial
-    there, and the effort between its neighbours', so that a controller with the same
-    interpolation moves as before.
+    there. Efforts, if there are any, are interpolated linearly. A controller with the
+    same interpolation moves as before.
 
     Args:
-        trajectory: Trajectory to be subdivided; without efforts, which would keep the
-            number of the old points.
-        period: Maximum time between points [s].
+        trajectory: Trajectory to be subdivided; its efforts are optional.
+        period: Maximum time between points, above 0 [s].
 
     Raises:
         TrajectoryError: There would be more than MOST_POINTS points.

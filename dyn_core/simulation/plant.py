@@ -132,7 +132,8 @@ class SimulatedPlant(ABC):
         Args:
             t: Time at which its age must not exceed command_timeout [s].
         """
-        return self.commanded is None or t - self.commanded > self.command_timeout
+        # An age that is NaN is too old.
+        return self.commanded is None or not t - self.commanded <= self.command_timeout
 
     def advance(self, t: float, now: float | None = None) -> None:
         """Simulate one period from time t; no effect while paused or braked.
@@ -146,10 +147,10 @@ class SimulatedPlant(ABC):
                 `command` [s]; None: t.
 
         Raises:
-            SettingError: A time is not a number.
-            DynError: A step failed: the state before the period is restored, it is
-                counted,
-                and `paused` and `failed` become True.
+            SettingError: t or now is no real number. NaN and infinite times are not
+                refused; with NaN every command is stale.
+            DynError: A step failed. The state before the period is restored, the
+                failure is counted, and `paused` and `failed` become True.
         """
         if type(t) is not float:
             t = _time("t", t)
@@ -160,7 +161,7 @@ class SimulatedPlant(ABC):
         if self.paused or self.braked:
             return
         since, count = self.commanded, self.substeps  # inlined `stale`, for speed
-        if since is not None and now - since > self.command_timeout:
+        if since is not None and not now - since <= self.command_timeout:
             self.counters["command stale"] += 1
             self.tau, self.commanded = np.zeros_like(self.tau), None
         if self.accelerated is not None:

@@ -318,7 +318,7 @@ class RobotPlant(SimulatedPlant):
         This is counted, and `accelerated` becomes None. No effect if there are none.
         """
         since = self.accelerated
-        if since is not None and t - since > self.command_timeout:
+        if since is not None and not t - since <= self.command_timeout:
             self.counters["acceleration stale"] += 1
             self.qdd_u, self.accelerated = np.zeros_like(self.qdd_u), None
 

@@ -137,7 +137,11 @@ def moved_state_slopes(model, q, u, dt, correction):
 
 
 def _sizes(model, _):
-    """Return the sizes of the Ports: {"nc": motion columns, "nx": 2 nv}."""
+    """Return the sizes of the Ports: nx = 2 nv, and nc.
+
+    nc is the number of columns of the motion subspaces of all joints, followers
+    included (see columns_of).
+    """
     return {"nc": len(structure(model).column_place), "nx": 2 * model.nv}
 
 

@@ -353,8 +353,10 @@ def agreeing_hybrid(
     through.
 
     Args:
-        model, q, qd, prescribed, qdd, tau, f_ext, rates: As of least_hybrid.
-        tolerance, dead_point: As of least_hybrid.
+        model, q, qd, prescribed, qdd, tau, f_ext: As of least_hybrid.
+        rates: a and b of Baumgarte's terms [1/s].
+        tolerance: Relative tolerance of the rank.
+        dead_point: refuse or least, see LeastLoops.resolve_dead_points.
         slack: Largest residual of a row's acceleration, relative to the largest desired
             change of a row's acceleration, or absolute if that is below 1 [m/s² |
             rad/s²].

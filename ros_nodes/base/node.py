@@ -326,7 +326,11 @@ class RobotNode(ParameterNode):
         return self.activate()
 
     def activate(self) -> bool:
-        """Activate the node; return whether the transition succeeded."""
+        """Activate the node, which must be inactive; return False on failure.
+
+        In another state rclpy raises its RCLError. Subclasses may return True and
+        activate later.
+        """
         return self.trigger_activate() == TransitionCallbackReturn.SUCCESS
 
     def autostart(self) -> bool:

@@ -73,9 +73,11 @@ def action_type() -> Any:
 
 
 def make_server(node: Any, action: Any) -> CycleActionServer:
-    """Return a server of the action, which passes goals to the present node.goals.
+    """Return a server of ~/follow_joint_trajectory, which passes goals to node.goals.
 
-    Its queues are deep: the client of a lost request would wait forever.
+    It accepts every goal; one that cannot be followed is aborted with the reason. The
+    cancellation of an unknown goal is rejected. Queues are deep: the client of a lost
+    request would wait forever.
 
     Args:
         node: A ComputedTorqueNode.

@@ -318,3 +318,14 @@ def test_brakes_hold_a_robot_until_its_first_command(shipped):
         robot.advance(robot.period * k)
     assert np.abs(robot.q - start).max() > 1e-3
     assert robot.counters["command stale"] == 1
+
+
+def test_with_a_time_that_is_no_number_every_command_is_stale():
+    """An age of NaN would otherwise keep the last effort for ever."""
+    sim = dyn.Simulator(dyn.load("two_link"))
+    sim.command(0.0, np.array([1.0, 2.0]))
+    assert not sim.stale(0.0)
+    assert sim.stale(np.nan)
+    sim.advance(0.0, np.nan)
+    np.testing.assert_array_equal(sim.tau, 0.0)
+    assert sim.counters["command stale"] == 1

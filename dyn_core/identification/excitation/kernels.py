@@ -220,13 +220,12 @@ def point_programs(
 ) -> RowsAndPull:
     """Return the Program of moving_points and the Program of its gradient.
 
-    `rows` returns world positions of points, three numbers each [m]. `pull` returns
-    the gradient of the weighted results by q.
+    `rows`(q) returns the world positions of the points, (3 n,) [m]. `pull`(q, weights)
+    returns the gradient of weights . rows by q, (nv,).
 
     Args:
-        model: Robot.
-        points: For each point the index of its body and body coordinates, as in
-            moving_points.
+        model: Robot with joints of one coordinate.
+        points: (i, x, y, z) of each point: index of its body, body coordinates [m].
         engine: Engine of the Programs; None: the default.
     """
     sizes = {"results": 3 * len(points)}

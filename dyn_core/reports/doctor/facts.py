@@ -219,7 +219,9 @@ def of_xml(robot: Element, origin: Origin) -> RobotFacts:
 
 
 def _name(element: Element | None, key: str = "name", default: str = "") -> str:
-    """Return an attribute of an element as a name in a Model's form, see mended_name.
+    """Return an attribute of an element as a name, as a Model has it.
+
+    Each invisible character is replaced by an underscore; blanks stay.
 
     Args:
         element: Element; None: the name is empty.
