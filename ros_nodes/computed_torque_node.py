@@ -24,6 +24,7 @@ from dyn_core.control.safety.health import Health
 from dyn_core.errors import one_line
 from ros_nodes.base.diagnostics import ERROR
 from ros_nodes.base.node import RobotNode
+from ros_nodes.base.parameter_node import plain
 from ros_nodes.base.qos import publisher, subscription, wait_until_acknowledged
 from ros_nodes.controller.activation import Activation
 from ros_nodes.controller.controller_report import Report
@@ -42,6 +43,7 @@ from ros_nodes.controller.trajectory_input import TrajectoryInput
 from ros_nodes.parameter_tables.controller_parameters import (
     CONTROLLER,
     collision_fields,
+    mode_fields,
 )
 from ros_nodes.parameter_tables.goal_parameters import command_timeout
 from ros_nodes.running import realtime as realtime
@@ -105,7 +107,8 @@ class ComputedTorqueNode(RobotNode):
         self.stopped_inactive = False  # ~/estop was called since the deactivation
         self.guard_link = GuardLink()  # a stop of a guard outlasts a clean-up
         self.guard_stop: Any = None  # a GuardStop; None before configure
-        super().__init__("computed_torque", CONTROLLER, **kwargs)
+        table = (*CONTROLLER, *mode_fields())
+        super().__init__("computed_torque", table, **kwargs)
         self.activation = Activation(self, self._guard_refusal)
         # They outlive a configuration, so that an emergency stop is always answered.
         self.switches = [
@@ -305,7 +308,7 @@ class ComputedTorqueNode(RobotNode):
     # ---- parameters
 
     def check_change(self, values: dict[str, Any]) -> None:
-        """Check gains and timeouts that are being set, with the unchanged ones.
+        """Check gains, timeouts and the mode's parameters, with the unchanged ones.
 
         An unconfigured node accepts all values here.
 
@@ -314,8 +317,8 @@ class ComputedTorqueNode(RobotNode):
 
         Raises:
             SettingError: An integral gain lacks its clamp, cmd_timeout is not valid for
-                constraints.goal_time, or a gain is not valid for the period of the
-                states.
+                constraints.goal_time, a gain is not valid for the period of the states,
+                or a parameter of the mode is not valid.
         """
         if not self.configured:
             return
@@ -331,9 +334,12 @@ class ComputedTorqueNode(RobotNode):
         if any(name.startswith("gains.") for name in values):
             joints = self.controller.model.joint_names
             self.controller.check_gains(**gains(value, joints))
+        of_mode = self._of_mode(values)
+        if of_mode:
+            self.controller.check_parameters(of_mode)
 
     def changed(self, values: dict[str, Any]) -> None:
-        """Apply changed gains and large_error; do nothing while unconfigured.
+        """Apply changed gains, large_error and parameters of the mode, if configured.
 
         Gains that have become invalid for the period of the states since the check are
         not applied, and a refusal is logged.
@@ -353,7 +359,19 @@ class ComputedTorqueNode(RobotNode):
                 self.controller.set_gains(**gains(value, joints))
             except dyn.SettingError as error:  # the period has changed since the check
                 self.refuse("gains not applied", str(error))
+        of_mode = self._of_mode(values)
+        if of_mode:
+            self.controller.set_parameters(of_mode)
         self.health.large_error = value("large_error")
+
+    def _of_mode(self, values: dict[str, Any]) -> dict[str, Any]:
+        """Return those of some parameters that the mode of the controller has.
+
+        Args:
+            values: New values by parameter name.
+        """
+        names = self.controller.parameters
+        return {name: plain(x) for name, x in values.items() if name in names}
 
     # ---- states and silence
 

@@ -2,6 +2,7 @@
 
 Solvers and hooks: TracedSolver, NumpySolver, Solver, Required, hookimpl, Signature,
     Port, System, SystemKind.
+Modes of the controller: ControlMode, ModeTopic.
 Functions of values: sqrt, sin, cos, tanh, exp, log, asin, acos, atan2, absolute, floor,
     minimum, maximum.
 Choices and conditions: where, loop, require, equal, logical_and, logical_or,
@@ -86,6 +87,7 @@ from dyn_core.numbers.taylor import COORDINATE, TIME, Taylor, derivatives, varia
 from dyn_core.problems import Port, Signature, System
 from dyn_core.problems.system import SystemKind
 from dyn_core.solving.build_options import Required
+from dyn_core.solving.control_mode import ControlMode, ModeTopic
 from dyn_core.solving.hookspecs import hookimpl
 from dyn_core.solving.numpy_solver import NumpySolver
 from dyn_core.solving.solver import Solver, TracedSolver
@@ -127,10 +129,12 @@ __all__ = [
     "ClusterJoint",
     "ContactModel",
     "ContactSolver",
+    "ControlMode",
     "Factored",
     "Force",
     "ForceSubspace",
     "Matrix",
+    "ModeTopic",
     "Motion",
     "MotionSubspace",
     "Number",

@@ -8,6 +8,7 @@ from dyn_core.control.collision import (
     noise_thresholds,
 )
 from dyn_core.control.controller import Controller
+from dyn_core.control.modes.control_law import ControlLaw, JointLaw
 from dyn_core.control.payload_estimator import (
     PayloadEstimate,
     PayloadEstimator,
@@ -32,12 +33,14 @@ __all__ = [
     "Collision",
     "CollisionDetector",
     "CollisionSettings",
+    "ControlLaw",
     "Controller",
     "Envelope",
     "ExternalEffort",
     "Gate",
     "GoalCode",
     "GoalTracker",
+    "JointLaw",
     "JointTolerance",
     "Payload",
     "PayloadEstimate",

@@ -29,6 +29,7 @@ from dyn_core.control.states.plausibility import StateCheck
 from dyn_core.control.states.state_samples import BACK, STALE, Samples
 from dyn_core.control.torques import Laws
 from dyn_core.errors import DynError, SettingError
+from dyn_core.solving.registry import default_registry
 from dyn_core.validation import known_keywords
 
 BRISK = 0.1  # speed above which the reference starts with the robot's [rad/s | m/s]
@@ -37,7 +38,7 @@ BRISK = 0.1  # speed above which the reference starts with the robot's [rad/s | 
 @known_keywords
 @dataclass
 class Controller(Laws):
-    """Computed torque, impedance or gravity compensation; one coordinate a joint.
+    """Control of a robot by the law of a mode; one coordinate a joint.
 
     The joint order of all arrays is model.joint_names; see Model.reorder. All methods
     must be called from one thread, except `watch`, `guard` and `make_trajectory`, which
@@ -102,11 +103,12 @@ class Controller(Laws):
         """
         envelope = shadow = None
         if self.bounds is not None:
-            bounds, limit = self.bounds.resolved(self.model, self.mode), self.limit
+            tracks = self.control_mode.tracks
+            bounds, limit = self.bounds.resolved(self.model, tracks), self.limit
             envelope = Envelope(self.model, bounds, limit, self.engine, self.carried)
         if self.shadow is not None:
             second = build(self.shadow.inverse_dynamics, self.shadow.engine)
-            check_apart(self.shadow, self.inverse_dynamics, self.law, second)
+            check_apart(self.shadow, self.control_mode, self.chosen, self.law, second)
             names = self.model.joint_names
             shadow = Shadow(self.shadow, names, lambda: self._torque(second))
         return Safety(
@@ -211,6 +213,7 @@ class Controller(Laws):
         """
         self.follower.rest(None, why)
         self._drives = False
+        self.control_law.clear()
         self._restart()
         self.samples.reset()
         self._error_points: tuple[Any, np.ndarray] | None = None
@@ -243,8 +246,8 @@ class Controller(Laws):
             t: Time of the trajectory's time zero, on the clock of `now` in update [s].
 
         Raises:
-            SettingError: No state has been received, the mode is gravity, or the
-                controller is disabled or stopped.
+            SettingError: No state has been received, the mode follows no trajectory,
+                or the controller is disabled or stopped.
             TrajectoryError: The trajectory starts too far from the robot or more than a
                 day ahead, or leaves the limits.
         """
@@ -252,10 +255,11 @@ class Controller(Laws):
             raise SettingError(
                 "no state has been received: the trajectory has no start"
             )
-        if self.mode == "gravity":
+        if not self.control_mode.follows:
+            modes = default_registry().modes().values()
+            valid = next(mode.name for mode in modes if mode.follows)
             raise SettingError(
-                "mode gravity follows no trajectory; valid: mode computed_torque",
-                "mode",
+                f"mode {self.mode} follows no trajectory; valid: mode {valid}", "mode"
             )
         if not self.enabled or self.safety.running is not None:
             raise SettingError(
@@ -333,6 +337,7 @@ class Controller(Laws):
         if measured:
             self.follower.take(q, self.samples.rate, why)
         self.stop(why)
+        self.control_law.brake()
 
     def update(
         self,
@@ -406,6 +411,7 @@ class Controller(Laws):
         brake the robot at full effort. No effect while a trajectory runs or waits.
         """
         follower = self.follower
+        self.control_law.begin()
         if follower.running is not None or follower.pending is not None:
             return
         assert self.q is not None
@@ -427,6 +433,7 @@ class Controller(Laws):
             q, qd: Checked joint position and velocity, (nv,).
         """
         self.follower.advance(self.now)
+        self.control_law.advance(t)
         if self.integral.acts and not self.safety.running and self.reference:
             error = self.samples.change(q, self.reference.q)
             self.integral.advance(t, error, self.safety.saturated)

@@ -1,4 +1,4 @@
-"""Control laws: their Programs, their gains, and the integral of the tracking error."""
+"""Gravity compensation of ramps, gains, and the integral of the tracking error."""
 
 from __future__ import annotations
 
@@ -13,7 +13,6 @@ from dyn_core.model import Model
 from dyn_core.solving.registry import solver
 
 BRAKING = 20.0  # braking gain of a ramp where kd is zero or is a joint damping [1/s]
-LAWS = {"computed_torque": "computed_torque", "impedance": "joint_impedance"}
 
 
 def check_joints(model: Model) -> None:
@@ -25,37 +24,6 @@ def check_joints(model: Model) -> None:
                 " joints of one coordinate: lock it or leave it out",
                 "joints",
             )
-
-
-def build_law(
-    model: Model,
-    mode: str,
-    wrap: Sequence[str],
-    inverse_dynamics: Any,
-    engine: Any,
-    paths: Sequence[str] = (),
-) -> Any:
-    """Return the prepared Program of a mode's control law.
-
-    Its inputs are the inputs of the solver computed_torque, joint_impedance or
-    gravity_compensation, then the time if the model has driven joints, then `paths`.
-
-    Args:
-        model: Robot.
-        mode: computed_torque, impedance or gravity.
-        wrap: Joints whose position error is wrapped to [-pi, pi).
-        inverse_dynamics: Solver of INVERSE_DYNAMICS, by name or as object.
-        engine: Engine of the Program.
-        paths: Parameter paths that become inputs of the Program.
-    """
-    choices = _choices(model, inverse_dynamics, engine, paths)
-    if mode == "gravity":
-        law = solver("gravity_compensation").build(model, **choices)
-    else:
-        choices |= {"wrap": tuple(wrap), "joint_friction": True}
-        law = solver(LAWS[mode]).build(model, **choices)
-    law.prepare()
-    return law
 
 
 def build_weight(model: Model, engine: Any, paths: Sequence[str] = ()) -> Any:
@@ -72,30 +40,12 @@ def build_weight(model: Model, engine: Any, paths: Sequence[str] = ()) -> Any:
         engine: Engine of the Program.
         paths: Parameter paths that become inputs of the Program.
     """
-    choices = _choices(model, "auto", engine, paths)
-    weight = solver("gravity_compensation").build(model, **choices)
+    inputs = [*(["time"] if model.driven else []), *paths]
+    weight = solver("gravity_compensation").build(
+        model, engine=engine, finite=True, joint_springs=True, inputs=inputs
+    )
     weight.prepare()
     return weight
-
-
-def _choices(
-    model: Model, inverse_dynamics: Any, engine: Any, paths: Sequence[str]
-) -> dict[str, Any]:
-    """Return the build options that all laws share.
-
-    Args:
-        model: Robot.
-        inverse_dynamics: Solver of INVERSE_DYNAMICS, by name or as object.
-        engine: Engine of the Program.
-        paths: Parameter paths that become inputs of the Program.
-    """
-    return {
-        "inverse_dynamics": inverse_dynamics,
-        "engine": engine,
-        "finite": True,
-        "joint_springs": True,
-        "inputs": [*(["time"] if model.driven else []), *paths],
-    }
 
 
 def weightless(model: Model) -> Model:

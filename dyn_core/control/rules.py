@@ -8,7 +8,6 @@ from dyn_core.control.safety.stops import AUTO, STOPS
 from dyn_core.errors import ModelError, SettingError, warn
 from dyn_core.validation import Kind, Name, Quantity, Switch, Whole, known_keywords
 
-MODES = ("computed_torque", "impedance", "gravity")
 ON_STALE = ("zero", "ramp")  # without a state nothing can be held
 ON_EVENTS = ("on_violation", "on_collision", "on_estop", "on_shutdown")
 _RULES: dict[str, Kind] = {

@@ -13,14 +13,16 @@ from dyn_core.control.collision import CollisionSettings
 from dyn_core.control.joint_limits import effort_limits
 from dyn_core.control.joint_values import joint_values
 from dyn_core.control.law_programs import Integral, check_joints, checked_gains
+from dyn_core.control.modes.control_law import control_mode
 from dyn_core.control.observers import Listener, Observer
-from dyn_core.control.rules import MODES, ON_EVENTS, Rules
+from dyn_core.control.rules import ON_EVENTS, Rules
 from dyn_core.control.safety.envelope import Bounds
 from dyn_core.control.safety.shadow import ShadowSettings
 from dyn_core.control.states.plausibility import StateBounds
-from dyn_core.errors import SettingError
+from dyn_core.errors import ModelError, SettingError, unknown_name
 from dyn_core.model import Model
 from dyn_core.model.payload import Payload, PayloadInput
+from dyn_core.solving.control_mode import INVERSE_DYNAMICS
 
 FULL_EFFORT = 0.05  # default time in which an effort may rise from 0 to its limit [s]
 
@@ -33,7 +35,8 @@ class ControllerSettings:
         model: Robot.
         kp, kd: Gains before the inertia, (nv,) [1/s²], [1/s]; in mode impedance
             stiffness and damping [N·m/rad | N/m], [N·m·s/rad | N·s/m].
-        mode: computed_torque, impedance or gravity.
+        mode: Name of a mode: computed_torque, impedance, gravity, or another one that a
+            plugin offers (hook dyn_control_modes).
         inverse_dynamics: Solver of INVERSE_DYNAMICS, by name or as object; auto: the
             default one.
         effort_limits: Effort limits by joint name; they replace the model's [N·m | N].
@@ -62,6 +65,10 @@ class ControllerSettings:
             robot (control.observers).
         listeners: Functions called with the outcome of each trajectory
             (control.observers).
+        law_solver: Solver of the mode's own problem, by name or as object, for a mode
+            whose law is chosen itself; auto: the one of the mode.
+        parameters: Values of the mode's parameters by name; without one, its default.
+        control_mode: The mode.
         carried: Payload at payload_link, set by `attach`.
         limit: Checked effort limits, (nv,) [N·m | N].
         slew: Largest rate of change of the effort, (nv,) [N·m/s | N/s].
@@ -94,15 +101,17 @@ class ControllerSettings:
     payload_link: str = ""
     observers: list[Observer] = field(default_factory=list)
     listeners: list[Listener] = field(default_factory=list)
+    law_solver: Any = "auto"
+    parameters: Mapping[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         if not isinstance(self.rules, Rules):
             raise SettingError(f"rules is {self.rules!r}; valid: Rules(...)", "rules")
-        if self.mode not in MODES:
-            raise SettingError(f"mode '{self.mode}'; valid: {', '.join(MODES)}", "mode")
+        self.control_mode = control_mode(self.mode)
+        self.parameters = self.read_parameters(self.parameters)
         holding = [x for x in ON_EVENTS if getattr(self.rules, x) == "hold"]
-        if self.mode == "gravity" and holding:
-            reason = "mode gravity holds no position; valid: zero, ramp"
+        if not self.control_mode.holds and holding:
+            reason = f"mode {self.mode} holds no position; valid: zero, ramp"
             raise SettingError(f"{holding[0]} is hold: {reason}", holding[0])
         check_joints(self.model)
         if self.payload_link:
@@ -115,8 +124,39 @@ class ControllerSettings:
 
     @property
     def stiff(self) -> bool:
-        """Whether the gains are joint stiffness and damping (mode impedance)."""
-        return self.mode == "impedance"
+        """Whether the gains are joint stiffness and damping."""
+        return self.control_mode.stiff
+
+    @property
+    def chosen(self) -> Any:
+        """Solver of the mode's slot: inverse_dynamics or law_solver."""
+        common = self.control_mode.slot == INVERSE_DYNAMICS
+        return self.inverse_dynamics if common else self.law_solver
+
+    def read_parameters(self, values: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the values of all parameters of the mode by name, checked.
+
+        Lists of numbers become arrays.
+
+        Args:
+            values: Values by name; a parameter that is missing has its default.
+
+        Raises:
+            SettingError: A name is unknown, or a value is not valid.
+        """
+        fields = {field.name: field for field in self.control_mode.parameters}
+        for name in values:
+            if name not in fields:
+                what = f"parameter of mode {self.mode}"
+                raise SettingError(unknown_name(what, name, fields), name)
+        read: dict[str, Any] = {}
+        for name, each in fields.items():
+            try:
+                value = each.read(name, values.get(name, each.default))
+            except ModelError as error:
+                raise SettingError(str(error), name) from error
+            read[name] = np.array(value) if isinstance(value, list) else value
+        return read
 
     def attach(self, payload: Payload | None) -> None:
         """Attach a payload at payload_link, or remove it (None).

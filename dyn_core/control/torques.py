@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -10,7 +10,8 @@ import numpy as np
 
 from dyn_core.control.carrying import Carrying
 from dyn_core.control.gain_limits import SampledGains, doubts, inertia_program
-from dyn_core.control.law_programs import BRAKING, build_law, build_weight, weightless
+from dyn_core.control.law_programs import BRAKING, build_weight, weightless
+from dyn_core.control.modes.control_law import ControlLaw, JointLaw
 from dyn_core.control.reference.following import TrajectoryFollower
 from dyn_core.control.settings import ControllerSettings
 from dyn_core.control.states.state_samples import Samples
@@ -32,7 +33,8 @@ class Laws(ControllerSettings):
         now: Time of trajectories and driven joints [s].
         robot: Model that the laws use; without gravity if the robot compensates it.
         driven: Whether the model has driven joints.
-        law: Program of the control law.
+        control_law: Law of the mode.
+        law: Its Program.
         weight: Program of gravity compensation with damping, for stops.
         carrying: Check of the effort limits against a payload's weight.
         inertia: Program of H(q) for the stability bounds of gains; None if none needs
@@ -46,9 +48,9 @@ class Laws(ControllerSettings):
     def _build_laws(self, wrap: tuple[str, ...]) -> Callable[[Any, Any], Any]:
         """Build the Programs; return a function that builds a law with another solver.
 
-        Sets the attributes robot, driven, law, weight, carrying and inertia. The
-        function takes a solver of INVERSE_DYNAMICS and an engine, and returns a Program
-        of the same mode.
+        Sets the attributes robot, driven, control_law, law, weight, carrying and
+        inertia. The function takes a solver of the mode's slot and an engine, and
+        returns a Program of the same mode.
 
         Args:
             wrap: Joints whose position error is wrapped to [-pi, pi).
@@ -58,10 +60,13 @@ class Laws(ControllerSettings):
         light = self.robot_compensates_gravity
         self.robot = weightless(self.model) if light else self.model
 
-        def build(solver: Any, engine: Any) -> Any:
-            return build_law(self.robot, self.mode, wrap, solver, engine, paths)
+        self.control_law: ControlLaw = (self.control_mode.law or JointLaw)(self)
+        self.control_law.check(self.parameters)
 
-        self.law = build(self.inverse_dynamics, self.engine)
+        def build(solver: Any, engine: Any) -> Any:
+            return self.control_law.build(solver, engine, wrap)
+
+        self.law = build(self.chosen, self.engine)
         self.weight = build_weight(self.robot, self.engine, paths)
         self.carrying = Carrying(self.model, self.limit)
         self.inertia = inertia_program(self.model, self.stiff, self.engine, paths)
@@ -104,7 +109,7 @@ class Laws(ControllerSettings):
     def sampled_gains(self, kp: Any, kd: Any, ki: Any) -> SampledGains:
         """Return gains for the stability check, with the inertia at the last position.
 
-        In mode gravity kp and ki count as zero, because only kd acts, in a ramp.
+        Gains that the mode does not use count as zero; kd acts in ramps in any case.
 
         Args:
             kp, kd, ki: Gains, (nv,).
@@ -112,9 +117,10 @@ class Laws(ControllerSettings):
         q, names = self._last_state(), self.model.joint_names
         H = None
         if self.inertia is not None and q is not None:
-            H = np.asarray(self.inertia(q, *self._more()))
-        if self.mode == "gravity":
-            kp, ki = 0.0 * kp, 0.0 * ki
+            H = np.asarray(self.inertia(q, *self.further_inputs()))
+        acting = self.control_mode.gains
+        kp = kp if "p" in acting else 0.0 * kp
+        ki = ki if "i" in acting else 0.0 * ki
         damping = self.model.flat("damping")
         return SampledGains(names, kp, kd, ki, damping, self.stiff, H)
 
@@ -152,10 +158,11 @@ class Laws(ControllerSettings):
 
     @property
     def solver_used(self) -> str:
-        """Name of the inverse dynamics of the control law."""
-        law = self.law.recipe.solver
-        chosen = law.filling("inverse_dynamics", self.model, self.inverse_dynamics)
-        return str(chosen.name)
+        """Name of the solver of the mode's slot, or of the law without such a slot."""
+        law, slot = self.law.recipe.solver, self.control_mode.slot
+        if slot not in getattr(law, "slots", ()):
+            return str(law.name)
+        return str(law.filling(slot, self.model, self.chosen).name)
 
     @property
     def error(self) -> np.ndarray:
@@ -180,40 +187,48 @@ class Laws(ControllerSettings):
         """
         acts = (self.kd > 0) & (not self.stiff)
         braking = np.where(acts, self.kd, BRAKING)
-        return self.weight(q, qd, braking, *self._more())
+        return self.weight(q, qd, braking, *self.further_inputs())
 
     def _torque(self, law: Any) -> np.ndarray:
         """Return the torque of a law's Program for the present state, (nv,) [N·m | N].
 
-        Requires a state and a reference. Integral and feed-forward effort are added,
-        except in mode gravity. The positions that `error` compares are stored.
+        Requires a state and a reference.
 
         Args:
-            law: Program from build_law.
+            law: Program from `build` of the control law.
         """
-        assert self.follower.reference is not None
-        now_q, now_qd = self.samples.q, self.samples.qd
-        if self.mode == "gravity":
-            return _called(law, now_q, now_qd, np.zeros(self.model.nv), *self._more())
-        self._error_points = now_q, self.follower.reference.q
-        rest = self.kp, self.kd, *self._more()
-        q, qd, qdd = self.follower.reference
-        if self.stiff:
-            tau = _called(law, now_q, now_qd, q, qd, qdd, *rest) + self.integral.part
-        else:
-            qdd = qdd + self.integral.part
-            tau = _called(law, now_q, now_qd, q, qd, qdd, *rest)
-        return tau + self.follower.effort if self.feed_forward else tau
+        return self.control_law.torque(law)
 
-    def _more(self) -> tuple[Any, ...]:
+    def compare(self, q: np.ndarray, q_ref: np.ndarray) -> None:
+        """Set the positions that `error` compares, (nv,) each: robot and reference."""
+        self._error_points = q, q_ref
+
+    def further_inputs(self) -> tuple[Any, ...]:
         """Return further inputs of a law: time, if joints are driven, and payload."""
         time = (self.now,) if self.driven else ()
         return (*time, *self.carried.values)
 
+    def check_parameters(self, values: Mapping[str, Any]) -> dict[str, Any]:
+        """Return values of all parameters of the mode, with some changed, checked.
 
-def _called(law: Any, *inputs: Any) -> np.ndarray:
-    """Call a law with copies of the inputs, which a plugin could change.
+        Args:
+            values: Changed values by name.
 
-    The shadow solver receives the same inputs afterwards.
-    """
-    return law(*[x.copy() if isinstance(x, np.ndarray) else x for x in inputs])
+        Raises:
+            SettingError: A name or value is not valid.
+        """
+        checked = self.read_parameters({**self.parameters, **values})
+        self.control_law.check(checked)
+        return checked
+
+    def set_parameters(self, values: Mapping[str, Any]) -> None:
+        """Change parameters of the mode.
+
+        Args:
+            values: Changed values by name.
+
+        Raises:
+            SettingError: A name or value is not valid; none is then changed.
+        """
+        self.parameters = self.check_parameters(values)
+        self.control_law.change()

@@ -11,6 +11,7 @@ if TYPE_CHECKING:
 
     from dyn_core.problems import Signature
     from dyn_core.problems.system import SystemKind
+    from dyn_core.solving.control_mode import ControlMode
     from dyn_core.solving.offers import Law
     from dyn_core.solving.solver import Solver
 
@@ -47,6 +48,16 @@ def dyn_systems() -> Sequence[SystemKind]:
     """Offer kinds of System: return a list of SystemKinds with unique names.
 
     The hook is called when solvers are tested, like dyn_laws.
+    """
+    return []
+
+
+@hookspec
+def dyn_control_modes() -> Sequence[ControlMode]:
+    """Offer modes of the controller: return ControlModes with unique names.
+
+    The hook is called when a controller is made: import modules that only the laws of
+    the modes need inside it.
     """
     return []
 

@@ -9,7 +9,9 @@ from typing import Any
 from dyn_core.errors import PluginError
 from dyn_core.problems import Signature
 from dyn_core.problems.system import SystemKind
+from dyn_core.solving.control_mode import GAINS, ControlMode, ModeTopic
 from dyn_core.solving.solver import AUTO, Solver
+from dyn_core.validation import Field
 
 Law = Callable[[Any], Iterator[tuple[Any, Any]]]  # yields pairs that must agree
 
@@ -133,6 +135,68 @@ def new_systems(known: Any, offer: Any, who: str) -> dict[str, SystemKind]:
         TypeError: `offer` is not iterable.
     """
     return _new(known, offer, SystemKind, "kind of system", "dyn_systems", who)
+
+
+def new_modes(
+    known: Mapping[str, ControlMode], offer: Any, who: str
+) -> dict[str, ControlMode]:
+    """Return the ControlModes offered by dyn_control_modes, by name.
+
+    Args:
+        known: Modes that exist already, by name.
+        offer: Return value of the hook.
+        who: Distribution and module of the plugin.
+
+    Raises:
+        PluginError: An object or name is invalid, a name or a parameter exists already
+            or occurs twice, or a part of a mode is of the wrong type.
+        TypeError: `offer` is not iterable.
+    """
+    modes = _new(known, offer, ControlMode, "mode", "dyn_control_modes", who)
+    every = [*known.values()]
+    for mode in modes.values():
+        _check_mode(mode, who)
+        owners = {field.name: each.name for each in every for field in each.parameters}
+        for name in (field.name for field in mode.parameters):
+            if name in owners:
+                raise PluginError(
+                    f"{who} offers the mode '{mode.name}' with the parameter '{name}'"
+                    f" of mode '{owners[name]}'; valid: a name of its own",
+                    who,
+                )
+        every.append(mode)
+    return modes
+
+
+def _check_mode(mode: ControlMode, who: str) -> None:
+    """Raise PluginError if a part of a mode is of the wrong type.
+
+    Args:
+        mode: The mode.
+        who: Distribution and module of the plugin.
+    """
+    for part, fits, valid in (
+        ("problem", isinstance(mode.problem, Signature), "a Signature"),
+        ("solver", isinstance(mode.solver, str), "the name of a solver"),
+        ("law", mode.law is None or callable(mode.law), "a function, or None"),
+        ("gains", set(mode.gains) <= set(GAINS), f"some of {', '.join(GAINS)}"),
+        ("parameters", _all(mode.parameters, Field), "Fields"),
+        ("topics", _all(mode.topics, ModeTopic), "ModeTopics"),
+    ):
+        if not fits:
+            value = shown(getattr(mode, part))
+            raise PluginError(
+                f"{who} offers the mode '{mode.name}' with {part} {value};"
+                f" valid: {valid}",
+                who,
+            )
+    names = [field.name for field in mode.parameters]
+    _refuse_twice(f"parameter of mode '{mode.name}'", names, who)
+
+
+def _all(items: Any, kind: type) -> bool:
+    """Return whether all items of a sequence are of a type."""
+    return all(isinstance(item, kind) for item in items)
 
 
 def more_laws(

@@ -25,6 +25,7 @@ from dyn_core.problems import Signature
 from dyn_core.problems.system import SystemKind
 from dyn_core.sharing import once
 from dyn_core.solving import hookspecs, offers
+from dyn_core.solving.control_mode import ControlMode
 from dyn_core.solving.default_solver import DefaultSolver
 from dyn_core.solving.offers import Law, isolated
 from dyn_core.solving.shipped_names import OneArray, SeveralArrays, WithNumbers
@@ -61,6 +62,7 @@ class Registry:
         self._problems_of: dict[str, tuple[str, ...]] = {}
         self._laws: dict[Signature, tuple[Law, ...]] | None = None
         self._systems: dict[str, SystemKind] | None = None
+        self._modes: dict[str, ControlMode] | None = None
 
     def load(self) -> None:
         """Load every installed plugin, first the plugins of this project.
@@ -164,7 +166,7 @@ class Registry:
         self._solvers.update(bound)
         self._problems.update(problems)
         self._problems_of[who] = tuple(problems)
-        self._laws = self._systems = None
+        self._laws = self._systems = self._modes = None
 
     def unregister(self, plugin: Any) -> None:
         """Remove a plugin with all its offers.
@@ -187,7 +189,7 @@ class Registry:
                 del self._taken[name]  # the other plugin is not registered either
         for name in self._problems_of.pop(who):
             del self._problems[name]
-        self._laws = self._systems = None
+        self._laws = self._systems = self._modes = None
 
     def _has(self, plugin: Any) -> bool:
         """Check whether this object is registered as a plugin."""
@@ -350,6 +352,16 @@ class Registry:
                 f" known: {known}"
             )
         return systems[name]
+
+    def modes(self) -> dict[str, ControlMode]:
+        """Return the modes of the controller by name, in the order of their offers.
+
+        The first call after a change of plugins calls their hooks dyn_control_modes; a
+        plugin whose hook fails is reported, see `report`, and left out.
+        """
+        if self._modes is None:
+            self._modes = self._collected("dyn_control_modes", offers.new_modes)
+        return dict(self._modes)
 
     def _collected(
         self, hook: str, read: Callable[..., dict[Any, Any]]

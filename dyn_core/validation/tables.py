@@ -12,7 +12,7 @@ from __future__ import annotations
 import math
 import re
 import reprlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from numbers import Integral, Real
 from typing import Any, NoReturn
@@ -242,16 +242,24 @@ class Name(Kind):
         choices: Valid strings; empty: any string.
         also: Further types whose values pass unchecked.
         what: Description of valid values if there are no choices.
+        offered: Function that returns the choices, called at each check; None:
+            `choices`. It is for names that plugins offer.
     """
 
     choices: tuple[str, ...] = ()
     also: tuple[type, ...] = ()
     what: str = "a name"
+    offered: Callable[[], Iterable[str]] | None = None
+
+    @property
+    def known(self) -> tuple[str, ...]:
+        """The choices, now; empty: any string."""
+        return self.choices if self.offered is None else tuple(self.offered())
 
     @property
     def valid(self) -> str:  # type: ignore[override]
         """The choices, or `what` if there are none."""
-        return ", ".join(self.choices) if self.choices else self.what
+        return ", ".join(self.known) or self.what
 
     def takes(self, value: Any) -> bool:
         """Return whether the value is a string or of a type in `also`."""
@@ -265,10 +273,11 @@ class Name(Kind):
             value: String, or value of a type in `also`.
 
         Raises:
-            ModelError: It is a string that is not among `choices`.
+            ModelError: It is a string that is not among the choices.
         """
-        if self.choices and isinstance(value, str) and value not in self.choices:
-            near = nearest(label(value), self.choices, 1)
+        known = self.known
+        if known and isinstance(value, str) and value not in known:
+            near = nearest(label(value), known, 1)
             guess = f"{self.valid}; did you mean '{near[0]}'?" if near else self.valid
             refuse(where, value, guess)
         return value

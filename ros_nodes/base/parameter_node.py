@@ -38,7 +38,7 @@ from dyn_core.validation import (
     kind_like,
     shown,
 )
-from ros_nodes.parameter_tables.parameter_files import NODES
+from ros_nodes.parameter_tables.parameter_files import NODES, node_fields
 from ros_nodes.parameters import OPTION, foreign_names
 from ros_nodes.running.callbacks import Callbacks
 
@@ -92,7 +92,7 @@ def descriptor(field: Field) -> ParameterDescriptor:
         type=ros_type(field).value,
         description=field.doc + unit + structure,
     )
-    if isinstance(kind, Name) and kind.choices:
+    if isinstance(kind, Name) and kind.known:
         described.additional_constraints = f"one of {kind.valid}"
     elif isinstance(kind, Whole):
         if kind.high is not None:
@@ -406,7 +406,7 @@ class TableNode(Node):
             SettingError: The name of a start-up parameter resembles a parameter of this
                 package, see foreign_names.
         """
-        every = {name for fields in NODES.values() for name in fields}
+        every = {name for node in NODES for name in node_fields(node)}
         foreign = foreign_names(self._undeclared(), self.specs, every)
         if foreign and not self._warned:
             self._warned = True

@@ -12,8 +12,10 @@ from dyn_core.control import (
     ShadowSettings,
     StateBounds,
 )
+from dyn_core.control.modes.control_law import control_mode
 from dyn_core.control.rules import ON_EVENTS
 from dyn_core.errors import SettingError
+from dyn_core.solving.control_mode import INVERSE_DYNAMICS
 from ros_nodes.parameter_tables.controller_parameters import CONTROLLER
 from ros_nodes.parameter_tables.payload_parameters import PAYLOAD_ESTIMATION
 
@@ -60,13 +62,16 @@ def controller_settings(
             or another setting is not valid.
         DynError: `solvers` refuses the solver or an option.
     """
+    mode = control_mode(value("mode"))
     limits = {name: value(f"effort_limits.{name}") for name in joints}
     idle = without_effect(value, joints)
     rules = {**{name: name for name in RULES}, **FILTER}
     return {
         **gains(value, joints),
         "mode": value("mode"),
-        "inverse_dynamics": solvers("inverse_dynamics"),
+        "inverse_dynamics": solvers(INVERSE_DYNAMICS),
+        "law_solver": "auto" if mode.slot == INVERSE_DYNAMICS else solvers(mode.slot),
+        "parameters": {field.name: value(field.name) for field in mode.parameters},
         "effort_limits": {name: x for name, x in limits.items() if x > 0},
         "wrap": [n for n in joints if value(f"gains.{n}.angle_wraparound")],
         "rules": Rules(**{k: value(x) for k, x in rules.items() if x not in idle}),

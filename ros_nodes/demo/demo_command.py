@@ -17,6 +17,7 @@ import numpy as np
 
 import dyn_core as dyn
 from dyn_core.control.controller import Controller
+from dyn_core.control.modes.control_law import control_mode
 from dyn_core.control.reference.trajectory import make_trajectory
 from dyn_core.model.sources.arguments import (
     READING,
@@ -30,7 +31,7 @@ from dyn_core.plots.figures import COLOURS, NO_PICTURES, can_draw
 from dyn_core.simulation.simulator import simulate
 from ros_nodes.demo.demo_plan import GAINS, Outcome, Waypoints, plan_waypoints
 from ros_nodes.graphs import GRAPHS
-from ros_nodes.parameter_tables.parameter_files import NODES, read_parameters
+from ros_nodes.parameter_tables.parameter_files import node_fields, read_parameters
 from ros_nodes.processes import ros_fault
 
 SOLVERS = {
@@ -159,9 +160,10 @@ def _settings(arguments: argparse.Namespace) -> dict:
     """
     path = arguments.params or GRAPHS["demo"].params_file
     nodes = read_parameters(path, [node.executable for node in GRAPHS["demo"].nodes])
-    if nodes["computed_torque"].get("mode") == "gravity":
+    mode = nodes["computed_torque"].get("mode", "computed_torque")
+    if not control_mode(mode).follows:
         raise dyn.SettingError(
-            f"{path}: mode gravity follows no trajectory; use `dyn up demo`, or mode"
+            f"{path}: mode {mode} follows no trajectory; use `dyn up demo`, or mode"
             " computed_torque",
             "mode",
         )
@@ -202,7 +204,7 @@ def _warn_of_unused(nodes: dict[str, dict[str, Any]], alone: bool) -> None:
     unused = []
     for node, values in nodes.items():
         for name, value in values.items():
-            field = NODES[node].get(name)
+            field = node_fields(node).get(name)
             changed = field is None or value != field.default
             used = bool(USED.fullmatch(name)) if alone else name not in SET_HERE
             if changed and not used:

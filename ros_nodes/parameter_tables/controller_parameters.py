@@ -9,7 +9,7 @@ from dyn_core.control.controller_fields import (
     GRAVITY_FIELD,
     RULE_FIELDS,
 )
-from dyn_core.control.rules import MODES
+from dyn_core.solving.registry import default_registry
 from dyn_core.validation import Field, Name, Quantity, Switch, Whole
 from ros_nodes.parameter_tables.goal_parameters import GOALS
 from ros_nodes.parameter_tables.payload_parameters import PAYLOAD, PAYLOAD_ESTIMATION
@@ -54,9 +54,9 @@ CONTROLLER = (
     Field("inverse_dynamics.plugin_name", Name(),
         "solver of INVERSE_DYNAMICS; auto or empty: the default one, which closes the"
         " loops of a robot", "", "auto"),
-    Field("mode", Name(MODES),
-        "control law: computed_torque, impedance (gains are stiffness and damping), or"
-        " gravity compensation alone", "", "computed_torque"),
+    Field("mode", Name(offered=lambda: default_registry().modes()),
+        "control law: computed_torque, impedance (gains are stiffness and damping),"
+        " gravity compensation alone, or a mode of a plugin", "", "computed_torque"),
     Field("feed_forward", Switch(),
         "whether the efforts of a trajectory's points are added to those of the law",
         "", False),
@@ -85,6 +85,24 @@ CONTROLLER = (
         "rate of ~/reference and ~/error", "Hz", 50.0),
     *PROCESS,
 )  # fmt: skip
+
+
+def mode_fields() -> tuple[Field, ...]:
+    """Return the parameters of all modes of the controller that plugins offer.
+
+    A mode whose law is chosen itself has a Field SLOT.plugin_name as well.
+    """
+    known = {field.name for field in CONTROLLER}
+    fields: list[Field] = []
+    for mode in default_registry().modes().values():
+        slot, name = mode.slot, f"{mode.slot}.plugin_name"
+        doc = f"solver of {slot.upper()}, the law of mode {mode.name}; auto or empty:"
+        if name not in known:
+            known.add(name)
+            doc = f"{doc} {mode.solver}"
+            fields.append(Field(name, Name(), doc, "", mode.solver))
+        fields += mode.parameters
+    return tuple(fields)
 
 
 def collision_fields(joints: Sequence[str]) -> tuple[Field, ...]:

@@ -7,8 +7,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from dyn_core.errors import ModelError, SettingError, nearest, unknown_name
-from dyn_core.validation import read_yaml, refuse
-from ros_nodes.parameter_tables.controller_parameters import CONTROLLER
+from dyn_core.validation import Field, read_yaml, refuse
+from ros_nodes.parameter_tables.controller_parameters import (
+    CONTROLLER,
+    mode_fields,
+)
 from ros_nodes.parameter_tables.feed_forward_parameters import FEED_FORWARD
 from ros_nodes.parameter_tables.guard_parameters import GUARD_FIELDS
 from ros_nodes.parameter_tables.simulator_parameters import SIMULATOR
@@ -20,6 +23,16 @@ NODES = {
     "feed_forward": {field.name: field for field in FEED_FORWARD},
     "guard": {field.name: field for field in GUARD_FIELDS},
 }
+
+
+def node_fields(node: str) -> dict[str, Field]:
+    """Return the parameters of a node by name, with those of modes that plugins offer.
+
+    Args:
+        node: Name of the node, a key of NODES.
+    """
+    more = mode_fields() if node == "computed_torque" else ()
+    return {**NODES[node], **{field.name: field for field in more}}
 
 
 def read_parameters(
@@ -151,8 +164,8 @@ def _of_node(
     values: dict[str, Any] = {}
     for key in sections(by_name, node, namespace):
         values |= _flat(f"{where}: {key}", by_name[key])
-    fields = NODES[node]
-    every = {name for names in NODES.values() for name in names}
+    fields = node_fields(node)
+    every = {name for each in NODES for name in node_fields(each)}
     foreign_names((name for name in values if name not in fields), fields, every)
     for name in values.keys() & fields.keys():
         fields[name].read(f"{where}: {node}: {name}", values[name])

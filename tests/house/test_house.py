@@ -385,7 +385,7 @@ def test_every_hook_is_documented():
     registry = dyn.default_registry()
     page = (ROOT / "dyn_plugins" / "README.md").read_text(encoding="utf-8")
     names = [name for name in dir(hookspecs) if name.startswith("dyn_")]
-    assert len(names) == 5
+    assert len(names) == 6
     for name in names:
         assert getattr(hookspecs, name).__doc__
         assert getattr(registry.manager.hook, name).get_hookimpls()

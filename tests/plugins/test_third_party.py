@@ -613,6 +613,27 @@ BAD_OFFERS = {  # hook, what it does, what is said of it
         "dyn_systems", "return [SystemKind('robot', print, print)]",
         "kind of system 'robot' that there is already",
     ),
+    "a_mode_of_another_kind": (
+        "dyn_control_modes", "return [3]", "gave 3, not a ControlMode",
+    ),
+    "a_known_mode": (
+        "dyn_control_modes", "return [ControlMode('gravity', BIAS_FORCE, 'x', '')]",
+        "mode 'gravity' that there is already",
+    ),
+    "a_mode_without_a_problem": (
+        "dyn_control_modes", "return [ControlMode('mine', 'bias_force', 'x', '')]",
+        "mode 'mine' with problem 'bias_force'; valid: a Signature",
+    ),
+    "a_mode_with_unknown_gains": (
+        "dyn_control_modes",
+        "return [ControlMode('mine', BIAS_FORCE, 'x', '', gains=('k',))]",
+        "mode 'mine' with gains .*; valid: some of p, d, i, i_clamp",
+    ),
+    "a_parameter_of_two_modes": (
+        "dyn_control_modes",
+        "return [ControlMode(x, BIAS_FORCE, 'x', '', parameters=SAME) for x in 'ab']",
+        "mode 'b' with the parameter 'p' of mode 'a'",
+    ),
 }  # fmt: skip
 
 
@@ -622,17 +643,21 @@ def test_a_bad_offer_is_left_out_and_the_rest_is_tested(fresh, what):
     hook, does, message = BAD_OFFERS[what]
     module = (
         "from dyn_core.problems import BIAS_FORCE\n"
-        "from dyn_core.authoring import SystemKind\n"
+        "from dyn_core.authoring import ControlMode, SystemKind\n"
+        "from dyn_core.validation import Field, Switch\n\n"
+        "SAME = (Field('p', Switch(), '', '', False),)\n"
         f"{HOOK}def {hook}():\n    {does}\n"
     )
     with pytest.warns(RuntimeWarning, match=f"plugin left out: bad_{what}"):
         registry = fresh(**{f"bad_{what}": module})
         laws = registry.laws(dyn.problems.BIAS_FORCE)
         kind = registry.system("robot")
+        modes = registry.modes()
     (failure,) = registry.failures
     assert re.search(message, str(failure)), failure
     assert [law.__name__ for law in laws] == ["bias_is_inverse_dynamics_at_rest"]
     assert kind.sample is random_model
+    assert list(modes)[:3] == ["computed_torque", "impedance", "gravity"]
 
 
 def test_a_law_of_another_for_a_known_problem_is_added(fresh):

@@ -114,7 +114,7 @@ def right(kind: Kind) -> Any:
     if isinstance(kind, Either):
         return right(kind.kinds[0])
     if isinstance(kind, Name):
-        return kind.choices[0] if kind.choices else "b"
+        return kind.known[0] if kind.known else "b"
     if isinstance(kind, Quantity):
         low = kind.low if np.isfinite(kind.low) else min(kind.high, 0.0)
         return low if not kind.above else min(low + 1.0, (low + kind.high) / 2)
@@ -173,9 +173,9 @@ def _wrong_keys(table: Table) -> Iterator[Wrong]:
 
 def _beyond(kind: Kind) -> Iterator[Wrong]:
     """Yield values of the right type beyond each bound, and misspelt choices."""
-    if isinstance(kind, Name) and kind.choices:
-        yield _is(f"{kind.choices[0]}x", kind)
-        yield _is(f"{kind.choices[-1]}x", kind)
+    if isinstance(kind, Name) and kind.known:
+        yield _is(f"{kind.known[0]}x", kind)
+        yield _is(f"{kind.known[-1]}x", kind)
     if isinstance(kind, (Whole, Quantity)):
         high = np.inf if kind.high is None else kind.high
         if np.isfinite(kind.low):
@@ -209,7 +209,7 @@ def _valid(kind: Kind) -> tuple[str, ...]:
     if isinstance(kind, Either):
         return tuple(word for one in kind.kinds for word in _valid(one))
     if isinstance(kind, Name):
-        return kind.choices or (kind.what.split()[1].rstrip(","),)
+        return kind.known or (kind.what.split()[1].rstrip(","),)
     if isinstance(kind, (Whole, Quantity)):
         bounds = [x for x in (kind.low, kind.high) if x is not None and np.isfinite(x)]
         form = str if isinstance(kind, Whole) else "{:g}".format

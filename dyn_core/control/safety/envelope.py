@@ -146,17 +146,17 @@ class Bounds:
     tool_speed: float | None = None
     frame: str | None = None
 
-    def resolved(self, model: Model, mode: str) -> Bounds:
+    def resolved(self, model: Model, tracks: bool) -> Bounds:
         """Return the bounds with numbers in place of "model".
 
         The velocity bound is 1.5 times the model's limit, none without a limit. The
         bound of the tracking error is 0.5 rad (0.5 m, at most half the range of a
-        prismatic joint) in mode computed_torque, none in the others: an impedance may
-        yield further, and gravity compensation has no reference.
+        prismatic joint) in a mode that tracks its reference, none in the others: an
+        impedance may yield further, and gravity compensation has no reference.
 
         Args:
             model: Robot.
-            mode: Mode of the controller.
+            tracks: Whether the mode tracks its reference, see ControlMode.
         """
         numbers: dict[str, Any] = {}
         if _is_model(self.velocity):
@@ -170,8 +170,7 @@ class Bounds:
                 span = model.upper[j] - model.lower[j]
                 if model.joint_kind(name) == "prismatic" and span > 0:
                     far[j] = min(FAR, span / 2)
-            acts = mode == "computed_torque"
-            numbers["tracking_error"] = far.tolist() if acts else None
+            numbers["tracking_error"] = far.tolist() if tracks else None
         return replace(self, **numbers)
 
 
@@ -217,7 +216,7 @@ class Envelope:
         engine: str | None,
         carried: PayloadInput | None = None,
     ) -> None:
-        """Build the Program; bounds "model" are resolved as in mode computed_torque.
+        """Build the Program; bounds "model" are resolved as in a mode that tracks.
 
         Args:
             model: Robot.
@@ -241,7 +240,7 @@ class Envelope:
         if frame is not None and frame not in model.frame_names:
             message = unknown_name("link", frame, model.frame_names)
             raise SettingError(message, "frame")
-        bounds = bounds.resolved(model, "computed_torque")
+        bounds = bounds.resolved(model, tracks=True)
         if bounds.effort is None:
             bounds = replace(bounds, effort=list(effort))
         rows = [joint_values(model, x, getattr(bounds, x), UNBOUND) for x in JOINT]

@@ -133,8 +133,8 @@ class Health:
             return Condition(WARN, "alternate", ALTERNATE)
         if controller.good < controller.rules.good_samples:
             return Condition(WARN, "waiting", "waiting for good joint states")
-        if controller.mode == "gravity":
-            return Condition(OK, "ok", "gravity compensation")
+        if not controller.control_mode.follows:
+            return Condition(OK, "ok", controller.control_mode.status)
         follower = controller.follower
         if follower.running is not None:
             return Condition(OK, "ok", "tracking")

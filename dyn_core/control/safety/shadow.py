@@ -11,6 +11,7 @@ import numpy as np
 
 from dyn_core.errors import SettingError
 from dyn_core.problems import INVERSE_DYNAMICS
+from dyn_core.solving.control_mode import ControlMode
 from dyn_core.solving.registry import solver as find
 from dyn_core.validation import known_keywords
 
@@ -95,12 +96,15 @@ class Shadow:
         )
 
 
-def check_apart(settings: ShadowSettings, solver: Any, law: Any, second: Any) -> None:
+def check_apart(
+    settings: ShadowSettings, mode: ControlMode, solver: Any, law: Any, second: Any
+) -> None:
     """Check that the shadow differs from the law: equal Programs have equal errors.
 
     Args:
         settings: Settings of the shadow.
-        solver: Solver of the law, by name or as object.
+        mode: Mode of the controller.
+        solver: Solver of the mode's slot, by name or as object.
         law: Program of the law.
         second: Program of the shadow.
 
@@ -108,7 +112,9 @@ def check_apart(settings: ShadowSettings, solver: Any, law: Any, second: Any) ->
         SettingError: Solver and engine are the same, or the Programs share a kernel.
     """
     named = solver, settings.inverse_dynamics
-    first, other = (find(x, INVERSE_DYNAMICS).for_model(law.model) for x in named)
+    whole = mode.slot == mode.problem.name
+    problem = mode.problem if whole else INVERSE_DYNAMICS
+    first, other = (find(x, problem).for_model(law.model) for x in named)
     same = first is other and second.engine == law.engine
     kernels = [set(map(id, getattr(x, "kernels", tuple)())) for x in (law, second)]
     if same or kernels[0] & kernels[1]:

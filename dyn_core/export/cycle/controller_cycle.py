@@ -29,7 +29,7 @@ import numpy as np
 from dyn_core.control import Bounds, Rules, StateBounds
 from dyn_core.control.joint_limits import effort_limits
 from dyn_core.control.joint_values import joint_values
-from dyn_core.control.law_programs import LAWS, check_joints
+from dyn_core.control.law_programs import check_joints
 from dyn_core.control.safety.envelope import JOINT, WHOLE, Envelope
 from dyn_core.control.settings import FULL_EFFORT
 from dyn_core.control.states.plausibility import StateCheck
@@ -56,7 +56,7 @@ from dyn_core.problems import (
 from dyn_core.problems.joint_ports import plain_tau
 from dyn_core.problems.ports import Signature
 from dyn_core.problems.ports import port_row as P
-from dyn_core.solving.registry import solver
+from dyn_core.solving.registry import default_registry, solver
 from dyn_core.solving.solver import TracedSolver
 
 DEFAULT_BOUNDS, DEFAULT_STATE_BOUNDS = Bounds(), StateBounds()  # as in a Controller
@@ -165,8 +165,9 @@ def control_cycle(
     law, kind, signature, algorithm = CYCLES[name]
     rules, limit = rules or Rules(), effort_limits(model, limits or {})
     if bounds is not None:
-        modes = {of: mode for mode, of in LAWS.items()}
-        bounds = bounds.resolved(model, modes.get(law, "gravity"))
+        modes = default_registry().modes().values()
+        tracks = any(mode.tracks for mode in modes if mode.solver == law)
+        bounds = bounds.resolved(model, tracks)
     usual = limit / FULL_EFFORT
     slew = joint_values(model, "effort_slew", effort_slew, usual)
     settings = _settings(model, rules, bounds, state_bounds, limit, slew, tuple(wrap))

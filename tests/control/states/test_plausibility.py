@@ -510,17 +510,17 @@ def test_random_lives_stop_nothing(seed):
 def test_the_default_envelope_is_of_the_model_and_the_law():
     """Tracking error in computed torque alone; velocities where there are limits."""
     arm = dyn.load("arm7")
-    made = Bounds().resolved(arm, "computed_torque")
+    made = Bounds().resolved(arm, tracks=True)
     np.testing.assert_allclose(made.velocity, 1.5 * arm.velocity_limit)
     assert made.tracking_error == [0.5] * 7
-    assert Bounds().resolved(arm, "impedance").tracking_error is None
+    assert Bounds().resolved(arm, tracks=False).tracking_error is None
     pole = dyn.load("cart_pole")
-    made = Bounds(tracking_error=0.1).resolved(pole, "computed_torque")
+    made = Bounds(tracking_error=0.1).resolved(pole, tracks=True)
     assert made.velocity == [15.0, None]
     assert made.tracking_error == 0.1
-    three = Bounds().resolved(dyn.load_urdf(THREE), "computed_torque")
+    three = Bounds().resolved(dyn.load_urdf(THREE), tracks=True)
     assert three.tracking_error == [0.5, 0.05, 0.5]
-    none = Bounds(velocity=None, tracking_error=None).resolved(arm, "computed_torque")
+    none = Bounds(velocity=None, tracking_error=None).resolved(arm, tracks=True)
     assert (none.velocity, none.tracking_error) == (None, None)
 
 

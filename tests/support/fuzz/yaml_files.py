@@ -84,8 +84,8 @@ class ValueGrammar:
         if isinstance(kind, Quantity):
             low = max(kind.low, -5.0) + (1e-3 if kind.above else 0.0)
             return self.draws.number(low, min(kind.high, 5.0))
-        if isinstance(kind, Name) and kind.choices:
-            return self.draws.choice(kind.choices)
+        if isinstance(kind, Name) and kind.known:
+            return self.draws.choice(kind.known)
         return self.draws.choice(self.names.get(key, ("a", "b", "c")))
 
     def entries(self, table: Table, depth: int) -> dict[str, Any]:

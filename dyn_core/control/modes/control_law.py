@@ -1,0 +1,253 @@
+"""Control laws in a controller: Programs, their inputs, and the torque of a cycle."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from dyn_core.errors import SettingError, unknown_name
+from dyn_core.problems import Signature
+from dyn_core.solving.control_mode import ControlMode
+from dyn_core.solving.registry import default_registry, solver
+from dyn_core.solving.solver import AUTO
+
+
+def control_mode(name: Any) -> ControlMode:
+    """Return the mode of a name, from the installed plugins.
+
+    Raises:
+        SettingError: No plugin offers it; lists the modes.
+    """
+    modes = default_registry().modes()
+    if not isinstance(name, str) or name not in modes:
+        raise SettingError(f"mode '{name}'; valid: {', '.join(modes)}", "mode")
+    return modes[name]
+
+
+def build_options(
+    host: Any,
+    problem: Signature,
+    engine: Any,
+    paths: Sequence[str] = (),
+    inputs: Sequence[str] = (),
+) -> dict[str, Any]:
+    """Return the options with which the solver of a law is built.
+
+    The Program is finite, joint springs and friction act where the problem has them,
+    and its optional inputs are `inputs`, then the time if the model has driven joints,
+    then `paths`.
+
+    Args:
+        host: Controller of the law.
+        problem: Signature of the solver.
+        engine: Engine of the Program.
+        paths: Parameter paths that become inputs of the Program.
+        inputs: Names of optional Ports that become inputs.
+    """
+    time = ["time"] if host.model.driven else []
+    return {
+        "engine": engine,
+        "finite": True,
+        **dict.fromkeys(problem.acting, True),
+        "inputs": [*inputs, *time, *paths],
+    }
+
+
+class ControlLaw:
+    """A control law in a Controller.
+
+    The controller calls `build` once for the law and once for a shadow, then in each
+    cycle `advance` and `torque`. `begin`, `brake`, `clear`, `check`, `change` and
+    `receive` do nothing here, or refuse.
+
+    Attributes:
+        host: The Controller.
+        mode: Its mode.
+
+    Args:
+        host: The Controller; its samples and follower do not exist yet.
+    """
+
+    def __init__(self, host: Any) -> None:
+        self.host, self.mode = host, host.control_mode
+
+    def build(self, chosen: Any, engine: Any, wrap: Sequence[str]) -> Any:
+        """Return the prepared Program of the law. Subclasses implement it.
+
+        Args:
+            chosen: Solver of the mode's slot, by name or as object; auto: the default.
+            engine: Engine of the Program.
+            wrap: Joints whose position error is wrapped to [-pi, pi).
+        """
+        raise NotImplementedError
+
+    def torque(self, program: Any) -> np.ndarray:
+        """Return the torque for the present state, (nv,) [N·m | N]; changes nothing.
+
+        Subclasses implement it.
+
+        Args:
+            program: Program from `build`.
+        """
+        raise NotImplementedError
+
+    def begin(self) -> None:
+        """Start at the present state, because the law begins to act."""
+
+    def advance(self, t: float) -> None:
+        """Advance references to time t, monotonic [s]."""
+
+    def brake(self) -> None:
+        """Bring references to rest, because of a stop."""
+
+    def clear(self) -> None:
+        """Forget references, because the controller is reset."""
+
+    def check(self, values: Mapping[str, Any]) -> None:
+        """Raise a SettingError if values of the mode's parameters are not valid.
+
+        Args:
+            values: Values of all parameters of the mode, by name.
+        """
+
+    def change(self) -> None:
+        """Use the changed values of host.parameters, which `check` has accepted."""
+
+    def receive(
+        self,
+        topic: str,
+        t: float,
+        values: Any,
+        frame: str = "",
+        stamp: float | None = None,
+        clock: float | None = None,
+    ) -> None:
+        """Use a message of a topic of the mode.
+
+        Args:
+            topic: Name of the topic, see ControlMode.topics.
+            t: Time of receipt, monotonic [s].
+            values: Numbers of the message.
+            frame: Link in whose axes they are; empty: the root.
+            stamp: Time stamp [s]; None: none.
+            clock: Present time of the stamps' clock [s]; None: the age is not tested.
+
+        Raises:
+            DynError: The message is invalid; the previous one stays in force.
+        """
+        known = [each.name for each in self.mode.topics]
+        message = unknown_name(f"topic of mode {self.mode.name}", topic, known)
+        raise SettingError(message, "topic")
+
+
+class JointLaw(ControlLaw):
+    """A law of the joints, whose inputs are found by the names of its Ports.
+
+    | Port | value |
+    |---|---|
+    | q, qd | state |
+    | q_ref, qd_ref, qdd_ref | reference |
+    | kp, kd; stiffness, damping | joint gains; 0 where the mode follows no trajectory |
+    | a parameter of the mode | its value, shaped like the Port |
+
+    Integral and feed-forward effort are added if the mode follows trajectories: to
+    qdd_ref where gains act before the inertia, else to the torque.
+
+    Raises:
+        SettingError: An input of the law's solver has none of these names.
+    """
+
+    def __init__(self, host: Any) -> None:
+        super().__init__(host)
+        signature = solver(self.mode.solver, self.mode.problem).signature
+        self.ports = [port for port in signature.inputs if not port.optional]
+        known = ["q", "qd", "q_ref", "qd_ref", "qdd_ref"]
+        known += ["kp", "kd", "stiffness", "damping", *host.parameters]
+        for port in self.ports:
+            if port.name not in known:
+                raise SettingError(
+                    f"mode {self.mode.name}: "
+                    + unknown_name("input of the law", port.name, known),
+                    "mode",
+                )
+
+    def build(self, chosen: Any, engine: Any, wrap: Sequence[str]) -> Any:
+        """Return the prepared Program; options `wrap` and friction where they exist.
+
+        Args:
+            chosen, engine, wrap: As in ControlLaw.
+        """
+        host, mode = self.host, self.mode
+        law: Any = solver(mode.solver, mode.problem)
+        if mode.slot == mode.problem.name and chosen != AUTO:
+            law = solver(chosen, mode.problem)
+        options = build_options(host, law.signature, engine, host.carried.paths)
+        if mode.slot in getattr(law, "slots", ()):
+            options[mode.slot] = chosen
+        elif law.name == mode.solver and chosen != AUTO:
+            raise SettingError(
+                f"mode {mode.name}: the law '{law.name}' has no slot {mode.slot};"
+                f" valid: {AUTO}",
+                mode.slot,
+            )
+        if "wrap" in getattr(law, "options", ()):
+            options["wrap"] = tuple(wrap)
+        program = law.build(host.robot, **options)
+        program.prepare()
+        return program
+
+    def torque(self, program: Any) -> np.ndarray:
+        """Return the torque, (nv,) [N·m | N].
+
+        Args:
+            program: Program from `build`.
+        """
+        host, q, qd = self.host, self.host.samples.q, self.host.samples.qd
+        q_ref, qd_ref, qdd_ref = host.follower.reference
+        if not self.mode.follows:
+            idle = np.zeros(host.model.nv)
+            inputs = self._inputs(q, qd, q_ref, qd_ref, qdd_ref, idle, idle)
+            return called(program, *inputs)
+        host.compare(q, q_ref)
+        if not self.mode.stiff:
+            qdd_ref = qdd_ref + host.integral.part
+        inputs = self._inputs(q, qd, q_ref, qd_ref, qdd_ref, host.kp, host.kd)
+        tau = called(program, *inputs)
+        if self.mode.stiff:
+            tau = tau + host.integral.part
+        return tau + host.follower.effort if host.feed_forward else tau
+
+    def _inputs(
+        self, q: Any, qd: Any, q_ref: Any, qd_ref: Any, qdd_ref: Any, kp: Any, kd: Any
+    ) -> tuple[Any, ...]:
+        """Return the inputs of the Program, in the order of the Ports.
+
+        Args:
+            q, qd: State, (nv,).
+            q_ref, qd_ref, qdd_ref: Reference, (nv,).
+            kp, kd: Gains, (nv,).
+        """
+        host = self.host
+        named = {
+            **host.parameters,
+            "q": q,
+            "qd": qd,
+            "q_ref": q_ref,
+            "qd_ref": qd_ref,
+            "qdd_ref": qdd_ref,
+            "kp": kp,
+            "kd": kd,
+            "stiffness": kp,
+            "damping": kd,
+        }
+        return (*(named[port.name] for port in self.ports), *host.further_inputs())
+
+
+def called(law: Any, *inputs: Any) -> np.ndarray:
+    """Call a law with copies of the inputs, which a plugin could change.
+
+    The shadow solver receives the same inputs afterwards.
+    """
+    return law(*[x.copy() if isinstance(x, np.ndarray) else x for x in inputs])

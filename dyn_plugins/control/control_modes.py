@@ -1,0 +1,38 @@
+"""Modes of the controller: computed torque, joint impedance, gravity compensation."""
+
+from dyn_core.authoring import ControlMode, hookimpl
+from dyn_core.problems import GRAVITY_CONTROL, IMPEDANCE_CONTROL, TRACKING_CONTROL
+
+
+@hookimpl
+def dyn_control_modes():
+    """Offer the modes of this file."""
+    return [
+        ControlMode(
+            "computed_torque",
+            TRACKING_CONTROL,
+            "computed_torque",
+            "follows trajectories by inverse dynamics",
+            tracks=True,
+            exportable=True,
+        ),
+        ControlMode(
+            "impedance",
+            IMPEDANCE_CONTROL,
+            "joint_impedance",
+            "springs and dampers between the joints and a trajectory",
+            stiff=True,
+            exportable=True,
+        ),
+        ControlMode(
+            "gravity",
+            GRAVITY_CONTROL,
+            "gravity_compensation",
+            "gravity compensation alone",
+            gains=("d",),
+            follows=False,
+            holds=False,
+            status="gravity compensation",
+            exportable=True,
+        ),
+    ]
