@@ -76,6 +76,35 @@ RULE_FIELDS = (
         " ramps at the ends of a trajectory of positions alone", "rad/s², m/s²", 10.0),
 )  # fmt: skip
 
+PAYLOAD_FIELDS = (
+    Field("payload.link", Name(),
+        "link that may carry a payload; empty: none does", "", ""),
+    Field("payload.attached", Switch(),
+        "whether the payload is carried; the service ~/attach_payload sets it",
+        "", True, structure=False),
+    Field("payload.mass", Quantity(0.0, 1e5),
+        "mass of the payload; the controller takes what its effort limits can hold,"
+        " and blends a change in over blend_time", "kg", 0.0, structure=False),
+    Field("payload.com", numbers(3),
+        "its centre of mass in the frame of the link",
+        "m", [0.0, 0.0, 0.0], structure=False),
+    Field("payload.inertia", numbers(6),
+        "its inertia about the centre of mass, axes of the link: xx xy xz yy yz zz;"
+        " zeros: a point mass", "kg·m²", [0.0] * 6, structure=False),
+)  # fmt: skip
+
+SENSOR_FIELDS = (
+    Field("sensor.name", Name(),
+        "force-torque sensor whose states NAME/force.x to NAME/torque.z are read as the"
+        " hardware has them, without a bias; empty: none", "", ""),
+    Field("sensor.force", Quantity(0.0, 1e6),
+        "force of the sensor beyond which the robot stops (on_collision); 0: none",
+        "N", 0.0, structure=False),
+    Field("sensor.torque", Quantity(0.0, 1e6),
+        "torque of the sensor beyond which the robot stops (on_collision); 0: none",
+        "N·m", 0.0, structure=False),
+)  # fmt: skip
+
 ENVELOPE_FIELDS = (
     Field("effort_slew", numbers(),
         "largest change of an effort in a second, which limits"

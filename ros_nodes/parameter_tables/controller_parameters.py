@@ -7,12 +7,13 @@ from collections.abc import Sequence
 from dyn_core.control.controller_fields import (
     ENVELOPE_FIELDS,
     GRAVITY_FIELD,
+    PAYLOAD_FIELDS,
     RULE_FIELDS,
 )
 from dyn_core.solving.registry import default_registry
 from dyn_core.validation import Field, Name, Quantity, Switch, Whole
 from ros_nodes.parameter_tables.goal_parameters import GOALS
-from ros_nodes.parameter_tables.payload_parameters import PAYLOAD, PAYLOAD_ESTIMATION
+from ros_nodes.parameter_tables.payload_parameters import PAYLOAD_ESTIMATION
 from ros_nodes.parameters import PROCESS, ROBOT
 
 MOST_POINTS = 100_000  # upper limit of max_trajectory_points
@@ -49,7 +50,7 @@ _COLLISION = (
 
 CONTROLLER = (
     *ROBOT,
-    *PAYLOAD,
+    *PAYLOAD_FIELDS,
     *PAYLOAD_ESTIMATION,
     Field("inverse_dynamics.plugin_name", Name(),
         "solver of INVERSE_DYNAMICS; auto or empty: the default one, which closes the"

@@ -1,4 +1,4 @@
-"""Parameters of a payload and its estimation, for simulator and controller.
+"""Parameters of the estimation of a payload, and the payload of a node.
 
 Without ROS.
 """
@@ -10,24 +10,7 @@ from typing import Any
 
 from dyn_core.errors import SettingError
 from dyn_core.model.payload import Payload
-from dyn_core.validation import Field, Name, Quantity, Switch, numbers
-
-PAYLOAD = (
-    Field("payload.link", Name(),
-        "link that may carry a payload; empty: none does", "", ""),
-    Field("payload.attached", Switch(),
-        "whether the payload is carried; the service ~/attach_payload sets it",
-        "", True, structure=False),
-    Field("payload.mass", Quantity(0.0, 1e5),
-        "mass of the payload; the controller takes what its effort limits can hold,"
-        " and blends a change in over blend_time", "kg", 0.0, structure=False),
-    Field("payload.com", numbers(3),
-        "its centre of mass in the frame of the link",
-        "m", [0.0, 0.0, 0.0], structure=False),
-    Field("payload.inertia", numbers(6),
-        "its inertia about the centre of mass, axes of the link: xx xy xz yy yz zz;"
-        " zeros: a point mass", "kg·m²", [0.0] * 6, structure=False),
-)  # fmt: skip
+from dyn_core.validation import Field, Name, Quantity, numbers
 
 ESTIMATION = "payload_estimation"
 PAYLOAD_ESTIMATION = (

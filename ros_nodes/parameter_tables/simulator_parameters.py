@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from dyn_core.control.controller_fields import PAYLOAD_FIELDS
 from dyn_core.validation import Field, ListOf, Name, Quantity, Switch, Whole, numbers
-from ros_nodes.parameter_tables.payload_parameters import PAYLOAD
 from ros_nodes.parameters import PROCESS, ROBOT
 
 NO_TURN = [0.0, 0.0, 0.0, 1.0]
@@ -12,7 +12,7 @@ _FILE = Name(what="a path, a shipped name, or empty")
 
 SIMULATOR = (
     *ROBOT,
-    *PAYLOAD,
+    *PAYLOAD_FIELDS,
     *PROCESS,
     Field("chain_file", _FILE,
         "planar chain instead of a robot: its YAML, or a shipped chain", "", ""),

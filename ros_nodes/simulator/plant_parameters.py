@@ -13,7 +13,7 @@ import numpy as np
 
 import dyn_core as dyn
 from dyn_core import robots
-from dyn_core.control.controller_fields import effort_fields
+from dyn_core.control.controller_fields import PAYLOAD_FIELDS, effort_fields
 from dyn_core.model.material import Material
 from dyn_core.model.sources.arguments import READING, urdf_with
 from dyn_core.planar.chain.files import load_chain_file
@@ -25,7 +25,6 @@ from dyn_core.simulation.simulator import Simulator
 from dyn_core.validation import read_yaml
 from ros_nodes.base.node import RobotNode
 from ros_nodes.conversions import root_pose
-from ros_nodes.parameter_tables.payload_parameters import PAYLOAD
 
 DT, SCHEME = 1e-3, "rk4"  # defaults of chains: step [s], motion between events
 # Parameters without effect, which are refused if set: for a chain, whose file sets such
@@ -36,7 +35,7 @@ ROBOT_ONLY = (
     "unlisted_joints", "root_joint", "step.plugin_name", "forward_dynamics.plugin_name",
     "substeps", "prescribed.joints", "joint_friction", "joint_springs", "limit_stops",
     "contact.enabled", "initial_root_position", "initial_root_orientation",
-    "robot_compensates_gravity", *(field.name for field in PAYLOAD),
+    "robot_compensates_gravity", *(field.name for field in PAYLOAD_FIELDS),
 )  # fmt: skip
 STEP_ONLY = "step.plugin_name", "forward_dynamics.plugin_name"
 WORLD_ONLY = tuple(

@@ -272,6 +272,54 @@ def test_a_request_that_is_unknown_stops(request_):
     assert cycle.status == "stopped" and cycle.fault == "request"
 
 
+@pytest.mark.parametrize(
+    ("rules", "stops"),
+    [
+        ({}, (2.0, 3.0, 2.0)),
+        ({"on_stale": "ramp", "on_violation": "ramp", "stop_time": 0.05}, (1.0, 1.0, 0.05)),
+        ({"on_stale": "zero", "on_violation": "zero"}, (2.0, 2.0, 2.0)),
+    ],
+)  # fmt: skip
+def test_stops_that_are_inputs_act_as_rules(rules, stops):
+    """The stops of silence and violations, and their time, may change in each cycle."""
+    model, rng = dyn.load("two_link"), np.random.default_rng(1)
+    fixed = control_cycle("computed_torque_cycle", model, rules=Rules(**rules))
+    other = Rules(on_stale="ramp", on_violation="zero", stop_time=9.0)
+    live = control_cycle("computed_torque_cycle", model, rules=other, inputs=["stops"])
+    memory, q, zero, seen = (
+        np.zeros(fixed.outputs[1].size),
+        np.zeros(2),
+        np.zeros(2),
+        set(),
+    )
+    for k in range(1500):
+        q, fresh = q + rng.normal(size=2) * 1e-4, k % 300 < 100
+        far = rng.random() < 0.005  # outside the envelope
+        reference = q + rng.normal(size=2) * 0.01 + far
+        request = 3.0 if k % 400 == 0 else 0.0
+        arguments = (q, zero, reference, zero, zero, zero + 100.0, zero + 20.0, k * 1e-3,
+                     float(fresh), request, memory)  # fmt: skip
+        results = fixed(*arguments)
+        for one, two in zip(results, live(*arguments, np.array(stops)), strict=True):
+            np.testing.assert_array_equal(one, two)
+        memory = results[1]
+        seen.add(STATUS[int(results[2][0])])
+    assert seen >= {"drives", "stale", "stopped"}
+
+
+def test_stops_that_are_no_numbers_end_at_zero():
+    """NaN in place of stops is a stop at zero, as a request that is unknown."""
+    model, zero = dyn.load("two_link"), np.zeros(2)
+    cycle = control_cycle("computed_torque_cycle", model, inputs=["stops"])
+    memory, nan = np.zeros(cycle.outputs[1].size), np.full(3, np.nan)
+    for k in range(9):
+        far = zero + (1.0 if k > 5 else 0.1)
+        arguments = zero, zero, far, zero, zero, zero + 100.0, zero + 20.0, k * 1e-3
+        tau, memory, report = cycle(*arguments, 1.0, 0.0, memory, nan)
+        assert k < 3 or tau.any() == (k <= 5)
+    assert STATUS[int(report[0])] == "stopped"
+
+
 def test_a_disabled_controller_begins_anew():
     """Torque comes back after good samples."""
     cycle, q, last = _driving()

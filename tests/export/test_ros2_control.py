@@ -17,17 +17,19 @@ import dyn_core as dyn
 from dyn_core.cli import main
 from dyn_core.control.controller_fields import (
     ENVELOPE_FIELDS,
+    PAYLOAD_FIELDS,
     RULE_FIELDS,
+    SENSOR_FIELDS,
     effort_fields,
     gain_fields,
     wrap_fields,
 )
 from dyn_core.engines.llvm import host_machine
-from dyn_core.errors import ModelError, SettingError, UnsupportedError
+from dyn_core.errors import DynError, ModelError, SettingError, UnsupportedError
 from dyn_core.export.interface import LICENSE
 from dyn_core.export.ros2_control.controller_package import LAWS, controller_package
 from dyn_core.export.ros2_control.hardware_package import hardware_package
-from dyn_core.export.ros2_control.parameters import CYCLE_RULES
+from dyn_core.export.ros2_control.parameters import FIXED_RULES, LIVE_RULES
 from dyn_core.model.sources.arguments import urdf_with
 
 pytestmark = pytest.mark.skipif(
@@ -43,6 +45,7 @@ SLIDER = """<robot name="r&quot; --&gt; */ \\"><link name="a"/><link name="b">
 </inertial></link><joint name="{name}" type="prismatic"><parent link="a"/>
 <child link="b"/><axis xyz="0 0 1"/><limit lower="0.1" upper="1" effort="60"
 velocity="1"/></joint>{more}</robot>"""
+LOADED = ("computed_torque",)
 NAMED = "<ros2_control name='other' type='system'/>"
 
 
@@ -60,7 +63,8 @@ def packages(tmp_path_factory):
     folder = tmp_path_factory.mktemp("packages")
     urdf, model = urdf_with({}, "arm7"), dyn.load("arm7")
     for law in LAWS:
-        controller_package(law, model, folder / f"arm_{law}", urdf, {})
+        options = {"payload_link": "tool"} if law in LOADED else {}
+        controller_package(law, model, folder / f"arm_{law}", urdf, options)
     hardware_package("semi_implicit_euler", model, folder / "arm_sim", urdf, {})
     return folder
 
@@ -80,7 +84,7 @@ def test_a_package_is_complete_and_says_its_licence(law, packages):
     name = f"arm_{law}"
     kernels = {
         f"{folder}/{name}_{kernel}{end}"
-        for kernel in ("cycle", "weightless")
+        for kernel in ("cycle", "weightless", "weight")[: 2 + (law in LOADED)]
         for folder, end in (("src", ".c"), ("src", ".h"), ("test", "_check.c"), ("test", "_test.h"))
     }  # fmt: skip
     assert files.keys() == CONTROLLER_FILES | kernels | {f"{name}.json"}
@@ -104,12 +108,12 @@ def test_a_package_is_complete_and_says_its_licence(law, packages):
 
 
 def _rows(text, table):
-    """Return (name, meaning, low, high, fixed, value) of each row of a C++ table."""
+    """Return (meaning, low, high, value) by name of each row of a C++ table."""
     body = text.split(f"&{table}() {{")[1]
     string = r'"((?:[^"\\]|\\.)*)"'
     row = re.compile(
-        rf"\{{{string}, rclcpp::ParameterValue\((.*)\), (\S+), (\S+), (true|false),"
-        rf" {string}, {string}\}}"
+        rf"\{{{string}, rclcpp::ParameterValue\((.*)\), (\S+), (\S+), {string},"
+        rf" {string}\}}"
     )
     entries = row.findall(body.split("return table")[0])
 
@@ -118,36 +122,39 @@ def _rows(text, table):
         return octal.encode("latin-1").decode()
 
     return {
-        plain(name): (plain(meaning), float(low), float(high), fixed == "true", value)
-        for name, value, low, high, fixed, meaning, _ in entries
+        plain(name): (plain(meaning), float(low), float(high), value)
+        for name, value, low, high, meaning, _ in entries
     }
 
 
-def test_parameters_are_those_of_the_node(packages):
+@pytest.mark.parametrize("law", ["computed_torque", "joint_impedance"])
+def test_parameters_are_those_of_the_node(law, packages):
     """Names, units, ranges, texts and defaults are those of the Fields, none is lost."""
-    text = (packages / "arm_computed_torque/src/robot.hpp").read_text()
+    text = (packages / f"arm_{law}/src/robot.hpp").read_text()
     model = dyn.load("arm7")
     names = model.joint_names
-    live = [f for f in gain_fields(names) if f.name.endswith((".p", ".d"))]
+    loads = law in LOADED  # its link may carry a payload
+    gains = [f for f in gain_fields(names) if f.name.endswith((".p", ".d"))]
+    stops = [f for f in RULE_FIELDS if f.name in LIVE_RULES]
+    live = [*gains, *SENSOR_FIELDS, *stops, *(PAYLOAD_FIELDS[1:] if loads else ())]
     kinds = [model.joint_kind(n) for n in names]
-    fixed = [f for f in RULE_FIELDS if f.name in CYCLE_RULES]
+    fixed = [f for f in RULE_FIELDS if f.name in FIXED_RULES]
     fixed += [*ENVELOPE_FIELDS, *effort_fields(names), *wrap_fields(names, kinds)]
-    for table, fields, constant in (
-        ("gain_parameters", live, False), ("fixed_parameters", fixed, True),
-    ):  # fmt: skip
+    fixed += PAYLOAD_FIELDS[:1] if loads else PAYLOAD_FIELDS
+    for table, fields in (("live_parameters", live), ("fixed_parameters", fixed)):
         rows = _rows(text, table)
         assert rows.keys() == {field.name for field in fields}
         for field in fields:
-            meaning, low, high, is_fixed, value = rows[field.name]
+            meaning, low, high, value = rows[field.name]
             assert meaning == field.doc + (f" [{field.unit}]" if field.unit else "")
-            assert is_fixed == constant
             kind = field.value_kind
             if np.isfinite(getattr(kind, "high", None) or np.inf):
                 assert (low, high) == (kind.low, kind.high)
-            if field in live:
+            if field in gains:
                 assert float(value) == field.default
     assert "effort_limits" in text
-    assert len(CYCLE_RULES) == sum(f.name in CYCLE_RULES for f in RULE_FIELDS)
+    acting = [*FIXED_RULES, *LIVE_RULES]
+    assert len(acting) == sum(f.name in acting for f in RULE_FIELDS)
 
 
 def test_options_are_constants_of_the_package(tmp_path):
@@ -165,7 +172,7 @@ def test_options_are_constants_of_the_package(tmp_path):
     assert rows["state_timeout"][-1] == "0.02"
     assert rows["envelope.power"][-1] == "50.0"
     assert rows["effort_slew"][-1] == "Numbers{9.0}"
-    assert "STATE_TIMEOUT = 0.02;" in text
+    assert "STATE_TIMEOUT = 0.02," in text
     assert "RATE = 500.0;" in text
     assert "update_rate: 500" in (tmp_path / "arm/config/controllers.yaml").read_text()
 
@@ -203,6 +210,9 @@ def test_names_of_a_foreign_file_are_quoted(slider, tmp_path):
         ("computed_torque", "two_link", "a", {"update_rate": 0}, SettingError, "update_rate=0"),
         ("computed_torque", "two_link", "a", {"on_estop": "hold"}, SettingError, "on_estop is hold"),
         ("computed_torque", "two_link", "a", {"on_stale": "hold"}, SettingError, "on_stale"),
+        ("computed_torque", "two_link", "a", {"on_collision": "hold"}, SettingError, "on_collision is hold"),
+        ("computed_torque", "two_link", "a", {"inputs": ["time"]}, SettingError, "payload_link=LINK"),
+        ("computed_torque", "two_link", "a", {"payload_link": "hnd"}, DynError, "hnd"),
         ("computed_torque", "quadruped", "a", {}, UnsupportedError, "fixed base"),
         ("semi_implicit_euler", "two_link", "a", {"max_step": 1.0}, SettingError, "max_step=1.0"),
     ],

@@ -8,9 +8,10 @@ import numpy as np
 import pytest
 
 import dyn_core as dyn
+from dyn_core.control.controller_fields import PAYLOAD_FIELDS
 from dyn_core.simulation.pacing import Pace
 from ros_nodes.messages.effort_commands import EffortReader, RefusedCommand
-from ros_nodes.parameter_tables.payload_parameters import PAYLOAD, payload_of
+from ros_nodes.parameter_tables.payload_parameters import payload_of
 from ros_nodes.simulator.simulator_status import Notices, pace_warnings
 
 ros_only = pytest.mark.ros
@@ -90,7 +91,7 @@ def test_warnings_begin_and_end_with_a_line():
 
 def test_a_payload_of_parameters():
     """None unless it has mass and is attached; without a link it is refused."""
-    values = {field.name: field.default for field in PAYLOAD}
+    values = {field.name: field.default for field in PAYLOAD_FIELDS}
     assert payload_of(values.get) is None
     values["payload.mass"] = 2.0
     with pytest.raises(dyn.SettingError, match=r"set payload\.link"):

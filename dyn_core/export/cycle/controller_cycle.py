@@ -66,6 +66,9 @@ _LIVE = (
     P("request", "", "",
         "0 none, 1 stop by a ramp, 2 stop at zero, 3 reset the stop, 4 disable"),
     P("state", "state", "", "state_next of the last cycle; zeros to begin"),
+    P("stops", "3", "",
+        "in place of the rules on_stale and on_violation (1 ramp, 2 zero, 3 auto) and"
+        " stop_time [s]", optional=True),
 )  # fmt: skip
 _RESULTS = (
     plain_tau,

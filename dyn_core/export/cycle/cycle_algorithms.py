@@ -15,7 +15,7 @@ RUNS_WHILE_TRACED = "wings"  # a mark, see engines/llvm/cached/fingerprint.py
 
 def tracking_cycle(  # type: ignore[no-untyped-def]
     model, q, qd, q_ref, qd_ref, qdd_ref, kp, kd, t, fresh, request, state,
-    law, weight, settings,
+    stops, law, weight, settings,
 ):  # fmt: skip
     """One cycle of a controller that follows a reference.
 
@@ -34,7 +34,7 @@ def tracking_cycle(  # type: ignore[no-untyped-def]
     others = (*q_ref, *qd_ref, *qdd_ref, *kp, *kd)
     tau = law(q, qd, q_ref, qd_ref, qdd_ref, kp, kd)
     error = displacement(q, q_ref, settings.wrapped)
-    now = CycleInputs(q, qd, kd, t, fresh, request, state)
+    now = CycleInputs(q, qd, kd, t, fresh, request, state, stops)
     return Cycle(model, settings, weight, now).run(
         tau, all_finite((*tau, *others)), error
     )
@@ -42,7 +42,7 @@ def tracking_cycle(  # type: ignore[no-untyped-def]
 
 def impedance_cycle(  # type: ignore[no-untyped-def]
     model, q, qd, q_ref, qd_ref, qdd_ref, stiffness, damping, t, fresh, request, state,
-    law, weight, settings,
+    stops, law, weight, settings,
 ):  # fmt: skip
     """One cycle of a controller that pulls a robot to a reference by springs.
 
@@ -63,14 +63,14 @@ def impedance_cycle(  # type: ignore[no-untyped-def]
     others = (*q_ref, *qd_ref, *qdd_ref, *stiffness, *damping)
     tau = law(q, qd, q_ref, qd_ref, qdd_ref, stiffness, damping)
     error, kd = displacement(q, q_ref, settings.wrapped), Vector.zeros(model.nv)
-    now = CycleInputs(q, qd, kd, t, fresh, request, state)
+    now = CycleInputs(q, qd, kd, t, fresh, request, state, stops)
     return Cycle(model, settings, weight, now).run(
         tau, all_finite((*tau, *others)), error
     )
 
 
 def gravity_cycle(  # type: ignore[no-untyped-def]
-    model, q, qd, kd, t, fresh, request, state, weight, settings
+    model, q, qd, kd, t, fresh, request, state, stops, weight, settings
 ):
     """One cycle of a controller that only compensates gravity.
 
@@ -87,5 +87,5 @@ def gravity_cycle(  # type: ignore[no-untyped-def]
     """
     zero = Vector.zeros(model.nv)
     tau = weight(q, qd, zero)
-    now = CycleInputs(q, qd, kd, t, fresh, request, state)
+    now = CycleInputs(q, qd, kd, t, fresh, request, state, stops)
     return Cycle(model, settings, weight, now).run(tau, all_finite(tau), zero)

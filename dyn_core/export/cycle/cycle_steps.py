@@ -38,8 +38,10 @@ from dyn_core.spatial import Vector
 RUNS_WHILE_TRACED = "wings"  # a mark, see engines/llvm/cached/fingerprint.py
 STATUS = ("drives", "waits", "refused", "kept", "stale", "bridges", "stopped")
 REQUESTS = ("none", "ramp", "zero", "reset", "disable")
+KINDS = ("none", "ramp", "zero", "auto")  # stops, in an input or a setting
 DRIVES, WAITS, REFUSED, KEPT, STALE, BRIDGES, STOPPED = map(float, range(7))
 NONE, RAMP, ZERO, RESET, DISABLE = map(float, range(5))
+CARRIES = float(KINDS.index(AUTO))
 STATE_NUMBERS = (
     "heard",  # whether there was a state
     "time",  # of the last cycle [s]
@@ -100,6 +102,8 @@ class CycleInputs(NamedTuple):
         fresh: 1 if q and qd are new; else they are ignored.
         request: Number of one of REQUESTS; other numbers mean a stop at zero.
         state: State of the last cycle, flat; zeros to begin.
+        stops: on_stale and on_violation by their numbers in KINDS, and stop_time [s];
+            None: those of the rules.
     """
 
     q: Any
@@ -109,6 +113,7 @@ class CycleInputs(NamedTuple):
     fresh: Any
     request: Any
     state: Any
+    stops: Any
 
 
 class Cycle:
@@ -151,11 +156,15 @@ class Cycle:
     def __init__(
         self, model: Any, settings: Settings, weight: Any, now: CycleInputs
     ) -> None:
-        q, qd, kd, t, fresh, request, state = now
+        q, qd, kd, t, fresh, request, state, stops = now
         self.model, self.settings, self.rules = model, settings, settings.rules
         self.q_now, self.qd_now, self.kd, self.weight = q, qd, kd, weight
         n, k = model.nv, len(STATE_NUMBERS)
-        self.zero = Vector.zeros(n)
+        self.zero, rules = Vector.zeros(n), settings.rules
+        if stops is None:
+            kinds = map(KINDS.index, (rules.on_stale, rules.on_violation))
+            stops = (*map(float, kinds), rules.stop_time)
+        self.on_stale, self.on_violation, self.stop_time = stops
         for place, name in enumerate(STATE_NUMBERS):
             setattr(self, name, state[place])
         for place, name in enumerate(STATE_VECTORS):
@@ -189,9 +198,9 @@ class Cycle:
         silent = self._silence()
         law, limited = self._law(tau, finite, error)
         carried = self._carried()
-        late = self.rules.stop_time < self.t - self.since
         stopped = self.stop > NONE
-        ramps = logical_and(equal(self.stop, RAMP), logical_not(late))
+        brief = self.t - self.since <= self.stop_time  # false for NaN
+        ramps = logical_and(equal(self.stop, RAMP), brief)
         of_stop = where(ramps, carried, self.zero)
         # a ramp acts at once, and then changes at the bounded rate
         goes_on = logical_and(ramps, self.braking > 0.0)
@@ -338,19 +347,19 @@ class Cycle:
     def _of_silence(self, carried: Any, was: Any) -> Any:
         """Return the effort without a fresh state, (nv,): a ramp, then zero.
 
-        The ramp ends rules.stop_time after the state became stale or the stop began.
+        The ramp ends stop_time after the state became stale or the stop began.
         There is none, and the effort is zero at once, if `was` does not hold, or if the
-        stop under way (without a stop, rules.on_stale) is zero.
+        stop under way (without a stop, on_stale) is zero.
 
         Args:
             carried: Effort of the ramp, (nv,).
             was: Condition that there was an effort and a good state.
         """
-        rules, stopped = self.rules, self.stop > NONE
-        kind = where(stopped, self.stop, _kind(rules.on_stale))
-        age = self.t - self.seen - rules.state_timeout
+        stopped = self.stop > NONE
+        kind = where(stopped, self.stop, self.on_stale)
+        age = self.t - self.seen - self.rules.state_timeout
         age = where(stopped, maximum(age, self.t - self.since), age)
-        ramps = logical_and(equal(kind, RAMP), age <= rules.stop_time)
+        ramps = logical_and(equal(kind, RAMP), age <= self.stop_time)
         return where(logical_and(was, ramps), carried, self.zero)
 
     def _law(self, tau: Any, finite: Any, error: Any) -> tuple[Any, Any]:
@@ -450,12 +459,9 @@ class Cycle:
     def _kind_of_violation(self) -> Any:
         """Return the stop of a violation, RAMP or ZERO.
 
-        It is rules.on_violation; with rule AUTO a ramp if the weight of the robot is
-        within the effort limits, else zero.
+        It is on_violation; with AUTO a ramp if the weight of the robot is within the
+        effort limits, else zero.
         """
-        rules = self.rules
-        if rules.on_violation != AUTO:
-            return _kind(rules.on_violation)
         weight = self.weight(self.q, self.zero, self._gains())
         carries = reduce(
             logical_and,
@@ -464,7 +470,9 @@ class Cycle:
                 for x, limit in zip(weight, self.settings.limit, strict=True)
             ),
         )
-        return where(carries, RAMP, ZERO)
+        carries = logical_and(equal(self.on_violation, CARRIES), carries)
+        ramps = logical_or(equal(self.on_violation, RAMP), carries)
+        return where(ramps, RAMP, ZERO)
 
     def _believed(self) -> Any:
         """Condition that the new state is within the plausibility bounds.
@@ -593,11 +601,6 @@ class Cycle:
         status = where(self.new, status, where(silent, STALE, kept))
         status = where(stopped, STOPPED, where(self.waits, WAITS, status))
         return where(self.timed, status, REFUSED)
-
-
-def _kind(name: str) -> float:
-    """Return the number of a stop "none", "ramp" or "zero", as in REQUESTS."""
-    return float(REQUESTS.index(name))
 
 
 def _place(cycle: Cycle, name: str) -> float:

@@ -6,7 +6,7 @@ import hashlib
 import json
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from importlib import resources
 from pathlib import Path
 from xml.etree import ElementTree
@@ -22,6 +22,11 @@ from dyn_core.model import Model
 from dyn_core.validation.quoting import c_comment, c_string, markdown_code, xml_text
 
 FORM = "ros2_control"
+# Files of every package, and their templates.
+COMMON = {
+    **{x: x for x in ("CMakeLists.txt", "package.xml", "plugins.xml")},
+    "test/load_plugin.cpp": "load_plugin.cpp",
+}
 _PACKAGE = re.compile(r"[a-z][a-z0-9]*(_[a-z0-9]+)*\Z")
 _PLACE = re.compile(r"@(\w+)@")
 
@@ -68,16 +73,32 @@ class AmentPackage:
             checks = name.endswith(("_check.c", "_test.h"))
             self.contents[f"{'test' if checks else 'src'}/{name}"] = data
 
-    def values(self, about: str) -> dict[str, str]:
+    def values(
+        self, about: str, base: str, depends: Sequence[str], runs: Sequence[str] = ()
+    ) -> dict[str, str]:
         """Return the texts of the templates that all packages have.
 
-        about: Meaning of the package, a noun phrase.
+        Args:
+            about: Meaning of the package, a noun phrase.
+            base: Base class of the plugin, which is in the first package of `depends`.
+            depends: Packages that it is built with.
+            runs: Packages that it runs with besides.
         """
         model, library = self.model, self.interfaces[0].library
         names = model.joint_names
         # A name that ends with a backslash would continue a comment on its next line.
         about = f"{about} for robot {model.name}, by dyn_ros {library}"
+        kernels = [x.prefix for x in self.interfaces]
+        elements = [f"  <depend>{name}</depend>" for name in depends]
+        elements += [f"  <exec_depend>{name}</exec_depend>" for name in runs]
         return {
+            "base": base,
+            "base_header": re.sub(r"\B([A-Z])", r"_\1", base).lower(),
+            "interface": depends[0],
+            "depends": " ".join(depends),
+            "depend_elements": "\n".join(elements),
+            "kernels": " ".join(kernels),
+            "headers": "\n".join(f'#include "{x}.h"' for x in kernels),
             "package": self.name,
             "library": library,
             "license": LICENSE,

@@ -7,7 +7,12 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from dyn_core.control.law_programs import weightless
+import numpy as np
+
+from dyn_core.control.carrying import Carrying
+from dyn_core.control.controller_fields import GRAVITY_FIELD
+from dyn_core.control.joint_limits import effort_limits
+from dyn_core.control.law_programs import build_weight, weightless
 from dyn_core.engines import Program
 from dyn_core.errors import SettingError
 from dyn_core.export.cycle.controller_cycle import (
@@ -16,8 +21,9 @@ from dyn_core.export.cycle.controller_cycle import (
     cycle_settings,
     fault_names,
 )
-from dyn_core.export.cycle.cycle_steps import REQUESTS, STATUS
+from dyn_core.export.cycle.cycle_steps import KINDS, STATUS
 from dyn_core.export.ros2_control.ament_package import (
+    COMMON,
     AmentPackage,
     urdf_with_hardware,
 )
@@ -25,8 +31,8 @@ from dyn_core.export.ros2_control.parameters import (
     cpp_number,
     cpp_numbers,
     fixed_values,
-    gravity_row,
-    live_fields,
+    live_values,
+    row,
     rows,
 )
 from dyn_core.model import Model
@@ -38,17 +44,25 @@ RATE = 1000.0  # default of update_rate [Hz]
 _IMPEDANCE = LAWS["joint_impedance"]
 # Input of a cycle: what the controller passes.
 _INPUTS = {
-    "kp": "gains->kp.data()", "stiffness": "gains->kp.data()",
-    "kd": "gains->kd.data()", "damping": "gains->kd.data()",
+    "kp": "live->kp.data()", "stiffness": "live->kp.data()",
+    "kd": "live->kd.data()", "damping": "live->kd.data()",
     "t": "&time_", "fresh": "&is_fresh", "request": "&request",
+    "stops": "live->stops.data()",
 }  # fmt: skip
 _FILES = {
-    **{x: x for x in ("CMakeLists.txt", "package.xml", "plugins.xml", "README.md")},
+    **COMMON, "README.md": "README.md",
     "src/controller.cpp": "controller.cpp", "src/robot.hpp": "robot.hpp",
-    "test/load_plugin.cpp": "load_plugin.cpp",
     "launch/mock_launch.py": "mock_launch",
     "config/controllers.yaml": "controllers.yaml",
 }  # fmt: skip
+_DEPENDS = (
+    "controller_interface", "diagnostic_msgs", "hardware_interface", "pluginlib",
+    "rclcpp_lifecycle", "realtime_tools", "std_srvs", "trajectory_msgs",
+)  # fmt: skip
+_RUNS = (
+    "controller_manager", "joint_state_broadcaster", "joint_trajectory_controller",
+    "launch_ros", "robot_state_publisher",
+)  # fmt: skip
 _REFERENCE = """\
 - References: chained, `dynamics_controller/<joint>/position`, `velocity` and
   `acceleration`, which a `joint_trajectory_controller` writes (see
@@ -84,7 +98,8 @@ def controller_package(
         folder: Folder of the package; its last part is the name of the package.
         urdf: URDF of the robot, for mock hardware.
         options: Attributes of Rules, Bounds and StateBounds, options of the cycle, and
-            update_rate [Hz], the rate that the package is made for.
+            update_rate [Hz], the rate that the package is made for, and payload_link,
+            the link whose payload can change while the controller runs.
 
     Returns:
         Paths of the files that were written.
@@ -92,30 +107,49 @@ def controller_package(
     Raises:
         UnsupportedError: The robot has a floating base.
         SettingError: A name or an option is not valid, or the folder has other files.
-        ModelError: The robot is not a URDF.
+        ModelError: The robot is not a URDF, or has no link payload_link.
     """
     package, rest = AmentPackage(folder, model), dict(options)
     cycle, rate = LAWS.get(law, law), _rate(rest.pop("update_rate", RATE))
+    link = rest.pop("payload_link", "")
+    if "inputs" in rest:
+        raise SettingError("inputs; valid here: payload_link=LINK", "inputs")
+    paths = [f"{link}.payload"] if link else []
     rules, bounds, states, rest = cycle_settings(rest)
-    if rules.on_estop == "hold":
-        raise SettingError("on_estop is hold; valid here: zero, ramp", "on_estop")
+    for rule in ("on_estop", "on_collision"):
+        if getattr(rules, rule) == "hold":
+            raise SettingError(f"{rule} is hold; valid here: zero, ramp", rule)
     settings = {"rules": rules, "bounds": bounds, "state_bounds": states, **rest}
     for robot, suffix in ((model, "cycle"), (weightless(model), "weightless")):
-        program = control_cycle(cycle, robot, **settings)
+        program = control_cycle(cycle, robot, inputs=["stops", *paths], **settings)
         package.add_kernel(program, suffix)
     tracks = "q_ref" in {port.name for port in program.signature.inputs}
-    live = live_fields(model, tracks)
+    live = live_values(model, tracks, rules, link)
+    fixed = fixed_values(model, rules, bounds, states, rest, link)
+    limit = effort_limits(model, rest.get("limits") or {})
+    positions = np.zeros((1, model.nq))
+    if link:  # what it weighs is checked before it is carried
+        package.add_kernel(build_weight(model, None, paths), "weight")
+        positions = Carrying(model, limit).positions
+    base = f"{'Chainable' if tracks else ''}ControllerInterface"
     values = {
-        **package.values(cycle.removesuffix("_cycle")),
+        **package.values(cycle.removesuffix("_cycle"), base, _DEPENDS, _RUNS),
         **_law_values(cycle, program, tracks),
         **_yaml(model, tracks, live),
-        "gravity": gravity_row(),
-        "gains": rows([(field, field.default) for field in live], fixed=False),
-        "fixed": rows(fixed_values(model, rules, bounds, states, rest), fixed=True),
+        "class": "Controller",
+        "source": "controller",
+        "folders": "config launch urdf",
+        "gravity": row(GRAVITY_FIELD, GRAVITY_FIELD.default),
+        "live": rows(live),
+        "fixed": rows(fixed),
         "rate": cpp_number(rate),
         "hertz": str(int(rate)),
         "state_timeout": cpp_number(rules.state_timeout),
-        "on_estop": str(REQUESTS.index(rules.on_estop)),
+        "blend_time": cpp_number(rules.blend_time),
+        "loads": str(int(bool(link))),
+        "limits": cpp_numbers(limit),
+        "position_count": str(len(positions)),
+        "positions": cpp_numbers(positions.ravel()),
     }
     package.fill(_FILES, values)
     mock = urdf_with_hardware(urdf, model, "mock_components/GenericSystem")
@@ -143,10 +177,10 @@ def _law_values(cycle: str, program: Program[Any], tracks: bool) -> dict[str, st
     """
     model, stiff = program.recipe.model, cycle == _IMPEDANCE
     faults = fault_names(model)
-    inputs = (port.name for port in program.signature.inputs)
+    names = {port.name: f"{port.name}_.data()" for port in program.inputs}
+    names |= {x: "payload_.data()" for x in names if x.endswith(".payload")} | _INPUTS
     return {
         "law": cycle.removesuffix("_cycle"),
-        "base": f"{'Chainable' if tracks else ''}ControllerInterface",
         "tracks": str(int(tracks)),
         "before_inertia": str(not stiff).lower(),
         "damping": cpp_numbers((1.0 if stiff else 0.0) * model.flat("damping")),
@@ -154,26 +188,27 @@ def _law_values(cycle: str, program: Program[Any], tracks: bool) -> dict[str, st
         "status": ", ".join(map(c_string, STATUS)),
         "fault_count": str(len(faults)),
         "faults": ",\n    ".join(map(c_string, faults)),
-        "inputs": ", ".join(_INPUTS.get(x, f"{x}_.data()") for x in inputs),
+        "kinds": ", ".join(map(c_string, KINDS)),
+        "inputs": ", ".join(names[port.name] for port in program.inputs),
         "reference_text": _REFERENCE if tracks else "- It follows no reference.",
     }
 
 
-def _yaml(model: Model, tracks: bool, live: Sequence[Field]) -> dict[str, str]:
+def _yaml(
+    model: Model, tracks: bool, live: Sequence[tuple[Field, Any]]
+) -> dict[str, str]:
     """Return the parts of controllers.yaml.
 
     Args:
         model: Robot.
         tracks: Whether the law follows a reference.
-        live: Fields of the gains.
+        live: Fields that are no constants, with their values.
     """
     lines = []
     for name in model.joint_names:
         head = f"gains.{name}."
-        gains = (
-            (f.name.removeprefix(head), f) for f in live if f.name.startswith(head)
-        )
-        pairs = ", ".join(f"{key}: {field.default}" for key, field in gains)
+        gains = [(f.name, value) for f, value in live if f.name.startswith(head)]
+        pairs = ", ".join(f"{key.removeprefix(head)}: {x}" for key, x in gains)
         lines.append(f"      {yaml_text(name)}: {{{pairs}}}")
     texts = {"yaml_gains": "\n".join(lines), "chained_type": "", "chained": ""}
     if tracks:

@@ -11,6 +11,7 @@ from dyn_core.control.joint_limits import effort_limits
 from dyn_core.control.law_programs import weightless
 from dyn_core.errors import SettingError
 from dyn_core.export.ros2_control.ament_package import (
+    COMMON,
     AmentPackage,
     start_position,
     urdf_with_hardware,
@@ -22,10 +23,9 @@ from dyn_core.solving.registry import solver
 STEP = 1e-3  # default of max_step [s]
 LONGEST = 0.1  # longest period that is simulated at once [s]
 _FILES = {
-    "CMakeLists.txt": "hardware_CMakeLists.txt",
-    "package.xml": "hardware_package.xml", "plugins.xml": "hardware_plugins.xml",
-    "README.md": "hardware_README.md", "src/hardware.cpp": "hardware.cpp",
+    **COMMON, "README.md": "hardware_README.md", "src/hardware.cpp": "hardware.cpp"
 }  # fmt: skip
+_DEPENDS = ("hardware_interface", "pluginlib", "rclcpp", "rclcpp_lifecycle")
 
 
 def hardware_package(
@@ -64,7 +64,11 @@ def hardware_package(
         passive = dict.fromkeys(made.signature.passive or (), True)
         program = made.build(robot, **{"finite": True, **passive, **rest})
         package.add_kernel(program, suffix)
-    values = package.values(f"simulation by {stepper}") | {
+    about = f"simulation by {stepper}"
+    values = package.values(about, "SystemInterface", _DEPENDS) | {
+        "class": "SimulatedRobot",
+        "source": "hardware",
+        "folders": "urdf",
         "solver": stepper,
         "step": cpp_numbers([step]),
         "longest": cpp_numbers([LONGEST]),

@@ -9,8 +9,9 @@ from typing import Any
 from dyn_core.control import Bounds, Rules, StateBounds
 from dyn_core.control.controller_fields import (
     ENVELOPE_FIELDS,
-    GRAVITY_FIELD,
+    PAYLOAD_FIELDS,
     RULE_FIELDS,
+    SENSOR_FIELDS,
     effort_fields,
     gain_fields,
     wrap_fields,
@@ -20,12 +21,12 @@ from dyn_core.model import Model
 from dyn_core.validation import Field, ListOf, Quantity, Switch, Whole
 from dyn_core.validation.quoting import c_string
 
-# Rules that act in a cycle; all others are those of a node.
-CYCLE_RULES = (
+# Rules that act in a package; all others are those of a node.
+FIXED_RULES = (
     "state_timeout", "position_slack", "velocity_factor", "velocity_mismatch",
-    "max_jump", "good_samples", "on_stale", "on_violation", "on_estop", "stop_time",
-    "last_good_cycles",
+    "max_jump", "good_samples", "last_good_cycles", "blend_time",
 )  # fmt: skip
+LIVE_RULES = ("on_stale", "on_violation", "on_collision", "on_estop", "stop_time")
 
 
 def cpp_number(x: float) -> str:
@@ -47,17 +48,22 @@ def fixed_values(
     bounds: Bounds,
     states: StateBounds,
     options: Mapping[str, Any],
+    payload_link: str,
 ) -> list[tuple[Field, Any]]:
-    """Return the Fields whose values are constants of a cycle, with these values.
+    """Return the Fields whose values are constants of a package, with these values.
 
     Args:
         model: Robot.
         rules, bounds, states: Settings of the cycle.
         options: Its options effort_slew, limits and wrap, as far as they are chosen.
+        payload_link: Link that may carry a payload; empty: none, and no mass is valid.
     """
     chosen = {**vars(states), **vars(rules), **options}
     chosen |= {f"envelope.{name}": value for name, value in vars(bounds).items()}
-    fields = [f for f in RULE_FIELDS if f.name in CYCLE_RULES] + [*ENVELOPE_FIELDS]
+    chosen["payload.link"] = payload_link
+    payload = PAYLOAD_FIELDS[: 1 if payload_link else None]
+    fields = [f for f in RULE_FIELDS if f.name in FIXED_RULES]
+    fields += [*ENVELOPE_FIELDS, *payload]
     rows = [(field, _value(field, chosen.get(field.name))) for field in fields]
     names = model.joint_names
     kinds = [model.joint_kind(name) for name in names]
@@ -78,29 +84,32 @@ def _value(field: Field, chosen: Any) -> Any:
     return chosen
 
 
-def live_fields(model: Model, tracks: bool) -> list[Field]:
-    """Return the Fields of gains, which can change while the controller runs.
+def live_values(
+    model: Model, tracks: bool, rules: Rules, payload_link: str
+) -> list[tuple[Field, Any]]:
+    """Return the Fields that are no constants of a package, with their first values.
 
     Args:
         model: Robot.
         tracks: Whether the law follows a reference; else only the gains d act.
+        rules: Rules; LIVE_RULES are used.
+        payload_link: Link that may carry a payload; empty: none.
     """
     keys = ("p", "d") if tracks else ("d",)
     fields = gain_fields(model.joint_names)
-    return [f for f in fields if f.name.rpartition(".")[2] in keys]
+    gains = [f for f in fields if f.name.rpartition(".")[2] in keys]
+    payload = PAYLOAD_FIELDS[1:] if payload_link else ()
+    stops = [f for f in RULE_FIELDS if f.name in LIVE_RULES]
+    rows = [(field, field.default) for field in (*gains, *SENSOR_FIELDS, *payload)]
+    return rows + [(field, getattr(rules, field.name)) for field in stops]
 
 
-def rows(values: Iterable[tuple[Field, Any]], fixed: bool) -> str:
-    """Return rows of a table of struct Parameter in C++.
-
-    Args:
-        values: Fields and the values with which they are declared.
-        fixed: Whether the values are constants of the export.
-    """
-    return ",\n        ".join(row(field, value, fixed) for field, value in values)
+def rows(values: Iterable[tuple[Field, Any]]) -> str:
+    """Return rows of a table of struct Parameter in C++, of Fields and their values."""
+    return ",\n        ".join(row(field, value) for field, value in values)
 
 
-def row(field: Field, value: Any, fixed: bool) -> str:
+def row(field: Field, value: Any) -> str:
     """Return the row of a parameter: value, range, meaning with unit, valid values."""
     kind: Any = field.value_kind
     low, high = 1.0, 0.0  # no range
@@ -112,8 +121,8 @@ def row(field: Field, value: Any, fixed: bool) -> str:
     valid = "" if isinstance(kind, Switch) else kind.valid
     return (
         f"{{{c_string(field.name)}, rclcpp::ParameterValue({_literal(kind, value)}),"
-        f" {cpp_number(low)}, {cpp_number(high)}, {str(fixed).lower()},"
-        f" {c_string(meaning)}, {c_string(valid)}}}"
+        f" {cpp_number(low)}, {cpp_number(high)}, {c_string(meaning)},"
+        f" {c_string(valid)}}}"
     )
 
 
@@ -128,8 +137,3 @@ def _literal(kind: Any, value: Any) -> str:
     if isinstance(kind, Quantity):
         return cpp_number(value)
     return f"std::string({c_string(value)})"
-
-
-def gravity_row() -> str:
-    """Return the row of robot_compensates_gravity, whose value is never used."""
-    return row(GRAVITY_FIELD, GRAVITY_FIELD.default, fixed=False)
