@@ -9,8 +9,10 @@ import os
 import re
 import signal
 import subprocess
+import sys
 import time
 from pathlib import Path
+from xml.etree import ElementTree
 
 import numpy as np
 import pytest
@@ -20,6 +22,7 @@ import dyn_core as dyn
 from dyn_core.engines.llvm import host_machine
 from dyn_core.export.ros2_control.controller_package import controller_package
 from dyn_core.export.ros2_control.hardware_package import hardware_package
+from dyn_core.model.payload import Payload
 from dyn_core.model.sources.arguments import urdf_with
 
 pytestmark = [
@@ -33,6 +36,22 @@ pytestmark = [
 NAMES = dyn.load("arm7").joint_names
 WAY = np.array([0.5, -0.3, 0.4, -0.5, 0.3, 0.4, 0.5])
 PARAMETERS = {"robot_compensates_gravity": False}
+# A hinge and a slide with names that are no identifiers, and a gripper whose second
+# finger follows the first.
+_INERTIA = '<inertia ixx="1" iyy="1" izz="1" ixy="0" ixz="0" iyz="0"/>'
+_HINGE, _SLIDE = "h&quot;*/ &lt;/x&gt; $(var a)%s", "s: [&#39;&amp;"
+_ROWS = (  # name, kind, parent, child, axis
+    (_HINGE, "revolute", "a", "b", "0 1 0"), (_SLIDE, "prismatic", "b", "c", "0 0 1"),
+    ("finger1", "prismatic", "c", "d", "1 0 0"), ("finger2", "prismatic", "c", "e", "-1 0 0"),
+)  # fmt: skip
+GRIPPER = "".join(
+    ["<robot name='gripper'>", *(f"<link name='{x}'><inertial><origin xyz='.1 0 .2'/>"
+     f"<mass value='2'/>{_INERTIA}</inertial></link>" for x in "abcde"),
+     *(f'<joint name="{name}" type="{kind}"><parent link="{parent}"/><child link="{child}"/>'
+       f'<axis xyz="{axis}"/><limit lower="-1" upper="1" effort="90" velocity="1"/>'
+       + "<mimic joint='finger1'/>" * (name == "finger2") + "</joint>"
+       for name, kind, parent, child, axis in _ROWS), "</robot>"],
+)  # fmt: skip
 
 
 def _node():
@@ -55,11 +74,13 @@ def installed(tmp_path_factory):
     folder = tmp_path_factory.mktemp("workspace")
     urdf, model = urdf_with({}, "arm7"), dyn.load("arm7")
     law, hardware = folder / "src/arm_law", folder / "src/arm_robot"
-    controller_package("computed_torque", model, law, urdf, {})
+    controller_package("computed_torque", model, law, urdf, {"payload_link": "tool"})
+    grips = folder / "src/grip_law"
+    controller_package("computed_torque", dyn.load(GRIPPER), grips, GRIPPER, {})
     hardware_package("semi_implicit_euler", model, hardware, urdf, {})
     source = hardware / "src/hardware.cpp"
-    source.write_text(_blind(source.read_text()))
-    for package in (law, hardware):
+    source.write_text(_faulty(source.read_text()))
+    for package in (law, grips, hardware):
         build_package(package, folder / package.name, folder / "install")
     return folder, node
 
@@ -73,16 +94,17 @@ class Manager:
         urdf: Text of the robot.
         parameters: Parameters of the exported controller.
         rate: update_rate of controller_manager [Hz].
+        law: Name of the controller's package.
     """
 
-    def __init__(self, installed, folder, urdf, parameters, rate=1000):
+    def __init__(self, installed, folder, urdf, parameters, rate=1000, law="arm_law"):
         import rclpy
         from rclpy.qos import DurabilityPolicy, QoSProfile
         from sensor_msgs.msg import JointState
         from std_msgs.msg import String
 
         workspace, node = installed
-        text = (workspace / "src/arm_law/config/controllers.yaml").read_text()
+        text = (workspace / f"src/{law}/config/controllers.yaml").read_text()
         settings = yaml.safe_load(text)
         settings["controller_manager"]["ros__parameters"]["update_rate"] = rate
         settings["dynamics_controller"]["ros__parameters"].update(parameters)
@@ -140,6 +162,22 @@ class Manager:
         listed = self.call("list_controllers").controller
         return {x.name: (x.state, x.is_chained) for x in listed}
 
+    def begin(self, *names):
+        """Load, configure and activate controllers."""
+        assert self.load(*names), self.log.read_text()
+        assert self.switch(on=names), self.log.read_text()
+
+    def set(self, name, value):
+        """Set a parameter of the controller; return the reason of a refusal, or ""."""
+        from rcl_interfaces.srv import SetParameters
+        from rclpy.parameter import Parameter
+
+        asked = [Parameter(name, value=value).to_parameter_msg()]
+        service = "/dynamics_controller/set_parameters"
+        (result,) = self.ask(SetParameters, service, parameters=asked).results
+        assert result.successful == (not result.reason)
+        return result.reason
+
     def wait(self, condition, limit=15.0):
         """Spin until a condition holds; fail with the log after `limit` seconds."""
         end = time.monotonic() + limit
@@ -178,6 +216,7 @@ def start(installed, tmp_path):
         manager.close()
 
 
+BOTH = "joint_state_broadcaster", "dynamics_controller"
 SIMULATED = "arm_robot/urdf/simulated.urdf"
 
 
@@ -187,16 +226,29 @@ def _parameter(text, name):
     return text.replace("<hardware>", f"<hardware>{parameter}", 1)
 
 
-def _blind(source):
-    """Return the hardware's source with a fault: parameter blind, a NaN after 1 s."""
+def _faulty(source):
+    """Return the hardware's source with faults, parameters that act after 1 s.
+
+    blind: a position is NaN; fails_to_read, fails_to_write: an error is returned.
+    """
     for old, new in (
         ('"position", &q_[j]', '"position", j == 2 ? &third_ : &q_[j]'),
-        ("bool braked_ = true;", "bool braked_ = true; double third_ = 0.0;"),
+        (
+            "bool braked_ = true;",
+            "bool braked_ = true; double third_ = 0.0;\n"
+            "    bool has(const char *fault) {"
+            " return simulated_ > 1.0 && info_.hardware_parameters.count(fault); }",
+        ),
         (
             "override {\n        return return_type::OK;",
-            'override {\n        const bool blind = info_.hardware_parameters.count("blind");'
-            '\n        third_ = blind && simulated_ > 1.0 ? std::nan("") : q_[2];'
+            'override {\n        third_ = has("blind") ? std::nan("") : q_[2];\n'
+            '        if (has("fails_to_read")) return return_type::ERROR;'
             "\n        return return_type::OK;",
+        ),
+        (
+            "const auto begin = Clock::now();",
+            "const auto begin = Clock::now();\n"
+            '        if (has("fails_to_write")) return return_type::ERROR;',
         ),
     ):
         assert source.count(old) == 1
@@ -212,8 +264,7 @@ def _weight(model):
 def test_mock_hardware_gets_the_torque_of_its_weight(start):
     """The efforts of an arm at rest are its weight; a deactivation writes zeros."""
     manager = start()
-    assert manager.load("joint_state_broadcaster", "dynamics_controller")
-    assert manager.switch(on=["joint_state_broadcaster", "dynamics_controller"])
+    manager.begin(*BOTH)
     weight = _weight(dyn.load("arm7"))
     manager.wait(
         lambda: manager.states and np.allclose(manager.row(2), weight, atol=1e-9)
@@ -241,18 +292,10 @@ def test_wrong_parameters_are_refused(parameters, message, start):
 
 def test_gains_change_while_it_runs_and_are_refused_where_unstable(start):
     """Another rate than that of the package is told."""
-    from rcl_interfaces.srv import SetParameters
-    from rclpy.parameter import Parameter
-
     manager = start(rate=500)
-    assert manager.load("dynamics_controller")
-    assert manager.switch(on=["dynamics_controller"])
-    for value, valid in ((300.0, True), (1e5, False)):
-        asked = Parameter("gains.joint1.p", value=value).to_parameter_msg()
-        name = "/dynamics_controller/set_parameters"
-        (result,) = manager.ask(SetParameters, name, parameters=[asked]).results
-        assert result.successful == valid
-        assert valid or "is unstable at 500" in result.reason
+    manager.begin("dynamics_controller")
+    assert not manager.set("gains.joint1.p", 300.0)
+    assert "is unstable at 500" in manager.set("gains.joint1.p", 1e5)
     assert (
         "update_rate is 500 Hz; the package was exported for 1000 Hz"
         in manager.log.read_text()
@@ -262,8 +305,7 @@ def test_gains_change_while_it_runs_and_are_refused_where_unstable(start):
 def test_a_sensor_that_fails_ends_the_controller(start):
     """From the second second on a position is NaN: zeros are written, then an error."""
     manager = start(SIMULATED, lambda text: _parameter(text, "blind"))
-    assert manager.load("joint_state_broadcaster", "dynamics_controller")
-    assert manager.switch(on=["joint_state_broadcaster", "dynamics_controller"])
+    manager.begin(*BOTH)
     manager.wait(lambda: manager.states and manager.row(2).any())
     manager.wait(lambda: manager.states_of()["dynamics_controller"][0] != "active")
     assert np.isnan(manager.row(0)[2])
@@ -277,8 +319,7 @@ def test_a_weight_that_is_carried_twice_moves_an_arm(twice, start):
     manager = start(
         SIMULATED, lambda text: _parameter(text, "robot_compensates_gravity"), more=more
     )
-    assert manager.load("joint_state_broadcaster", "dynamics_controller")
-    assert manager.switch(on=["joint_state_broadcaster", "dynamics_controller"])
+    manager.begin(*BOTH)
     manager.wait(lambda: len(manager.states) > 0)
     first = manager.row(0)
     if twice:
@@ -324,3 +365,196 @@ def test_a_trajectory_comes_through_the_chain(start):
     manager.wait(lambda: time.monotonic() > end)
     assert np.abs(manager.row(0) - goal).max() < 2e-3
     assert manager.states_of()["dynamics_controller"] == ("active", False)
+
+
+@pytest.mark.parametrize("fault", ["fails_to_read", "fails_to_write"])
+def test_hardware_that_returns_errors_ends_the_controller(fault, start):
+    """From the second second on: controller_manager ends hardware and controllers."""
+    manager = start(SIMULATED, lambda text: _parameter(text, fault))
+    manager.begin(*BOTH)
+    manager.wait(lambda: manager.states_of()["dynamics_controller"][0] != "active")
+    (robot,) = manager.call("list_hardware_components").component
+    assert robot.state.label != "active"
+    assert manager.process.poll() is None
+
+
+def test_payload_and_stops_change_while_it_runs(start):
+    """In the next update; what cannot be carried, or is compiled in, is refused."""
+    manager = start()
+    manager.begin(*BOTH)
+    model = dyn.load("arm7")
+    loaded = dyn.solver("gravity_compensation").build(model, inputs=["tool.payload"])
+    q, zero = np.clip(model.neutral(), model.lower, model.upper), np.zeros(7)
+    body = Payload(1.5, (0.05, 0.0, 0.1), (0.03, 0.002, 0.001, 0.02, 0.003, 0.025))
+    for name, value in vars(body).items():
+        assert not manager.set(f"payload.{name}", value)
+    weight = loaded(q, zero, zero, body.parameters)
+    assert np.abs(weight - _weight(model)).max() > 0.5
+    manager.wait(lambda: np.allclose(manager.row(2), weight, atol=1e-9))
+    for name, value, reason in (
+        ("payload.mass", 500.0, "500.* kg cannot be carried anywhere: joint joint"),
+        ("payload.inertia", [1.0, 0.0, 0.0, 0.1, 0.0, 0.1], "is that of no body; valid:"),
+        ("payload.com", [1.0], "3 finite numbers in payload.com"),
+        ("payload.link", "link4", "payload.link is link4; valid: tool, with which"),
+        ("on_estop", "hold", "on_estop is hold; valid here: ramp, zero"),
+        ("on_violation", "hold", "valid here: ramp, zero, auto"),
+        ("state_timeout", 0.2, "state_timeout is 0.2.*; valid: 0.1.* Export it again"),
+        ("robot_compensates_gravity", True, "set it before the configuration"),
+        ("stop_time", 1e9, "stop_time"),
+    ):  # fmt: skip
+        assert re.search(reason, manager.set(name, value)), manager.set(name, value)
+    assert not manager.set("payload.attached", False)
+    manager.wait(lambda: np.allclose(manager.row(2), _weight(model), atol=1e-9))
+
+
+def test_a_stop_of_silence_that_was_changed_acts(start):
+    """on_stale is ramp from now on: the arm is carried for stop_time, then it ends."""
+    manager = start(SIMULATED, lambda text: _parameter(text, "blind"))
+    manager.begin(*BOTH)
+    assert not manager.set("on_stale", "ramp")
+    manager.wait(lambda: manager.states and np.isnan(manager.row(0)[2]))
+    end = time.monotonic() + 1.0
+    manager.wait(lambda: time.monotonic() > end)
+    assert manager.row(2).any()
+    assert manager.states_of()["dynamics_controller"][0] == "active"
+    manager.wait(lambda: manager.states_of()["dynamics_controller"][0] != "active")
+    manager.wait(lambda: not manager.row(2).any())
+
+
+def _sensor(force):
+    """Return an edit that adds the sensor wrist, whose force.x is `force`; None: NaN."""
+    rows = [f"{kind}.{axis}" for kind in ("force", "torque") for axis in "xyz"]
+    values = dict.fromkeys(rows, 0) | {"force.x": force}
+    states = "".join(
+        f'<state_interface name="{name}">'
+        + ("" if x is None else f'<param name="initial_value">{x}</param>')
+        + "</state_interface>"
+        for name, x in values.items()
+    )
+    sensor = f'<sensor name="wrist">{states}</sensor></ros2_control>'
+    return lambda text: text.replace("</ros2_control>", sensor)
+
+
+def test_a_force_beyond_its_bound_stops_the_robot(start):
+    """The bound changes while it runs; log and diagnostics name sensor and value."""
+    manager = start(edit=_sensor(30), more=PARAMETERS | {"sensor.name": "wrist"})
+    manager.begin(*BOTH)
+    assert not manager.set("sensor.force", 40.0)
+    manager.wait(lambda: manager.states and manager.row(2).any())
+    assert "before the configuration" in manager.set("sensor.name", "other")
+    assert not manager.set("sensor.force", 20.0)
+    manager.wait(lambda: not manager.row(2).any())
+    told = "stopped: force of wrist is 30, bound 20"
+    manager.wait(lambda: told in manager.log.read_text())
+    assert manager.states_of()["dynamics_controller"][0] == "active"
+
+
+def test_a_force_that_is_no_number_ends_the_controller(start):
+    """As a position that is no number."""
+    more = PARAMETERS | {"sensor.name": "wrist"}
+    manager = start(edit=_sensor(None), more=more)
+    manager.begin(*BOTH)
+    manager.wait(lambda: manager.states_of()["dynamics_controller"][0] != "active")
+    assert not manager.row(2).any()
+
+
+@pytest.mark.parametrize("missing", ["velocity", "effort", "wrist"])
+def test_interfaces_that_are_missing_are_refused(missing, start):
+    """The activation fails, and the log names the interface."""
+    lost = "command" if missing == "effort" else "state"
+    name = f"<{lost}_interface name=.{missing}. ?/>"
+    name = f"{name}|<{lost}_interface name=.{missing}.>.*?</{lost}_interface>"
+    more = PARAMETERS | ({"sensor.name": "wrist"} if missing == "wrist" else {})
+    manager = start(
+        edit=lambda text: re.sub(name, "", text, count=1, flags=re.DOTALL), more=more
+    )
+    assert manager.load("dynamics_controller")
+    manager.switch(on=["dynamics_controller"])
+    assert manager.states_of()["dynamics_controller"][0] != "active"
+    of = "wrist/force.x" if missing == "wrist" else f"joint1/{missing}"
+    manager.wait(lambda: of in manager.log.read_text())
+
+
+def test_a_gripper_with_hostile_names_in_another_order_is_held(start):
+    """Revolute, prismatic and mimic joints; <ros2_control> lists them backwards."""
+
+    def turned(text):
+        robot = ElementTree.fromstring(text)
+        system = robot.find("ros2_control")
+        joints = system.findall("joint")
+        for joint in joints:
+            system.remove(joint)
+        system.extend(reversed(joints))
+        return ElementTree.tostring(robot, encoding="unicode")
+
+    manager = start("grip_law/urdf/mock.urdf", turned, law="grip_law")
+    manager.begin(*BOTH)
+    model = dyn.load(GRIPPER)
+    weight = dict(zip(model.joint_names, _weight(model), strict=True))
+    assert len(weight) == 3 and max(map(abs, weight.values())) > 50
+    manager.wait(lambda: len(manager.states) == 3)
+    assert manager.states.keys() == weight.keys()
+
+    def held():
+        return all(abs(manager.states[k][2] - weight[k]) < 1e-9 for k in weight)
+
+    manager.wait(held)
+
+
+def test_the_real_time_factor_is_a_state_and_is_logged(start):
+    """Simulated by computing time, from the states and at the deactivation."""
+    states = pytest.importorskip("control_msgs.msg").DynamicJointState
+    manager, factors = start(SIMULATED), []
+
+    def keep(message):
+        rows = zip(message.joint_names, message.interface_values, strict=True)
+        values = {n: x for n, x in rows if n == "arm_robot"}
+        factors.extend(x.values[0] for x in values.values())
+
+    manager.node.create_subscription(states, "/dynamic_joint_states", keep, 10)
+    manager.begin(*BOTH)
+    manager.wait(lambda: factors and factors[-1] > 1.0)
+    assert manager.switch(off=BOTH)
+    target = importlib.import_module("lifecycle_msgs.msg").State(id=2, label="inactive")
+    assert manager.call(
+        "set_hardware_component_state", name="robot", target_state=target
+    ).ok
+    manager.wait(lambda: re.search(r"s: real-time factor \d+", manager.log.read_text()))
+
+
+def test_the_launch_file_starts_an_arm(installed):
+    """Its nodes run, and the controllers are active."""
+    launch = pytest.importorskip("launch")
+    pytest.importorskip("launch_ros")
+    packages = importlib.import_module("ament_index_python.packages")
+    try:
+        packages.get_package_prefix("robot_state_publisher")
+    except packages.PackageNotFoundError:
+        pytest.skip("robot_state_publisher is not installed")
+    prefix = str(installed[0] / "install")
+    path = os.pathsep.join((prefix, os.environ["AMENT_PREFIX_PATH"]))
+    file = f"{prefix}/share/arm_law/launch/mock_launch.py"
+    program = (
+        "import sys, launch\n"
+        "from launch.launch_description_sources import PythonLaunchDescriptionSource as S\n"
+        "service = launch.LaunchService()\n"
+        "service.include_launch_description(launch.LaunchDescription([\n"
+        "    launch.actions.IncludeLaunchDescription(S(sys.argv[1]), launch_arguments=[\n"
+        "        ('robot_compensates_gravity', 'false')])]))\n"
+        "sys.exit(service.run())\n"
+    )
+    assert launch
+    with subprocess.Popen(
+        [sys.executable, "-c", program, file],
+        env={**os.environ, "AMENT_PREFIX_PATH": path},
+        stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+    ) as process:  # fmt: skip
+        active, log = set(), []
+        for line in process.stdout:
+            log.append(line)
+            found = re.search(r"Configured and activated (.*)", line)
+            active |= set(re.findall(r"\w+", found[1])) if found else set()
+            if active >= {*BOTH} or len(log) > 500:
+                break
+        process.send_signal(signal.SIGINT)
+    assert active >= {*BOTH}, "".join(log)
