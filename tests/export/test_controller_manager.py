@@ -445,8 +445,8 @@ def test_a_force_beyond_its_bound_stops_the_robot(start):
     assert "before the configuration" in manager.set("sensor.name", "other")
     assert not manager.set("sensor.force", 20.0)
     manager.wait(lambda: not manager.row(2).any())
-    told = "stopped: force of wrist is 30, bound 20"
-    manager.wait(lambda: told in manager.log.read_text())
+    message = "stopped: force of wrist is 30, bound 20"
+    manager.wait(lambda: message in manager.log.read_text())
     assert manager.states_of()["dynamics_controller"][0] == "active"
 
 
@@ -496,10 +496,10 @@ def test_a_gripper_with_hostile_names_in_another_order_is_held(start):
     manager.wait(lambda: len(manager.states) == 3)
     assert manager.states.keys() == weight.keys()
 
-    def held():
+    def carried():
         return all(abs(manager.states[k][2] - weight[k]) < 1e-9 for k in weight)
 
-    manager.wait(held)
+    manager.wait(carried)
 
 
 def test_the_real_time_factor_is_a_state_and_is_logged(start):
@@ -557,8 +557,8 @@ def test_the_launch_file_starts_an_arm(installed):
         for line in process.stdout:
             log.append(line)
             plain = re.sub(r"\x1b\[\d+m", "", line)  # without colours
-            found = re.search(r"Configured and activated (.*)", plain)
-            active |= set(re.findall(r"\w+", found[1])) if found else set()
+            names = re.search(r"Configured and activated (.*)", plain)
+            active |= set(re.findall(r"\w+", names[1])) if names else set()
             if active >= {*BOTH} and not watchdog.finished.is_set():
                 watchdog.cancel()
                 process.send_signal(signal.SIGINT)

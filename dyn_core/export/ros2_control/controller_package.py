@@ -36,11 +36,11 @@ from dyn_core.export.ros2_control.parameters import (
     rows,
 )
 from dyn_core.model import Model
-from dyn_core.validation import Field
+from dyn_core.validation import Field, Whole
 from dyn_core.validation.quoting import c_string, yaml_text
 
 LAWS = {name.removesuffix("_cycle"): name for name in CYCLES}
-RATE = 1000.0  # default of update_rate [Hz]
+RATE, RATES = 1000, Whole(1, 100_000)  # update_rate [Hz]: default, range
 _IMPEDANCE = LAWS["joint_impedance"]
 # Input of a cycle: what the controller passes.
 _INPUTS = {
@@ -110,29 +110,29 @@ def controller_package(
         ModelError: The robot is not a URDF, or has no link payload_link.
     """
     package, rest = AmentPackage(folder, model), dict(options)
-    cycle, rate = LAWS.get(law, law), _rate(rest.pop("update_rate", RATE))
-    link = rest.pop("payload_link", "")
+    cycle, rate = LAWS.get(law, law), rest.pop("update_rate", RATE)
+    if not RATES.takes(rate):
+        message = f"update_rate={rate!r}; valid: {RATES.valid} [Hz]"
+        raise SettingError(message, "update_rate")
     if "inputs" in rest:
         raise SettingError("inputs; valid here: payload_link=LINK", "inputs")
-    paths = [f"{link}.payload"] if link else []
+    link = rest.pop("payload_link", "")
+    inputs = ["stops", f"{link}.payload"] if link else ["stops"]
     rules, bounds, states, rest = cycle_settings(rest)
     for rule in ("on_estop", "on_collision"):
         if getattr(rules, rule) == "hold":
             raise SettingError(f"{rule} is hold; valid here: zero, ramp", rule)
     settings = {"rules": rules, "bounds": bounds, "state_bounds": states, **rest}
     for robot, suffix in ((model, "cycle"), (weightless(model), "weightless")):
-        program = control_cycle(cycle, robot, inputs=["stops", *paths], **settings)
+        program = control_cycle(cycle, robot, inputs=inputs, **settings)
         package.add_kernel(program, suffix)
     tracks = "q_ref" in {port.name for port in program.signature.inputs}
     live = live_values(model, tracks, rules, link)
     fixed = fixed_values(model, rules, bounds, states, rest, link)
     limit = effort_limits(model, rest.get("limits") or {})
-    positions = np.zeros((1, model.nq))
-    if link:  # what it weighs is checked before it is carried
-        package.add_kernel(build_weight(model, None, paths), "weight")
-        positions = Carrying(model, limit).positions
     base = f"{'Chainable' if tracks else ''}ControllerInterface"
     values = {
+        **_payload_values(package, limit, link),
         **package.values(cycle.removesuffix("_cycle"), base, _DEPENDS, _RUNS),
         **_law_values(cycle, program, tracks),
         **_yaml(model, tracks, live),
@@ -143,13 +143,9 @@ def controller_package(
         "live": rows(live),
         "fixed": rows(fixed),
         "rate": cpp_number(rate),
-        "hertz": str(int(rate)),
+        "hertz": str(rate),
         "state_timeout": cpp_number(rules.state_timeout),
         "blend_time": cpp_number(rules.blend_time),
-        "loads": str(int(bool(link))),
-        "limits": cpp_numbers(limit),
-        "position_count": str(len(positions)),
-        "positions": cpp_numbers(positions.ravel()),
     }
     package.fill(_FILES, values)
     mock = urdf_with_hardware(urdf, model, "mock_components/GenericSystem")
@@ -157,14 +153,26 @@ def controller_package(
     return package.write()
 
 
-def _rate(value: Any) -> float:
-    """Return update_rate; raise SettingError unless it is a whole number of hertz."""
-    if not isinstance(value, (int, float)) or not 1 <= value <= 1e5 or value % 1:
-        raise SettingError(
-            f"update_rate={value!r}; valid: a whole number from 1 to 100000 [Hz]",
-            "update_rate",
-        )
-    return float(value)
+def _payload_values(
+    package: AmentPackage, limit: np.ndarray, link: str
+) -> dict[str, str]:
+    """Return the texts about the payload of a link, and add the kernel that weighs it.
+
+    Args:
+        package: Package.
+        limit: Effort limits, (nv,) [N·m | N].
+        link: Link; empty: none carries a payload.
+    """
+    positions, model = np.zeros((1, package.model.nq)), package.model
+    if link:
+        package.add_kernel(build_weight(model, None, [f"{link}.payload"]), "weight")
+        positions = Carrying(model, limit).positions
+    return {
+        "loads": str(int(bool(link))),
+        "limits": cpp_numbers(limit),
+        "position_count": str(len(positions)),
+        "positions": cpp_numbers(positions.ravel()),
+    }
 
 
 def _law_values(cycle: str, program: Program[Any], tracks: bool) -> dict[str, str]:
