@@ -228,7 +228,7 @@ def _parameter(text, name):
 
 
 def _faulty(source):
-    """Return the hardware's source with faults, parameters that act after 1 s.
+    """Return the hardware's source with faults, parameters that act after 3 s.
 
     blind: a position is NaN; fails_to_read, fails_to_write: an error is returned.
     """
@@ -238,7 +238,7 @@ def _faulty(source):
             "bool braked_ = true;",
             "bool braked_ = true; double third_ = 0.0;\n"
             "    bool has(const char *fault) {"
-            " return simulated_ > 1.0 && info_.hardware_parameters.count(fault); }",
+            " return simulated_ > 3.0 && info_.hardware_parameters.count(fault); }",
         ),
         (
             "override {\n        return return_type::OK;",
@@ -304,7 +304,7 @@ def test_gains_change_while_it_runs_and_are_refused_where_unstable(start):
 
 
 def test_a_sensor_that_fails_ends_the_controller(start):
-    """From the second second on a position is NaN: zeros are written, then an error."""
+    """After three seconds a position is NaN: zeros are written, then an error."""
     manager = start(SIMULATED, lambda text: _parameter(text, "blind"))
     manager.begin(*BOTH)
     manager.wait(lambda: manager.states and manager.row(2).any())
@@ -370,7 +370,7 @@ def test_a_trajectory_comes_through_the_chain(start):
 
 @pytest.mark.parametrize("fault", ["fails_to_read", "fails_to_write"])
 def test_hardware_that_returns_errors_ends_the_controller(fault, start):
-    """From the second second on: controller_manager ends hardware and controllers."""
+    """After three seconds: controller_manager ends hardware and controllers."""
     manager = start(SIMULATED, lambda text: _parameter(text, fault))
     manager.begin(*BOTH)
     manager.wait(lambda: manager.states_of()["dynamics_controller"][0] != "active")
