@@ -404,6 +404,11 @@ def test_payload_and_stops_change_while_it_runs(start):
         ("stop_time", 1e9, "stop_time"),
     ):  # fmt: skip
         assert re.search(reason, manager.set(name, value)), manager.set(name, value)
+    for rod in (
+        [0.02, -0.01, -0.01, 0.02, -0.01, 0.02],
+        [0.0, 0.0, 0.0, 0.1, 0.0, 0.1],
+    ):
+        assert not manager.set("payload.inertia", rod)
     assert not manager.set("payload.attached", False)
     manager.wait(lambda: np.allclose(manager.row(2), _weight(model), atol=1e-9))
 
