@@ -349,6 +349,7 @@ def _rows(said):
 
 
 @NATIVE
+@pytest.mark.full
 def test_bench_of_planar_systems_prints_its_tables(hurried, capsys, monkeypatch):
     """Steps, environments, accelerations; a peer that is missing is said and left out."""
     assert main(["bench", "--planar"]) == 0

@@ -40,6 +40,7 @@ def test_a_scene_falls_equally_in_mujoco(made):
     assert contact_runs.distance(scene) < contact_runs.EQUAL
 
 
+@pytest.mark.full
 def test_a_batch_is_measured_and_its_steps_are_solved(monkeypatch):
     """Eight states of a four-bar here and in MuJoCo; without it a column is empty."""
     monkeypatch.setattr(contact_batches, "ROWS", 8)

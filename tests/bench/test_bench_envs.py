@@ -78,6 +78,7 @@ def test_mistakes_are_refused(arguments, message, capsys):
     assert message in capsys.readouterr().err
 
 
+@pytest.mark.full
 def test_environments_are_measured(monkeypatch, capsys):
     """One of ours and one of gymnasium's: rates, and how much motion a step is."""
     pytest.importorskip("gymnasium", reason="gymnasium is not installed")
