@@ -36,8 +36,29 @@ set_target_properties({prefix}::{prefix} PROPERTIES
 add_library({prefix}::{prefix} INTERFACE IMPORTED)
 set_target_properties({prefix}::{prefix} PROPERTIES
   INTERFACE_INCLUDE_DIRECTORIES "${{_{prefix}_folder}}"
-  INTERFACE_SOURCES "${{_{prefix}_folder}}/{binary}")""",
+  INTERFACE_SOURCES "${{_{prefix}_folder}}/{binary}")
+if(NOT CMAKE_CROSSCOMPILING)
+  include(CheckCSourceRuns)
+  include(CMakePushCheckState)
+  cmake_push_check_state()
+  set(CMAKE_REQUIRED_FLAGS "-O2 -mfma")
+  check_c_source_runs("
+    #include <math.h>
+    int main(int n, char **a) {{
+      volatile double x = n; (void)a; return fma(x, x, x) != 2;
+    }}
+    " DYN_HAS_FMA)
+  cmake_pop_check_state()
+  if(DYN_HAS_FMA)  # else computed by many instructions, with the same bits
+    set_source_files_properties("${{_{prefix}_folder}}/{binary}" PROPERTIES
+      COMPILE_OPTIONS -mfma)
+  endif()
+endif()""",
 }
+_FLAGS = """
+On x86, compile with `-O2 -mfma` where the processor has the instruction, as CMake does:
+the bits are the same, and a call takes a tenth of the time or less.
+"""
 _PKG_CONFIG = """\
 {notice}
 Name: {prefix}
@@ -58,7 +79,7 @@ for the target `{target}` ({meaning}), {form}.
   memory that a call takes, `{macro}_STACK` the stack that it needs at most
 - `{prefix}_check.c`: prints `equal bits` where results are those of Python{check}
 - {packages}`{prefix}.json`: all of the above for programs
-
+{flags}
 {how}SPDX-License-Identifier: {license}
 
 The numbers of the robot are those of its file: model `{model}`, kernel `{kernel}`.
@@ -193,6 +214,7 @@ def readme(
         size=size,
         check=check.format(prefix=x.prefix, command=_command(x, target, form, binary)),
         packages=f"{listed}: for {' and '.join(known)}; " if packages else "",
+        flags=_FLAGS if form == "c" else "",
         how=_hosts(x, binary) if module else "",
         license=LICENSE,
         model=x.model_hash or "none",

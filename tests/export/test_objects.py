@@ -302,6 +302,27 @@ def test_cmake_and_pkg_config_find_it(tmp_path):
         assert sh(image).startswith("equal bits")
 
 
+def test_c_source_gets_the_multiply_add_of_the_machine(tmp_path):
+    """By CMake without a flag of the user, with the same bits; the README names it."""
+    need("cmake", "cc")
+    build("rnea", "arm7").export(tmp_path / "rnea", form="c")
+    assert "-O2 -mfma" in (tmp_path / "rnea" / "rnea_arm7_README.md").read_text()
+    (tmp_path / "CMakeLists.txt").write_text(
+        "cmake_minimum_required(VERSION 3.16)\nproject(check C)\n"
+        "set(CMAKE_EXPORT_COMPILE_COMMANDS ON)\n"
+        "find_package(rnea_arm7 CONFIG REQUIRED PATHS ${CMAKE_SOURCE_DIR}/rnea)\n"
+        "add_executable(check rnea/rnea_arm7_check.c)\n"
+        "target_link_libraries(check PRIVATE rnea_arm7::rnea_arm7 m)\n"
+    )
+    sh("cmake", "-S", tmp_path, "-B", tmp_path / "build")
+    sh("cmake", "--build", tmp_path / "build")
+    assert sh(tmp_path / "build" / "check").startswith("equal bits")
+    flags = (tmp_path / "build" / "compile_commands.json").read_text().count("-mfma")
+    processor = Path("/proc/cpuinfo")
+    if processor.exists():  # in the export alone: other sources keep their bits
+        assert flags == int(" fma " in processor.read_text())
+
+
 def test_the_compiler_is_that_of_cc(monkeypatch):
     """CC may have options, spaces in quotes, or be set to nothing."""
     for value, wanted in (
