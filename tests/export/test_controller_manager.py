@@ -413,6 +413,32 @@ def test_payload_and_stops_change_while_it_runs(start):
     manager.wait(lambda: np.allclose(manager.row(2), _weight(model), atol=1e-9))
 
 
+def test_a_payload_counts_in_full_from_the_activation_on(start):
+    """Also in the second one: only a change while it runs is blended in."""
+    manager = start(more=PARAMETERS | {"payload.mass": 1.5})
+    model, zero = dyn.load("arm7"), np.zeros(7)
+    loaded = dyn.solver("gravity_compensation").build(model, inputs=["tool.payload"])
+    q = np.clip(model.neutral(), model.lower, model.upper)
+
+    def efforts_are(mass):
+        weight = loaded(q, zero, zero, Payload(mass).parameters)
+        rows, end = [], time.monotonic() + 1.0
+        manager.wait(lambda: manager.states and time.monotonic() > end or rows.append(
+            manager.row(2) if manager.states else zero))  # fmt: skip
+        others = [row for row in rows if row.any() and not np.allclose(row, weight)]
+        assert np.allclose(rows[-1], weight, atol=1e-9) and not others, others[:1]
+
+    manager.begin(*BOTH)
+    efforts_are(1.5)
+    assert not manager.set("payload.mass", 0.5)
+    end = time.monotonic() + 1.0
+    manager.wait(lambda: time.monotonic() > end)
+    assert manager.switch(off=["dynamics_controller"])
+    manager.wait(lambda: not manager.row(2).any())
+    assert manager.switch(on=["dynamics_controller"])
+    efforts_are(0.5)
+
+
 def test_a_stop_of_silence_that_was_changed_acts(start):
     """on_stale is ramp from now on: the arm is carried for stop_time, then it ends."""
     manager = start(SIMULATED, lambda text: _parameter(text, "blind"))
