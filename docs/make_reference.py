@@ -30,6 +30,7 @@ from dyn_core.validation import (
 from ros_nodes.parameter_tables.controller_parameters import (
     CONTROLLER,
     collision_fields,
+    mode_fields,
 )
 from ros_nodes.parameter_tables.feed_forward_parameters import FEED_FORWARD
 from ros_nodes.parameter_tables.goal_parameters import constraint_fields
@@ -57,7 +58,8 @@ JOINTS = (
 OPTIONS = Field(
     "<slot>.options.<name>",
     Either((Quantity(),)),
-    "option of the solver of a slot: forward_dynamics, inverse_dynamics, step, contact;"
+    "option of the solver of a slot: forward_dynamics, inverse_dynamics, step, contact,"
+    " cartesian_control;"
     " `dyn help SOLVER` lists its options, and each has the type of its default",
 )
 
@@ -83,7 +85,7 @@ def pages():
                 "## simulator\n",
                 *_rows(simulator, True),
                 "## computed_torque\n",
-                *_rows([*controller, *JOINTS[:-2]], True),
+                *_rows([*controller, *mode_fields(), *JOINTS[:-2]], True),
                 "## feed_forward\n",
                 "Besides those of the robot, from `autostart` to"
                 " `diagnostic_updater.period` above:\n",

@@ -420,6 +420,10 @@ class TrajectoryError(DynError, ValueError):
     """A trajectory is invalid or cannot be followed; names the point and joint."""
 
 
+class TargetError(DynError, ValueError):
+    """A target of the tool is refused; names the topic and what would be valid."""
+
+
 class GoalError(TrajectoryError):
     """A goal of a trajectory is refused; the message gives the reason.
 

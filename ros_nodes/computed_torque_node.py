@@ -34,6 +34,7 @@ from ros_nodes.controller.controller_settings import (
     without_effect,
 )
 from ros_nodes.controller.guard_topics import GuardLatch
+from ros_nodes.controller.mode_topics import ModeTopics
 from ros_nodes.controller.motion_topics import MotionTopics
 from ros_nodes.controller.payload_changes import serve_payload
 from ros_nodes.controller.payload_estimation import PayloadWatch
@@ -97,6 +98,7 @@ class ComputedTorqueNode(RobotNode):
         GuardLatch,
         TrajectoryGoals,
         PayloadWatch,
+        ModeTopics,
     ]
 
     def __init__(self, **kwargs: Any) -> None:

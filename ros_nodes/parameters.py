@@ -20,6 +20,7 @@ SLOTS = (
     "step",
     "contact",
     "payload_estimation",
+    "cartesian_control",
 )
 OPTION = re.compile(rf"({'|'.join(SLOTS)})\.options\.(\w+)")
 BY_JOINT = re.compile(

@@ -8,6 +8,7 @@ from dyn_core.control.collision import (
     noise_thresholds,
 )
 from dyn_core.control.controller import Controller
+from dyn_core.control.modes.cartesian_law import CartesianLaw
 from dyn_core.control.modes.control_law import ControlLaw, JointLaw
 from dyn_core.control.payload_estimator import (
     PayloadEstimate,
@@ -30,6 +31,7 @@ RUNS_WHILE_TRACED = "never"  # a mark, see engines/llvm/cached/fingerprint.py
 
 __all__ = [
     "Bounds",
+    "CartesianLaw",
     "Collision",
     "CollisionDetector",
     "CollisionSettings",

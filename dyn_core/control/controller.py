@@ -9,7 +9,7 @@ damping for a bounded time). A stop lasts until a person resets it.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -105,6 +105,8 @@ class Controller(Laws):
         if self.bounds is not None:
             tracks = self.control_mode.tracks
             bounds, limit = self.bounds.resolved(self.model, tracks), self.limit
+            if bounds.tool_speed is not None and bounds.frame is None:
+                bounds = replace(bounds, frame=self.control_law.frame)
             envelope = Envelope(self.model, bounds, limit, self.engine, self.carried)
         if self.shadow is not None:
             second = build(self.shadow.inverse_dynamics, self.shadow.engine)
@@ -267,6 +269,30 @@ class Controller(Laws):
             )
         self.follower.follow(trajectory, t, self.now, self.q)
 
+    def receive(
+        self,
+        topic: str,
+        t: float,
+        values: Any,
+        frame: str = "",
+        stamp: float | None = None,
+        clock: float | None = None,
+    ) -> None:
+        """Use a message of a topic of the mode, such as target_pose.
+
+        Args:
+            topic: Name of the topic, see ControlMode.topics.
+            t: Time of receipt, monotonic [s].
+            values: Numbers of the message.
+            frame: Link in whose axes they are; empty: the root.
+            stamp: Time stamp [s]; None: none.
+            clock: Present time of the stamps' clock [s]; None: the age is not tested.
+
+        Raises:
+            DynError: The message is refused; the previous one stays in force.
+        """
+        self.control_law.receive(topic, t, values, frame, stamp, clock)
+
     def stop(self, why: str = "stopped") -> None:
         """Brake the reference to rest and drop trajectories.
 
@@ -337,6 +363,8 @@ class Controller(Laws):
         if measured:
             self.follower.take(q, self.samples.rate, why)
         self.stop(why)
+        if measured:
+            self.control_law.begin()
         self.control_law.brake()
 
     def update(

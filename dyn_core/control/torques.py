@@ -105,6 +105,7 @@ class Laws(ControllerSettings):
         beyond = self.sampled_gains(kp, kd, ki).beyond(period, share)
         if beyond:
             raise SettingError(beyond[0].text, f"k{beyond[0].gain}")
+        self.control_law.check_sampling(period, share)
 
     def sampled_gains(self, kp: Any, kd: Any, ki: Any) -> SampledGains:
         """Return gains for the stability check, with the inertia at the last position.

@@ -1,12 +1,19 @@
-"""Modes of the controller: computed torque, joint impedance, gravity compensation."""
+"""Modes of the controller: computed torque, impedances, gravity compensation."""
 
 from dyn_core.authoring import ControlMode, hookimpl
-from dyn_core.problems import GRAVITY_CONTROL, IMPEDANCE_CONTROL, TRACKING_CONTROL
+from dyn_core.problems import (
+    CARTESIAN_CONTROL,
+    GRAVITY_CONTROL,
+    IMPEDANCE_CONTROL,
+    TRACKING_CONTROL,
+)
 
 
 @hookimpl
 def dyn_control_modes():
     """Offer the modes of this file."""
+    from dyn_core.control import CartesianLaw  # needed by controllers alone
+
     return [
         ControlMode(
             "computed_torque",
@@ -34,5 +41,18 @@ def dyn_control_modes():
             holds=False,
             status="gravity compensation",
             exportable=True,
+        ),
+        ControlMode(
+            "cartesian",
+            CARTESIAN_CONTROL,
+            "cartesian_impedance",
+            "springs and dampers between the tool and its targets",
+            slot="cartesian_control",
+            law=CartesianLaw,
+            gains=("d",),
+            follows=False,
+            status="holding the tool",
+            parameters=CartesianLaw.fields,
+            topics=CartesianLaw.topics,
         ),
     ]

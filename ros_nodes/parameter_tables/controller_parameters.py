@@ -57,7 +57,8 @@ CONTROLLER = (
         " loops of a robot", "", "auto"),
     Field("mode", Name(offered=lambda: default_registry().modes()),
         "control law: computed_torque, impedance (gains are stiffness and damping),"
-        " gravity compensation alone, or a mode of a plugin", "", "computed_torque"),
+        " gravity compensation alone, cartesian (the tool), or a mode of a plugin",
+        "", "computed_torque"),
     Field("feed_forward", Switch(),
         "whether the efforts of a trajectory's points are added to those of the law",
         "", False),

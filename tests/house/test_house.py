@@ -444,7 +444,7 @@ def test_the_names_for_authors_are_grouped():
 
 
 OFFERED = (
-    "authoring", "problems", "problems.system", "errors", "model", "spatial",
+    "authoring", "problems", "problems.system", "errors", "model", "spatial", "control",
     "spatial.lie", "spatial.classical", "contact", "contact.rows",
     "contact.rows.constraints", "contact.collision.halfspaces", "planar",
     "model.loops", "planar.problems", "planar.objects.objects", "tasks", "validation",

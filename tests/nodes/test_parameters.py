@@ -501,7 +501,8 @@ def test_descriptors_have_type_range_and_unit(make):
     samples = node.describe_parameter("good_samples").integer_range[0]
     assert (samples.from_value, samples.to_value) == (1, 1000)
     mode = node.describe_parameter("mode")
-    assert mode.additional_constraints == "one of computed_torque, impedance, gravity"
+    modes = "computed_torque, impedance, gravity, cartesian"
+    assert mode.additional_constraints == f"one of {modes}"
 
 
 def test_a_robot_with_doubts_warns_in_the_log_alone():

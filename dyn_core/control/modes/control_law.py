@@ -93,6 +93,26 @@ class ControlLaw:
         """
         raise NotImplementedError
 
+    @property
+    def frame(self) -> str | None:
+        """Link whose speed the envelope bounds if no other one is named, or None."""
+        return None
+
+    @property
+    def status(self) -> str:
+        """What /diagnostics says while a law acts that follows no trajectory."""
+        return self.mode.status
+
+    def check_sampling(self, period: float, share: float) -> None:
+        """Raise a SettingError if the period of the states makes the law unstable.
+
+        Joint gains are checked by the controller.
+
+        Args:
+            period: Period of the states [s].
+            share: Factor on the bounds, above 1 while the period is roughly known.
+        """
+
     def begin(self) -> None:
         """Start at the present state, because the law begins to act."""
 

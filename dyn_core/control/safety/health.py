@@ -134,7 +134,7 @@ class Health:
         if controller.good < controller.rules.good_samples:
             return Condition(WARN, "waiting", "waiting for good joint states")
         if not controller.control_mode.follows:
-            return Condition(OK, "ok", controller.control_mode.status)
+            return Condition(OK, "ok", controller.control_law.status)
         follower = controller.follower
         if follower.running is not None:
             return Condition(OK, "ok", "tracking")

@@ -1,0 +1,425 @@
+"""The law of mode cartesian: impedance or operational-space control of a tool."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar
+
+import numpy as np
+
+from dyn_core.control.gain_limits import inertia_program
+from dyn_core.control.modes.control_law import ControlLaw, build_options, called
+from dyn_core.control.modes.tool_targets import (
+    POSE,
+    STIFFNESS,
+    TWIST,
+    WRENCH,
+    ToolTargets,
+)
+from dyn_core.errors import SettingError, TargetError
+from dyn_core.problems import FORWARD_KINEMATICS, JACOBIAN
+from dyn_core.solving.control_mode import ModeTopic
+from dyn_core.solving.registry import solver
+from dyn_core.spatial.conventions.common import quaternion
+from dyn_core.validation import Field, ListOf, Name, Quantity, numbers
+
+AXES = ("aligned", "local")
+UNBOUNDED = 1e12  # energy of a spring that is not limited [J]
+INPUTS = (
+    "v_ref",
+    "f_ref",
+    "ratio",
+    "energy_limit",
+    "q_rest",
+    "rest_stiffness",
+    "rest_damping",
+)
+_POSITIVE = ListOf(Quantity(0.0, 1e7))
+CARTESIAN_FIELDS = (
+    Field("cartesian.frame", Name(),
+        "link that is the tool; mode cartesian needs one", "", ""),
+    Field("cartesian.reference", Name(AXES),
+        "axes of cartesian.stiffness: aligned with the root, or local, those of the"
+        " reference pose", "", AXES[0]),
+    Field("cartesian.stiffness", numbers(),
+        "stiffness of the tool, angular before linear: 6 numbers, or the 36 of a"
+        " symmetric matrix without negative eigenvalues, row by row",
+        "N·m/rad, N/m", [10.0, 10.0, 10.0, 400.0, 400.0, 400.0], structure=False),
+    Field("cartesian.ratio", _POSITIVE,
+        "damping ratio: one number, or one of each axis", "1", [1.0], structure=False),
+    Field("cartesian.energy_limit", Quantity(0.0, 1e7),
+        "energy of the spring beyond which it pulls no harder; 0: none",
+        "J", 0.0, structure=False),
+    Field("cartesian.rest_stiffness", _POSITIVE,
+        "stiffness towards the posture at activation, of motions that leave the tool"
+        " where it is: one number, or one a joint",
+        "N·m/rad, N/m", [2.0], structure=False),
+    Field("cartesian.rest_damping", _POSITIVE,
+        "damping of such motions: one number, or one a joint",
+        "N·m·s/rad, N·s/m", [0.5], structure=False),
+    Field("cartesian.target_timeout", Quantity(1e-3, 10.0),
+        "age at which a target twist or wrench has faded to zero; for half of it it"
+        " counts in full", "s", 0.1, structure=False),
+    Field("cartesian.target_jump", Quantity(1e-4, 10.0),
+        "largest distance of a target pose from the reference, and of a reference that"
+        " a twist moves from the tool", "rad, m", 0.1, structure=False),
+    Field("cartesian.stiffness_rate", ListOf(Quantity(0.0, 1e9, above=True), 2),
+        "largest change of the stiffness in a second: of angular entries, of others",
+        "N·m/(rad s), N/(m s)", [50.0, 2000.0], structure=False),
+)  # fmt: skip
+CARTESIAN_TOPICS = (
+    ModeTopic(POSE, "geometry_msgs/PoseStamped", "pose of the reference, held"),
+    ModeTopic(TWIST, "geometry_msgs/TwistStamped",
+        "velocity of the reference, which it moves; fades"),
+    ModeTopic(WRENCH, "geometry_msgs/WrenchStamped",
+        "wrench that the tool exerts besides; fades"),
+    ModeTopic(STIFFNESS, "geometry_msgs/WrenchStamped",
+        "stiffness of the axes: torque in N·m/rad, force in N/m"),
+)  # fmt: skip
+
+
+class CartesianLaw(ControlLaw):
+    """A law that holds and leads a tool by a solver of CARTESIAN_CONTROL.
+
+    The pose of the tool at which the law begins to act is held until the first target.
+    The posture of the joints at that time is the rest posture.
+
+    Class attributes:
+        fields: Parameters of a mode with this law.
+        topics: Its topics.
+
+    Attributes:
+        targets: Reference of the tool, see ToolTargets.
+        stiffness: Present stiffness, in the axes of cartesian.reference, (6, 6).
+        link: Name of the tool's link.
+
+    Raises:
+        SettingError: cartesian.frame is no link that moves, or a parameter is invalid.
+    """
+
+    fields: ClassVar[tuple[Field, ...]] = CARTESIAN_FIELDS
+    topics: ClassVar[tuple[ModeTopic, ...]] = CARTESIAN_TOPICS
+
+    def __init__(self, host: Any) -> None:
+        super().__init__(host)
+        self.link = host.parameters["cartesian.frame"]
+        model = host.model
+        links = tuple(model.frame_names)
+        moving = [name for name in links if model.frame(name).body]
+        if self.link not in moving:
+            raise SettingError(
+                f"cartesian.frame is '{self.link}'; valid: {', '.join(moving)}",
+                "cartesian.frame",
+            )
+        self._aligned = host.parameters["cartesian.reference"] == AXES[0]
+        self.targets = ToolTargets(links, self._poses)
+        self.check(host.parameters)
+        self.change()
+        self.stiffness = self._goal
+        self._time: float | None = None
+        self._kinematics = self._program(FORWARD_KINEMATICS, frames=list(links))
+        self._jacobian = self._program(JACOBIAN, frame=self.link, reference="aligned")
+        paths = host.carried.paths
+        self._inertia: Any = inertia_program(model, True, host.engine, paths)
+
+    @property
+    def frame(self) -> str:
+        """Link whose speed the envelope bounds, if no other one is named."""
+        return str(self.link)
+
+    @property
+    def status(self) -> str:
+        """What /diagnostics says while the law acts."""
+        targets = self.targets
+        if targets.received is None or self._time is None:
+            return "holding the tool"
+        fresh = self._time - targets.received <= targets.timeout
+        return "following targets of the tool" if fresh else "holding the tool"
+
+    def _program(self, problem: Any, **options: Any) -> Any:
+        """Return the prepared Program of a kinematic problem for this robot."""
+        inputs = ["time"] if self.host.model.driven else []
+        program = solver(problem.name).build(
+            self.host.model, engine=self.host.engine, inputs=inputs, **options
+        )
+        program.prepare()
+        return program
+
+    def build(self, chosen: Any, engine: Any, wrap: Sequence[str]) -> Any:
+        """Return the prepared Program of a solver of CARTESIAN_CONTROL.
+
+        Args:
+            chosen, engine, wrap: As in ControlLaw; wrap is not used.
+        """
+        host, mode = self.host, self.mode
+        law = solver(mode.solver if chosen == "auto" else chosen, mode.problem)
+        options = build_options(host, law.signature, engine, host.carried.paths, INPUTS)
+        axes = host.parameters["cartesian.reference"]
+        program = law.build(host.robot, frame=self.link, reference=axes, **options)
+        program.prepare()
+        return program
+
+    # ---- a cycle
+
+    def begin(self) -> None:
+        """Hold the present pose of the tool, with the stiffness of the parameters."""
+        self.targets.clear()
+        self.targets.hold(self._poses()[self.targets.links.index(self.link)])
+        self._goal = self._read_stiffness(self.host.parameters)
+        self.stiffness, self._time = self._goal, None
+
+    def brake(self) -> None:
+        """Hold the reference pose; twist and wrench become zero."""
+        self.targets.rest()
+
+    def clear(self) -> None:
+        """Forget the reference, the targets and their stamps."""
+        self.targets.clear()
+        self._time = None
+
+    def advance(self, t: float) -> None:
+        """Advance reference and stiffness to time t, monotonic [s]."""
+        step = 0.0 if self._time is None else max(t - self._time, 0.0)
+        self._time = t
+        self._turn = np.eye(3)
+        if self.targets.R is None:
+            return
+        T = self._poses()[self.targets.links.index(self.link)]
+        self._turn = np.eye(3) if self._aligned else T[:3, :3]
+        self.targets.advance(t, T)
+        change = self._goal - self.stiffness
+        if change.any():
+            rates = np.full((6, 6), self._rates[1])
+            rates[:3, :3] = self._rates[0]
+            longest = float((np.abs(change) / rates).max())
+            share = min(step / longest, 1.0)
+            self.stiffness = (
+                self._goal if share == 1.0 else self.stiffness + share * change
+            )
+
+    def torque(self, program: Any) -> np.ndarray:
+        """Return the torque for the present state, (nv,) [N·m | N].
+
+        Args:
+            program: Program from `build`.
+        """
+        host, targets = self.host, self.targets
+        q, qd = host.samples.q, host.samples.qd
+        assert targets.R is not None
+        turn = np.kron(np.eye(2), self._turn.T)
+        rest = q + host.samples.change(q, host.follower.reference.q)
+        return called(
+            program,
+            q,
+            qd,
+            np.concatenate([targets.p, quaternion(targets.R)]),
+            self.stiffness,
+            turn @ targets.v,
+            turn @ targets.f,
+            self._ratio,
+            self._energy,
+            rest,
+            self._rest[0],
+            self._rest[1],
+            *host.further_inputs(),
+        )
+
+    def _poses(self) -> np.ndarray:
+        """Return the poses of all links at the last state, (links, 4, 4)."""
+        time = (self.host.now,) if self.host.model.driven else ()
+        return np.asarray(self._kinematics(self.host.samples.q, *time))
+
+    # ---- parameters
+
+    def check(self, values: Mapping[str, Any]) -> None:
+        """Raise a SettingError if parameters do not fit each other or the sampling.
+
+        Args:
+            values: Values of all parameters of the mode, by name.
+        """
+        stiffness = self._read_stiffness(values)
+        ratio = _axes(values, "cartesian.ratio")
+        _, damping = self._read_rest(values)
+        self._check_sampling(stiffness, ratio, damping)
+
+    def change(self) -> None:
+        """Use the changed parameters; the stiffness changes at stiffness_rate."""
+        values, targets = self.host.parameters, self.targets
+        targets.timeout = values["cartesian.target_timeout"]
+        targets.jump = values["cartesian.target_jump"]
+        targets.oldest = self.host.rules.max_state_age
+        self._rates = values["cartesian.stiffness_rate"]
+        self._goal = self._read_stiffness(values)
+        self._ratio = _axes(values, "cartesian.ratio")
+        self._energy = values["cartesian.energy_limit"] or UNBOUNDED
+        self._rest = self._read_rest(values)
+
+    def _read_rest(self, values: Mapping[str, Any]) -> tuple[np.ndarray, np.ndarray]:
+        """Return stiffness and damping of the posture, (nv,) each.
+
+        Raises:
+            SettingError: One has neither one number nor one a joint.
+        """
+        rows = []
+        for name in ("cartesian.rest_stiffness", "cartesian.rest_damping"):
+            row, nv = np.asarray(values[name], float), self.host.model.nv
+            if row.shape not in ((1,), (nv,)):
+                raise SettingError(
+                    f"{name} has {row.size} numbers; valid: one, or {nv}", name
+                )
+            rows.append(np.broadcast_to(row, (nv,)).copy())
+        return rows[0], rows[1]
+
+    def _read_stiffness(self, values: Mapping[str, Any]) -> np.ndarray:
+        """Return the stiffness of the parameters, (6, 6).
+
+        Raises:
+            SettingError: It has neither 6 nor 36 numbers, is not symmetric, or has a
+                negative eigenvalue.
+        """
+        name = "cartesian.stiffness"
+        x = np.asarray(values[name], float)
+        if x.shape not in ((6,), (36,)):
+            raise SettingError(f"{name} has {x.size} numbers; valid: 6 or 36", name)
+        K = np.diag(x) if x.size == 6 else x.reshape(6, 6)
+        scale = float(np.abs(K).max())
+        if not np.allclose(K, K.T, rtol=0, atol=1e-9 * scale):
+            raise SettingError(f"{name} is not symmetric", name)
+        least = float(np.linalg.eigvalsh(K)[0])
+        if least < -1e-9 * scale:
+            raise SettingError(
+                f"{name} has the eigenvalue {least:.6g}; valid: none below 0", name
+            )
+        return (K + K.T) / 2
+
+    # ---- sampling
+
+    def check_sampling(self, period: float, share: float) -> None:
+        """Raise a SettingError if the period of the states makes the law unstable.
+
+        Args:
+            period: Period of the states [s].
+            share: Factor on the bounds.
+        """
+        if self.host.samples.q is None:
+            return
+        for stiffness in (self.stiffness, self._goal):
+            self._check_sampling(stiffness, self._ratio, self._rest[1], period, share)
+
+    def _check_sampling(
+        self,
+        K: np.ndarray,
+        ratio: np.ndarray,
+        damping: np.ndarray,
+        period: float | None = None,
+        share: float = 1.0,
+    ) -> None:
+        """Raise a SettingError if the measured period makes the tool unstable.
+
+        With m_i the mass that a force along axis i alone moves, and D_i = 2 ratio_i
+        sqrt(K_ii m_i), the sampled robot is stable if
+
+            T lambda_max(H^-1 (J.T D J + rest_damping)) < 2,   T sqrt(K_ii / m_i) < 4
+            ratio_i
+
+        which are the bounds of joint stiffness and damping (control.gain_limits) along
+        each axis. Nothing is tested before a state, or while the period is unknown.
+
+        Args:
+            K: Stiffness, (6, 6).
+            ratio: Damping ratio of each axis, (6,).
+            damping: Damping of the posture, (nv,).
+            period: Period of the states [s]; None: the measured one.
+            share: Factor on the bounds.
+        """
+        host = self.host
+        period = host.period if period is None else period
+        samples = getattr(host, "samples", None)
+        if not period or samples is None or samples.q is None:
+            return
+        time = (host.now,) if host.model.driven else ()
+        J = np.asarray(self._jacobian(samples.q, *time))
+        if not self._aligned:
+            T = self._poses()[self.targets.links.index(self.link)]
+            J = np.kron(np.eye(2), T[:3, :3].T) @ J
+        H = np.asarray(self._inertia(samples.q, *host.further_inputs()))
+        inverse = np.linalg.inv(H)
+        mobility = np.einsum("ij,jk,ik->i", J, inverse, J)
+        k = np.maximum(np.diag(K), 0.0)
+        moves = mobility > 1e-12
+        masses = 1.0 / np.where(moves, mobility, 1.0)
+        D = np.where(moves, 2 * ratio * np.sqrt(k * masses), 0.0)
+        B = J.T @ (D[:, None] * J) + np.diag(damping)
+        rate = float(np.abs(np.linalg.eigvals(inverse @ B)).max())
+        if not period * rate < 2.0 * share:
+            raise SettingError(
+                f"damping of the tool and its posture: rate {rate:.4g} 1/s; valid: less"
+                f" than {2 * share / period:.4g} 1/s, where states come each"
+                f" {period:.4g} s: sampled beyond it the tool is unstable; lower"
+                " cartesian.stiffness, ratio or rest_damping",
+                "cartesian.stiffness",
+            )
+        fast = moves & (period * np.sqrt(k * mobility) >= 4.0 * ratio * share) & (k > 0)
+        if fast.any():
+            i = int(np.flatnonzero(fast)[0])
+            least = period * float(np.sqrt(k[i] * mobility[i])) / (4.0 * share)
+            raise SettingError(
+                f"cartesian.ratio of axis {i} is {ratio[i]:g}; valid: above"
+                f" {least:.4g}, where states come each {period:.4g} s: sampled below it"
+                " the tool is unstable",
+                "cartesian.ratio",
+            )
+
+    # ---- targets
+
+    def receive(
+        self,
+        topic: str,
+        t: float,
+        values: Any,
+        frame: str = "",
+        stamp: float | None = None,
+        clock: float | None = None,
+    ) -> None:
+        """Use a target: pose, twist, wrench or stiffness, see ToolTargets.receive.
+
+        Args:
+            topic, t, values, frame, stamp, clock: As in ControlLaw.receive.
+
+        Raises:
+            TargetError: It is invalid, or no target is followed now; the previous one
+                stays in force.
+            SettingError: The topic is unknown, or sampling makes the stiffness
+                unstable.
+        """
+        if topic not in [each.name for each in self.mode.topics]:
+            super().receive(topic, t, values, frame, stamp, clock)
+        host = self.host
+        if not host.enabled or host.safety.running is not None:
+            raise TargetError(
+                f"{topic}: disabled or stopped: no target is followed; enable or reset"
+                " first"
+            )
+        if self.targets.R is None:
+            raise TargetError(f"{topic}: no target is followed before the law acts")
+        if topic != STIFFNESS:
+            self.targets.receive(topic, t, values, frame, stamp, clock)
+            return
+        K = self.targets.receive(topic, t, values, frame, stamp, clock)
+        if not self._aligned:
+            turn = np.kron(np.eye(2), self.targets.R)
+            K = turn.T @ K @ turn
+        self._check_sampling(K, self._ratio, self._rest[1])
+        self._goal = K
+
+
+def _axes(values: Mapping[str, Any], name: str) -> np.ndarray:
+    """Return a parameter of the axes, (6,).
+
+    Raises:
+        SettingError: It has neither one number nor six.
+    """
+    row = np.asarray(values[name], float)
+    if row.shape not in ((1,), (6,)):
+        raise SettingError(f"{name} has {row.size} numbers; valid: one, or 6", name)
+    return np.broadcast_to(row, (6,)).copy()

@@ -1,0 +1,246 @@
+"""Targets of a tool: checks of messages, and the reference that they move."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from dyn_core.errors import TargetError, unknown_name
+from dyn_core.spatial import Matrix, Vector
+from dyn_core.spatial.conventions.common import quaternion
+from dyn_core.spatial.lie import exp3, log3, quat_matrix
+
+POSE, TWIST, WRENCH, STIFFNESS = (
+    "target_pose",
+    "target_twist",
+    "target_wrench",
+    "target_stiffness",
+)
+SIZES = {POSE: 7, TWIST: 6, WRENCH: 6, STIFFNESS: 6}
+UNIT = 1e-3  # largest error of the length of a quaternion
+FULL = 0.5  # share of the timeout for which a twist or a wrench counts in full
+STIFFEST = 1e7  # largest stiffness of an axis [N·m/rad | N/m]
+
+
+class ToolTargets:
+    """Reference of a tool: pose, velocity and wrench in base axes, and stiffness.
+
+    Messages are checked and turned into base axes at their receipt. A pose is held; a
+    twist moves the reference pose, which stays within target_jump of the tool; twist
+    and wrench count in full for half of target_timeout and fade to zero until its end.
+
+    Attributes:
+        R, p: Rotation matrix (3, 3) and position (3,) of the reference in the base;
+            None before `hold`.
+        v: Present velocity of the reference, [angular; linear], base axes, (6,).
+        f: Present wrench, [moment; force], base axes, (6,).
+        received: Time of the last accepted message [s]; None: none since `hold`.
+        timeout: target_timeout [s].
+        jump: target_jump [rad, m].
+        oldest: Largest difference between a stamp and the clock [s]; 0: none.
+
+    Args:
+        links: Names of the links that messages may refer to.
+        poses: Function that returns the present poses of all links, (links, 4, 4).
+    """
+
+    def __init__(self, links: tuple[str, ...], poses: Callable[[], np.ndarray]) -> None:
+        self.links, self._poses = links, poses
+        self.timeout, self.jump, self.oldest = 0.1, 0.1, 0.5
+        self.clear()
+
+    def clear(self) -> None:
+        """Forget the reference and the stamps of all messages."""
+        self.R: np.ndarray | None = None
+        self.p = np.zeros(3)
+        self._stamps: dict[str, float] = {}
+        self._last: float | None = None
+        self.rest()
+
+    def rest(self) -> None:
+        """Bring the reference to rest at its pose, without a wrench."""
+        self._twist, self._wrench = np.zeros(6), np.zeros(6)
+        self._times = {TWIST: -np.inf, WRENCH: -np.inf}
+        self.v, self.f = np.zeros(6), np.zeros(6)
+        self.received: float | None = None
+
+    def hold(self, T: np.ndarray) -> None:
+        """Set the reference to rest at a pose T, (4, 4)."""
+        self.R, self.p = T[:3, :3].copy(), T[:3, 3].copy()
+        self.rest()
+
+    def advance(self, t: float, T: np.ndarray) -> None:
+        """Advance the reference to time t.
+
+        Args:
+            t: Time, monotonic [s]; steps longer than the timeout count as the timeout.
+            T: Pose of the tool, (4, 4).
+        """
+        last = t if self._last is None else self._last
+        step = min(max(t - last, 0.0), self.timeout)
+        self._last = t
+        self.f = self._share(WRENCH, t) * self._wrench
+        self.v = self._share(TWIST, t) * self._twist
+        if self.R is None or not self.v.any():
+            return
+        R = _rotation(self.v[:3] * step) @ self.R
+        p = self.p + self.v[3:] * step
+        for before, after in zip(
+            _distances(T, self.R, self.p), _distances(T, R, p), strict=True
+        ):
+            if after > max(before, self.jump):  # the tool does not come along
+                self.v = np.zeros(6)
+                return
+        # Through a quaternion: rotation matrices drift under many products.
+        self.R, self.p = _of_quaternion(quaternion(R)), p
+
+    def _share(self, topic: str, t: float) -> float:
+        """Return the share, 0 to 1, with which a twist or wrench counts at time t."""
+        age = (t - self._times[topic]) / self.timeout
+        return float(min(max((1.0 - age) / (1.0 - FULL), 0.0), 1.0))
+
+    def receive(
+        self,
+        topic: str,
+        t: float,
+        values: Any,
+        frame: str,
+        stamp: float | None,
+        clock: float | None,
+    ) -> np.ndarray:
+        """Use a message; return its numbers in base axes.
+
+        The numbers of a stiffness, (6,), are returned as a matrix (6, 6); they do not
+        change this object.
+
+        Args:
+            topic: A key of SIZES.
+            t: Time of receipt, monotonic [s].
+            values: Position and quaternion x, y, z, w; twist [angular; linear]; wrench
+                [moment; force]; or stiffness of the axes [N·m/rad; N/m].
+            frame: Link in whose present axes the values are; empty: the root.
+            stamp: Time stamp [s]; None: none.
+            clock: Present time of the stamps' clock [s]; None: the age is not tested.
+
+        Raises:
+            TargetError: The message is invalid; nothing has changed.
+        """
+        x = self._checked(topic, values)
+        self._check_stamp(topic, stamp, clock)
+        T = self._frame(topic, frame)
+        R = T[:3, :3]
+        if topic == POSE:
+            self._move(R @ _of_quaternion(x[3:]), T[:3, 3] + R @ x[:3])
+        elif topic == STIFFNESS:
+            turn = np.kron(np.eye(2), R)
+            x = turn @ np.diag(x) @ turn.T
+        else:
+            x = np.concatenate([R @ x[:3], R @ x[3:]])
+            if topic == TWIST:
+                self._twist = x
+            else:
+                self._wrench = x
+            self._times[topic] = t
+        if stamp is not None:
+            self._stamps[topic] = stamp
+        self.received = t
+        return x
+
+    def _checked(self, topic: str, values: Any) -> np.ndarray:
+        """Return the numbers of a message as an array.
+
+        Raises:
+            TargetError: Their number is wrong, one is not finite, a stiffness is
+                negative or too large, or a quaternion has not unit length.
+        """
+        x, size = np.asarray(values, float), SIZES[topic]
+        if x.shape != (size,):
+            raise TargetError(f"{topic} has the shape {x.shape}; valid: ({size},)")
+        if not np.isfinite(x).all():
+            raise TargetError(f"{topic} is {x.tolist()}; valid: finite numbers")
+        if topic == STIFFNESS and not ((x >= 0) & (x <= STIFFEST)).all():
+            valid = f"numbers from 0 to {STIFFEST:g}"
+            raise TargetError(f"{topic} is {x.tolist()}; valid: {valid}")
+        if topic == POSE:
+            length = float(np.linalg.norm(x[3:]))
+            if not abs(length - 1.0) <= UNIT:
+                raise TargetError(
+                    f"{topic}: the quaternion has the length {length:.6g}; valid: 1"
+                    f" within {UNIT:g}"
+                )
+        return x
+
+    def _check_stamp(
+        self, topic: str, stamp: float | None, clock: float | None
+    ) -> None:
+        """Raise TargetError if a stamp is old, ahead, or earlier than the last one."""
+        if stamp is None:
+            return
+        if clock is not None and self.oldest > 0:
+            age = clock - stamp
+            if not abs(age) <= self.oldest:
+                how = f"{age:.3f} s old" if age > 0 else f"{-age:.3f} s ahead"
+                raise TargetError(
+                    f"{topic}: the stamp is {how}; valid: at most {self.oldest:g} s"
+                    " (max_state_age)"
+                )
+        back = self._stamps.get(topic, stamp) - stamp
+        if back > 0:
+            raise TargetError(
+                f"{topic}: the stamp is {back:.3f} s earlier than the last one; valid:"
+                " messages in order"
+            )
+
+    def _frame(self, topic: str, frame: str) -> np.ndarray:
+        """Return the present pose of a link, (4, 4); of the root for an empty name.
+
+        Raises:
+            TargetError: There is no such link.
+        """
+        if not frame:
+            return np.eye(4)
+        if frame not in self.links:
+            what = unknown_name("link", frame, self.links)
+            raise TargetError(f"{topic}: frame_id: {what}; or empty for the root")
+        return np.asarray(self._poses()[self.links.index(frame)])
+
+    def _move(self, R: np.ndarray, p: np.ndarray) -> None:
+        """Move the reference to a pose.
+
+        Raises:
+            TargetError: It is farther than the jump from the present reference.
+        """
+        assert self.R is not None
+        angle, length = _distances(_pose(R, p), self.R, self.p)
+        if angle > self.jump or length > self.jump:
+            raise TargetError(
+                f"{POSE} is {length:.6g} m and {angle:.6g} rad from the reference;"
+                f" valid: at most {self.jump:g} of each (target_jump), so lead it there"
+            )
+        self.R, self.p = R, p
+
+
+def _pose(R: np.ndarray, p: np.ndarray) -> np.ndarray:
+    """Return the pose (4, 4) of a rotation matrix and a position."""
+    T = np.eye(4)
+    T[:3, :3], T[:3, 3] = R, p
+    return T
+
+
+def _distances(T: np.ndarray, R: np.ndarray, p: np.ndarray) -> tuple[float, float]:
+    """Return angle [rad] and distance [m] between a pose T (4, 4) and R, p."""
+    turn = log3(Matrix((R.T @ T[:3, :3]).tolist()))
+    return float((turn @ turn) ** 0.5), float(np.linalg.norm(T[:3, 3] - p))
+
+
+def _rotation(w: np.ndarray) -> np.ndarray:
+    """Return the rotation matrix of a rotation vector [rad]."""
+    return np.array([list(row) for row in exp3(Vector(w.tolist())).rows], float)
+
+
+def _of_quaternion(q: np.ndarray) -> np.ndarray:
+    """Return the rotation matrix of a quaternion x, y, z, w of about unit length."""
+    unit = Vector((q / np.linalg.norm(q)).tolist())
+    return np.array([list(row) for row in quat_matrix(unit).rows], float)

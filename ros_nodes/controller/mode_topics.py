@@ -1,0 +1,89 @@
+"""Topics of the mode of the controller, such as the targets of a tool."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import Any
+
+from rclpy.qos import QoSProfile, ReliabilityPolicy
+
+from dyn_core.control.safety.health import WARN, WINDOW, Condition
+from dyn_core.errors import DynError
+from dyn_core.solving.control_mode import ModeTopic
+from ros_nodes.base.qos import subscription
+from ros_nodes.messages.target_messages import message_type, read_target
+
+QOS = QoSProfile(depth=1, reliability=ReliabilityPolicy.BEST_EFFORT)
+
+
+class ModeTopics:
+    """Receives the messages of the mode's topics for a ComputedTorqueNode.
+
+    The constructor subscribes to ~/TOPIC for each topic of the mode, as best effort: of
+    a stream the newest message counts. A message that the law refuses is counted and
+    logged, and a WARN in /diagnostics for a second.
+
+    Attributes:
+        node: The node.
+        subscriptions: Subscriptions by the name of the topic.
+
+    Args:
+        node: A ComputedTorqueNode that has its controller.
+
+    Raises:
+        SettingError: A topic has messages that no node reads, or a QoS override is not
+            valid.
+    """
+
+    def __init__(self, node: Any) -> None:
+        self.node = node
+        self._refused: tuple[float, str] | None = None
+        self.subscriptions = {
+            topic.name: subscription(
+                node,
+                message_type(topic.type),
+                f"~/{topic.name}",
+                self._receiver(topic),
+                QOS,
+            )
+            for topic in node.controller.control_mode.topics
+        }
+        node.conditions.append(self.conditions)
+
+    def _receiver(self, topic: ModeTopic) -> Callable[[Any], None]:
+        """Return the callback of a topic."""
+
+        def take(message: Any) -> None:
+            self.receive(topic, message)
+
+        return take
+
+    def receive(self, topic: ModeTopic, message: Any) -> None:
+        """Pass a message to the controller, or refuse it in a sentence.
+
+        Args:
+            topic: Topic of the mode.
+            message: Message of its type.
+        """
+        node, t = self.node, time.monotonic()
+        if not node.active:
+            node.refuse(f"{topic.name} refused", "the controller is not active")
+            return
+        numbers, frame, stamp = read_target(topic.type, message)
+        clock = node.get_clock().now().nanoseconds * 1e-9
+        try:
+            node.controller.receive(topic.name, t, numbers, frame, stamp, clock or None)
+        except DynError as error:
+            self._refused = t, str(error)
+            node.refuse(f"{topic.name} refused", str(error))
+
+    def conditions(self, t: float) -> list[Condition]:
+        """Return a warning with the last refusal if it is at most 1 s old, else [].
+
+        Args:
+            t: Time, monotonic [s].
+        """
+        if self._refused is None or t - self._refused[0] > WINDOW:
+            return []
+        return [Condition(WARN, "targets", f"targets refused: {self._refused[1]}")]
