@@ -332,3 +332,29 @@ def test_the_mode_is_offered_with_its_topics():
     assert isinstance(mode, ControlMode)
     assert (mode.slot, mode.exportable) == ("cartesian_control", False)
     assert len(mode.topics) == 4
+
+
+def test_no_random_target_makes_an_effort_that_is_not_finite(arm):
+    """Numbers of any size, NaN and infinity, in any order; the reference is finite."""
+    rng, run = np.random.default_rng(5), Run(arm, bounds=Bounds())
+    kinds = {"target_pose": 7, "target_twist": 6, "target_wrench": 6,
+             "target_stiffness": 6}  # fmt: skip
+    refused = 0
+    for k in range(1, 1500):
+        topic = rng.choice([*kinds])
+        values = rng.standard_normal(kinds[topic]) * 10.0 ** rng.integers(-3, 309)
+        values[rng.integers(len(values))] = rng.choice(
+            [0.0, 1.0, np.nan, np.inf, 1e300]
+        )
+        try:
+            frame = rng.choice(["", "tool", "link3", "none"])
+            run.controller.receive(topic, k * T, values, str(frame))
+        except dyn.DynError:
+            refused += 1
+        tau = run.controller.update(k * T, Q, np.zeros(7))
+        assert np.isfinite(tau).all()
+        assert (np.abs(tau) <= run.controller.limit).all()
+        if run.controller.stopped is not None:
+            run.controller.reset_stop()
+    assert 300 < refused < 1500
+    assert np.isfinite(run.controller.control_law.targets.p).all()

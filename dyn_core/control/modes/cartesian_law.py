@@ -63,7 +63,7 @@ CARTESIAN_FIELDS = (
     Field("cartesian.target_jump", Quantity(1e-4, 10.0),
         "largest distance of a target pose from the reference, and of a reference that"
         " a twist moves from the tool", "rad, m", 0.1, structure=False),
-    Field("cartesian.stiffness_rate", ListOf(Quantity(0.0, 1e9, above=True), 2),
+    Field("cartesian.stiffness_rate", ListOf(Quantity(1e-3, 1e9), 2),
         "largest change of the stiffness in a second: of angular entries, of others",
         "N·m/(rad s), N/(m s)", [50.0, 2000.0], structure=False),
 )  # fmt: skip
