@@ -99,11 +99,13 @@ def test_a_pose_in_the_axes_of_a_link_is_frozen_at_its_receipt(arm, poses):
     assert (law.targets.p == before).all()
 
 
-@pytest.mark.parametrize("frame", ["", "link0", "tool"])
+@pytest.mark.parametrize("frame", ["", "link0", "tool", "link5"])
 def test_twist_wrench_and_stiffness_are_turned_from_their_frames(arm, poses, frame):
     """Six numbers in the axes of a link are these in the root's."""
     run = Run(arm, {"cartesian.stiffness_rate": [1e9, 1e9]})
     R = poses(Q)[frame or "link0"][:3, :3]
+    # The tool points down: half a turn, which is its own inverse.
+    assert frame != "link5" or np.abs(R - R.T).max() > 0.1
     six = np.array([0.1, 0.2, 0.3, 0.01, 0.02, 0.03])
     run.send("target_twist", six, frame)
     run.send("target_wrench", 10 * six, frame)
@@ -115,6 +117,21 @@ def test_twist_wrench_and_stiffness_are_turned_from_their_frames(arm, poses, fra
     np.testing.assert_allclose(targets.f, 10 * turn @ six, atol=1e-12)
     K = turn @ np.diag([1.0, 2.0, 3.0, 100.0, 200.0, 300.0]) @ turn.T
     np.testing.assert_allclose(run.controller.control_law.stiffness, K, atol=1e-9)
+
+
+def test_a_stiffness_of_the_root_is_turned_into_the_axes_of_the_reference(arm):
+    """With the reference `local` the law takes it there: R.T K R."""
+    run = Run(
+        arm,
+        {"cartesian.reference": "local", "cartesian.stiffness_rate": [1e9, 1e9]},
+    )
+    law = run.controller.control_law
+    law.targets.R = R = Rotation.from_rotvec([0.3, 0.1, -0.4]).as_matrix()
+    axes = [1.0, 2.0, 3.0, 100.0, 200.0, 300.0]
+    run.send("target_stiffness", axes)
+    run.controller.update(0.5 * T, Q, np.zeros(7))
+    turn = np.kron(np.eye(2), R)
+    np.testing.assert_allclose(law.stiffness, turn.T @ np.diag(axes) @ turn, atol=1e-9)
 
 
 def test_twist_and_wrench_fade_in_silence(arm):
