@@ -24,6 +24,7 @@ from dyn_core.model.sources.arguments import (
     robot_settings,
 )
 from dyn_core.model.sources.locate import locate
+from dyn_core.signals import noted_signals
 from ros_nodes.demo import demo_command as demo
 from ros_nodes.graphs import COMMON, GRAPHS, SUPERVISE, absolute, start_arguments
 from ros_nodes.live_view import view_command
@@ -35,7 +36,7 @@ from ros_nodes.messages.trajectory_files import (
 )
 from ros_nodes.parameter_tables.parameter_files import read_parameters
 from ros_nodes.processes import Processes, ros_fault
-from ros_nodes.running.runtime import note_signals
+from ros_nodes.running.runtime import SIGNALS
 from ros_nodes.tools import commands as tools
 
 
@@ -221,7 +222,6 @@ def _up(arguments: argparse.Namespace) -> int:
     elif robot:
         place = locate(robot, arguments.package_path)
         robot = place.name or str(place.file or robot)
-    stop = note_signals()
     options = arguments.namespace, arguments.use_sim_time, arguments.autostart
     more = {
         entry.executable: [
@@ -230,7 +230,10 @@ def _up(arguments: argparse.Namespace) -> int:
         ]
         for entry in entries
     }
-    with Processes(entries, params, os.environ, robot, more) as processes:
+    with (
+        noted_signals(*SIGNALS) as stop,
+        Processes(entries, params, os.environ, robot, more) as processes,
+    ):
         status = processes.wait(stop)
         failed = [code for code in processes.end() if code != 0]
     return status or int(bool(failed))

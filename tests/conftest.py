@@ -3,6 +3,7 @@
 import functools
 import gc
 import os
+import signal
 import sys
 import zlib
 from pathlib import Path
@@ -12,6 +13,7 @@ import pytest
 import dyn_core as dyn
 from dyn_core import robots
 from dyn_core.engines import ENGINES
+from dyn_core.signals import ENDING
 
 FOLDER = Path(__file__).parent
 # The package bench; trials, the fuzzer, other machines.
@@ -162,6 +164,20 @@ def pytest_collection_finish(session):
     """Look for cycles seldom: tracing makes many objects, and collecting keeps many."""
     gc.freeze()
     gc.set_threshold(50_000, 20, 50)
+
+
+@pytest.fixture(autouse=True)
+def handlers_stay():
+    """Fail a test that leaves a handler of a signal: forked children would inherit it.
+
+    Where SIGTERM does not end a child, multiprocessing waits for it without end.
+    """
+    before = {number: signal.getsignal(number) for number in ENDING}
+    yield
+    left = [number for number in ENDING if signal.getsignal(number) != before[number]]
+    for number in left:
+        signal.signal(number, before[number])
+    assert not left, f"handlers left: {left}"
 
 
 @pytest.fixture(scope="session", autouse=True)

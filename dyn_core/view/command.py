@@ -4,10 +4,7 @@ from __future__ import annotations
 
 import argparse
 import math
-import signal
 import sys
-import threading
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +14,7 @@ from dyn_core.model import Model
 from dyn_core.model.sources.arguments import load_robot
 from dyn_core.plots.pages import check_page
 from dyn_core.recordings.files import is_recording
+from dyn_core.signals import ENDING, noted_signals
 from dyn_core.view import film, runs
 from dyn_core.view.browser.notebook import NotebookView
 from dyn_core.view.browser.viewer import Viewer
@@ -156,13 +154,15 @@ def serve(arguments: argparse.Namespace, scene: VisualScene, run: Replay | None)
         UnsupportedError: viser is not installed, or its version is not supported.
         SettingError: The port is in use, or port or host are not valid.
     """
-    done = ended()
-    with Viewer(scene, run, arguments.host, arguments.port) as viewer:
+    with (
+        noted_signals(*ENDING) as stop,
+        Viewer(scene, run, arguments.host, arguments.port) as viewer,
+    ):
         announce(viewer, scene)
         if run is not None:
             viewer.speed = arguments.speed or 1.0
             viewer.play(True)
-        viewer.run(done)
+        viewer.run(lambda: bool(stop))
     return 0
 
 
@@ -175,18 +175,6 @@ def announce(viewer: Viewer, scene: VisualScene) -> None:
     print(f"{scene.name}: {viewer.address}   (Ctrl-C ends)", flush=True)
     viewer.finish()
     _print_notes(scene)
-
-
-def ended() -> Callable[[], bool]:
-    """Install handlers of SIGINT and SIGTERM for the whole process.
-
-    Returns a function that returns whether one of the signals has arrived since then.
-    Raises ValueError outside of the main thread.
-    """
-    stop = threading.Event()
-    for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, lambda *_: stop.set())
-    return stop.is_set
 
 
 def _print_notes(scene: VisualScene) -> None:

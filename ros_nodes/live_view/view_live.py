@@ -10,8 +10,9 @@ from rclpy.qos import QoSProfile, ReliabilityPolicy
 from sensor_msgs.msg import JointState
 
 from dyn_core.model.sources.arguments import load_robot
+from dyn_core.signals import ENDING, noted_signals
 from dyn_core.view.browser.viewer import RATE, Viewer
-from dyn_core.view.command import announce, ended
+from dyn_core.view.command import announce
 from dyn_core.view.robot_scene import RobotScene
 from ros_nodes.live_view.view_follower import JointFollower
 from ros_nodes.tools.live import connect
@@ -36,9 +37,9 @@ def run(arguments: argparse.Namespace) -> int:
     topic = arguments.joint_states or "joint_states"
     scene = RobotScene(load_robot(arguments, arguments.what), sketched=True)
     follower = JointFollower(scene.model, scene.start())
-    done = ended()
     quality = QoSProfile(depth=1, reliability=ReliabilityPolicy.BEST_EFFORT)
     with (
+        noted_signals(*ENDING) as stop,
         Viewer(scene, None, arguments.host, arguments.port, sliders=False) as viewer,
         connect(5.0) as live,
     ):
@@ -46,7 +47,7 @@ def run(arguments: argparse.Namespace) -> int:
         announce(viewer, scene)
         print(f"following {topic}", flush=True)
         shown = 0.0
-        while not done():
+        while not stop:
             live.spin(0.02)
             now = time.monotonic()
             if follower.changed and now - shown > 1.0 / RATE:

@@ -17,6 +17,7 @@ from collections.abc import Callable, Collection, Sequence
 from typing import Any
 
 from dyn_core.errors import cut
+from dyn_core.signals import note_signals
 from ros_nodes.running.callbacks import place_of
 
 PATIENCE = 1.5  # longest time without a sign of life after a signal [s]
@@ -141,7 +142,7 @@ def run(make: Callable[[], Any], args: Sequence[str] | None = None) -> int:
         start, or if the executor fails. A node that hangs after a signal ends the
         process with status 1 (LastResort).
     """
-    stop = note_signals()
+    stop = note_signals(*SIGNALS)
     # Python's default of 5 ms would let another thread delay a control cycle.
     sys.setswitchinterval(SWITCH)
     if os.environ.pop(LIFELINE, ""):
@@ -207,20 +208,6 @@ def _end(node: Any, stop: Sequence[int], sign_of_life: Callable[[], None]) -> No
     for step in (node.send_final_command, node.wait_for_delivery, node.destroy_node):
         sign_of_life()
         step()
-
-
-def note_signals() -> list[int]:
-    """Install handlers for SIGNALS; return a list to which they append signal numbers.
-
-    A signal then no longer ends the process: the caller must read the list. Must be
-    called in the main thread. SIGHUP is sent when a terminal or an ssh session closes;
-    if it is ignored, as under nohup, it stays ignored.
-    """
-    stop: list[int] = []
-    for number in SIGNALS:
-        if number != signal.SIGHUP or signal.getsignal(number) != signal.SIG_IGN:
-            signal.signal(number, lambda n, _: stop.append(n))
-    return stop
 
 
 def end_with_input() -> None:

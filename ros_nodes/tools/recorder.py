@@ -16,7 +16,8 @@ from rclpy.qos import DurabilityPolicy, QoSProfile, ReliabilityPolicy
 
 from dyn_core.errors import SettingError
 from dyn_core.recordings.bags import rosbags
-from ros_nodes.running.runtime import note_signals
+from dyn_core.signals import noted_signals
+from ros_nodes.running.runtime import SIGNALS
 from ros_nodes.tools.live import Live, connect
 
 SEARCH = 0.2  # period of the search for new topics [s]
@@ -50,9 +51,8 @@ def run(arguments: argparse.Namespace) -> int:
     work = Path(tempfile.mkdtemp(prefix=".dyn_record_", dir=output.parent))
     folder = work / output.stem if alone else output
     kind = library.rosbag2.StoragePlugin[arguments.storage.upper()]
-    stop = note_signals()
     try:
-        with connect(arguments.timeout) as live:
+        with noted_signals(*SIGNALS) as stop, connect(arguments.timeout) as live:
             writer = library.rosbag2.Writer(folder, version=9, storage_plugin=kind)
             with writer:
                 recorder = TopicRecorder(live, writer, wanted)

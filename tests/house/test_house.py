@@ -14,7 +14,7 @@ ROOT = Path(__file__).parents[2]
 PACKAGES = ("dyn_core", "dyn_plugins", "ros_nodes")
 MODULES = [p for name in PACKAGES for p in sorted((ROOT / name).rglob("*.py"))]
 CORE = (
-    "errors", "sharing", "forwards", "numbers", "validation", "plots", "spatial", "robots", "problems", "model", "engines", "solving", "kinematics", "control", "contact",
+    "errors", "sharing", "signals", "forwards", "numbers", "validation", "plots", "spatial", "robots", "problems", "model", "engines", "solving", "kinematics", "control", "contact",
     "authoring", "recordings", "simulation", "testing",
 )  # fmt: skip
 # What uses the core; the core imports none of them.

@@ -17,11 +17,11 @@ import numpy as np
 import pytest
 
 from dyn_core.errors import SettingError
+from dyn_core.signals import note_signals
 from ros_nodes import commands
 from ros_nodes.graphs import COMPUTED_TORQUE, GRAPHS, SIMULATOR, NodeEntry
 from ros_nodes.processes import Process, Processes
 from ros_nodes.running import runtime
-from ros_nodes.running.runtime import note_signals
 
 pytestmark = [pytest.mark.ros, pytest.mark.timeout(120)]
 START = [0.0, -0.6, 0.0, -2.2, 0.0, 1.6, 0.8]
@@ -250,7 +250,7 @@ def test_a_hangup_that_is_ignored_stays_ignored(ignored):
     before = {number: signal.getsignal(number) for number in SIGNALS}
     try:
         signal.signal(signal.SIGHUP, signal.SIG_IGN if ignored else signal.SIG_DFL)
-        stop = note_signals()
+        stop = note_signals(*SIGNALS)
         for number in SIGNALS:
             signal.raise_signal(number)
     finally:
@@ -337,7 +337,7 @@ def test_an_executor_is_made_without_a_standard_error(ros, monkeypatch, stream):
 
 def test_a_node_without_ros_ends_with_status_one(monkeypatch, capsys):
     """It says what to install; 2 would be a wrong command line."""
-    monkeypatch.setattr(runtime, "note_signals", list)
+    monkeypatch.setattr(runtime, "note_signals", lambda *_: [])
     monkeypatch.setitem(sys.modules, "rclpy", None)
     assert runtime.run(lambda: None) == 1
     assert "pip install 'dyn_ros[ros]'" in capsys.readouterr().err
@@ -353,7 +353,6 @@ def test_the_status_of_dyn_up(monkeypatch, status, codes, wanted):
     nodes.wait.return_value, nodes.end.return_value = status, codes
     monkeypatch.setattr(commands, "Processes", lambda *_: nodes)
     monkeypatch.setattr(commands, "ros_fault", lambda: None)
-    monkeypatch.setattr(commands, "note_signals", list)
     parser = argparse.ArgumentParser()
     commands.dyn_commands(parser.add_subparsers())
     assert commands._up(parser.parse_args(["up", "demo"])) == wanted

@@ -491,7 +491,7 @@ def test_the_end_waits_until_the_last_zero_has_arrived(make, monkeypatch, capfd)
 
     monkeypatch.setattr(node.efforts, "wait_for_all_acked", unanswered)
     monkeypatch.setattr(node, "send_final_command", lambda: waits.append("zero"))
-    monkeypatch.setattr(runtime, "note_signals", lambda: [1])
+    monkeypatch.setattr(runtime, "note_signals", lambda *_: [1])
     monkeypatch.setattr(runtime, "make_executor", SingleThreadedExecutor)
     monkeypatch.setattr("rclpy.init", lambda **_: None)
     monkeypatch.setattr("rclpy.try_shutdown", lambda: None)

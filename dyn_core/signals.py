@@ -1,0 +1,48 @@
+"""Signals that end a command: noted in a list instead of ending the process at once."""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+ENDING = signal.SIGINT, signal.SIGTERM
+
+
+def note_signals(*numbers: int) -> list[int]:
+    """Install handlers of signals for the rest of the process.
+
+    A signal then no longer ends the process: the caller must read the list. Must be
+    called in the main thread. SIGHUP is sent when a terminal or an ssh session closes;
+    if it is ignored, as under nohup, it stays ignored.
+
+    Args:
+        *numbers: Numbers of the signals.
+
+    Returns:
+        List to which the handlers append the numbers of the signals that come.
+    """
+    stop: list[int] = []
+    hangup = getattr(signal, "SIGHUP", None)
+    for number in numbers:
+        if number != hangup or signal.getsignal(number) != signal.SIG_IGN:
+            signal.signal(number, lambda n, _: stop.append(n))
+    return stop
+
+
+@contextmanager
+def noted_signals(*numbers: int) -> Iterator[list[int]]:
+    """Note signals within a block, and restore the handlers of before at its end.
+
+    Forked children inherit handlers: where one stays, SIGTERM does not end a child.
+
+    Args:
+        *numbers: As those of note_signals, whose list is yielded.
+    """
+    before = {number: signal.getsignal(number) for number in numbers}
+    try:
+        yield note_signals(*numbers)
+    finally:
+        for number, handler in before.items():
+            if handler is not None:  # None: not installed from Python
+                signal.signal(number, handler)
