@@ -157,6 +157,7 @@ _NAMES = {
 }
 _MODULES = ("authoring", "errors", "planar", "problems", "robots", "spatial")
 _MODULE_OF = {name: module for module, names in _NAMES.items() for name in names}
+_FORMER: dict[str, str] = {}  # names of the last minor version -> present names
 
 __all__ = [
     "ENGINES",
@@ -241,6 +242,11 @@ if not TYPE_CHECKING:  # with __getattr__, type checkers would accept any name
             value = getattr(importlib.import_module(_MODULE_OF[name]), name)
             globals()[name] = value
             return value
+        if name in _FORMER:
+            from dyn_core.errors import renamed
+
+            renamed("name", name, _FORMER[name])
+            return getattr(importlib.import_module("dyn_core"), _FORMER[name])
         if name in _MODULES:
             return importlib.import_module(f"dyn_core.{name}")
         if name == "__version__":

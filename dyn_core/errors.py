@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import re
 import sys
 import warnings
@@ -141,6 +142,24 @@ def warn(message: str, stacklevel: int = 2) -> None:
         warnings.warn(message, RuntimeWarning, stacklevel=stacklevel + 1)
     except RuntimeWarning:
         print(f"warning: {message}", file=sys.stderr)
+
+
+def renamed(what: str, old: str, new: str, stacklevel: int = 2) -> str:
+    """Return the sentence about a name that changed, and issue a DeprecationWarning.
+
+    Where warnings are errors the warning is not issued: the old name is still valid.
+
+    Args:
+        what: Kind of the name, such as "solver".
+        old, new: Former and present name.
+        stacklevel: As that of `warn`.
+    """
+    message = (
+        f"the {what} '{old}' is now '{new}'; the old name goes with the next release"
+    )
+    with contextlib.suppress(DeprecationWarning):
+        warnings.warn(message, DeprecationWarning, stacklevel=stacklevel + 1)
+    return message
 
 
 class DynError(Exception):

@@ -18,6 +18,7 @@ from dyn_core.errors import (
     PluginError,
     SignatureError,
     SolverNotFound,
+    renamed,
     unknown_name,
     warn,
 )
@@ -233,7 +234,8 @@ class Registry:
         """Return the solver of a name; a Solver is returned unchanged.
 
         The name of a problem stands for its default solver (DefaultSolver), unless a
-        solver has this name; "auto" stands for the default solver of `signature`.
+        solver has this name; "auto" stands for the default solver of `signature`. The
+        former name of a solver finds it, with a DeprecationWarning.
 
         Args:
             name: Name of a solver or of a problem, "auto", or a Solver.
@@ -268,6 +270,10 @@ class Registry:
         default = None if problem is None else self.default(problem)
         if default is not None:
             return default
+        for each in self._solvers.values():
+            if each.former == name:
+                renamed("solver", name, each.name, 4)
+                return each
         wanted = wanted or problem
         known = self._of_signature(wanted, references=True)
         failures = [str(error) for error in self.failures]

@@ -58,6 +58,7 @@ class Solver(ABC, Generic[Built]):
         closes_loops: Whether it satisfies the loop-closure constraints of a robot.
         default: Whether it is the default solver of its problem: for robots with loops
             if it closes them, else for trees.
+        former: Name in the last minor version, which still finds it, with a warning.
         changed_options: Options that with_options changed.
         valid: By option, a Kind of dyn_core.validation, or a function (model, value)
             that raises for an invalid value; its model is None if it is not known yet.
@@ -73,6 +74,7 @@ class Solver(ABC, Generic[Built]):
     lookup: Lookup | None = None
     closes_loops: bool = False
     default: bool = False
+    former: str = ""
     changed_options: Mapping[str, Any] = {}
     valid: Mapping[str, Any] = {}
 

@@ -32,6 +32,7 @@ from dyn_core.validation.tables import (
     numbers,
     refuse,
     shown,
+    with_present_names,
 )
 from dyn_core.validation.yaml_files import read_yaml
 
@@ -65,5 +66,6 @@ __all__ = [
     "refuse",
     "shown",
     "state_array",
+    "with_present_names",
     "writing",
 ]

@@ -19,7 +19,7 @@ from typing import Any, NoReturn
 
 import numpy as np
 
-from dyn_core.errors import ModelError, nearest, unknown_name
+from dyn_core.errors import ModelError, nearest, renamed, unknown_name
 
 
 class _Short(reprlib.Repr):
@@ -448,6 +448,7 @@ class Field:
             result. REQUIRED: a missing key is an error.
         structure: For a parameter of a node: whether it is fixed while the node has a
             robot.
+        former: Name in the last minor version, which is still read, with a warning.
     """
 
     name: str
@@ -456,6 +457,7 @@ class Field:
     unit: str = ""
     default: Any = None
     structure: bool = True
+    former: str = ""
 
     @property
     def value_kind(self) -> Kind:
@@ -478,6 +480,42 @@ class Field:
         kind = self.value_kind
         empty = value is None and self.default is not REQUIRED
         return kind.read(where, kind.empty if empty else value)
+
+
+def with_present_names(
+    where: str,
+    values: Mapping[Any, Any],
+    fields: Iterable[Field],
+    what: str = "key",
+    tell: Callable[[str], object] | None = None,
+) -> Mapping[Any, Any]:
+    """Return values with the former names of Fields replaced by the present ones.
+
+    Args:
+        where: File or section, for the error message.
+        values: Values by name.
+        fields: Fields that have a present, and perhaps a former name.
+        what: "key" or "parameter".
+        tell: Called with a sentence about each replaced name, besides the
+            DeprecationWarning.
+
+    Raises:
+        ModelError: A value has both its former and its present name.
+    """
+    for field in fields:
+        if field.former and field.former in values:
+            if field.name in values:
+                raise ModelError(
+                    f"{where}: {field.former} is now {field.name}, and both are there;"
+                    f" valid: {field.name} alone",
+                    field.name,
+                )
+            sentence = renamed(what, field.former, field.name, 3)
+            if tell is not None:
+                tell(sentence)
+            now = {field.former: field.name}
+            values = {now.get(name, name): value for name, value in values.items()}
+    return values
 
 
 class Table(Kind):
@@ -527,6 +565,7 @@ class Table(Kind):
         """
         if not isinstance(value, Mapping):
             return value
+        value = with_present_names(where, value, self.fields.values())
         for key in value:
             known_name(where, "key", key, self.fields)
         values = {}

@@ -37,6 +37,7 @@ from dyn_core.validation import (
     Whole,
     kind_like,
     shown,
+    with_present_names,
 )
 from ros_nodes.parameter_tables.parameter_files import NODES, node_fields
 from ros_nodes.parameters import OPTION, foreign_names
@@ -213,9 +214,19 @@ class TableNode(Node):
 
         Raises:
             SettingError: A value given at start-up has the wrong type.
+            ModelError: A value is given by its former and by its present name.
             ParameterException: rclpy refuses a parameter, for example as its value is
                 not valid.
         """
+        self._parameter_overrides = dict(
+            with_present_names(
+                self.get_name(),
+                self._parameter_overrides,
+                specs,
+                "parameter",
+                self.get_logger().warning,
+            )
+        )
         for spec in specs:
             self.specs[spec.name] = spec
             if self.has_parameter(spec.name):

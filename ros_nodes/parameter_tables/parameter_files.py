@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from dyn_core.errors import ModelError, SettingError, nearest, unknown_name
-from dyn_core.validation import Field, read_yaml, refuse
+from dyn_core.validation import Field, read_yaml, refuse, with_present_names
 from ros_nodes.parameter_tables.controller_parameters import (
     CONTROLLER,
     mode_fields,
@@ -165,6 +165,7 @@ def _of_node(
     for key in sections(by_name, node, namespace):
         values |= _flat(f"{where}: {key}", by_name[key])
     fields = node_fields(node)
+    values = dict(with_present_names(where, values, fields.values(), "parameter"))
     every = {name for each in NODES for name in node_fields(each)}
     foreign_names((name for name in values if name not in fields), fields, every)
     for name in values.keys() & fields.keys():

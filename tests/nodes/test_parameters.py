@@ -9,7 +9,8 @@ import pytest
 
 import dyn_core as dyn
 from dyn_core.control.controller_fields import effort_fields, gain_fields, wrap_fields
-from dyn_core.validation import Quantity, Whole
+from dyn_core.errors import ModelError
+from dyn_core.validation import Field, Quantity, Whole
 from ros_nodes.graphs import GRAPHS, GUARD, start_arguments, start_parameters
 from ros_nodes.parameter_tables.controller_parameters import (
     CONTROLLER,
@@ -518,3 +519,24 @@ def test_a_robot_with_doubts_warns_in_the_log_alone():
         warnings.simplefilter("error")
         model = base.read_robot(Node(), StringIO(xml))
     assert model.warnings == ("unknown element <unknown> is left out",)
+
+
+@pytest.mark.ros
+def test_a_former_name_of_a_parameter_is_told(ros):
+    """Its value is that of the present name; both together are refused."""
+    from rclpy.parameter import Parameter
+
+    from ros_nodes.base.parameter_node import TableNode
+
+    table = [Field("speed", Quantity(0.0, 3.0), "speed", "m/s", 1.0, former="velocity")]
+    given = [Parameter("velocity", value=2.0)]
+    with pytest.warns(DeprecationWarning, match="'velocity' is now 'speed'"):
+        node = TableNode("renamed", table, parameter_overrides=given)
+    try:
+        assert node.value("speed") == 2.0
+        assert not node.has_parameter("velocity")
+    finally:
+        node.destroy_node()
+    given.append(Parameter("speed", value=2.0))
+    with pytest.raises(ModelError, match="both are there; valid: speed alone"):
+        TableNode("renamed", table, parameter_overrides=given)
