@@ -16,9 +16,9 @@ GOES = "is now '{}'; the old name goes with the next release"
 def test_a_name_of_the_face(monkeypatch):
     """It is the object of the present name; `dir` lists the present one alone."""
     monkeypatch.setitem(dyn._FORMER, "read_urdf", "load_urdf")
-    with pytest.warns(DeprecationWarning, match=GOES.format("load_urdf")) as told:
+    with pytest.warns(DeprecationWarning, match=GOES.format("load_urdf")) as warned:
         assert dyn.read_urdf is dyn.load_urdf
-    assert told[0].filename == __file__
+    assert warned[0].filename == __file__
     assert "read_urdf" not in dir(dyn)
 
 

@@ -529,14 +529,14 @@ def test_a_former_name_of_a_parameter_is_told(ros):
     from ros_nodes.base.parameter_node import TableNode
 
     table = [Field("speed", Quantity(0.0, 3.0), "speed", "m/s", 1.0, former="velocity")]
-    given = [Parameter("velocity", value=2.0)]
+    overrides = [Parameter("velocity", value=2.0)]
     with pytest.warns(DeprecationWarning, match="'velocity' is now 'speed'"):
-        node = TableNode("renamed", table, parameter_overrides=given)
+        node = TableNode("renamed", table, parameter_overrides=overrides)
     try:
         assert node.value("speed") == 2.0
         assert not node.has_parameter("velocity")
     finally:
         node.destroy_node()
-    given.append(Parameter("speed", value=2.0))
+    overrides.append(Parameter("speed", value=2.0))
     with pytest.raises(ModelError, match="both are there; valid: speed alone"):
-        TableNode("renamed", table, parameter_overrides=given)
+        TableNode("renamed", table, parameter_overrides=overrides)
