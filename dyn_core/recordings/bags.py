@@ -328,8 +328,8 @@ def joint_motion(
 ) -> MotionRecord:
     """Return the motion of the joints in an open bag, without accelerations.
 
-    Messages that lack a required joint are left out with a note. Commands of another
-    size than the joints are left out without a note.
+    Messages that lack a required joint, and all commands if one has another size than
+    the joints, are left out with a note.
 
     Args:
         bag: Open bag.
@@ -359,8 +359,8 @@ def joint_motion(
         needed = f" that has {', '.join(joints)}" if joints else ""
         raise SettingError(f"{bag.path}: {topic} has no message{needed}", "topic")
     chosen = bag.chosen(ARRAY, commands, "commands", "commands")
-    command = _commands(bag, chosen, states, joints) if chosen else None
-    return states.motion(topic, command)
+    command, notes = _commands(bag, chosen, states, joints) if chosen else (None, ())
+    return states.motion(topic, command, notes)
 
 
 class _States:
@@ -412,7 +412,9 @@ class _States:
         self.arrivals.append(arrival)
         self.stamps.append(_seconds(message.header.stamp))
 
-    def motion(self, topic: str, command: np.ndarray | None) -> MotionRecord:
+    def motion(
+        self, topic: str, command: np.ndarray | None, more: Sequence[str] = ()
+    ) -> MotionRecord:
         """Return the motion of all messages; at least one must have been added.
 
         Times are stamps, or arrival times if any stamp is missing, minus the first
@@ -423,8 +425,9 @@ class _States:
         Args:
             topic: Name of the topic, for notes.
             command: Commands of each row, (rows, joints), or None.
+            more: Further notes, which come first.
         """
-        notes = []
+        notes = list(more)
         if self.left_out:
             count = self.left_out + len(self.rows)
             notes.append(f"{self.left_out} of {count} messages of {topic} lack a joint")
@@ -457,12 +460,13 @@ def _or_none(array: np.ndarray) -> np.ndarray | None:
 
 def _commands(
     bag: Bag, topic: str, states: _States, joints: Sequence[str]
-) -> np.ndarray | None:
-    """Return the last command at or before each joint state, (rows, joints).
+) -> tuple[np.ndarray | None, tuple[str, ...]]:
+    """Return the last command at or before each joint state, and notes.
 
-    Rows before the first command are NaN. The result is None if there is no message, or
-    any message has another size. Float64MultiArray has neither names nor a stamp: the
-    order of the joints is assumed, and arrival times are compared.
+    Commands are (rows, joints), NaN before the first one. They are None if there is no
+    message, or, with a note, if any message has another size. Float64MultiArray has
+    neither names nor a stamp: the order of the joints is assumed, and arrival times are
+    compared.
 
     Args:
         bag: Open bag.
@@ -472,8 +476,14 @@ def _commands(
     """
     width = len(joints or states.names)
     pairs = [(t, np.asarray(m.data, float)) for t, m in bag.messages(ARRAY, topic)]
-    if not pairs or any(data.shape != (width,) for _, data in pairs):
-        return None
+    if not pairs:
+        return None, ()
+    wrong = [len(data) for _, data in pairs if data.shape != (width,)]
+    if wrong:
+        what = (
+            f"{len(wrong)} of {len(pairs)} messages of {topic} have not {width} numbers"
+        )
+        return None, (f"{what} ({wrong[0]}): commands are left out",)
     times = np.array([t for t, _ in pairs])
     rows = np.vstack([np.full(width, np.nan), *(data for _, data in pairs)])
-    return rows[np.searchsorted(times, states.arrivals, side="right")]
+    return rows[np.searchsorted(times, states.arrivals, side="right")], ()

@@ -101,6 +101,40 @@ def test_bags_keep_joint_states(tmp_path, name):
     assert sorted(x.name for x in tmp_path.iterdir()) == sorted({name, "b.mcap"})
 
 
+def test_commands_of_a_wrong_size_are_left_out_and_told(tmp_path):
+    """A bag of a robot with a gripper, say: its commands are those of more joints."""
+    library = pytest.importorskip("rosbags.rosbag2")
+    typesys = pytest.importorskip("rosbags.typesys")
+    from dyn_core.recordings.bags import read_bag
+
+    store = typesys.get_typestore(typesys.Stores.ROS2_JAZZY)
+    types = store.types
+    stamp = types["builtin_interfaces/msg/Time"](1, 0)
+    header = types["std_msgs/msg/Header"](stamp, "")
+    numbers = np.zeros(2)
+    states = types["sensor_msgs/msg/JointState"](
+        header, ["shoulder", "elbow"], numbers, numbers, numbers
+    )
+    layout = types["std_msgs/msg/MultiArrayLayout"]([], 0)
+    kind = "std_msgs/msg/Float64MultiArray"
+    with library.Writer(tmp_path / "bag", version=9) as writer:
+        for topic, message in (
+            ("/joint_states", states),
+            ("/computed_torque/commands", types[kind](layout, np.ones(2))),
+            ("/computed_torque/commands", types[kind](layout, np.ones(3))),
+        ):
+            known = [x for x in writer.connections if x.topic == topic]
+            added = known or [
+                writer.add_connection(topic, message.__msgtype__, typestore=store)
+            ]
+            data = store.serialize_cdr(message, message.__msgtype__)
+            writer.write(added[0], 10**9, data)
+    motion = read_bag(tmp_path / "bag")
+    assert motion.command is None
+    (note,) = (x for x in motion.notes if "commands are left out" in x)
+    assert "1 of 2 messages of /computed_torque/commands have not 2 numbers (3)" in note
+
+
 def test_a_bag_of_a_floating_robot_is_refused(tmp_path):
     """Joint states have a number for each joint."""
     model = dyn.load("quadruped")
