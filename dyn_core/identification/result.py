@@ -23,7 +23,7 @@ from dyn_core.identification.identified_files import (
     write_robot,
 )
 from dyn_core.identification.regressor_rank import BaseParameters
-from dyn_core.identification.selection import number_names
+from dyn_core.identification.selection import number_names, path_of
 from dyn_core.model import Model
 from dyn_core.model.parameter_vector import (
     parameter_names,
@@ -232,15 +232,14 @@ class Identification:
         """Return the identified value of a parameter, or all values of a path.
 
         Args:
-            name: Name of a parameter, such as "tool.payload:m", for a float; or the
-                part of names before the colon, such as "tool.payload", for an array.
+            name: Name of a parameter, such as "tool.payload:m" or "ball.damping[0]",
+                for a float; or the path of parameters, such as "tool.payload" or
+                "ball.damping", for an array.
 
         Raises:
-            SettingError: No name, and no part before a colon, is equal to `name`.
+            SettingError: No parameter has this name or path.
         """
-        places = [
-            k for k, x in enumerate(self.names) if name in (x, x.partition(":")[0])
-        ]
+        places = [k for k, x in enumerate(self.names) if name in (x, path_of(x))]
         if not places:
             raise SettingError(f"no parameter '{name}' was identified", name)
         alone = self.names[places[0]] == name

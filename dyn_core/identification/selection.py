@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -217,14 +218,14 @@ class Unknowns:
 
         Args:
             what: Name of the setting, for messages.
-            name: Name of a parameter, such as "tool.payload:m", or the part of names
-                before the colon, such as "tool.payload".
+            name: Name of a parameter, such as "tool.payload:m" or "ball.damping[0]", or
+                its path, such as "tool.payload" or "ball.damping".
 
         Raises:
             SettingError: No sought parameter has this name.
         """
         names = self.names
-        places = [k for k, x in enumerate(names) if name in (x, x.partition(":")[0])]
+        places = [k for k, x in enumerate(names) if name in (x, path_of(x))]
         if not places:
             message = unknown_name("number that is sought", name, names)
             raise SettingError(f"{what}: {message}", name)
@@ -309,6 +310,11 @@ def number_names(model: Model, path: str) -> list[str]:
     return [path] if size == 1 else [f"{path}[{k}]" for k in range(size)]
 
 
+def path_of(name: str) -> str:
+    """Return the path of a parameter: its name without the end `:part` or `[k]`."""
+    return re.sub(r"(?<=\w)\[\d+\]$", "", name.partition(":")[0])
+
+
 def _kinds(model: Model, path: str) -> list[str]:
     """Return the kind of each number of a path, such as mass, a key of _UNITS if known.
 
@@ -356,7 +362,7 @@ def select(
     else:
         layout, rest, covered = None, asked, ()
     names = [x for entry in rest for x in _names_of(model, entry, law, covered)]
-    paths = tuple(dict.fromkeys(name.partition(":")[0] for name in names))
+    paths = tuple(dict.fromkeys(path_of(name) for name in names))
     every = [name for path in paths for name in number_names(model, path)]
     for name in names:
         if name not in every and name not in paths:
@@ -364,7 +370,7 @@ def select(
                 f"only: {unknown_name('number', name, every)}",
                 "only",
             )
-    chosen = [k for k, x in enumerate(every) if {x, x.partition(":")[0]} & {*names}]
+    chosen = [k for k, x in enumerate(every) if {x, path_of(x)} & {*names}]
     foreign = [x for x in paths if x.rpartition(".")[2] not in BESIDE]
     if layout and foreign:
         raise SettingError(
@@ -456,7 +462,7 @@ def _names_of(
         end = ".ratio" if entry == "gears" else ".origin"
         moving = {f"{n}{end}" for n in model.names[1:]}
         return [x for x in parameter_paths.paths(model) if x in moving]
-    path = entry.partition(":")[0]
+    path = path_of(entry)
     try:
         model.parameter(path)
     except ModelError as error:

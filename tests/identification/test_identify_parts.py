@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import dyn_core as dyn
+from dyn_core.errors import SettingError
 from dyn_core.identification import FRICTION_LAWS
 from dyn_core.identification.fitting import consistent_fit
 from dyn_core.model.checks.pseudo_inertia import least_eigenvalue
@@ -59,6 +60,24 @@ def _within(result, names, truth, times=4.0):
     places = [result.names.index(name) for name in names]
     off = np.abs(result.parameters[places] - truth)
     assert (off < times * result.standard_deviations[places]).all(), off
+
+
+def test_numbers_of_a_joint_of_several_coordinates():
+    """They are found by the path of the joint and by their own names."""
+    model, rng = dyn.load("every_joint"), np.random.default_rng(3)
+    q = np.array([model.random(rng) for _ in range(200)])
+    qd, qdd = rng.normal(size=(2, 200, model.nv))
+    tau = dyn.solver("rnea").build(model, joint_friction=True)(q, qd, qdd)
+    path = "wrist_ball.damping"
+    result = dyn.identify(model, q, qd, qdd, tau, friction=True)
+    np.testing.assert_allclose(result[path], [model.parameter(path)[0]] * 3, atol=1e-6)
+    assert result[f"{path}[1]"] == result[path][1]
+    bounded = dyn.identify(
+        model, q, qd, qdd, tau, friction=True, bounds={path: (3.0, 4.0)}
+    )
+    assert (bounded[path] >= 3.0).all()
+    with pytest.raises(SettingError, match="damping"):
+        result[f"{path}[3]"]
 
 
 def test_a_payload_is_weighed_in_plain_names(arm, weighed):
