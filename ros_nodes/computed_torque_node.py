@@ -35,6 +35,7 @@ from ros_nodes.controller.controller_settings import (
 )
 from ros_nodes.controller.guard_topics import GuardLatch
 from ros_nodes.controller.mode_topics import ModeTopics
+from ros_nodes.controller.model_topics import ModelTopics
 from ros_nodes.controller.motion_topics import MotionTopics
 from ros_nodes.controller.payload_changes import serve_payload
 from ros_nodes.controller.payload_estimation import PayloadWatch
@@ -99,6 +100,7 @@ class ComputedTorqueNode(RobotNode):
         TrajectoryGoals,
         PayloadWatch,
         ModeTopics,
+        ModelTopics,
     ]
 
     def __init__(self, **kwargs: Any) -> None:

@@ -85,6 +85,12 @@ CONTROLLER = (
         "rad, m", 0.1, structure=False),
     Field("publish_rate", Quantity(0.1, 1000.0),
         "rate of ~/reference and ~/error", "Hz", 50.0),
+    Field("model_topics.rate", Quantity(0.0, 1000.0),
+        "rate of ~/mass_matrix and other topics of the model while somebody listens;"
+        " 0: there are none", "Hz", 20.0),
+    Field("model_topics.frame", Name(),
+        "link of ~/jacobian, ~/frame_pose and ~/manipulability; empty: cartesian.frame"
+        " in mode cartesian, else they are not there", "", ""),
     *PROCESS,
 )  # fmt: skip
 
