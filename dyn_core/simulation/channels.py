@@ -153,6 +153,8 @@ class Channels:
         values: Returns values for diagnostics, by name.
         forces: Functions that return forces, by name; they raise a DynError if the
             forces cannot be computed, and may return None before the first step.
+        wrench: Returns the wrench that a sensor at a link reads, (6,), None before the
+            first step, see ContactSimulator.wrench; None if the plant has none.
         accelerations: Joints with prescribed accelerations, see RobotPlant.accelerate.
         place: Sets positions and velocities of `joints`; velocities None: rest.
         carrier: Object whose method `attach` takes a Payload or None, or None.
@@ -170,6 +172,7 @@ class Channels:
     forces: Mapping[str, Callable[[], list[PointForce] | None]] = field(
         default_factory=dict
     )
+    wrench: Callable[[str], np.ndarray | None] | None = None
     accelerations: Sequence[str] = ()
     place: Callable[[np.ndarray, np.ndarray | None], None] | None = None
     carrier: Any = None

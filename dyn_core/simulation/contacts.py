@@ -33,6 +33,7 @@ from dyn_core.simulation.channels import (
     joint_forces,
 )
 from dyn_core.simulation.robot_plant import DEEP, RobotPlant
+from dyn_core.simulation.wrench_sensor import WrenchSensor
 from dyn_core.solving.registry import solver
 from dyn_core.validation import known_keywords
 
@@ -129,6 +130,7 @@ class ContactSimulator(RobotPlant):
             self.contact_model.prepare()
             self._events = EventStep(self.arrays)
         self._reactions: dict[Any, Any] = {}
+        self._sensors: dict[str, WrenchSensor] = {}
         self._prepare()
         self.warnings += self._overlap()
         if self.world.limits:
@@ -214,6 +216,7 @@ class ContactSimulator(RobotPlant):
         return replace(
             super().channels(),
             forces=forces,
+            wrench=self._sensed,
             faults={UNSOLVED: self._last_unsolved},
             free=True,
         )
@@ -229,6 +232,28 @@ class ContactSimulator(RobotPlant):
         if self.last is None:
             return None
         return joint_forces(self.model, self.reactions(coordinates="link"))
+
+    def _sensed(self, link: str) -> np.ndarray | None:
+        """Return `wrench` of a link, or None before the first step.
+
+        Raises:
+            DynError: As by `wrench`, before the first step as well.
+        """
+        sensor = self._sensor(link)
+        if self.last is None:
+            return None
+        return sensor.read(self._last_motion("wrench"), self.carried.values)
+
+    def _sensor(self, link: str) -> WrenchSensor:
+        """Return the sensor at a link, made at its first use.
+
+        Raises:
+            DynError: As by WrenchSensor.
+        """
+        if link not in self._sensors:
+            made = WrenchSensor(self.model, link, self.carried, self.engine)
+            self._sensors[link] = made
+        return self._sensors[link]
 
     def _last_unsolved(self) -> str:
         """Return a description of the last unsolved contact problem of the last period.
@@ -464,9 +489,7 @@ class ContactSimulator(RobotPlant):
 
         Source: LCP-15.
         """
-        last = self.last
-        if last is None:
-            raise UnsupportedError("reactions: no step has been made; call advance")
+        motion = self._last_motion("reactions")
         if self.model.loops:
             names = ", ".join(loop.name for loop in self.model.loops)
             raise UnsupportedError(
@@ -483,10 +506,42 @@ class ContactSimulator(RobotPlant):
             )
             self._reactions[key].prepare()
         program = self._reactions[key]
+        return np.asarray(program(*motion, *self.carried.values)[0])
+
+    def wrench(self, link: str) -> np.ndarray:
+        """Return what a force-torque sensor at a link reads, (6,) [N·m; N].
+
+        It is the wrench [moment; force] of contacts, weight and inertia of all that
+        hangs on the link, about its origin and in its axes, in the last step; see
+        WrenchSensor. f_ext counts as behind the sensor.
+
+        Args:
+            link: Name of a link that moves.
+
+        Raises:
+            UnsupportedError: No step has been made, or the robot has loops.
+            SettingError: No link that moves has this name.
+            ShapeError, NonFiniteError: f_ext is invalid.
+        """
+        sensor, motion = self._sensor(link), self._last_motion("wrench")
+        return sensor.read(motion, self.carried.values)
+
+    def _last_motion(self, what: str) -> tuple[np.ndarray, ...]:
+        """Return q, qd, mean qdd and forces on the bodies, (nb, 6), of the last step.
+
+        Args:
+            what: Name of the caller, for the message.
+
+        Raises:
+            UnsupportedError: No step has been made.
+            ShapeError, NonFiniteError: f_ext is invalid.
+        """
+        last = self.last
+        if last is None:
+            raise UnsupportedError(f"{what}: no step has been made; call advance")
         f_ext = last.wrenches() / last.h
         applied = self._applied_forces()
         if applied is not None:
             f_ext = f_ext + applied
         rate = (last.velocity - last.qd) / last.h - turning(self.model, last.qd)
-        carried = self.carried.values
-        return np.asarray(program(last.q, last.qd, rate, f_ext, *carried)[0])
+        return last.q, last.qd, rate, f_ext

@@ -96,4 +96,11 @@ SIMULATOR = (
     Field("contact.frame_id", Name(),
         "header.frame_id of ~/contact_wrenches: the root frame of the model",
         "", "world"),
+    Field("contact.wrench_link", Name(),
+        "link behind a force-torque sensor, whose wrench is on ~/wrench: contacts,"
+        " weight and inertia of all that hangs on it; empty: none", "", ""),
+    Field("contact.wrench_noise", ListOf(Quantity(0.0, 1e6), 2),
+        "standard deviations of the noise of ~/wrench: of torques, of forces",
+        "N·m, N", [0.0, 0.0]),
+    Field("contact.wrench_seed", Whole(0, 2**31 - 1), "seed of this noise", "", 0),
 )  # fmt: skip

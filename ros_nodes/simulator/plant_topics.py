@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 import numpy as np
-from geometry_msgs.msg import Transform, Twist
+from geometry_msgs.msg import Transform, Twist, WrenchStamped
 from geometry_msgs.msg import Wrench as WrenchMessage
 from rclpy.qos import QoSProfile, ReliabilityPolicy
 from sensor_msgs.msg import JointState, MultiDOFJointState
@@ -245,6 +245,7 @@ class PlantTopics:
 
     - joint_states, multi_dof_joint_states: once a call of `publish`; the latter if the
       plant has such joints.
+    - ~/wrench (WrenchStamped): with contact.wrench_link, once a call of `publish`.
     - the topics of FORCES that the plant offers: at contact.publish_rate while there
       are subscribers.
     - the topics of CommandInput: joint forces.
@@ -300,6 +301,7 @@ class PlantTopics:
         several = bool(channels.poses())
         self.poses = publisher_of("multi_dof_joint_states") if several else None
         self.forces = {name: publisher_of(FORCES[name][0]) for name in channels.forces}
+        self._wrench = self._wrench_publisher()
         self.commands = CommandInput(node, plant, unlimited, ros_time)
         listen = node.create_subscription
         if channels.accelerations:
@@ -313,6 +315,41 @@ class PlantTopics:
             serve_payload(node, channels.carrier)
 
     # ---- outputs
+
+    def _wrench_publisher(self) -> Any:
+        """Return the publisher of ~/wrench; None without contact.wrench_link.
+
+        Raises:
+            SettingError: The link is unknown or does not move.
+            UnsupportedError: The plant has no wrench at this link.
+        """
+        node, link = self.node, self.node.value("contact.wrench_link")
+        if not link or not node.value("contact.enabled"):
+            return None
+        if self.channels.wrench is None:
+            reason = "this plant has no force-torque sensor"
+            raise dyn.SettingError(f"contact.wrench_link: {reason}", "wrench_link")
+        self.channels.wrench(link)
+        self._noise = np.repeat(node.value("contact.wrench_noise"), 3)
+        self._random = np.random.default_rng(node.value("contact.wrench_seed"))
+        return node.keep(node.create_publisher(WrenchStamped, "~/wrench", LATEST))
+
+    def _publish_wrench(self, stamp: Any) -> None:
+        """Publish the wrench of the sensor, with noise; nothing before the first step.
+
+        Args:
+            stamp: Time of the header, a message.
+        """
+        link = self.node.value("contact.wrench_link")
+        w = None if self.channels.wrench is None else self.channels.wrench(link)
+        if w is None:
+            return
+        w = w + self._noise * self._random.standard_normal(6)
+        message = WrenchStamped()
+        message.header.stamp, message.header.frame_id = stamp, link
+        _set(message.wrench.torque, w[:3])
+        _set(message.wrench.force, w[3:])
+        self._wrench.publish(message)
 
     def publish(self, stamp: Any) -> None:
         """Publish the state; check for faults; publish forces at their rate.
@@ -329,6 +366,8 @@ class PlantTopics:
         self.states.publish(message)
         if self.poses is not None:
             self.poses.publish(self._poses_message(stamp))
+        if self._wrench is not None:
+            self._publish_wrench(stamp)
         now = time.monotonic()
         self._check_faults(now)
         if self.forces and now >= self.due:

@@ -588,3 +588,31 @@ def test_bad_parameters_end_the_node_with_a_reason(start):
     process.reader.join(5)
     expected = "no solver is called 'lemkey'; did you mean 'lemke'"
     assert expected in process.output, process.output
+
+
+@pytest.mark.ros
+def test_a_sensor_reads_the_wrench_at_a_link(active, make):
+    """Axes of the link; noise by seed; what has no sensor is refused at configure."""
+    robot = {"robot_description": None, "robot_description_file": "quadruped"}
+    rows, deviations = [], np.repeat([0.1, 2.0], 3)
+    for noise in (0.0, 1.0, 1.0):
+        node = active(
+            **robot, contact__wrench_link="front_left_shank", contact__wrench_seed=5,
+            contact__wrench_noise=[0.1 * noise, 2.0 * noise],
+        )  # fmt: skip
+        node.topics._wrench = heard = Heard()
+        _run(node, 3)
+        (message,) = heard.messages[-1:]
+        assert message.header.frame_id == "front_left_shank"
+        w = message.wrench
+        parts = (w.torque, w.force)
+        rows.append(np.array([[x.x, x.y, x.z] for x in parts]).ravel())
+        clean = node.topics.plant.wrench("front_left_shank")
+    np.testing.assert_allclose(rows[0], clean, atol=1e-9)
+    np.testing.assert_array_equal(rows[1], rows[2])
+    rng = np.random.default_rng(5)
+    drawn = rng.standard_normal((len(heard.messages), 6))[-1] * deviations
+    np.testing.assert_allclose(rows[1] - rows[0], drawn, atol=1e-9)
+    node = make(**robot, contact__wrench_link="hand")
+    assert node.trigger_configure() == node.bad
+    assert "no moving link is called 'hand'" in node.failure
