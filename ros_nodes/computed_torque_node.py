@@ -33,6 +33,7 @@ from ros_nodes.controller.controller_settings import (
     gains,
     without_effect,
 )
+from ros_nodes.controller.external_wrench_topics import ExternalWrenchTopics
 from ros_nodes.controller.guard_topics import GuardLatch
 from ros_nodes.controller.mode_topics import ModeTopics
 from ros_nodes.controller.model_topics import ModelTopics
@@ -101,6 +102,7 @@ class ComputedTorqueNode(RobotNode):
         PayloadWatch,
         ModeTopics,
         ModelTopics,
+        ExternalWrenchTopics,
     ]
 
     def __init__(self, **kwargs: Any) -> None:

@@ -156,7 +156,9 @@ def bounds(value: Value, count: int) -> Bounds:
 
 
 def collision(value: Value, joints: Sequence[str]) -> CollisionSettings | None:
-    """Return the collision detection settings; None if no threshold is positive.
+    """Return the collision detection settings, also of an observer without thresholds.
+
+    None if no threshold is positive and no external wrench is estimated.
 
     Args:
         value: Returns the value of a parameter by name.
@@ -167,7 +169,7 @@ def collision(value: Value, joints: Sequence[str]) -> CollisionSettings | None:
     """
     thresholds = {name: value(f"collision.thresholds.{name}") for name in joints}
     watched = {name: x for name, x in thresholds.items() if x > 0}
-    if not watched:
+    if not watched and not value("external_wrench.link"):
         return None
     gain, release = value("collision.gain"), value("collision.release")
     return CollisionSettings(watched, gain, release)
@@ -193,8 +195,13 @@ def without_effect(value: Value, joints: Sequence[str]) -> list[str]:
         idle += ["velocity_filter_time"]
     if not value("shadow.plugin_name"):
         idle += ["shadow.engine", "shadow.tolerance", "shadow.stop"]
-    if collision(value, joints) is None:
-        idle += ["collision.gain", "collision.release", "on_collision"]
+    settings = collision(value, joints)
+    if settings is None:
+        idle += ["collision.gain"]
+    if settings is None or not settings.thresholds:
+        idle += ["collision.release", "on_collision"]
+    if not value("external_wrench.link"):
+        idle += ["external_wrench.deviation", "external_wrench.singularity_threshold"]
     if not value("require_guard"):
         idle.append("guard_wait")
     if not value("payload_estimation.plugin_name"):

@@ -11,7 +11,7 @@ from dyn_core.control.controller_fields import (
     RULE_FIELDS,
 )
 from dyn_core.solving.registry import default_registry
-from dyn_core.validation import Field, Name, Quantity, Switch, Whole
+from dyn_core.validation import Field, ListOf, Name, Quantity, Switch, Whole
 from ros_nodes.parameter_tables.goal_parameters import GOALS
 from ros_nodes.parameter_tables.payload_parameters import PAYLOAD_ESTIMATION
 from ros_nodes.parameters import PROCESS, ROBOT
@@ -85,6 +85,15 @@ CONTROLLER = (
         "rad, m", 0.1, structure=False),
     Field("publish_rate", Quantity(0.1, 1000.0),
         "rate of ~/reference and ~/error", "Hz", 50.0),
+    Field("external_wrench.link", Name(),
+        "link whose external wrench is estimated from the joint efforts and published"
+        " on ~/external_wrench; empty: none", "", ""),
+    Field("external_wrench.deviation", ListOf(Quantity(1e-6, 1e4)),
+        "standard deviation of the external efforts of the joints: one number, or one"
+        " a joint", "N·m, N", [1.0]),
+    Field("external_wrench.singularity_threshold", Quantity(1e-6, 1.0),
+        "singular value of the Jacobian, angles times 0.1 m, below which a direction"
+        " of the wrench is zero", "m", 0.02),
     Field("model_topics.rate", Quantity(0.0, 1000.0),
         "rate of ~/mass_matrix and other topics of the model while somebody listens;"
         " 0: there are none", "Hz", 20.0),

@@ -102,5 +102,5 @@ SIMULATOR = (
     Field("contact.wrench_noise", ListOf(Quantity(0.0, 1e6), 2),
         "standard deviations of the noise of ~/wrench: of torques, of forces",
         "N·m, N", [0.0, 0.0]),
-    Field("contact.wrench_seed", Whole(0, 2**31 - 1), "seed of this noise", "", 0),
+    Field("contact.wrench_seed", Whole(0, 10**9), "seed of this noise", "", 0),
 )  # fmt: skip

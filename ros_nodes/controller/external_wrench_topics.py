@@ -1,0 +1,118 @@
+"""Topics of the external wrench that the controller's observer estimates."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from geometry_msgs.msg import WrenchStamped
+from std_msgs.msg import Float64MultiArray, MultiArrayDimension, MultiArrayLayout
+
+from dyn_core.control.external_wrench import ExternalWrench, WrenchEstimate
+from dyn_core.control.safety.health import WARN, Condition
+from ros_nodes.base.qos import publisher
+
+LINK = "external_wrench.link"
+NAMES = [f"{part}_{axis}" for part in ("moment", "force") for axis in "xyz"]
+
+
+class ExternalWrenchTopics:
+    """Publishes the wrench on external_wrench.link, if a link is named.
+
+    ~/external_wrench (WrenchStamped) is what the environment exerts on the link, at its
+    origin and in its axes; ~/external_wrench_covariance (Float64MultiArray) its
+    covariance, (6, 6), in the order of the labels. Both at the rate publish_rate while
+    somebody listens. Near singular positions /diagnostics warns: a direction that the
+    joints do not feel is zero.
+
+    Attributes:
+        node: The node.
+        wrench: An ExternalWrench; None without a link: then this object does nothing.
+        last: The last WrenchEstimate, or None.
+
+    Args:
+        node: A ComputedTorqueNode that has its controller.
+
+    Raises:
+        SettingError: The link is unknown or does not move, or the number of deviations
+            is wrong.
+    """
+
+    def __init__(self, node: Any) -> None:
+        self.node, self.controller = node, node.controller
+        self.wrench: ExternalWrench | None = None
+        self.last: WrenchEstimate | None = None
+        link = node.value(LINK)
+        if not link:
+            return
+        deviations = node.value("external_wrench.deviation")
+        self.wrench = ExternalWrench(
+            self.controller.model,
+            link,
+            deviations[0] if len(deviations) == 1 else deviations,
+            node.value("external_wrench.singularity_threshold"),
+            self.controller.engine,
+        )
+        self._message = WrenchStamped()
+        self._message.header.frame_id = link
+        sizes = zip((6, 6), (36, 6), strict=True)
+        label = ",".join(NAMES)
+        self._covariance = Float64MultiArray(
+            layout=MultiArrayLayout(
+                dim=[
+                    MultiArrayDimension(label=label, size=size, stride=stride)
+                    for size, stride in sizes
+                ]
+            )
+        )
+        self.publishers = [
+            publisher(node, WrenchStamped, "~/external_wrench", 1),
+            publisher(node, Float64MultiArray, "~/external_wrench_covariance", 1),
+        ]
+        node.conditions.append(self.conditions)
+        node.every_idle(1.0 / node.value("publish_rate"), self.publish)
+
+    def estimate(self) -> WrenchEstimate | None:
+        """Return the estimate at the last state, in the axes of the root, or None.
+
+        None while inactive and before the first state.
+        """
+        controller = self.controller
+        if self.wrench is None or not self.node.active or controller.q is None:
+            return None
+        time = controller.now if controller.driven else 0.0
+        self.last = self.wrench.estimate(controller.q, controller.detector.effort, time)
+        return self.last
+
+    def publish(self) -> None:
+        """Publish wrench and covariance to those that listen."""
+        heard = [one.get_subscription_count() > 0 for one in self.publishers]
+        estimate = self.estimate()
+        if estimate is None or self.wrench is None or not any(heard):
+            return
+        turn = self.wrench.turn.T
+        w, covariance = turn @ estimate.w, turn @ estimate.covariance @ turn.T
+        message, (wrenches, covariances) = self._message, self.publishers
+        message.header.stamp = self.node.get_clock().now().to_msg()
+        for vector, numbers in (
+            (message.wrench.torque, w[:3]),
+            (message.wrench.force, w[3:]),
+        ):
+            vector.x, vector.y, vector.z = (float(x) for x in numbers)
+        wrenches.publish(message)
+        self._covariance.data = np.ravel(covariance).tolist()
+        covariances.publish(self._covariance)
+
+    def conditions(self, _: float) -> list[Condition]:
+        """Return a warning near a singular position, else []."""
+        if self.last is None or not self.last.weak or not self.node.active:
+            return []
+        assert self.wrench is not None
+        link = self.wrench.link
+        return [
+            Condition(
+                WARN,
+                "external wrench",
+                f"the joints hardly feel some wrench at '{link}' here: it counts as 0",
+            )
+        ]
