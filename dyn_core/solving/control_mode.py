@@ -21,11 +21,14 @@ class ModeTopic:
         name: Name of the topic below the name of the node, such as target_pose.
         type: Type of its messages, such as geometry_msgs/PoseStamped.
         meaning: What the law does with a message.
+        parameter: Parameter of the mode that names the topic, of a sensor, or is empty
+            if there is none; empty: `name` is below the name of the node.
     """
 
     name: str
     type: str
     meaning: str
+    parameter: str = ""
 
 
 @dataclass(frozen=True)

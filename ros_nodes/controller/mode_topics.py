@@ -20,8 +20,8 @@ QOS = QoSProfile(depth=1, reliability=ReliabilityPolicy.BEST_EFFORT)
 class ModeTopics:
     """Receives the messages of the mode's topics for a ComputedTorqueNode.
 
-    The constructor subscribes to ~/TOPIC for each topic of the mode, as best effort: of
-    a stream the newest message counts. A message that the law refuses is counted and
+    The constructor subscribes to ~/TOPIC for each topic of the mode, or to the topic
+    that its parameter names, as best effort: of a stream the newest message counts. A message that the law refuses is counted and
     logged, and a WARN in /diagnostics for a second.
 
     Attributes:
@@ -39,16 +39,15 @@ class ModeTopics:
     def __init__(self, node: Any) -> None:
         self.node = node
         self._refused: tuple[float, str] | None = None
-        self.subscriptions = {
-            topic.name: subscription(
-                node,
-                message_type(topic.type),
-                f"~/{topic.name}",
-                self._receiver(topic),
-                QOS,
-            )
-            for topic in node.controller.control_mode.topics
-        }
+        self.subscriptions = {}
+        for topic in node.controller.control_mode.topics:
+            parameters, at = node.controller.parameters, f"~/{topic.name}"
+            at = parameters[topic.parameter] if topic.parameter else at
+            if at:
+                kind, take = message_type(topic.type), self._receiver(topic)
+                self.subscriptions[topic.name] = subscription(
+                    node, kind, at, take, QOS
+                )
         node.conditions.append(self.conditions)
 
     def _receiver(self, topic: ModeTopic) -> Callable[[Any], None]:
@@ -68,7 +67,8 @@ class ModeTopics:
         """
         node, t = self.node, time.monotonic()
         if not node.active:
-            node.refuse(f"{topic.name} refused", "the controller is not active")
+            if not topic.parameter:  # a sensor sends in any case
+                node.refuse(f"{topic.name} refused", "the controller is not active")
             return
         numbers, frame, stamp = read_target(topic.type, message)
         clock = node.get_clock().now().nanoseconds * 1e-9
@@ -86,4 +86,4 @@ class ModeTopics:
         """
         if self._refused is None or t - self._refused[0] > WINDOW:
             return []
-        return [Condition(WARN, "targets", f"targets refused: {self._refused[1]}")]
+        return [Condition(WARN, "targets", f"messages refused: {self._refused[1]}")]

@@ -11,10 +11,16 @@ from dyn_core.control.gain_limits import inertia_program
 from dyn_core.control.modes.control_law import ControlLaw, build_options, called
 from dyn_core.control.modes.tool_targets import (
     POSE,
+    SENSOR,
     STIFFNESS,
     TWIST,
     WRENCH,
     ToolTargets,
+)
+from dyn_core.control.modes.wrench_control import (
+    WRENCH_FIELDS,
+    WRENCH_TOPIC,
+    WrenchControl,
 )
 from dyn_core.errors import SettingError, TargetError
 from dyn_core.problems import FORWARD_KINEMATICS, JACOBIAN
@@ -66,6 +72,7 @@ CARTESIAN_FIELDS = (
     Field("cartesian.stiffness_rate", ListOf(Quantity(1e-3, 1e9), 2),
         "largest change of the stiffness in a second: of angular entries, of others",
         "N·m/(rad s), N/(m s)", [50.0, 2000.0], structure=False),
+    *WRENCH_FIELDS,
 )  # fmt: skip
 CARTESIAN_TOPICS = (
     ModeTopic(POSE, "geometry_msgs/PoseStamped", "pose of the reference, held"),
@@ -75,6 +82,7 @@ CARTESIAN_TOPICS = (
         "wrench that the tool exerts besides; fades"),
     ModeTopic(STIFFNESS, "geometry_msgs/WrenchStamped",
         "stiffness of the axes: torque in N·m/rad, force in N/m"),
+    WRENCH_TOPIC,
 )  # fmt: skip
 
 
@@ -90,6 +98,7 @@ class CartesianLaw(ControlLaw):
 
     Attributes:
         targets: Reference of the tool, see ToolTargets.
+        wrench: Control of the target wrench by a sensor, see WrenchControl.
         stiffness: Present stiffness, in the axes of cartesian.reference, (6, 6).
         link: Name of the tool's link.
 
@@ -112,7 +121,8 @@ class CartesianLaw(ControlLaw):
                 "cartesian.frame",
             )
         self._aligned = host.parameters["cartesian.reference"] == AXES[0]
-        self.targets = ToolTargets(links, self._poses)
+        self.targets = ToolTargets(links, self.poses)
+        self.wrench = WrenchControl(self)
         self.check(host.parameters)
         self.change()
         self.stiffness = self._goal
@@ -135,6 +145,11 @@ class CartesianLaw(ControlLaw):
             return "holding the tool"
         fresh = self._time - targets.received <= targets.timeout
         return "following targets of the tool" if fresh else "holding the tool"
+
+    @property
+    def warnings(self) -> dict[str, str]:
+        """Sentences on the loss of the sensor, or of the contact."""
+        return self.wrench.warnings
 
     def _program(self, problem: Any, **options: Any) -> Any:
         """Return the prepared Program of a kinematic problem for this robot."""
@@ -164,17 +179,20 @@ class CartesianLaw(ControlLaw):
     def begin(self) -> None:
         """Hold the present pose of the tool, with the stiffness of the parameters."""
         self.targets.clear()
-        self.targets.hold(self._poses()[self.targets.links.index(self.link)])
+        self.targets.hold(self.poses()[self.targets.links.index(self.link)])
         self._goal = self._read_stiffness(self.host.parameters)
         self.stiffness, self._time = self._goal, None
+        self.wrench.clear()
 
     def brake(self) -> None:
         """Hold the reference pose; twist and wrench become zero."""
         self.targets.rest()
+        self.wrench.clear()
 
     def clear(self) -> None:
         """Forget the reference, the targets and their stamps."""
         self.targets.clear()
+        self.wrench.clear()
         self._time = None
 
     def advance(self, t: float) -> None:
@@ -184,9 +202,11 @@ class CartesianLaw(ControlLaw):
         self._turn = np.eye(3)
         if self.targets.R is None:
             return
-        T = self._poses()[self.targets.links.index(self.link)]
+        poses = self.poses()
+        T = poses[self.targets.links.index(self.link)]
         self._turn = np.eye(3) if self._aligned else T[:3, :3]
         self.targets.advance(t, T)
+        self._force = self.wrench.wrench(t, step, poses, self._turn)
         change = self._goal - self.stiffness
         if change.any():
             rates = np.full((6, 6), self._rates[1])
@@ -215,7 +235,7 @@ class CartesianLaw(ControlLaw):
             np.concatenate([targets.p, quaternion(targets.R)]),
             self.stiffness,
             turn @ targets.v,
-            turn @ targets.f,
+            self._force,
             self._ratio,
             self._energy,
             rest,
@@ -224,7 +244,7 @@ class CartesianLaw(ControlLaw):
             *host.further_inputs(),
         )
 
-    def _poses(self) -> np.ndarray:
+    def poses(self) -> np.ndarray:
         """Return the poses of all links at the last state, (links, 4, 4)."""
         time = (self.host.now,) if self.host.model.driven else ()
         return np.asarray(self._kinematics(self.host.samples.q, *time))
@@ -249,6 +269,7 @@ class CartesianLaw(ControlLaw):
         targets.jump = values["cartesian.target_jump"]
         targets.oldest = self.host.rules.max_state_age
         self._rates = values["cartesian.stiffness_rate"]
+        self.wrench.change()
         self._goal = self._read_stiffness(values)
         self._ratio = _axes(values, "cartesian.ratio")
         self._energy = values["cartesian.energy_limit"] or UNBOUNDED
@@ -306,6 +327,20 @@ class CartesianLaw(ControlLaw):
         for stiffness in (self.stiffness, self._goal):
             self._check_sampling(stiffness, self._ratio, self._rest[1], period, share)
 
+    def mobility(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Return J (6, nv), what a force moves along each axis (6,), and 1/H (nv, nv).
+
+        In the axes of cartesian.reference, at the last state: diag(J H^-1 J.T).
+        """
+        host, q = self.host, self.host.samples.q
+        time = (host.now,) if host.model.driven else ()
+        J = np.asarray(self._jacobian(q, *time))
+        if not self._aligned:
+            T = self.poses()[self.targets.links.index(self.link)]
+            J = np.kron(np.eye(2), T[:3, :3].T) @ J
+        inverse = np.linalg.inv(np.asarray(self._inertia(q, *host.further_inputs())))
+        return J, np.einsum("ij,jk,ik->i", J, inverse, J), inverse
+
     def _check_sampling(
         self,
         K: np.ndarray,
@@ -337,14 +372,7 @@ class CartesianLaw(ControlLaw):
         samples = getattr(host, "samples", None)
         if not period or samples is None or samples.q is None:
             return
-        time = (host.now,) if host.model.driven else ()
-        J = np.asarray(self._jacobian(samples.q, *time))
-        if not self._aligned:
-            T = self._poses()[self.targets.links.index(self.link)]
-            J = np.kron(np.eye(2), T[:3, :3].T) @ J
-        H = np.asarray(self._inertia(samples.q, *host.further_inputs()))
-        inverse = np.linalg.inv(H)
-        mobility = np.einsum("ij,jk,ik->i", J, inverse, J)
+        J, mobility, inverse = self.mobility()
         k = np.maximum(np.diag(K), 0.0)
         moves = mobility > 1e-12
         masses = 1.0 / np.where(moves, mobility, 1.0)
@@ -381,7 +409,7 @@ class CartesianLaw(ControlLaw):
         stamp: float | None = None,
         clock: float | None = None,
     ) -> None:
-        """Use a target: pose, twist, wrench or stiffness, see ToolTargets.receive.
+        """Use a target, see ToolTargets.receive, or a sample of the sensor.
 
         Args:
             topic, t, values, frame, stamp, clock: As in ControlLaw.receive.
@@ -394,6 +422,9 @@ class CartesianLaw(ControlLaw):
         """
         if topic not in [each.name for each in self.mode.topics]:
             super().receive(topic, t, values, frame, stamp, clock)
+        if topic == SENSOR:
+            self.wrench.receive(t, values, frame, stamp, clock)
+            return
         host = self.host
         if not host.enabled or host.safety.running is not None:
             raise TargetError(

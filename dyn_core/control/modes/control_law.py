@@ -103,6 +103,11 @@ class ControlLaw:
         """What /diagnostics says while a law acts that follows no trajectory."""
         return self.mode.status
 
+    @property
+    def warnings(self) -> dict[str, str]:
+        """Sentences for a WARN in /diagnostics while the law acts, by key."""
+        return {}
+
     def check_sampling(self, period: float, share: float) -> None:
         """Raise a SettingError if the period of the states makes the law unstable.
 

@@ -12,13 +12,14 @@ from dyn_core.spatial import Matrix, Vector
 from dyn_core.spatial.conventions.common import quaternion
 from dyn_core.spatial.lie import exp3, log3, quat_matrix
 
-POSE, TWIST, WRENCH, STIFFNESS = (
+POSE, TWIST, WRENCH, STIFFNESS, SENSOR = (
     "target_pose",
     "target_twist",
     "target_wrench",
     "target_stiffness",
+    "sensor_wrench",
 )
-SIZES = {POSE: 7, TWIST: 6, WRENCH: 6, STIFFNESS: 6}
+SIZES = {POSE: 7, TWIST: 6, WRENCH: 6, STIFFNESS: 6, SENSOR: 6}
 UNIT = 1e-3  # largest error of the length of a quaternion
 FULL = 0.5  # share of the timeout for which a twist or a wrench counts in full
 STIFFEST = 1e7  # largest stiffness of an axis [N·m/rad | N/m]
@@ -36,7 +37,8 @@ class ToolTargets:
             None before `hold`.
         v: Present velocity of the reference, [angular; linear], base axes, (6,).
         f: Present wrench, [moment; force], base axes, (6,).
-        received: Time of the last accepted message [s]; None: none since `hold`.
+        share: Share with which the last target wrench counts in `f`, 0 to 1.
+        received: Time of the last accepted target [s]; None: none since `hold`.
         timeout: target_timeout [s].
         jump: target_jump [rad, m].
         oldest: Largest difference between a stamp and the clock [s]; 0: none.
@@ -63,7 +65,7 @@ class ToolTargets:
         """Bring the reference to rest at its pose, without a wrench."""
         self._twist, self._wrench = np.zeros(6), np.zeros(6)
         self._times = {TWIST: -np.inf, WRENCH: -np.inf}
-        self.v, self.f = np.zeros(6), np.zeros(6)
+        self.v, self.f, self.share = np.zeros(6), np.zeros(6), 0.0
         self.received: float | None = None
 
     def hold(self, T: np.ndarray) -> None:
@@ -81,7 +83,8 @@ class ToolTargets:
         last = t if self._last is None else self._last
         step = min(max(t - last, 0.0), self.timeout)
         self._last = t
-        self.f = self._share(WRENCH, t) * self._wrench
+        self.share = self._share(WRENCH, t)
+        self.f = self.share * self._wrench
         self.v = self._share(TWIST, t) * self._twist
         if self.R is None or not self.v.any():
             return
@@ -112,8 +115,8 @@ class ToolTargets:
     ) -> np.ndarray:
         """Use a message; return its numbers in base axes.
 
-        The numbers of a stiffness, (6,), are returned as a matrix (6, 6); they do not
-        change this object.
+        The numbers of a stiffness, (6,), are returned as a matrix (6, 6), and those of
+        a sensor in the axes of its link; they do not change the reference.
 
         Args:
             topic: A key of SIZES.
@@ -129,6 +132,10 @@ class ToolTargets:
         """
         x = self._checked(topic, values)
         self._check_stamp(topic, stamp, clock)
+        if stamp is not None and topic == SENSOR:
+            self._stamps[topic] = stamp
+        if topic == SENSOR:
+            return x
         T = self._frame(topic, frame)
         R = T[:3, :3]
         if topic == POSE:

@@ -87,7 +87,9 @@ class Health:
         state = self._state(t)
         rest = [*more, *self._events(t), *self._settings()]
         if state.level == OK:
-            rest += [*self._tracking()]
+            rest += self._tracking()
+            warnings = self.controller.control_law.warnings
+            rest += [Condition(WARN, key, text) for key, text in warnings.items()]
         rest += self._trajectory(t)
         return sorted([state, *rest], key=lambda c: -_GRAVITY[c.level])
 

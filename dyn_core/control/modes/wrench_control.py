@@ -1,0 +1,354 @@
+"""Control of the wrench at a tool by a force-torque sensor: tare, contact, PI law."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from dyn_core.control.modes.tool_targets import SENSOR
+from dyn_core.errors import SettingError, TargetError
+from dyn_core.model import Model
+from dyn_core.solving.control_mode import ModeTopic
+from dyn_core.validation import Field, ListOf, Name, Quantity, Switch
+
+SAMPLES = 100  # number of samples that a tare averages
+REST = 0.01  # joint speed up to which the tool rests [rad/s | m/s]
+AXES = ("moment x", "moment y", "moment z", "force x", "force y", "force z")
+TOPIC = "cartesian.wrench_topic"
+WRENCH_FIELDS = (
+    Field(TOPIC, Name(),
+        "topic of a force-torque sensor, geometry_msgs/WrenchStamped: the wrench of the"
+        " environment on what its link carries; empty: no sensor", "", ""),
+    Field("cartesian.sensor_link", Name(),
+        "link in whose frame the sensor measures; empty: frame_id of its messages",
+        "", ""),
+    Field("cartesian.tare", Switch(),
+        "whether the sensor's offset is measured while the tool rests without contact:"
+        " once after a configuration, and again when set to true", "", True,
+        structure=False),
+    Field("cartesian.wrench_gain", ListOf(Quantity(0.0, 10.0), 6),
+        "gain of the error of the wrench, angular before linear; 0: the axis is not"
+        " controlled", "1", [0.0] * 6, structure=False),
+    Field("cartesian.wrench_integral", Quantity(0.0, 1e3),
+        "rate at which the error of the wrench is integrated, times its gain",
+        "1/s", 5.0, structure=False),
+    Field("cartesian.wrench_limit", ListOf(Quantity(0.0, 1e4), 6),
+        "largest wrench that the sensor adds, angular before linear",
+        "N·m, N", [2.0] * 3 + [20.0] * 3, structure=False),
+    Field("cartesian.contact_threshold", ListOf(Quantity(0.0, 1e4), 2),
+        "measured moment and force below which the tool has no contact, if the target"
+        " is at least twice as large; else half of the target",
+        "N·m, N", [0.1, 1.0], structure=False),
+    Field("cartesian.contact_speed", ListOf(Quantity(1e-4, 10.0), 2),
+        "speed at which a target wrench pushes no more, angular and linear, on"
+        " controlled axes without contact", "rad/s, m/s", [0.1, 0.01], structure=False),
+)  # fmt: skip
+WRENCH_TOPIC = ModeTopic(
+    SENSOR,
+    "geometry_msgs/WrenchStamped",
+    "measured wrench, of a force-torque sensor",
+    TOPIC,
+)
+
+
+class ForceTorqueSensor:
+    """A force-torque sensor in a robot, which carries the tool.
+
+        reading = contact + weight + offset,   at the link's origin, in its axes
+
+    The weight is that of the link and all links that it carries, by the Model, with the
+    payload if one is attached to one of them. Their inertial forces count as contact.
+
+    Attributes:
+        link: Name of its link; empty before it is known.
+        offset: [moment; force], (6,); None while it is not measured yet.
+        seen: Time of the last valid sample [s]; None before it.
+
+    Args:
+        model: Robot.
+        tool: Name of the tool's link.
+        link: Name of the sensor's link; empty: the first message names it.
+
+    Raises:
+        SettingError: The link does not carry the tool.
+    """
+
+    def __init__(self, model: Model, tool: str, link: str) -> None:
+        self._model = model
+        self._parents = {
+            joint.child: joint.parent for joint in model.build.description.joints
+        }
+        self._bearers = [x for x in self._chain(tool) if model.frame(x).body]
+        self.link = ""
+        if link:
+            if link not in self._bearers:
+                raise SettingError(
+                    f"cartesian.sensor_link is '{link}'; valid: empty, or a link that"
+                    f" carries the tool: {', '.join(self._bearers)}",
+                    "cartesian.sensor_link",
+                )
+            self._set(link)
+        self.seen: float | None = None
+        self._reading = np.zeros(6)
+        self.offset: np.ndarray | None = None
+        self.tare()
+
+    def _chain(self, link: str | None) -> list[str]:
+        """Return a link and those that carry it, towards the root."""
+        chain = []
+        while link in self._model.frame_names:
+            chain.append(link)
+            link = self._parents.get(link)
+        return chain
+
+    def _set(self, link: str) -> None:
+        """Set the link, and the bodies that it carries."""
+        self.link = link
+        links = self._model.frame_names
+        self._carried = [k for k, x in enumerate(links) if link in self._chain(x)]
+        bodies = [self._model.frame(links[k]).inertia for k in self._carried]
+        self._masses = np.array([[body.m, *body.h] for body in bodies], float)
+
+    def check(self, frame: str) -> None:
+        """Raise TargetError if the frame_id of a message is not the sensor's link.
+
+        The first message sets the link if the parameter does not.
+        """
+        if not self.link and frame in self._bearers:
+            self._set(frame)
+        if frame != self.link or not frame:
+            valid = self.link or f"a link that carries the tool: {self._bearers}"
+            raise TargetError(f"{SENSOR}: frame_id is '{frame}'; valid: {valid}")
+
+    def tare(self) -> None:
+        """Begin a new measurement of the offset, from samples that come from now on."""
+        self.offset = None
+        self._sum, self._count = np.zeros(6), 0
+
+    def accept(
+        self, t: float, reading: np.ndarray, poses: Any, rests: bool, payload: Any
+    ) -> None:
+        """Use a valid sample, of time t [s]; SAMPLES of them at rest give the offset.
+
+        Args:
+            reading: [moment; force], (6,).
+            poses: Function that returns the present poses of all links.
+            rests: Whether the tool rests, without a target wrench.
+            payload: As in `contact`.
+        """
+        self.seen, self._reading = t, reading
+        if self.offset is not None:
+            return
+        if not rests:
+            self.tare()
+            return
+        T = poses()
+        axes = np.kron(np.eye(2), T[self._index][:3, :3])
+        self._sum = self._sum + reading - axes.T @ self._weight(T, payload)
+        self._count += 1
+        if self._count == SAMPLES:
+            self.offset = self._sum / SAMPLES
+
+    @property
+    def _index(self) -> int:
+        """Number of the link among all."""
+        return self._model.frame_names.index(self.link)
+
+    def contact(self, T: np.ndarray, tool: int, payload: Any) -> np.ndarray:
+        """Return the wrench of the environment on the tool, [moment; force], (6,).
+
+        At the tool's origin, in base axes. The offset must be known.
+
+        Args:
+            T: Poses of all links, (links, 4, 4).
+            tool: Number of the tool's link.
+            payload: PayloadInput of the robot.
+        """
+        assert self.offset is not None
+        axes = np.kron(np.eye(2), T[self._index][:3, :3])
+        f = axes @ (self._reading - self.offset) - self._weight(T, payload)
+        arm = T[self._index][:3, 3] - T[tool][:3, 3]
+        return np.concatenate([f[:3] + np.cross(arm, f[3:]), f[3:]])
+
+    def _weight(self, T: np.ndarray, payload: Any) -> np.ndarray:
+        """Return the weight that the sensor carries, at its origin, base axes, (6,)."""
+        parts = list(zip(self._carried, self._masses, strict=True))
+        links = self._model.frame_names
+        if payload.link and links.index(payload.link) in self._carried:
+            parts.append((links.index(payload.link), payload.values[0][:4]))
+        gravity = np.array(list(self._model.a_grav.lin), float)
+        mass, moment = 0.0, np.zeros(3)
+        for k, (m, *h) in parts:
+            arm = T[k][:3, 3] - T[self._index][:3, 3]
+            mass, moment = mass + m, moment + T[k][:3, :3] @ h + m * arm
+        return np.concatenate([np.cross(moment, gravity), mass * gravity])
+
+
+class WrenchControl:
+    """Adds the error of the wrench to a target wrench, by a PI law on chosen axes.
+
+        f = f_ref (1 - (1 - c) v / contact_speed) + c (gain e + I)
+        e = f_ref - wrench that the tool exerts,   dI/dt = gain wrench_integral e
+
+    c is the share of the contact of an axis: 0 without contact, where the tool thus
+    approaches at contact_speed at most, and 1 from target_timeout after its beginning.
+    I fades in target_timeout without contact and without samples, is bounded by
+    wrench_limit, and does not grow while efforts are at their limits. Without a target
+    wrench, nothing is added.
+
+    Attributes:
+        sensor: ForceTorqueSensor.
+        warnings: Sentences on loss of sensor or contact, by key.
+        integral: I, in the axes of cartesian.reference, (6,).
+
+    Args:
+        law: A CartesianLaw.
+
+    Raises:
+        SettingError: The sensor's link does not carry the tool.
+    """
+
+    def __init__(self, law: Any) -> None:
+        self._law = law
+        values = law.host.parameters
+        model, link = law.host.model, values["cartesian.sensor_link"]
+        self.sensor = ForceTorqueSensor(model, law.link, link)
+        self._tare = True
+        if not values["cartesian.tare"]:
+            self.sensor.offset = np.zeros(6)
+        self.clear()
+        self.change()
+
+    def clear(self) -> None:
+        """Forget the contact and the integral; the sensor and its offset stay."""
+        self.integral, self._contact = np.zeros(6), np.zeros(6)
+        self.warnings: dict[str, str] = {}
+
+    def change(self) -> None:
+        """Use the changed parameters; start a tare if it has been switched on."""
+        values = self._law.host.parameters
+        self.gain = np.array(values["cartesian.wrench_gain"], float)
+        self._rate = values["cartesian.wrench_integral"]
+        self._limit = np.array(values["cartesian.wrench_limit"], float)
+        self._threshold = np.repeat(values["cartesian.contact_threshold"], 3)
+        self._speed = np.repeat(values["cartesian.contact_speed"], 3)
+        self._named = bool(values[TOPIC])
+        tare, before = values["cartesian.tare"], self._tare
+        self._tare = tare
+        if tare and not before:
+            self.sensor.tare()
+
+    def receive(
+        self, t: float, values: Any, frame: str, stamp: Any, clock: Any
+    ) -> None:
+        """Use a sample of the sensor, or refuse it.
+
+        Args:
+            t, values, frame, stamp, clock: As in ControlLaw.receive.
+
+        Raises:
+            TargetError: It is invalid; the previous one stays in force.
+        """
+        law, host = self._law, self._law.host
+        link = host.parameters["cartesian.sensor_link"] or frame
+        self.sensor.check(link)
+        x = law.targets.receive(SENSOR, t, values, link, stamp, clock)
+        acts = law.targets.R is not None and host.safety.running is None
+        rests = acts and host.enabled and not law.targets.share
+        rests = rests and bool((np.abs(host.samples.rate) <= REST).all())
+        self.sensor.accept(t, x, law.poses, rests, host.carried)
+
+    def wrench(self, t: float, step: float, T: np.ndarray, R: np.ndarray) -> Any:
+        """Return the wrench for the law, in the axes of cartesian.reference, (6,).
+
+        Args:
+            t: Time, monotonic [s].
+            step: Time since the last call [s].
+            T: Poses of all links, (links, 4, 4).
+            R: Rotation matrix of these axes, (3, 3).
+        """
+        law, targets, sensor = self._law, self._law.targets, self.sensor
+        into = np.kron(np.eye(2), R.T)
+        f, on = into @ targets.f, self.gain > 0
+        if not on.any() or not (self._named or sensor.seen is not None):
+            return f
+        missing = self._missing(t, targets.timeout)
+        if not targets.share:
+            self.clear()
+        self.warnings = {"sensor": missing} if missing else {}
+        if not targets.share:
+            return f
+        fade, error = step / targets.timeout, np.zeros(6)
+        if missing:
+            self._contact = np.maximum(self._contact - fade, 0.0)
+            touches = np.zeros(6, bool)
+        else:
+            tool = targets.links.index(law.link)
+            exerted = -into @ sensor.contact(T, tool, law.host.carried)
+            least = np.minimum(self._threshold, 0.5 * np.abs(f))
+            touches = np.sign(f) * exerted >= least
+            self._contact = np.where(touches, np.minimum(self._contact + fade, 1), 0)
+            error = np.where(touches, f - exerted, 0.0)
+            self._tell_contact(on & ~touches, f, exerted)
+        self._integrate(touches, error, step, fade)
+        added = np.clip(self.gain * error + self.integral, -self._limit, self._limit)
+        slowed = np.where(on, (1 - self._contact) * self._brake(f, step, into), 0.0)
+        return f * (1 - slowed) + targets.share * self._contact * added
+
+    def _integrate(
+        self, touches: np.ndarray, error: np.ndarray, step: float, fade: float
+    ) -> None:
+        """Advance the integral; without contact it fades.
+
+        Args:
+            touches: Axes with contact, (6,).
+            error: Error of the wrench, (6,) [N·m; N].
+            step, fade: Time since the last call [s], and as a share of the timeout.
+        """
+        before = self.integral
+        after = before + self._contact * self.gain * self._rate * error * step
+        after = np.clip(after, -self._limit, self._limit)
+        if self._law.host.safety.saturated.any():
+            after = np.where(np.abs(after) < np.abs(before), after, before)
+        faded = before * max(1.0 - fade, 0.0)
+        self.integral = np.where(touches & (self.gain > 0), after, faded)
+
+    def _brake(self, f: np.ndarray, step: float, into: np.ndarray) -> np.ndarray:
+        """Return the part by which the speed along each axis lowers a wrench, -1 to 1.
+
+        Where the sampled damping f / contact_speed would make the tool unstable, the
+        speed f step / m takes its place, with m the mass that moves along the axis.
+
+        Args:
+            f: Wrench, (6,).
+            step: Time since the last call [s].
+            into: Rotation from base axes into those of `f`, (6, 6).
+        """
+        law = self._law
+        J, mobility, _ = law.mobility()
+        v = J @ law.host.samples.qd - into @ law.targets.v
+        speed = np.maximum(self._speed, np.abs(f) * step * mobility)
+        return np.clip(np.sign(f) * v / speed, -1.0, 1.0)
+
+    def _missing(self, t: float, timeout: float) -> str:
+        """Return why the sensor is not used at time t [s], or an empty string."""
+        sensor, goes = self.sensor, "the law goes on without it"
+        if sensor.seen is None:
+            return f"the force-torque sensor has sent nothing yet: {goes}"
+        if t - sensor.seen > timeout:
+            return f"the force-torque sensor is silent for {t - sensor.seen:.2f} s: {goes}"
+        if sensor.offset is None:
+            how = f"{SAMPLES} samples at rest without a target wrench"
+            return f"the tare of the force-torque sensor waits for {how}: {goes}"
+        return ""
+
+    def _tell_contact(self, lost: np.ndarray, f: Any, exerted: Any) -> None:
+        """Set the warning of axes `lost`, (6,) bool, which have no contact."""
+        if lost.any():
+            parts = [
+                f"{AXES[k]} {exerted[k]:.3g} of {f[k]:.3g} {'N' if k > 2 else 'N·m'}"
+                for k in np.flatnonzero(lost)
+            ]
+            slow = "the tool approaches at cartesian.contact_speed"
+            self.warnings["contact"] = f"no contact: {', '.join(parts)}; {slow}"
