@@ -14,6 +14,7 @@ from dyn_core.validation import Field, ListOf, Name, Quantity, Switch
 
 SAMPLES = 100  # number of samples that a tare averages
 REST = 0.01  # joint speed up to which the tool rests [rad/s | m/s]
+FAST = 2.0  # part of contact_speed from which an axis has no contact
 AXES = ("moment x", "moment y", "moment z", "force x", "force y", "force z")
 TOPIC = "cartesian.wrench_topic"
 WRENCH_FIELDS = (
@@ -41,8 +42,8 @@ WRENCH_FIELDS = (
         " is at least twice as large; else half of the target",
         "N·m, N", [0.1, 1.0], structure=False),
     Field("cartesian.contact_speed", ListOf(Quantity(1e-4, 10.0), 2),
-        "speed at which a target wrench pushes no more, angular and linear, on"
-        " controlled axes without contact", "rad/s, m/s", [0.1, 0.01], structure=False),
+        "speed at which a target wrench pushes no more, and beyond which it brakes,"
+        " angular and linear, on controlled axes without contact", "rad/s, m/s", [0.1, 0.01], structure=False),
 )  # fmt: skip
 WRENCH_TOPIC = ModeTopic(
     SENSOR,
@@ -191,8 +192,9 @@ class WrenchControl:
         f = f_ref (1 - (1 - c) v / contact_speed) + c (gain e + I)
         e = f_ref - wrench that the tool exerts,   dI/dt = gain wrench_integral e
 
-    c is the share of the contact of an axis: 0 without contact, where the tool thus
-    approaches at contact_speed at most, and 1 from target_timeout after its beginning.
+    c is the share of the contact of an axis: 0 without contact, and at twice
+    contact_speed along f_ref; there the tool approaches at about contact_speed. It is 1
+    from target_timeout after its beginning.
     I fades in target_timeout without contact and without samples, is bounded by
     wrench_limit, and does not grow while efforts are at their limits. Without a target
     wrench, nothing is added.
@@ -222,7 +224,7 @@ class WrenchControl:
 
     def clear(self) -> None:
         """Forget the contact and the integral; the sensor and its offset stay."""
-        self.integral, self._contact = np.zeros(6), np.zeros(6)
+        self.integral, self._contact, self._error = np.zeros((3, 6))
         self.warnings: dict[str, str] = {}
 
     def change(self) -> None:
@@ -256,7 +258,7 @@ class WrenchControl:
         x = law.targets.receive(SENSOR, t, values, link, stamp, clock)
         acts = law.targets.R is not None and host.safety.running is None
         rests = acts and host.enabled and not law.targets.share
-        rests = rests and bool((np.abs(host.samples.rate) <= REST).all())
+        rests = rests and bool((np.abs(host.samples.qd) <= REST).all())
         self.sensor.accept(t, x, law.poses, rests, host.carried)
 
     def wrench(self, t: float, step: float, T: np.ndarray, R: np.ndarray) -> Any:
@@ -279,35 +281,33 @@ class WrenchControl:
         self.warnings = {"sensor": missing} if missing else {}
         if not targets.share:
             return f
-        fade, error = step / targets.timeout, np.zeros(6)
-        if missing:
-            self._contact = np.maximum(self._contact - fade, 0.0)
+        fade, brake = step / targets.timeout, self._brake(f, step, into)
+        if missing:  # the last error fades with the share of the contact
+            self._contact = np.maximum(self._contact - fade, 0.0) * (brake < FAST)
             touches = np.zeros(6, bool)
         else:
             tool = targets.links.index(law.link)
             exerted = -into @ sensor.contact(T, tool, law.host.carried)
             least = np.minimum(self._threshold, 0.5 * np.abs(f))
-            touches = np.sign(f) * exerted >= least
-            self._contact = np.where(touches, np.minimum(self._contact + fade, 1), 0)
-            error = np.where(touches, f - exerted, 0.0)
+            # The inertia of what the sensor carries feels like contact in free flight.
+            touches = (np.sign(f) * exerted >= least) & (brake < FAST)
+            self._contact = np.minimum(self._contact + fade, 1.0) * touches
+            self._error = np.where(touches, f - exerted, 0.0)
             self._tell_contact(on & ~touches, f, exerted)
-        self._integrate(touches, error, step, fade)
-        added = np.clip(self.gain * error + self.integral, -self._limit, self._limit)
-        slowed = np.where(on, (1 - self._contact) * self._brake(f, step, into), 0.0)
+        self._integrate(touches, step, fade)
+        added = np.clip(self.gain * self._error + self.integral, -self._limit, self._limit)
+        slowed = np.where(on, (1 - self._contact) * brake, 0.0)
         return f * (1 - slowed) + targets.share * self._contact * added
 
-    def _integrate(
-        self, touches: np.ndarray, error: np.ndarray, step: float, fade: float
-    ) -> None:
+    def _integrate(self, touches: np.ndarray, step: float, fade: float) -> None:
         """Advance the integral; without contact it fades.
 
         Args:
             touches: Axes with contact, (6,).
-            error: Error of the wrench, (6,) [N·m; N].
             step, fade: Time since the last call [s], and as a share of the timeout.
         """
         before = self.integral
-        after = before + self._contact * self.gain * self._rate * error * step
+        after = before + self._contact * self.gain * self._rate * self._error * step
         after = np.clip(after, -self._limit, self._limit)
         if self._law.host.safety.saturated.any():
             after = np.where(np.abs(after) < np.abs(before), after, before)
@@ -315,7 +315,9 @@ class WrenchControl:
         self.integral = np.where(touches & (self.gain > 0), after, faded)
 
     def _brake(self, f: np.ndarray, step: float, into: np.ndarray) -> np.ndarray:
-        """Return the part by which the speed along each axis lowers a wrench, -1 to 1.
+        """Return the part by which the speed along each axis lowers a wrench, -1 to 2.
+
+        Beyond contact_speed the wrench thus brakes, which wrong masses may require.
 
         Where the sampled damping f / contact_speed would make the tool unstable, the
         speed f step / m takes its place, with m the mass that moves along the axis.
@@ -329,7 +331,7 @@ class WrenchControl:
         J, mobility, _ = law.mobility()
         v = J @ law.host.samples.qd - into @ law.targets.v
         speed = np.maximum(self._speed, np.abs(f) * step * mobility)
-        return np.clip(np.sign(f) * v / speed, -1.0, 1.0)
+        return np.clip(np.sign(f) * v / speed, -1.0, FAST)
 
     def _missing(self, t: float, timeout: float) -> str:
         """Return why the sensor is not used at time t [s], or an empty string."""
