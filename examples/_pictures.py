@@ -94,14 +94,3 @@ def draw_payload(rows, path):
     axes[-1].set_xlabel("t [s]; dashed: the truth, bands: two standard deviations")
     figure.tight_layout()
     return save(figure, path)
-
-
-def draw_forces(curves, path):
-    """Draw forces over time by name, from pairs of times and forces."""
-    figure, ax = pyplot().subplots(figsize=(9, 3.2))
-    for name, (t, force) in curves.items():
-        ax.plot(t, force, lw=0.9, label=name)
-    ax.set(xlabel="t [s]", ylabel="force on the plane [N]")
-    ax.legend(loc="lower right")
-    figure.tight_layout()
-    return save(figure, path)

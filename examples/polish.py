@@ -1,9 +1,10 @@
 """Polish a plane: a tool is pressed with 10 N while it moves sideways.
 
-The controller in mode `cartesian` has masses that are 5 % too small and does not know the
-joint friction. The tool comes down from 5 mm above a plane of 50 N/mm, and then draws
-circles. A force-torque sensor at the flange has an offset, noise, and a delay of a cycle.
-The example prints the errors of the force with and without the sensor, and draws both.
+The controller in mode `cartesian` has masses that are 5 % too small and does not know
+the joint friction. The tool comes down from 5 mm above a plane of 50 N/mm, and then
+draws circles. A force-torque sensor at the flange has an offset, noise, and a delay of
+a cycle. The example prints the errors of the force with and without the sensor, and
+draws both.
 
     python examples/polish.py [PICTURE.png]
 """
@@ -14,15 +15,14 @@ import sys
 from pathlib import Path
 
 import numpy as np
-from _pictures import draw_forces
+from _pictures import pyplot, save
+from _plane_and_arm import CYCLE, Cell
 
 import dyn_core as dyn
 from dyn_core.control import Controller, Rules
 
-CYCLE, STEPS, END = 1e-3, 4, 8.0  # period [s], steps of the simulation in it, end [s]
+END = 8.0  # [s]
 PRESS, START, MOVES = 10.0, 0.5, 3.0  # force [N]; it begins, the tool moves [s]
-STIFFNESS, DAMPING, FRICTION, GAP = 5e4, 100.0, 0.2, 0.005  # N/m, N·s/m, 1, m
-Q = np.array([0.0, 0.1, 0.0, -2.2, 0.0, 2.3, 0.8])
 SETTINGS = {
     "cartesian.frame": "tool",
     "cartesian.sensor_link": "flange",
@@ -31,44 +31,6 @@ SETTINGS = {
     "cartesian.wrench_integral": 60.0,
 }
 PRESSING = {"cartesian.stiffness": [40.0] * 3 + [800.0, 800.0, 0.0]}
-
-
-class Cell:
-    """An arm above a plane, and its sensor; moved by torques, cycle by cycle."""
-
-    def __init__(self, arm: dyn.Model) -> None:
-        self.arm, self.q, self.qd = arm, Q, np.zeros(7)
-        build = {"frame": "tool", "reference": "aligned"}
-        self.poses = dyn.solver("forward_kinematics").build(
-            arm, frames=["tool", "flange"]
-        )
-        self.jacobian = dyn.solver("jacobian").build(arm, **build)
-        self.acceleration = dyn.solver("frame_acceleration").build(arm, **build)
-        self.move = dyn.solver("aba").build(arm, joint_friction=True)
-        self.plane = self.poses(Q)[0][2, 3] - GAP
-        self.force, self.reading = np.zeros(3), np.zeros(6)
-        self.advance(np.zeros(7))
-
-    def advance(self, tau: np.ndarray) -> None:
-        """Simulate a cycle; then the sensor has measured."""
-        dt = CYCLE / STEPS
-        for _ in range(STEPS):
-            J, T = self.jacobian(self.q), self.poses(self.q)
-            v, depth = (J @ self.qd)[3:], self.plane - T[0][2, 3]
-            press = max(STIFFNESS * depth - DAMPING * v[2], 0.0) if depth > 0 else 0.0
-            slide = -FRICTION * press * v[:2] / np.sqrt(v[:2] @ v[:2] + 1e-6)
-            self.force = np.array([*slide, press])
-            qdd = self.move(self.q, self.qd, tau + J[3:].T @ self.force)
-            a = self.acceleration(self.q, self.qd, qdd)
-            self.qd = self.qd + dt * qdd
-            self.q = self.q + dt * self.qd
-        self.place = T[0][:3, 3]
-        # Weight and inertia of the tool, between sensor and plane, are measured, too.
-        I, (R, arm) = self.arm.frame("tool").inertia, (T[1][:3, :3], self.place - T[1][:3, 3])
-        com = T[0][:3, :3] @ np.array([*I.h]) / I.m
-        load = I.m * (np.array([0.0, 0.0, -9.81]) - a[3:] - np.cross(a[:3], com))
-        moment = np.cross(arm, self.force) + np.cross(arm + com, load)
-        self.reading = np.concatenate([R.T @ moment, R.T @ (self.force + load)])
 
 
 def polish(arm, settings=None, sensor=True, change=lambda t, reading: reading, end=END):
@@ -106,6 +68,16 @@ def figures(rows):
     return force[t < MOVES].max() / PRESS - 1, abs(means / PRESS - 1).max()
 
 
+def draw(curves, path):
+    """Draw forces over time, from times and forces by name."""
+    figure, ax = pyplot().subplots(figsize=(9, 3.2))
+    for name, (t, force) in curves.items():
+        ax.plot(t, force, lw=0.9, label=name)
+    ax.set(xlabel="t [s]", ylabel="force on the plane [N]")
+    ax.legend(loc="lower right")
+    return save(figure, path)
+
+
 def main(picture):
     """Polish, print and draw; return the figures with and without the sensor."""
     curves, results = {}, []
@@ -114,7 +86,7 @@ def main(picture):
         curves[name], result = rows[:, :2].T, figures(rows)
         results.append(result)
         print(f"{name}: overshoot {result[0]:.1%}, error in motion {result[1]:.1%}")
-    print(f"drawn in {draw_forces(curves, picture)}")
+    print(f"drawn in {draw(curves, picture)}")
     return results
 
 

@@ -21,8 +21,9 @@ class ModeTopics:
     """Receives the messages of the mode's topics for a ComputedTorqueNode.
 
     The constructor subscribes to ~/TOPIC for each topic of the mode, or to the topic
-    that its parameter names, as best effort: of a stream the newest message counts. A message that the law refuses is counted and
-    logged, and a WARN in /diagnostics for a second.
+    that its parameter names, as best effort: of a stream the newest message counts. A
+    message that the law refuses is counted and logged, and a WARN in /diagnostics for a
+    second.
 
     Attributes:
         node: The node.
@@ -41,12 +42,13 @@ class ModeTopics:
         self._refused: tuple[float, str] | None = None
         self.subscriptions = {}
         for topic in node.controller.control_mode.topics:
-            parameters, at = node.controller.parameters, f"~/{topic.name}"
-            at = parameters[topic.parameter] if topic.parameter else at
-            if at:
+            name = f"~/{topic.name}"
+            if topic.parameter:
+                name = node.controller.parameters[topic.parameter]
+            if name:
                 kind, take = message_type(topic.type), self._receiver(topic)
                 self.subscriptions[topic.name] = subscription(
-                    node, kind, at, take, QOS
+                    node, kind, name, take, QOS
                 )
         node.conditions.append(self.conditions)
 

@@ -344,18 +344,20 @@ def test_wrong_parameters_are_refused(arm, what):
 
 
 def test_the_mode_is_offered_with_its_topics():
-    """Four topics, its own slot, not exported."""
+    """Four targets and a sensor, its own slot, not exported."""
     mode = dyn.default_registry().modes()["cartesian"]
     assert isinstance(mode, ControlMode)
     assert (mode.slot, mode.exportable) == ("cartesian_control", False)
-    assert len(mode.topics) == 4
+    assert len(mode.topics) == 5
 
 
 def test_no_random_target_makes_an_effort_that_is_not_finite(arm):
     """Numbers of any size, NaN and infinity, in any order; the reference is finite."""
-    rng, run = np.random.default_rng(5), Run(arm, bounds=Bounds())
+    sensor = {"cartesian.wrench_gain": [0.5] * 6, "cartesian.tare": False,
+              "cartesian.sensor_link": "flange"}  # fmt: skip
+    rng, run = np.random.default_rng(5), Run(arm, sensor, bounds=Bounds())
     kinds = {"target_pose": 7, "target_twist": 6, "target_wrench": 6,
-             "target_stiffness": 6}  # fmt: skip
+             "target_stiffness": 6, "sensor_wrench": 6}  # fmt: skip
     refused = 0
     for k in range(1, 1500):
         topic = rng.choice([*kinds])

@@ -19,7 +19,7 @@ TURNED = Q + [0.5, 0.1, -0.4, 0.3, 1.1, -0.9, 0.7]
 T = 0.002  # period of the states [s]
 OFFSET = np.array([0.3, -0.2, 0.1, 4.0, -3.0, 2.0])
 DOWN = np.array([0, 0, 0, 0, 0, -10.0])
-FULL = T / 0.1  # share of target_timeout in a cycle
+NOTHING, STILL = np.zeros(6), np.zeros(7)
 SETTINGS = {
     "cartesian.frame": "tool",
     "cartesian.sensor_link": "flange",
@@ -40,7 +40,7 @@ def poses(arm):
     return dyn.solver("forward_kinematics").build(arm, frames=list(arm.frame_names))
 
 
-def _reading(arm, T, push=np.zeros(6), offset=OFFSET, load=None):
+def _reading(arm, T, push=NOTHING, load=None):
     """Return what a sensor at the flange measures under a push at the tool's origin.
 
     Typed again, in the axes of the root first: the weight 0.5 kg x 9.81 m/s² downwards
@@ -57,21 +57,18 @@ def _reading(arm, T, push=np.zeros(6), offset=OFFSET, load=None):
         moment = moment + np.cross(place - flange[:3, 3], pull)
         force = force + pull
     R = flange[:3, :3]
-    return np.concatenate([R.T @ moment, R.T @ force]) + offset
+    return np.concatenate([R.T @ moment, R.T @ force]) + OFFSET
 
 
-def _tared(arm, T, payload=None):
+def _tared(arm, links, payload=None):
     sensor = ForceTorqueSensor(arm, "tool", "flange")
     payload = payload or PayloadInput()
     for k in range(SAMPLES):
-        sensor.accept(k * T_SAMPLE, _reading(arm, T), lambda: T, True, payload)
+        sensor.accept(k * T, _reading(arm, links), lambda: links, True, payload)
     return sensor
 
 
-T_SAMPLE = 0.001
-
-
-class Held:
+class Standing:
     """A controller whose robot stands; its sensor feels a push at the tool."""
 
     def __init__(self, arm, poses, settings=None, tared=True, **more):
@@ -88,7 +85,7 @@ class Held:
             self.go(SAMPLES * T + T, push=np.zeros(6))
             assert self.law.wrench.sensor.offset is not None
 
-    def cycle(self, push=None, target=None, qd=np.zeros(7)):
+    def cycle(self, push=None, target=None, qd=STILL):
         self.t += T
         if push is not None:
             self.send(_reading(self.arm, self.place, np.asarray(push, float)))
@@ -107,9 +104,9 @@ class Held:
 
 
 @pytest.fixture
-def held(arm, poses):
-    """Return a function that makes a Held."""
-    return lambda *args, **more: Held(arm, poses, *args, **more)
+def standing(arm, poses):
+    """Return a function that makes a Standing."""
+    return lambda *args, **more: Standing(arm, poses, *args, **more)
 
 
 # ---- frames, signs, tare
@@ -173,9 +170,9 @@ def test_an_attached_payload_counts_as_weight(arm, poses):
     np.testing.assert_allclose(seen, np.zeros(6), atol=1e-9)
 
 
-def test_a_tare_needs_rest_and_no_target(held):
+def test_a_tare_needs_rest_and_no_target(standing):
     """A moving tool and a target wrench interrupt it; until its end the law is told."""
-    run, nothing = held(tared=False), np.zeros(6)
+    run, nothing = standing(tared=False), np.zeros(6)
     run.go((SAMPLES - 5) * T, push=nothing)
     run.cycle(push=nothing, qd=np.full(7, 0.05))
     run.cycle(push=nothing)
@@ -189,9 +186,9 @@ def test_a_tare_needs_rest_and_no_target(held):
     np.testing.assert_allclose(run.law.wrench.sensor.offset, OFFSET, atol=1e-9)
 
 
-def test_a_tare_is_repeated_on_request_alone(held):
+def test_a_tare_is_repeated_on_request_alone(standing):
     """A restart in contact must not call the contact zero; the parameter does it."""
-    run, up = held(), -DOWN
+    run, up = standing(), -DOWN
     run.controller.begin()
     run.go(2 * SAMPLES * T, push=up)
     np.testing.assert_allclose(run.law.wrench.sensor.offset, OFFSET, atol=1e-9)
@@ -203,7 +200,7 @@ def test_a_tare_is_repeated_on_request_alone(held):
     assert run.law.wrench.sensor.offset is None
     run.go(SAMPLES * T + T, push=0 * up)
     np.testing.assert_allclose(run.law.wrench.sensor.offset, OFFSET, atol=1e-9)
-    raw = held({"cartesian.tare": False}, tared=False)
+    raw = standing({"cartesian.tare": False}, tared=False)
     assert not raw.law.wrench.sensor.offset.any()
 
 
@@ -211,12 +208,12 @@ def test_a_tare_is_repeated_on_request_alone(held):
 
 
 @pytest.mark.parametrize("axes", ["aligned", "local"])
-def test_too_little_force_is_raised_and_too_much_lowered(held, arm, poses, axes):
+def test_too_little_force_is_raised_and_too_much_lowered(standing, arm, poses, axes):
     """-10 N wanted, 6 N or 14 N felt: by gain and integral, along the axis alone."""
     R = np.eye(3) if axes == "aligned" else poses(Q)[arm.frame_names.index("tool")]
     down = np.kron(np.eye(2), R[:3, :3]) @ DOWN
     for felt in (6.0, 14.0):
-        run = held({"cartesian.reference": axes})
+        run = standing({"cartesian.reference": axes})
         run.go(0.1 + T, push=-down, target=down)  # in contact
         np.testing.assert_allclose(run.law._force, DOWN, atol=1e-6)
         force = run.cycle(push=-down * felt / 10, target=down)
@@ -228,10 +225,10 @@ def test_too_little_force_is_raised_and_too_much_lowered(held, arm, poses, axes)
         np.testing.assert_allclose(force, right, atol=1e-6)
 
 
-def test_the_torque_is_that_of_the_wrench(held, arm):
+def test_the_torque_is_that_of_the_wrench(standing, arm):
     """J.T of what is added, with its sign."""
     J = dyn.solver("jacobian").build(arm, frame="tool", reference="aligned")(Q)
-    run, free = held(), held()
+    run, free = standing(), standing()
     for each in (run, free):
         each.go(0.15, push=-0.6 * DOWN, target=DOWN)
     free.controller.set_parameters({"cartesian.wrench_gain": [0.0] * 6})
@@ -242,10 +239,10 @@ def test_the_torque_is_that_of_the_wrench(held, arm):
     np.testing.assert_allclose(run.tau - free.tau, J.T @ added, atol=1e-9)
 
 
-def test_samples_without_a_target_wrench_do_nothing(held):
+def test_samples_without_a_target_wrench_do_nothing(standing):
     """The torque is that without a sensor, to the last bit."""
     noise = np.random.default_rng(0)
-    run, free = held(), held(tared=False)
+    run, free = standing(), standing(tared=False)
     free.go((SAMPLES + 1) * T)
     for _ in range(20):
         run.cycle(push=20 * noise.normal(size=6))
@@ -253,17 +250,17 @@ def test_samples_without_a_target_wrench_do_nothing(held):
         assert (run.tau == free.tau).all()
 
 
-def test_a_zero_target_gives_way(held):
+def test_a_zero_target_gives_way(standing):
     """A target of 0 N that is sent counts: the axis follows a push."""
-    run = held()
+    run = standing()
     force = run.go(0.15, push=[0, 0, 0, 0, 0, 6.0], target=0 * DOWN)
     assert force[5] > 3.0
     assert not force[:5].any()
 
 
-def test_the_correction_ends_with_the_target(held):
+def test_the_correction_ends_with_the_target(standing):
     """Silence: it fades with the target, and the integral is forgotten."""
-    run = held()
+    run = standing()
     run.go(1.0, push=-0.5 * DOWN, target=DOWN)
     assert run.law.wrench.integral[5] < -5.0
     forces = np.array([run.cycle(push=-0.5 * DOWN)[5] for _ in range(55)])
@@ -272,11 +269,11 @@ def test_the_correction_ends_with_the_target(held):
     assert not run.law.wrench.integral.any()
 
 
-def test_a_stop_forgets_the_integral(held):
+def test_a_stop_forgets_the_integral(standing):
     """Of each kind that holds; after the reset it begins at zero."""
     for stop in (lambda run: run.controller.estop(run.t),
                  lambda run: run.controller._brake(True)):  # fmt: skip
-        run = held()
+        run = standing()
         run.go(1.0, push=-0.5 * DOWN, target=DOWN)
         stop(run)
         assert not run.law.wrench.integral.any()
@@ -284,9 +281,9 @@ def test_a_stop_forgets_the_integral(held):
         assert not run.law._force.any()
 
 
-def test_the_integral_is_bounded_and_waits_for_efforts(held):
+def test_the_integral_is_bounded_and_waits_for_efforts(standing):
     """Never beyond wrench_limit; at effort limits it shrinks, and does not grow."""
-    run = held({"cartesian.wrench_limit": [1.0] * 3 + [3.0] * 3})
+    run = standing({"cartesian.wrench_limit": [1.0] * 3 + [3.0] * 3})
     force = run.go(3.0, push=-0.5 * DOWN, target=DOWN)
     assert run.law.wrench.integral[5] == -3.0
     np.testing.assert_allclose(force[5], -13.0)
@@ -294,7 +291,7 @@ def test_the_integral_is_bounded_and_waits_for_efforts(held):
     assert run.law.wrench.integral[5] > -3.0 + 0.4 * 0.5 * 5 * 4.0  # no winding up
     joint = int(np.argmax(np.abs(run.tau)))
     limit = {f"joint{joint + 1}": 0.5 * abs(run.tau[joint])}
-    weak = held(effort_limits=limit)
+    weak = standing(effort_limits=limit)
     weak.go(0.5, push=-0.8 * DOWN, target=DOWN)
     assert weak.controller.safety.saturated.any()
     assert weak.law.wrench.integral[5] == 0.0
@@ -303,9 +300,9 @@ def test_the_integral_is_bounded_and_waits_for_efforts(held):
 # ---- loss of contact and of the sensor
 
 
-def test_without_contact_the_integral_fades_and_it_is_told(held):
+def test_without_contact_the_integral_fades_and_it_is_told(standing):
     """Less than 1 N of 10 N."""
-    run = held()
+    run = standing()
     run.go(0.5, push=-0.8 * DOWN, target=DOWN)
     before = run.law.wrench.integral[5]
     force = run.cycle(push=-0.05 * DOWN, target=DOWN)
@@ -317,11 +314,18 @@ def test_without_contact_the_integral_fades_and_it_is_told(held):
     assert "contact" not in run.law.warnings
 
 
-def test_a_tool_without_contact_is_no_faster_than_contact_speed(held, arm):
+def test_a_tool_without_contact_is_no_faster_than_contact_speed(standing, arm):
     """At it the push is zero, at half of it half; beyond it brakes, by 10 N at most."""
     J = dyn.solver("jacobian").build(arm, frame="tool", reference="aligned")(Q)
-    run = held({"cartesian.contact_speed": [0.1, 0.05]})
-    for v, share in ((0.0, 1.0), (-0.025, 0.5), (-0.05, 0.0), (-0.08, -0.6), (-0.5, -1.0), (0.5, 2.0)):
+    run = standing({"cartesian.contact_speed": [0.1, 0.05]})
+    for v, share in (
+        (0.0, 1.0),
+        (-0.025, 0.5),
+        (-0.05, 0.0),
+        (-0.08, -0.6),
+        (-0.5, -1.0),
+        (0.5, 2.0),
+    ):
         qd = np.linalg.pinv(J) @ [0, 0, 0, 0, 0, v]
         force = run.cycle(push=np.zeros(6), target=DOWN, qd=qd)
         np.testing.assert_allclose(force, share * DOWN, atol=1e-6)
@@ -333,8 +337,8 @@ def test_a_tool_that_loses_its_plane_does_not_run_away(polish, arm, lost, monkey
 
     def fall(t, reading):
         if t > 2.0:
-            monkeypatch.setattr(polish, "STIFFNESS", 0.0)
-            monkeypatch.setattr(polish, "DAMPING", 0.0)
+            monkeypatch.setattr("_plane_and_arm.STIFFNESS", 0.0)
+            monkeypatch.setattr("_plane_and_arm.DAMPING", 0.0)
         return None if lost and t > 2.0 else reading
 
     controller, rows = polish.polish(arm, change=fall, end=3.0)
@@ -345,9 +349,9 @@ def test_a_tool_that_loses_its_plane_does_not_run_away(polish, arm, lost, monkey
     assert ("silent" if lost else "no contact") in str(controller.control_law.warnings)
 
 
-def test_a_silent_sensor_is_told_and_the_law_goes_on(held):
+def test_a_silent_sensor_is_told_and_the_law_goes_on(standing):
     """After target_timeout its part fades to zero within the timeout, without a jump."""
-    run = held()
+    run = standing()
     run.go(1.0, push=-0.8 * DOWN, target=DOWN)
     forces = np.array([run.cycle(target=DOWN)[5] for _ in range(110)])
     assert forces[0] < -12.0
@@ -362,19 +366,19 @@ def test_a_silent_sensor_is_told_and_the_law_goes_on(held):
     assert run.law.warnings == {}
 
 
-def test_a_sensor_that_never_sent_is_told_if_it_has_a_topic(held):
+def test_a_sensor_that_never_sent_is_told_if_it_has_a_topic(standing):
     """Without the parameter there is none, and the target acts as it is."""
-    run = held({"cartesian.wrench_topic": "/wrench"}, tared=False)
+    run = standing({"cartesian.wrench_topic": "/wrench"}, tared=False)
     np.testing.assert_allclose(run.cycle(target=DOWN), DOWN)
     assert "has sent nothing yet" in run.law.warnings["sensor"]
-    other = held(tared=False)
+    other = standing(tared=False)
     np.testing.assert_allclose(other.cycle(target=DOWN), DOWN)
     assert other.law.warnings == {}
 
 
-def test_a_sensor_with_the_wrong_sign_adds_nothing(held):
+def test_a_sensor_with_the_wrong_sign_adds_nothing(standing):
     """A pull is no contact of a push."""
-    run = held()
+    run = standing()
     force = run.go(1.0, push=DOWN, target=DOWN)
     np.testing.assert_allclose(force, DOWN)
 
@@ -389,10 +393,10 @@ REFUSED = {
 
 
 @pytest.mark.parametrize("what", REFUSED)
-def test_bad_samples_change_nothing(held, what):
+def test_bad_samples_change_nothing(standing, what):
     """The last one acts until it is too old."""
     values, frame, message = REFUSED[what]
-    run = held()
+    run = standing()
     run.go(0.15, push=-0.8 * DOWN, target=DOWN)
     seen = run.law.wrench.sensor.seen
     with pytest.raises(TargetError, match=message):
@@ -405,15 +409,15 @@ def test_bad_samples_change_nothing(held, what):
     assert "silent" in run.law.warnings["sensor"]
 
 
-def test_old_samples_and_foreign_frames_are_refused(held):
+def test_old_samples_and_foreign_frames_are_refused(standing):
     """By the stamp; by the frame, where the messages name the link."""
-    run = held({"cartesian.sensor_link": ""}, tared=False)
+    run = standing({"cartesian.sensor_link": ""}, tared=False)
     with pytest.raises(TargetError, match="stamp is 1.000 s old"):
         run.controller.receive(
             "sensor_wrench", run.t, [0] * 6, "flange", stamp=5.0, clock=6.0
         )
     for frame in ("", "camera", "link0"):
-        fresh = held({"cartesian.sensor_link": ""}, tared=False)
+        fresh = standing({"cartesian.sensor_link": ""}, tared=False)
         with pytest.raises(TargetError, match=f"frame_id is '{frame}'.*'flange'"):
             fresh.send([0] * 6, frame)
     run.send([0] * 6, "flange")
@@ -421,7 +425,7 @@ def test_old_samples_and_foreign_frames_are_refused(held):
         run.send([0] * 6, "link7")
     for link in ("link0", "nothing"):
         with pytest.raises(dyn.SettingError, match=f"is '{link}'; .*tool, flange"):
-            held({"cartesian.sensor_link": link}, tared=False)
+            standing({"cartesian.sensor_link": link}, tared=False)
 
 
 # ---- polishing

@@ -150,6 +150,18 @@ def test_the_payload_is_estimated(monkeypatch, tmp_path, capsys):
     assert (tmp_path / "payload.png").stat().st_size > 10_000
 
 
+def test_a_plane_is_polished(monkeypatch, tmp_path, capsys):
+    """It prints the errors with and without the sensor, and draws the forces."""
+    pytest.importorskip("matplotlib", reason="matplotlib is not installed")
+    monkeypatch.syspath_prepend(str(EXAMPLES))
+    script = importlib.import_module("polish")
+    touch, motion = script.main(tmp_path / "polish.png")[0]
+    assert touch <= 0.2
+    assert motion <= 0.02
+    assert "without sensor: overshoot" in capsys.readouterr().out
+    assert (tmp_path / "polish.png").stat().st_size > 10_000
+
+
 def test_the_four_bar_follows_its_motor(monkeypatch, tmp_path, capsys):
     """The linkage stays closed and tracks; its own motion takes no torque."""
     pytest.importorskip("matplotlib", reason="matplotlib is not installed")

@@ -237,3 +237,72 @@ def test_targets_over_dds(make, until):
         other.destroy_timer(feed)
     finally:
         other.destroy_node()
+
+
+def test_a_force_torque_sensor_over_dds(make, until):
+    """Best effort, tared; NaN refused and told; pressing is corrected; silence told."""
+    import rclpy
+    from geometry_msgs.msg import WrenchStamped
+    from rclpy.qos import qos_profile_sensor_data
+    from sensor_msgs.msg import JointState
+
+    node = make(
+        cartesian__wrench_topic="/wrist/wrench",
+        cartesian__wrench_gain=[0.0] * 5 + [0.5],
+        cartesian__target_timeout=1.0,
+    )
+    other = rclpy.create_node("sensor")
+    try:
+        states = other.create_publisher(JointState, "joint_states", 10)
+        readings = other.create_publisher(
+            WrenchStamped, "/wrist/wrench", qos_profile_sensor_data
+        )
+        targets = other.create_publisher(
+            WrenchStamped, "computed_torque/target_wrench", 10
+        )
+        up, bad = 0.0, False
+
+        def feed():
+            states.publish(_state(other.get_clock()))
+            message = WrenchStamped()
+            message.header.frame_id = "flange"
+            message.header.stamp = other.get_clock().now().to_msg()
+            # The tool points down, so that z of the flange is about -z of the root.
+            message.wrench.force.z = float("nan") if bad else 5.0 - up
+            readings.publish(message)
+            if up:
+                target = WrenchStamped()
+                target.wrench.force.z = -10.0
+                targets.publish(target)
+
+        def says(key, words):
+            seen = node.report.conditions(time.monotonic())
+            return any(c.key == key and words in c.message for c in seen)
+
+        timer = other.create_timer(0.005, feed)
+        law = node.controller.control_law
+        until(lambda: law.wrench.sensor.offset is not None, node, other)
+        assert law.wrench.sensor.link == "flange"
+        up = 6.0
+        until(lambda: law.wrench.integral[5] < -0.5, node, other)
+        assert law._force[5] < -10.5
+        bad = True
+        until(lambda: says("targets", "sensor_wrench is"), node, other)
+        assert node.counters["sensor_wrench refused"] > 0
+        until(lambda: says("sensor", "silent for"), node, other)
+        assert node.controller.stopped is None
+        bad = False
+        until(lambda: not says("sensor", ""), node, other)
+        other.destroy_timer(timer)
+    finally:
+        other.destroy_node()
+
+
+def test_a_node_without_wrench_topic_has_no_sensor(make):
+    """No subscription; a name that ROS does not allow is refused in configure."""
+    node = make()
+    here = {name for name, _ in node.get_topic_names_and_types()}
+    assert not [name for name in here if "sensor" in name]
+    bad = make(active=False, cartesian__wrench_topic="/a b")
+    bad.trigger_configure()
+    assert bad.failure is not None

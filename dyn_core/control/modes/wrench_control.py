@@ -43,7 +43,8 @@ WRENCH_FIELDS = (
         "N·m, N", [0.1, 1.0], structure=False),
     Field("cartesian.contact_speed", ListOf(Quantity(1e-4, 10.0), 2),
         "speed at which a target wrench pushes no more, and beyond which it brakes,"
-        " angular and linear, on controlled axes without contact", "rad/s, m/s", [0.1, 0.01], structure=False),
+        " angular and linear, on controlled axes without contact",
+        "rad/s, m/s", [0.1, 0.01], structure=False),
 )  # fmt: skip
 WRENCH_TOPIC = ModeTopic(
     SENSOR,
@@ -295,7 +296,9 @@ class WrenchControl:
             self._error = np.where(touches, f - exerted, 0.0)
             self._tell_contact(on & ~touches, f, exerted)
         self._integrate(touches, step, fade)
-        added = np.clip(self.gain * self._error + self.integral, -self._limit, self._limit)
+        added = np.clip(
+            self.gain * self._error + self.integral, -self._limit, self._limit
+        )
         slowed = np.where(on, (1 - self._contact) * brake, 0.0)
         return f * (1 - slowed) + targets.share * self._contact * added
 
@@ -339,7 +342,9 @@ class WrenchControl:
         if sensor.seen is None:
             return f"the force-torque sensor has sent nothing yet: {goes}"
         if t - sensor.seen > timeout:
-            return f"the force-torque sensor is silent for {t - sensor.seen:.2f} s: {goes}"
+            return (
+                f"the force-torque sensor is silent for {t - sensor.seen:.2f} s: {goes}"
+            )
         if sensor.offset is None:
             how = f"{SAMPLES} samples at rest without a target wrench"
             return f"the tare of the force-torque sensor waits for {how}: {goes}"
