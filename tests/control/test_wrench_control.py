@@ -12,6 +12,7 @@ from dyn_core.control.modes.wrench_control import SAMPLES, ForceTorqueSensor
 from dyn_core.control.safety.health import WARN, Health
 from dyn_core.errors import TargetError
 from dyn_core.model.payload import PayloadInput
+from dyn_core.simulation import ContactSimulator
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 Q = np.array([0.3, -0.6, 0.2, -2.2, 0.4, 1.6, 0.8])
@@ -157,6 +158,19 @@ def test_the_weight_is_that_of_the_joint_forces(arm, poses):
         np.testing.assert_allclose(
             pull[:before], (weights[0] - weights[1])[:before], atol=1e-9
         )
+
+
+def test_the_sensor_of_the_simulator_has_the_same_signs(arm, poses):
+    """Its reading of an arm at rest, in a turned posture, is weight and no contact."""
+    simulator = ContactSimulator(arm, q0=TURNED, period=1e-4, joint_friction=False)
+    simulator.command(0.0, dyn.solver("gravity").build(arm)(TURNED))
+    simulator.advance(0.0)
+    sensor, payload = ForceTorqueSensor(arm, "tool", "flange"), PayloadInput()
+    sensor.offset = np.zeros(6)
+    sensor.accept(0.0, simulator.wrench("flange"), None, True, payload)
+    tool, links = arm.frame_names.index("tool"), poses(TURNED)
+    np.testing.assert_allclose(sensor.contact(links, tool, payload), 0.0, atol=1e-6)
+    assert np.linalg.norm(simulator.wrench("flange")[3:]) > 4.9
 
 
 def test_an_attached_payload_counts_as_weight(arm, poses):
