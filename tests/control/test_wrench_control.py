@@ -223,18 +223,18 @@ def test_a_tare_is_repeated_on_request_alone(standing):
 
 @pytest.mark.parametrize("axes", ["aligned", "local"])
 def test_too_little_force_is_raised_and_too_much_lowered(standing, arm, poses, axes):
-    """-10 N wanted, 6 N or 14 N felt: by gain and integral, along the axis alone."""
+    """-10 N wanted, 6 N or 14 N measured: by gain and integral, along the axis alone."""
     R = np.eye(3) if axes == "aligned" else poses(Q)[arm.frame_names.index("tool")]
     down = np.kron(np.eye(2), R[:3, :3]) @ DOWN
-    for felt in (6.0, 14.0):
+    for reaction in (6.0, 14.0):
         run = standing({"cartesian.reference": axes})
         run.go(0.1 + T, push=-down, target=down)  # in contact
         np.testing.assert_allclose(run.law._force, DOWN, atol=1e-6)
-        force = run.cycle(push=-down * felt / 10, target=down)
-        short = -(10.0 - felt)
+        force = run.cycle(push=-down * reaction / 10, target=down)
+        short = -(10.0 - reaction)
         right = DOWN + [0, 0, 0, 0, 0, 0.5 * short * (1 + 4.0 * T)]
         np.testing.assert_allclose(force, right, atol=1e-6)
-        force = run.go(0.1, push=-down * felt / 10, target=down)
+        force = run.go(0.1, push=-down * reaction / 10, target=down)
         right = DOWN + [0, 0, 0, 0, 0, 0.5 * short * (1 + 4.0 * (0.1 + T))]
         np.testing.assert_allclose(force, right, atol=1e-6)
 

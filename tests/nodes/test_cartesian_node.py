@@ -275,9 +275,9 @@ def test_a_force_torque_sensor_over_dds(make, until):
                 target.wrench.force.z = -10.0
                 targets.publish(target)
 
-        def says(key, words):
+        def says(key, part):
             seen = node.report.conditions(time.monotonic())
-            return any(c.key == key and words in c.message for c in seen)
+            return any(c.key == key and part in c.message for c in seen)
 
         timer = other.create_timer(0.005, feed)
         law = node.controller.control_law
