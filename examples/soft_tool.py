@@ -77,9 +77,9 @@ def scenes():
     circle = moving(
         bent, lambda t: 0.1 * np.array([0, 1 - np.cos(angle(t)), np.sin(angle(t))])
     )
-    held = (arm, "cartesian_impedance", moving(bent, lambda _: np.zeros(3)), BENT)
+    holding = (arm, "cartesian_impedance", moving(bent, lambda _: np.zeros(3)), BENT)
     return {
-        "hold_against_a_push": (*held, lambda t: PUSH * (0.5 < t < 3.0)),
+        "hold_against_a_push": (*holding, lambda t: PUSH * (0.5 < t < 3.0)),
         "pass_a_singularity": (wrist, "operational_space", line, q),
         "follow_a_target": (arm, "operational_space", circle, BENT),
     }
