@@ -147,7 +147,8 @@ class ComputedTorqueNode(RobotNode):
             self.get_logger().warning(one_line(sentence))
         self.health = Health(self.controller, self.value("large_error"))
         self.controller.samples.clock = self._simulated_time
-        for sentence in self.controller.untested:
+        law = self.controller.control_law
+        for sentence in (*self.controller.untested, *law.notes):
             self.get_logger().warning(one_line(sentence))
         self.states = StateInput(names, spread_of(self))
         self.reader = self.states.reader

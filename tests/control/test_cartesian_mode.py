@@ -377,3 +377,34 @@ def test_no_random_target_makes_an_effort_that_is_not_finite(arm):
             run.controller.reset_stop()
     assert 300 < refused < 1500
     assert np.isfinite(run.controller.control_law.targets.p).all()
+
+
+def test_a_task_that_joints_cannot_reach_is_named():
+    """An arm of five joints: at configure in a note, at begin by its direction."""
+    arm = dyn.load("arm7").lock({"joint3": 0.0, "joint5": 0.0})
+    controller = Controller(
+        arm, mode="cartesian", parameters={"cartesian.frame": "tool"},
+        rules=Rules(good_samples=1),
+    )  # fmt: skip
+    (note,) = controller.control_law.notes
+    assert "move 'tool' in 5 of 6 directions" in note
+    q = np.array([0.3, -0.4, -1.9, 1.5, 0.2])
+    controller.update(0.0, q, np.zeros(5))
+    status = controller.control_law.status
+    axes = [float(x) for x in status.split("(")[1].split(")")[0].split(",")]
+    verb = "turn about" if "turn about" in status else "move along"
+    J = dyn.solver("jacobian").build(arm, frame="tool", reference="local")(q)
+    unit = np.r_[axes, 0, 0, 0] if verb == "turn about" else np.r_[0, 0, 0, axes]
+    # The joints cannot do this motion alone: what is left is most of it.
+    scale = np.repeat([0.1, 1.0], 3)
+    wanted = scale * unit
+    left = (
+        wanted
+        - (scale[:, None] * J)
+        @ np.linalg.lstsq(scale[:, None] * J, wanted, rcond=None)[0]
+    )
+    assert np.linalg.norm(left) > 0.5 * np.linalg.norm(wanted)
+    whole = Controller(
+        dyn.load("arm7"), mode="cartesian", parameters={"cartesian.frame": "tool"}
+    )
+    assert not whole.control_law.notes

@@ -466,3 +466,23 @@ def test_polishing_with_wrong_masses_and_friction(polish, arm):
     assert without[1] > 0.1
     moved = np.ptp(rows[rows[:, 0] > polish.MOVES, 2:4], axis=0)
     assert (moved > 0.06).all()
+
+
+def test_a_wrench_without_the_weight_counts_as_it_is():
+    """As ~/external_wrench: only turned into base axes, and moved to the tool."""
+    arm = dyn.load("arm7")
+    links = list(arm.frame_names)
+    rng = np.random.default_rng(2)
+    poses = dyn.solver("forward_kinematics").build(arm, frames=links)
+    T, reading = poses(arm.random(rng)), rng.normal(size=6)
+    sensor = ForceTorqueSensor(arm, "tool", "flange", weighs=False)
+    sensor.offset = np.zeros(6)
+    payload = PayloadInput("tool")
+    payload.attach(Payload(2.0, (0.0, 0.0, 0.0)))
+    sensor.accept(0.0, reading, lambda: T, True, payload)
+    w = sensor.contact(T, links.index("tool"), payload)
+    R, flange = T[links.index("flange")][:3, :3], T[links.index("flange")][:3, 3]
+    force = R @ reading[3:]
+    arm_of_force = flange - T[links.index("tool")][:3, 3]
+    moment = R @ reading[:3] + np.cross(arm_of_force, force)
+    np.testing.assert_allclose(w, np.r_[moment, force], atol=1e-12)

@@ -30,6 +30,7 @@ from dyn_core.spatial.conventions.common import quaternion
 from dyn_core.validation import Field, ListOf, Name, Quantity, numbers
 
 AXES = ("aligned", "local")
+RANK, LENGTH = 1e-6, 0.1  # of the Jacobian; by which angles and lengths compare [m]
 UNBOUNDED = 1e12  # energy of a spring that is not limited [J]
 INPUTS = (
     "v_ref",
@@ -123,6 +124,7 @@ class CartesianLaw(ControlLaw):
         self._aligned = host.parameters["cartesian.reference"] == AXES[0]
         self.targets = ToolTargets(links, self.poses)
         self.wrench = WrenchControl(self)
+        self._goal: np.ndarray  # see change
         self.check(host.parameters)
         self.change()
         self.stiffness = self._goal
@@ -131,6 +133,43 @@ class CartesianLaw(ControlLaw):
         self._jacobian = self._program(JACOBIAN, frame=self.link, reference="aligned")
         paths = host.carried.paths
         self._inertia: Any = inertia_program(model, True, host.engine, paths)
+        self._missing = ""
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """A sentence if the joints move the tool in less than six directions."""
+        model, rng = self.host.model, np.random.default_rng(0)
+        if model.loops:
+            return ()
+        time = (0.0,) if model.driven else ()
+        drawn = [self._jacobian(model.random(rng), *time) for _ in range(8)]
+        rank = max(int(np.linalg.matrix_rank(J, RANK)) for J in drawn)
+        if rank == 6:
+            return ()
+        return (
+            f"mode cartesian: the joints move '{self.link}' in {rank} of 6 directions;"
+            " a target is met as far as they reach, and /diagnostics names the others",
+        )
+
+    def _name_missing(self, T: np.ndarray) -> str:
+        """Return what the tool cannot do at the last state, for `status`.
+
+        Args:
+            T: Pose of the tool, (4, 4).
+        """
+        time = (self.host.now,) if self.host.model.driven else ()
+        J = np.asarray(self._jacobian(self.host.samples.q, *time))
+        scale = np.repeat([LENGTH, 1.0], 3)
+        U, s, _ = np.linalg.svd(scale[:, None] * J)
+        weak = U[:, int((s > RANK).sum()) :].T @ np.kron(np.eye(2), T[:3, :3])
+        names = []
+        for u in weak:
+            turns = np.linalg.norm(u[:3]) >= np.linalg.norm(u[3:])
+            axis = u[:3] if turns else u[3:]
+            axis = axis / np.linalg.norm(axis)
+            listed = ", ".join(f"{x:.2g}" for x in np.round(axis, 2) + 0.0)
+            names.append(f"{'turn about' if turns else 'move along'} ({listed})")
+        return f"; it cannot {' or '.join(names)} of its axes here" if names else ""
 
     @property
     def frame(self) -> str:
@@ -140,11 +179,11 @@ class CartesianLaw(ControlLaw):
     @property
     def status(self) -> str:
         """What /diagnostics says while the law acts."""
-        targets = self.targets
-        if targets.received is None or self._time is None:
-            return "holding the tool"
-        fresh = self._time - targets.received <= targets.timeout
-        return "following targets of the tool" if fresh else "holding the tool"
+        targets, status = self.targets, "holding the tool"
+        if targets.received is not None and self._time is not None:
+            if self._time - targets.received <= targets.timeout:
+                status = "following targets of the tool"
+        return status + self._missing
 
     @property
     def warnings(self) -> dict[str, str]:
@@ -179,7 +218,9 @@ class CartesianLaw(ControlLaw):
     def begin(self) -> None:
         """Hold the present pose of the tool, with the stiffness of the parameters."""
         self.targets.clear()
-        self.targets.hold(self.poses()[self.targets.links.index(self.link)])
+        T = self.poses()[self.targets.links.index(self.link)]
+        self.targets.hold(T)
+        self._missing = self._name_missing(T)
         self._goal = self._read_stiffness(self.host.parameters)
         self.stiffness, self._time = self._goal, None
         self.wrench.clear()

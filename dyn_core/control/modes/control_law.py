@@ -104,6 +104,11 @@ class ControlLaw:
         return self.mode.status
 
     @property
+    def notes(self) -> tuple[str, ...]:
+        """Sentences on what the law cannot do for this robot, for the log."""
+        return ()
+
+    @property
     def warnings(self) -> dict[str, str]:
         """Sentences for a WARN in /diagnostics while the law acts, by key."""
         return {}

@@ -24,6 +24,9 @@ WRENCH_FIELDS = (
     Field("cartesian.sensor_link", Name(),
         "link in whose frame the sensor measures; empty: frame_id of its messages",
         "", ""),
+    Field("cartesian.sensor_weighs", Switch(),
+        "whether the sensor measures the weight of what its link carries; not so"
+        " ~/external_wrench, which may be the wrench_topic", "", True),
     Field("cartesian.tare", Switch(),
         "whether the sensor's offset is measured while the tool rests without contact:"
         " once after a configuration, and again when set to true", "", True,
@@ -71,13 +74,14 @@ class ForceTorqueSensor:
         model: Robot.
         tool: Name of the tool's link.
         link: Name of the sensor's link; empty: the first message names it.
+        weighs: Whether it measures the weight.
 
     Raises:
         SettingError: The link does not carry the tool.
     """
 
-    def __init__(self, model: Model, tool: str, link: str) -> None:
-        self._model = model
+    def __init__(self, model: Model, tool: str, link: str, weighs: bool = True) -> None:
+        self._model, self._weighs = model, weighs
         self._parents = {
             joint.child: joint.parent for joint in model.build.description.joints
         }
@@ -109,6 +113,8 @@ class ForceTorqueSensor:
         self.link = link
         links = self._model.frame_names
         self._carried = [k for k, x in enumerate(links) if link in self._chain(x)]
+        if not self._weighs:
+            self._carried = []
         bodies = [self._model.frame(links[k]).inertia for k in self._carried]
         self._masses = np.array([[body.m, *body.h] for body in bodies], float)
 
@@ -216,7 +222,8 @@ class WrenchControl:
         self._law = law
         values = law.host.parameters
         model, link = law.host.model, values["cartesian.sensor_link"]
-        self.sensor = ForceTorqueSensor(model, law.link, link)
+        weighs = values["cartesian.sensor_weighs"]
+        self.sensor = ForceTorqueSensor(model, law.link, link, weighs)
         self._tare = True
         if not values["cartesian.tare"]:
             self.sensor.offset = np.zeros(6)
