@@ -23,6 +23,7 @@ from dyn_core.control.modes.wrench_control import (
     WrenchControl,
 )
 from dyn_core.errors import SettingError, TargetError
+from dyn_core.model import Model
 from dyn_core.problems import FORWARD_KINEMATICS, JACOBIAN
 from dyn_core.solving.control_mode import ModeTopic
 from dyn_core.solving.registry import solver
@@ -115,12 +116,7 @@ class CartesianLaw(ControlLaw):
         self.link = host.parameters["cartesian.frame"]
         model = host.model
         links = tuple(model.frame_names)
-        moving = [name for name in links if model.frame(name).body]
-        if self.link not in moving:
-            raise SettingError(
-                f"cartesian.frame is '{self.link}'; valid: {', '.join(moving)}",
-                "cartesian.frame",
-            )
+        moving_link(model, self.link)
         self._aligned = host.parameters["cartesian.reference"] == AXES[0]
         self.targets = ToolTargets(links, self.poses)
         self.wrench = WrenchControl(self)
@@ -483,6 +479,16 @@ class CartesianLaw(ControlLaw):
             K = turn.T @ K @ turn
         self._check_sampling(K, self._ratio, self._rest[1])
         self._goal = K
+
+
+def moving_link(model: Model, link: str) -> None:
+    """Raise a SettingError for cartesian.frame if a link is none that joints move."""
+    moving = [name for name in model.frame_names if model.frame(name).body]
+    if link not in moving:
+        raise SettingError(
+            f"cartesian.frame is '{link}'; valid: {', '.join(moving)}",
+            "cartesian.frame",
+        )
 
 
 def _axes(values: Mapping[str, Any], name: str) -> np.ndarray:

@@ -21,7 +21,7 @@ a long time, a second solver (shadow), collisions, and holding a position after 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import fields
+from dataclasses import fields, replace
 from typing import Any
 
 import numpy as np
@@ -30,12 +30,14 @@ from dyn_core.control import Bounds, Rules, StateBounds
 from dyn_core.control.joint_limits import effort_limits
 from dyn_core.control.joint_values import joint_values
 from dyn_core.control.law_programs import check_joints
+from dyn_core.control.modes.cartesian_law import AXES, moving_link
 from dyn_core.control.safety.envelope import JOINT, WHOLE, Envelope
 from dyn_core.control.settings import FULL_EFFORT
 from dyn_core.control.states.plausibility import StateCheck
 from dyn_core.engines import Program
 from dyn_core.errors import SettingError, UnsupportedError
 from dyn_core.export.cycle.cycle_algorithms import (
+    cartesian_cycle,
     gravity_cycle,
     impedance_cycle,
     tracking_cycle,
@@ -46,8 +48,11 @@ from dyn_core.export.cycle.cycle_steps import (
     STATE_VECTORS,
     Settings,
 )
+from dyn_core.export.cycle.tool_steps import TOOL_STATE
 from dyn_core.model import Model
 from dyn_core.problems import (
+    CARTESIAN_CONTROL,
+    FORWARD_KINEMATICS,
     GRAVITY_CONTROL,
     IMPEDANCE_CONTROL,
     PASSIVE,
@@ -103,6 +108,30 @@ IMPEDANCE_CYCLE = _cycle_of(
     "impedance_cycle", IMPEDANCE_CONTROL, IMPEDANCE_CONTROL.meaning
 )
 GRAVITY_CYCLE = _cycle_of("gravity_cycle", GRAVITY_CONTROL, GRAVITY_CONTROL.meaning)
+_TOOL = {port.name: replace(port, optional=False) for port in CARTESIAN_CONTROL.inputs}
+_TARGETS = (
+    P("target_pose", "7", "m; -", "position and quaternion x, y, z, w in its frame"),
+    P("target_twist", "6", "rad/s; m/s", "velocity of the reference"),
+    P("target_wrench", "6", "N·m; N", "wrench that the tool exerts besides"),
+    P("target_stiffness", "6", "N·m/rad; N/m", "stiffness of the axes of its frame"),
+    P("frames", "4 12", "m",
+        "pose [R p] of the frame of each target in the base at its receipt, by rows"),
+    P("news", "5", "",
+        "1 for each target that came since the last cycle, and for a changed stiffness,"
+        " towards which the present one then changes; else 0"),
+    *(_TOOL[name] for name in ("stiffness", "ratio", "energy_limit", "rest_stiffness",
+        "rest_damping")),
+    P("target_limits", "4", "s; rad, m; N·m/(rad s), N/(m s)",
+        "target_timeout, target_jump, and stiffness_rate: angular, others"),
+)  # fmt: skip
+_ANSWERS = P("answers", "6", "",
+    "for each target: 0 none came, 1 used, 2 no law acts, 3 not finite, 4 not valid, 5"
+    " too far; angle and distance from the reference to the pose")  # fmt: skip
+CARTESIAN_CYCLE = replace(
+    _cycle_of("cartesian_cycle", CARTESIAN_CONTROL, CARTESIAN_CONTROL.meaning),
+    inputs=(*GRAVITY_CONTROL.inputs[:2], *_TARGETS, GRAVITY_CONTROL.inputs[2], *_LIVE),
+    outputs=(*_RESULTS, _ANSWERS),
+)
 # By cycle: law, Signature of the law, Signature of the cycle, algorithm.
 CYCLES: dict[str, tuple[str, Signature, Signature, Callable[..., Any]]] = {
     f"{law}_cycle": (law, kind, signature, algorithm)
@@ -110,6 +139,8 @@ CYCLES: dict[str, tuple[str, Signature, Signature, Callable[..., Any]]] = {
         ("computed_torque", TRACKING_CONTROL, TRACKING_CYCLE, tracking_cycle),
         ("joint_impedance", IMPEDANCE_CONTROL, IMPEDANCE_CYCLE, impedance_cycle),
         ("gravity_compensation", GRAVITY_CONTROL, GRAVITY_CYCLE, gravity_cycle),
+        ("cartesian_impedance", CARTESIAN_CONTROL, CARTESIAN_CYCLE, cartesian_cycle),
+        ("operational_space", CARTESIAN_CONTROL, CARTESIAN_CYCLE, cartesian_cycle),
     )
 }
 
@@ -141,7 +172,8 @@ def control_cycle(
         limits: Effort limits by joint; they replace the model's [N·m | N].
         wrap: Joints whose error is wrapped to [-pi, pi); None: the continuous ones.
         options: Options of every build. joint_friction and joint_springs are True by
-            default, as in a Controller.
+            default, as in a Controller. Of the law of a tool also the parameters
+            cartesian.frame and cartesian.reference.
 
     Raises:
         UnsupportedError: An unknown name, a robot with driven joints, a dtype other
@@ -167,6 +199,13 @@ def control_cycle(
         wrap = [n for n in names if model.joint_kind(n) == "continuous"]
     law, kind, signature, algorithm = CYCLES[name]
     rules, limit = rules or Rules(), effort_limits(model, limits or {})
+    tool = {}
+    if kind is CARTESIAN_CONTROL:
+        axes = options.pop("cartesian.reference", AXES[0])
+        tool = {"frame": options.pop("cartesian.frame", ""), "reference": axes}
+        moving_link(model, tool["frame"])
+        if bounds is not None and bounds.tool_speed is not None:
+            bounds = replace(bounds, frame=bounds.frame or tool["frame"])
     if bounds is not None:
         modes = default_registry().modes().values()
         tracks = any(mode.tracks for mode in modes if mode.solver == law)
@@ -174,12 +213,17 @@ def control_cycle(
     usual = limit / FULL_EFFORT
     slew = joint_values(model, "effort_slew", effort_slew, usual)
     settings = _settings(model, rules, bounds, state_bounds, limit, slew, tuple(wrap))
+    size = len(STATE_NUMBERS) + len(STATE_VECTORS) * model.nv
     slots: dict[str, Any] = {"weight": solver("gravity_compensation")}
     kinds = {"weight": GRAVITY_CONTROL}
     if kind is not GRAVITY_CONTROL:
-        slots["law"] = solver(law).with_options(wrap=tuple(wrap))
-        kinds["law"] = kind
-    size = len(STATE_NUMBERS) + len(STATE_VECTORS) * model.nv
+        chosen = tool or {"wrap": tuple(wrap)}
+        slots["law"], kinds["law"] = solver(law).with_options(**chosen), kind
+    if tool:
+        poses = solver("forward_kinematics").with_options(frames=[tool["frame"]])
+        slots["poses"], kinds["poses"] = poses, FORWARD_KINEMATICS
+        settings = replace(settings, aligned=tool["reference"] == AXES[0])
+        size += sum(TOOL_STATE.values()) + model.nv
     made = TracedSolver(
         name,
         signature,

@@ -8,6 +8,7 @@ from dyn_core.export.cycle.cycle_steps import (
     all_finite,
     displacement,
 )
+from dyn_core.export.cycle.tool_steps import ToolCycle, ToolInputs
 from dyn_core.spatial import Vector
 
 RUNS_WHILE_TRACED = "wings"  # a mark, see engines/llvm/cached/fingerprint.py
@@ -89,3 +90,40 @@ def gravity_cycle(  # type: ignore[no-untyped-def]
     tau = weight(q, qd, zero)
     now = CycleInputs(q, qd, kd, t, fresh, request, state, stops)
     return Cycle(model, settings, weight, now).run(tau, all_finite(tau), zero)
+
+
+def cartesian_cycle(  # type: ignore[no-untyped-def]
+    model, q, qd, target_pose, target_twist, target_wrench, target_stiffness, frames,
+    news, stiffness, ratio, energy_limit, rest_stiffness, rest_damping, target_limits,
+    kd, t, fresh, request, state, stops, law, weight, poses, settings,
+):  # fmt: skip
+    """One cycle of a controller that holds and leads a tool.
+
+        tau = limited(law(q, qd, pose_ref, K, ...)), unless stopped
+
+    The pose of the tool and the posture are held at which the law begins to act; the
+    targets then lead the tool. Inputs and outputs are those of CARTESIAN_CYCLE: effort,
+    state_next, report and answers are returned.
+
+    Args:
+        law: Slot, the law whose effort is limited and checked.
+        weight: Slot, the gravity compensation, which also brakes in a ramp.
+        poses: Slot, the pose of the tool.
+        settings: Settings, constants of the cycle.
+
+    Source: design of this project, the Controller of dyn_core.control.
+    """
+    now = CycleInputs(q, qd, kd, t, fresh, request, state, stops)
+    tool = ToolInputs(
+        target_pose, target_twist, target_wrench, target_stiffness, frames, news,
+        stiffness, target_limits,
+    )  # fmt: skip
+    cycle = ToolCycle(model, settings, weight, now, tool, poses)
+    q, pose, K, v, f, rest = cycle.law_inputs()
+    tau = law(
+        q, qd, pose, K, v, None, f, ratio, None, energy_limit, rest, rest_stiffness,
+        rest_damping,
+    )  # fmt: skip
+    others = (*pose, *cycle.stiffness, *v, *f, *ratio, energy_limit, *rest)
+    others = (*others, *rest_stiffness, *rest_damping)
+    return cycle.led(tau, all_finite((*tau, *others)))

@@ -81,6 +81,8 @@ class Settings:
         bounds: Bounds of the envelope, in the order of its values; None: no envelope.
         frame: Link whose speed the envelope bounds; None: none.
         wrapped: By joint, whether differences of positions are wrapped to [-pi, pi).
+        aligned: Whether a tool's stiffness, velocity and wrench have the axes of the
+            base, not its own.
     """
 
     rules: Rules
@@ -90,6 +92,7 @@ class Settings:
     bounds: tuple[float, ...] | None
     frame: str | None
     wrapped: tuple[bool, ...]
+    aligned: bool = True
 
 
 class CycleInputs(NamedTuple):
@@ -175,6 +178,8 @@ class Cycle:
         complete = logical_and(self.timed, all_finite((*q, *qd)))
         self.asked = equal(fresh, 1.0)
         self.new = logical_and(self.asked, logical_and(complete, self._believed()))
+        self._take_request()
+        self._take_sample()
 
     def run(self, tau: Any, finite: Any, error: Any) -> tuple[Any, Any, Any]:
         """Return effort, next state and report; to be called once.
@@ -193,8 +198,6 @@ class Cycle:
                 was
             limited, else 0.
         """
-        self._take_request()
-        self._take_sample()
         silent = self._silence()
         law, limited = self._law(tau, finite, error)
         carried = self._carried()
@@ -252,11 +255,11 @@ class Cycle:
         self._stop(self.asks > NONE, self.asks, (_place(self, "request"), 0.0, 0.0))
 
     def _take_sample(self) -> None:
-        """Accept or refuse the new state; set the conditions `new`, `waits` and `acts`.
+        """Accept or refuse the new state; set conditions: `new`, `waits`, `acts`, `broke`.
 
         `new` holds if the state is accepted, `waits` while there are too few good
         states, jumps persist, or the controller is disabled, `acts` if `new` holds
-        without `waits`. An accepted state becomes q and qd, unless time went back.
+        without `waits`, `broke` if the history of states is reset. An accepted state becomes q and qd, unless time went back.
         `rate` becomes its velocity (nv,), see _rate, or qd if there is no usable
         previous state. The history of states and efforts is reset after a jump of
         position or time, or a late state; while waiting, the history of efforts.
@@ -282,6 +285,7 @@ class Cycle:
         self.jumps = where(noted, jumps, self.jumps)
         self.jumped = where(noted, t, self.jumped)
         breaks = logical_and(new, logical_or(jump, late))
+        self.broke = logical_or(breaks, self.resets)
         self._forget(breaks, True)
         takes = logical_and(new, logical_not(back))
         self.q = where(takes, self.q_now, self.q)

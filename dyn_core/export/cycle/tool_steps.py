@@ -1,0 +1,306 @@
+"""The steps of a control cycle whose law leads a tool: targets, reference, stiffness.
+
+The same as ToolTargets and CartesianLaw of dyn_core.control.modes, for one state.
+"""
+
+from __future__ import annotations
+
+from functools import reduce
+from typing import Any, NamedTuple
+
+from dyn_core.control.modes.tool_targets import FULL, STIFFEST, UNIT
+from dyn_core.export.cycle.cycle_steps import (
+    NONE,
+    STATE_NUMBERS,
+    STATE_VECTORS,
+    Cycle,
+    CycleInputs,
+    Settings,
+    all_finite,
+    displacement,
+)
+from dyn_core.numbers.scalar import (
+    absolute,
+    equal,
+    logical_and,
+    logical_not,
+    logical_or,
+    maximum,
+    minimum,
+    sqrt,
+    where,
+)
+from dyn_core.spatial import Matrix, Vector
+from dyn_core.spatial.lie import (
+    log3,
+    normalized,
+    quat_exp,
+    quat_matrix,
+    quat_product,
+)
+from dyn_core.spatial.vectors import total
+
+RUNS_WHILE_TRACED = "wings"  # a mark, see engines/llvm/cached/fingerprint.py
+# What becomes of a target; the last two have the distances that `answers` tells.
+ANSWERS = ("none came", "used", "no law acts", "not finite", "not valid", "too far")
+_NOTHING, _USED, _CLOSED, _NOT_FINITE, _INVALID, _FAR = map(float, range(6))
+# Of each variable its numbers; those of the posture are nv.
+TOOL_STATE = {
+    "leads": 1,  # whether there is a reference
+    "drives": 1,  # whether the law has acted since it began at the robot's state
+    "led_at": 1,  # time of the reference [s]
+    "twist_at": 1,  # when the last twist came [s]
+    "wrench_at": 1,
+    "place": 3,  # position of the reference in the base
+    "turn": 4,  # its quaternion x, y, z, w
+    "twist": 6,  # last target, in the axes of the base
+    "wrench": 6,
+    "stiffness": 36,  # present one
+    "goal": 36,  # towards which it changes
+}
+_NUMBERS = [name for name, size in TOOL_STATE.items() if size == 1]
+TRUE = equal(0.0, 0.0)
+
+
+class ToolInputs(NamedTuple):
+    """Inputs of the cycle of a tool, as in CARTESIAN_CYCLE.
+
+    Attributes:
+        pose, twist, wrench, axes: Targets of the four topics, (7,) and (6,) each.
+        frames: Pose [R p] of the frame of each target in the base, row by row, (4, 12).
+        news: 1 for each target that is new, and for new parameters, (5,).
+        stiffness: Stiffness of the parameters, (6, 6).
+        limits: target_timeout [s], target_jump [rad, m], and both stiffness_rate.
+    """
+
+    pose: Any
+    twist: Any
+    wrench: Any
+    axes: Any
+    frames: Any
+    news: Any
+    stiffness: Any
+    limits: Any
+
+
+class ToolCycle(Cycle):
+    """The steps of a cycle that leads a tool; the variables of TOOL_STATE are added.
+
+    `v` and `f` are velocity and wrench of the reference in base axes, `R` and `p` the
+    pose of the tool, `answers` what became of the targets.
+
+    Args:
+        model, settings, weight, now: As for Cycle.
+        tool: Inputs of the tool.
+        poses: Function of q that returns the pose of the tool, a list of one (4, 4).
+    """
+
+    leads: Any
+    drives: Any
+    led_at: Any
+    twist_at: Any
+    wrench_at: Any
+    place: Any
+    turn: Any
+    twist: Any
+    wrench: Any
+    stiffness: Any
+    goal: Any
+    rest: Any
+
+    def __init__(
+        self,
+        model: Any,
+        settings: Settings,
+        weight: Any,
+        now: CycleInputs,
+        tool: ToolInputs,
+        poses: Any,
+    ) -> None:
+        super().__init__(model, settings, weight, now)
+        self.tool, self.names = tool, [*TOOL_STATE.items(), ("rest", model.nv)]
+        start = len(STATE_NUMBERS) + len(STATE_VECTORS) * model.nv
+        for name, size in self.names:
+            value = Vector(now.state[start : start + size])
+            setattr(self, name, value[0] if name in _NUMBERS else value)
+            start += size
+        self.stated = Vector(x for row in tool.stiffness.rows for x in row)
+        self.goal = where(equal(tool.news[4], 1.0), self.stated, self.goal)
+        self.answers: list[Any] = []
+        self.followed = reduce(
+            logical_and,
+            (self.leads > 0.0, equal(self.stop, NONE), logical_not(self.disabled)),
+        )
+        self.followed = logical_and(self.followed, logical_not(self.resets))
+        self._receive_pose()
+        self.twist, self.twist_at = self._received(1, tool.twist, "twist")
+        self.wrench, self.wrench_at = self._received(2, tool.wrench, "wrench")
+        self._receive_stiffness()
+        (T,) = poses(self.q)
+        self.R = Matrix(row[:3] for row in T[:3])
+        self.p = Vector(row[3] for row in T[:3])
+        self._begin()
+        self._advance()
+
+    def _answer(self, k: int, numbers: Any, valid: Any, near: Any) -> Any:
+        """Append the answer to target k; return the condition that it is used.
+
+        Args:
+            k: Number of the target.
+            numbers: Its numbers.
+            valid: Condition that they are valid.
+            near: Condition that a pose is near the reference.
+        """
+        finite = all_finite((*numbers, *self.tool.frames.rows[k]))
+        result: Any = where(near, _USED, _FAR)
+        result = where(finite, where(valid, result, _INVALID), _NOT_FINITE)
+        result = where(self.followed, result, _CLOSED)
+        self.answers.append(where(equal(self.tool.news[k], 1.0), result, _NOTHING))
+        return equal(self.answers[-1], _USED)
+
+    def _frame(self, k: int) -> tuple[Matrix, Vector]:
+        """Return rotation matrix and position of the frame of target k in the base."""
+        row = self.tool.frames.rows[k]
+        rows = [row[i : i + 4] for i in (0, 4, 8)]
+        return Matrix(x[:3] for x in rows), Vector(x[3] for x in rows)
+
+    def _receive_pose(self) -> None:
+        """Move the reference to a new pose, or refuse it; set `apart`.
+
+        `apart` is angle [rad] and distance [m] of the pose from the reference.
+        """
+        x, (R, p) = self.tool.pose, self._frame(0)
+        q = Vector(x[k] for k in range(3, 7))
+        length, jump = sqrt(q @ q), self.tool.limits[1]
+        unit = absolute(length - 1.0) <= UNIT
+        p = p + R @ Vector(x[k] for k in range(3))
+        R = R @ quat_matrix(q * (1.0 / where(unit, length, 1.0)))
+        self.apart = _distances(R, p, quat_matrix(self.turn), self.place)
+        near = logical_and(self.apart[0] <= jump, self.apart[1] <= jump)
+        used = self._answer(0, x, unit, near)
+        self.turn = where(used, _quaternion(R), self.turn)
+        self.place = where(used, p, self.place)
+
+    def _received(self, k: int, six: Any, name: str) -> tuple[Any, Any]:
+        """Return twist or wrench in base axes, and the time of its receipt.
+
+        Args:
+            k, six: Number of the target, and its numbers.
+            name: twist or wrench.
+        """
+        used = self._answer(k, six, TRUE, TRUE)
+        turned = _turned(self._frame(k)[0], six)
+        at = where(used, self.t, getattr(self, f"{name}_at"))
+        return where(used, turned, getattr(self, name)), at
+
+    def _receive_stiffness(self) -> None:
+        """Change the goal of the stiffness to that of a target, or refuse it."""
+        x, R = self.tool.axes, self._frame(3)[0]
+        inside = (logical_and(y >= 0.0, y <= STIFFEST) for y in x)
+        used = self._answer(3, x, reduce(logical_and, inside), TRUE)
+        if not self.settings.aligned:
+            R = quat_matrix(self.turn).T @ R
+        rows = [[0.0] * 6 for _ in range(6)]
+        for first in (0, 3):
+            block = R @ Matrix.diagonal([x[first + i] for i in range(3)]) @ R.T
+            for i, row in enumerate(block.rows):
+                rows[first + i][first : first + 3] = row
+        goal = Vector(y for row in rows for y in row)
+        self.goal = where(used, goal, self.goal)
+
+    def _begin(self) -> None:
+        """Hold pose and posture where the law begins to act."""
+        fresh = logical_or(self.broke, self.drives <= 0.0)
+        begins = logical_and(self.acts, fresh)
+        zero = Vector.zeros(6)
+        for name, value in (
+            ("turn", _quaternion(self.R)), ("place", self.p), ("rest", self.q),
+            ("twist", zero), ("wrench", zero), ("led_at", self.t),
+            ("stiffness", self.stated), ("goal", self.stated),
+        ):  # fmt: skip
+            setattr(self, name, where(begins, value, getattr(self, name)))
+        ends = logical_or(self.broke, self.waits)
+        self.drives = where(self.acts, 1.0, where(ends, 0.0, self.drives))
+        self.leads = where(self.acts, 1.0, where(self.broke, 0.0, self.leads))
+
+    def _advance(self) -> None:
+        """Advance reference and stiffness to this cycle, if the law or a stop acts.
+
+        Sets `v` and `f`. A reference that would be farther than target_jump from the
+        tool, and farther than before, does not move.
+        """
+        timeout, jump, *rates = (self.tool.limits[k] for k in range(4))
+        step = maximum(self.t - self.led_at, 0.0)
+        self.f = self.wrench * self._share(self.wrench_at, timeout)
+        v = self.twist * self._share(self.twist_at, timeout)
+        way = v * minimum(step, timeout)
+        turn = normalized(quat_product(quat_exp(way[:3]), self.turn))
+        place = self.place + way[3:]
+        before = _distances(self.R, self.p, quat_matrix(self.turn), self.place)
+        after = _distances(self.R, self.p, quat_matrix(turn), place)
+        near = [b <= maximum(a, jump) for a, b in zip(before, after, strict=True)]
+        near = logical_and(*near)
+        self.v = where(near, v, Vector.zeros(6))
+        moves = logical_and(self.acts, near)
+        moves = logical_and(moves, total(absolute(x) for x in v) > 0.0)
+        self.turn = where(moves, turn, self.turn)
+        self.place = where(moves, place, self.place)
+        change = self.goal - self.stiffness
+        longest: Any = 0.0
+        for k, x in enumerate(change):
+            angular = k < 18 and k % 6 < 3
+            longest = maximum(longest, absolute(x) / rates[0 if angular else 1])
+        goes_on = step < longest
+        part = change * (step / where(goes_on, longest, 1.0))
+        stiffness = where(goes_on, self.stiffness + part, self.goal)
+        self.stiffness = where(self.acts, stiffness, self.stiffness)
+        self.led_at = where(self.acts, self.t, self.led_at)
+
+    def _share(self, at: Any, timeout: Any) -> Any:
+        """Return the share, 0 to 1, with which a target of the time `at` counts."""
+        age = (self.t - at) / timeout
+        return minimum(maximum((1.0 - age) / (1.0 - FULL), 0.0), 1.0)
+
+    def law_inputs(self) -> tuple[Any, ...]:
+        """Return q, pose_ref, stiffness, v_ref, f_ref and q_rest of the law.
+
+        All are valid numbers where the law does not act, so that it raises nothing.
+        """
+        q = where(self.acts, Vector(self.q_now), self.zero)
+        whole = absolute(self.turn @ self.turn - 1.0) <= UNIT
+        turn = where(whole, self.turn, Vector((0.0, 0.0, 0.0, 1.0)))
+        K = Matrix(self.stiffness[6 * i : 6 * i + 6] for i in range(6))
+        R = Matrix.identity(3) if self.settings.aligned else self.R.T
+        rest = q + displacement(q, self.rest, self.settings.wrapped)
+        pose = Vector((*self.place, *turn))
+        return q, pose, K, _turned(R, self.v), _turned(R, self.f), rest
+
+    def led(self, tau: Any, finite: Any) -> tuple[Any, Any, Any, Any]:
+        """Return effort, next state, report and answers; to be called once.
+
+        Args:
+            tau, finite: As for run.
+        """
+        effort, state, report = self.run(tau, finite, self.zero)
+        rows = [getattr(self, name) for name, _ in self.names]
+        more = (x for row in rows for x in (row if hasattr(row, "__iter__") else [row]))
+        return effort, Vector((*state, *more)), report, (*self.answers, *self.apart)
+
+
+def _turned(R: Matrix, six: Any) -> Vector:
+    """Return six numbers, [angular; linear], in axes turned by R (3, 3)."""
+    first, second = ([six[k + i] for i in range(3)] for k in (0, 3))
+    return Vector((*(R @ Vector(first)), *(R @ Vector(second))))
+
+
+def _quaternion(R: Matrix) -> Vector:
+    """Return the quaternion x, y, z, w of a rotation matrix."""
+    return quat_exp(log3(R))
+
+
+def _distances(
+    R: Matrix, p: Vector, R_ref: Matrix, p_ref: Vector
+) -> tuple[Any, Any]:
+    """Return angle [rad] and distance [m] between two poses."""
+    w, r = log3(R_ref.T @ R), p - p_ref
+    return sqrt(w @ w), sqrt(r @ r)
