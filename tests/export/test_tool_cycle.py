@@ -13,6 +13,7 @@ from dyn_core.export.cycle.controller_cycle import (
     control_cycle,
     cycle_of_options,
     fault_names,
+    state_places,
 )
 from dyn_core.export.cycle.cycle_steps import STATUS
 from dyn_core.export.cycle.tool_steps import ANSWERS
@@ -109,7 +110,7 @@ class Pair:
         self.waiting, self.changed = {}, 0.0
         return tau
 
-    def go(self, seconds=DT, close=1e-11):
+    def go(self, seconds=DT, close=1e-12):
         """Drive both, and a simulated robot; compare the efforts of each cycle."""
         for _ in range(round(seconds / DT)):
             self.t += DT
@@ -163,3 +164,73 @@ def test_targets_lead_the_tool_as_those_of_the_controller(name, reference, monke
     assert seen.count("used") > 50
     assert pair.status == "drives"
     assert np.linalg.norm(pair.q - Q) > 0.05
+
+
+@pytest.mark.parametrize("name", CYCLES)
+def test_random_events_have_the_torques_of_the_controller(name, monkeypatch):
+    """Silence, bad states, jumps, stops, resets and targets of any kind, in any order.
+
+    With the checks of states and the default envelope, and a bound on the tool's speed.
+    """
+    checks = {"state_bounds": dyn.control.StateBounds(), "effort_slew": None,
+              "bounds": Bounds(tool_speed=1.5, velocity=None)}  # fmt: skip
+    rules = {"on_stale": "ramp", "on_violation": "auto"}
+    pair, rng = Pair(monkeypatch, name, rules=rules, **checks), np.random.default_rng(8)
+    events = ["none"] * 8 + ["silence", "short", "nan", "jump", "ramp", "zero", "fling"]
+    events += ["reset"] * 5 + ["target"] * 12 + ["parameters"]
+    statuses, answers, faults, tau = set(), set(), set(), np.zeros(7)
+    while pair.t < 7.0:
+        event, length = str(rng.choice(events)), int(rng.integers(1, 50))
+        length = {"nan": 4, "jump": 1, "short": 8, "fling": 1}.get(event, length)
+        controller = pair.controller
+        if event in ("ramp", "zero"):
+            controller.safety.stop(pair.t + DT, "estop", event, "asked")
+            controller._brake(False)
+        elif event == "reset":
+            controller.reset_stop()
+        elif event == "parameters":
+            pair.set(stiffness=rng.uniform(5, 600, 6).tolist(), target_timeout=0.05)
+        elif event == "target":
+            for topic in rng.choice(TOPICS, 2, replace=False):
+                six = rng.uniform(-0.1, 1.0, 6)
+                values = pair.pose(0.08 * six[:3], 0.08 * six[3:])
+                if topic != "target_pose":
+                    values = six * {"target_stiffness": 300.0}.get(str(topic), 1.0)
+                if rng.random() < 0.1:
+                    values[rng.integers(len(values))] = rng.choice([np.nan, np.inf, 3.0])
+                pair.send(str(topic), values)
+        for k in range(length):
+            pair.t += DT
+            request = {"ramp": 1.0, "zero": 2.0, "reset": 3.0}.get(event, 0.0) * (k == 0)
+            q, fresh = pair.q, float(event not in ("silence", "short"))
+            if event == "jump":
+                q = pair.q = q + rng.choice([0.6, -0.6])
+            if event == "fling":
+                pair.qd = pair.qd + 60.0 * rng.standard_normal(7)
+            if event == "nan":
+                q = np.where(np.arange(7) == rng.integers(7), np.nan, q)
+            good = bool(fresh) and np.isfinite(q).all()
+            try:
+                args = pair.t, q, pair.qd
+                expected = controller.update(*args) if good else controller.watch(pair.t)
+            except dyn.StateError:
+                expected = controller.watch(pair.t)
+            last, tau = tau, pair.kernel(fresh, request, q)
+            statuses.add(pair.status)
+            answers.update(pair.answers)
+            if expected is not None:
+                np.testing.assert_allclose(tau, expected, rtol=1e-10, atol=1e-10)
+            elif event == "reset":
+                assert not tau.any()
+            elif pair.status != "stopped":  # the Controller sends nothing
+                assert pair.status == ("refused" if fresh else "kept")
+                assert (tau == last).all()
+            stops = pair.state[state_places(7)["stop"]] > 0
+            assert (controller.stopped is not None) == stops
+            faults.add(pair.fault)
+            if np.abs(pair.q).max() > 20 or np.abs(pair.qd).max() > 100:
+                pair.q, pair.qd = Q.copy(), 0 * pair.qd
+            pair.q, pair.qd = pair.step(pair.q, pair.qd, tau, DT)
+    print(statuses, answers, faults)
+    assert statuses == {"drives", "waits", "refused", "kept", "stale", "stopped"}
+    assert answers == set(ANSWERS)
