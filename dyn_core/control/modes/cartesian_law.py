@@ -9,6 +9,7 @@ import numpy as np
 
 from dyn_core.control.gain_limits import inertia_program
 from dyn_core.control.modes.control_law import ControlLaw, build_options, called
+from dyn_core.control.modes.tool_sampling import sampling_program
 from dyn_core.control.modes.tool_targets import (
     POSE,
     SENSOR,
@@ -129,6 +130,9 @@ class CartesianLaw(ControlLaw):
         self._jacobian = self._program(JACOBIAN, frame=self.link, reference="aligned")
         paths = host.carried.paths
         self._inertia: Any = inertia_program(model, True, host.engine, paths)
+        axes = host.parameters["cartesian.reference"]
+        more = host.engine, host.carried.paths
+        self._sampled = sampling_program(model, self.link, axes, *more)
         self._missing = ""
 
     @property
@@ -409,13 +413,9 @@ class CartesianLaw(ControlLaw):
         samples = getattr(host, "samples", None)
         if not period or samples is None or samples.q is None:
             return
-        J, mobility, inverse = self.mobility()
         k = np.maximum(np.diag(K), 0.0)
-        moves = mobility > 1e-12
-        masses = 1.0 / np.where(moves, mobility, 1.0)
-        D = np.where(moves, 2 * ratio * np.sqrt(k * masses), 0.0)
-        B = J.T @ (D[:, None] * J) + np.diag(damping)
-        rate = float(np.abs(np.linalg.eigvals(inverse @ B)).max())
+        inputs = samples.q, k, ratio, damping, *host.further_inputs()
+        rate, rates = self._sampled(*inputs)
         if not period * rate < 2.0 * share:
             raise SettingError(
                 f"damping of the tool and its posture: rate {rate:.4g} 1/s; valid: less"
@@ -424,10 +424,10 @@ class CartesianLaw(ControlLaw):
                 " cartesian.stiffness, ratio or rest_damping",
                 "cartesian.stiffness",
             )
-        fast = moves & (period * np.sqrt(k * mobility) >= 4.0 * ratio * share) & (k > 0)
+        fast = (period * rates >= 4.0 * ratio * share) & (rates > 0)
         if fast.any():
             i = int(np.flatnonzero(fast)[0])
-            least = period * float(np.sqrt(k[i] * mobility[i])) / (4.0 * share)
+            least = period * float(rates[i]) / (4.0 * share)
             raise SettingError(
                 f"cartesian.ratio of axis {i} is {ratio[i]:g}; valid: above"
                 f" {least:.4g}, where states come each {period:.4g} s: sampled below it"

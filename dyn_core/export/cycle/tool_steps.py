@@ -239,7 +239,9 @@ class ToolCycle(Cycle):
         before = _distances(self.R, self.p, quat_matrix(self.turn), self.place)
         after = _distances(self.R, self.p, quat_matrix(turn), place)
         near = [b <= maximum(a, jump) for a, b in zip(before, after, strict=True)]
-        near = logical_and(*near)
+        # Whole turns in one step would end where they began.
+        small = way[:3] @ way[:3] <= jump * jump
+        near = logical_and(small, logical_and(*near))
         self.v = where(near, v, Vector.zeros(6))
         moves = logical_and(self.acts, near)
         moves = logical_and(moves, total(absolute(x) for x in v) > 0.0)
