@@ -12,7 +12,7 @@ from dyn_core.export import TARGETS, Export, export, gpu
 from dyn_core.export.cycle import controller_cycle as laws
 from dyn_core.export.folder import FORMS, MULTIPLY_ADD, VARIANTS
 from dyn_core.export.ros2_control.ament_package import FORM
-from dyn_core.export.ros2_control.controller_package import LAWS, controller_package
+from dyn_core.export.ros2_control.controller_package import LAWS, TOOL, controller_package
 from dyn_core.export.ros2_control.hardware_package import hardware_package
 from dyn_core.model.sources.arguments import (
     add_robot,
@@ -168,7 +168,7 @@ def _package(arguments: argparse.Namespace) -> int:
     model = load_robot(arguments)
     urdf = urdf_with(robot_settings(arguments), arguments.robot)
     name, options = arguments.solver, read_options(arguments)
-    is_law = name in {*LAWS, *LAWS.values()}
+    is_law = name in {*LAWS, *LAWS.values(), TOOL}
     write = controller_package if is_law else hardware_package
     files = write(name, model, arguments.folder, urdf, options)
     print("\n".join(f"written: {path}" for path in files))

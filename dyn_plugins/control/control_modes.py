@@ -54,5 +54,6 @@ def dyn_control_modes():
             status="holding the tool",
             parameters=CartesianLaw.fields,
             topics=CartesianLaw.topics,
+            exportable=True,
         ),
     ]

@@ -41,8 +41,16 @@ from dyn_core.spatial.lie import (
 from dyn_core.spatial.vectors import total
 
 RUNS_WHILE_TRACED = "wings"  # a mark, see engines/llvm/cached/fingerprint.py
-# What becomes of a target; the last two have the distances that `answers` tells.
-ANSWERS = ("none came", "used", "no law acts", "not finite", "not valid", "too far")
+# What becomes of a target: no words, or why it is refused.
+ANSWERS = (
+    "",
+    "used",
+    "no target is followed before the law acts, disabled or stopped",
+    "valid: finite numbers",
+    f"valid: a quaternion of the length 1 within {UNIT:g}, a stiffness from 0 to"
+    f" {STIFFEST:g}",
+    "from the reference; valid: at most target_jump of each, so lead it there",
+)
 _NOTHING, _USED, _CLOSED, _NOT_FINITE, _INVALID, _FAR = map(float, range(6))
 # Of each variable its numbers; those of the posture are nv.
 TOOL_STATE = {

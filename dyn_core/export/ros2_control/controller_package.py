@@ -13,6 +13,9 @@ from dyn_core.control.carrying import Carrying
 from dyn_core.control.controller_fields import GRAVITY_FIELD
 from dyn_core.control.joint_limits import effort_limits
 from dyn_core.control.law_programs import build_weight, weightless
+from dyn_core.control.modes.cartesian_law import AXES, UNBOUNDED
+from dyn_core.control.modes.tool_sampling import sampling_program
+from dyn_core.control.modes.tool_targets import STIFFEST
 from dyn_core.engines import Program
 from dyn_core.errors import SettingError
 from dyn_core.export.cycle.controller_cycle import (
@@ -22,9 +25,11 @@ from dyn_core.export.cycle.controller_cycle import (
     fault_names,
 )
 from dyn_core.export.cycle.cycle_steps import KINDS, STATUS
+from dyn_core.export.cycle.tool_steps import ANSWERS
 from dyn_core.export.ros2_control.ament_package import (
     COMMON,
     AmentPackage,
+    start_position,
     urdf_with_hardware,
 )
 from dyn_core.export.ros2_control.parameters import (
@@ -36,10 +41,13 @@ from dyn_core.export.ros2_control.parameters import (
     rows,
 )
 from dyn_core.model import Model
+from dyn_core.problems import CARTESIAN_CONTROL
+from dyn_core.solving.registry import solver
 from dyn_core.validation import Field, Whole
 from dyn_core.validation.quoting import c_string, yaml_text
 
 LAWS = {name.removesuffix("_cycle"): name for name in CYCLES}
+TOOL = "cartesian"  # a mode of several laws: an option names the one
 RATE, RATES = 1000, Whole(1, 100_000)  # update_rate [Hz]: default, range
 _IMPEDANCE = LAWS["joint_impedance"]
 # Input of a cycle: what the controller passes.
@@ -48,6 +56,13 @@ _INPUTS = {
     "kd": "live->kd.data()", "damping": "live->kd.data()",
     "t": "&time_", "fresh": "&is_fresh", "request": "&request",
     "stops": "live->stops.data()",
+}  # fmt: skip
+_TOOL_INPUTS = {
+    **{f"target_{name}": f"tool_.targets[{k}]"
+       for k, name in enumerate(("pose", "twist", "wrench", "stiffness"))},
+    **{name: f"tool_.{name}.data()" for name in ("frames", "news")},
+    **{name: f"live->tool.{name}.data()" for name in ("stiffness", "ratio",
+       "energy_limit", "rest_stiffness", "rest_damping", "target_limits")},
 }  # fmt: skip
 _FILES = {
     **COMMON, "README.md": "README.md",
@@ -59,6 +74,7 @@ _DEPENDS = (
     "controller_interface", "diagnostic_msgs", "hardware_interface", "pluginlib",
     "rclcpp_lifecycle", "realtime_tools", "std_srvs", "trajectory_msgs",
 )  # fmt: skip
+_TOOL_DEPENDS = ("geometry_msgs", "std_msgs")
 _RUNS = (
     "controller_manager", "joint_state_broadcaster", "joint_trajectory_controller",
     "launch_ros", "robot_state_publisher",
@@ -69,6 +85,12 @@ _REFERENCE = """\
   `config/controllers.yaml`); else the topic `~/reference`
   (`trajectory_msgs/msg/JointTrajectory` with one point). Without a reference the
   position is held, and `/diagnostics` says so."""
+_TARGETS = """\
+- Targets of the tool: the topics `~/target_pose` (`geometry_msgs/msg/PoseStamped`),
+  `~/target_twist` (`TwistStamped`), `~/target_wrench` and `~/target_stiffness`
+  (`WrenchStamped`), as in mode cartesian of the node. The pose at the activation is held
+  until then; log and `/diagnostics` say why a target is refused."""
+_NO_REFERENCE = "- It follows no reference."
 _CHAINED_TYPE = """\
     joint_trajectory_controller:
       type: joint_trajectory_controller/JointTrajectoryController
@@ -93,13 +115,14 @@ def controller_package(
     """Write a package of ament_cmake whose controller is an exported cycle.
 
     Args:
-        law: One of LAWS, or the name of its cycle.
+        law: One of LAWS, the name of its cycle, or TOOL.
         model: Robot; joints of one coordinate each.
         folder: Folder of the package; its last part is the name of the package.
         urdf: URDF of the robot, for mock hardware.
         options: Attributes of Rules, Bounds and StateBounds, options of the cycle, and
             update_rate [Hz], the rate that the package is made for, and payload_link,
-            the link whose payload can change while the controller runs.
+            the link whose payload can change while the controller runs. Of TOOL also
+            cartesian_control, the law.
 
     Returns:
         Paths of the files that were written.
@@ -110,6 +133,12 @@ def controller_package(
         ModelError: The robot is not a URDF, or has no link payload_link.
     """
     package, rest = AmentPackage(folder, model), dict(options)
+    if law == TOOL:
+        law = rest.pop("cartesian_control", "cartesian_impedance")
+        valid = [x for x, cycle in LAWS.items() if CYCLES[cycle][1] is CARTESIAN_CONTROL]
+        if law not in valid:
+            message = f"cartesian_control={law!r}; valid: {', '.join(valid)}"
+            raise SettingError(message, "cartesian_control")
     cycle, rate = LAWS.get(law, law), rest.pop("update_rate", RATE)
     if not RATES.takes(rate):
         message = f"update_rate={rate!r}; valid: {RATES.valid} [Hz]"
@@ -127,14 +156,16 @@ def controller_package(
         program = control_cycle(cycle, robot, inputs=inputs, **settings)
         package.add_kernel(program, suffix)
     tracks = "q_ref" in {port.name for port in program.signature.inputs}
-    live = live_values(model, tracks, rules, link)
+    tool = CYCLES[cycle][1] is CARTESIAN_CONTROL
+    live = live_values(model, tracks, rules, link, tool)
     fixed = fixed_values(model, rules, bounds, states, rest, link)
     limit = effort_limits(model, rest.get("limits") or {})
     base = f"{'Chainable' if tracks else ''}ControllerInterface"
     values = {
         **_payload_values(package, limit, link),
-        **package.values(cycle.removesuffix("_cycle"), base, _DEPENDS, _RUNS),
-        **_law_values(cycle, program, tracks),
+        **(_tool_values(package, rest) if tool else {"tool": "0"}),
+        **package.values(cycle.removesuffix("_cycle"), base, (*_DEPENDS, *_TOOL_DEPENDS * tool), _RUNS),
+        **_law_values(cycle, program, tracks, tool),
         **_yaml(model, tracks, live),
         "class": "Controller",
         "source": "controller",
@@ -147,7 +178,7 @@ def controller_package(
         "state_timeout": cpp_number(rules.state_timeout),
         "blend_time": cpp_number(rules.blend_time),
     }
-    package.fill(_FILES, values)
+    package.fill({**_FILES, **({"src/tool.hpp": "tool.hpp"} if tool else {})}, values)
     mock = urdf_with_hardware(urdf, model, "mock_components/GenericSystem")
     package.contents["urdf/mock.urdf"] = mock.encode()
     return package.write()
@@ -175,18 +206,47 @@ def _payload_values(
     }
 
 
-def _law_values(cycle: str, program: Program[Any], tracks: bool) -> dict[str, str]:
+def _tool_values(package: AmentPackage, options: Mapping[str, Any]) -> dict[str, str]:
+    """Return the texts about a tool; add the kernels of its links and of its rates.
+
+    Args:
+        package: Package.
+        options: Options of the cycle.
+    """
+    model, link = package.model, options["cartesian.frame"]
+    axes, links = options.get("cartesian.reference", AXES[0]), model.frame_names
+    package.add_kernel(solver("forward_kinematics").build(model), "links")
+    package.add_kernel(sampling_program(model, link, axes), "sampling")
+    return {
+        "tool": "1",
+        "tool_index": str(links.index(link)),
+        "links": ", ".join(map(c_string, links)),
+        "link_names": c_string(", ".join(links)),
+        "answers": ",\n    ".join(map(c_string, ANSWERS)),
+        "aligned": str(axes == AXES[0]).lower(),
+        "unbounded": cpp_number(UNBOUNDED),
+        "stiffest": cpp_number(STIFFEST),
+    }
+
+
+def _law_values(
+    cycle: str, program: Program[Any], tracks: bool, tool: bool
+) -> dict[str, str]:
     """Return the texts of the templates that depend on the law.
 
     Args:
         cycle: Name of the cycle.
         program: Its Program.
         tracks: Whether it follows a reference.
+        tool: Whether it leads a tool.
     """
     model, stiff = program.recipe.model, cycle == _IMPEDANCE
     faults = fault_names(model)
     names = {port.name: f"{port.name}_.data()" for port in program.inputs}
     names |= {x: "payload_.data()" for x in names if x.endswith(".payload")} | _INPUTS
+    names |= _TOOL_INPUTS if tool else {}
+    reference = _REFERENCE if tracks else _TARGETS if tool else _NO_REFERENCE
+    outputs = ("tau_", "next_", "report_", "tool_.answers")
     return {
         "law": cycle.removesuffix("_cycle"),
         "tracks": str(int(tracks)),
@@ -198,7 +258,9 @@ def _law_values(cycle: str, program: Program[Any], tracks: bool) -> dict[str, st
         "faults": ",\n    ".join(map(c_string, faults)),
         "kinds": ", ".join(map(c_string, KINDS)),
         "inputs": ", ".join(names[port.name] for port in program.inputs),
-        "reference_text": _REFERENCE if tracks else "- It follows no reference.",
+        "outputs": ", ".join(f"{x}.data()" for x in outputs[: len(program.outputs)]),
+        "start": cpp_numbers(start_position(model)),
+        "reference_text": reference,
     }
 
 

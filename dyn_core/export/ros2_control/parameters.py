@@ -17,6 +17,7 @@ from dyn_core.control.controller_fields import (
     wrap_fields,
 )
 from dyn_core.control.joint_limits import effort_limits
+from dyn_core.control.modes.cartesian_law import CARTESIAN_FIELDS
 from dyn_core.model import Model
 from dyn_core.validation import Field, ListOf, Quantity, Switch, Whole
 from dyn_core.validation.quoting import c_string
@@ -26,6 +27,10 @@ FIXED_RULES = (
     "state_timeout", "position_slack", "velocity_factor", "velocity_mismatch",
     "max_jump", "good_samples", "last_good_cycles", "blend_time",
 )  # fmt: skip
+TOOL_FIELDS = (
+    *(field for field in CARTESIAN_FIELDS if not field.structure),
+    *(field for field in RULE_FIELDS if field.name == "max_state_age"),
+)
 LIVE_RULES = ("on_stale", "on_violation", "on_collision", "on_estop", "stop_time")
 
 
@@ -55,7 +60,8 @@ def fixed_values(
     Args:
         model: Robot.
         rules, bounds, states: Settings of the cycle.
-        options: Its options effort_slew, limits and wrap, as far as they are chosen.
+        options: Its options effort_slew, limits and wrap, and those of a tool, as far
+            as they are chosen.
         payload_link: Link that may carry a payload; empty: none, and no mass is valid.
     """
     chosen = {**vars(states), **vars(rules), **options}
@@ -64,6 +70,8 @@ def fixed_values(
     payload = PAYLOAD_FIELDS[: 1 if payload_link else None]
     fields = [f for f in RULE_FIELDS if f.name in FIXED_RULES]
     fields += [*ENVELOPE_FIELDS, *payload]
+    if "cartesian.frame" in options:
+        fields += [field for field in CARTESIAN_FIELDS if field.structure]
     rows = [(field, _value(field, chosen.get(field.name))) for field in fields]
     names = model.joint_names
     kinds = [model.joint_kind(name) for name in names]
@@ -85,7 +93,7 @@ def _value(field: Field, chosen: Any) -> Any:
 
 
 def live_values(
-    model: Model, tracks: bool, rules: Rules, payload_link: str
+    model: Model, tracks: bool, rules: Rules, payload_link: str, tool: bool
 ) -> list[tuple[Field, Any]]:
     """Return the Fields that are no constants of a package, with their first values.
 
@@ -94,13 +102,15 @@ def live_values(
         tracks: Whether the law follows a reference; else only the gains d act.
         rules: Rules; LIVE_RULES are used.
         payload_link: Link that may carry a payload; empty: none.
+        tool: Whether the law leads a tool.
     """
     keys = ("p", "d") if tracks else ("d",)
     fields = gain_fields(model.joint_names)
     gains = [f for f in fields if f.name.rpartition(".")[2] in keys]
     payload = PAYLOAD_FIELDS[1:] if payload_link else ()
     stops = [f for f in RULE_FIELDS if f.name in LIVE_RULES]
-    rows = [(field, field.default) for field in (*gains, *SENSOR_FIELDS, *payload)]
+    more = (*SENSOR_FIELDS, *payload, *(TOOL_FIELDS if tool else ()))
+    rows = [(field, field.default) for field in (*gains, *more)]
     return rows + [(field, getattr(rules, field.name)) for field in stops]
 
 
@@ -113,10 +123,11 @@ def row(field: Field, value: Any) -> str:
     """Return the row of a parameter: value, range, meaning with unit, valid values."""
     kind: Any = field.value_kind
     low, high = 1.0, 0.0  # no range
-    if isinstance(kind, Whole) and kind.high is not None:
-        low, high = float(kind.low), float(kind.high)
-    elif isinstance(kind, Quantity) and isfinite(kind.low) and isfinite(kind.high):
-        low, high = kind.low, kind.high
+    entry = getattr(kind, "kind", kind)  # of a list: each of its numbers
+    if isinstance(entry, Whole) and entry.high is not None:
+        low, high = float(entry.low), float(entry.high)
+    elif isinstance(entry, Quantity) and isfinite(entry.low) and isfinite(entry.high):
+        low, high = entry.low, entry.high
     meaning = field.doc + (f" [{field.unit}]" if field.unit else "")
     valid = "" if isinstance(kind, Switch) else kind.valid
     return (
