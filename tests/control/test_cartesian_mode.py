@@ -344,10 +344,10 @@ def test_wrong_parameters_are_refused(arm, what):
 
 
 def test_the_mode_is_offered_with_its_topics():
-    """Four targets and a sensor, its own slot, not exported."""
+    """Four targets and a sensor, its own slot, exported."""
     mode = dyn.default_registry().modes()["cartesian"]
     assert isinstance(mode, ControlMode)
-    assert (mode.slot, mode.exportable) == ("cartesian_control", False)
+    assert (mode.slot, mode.exportable) == ("cartesian_control", True)
     assert len(mode.topics) == 5
 
 

@@ -128,8 +128,9 @@ def test_the_modes_of_this_project_are_what_the_controller_says():
     """Names, order and flags; a mode is exportable where it has a cycle."""
     modes = dyn.default_registry().modes()
     assert list(modes)[:3] == ["computed_torque", "impedance", "gravity"]
-    exported = {mode.solver for mode in modes.values() if mode.exportable}
-    assert exported == {name.removesuffix("_cycle") for name in CYCLES}
+    exported = {mode.problem for mode in modes.values() if mode.exportable}
+    assert exported == {problem for _, problem, *_ in CYCLES.values()}
+    assert all(f"{m.solver}_cycle" in CYCLES for m in modes.values() if m.exportable)
     assert [name for name, mode in modes.items() if mode.stiff] == ["impedance"]
     assert [name for name, mode in modes.items() if mode.tracks] == ["computed_torque"]
     for mode in modes.values():

@@ -76,12 +76,14 @@ def installed(tmp_path_factory):
     urdf, model = urdf_with({}, "arm7"), dyn.load("arm7")
     law, hardware = folder / "src/arm_law", folder / "src/arm_robot"
     controller_package("computed_torque", model, law, urdf, {"payload_link": "tool"})
+    tool, options = folder / "src/tool_law", {"cartesian.frame": "tool"}
+    controller_package("cartesian", model, tool, urdf, options)
     grips = folder / "src/grip_law"
     controller_package("computed_torque", dyn.load(GRIPPER), grips, GRIPPER, {})
     hardware_package("semi_implicit_euler", model, hardware, urdf, {})
     source = hardware / "src/hardware.cpp"
     source.write_text(_faulty(source.read_text()))
-    for package in (law, grips, hardware):
+    for package in (law, tool, grips, hardware):
         build_package(package, folder / package.name, folder / "install")
     return folder, node
 
@@ -594,3 +596,123 @@ def test_the_launch_file_starts_an_arm(installed):
                 watchdog.cancel()
                 process.send_signal(signal.SIGINT)
     assert active >= {*BOTH}, "".join(log)
+
+
+class Targets:
+    """Publishers of the targets of a tool, and the pose of the tool."""
+
+    def __init__(self, manager):
+        from geometry_msgs.msg import PoseStamped, TwistStamped, WrenchStamped
+
+        self.manager, model = manager, dyn.load("arm7")
+        self.poses = dyn.solver("forward_kinematics").build(model, frames=["tool"])
+        kinds = {"pose": PoseStamped, "twist": TwistStamped, "wrench": WrenchStamped,
+                 "stiffness": WrenchStamped}  # fmt: skip
+        self.publishers = {
+            name: manager.node.create_publisher(
+                kind, f"/dynamics_controller/target_{name}", 1
+            )
+            for name, kind in kinds.items()
+        }
+        self.kinds = kinds
+        manager.begin(*BOTH)
+        manager.wait(lambda: manager.states and all(
+            x.get_subscription_count() for x in self.publishers.values()
+        ))  # fmt: skip
+
+    @property
+    def place(self):
+        """Position of the tool, (3,)."""
+        return self.poses(self.manager.row(0))[0][:3, 3]
+
+    def send(self, name, numbers, frame="", stamp=None):
+        """Publish a target: of a pose 7 numbers, else linear or force before angular."""
+        message = self.kinds[name]()
+        message.header.frame_id = frame
+        if stamp is not None:
+            message.header.stamp.sec = stamp
+        if name == "pose":
+            parts = message.pose.position, message.pose.orientation
+        elif name == "twist":
+            parts = message.twist.linear, message.twist.angular
+        else:
+            parts = message.wrench.force, message.wrench.torque
+        for part, row in zip(parts, (numbers[:3], numbers[3:]), strict=True):
+            for key, x in zip("xyzw", row, strict=False):
+                setattr(part, key, float(x))
+        self.publishers[name].publish(message)
+
+    def refused(self, text):
+        """Wait until the log says a sentence, a regular expression."""
+        log, end = self.manager.log, time.monotonic() + 1.2
+        self.manager.wait(lambda: re.search(text, log.read_text()))
+        self.manager.wait(lambda: time.monotonic() > end)  # one sentence in a second
+
+
+TOOL = {"urdf": SIMULATED, "law": "tool_law"}
+
+
+def test_targets_lead_a_tool(start):
+    """A pose in the tool's own frame is reached; a twist moves on, and fades."""
+    targets = Targets(start(**TOOL))
+    first = targets.place
+    turn = targets.poses(targets.manager.row(0))[0][:3, :3]
+    targets.send("pose", [0.05, 0.0, 0.0, 0.0, 0.0, 0.0, 1.0], "tool")
+    goal = first + 0.05 * turn[:, 0]
+    targets.manager.wait(lambda: np.abs(targets.place - goal).max() < 4e-3)
+    for _ in range(20):
+        targets.send("twist", [-0.1, 0, 0, 0, 0, 0])
+        end = time.monotonic() + 0.02
+        targets.manager.wait(lambda end=end: time.monotonic() > end)
+    end = time.monotonic() + 1.0
+    targets.manager.wait(lambda: time.monotonic() > end)
+    rested = targets.place
+    assert -0.08 < (rested - goal)[0] < -0.02
+    end = time.monotonic() + 0.5
+    targets.manager.wait(lambda: time.monotonic() > end)
+    assert np.abs(targets.place - rested).max() < 2e-3
+    targets.send("wrench", [0, 0, 0, 0, 0, float("nan")])
+    targets.refused("target_wrench: valid: finite numbers")
+    assert targets.manager.states_of()["dynamics_controller"][0] == "active"
+
+
+def test_wrong_targets_are_refused_in_a_sentence(start):
+    """And move nothing; diagnostics has the last one for a second."""
+    from diagnostic_msgs.msg import DiagnosticArray
+
+    targets, told = Targets(start(**TOOL)), []
+    manager, first = targets.manager, targets.place
+    manager.node.create_subscription(
+        DiagnosticArray, "/diagnostics", lambda x: told.extend(x.status), 10
+    )
+    one = [0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 1.0]
+    targets.send("pose", one, "flange9")
+    targets.refused("frame_id: no link is called 'flange9'; valid: link0.*tool; or empty")
+    targets.send("pose", [0.5, *one[1:]], "tool")
+    targets.refused("target_pose: 0.5.* m and 0.0.* rad from the reference; valid: at")
+    targets.send("pose", [*one[:6], 1.01], "tool")
+    targets.refused("target_pose: valid: a quaternion of the length 1 within 0.001")
+    targets.send("twist", [0.1] * 6, stamp=5)
+    targets.refused("target_twist: the stamp is .* s old; valid: at most 0.500000 s")
+    targets.send("stiffness", [1e6] * 6)
+    manager.wait(lambda: any(
+        re.search("target_stiffness: .* at this update_rate", x.message) for x in told
+    ))  # fmt: skip
+    for name, value, reason in (
+        ("cartesian.ratio", [1.0, 2.0], "cartesian.ratio has 2 numbers; valid: one, or 6"),
+        ("cartesian.ratio", [-1.0], "cartesian.ratio is -1.*; valid: a list of numbers"),
+        ("cartesian.stiffness", [1.0] * 5 + [-1.0], "negative eigenvalue"),
+        ("cartesian.stiffness", [1e7] * 6, "at this update_rate"),
+        ("cartesian.frame", "link3", "cartesian.frame is link3; valid: tool, with which"),
+        ("cartesian.target_jump", 20.0, "target_jump"),
+    ):  # fmt: skip
+        assert re.search(reason, manager.set(name, value)), manager.set(name, value)
+    assert not manager.set("cartesian.stiffness", [5.0] * 3 + [300.0] * 3)
+    assert np.abs(targets.place - first).max() < 1e-3
+
+
+def test_a_rate_that_cannot_carry_the_damping_is_refused(start):
+    """At the configuration, with the position at which mock hardware stands."""
+    manager = start(rate=40, **TOOL)
+    assert not manager.load("dynamics_controller")
+    manager.wait(lambda: "at this update_rate" in manager.log.read_text())

@@ -9,7 +9,6 @@ from dyn_core.control import Bounds, Controller, Rules
 from dyn_core.engines.llvm.cached import trace_cache
 from dyn_core.errors import SettingError, UnsupportedError
 from dyn_core.export.cycle.controller_cycle import (
-    CYCLES,
     control_cycle,
     fault_names,
     state_places,
@@ -25,7 +24,7 @@ RULES = {
     "on_estop": "ramp",
 }
 LIMITS = {"joint2": 45.0, "joint4": 18.0}
-# Of each cycle the mode of the Controller, and the gains.
+# Of each cycle of joints the mode of the Controller, and the gains.
 _MODES = {
     "computed_torque_cycle": ("computed_torque", ("kp", "kd")),
     "joint_impedance_cycle": ("impedance", ("stiffness", "damping")),
@@ -130,7 +129,7 @@ def _follow(controller, t):
     controller.follow(made, t)
 
 
-@pytest.mark.parametrize("name", CYCLES)
+@pytest.mark.parametrize("name", _MODES)
 def test_a_closed_loop_has_the_torques_of_the_controller(name):
     """A run with limits active, and a stop for the envelope that ramps down.
 
@@ -165,7 +164,7 @@ def test_a_closed_loop_has_the_torques_of_the_controller(name):
     assert controller.counters["torque limited"] > least
 
 
-@pytest.mark.parametrize("name", CYCLES)
+@pytest.mark.parametrize("name", _MODES)
 @pytest.mark.parametrize("on_stale", ["zero", "ramp"])
 @pytest.mark.parametrize("checks", ["of efforts", "default"])
 def test_random_events_have_the_torques_of_the_controller(name, on_stale, checks):

@@ -24,6 +24,7 @@ from dyn_core.control.controller_fields import (
     gain_fields,
     wrap_fields,
 )
+from dyn_core.control.modes.cartesian_law import CARTESIAN_FIELDS
 from dyn_core.engines.llvm import host_machine
 from dyn_core.errors import DynError, ModelError, SettingError, UnsupportedError
 from dyn_core.export.interface import LICENSE
@@ -46,6 +47,10 @@ SLIDER = """<robot name="r&quot; --&gt; */ \\"><link name="a"/><link name="b">
 <child link="b"/><axis xyz="0 0 1"/><limit lower="0.1" upper="1" effort="60"
 velocity="1"/></joint>{more}</robot>"""
 LOADED = ("computed_torque",)
+TOOLS = {
+    "cartesian_impedance": {"cartesian.frame": "tool"},
+    "operational_space": {"cartesian.frame": "link6", "cartesian.reference": "local"},
+}
 NAMED = "<ros2_control name='other' type='system'/>"
 
 
@@ -63,7 +68,7 @@ def packages(tmp_path_factory):
     folder = tmp_path_factory.mktemp("packages")
     urdf, model = urdf_with({}, "arm7"), dyn.load("arm7")
     for law in LAWS:
-        options = {"payload_link": "tool"} if law in LOADED else {}
+        options = {"payload_link": "tool"} if law in LOADED else TOOLS.get(law, {})
         controller_package(law, model, folder / f"arm_{law}", urdf, options)
     hardware_package("semi_implicit_euler", model, folder / "arm_sim", urdf, {})
     return folder
@@ -84,10 +89,14 @@ def test_a_package_is_complete_and_says_its_licence(law, packages):
     name = f"arm_{law}"
     kernels = {
         f"{folder}/{name}_{kernel}{end}"
-        for kernel in ("cycle", "weightless", "weight")[: 2 + (law in LOADED)]
+        for kernel in (
+            *("cycle", "weightless", "weight")[: 2 + (law in LOADED)],
+            *("links", "sampling")[: 2 * (law in TOOLS)],
+        )
         for folder, end in (("src", ".c"), ("src", ".h"), ("test", "_check.c"), ("test", "_test.h"))
     }  # fmt: skip
-    assert files.keys() == CONTROLLER_FILES | kernels | {f"{name}.json"}
+    tool = {"src/tool.hpp"} if law in TOOLS else set()
+    assert files.keys() == CONTROLLER_FILES | kernels | tool | {f"{name}.json"}
     for path, text in files.items():
         assert f"SPDX-License-Identifier: {LICENSE}" in text or path.endswith(".json")
         assert not re.search(r"@[a-z]\w*@", text), path
@@ -97,7 +106,7 @@ def test_a_package_is_complete_and_says_its_licence(law, packages):
     ast.parse(files["launch/mock_launch.py"])
     plugin = ElementTree.fromstring(files["plugins.xml"]).find("class")
     assert plugin.get("name") == f"{name}/Controller"
-    chainable = law != "gravity_compensation"
+    chainable = law in ("computed_torque", "joint_impedance")
     assert ("Chainable" in plugin.get("base_class_type")) == chainable
     settings = yaml.safe_load(files["config/controllers.yaml"])
     manager = settings["controller_manager"]["ros__parameters"]
@@ -127,27 +136,32 @@ def _rows(text, table):
     }
 
 
-@pytest.mark.parametrize("law", ["computed_torque", "joint_impedance"])
+@pytest.mark.parametrize("law", ["computed_torque", "joint_impedance", *TOOLS])
 def test_parameters_are_those_of_the_node(law, packages):
     """Names, units, ranges, texts and defaults are those of the Fields, none is lost."""
     text = (packages / f"arm_{law}/src/robot.hpp").read_text()
     model = dyn.load("arm7")
     names = model.joint_names
     loads = law in LOADED  # its link may carry a payload
-    gains = [f for f in gain_fields(names) if f.name.endswith((".p", ".d"))]
+    keys = ".d" if law in TOOLS else (".p", ".d")
+    gains = [f for f in gain_fields(names) if f.name.endswith(keys)]
     stops = [f for f in RULE_FIELDS if f.name in LIVE_RULES]
     live = [*gains, *SENSOR_FIELDS, *stops, *(PAYLOAD_FIELDS[1:] if loads else ())]
     kinds = [model.joint_kind(n) for n in names]
     fixed = [f for f in RULE_FIELDS if f.name in FIXED_RULES]
     fixed += [*ENVELOPE_FIELDS, *effort_fields(names), *wrap_fields(names, kinds)]
     fixed += PAYLOAD_FIELDS[:1] if loads else PAYLOAD_FIELDS
+    if law in TOOLS:
+        live += [f for f in CARTESIAN_FIELDS if not f.structure]
+        live += [f for f in RULE_FIELDS if f.name == "max_state_age"]
+        fixed += [f for f in CARTESIAN_FIELDS if f.structure]
     for table, fields in (("live_parameters", live), ("fixed_parameters", fixed)):
         rows = _rows(text, table)
         assert rows.keys() == {field.name for field in fields}
         for field in fields:
             meaning, low, high, value = rows[field.name]
             assert meaning == field.doc + (f" [{field.unit}]" if field.unit else "")
-            kind = field.value_kind
+            kind = getattr(field.value_kind, "kind", field.value_kind)
             if np.isfinite(getattr(kind, "high", None) or np.inf):
                 assert (low, high) == (kind.low, kind.high)
             if field in gains:
@@ -213,6 +227,11 @@ def test_names_of_a_foreign_file_are_quoted(slider, tmp_path):
         ("computed_torque", "two_link", "a", {"on_collision": "hold"}, SettingError, "on_collision is hold"),
         ("computed_torque", "two_link", "a", {"inputs": ["time"]}, SettingError, "payload_link=LINK"),
         ("computed_torque", "two_link", "a", {"payload_link": "hnd"}, DynError, "hnd"),
+        ("cartesian", "two_link", "a", {}, SettingError, "cartesian.frame is ''; valid: "),
+        ("cartesian", "two_link", "a", {"cartesian_control": "rnea"}, SettingError,
+         "cartesian_control='rnea'; valid: cartesian_impedance, operational_space"),
+        ("operational_space", "arm7", "a", {"cartesian.frame": "link0"}, SettingError,
+         "cartesian.frame is 'link0'; valid: link1"),
         ("computed_torque", "quadruped", "a", {}, UnsupportedError, "fixed base"),
         ("semi_implicit_euler", "two_link", "a", {"max_step": 1.0}, SettingError, "max_step=1.0"),
     ],
@@ -221,7 +240,7 @@ def test_what_no_package_can_be_is_refused(
     law, robot, package, options, error, message, tmp_path
 ):
     """Names of packages, rates, stops that a kernel lacks, floating bases."""
-    write = controller_package if law in LAWS else hardware_package
+    write = hardware_package if law.startswith("semi") else controller_package
     model = dyn.load(robot)
     with pytest.raises(error, match=re.escape(message)):
         write(law, model, tmp_path / package, "<robot/>", options)

@@ -8,6 +8,7 @@ import dyn_core as dyn
 from dyn_core.cli import main
 from dyn_core.control import Bounds, Controller, Rules
 from dyn_core.control.modes.cartesian_law import CartesianLaw
+from dyn_core.control.modes.tool_sampling import sampling_program
 from dyn_core.errors import SettingError, TargetError
 from dyn_core.export.cycle.controller_cycle import (
     control_cycle,
@@ -22,7 +23,6 @@ DT, KD = 1e-3, 20.0
 CYCLES = ("cartesian_impedance_cycle", "operational_space_cycle")
 TOPICS = ("target_pose", "target_twist", "target_wrench", "target_stiffness")
 Q = np.array([0.3, -0.6, 0.2, -1.8, 0.4, 1.6, 0.8])
-REST = {"pose": (0, 0, 0, 0, 0, 0, 1), "stiffness": np.diag([30.0] * 3 + [700.0] * 3)}
 RULES = {"good_samples": 3, "state_timeout": 0.02, "stop_time": 0.05}
 
 
@@ -85,8 +85,8 @@ class Pair:
         self.parameters |= values
         self.changed = 1.0
 
-    def kernel(self, fresh=1.0, request=0.0, q=None, **bad):
-        """Return the kernel's effort at the present time and state."""
+    def inputs(self, fresh=1.0, request=0.0, q=None):
+        """Return the inputs of the kernel at the present time and state."""
         law = self.controller.control_law
         targets = {
             topic: self.waiting.get(topic, (np.r_[np.zeros(6), 1.0][: 7 - bool(k)],))[0]
@@ -94,7 +94,7 @@ class Pair:
         }
         frames = [self.waiting.get(x, (0, np.eye(4)[:3].ravel()))[1] for x in TOPICS]
         news = [float(topic in self.waiting) for topic in TOPICS] + [self.changed]
-        inputs = {
+        return {
             "q": self.q if q is None else q, "qd": self.qd, **targets,
             "frames": np.array(frames), "news": np.array(news),
             "stiffness": law._read_stiffness(self.parameters), "ratio": law._ratio,
@@ -103,7 +103,10 @@ class Pair:
             "target_limits": np.r_[law.targets.timeout, law.targets.jump, law._rates],
             "fresh": fresh, "request": request, "state": self.state,
         }  # fmt: skip
-        inputs |= bad
+
+    def kernel(self, *now, **bad):
+        """Return the kernel's effort at the present time and state."""
+        inputs = {**self.inputs(*now), **bad}
         tau, self.state, self.report, answers = self.program(**inputs)
         self.answers = [ANSWERS[int(k)] for k in answers[:4]]
         self.apart = answers[4:]
@@ -186,7 +189,8 @@ def test_random_events_have_the_torques_of_the_controller(name, monkeypatch):
         if event in ("ramp", "zero"):
             controller.safety.stop(pair.t + DT, "estop", event, "asked")
             controller._brake(False)
-        elif event == "reset":
+        asked = {}
+        if event == "reset":
             controller.reset_stop()
         elif event == "parameters":
             pair.set(stiffness=rng.uniform(5, 600, 6).tolist(), target_timeout=0.05)
@@ -198,7 +202,7 @@ def test_random_events_have_the_torques_of_the_controller(name, monkeypatch):
                     values = six * {"target_stiffness": 300.0}.get(str(topic), 1.0)
                 if rng.random() < 0.1:
                     values[rng.integers(len(values))] = rng.choice([np.nan, np.inf, 3.0])
-                pair.send(str(topic), values)
+                asked[topic] = pair.send(str(topic), values)
         for k in range(length):
             pair.t += DT
             request = {"ramp": 1.0, "zero": 2.0, "reset": 3.0}.get(event, 0.0) * (k == 0)
@@ -218,6 +222,11 @@ def test_random_events_have_the_torques_of_the_controller(name, monkeypatch):
             last, tau = tau, pair.kernel(fresh, request, q)
             statuses.add(pair.status)
             answers.update(pair.answers)
+            for place, topic in enumerate(TOPICS):
+                answer, asks = pair.answers[place], k == 0 and topic in asked
+                assert (answer == ANSWERS[0]) != asks
+                if asks:
+                    assert (asked[topic] is None) == (answer == "used"), asked[topic]
             if expected is not None:
                 np.testing.assert_allclose(tau, expected, rtol=1e-10, atol=1e-10)
             elif event == "reset":
@@ -231,6 +240,101 @@ def test_random_events_have_the_torques_of_the_controller(name, monkeypatch):
             if np.abs(pair.q).max() > 20 or np.abs(pair.qd).max() > 100:
                 pair.q, pair.qd = Q.copy(), 0 * pair.qd
             pair.q, pair.qd = pair.step(pair.q, pair.qd, tau, DT)
-    print(statuses, answers, faults)
+    assert {None, "request", "tool_speed"} <= faults
     assert statuses == {"drives", "waits", "refused", "kept", "stale", "stopped"}
     assert answers == set(ANSWERS)
+
+
+def test_numbers_of_refusals_are_told(monkeypatch):
+    """Distance and angle of a pose that is too far; each answer of a target."""
+    pair = Pair(monkeypatch, CYCLES[0])
+    pair.go(0.01)
+    assert pair.send("target_pose", pair.pose((0.0, 0.2, 0.0), (0.15, 0.0, 0.0)))
+    pair.go()
+    np.testing.assert_allclose(pair.apart, [0.15, 0.2], rtol=1e-3)
+    assert pair.answers == [ANSWERS[5], "", "", ""]
+    assert pair.send("target_pose", [0, 0, 0, 0, 0, 0, 1.01])
+    assert pair.send("target_twist", [0, 0, 0, np.nan, 0, 0])
+    assert pair.send("target_stiffness", [1.0, 1.0, 1.0, -1.0, 1.0, 1.0])
+    pair.go()
+    assert pair.answers == [ANSWERS[4], ANSWERS[3], "", ANSWERS[4]]
+    before = pair.state.copy()
+    pair.go()
+    assert (pair.state[51:] != before[51:]).sum() <= 1  # the time of the reference
+
+
+def test_nan_becomes_a_stop_and_no_torque(monkeypatch):
+    """In a parameter: the last torque bridges some cycles, then the robot stops."""
+    for bad in ("ratio", "energy_limit", "stiffness", "rest_stiffness", "rest_damping"):
+        pair = Pair(monkeypatch, CYCLES[0], rules={"last_good_cycles": 2})
+        pair.go(0.01)
+        pair.t += DT
+        last, value = pair.kernel(), {"ratio": 6, "stiffness": (6, 6), "energy_limit": ()}
+        broken = np.full(value.get(bad, 7), np.nan)
+        if bad == "stiffness":
+            pair.changed = 1.0
+        for _ in range(2):
+            pair.t += DT
+            np.testing.assert_allclose(pair.kernel(**{bad: broken}), last, atol=0.1)
+            assert pair.status == "bridges", bad
+        for _ in range(2):
+            pair.t += DT
+            tau = pair.kernel(**{bad: broken})
+        assert pair.status == "stopped"
+        assert not tau.any()
+        assert pair.fault == "effort not finite"
+
+
+@pytest.mark.parametrize("name", CYCLES)
+def test_no_numbers_make_a_torque_that_is_not_finite_or_too_large(name, monkeypatch):
+    """Any input and any state, broken in any place; nothing is raised."""
+    pair = Pair(monkeypatch, name)
+    pair.go(0.01)
+    program, rng = pair.program, np.random.default_rng(3)
+    good = pair.inputs()
+    bad = np.array([np.nan, np.inf, -np.inf, 1e308, -1e308, 1e30, 1.0, 2.0, 0.0])
+    rows = {key: np.repeat(np.asarray(x, float)[None], 3000, 0) for key, x in good.items()}
+    flat = np.concatenate([x.reshape(3000, -1) for x in rows.values()], axis=1)
+    for row in flat:
+        row[rng.integers(0, len(row), rng.integers(1, 6))] = rng.choice(bad)
+    start = 0
+    for key, x in rows.items():
+        size = x[0].size
+        rows[key] = np.ascontiguousarray(flat[:, start : start + size]).reshape(x.shape)
+        start += size
+    tau = program(**rows)[0]
+    assert np.isfinite(tau).all()
+    assert (np.abs(tau) <= pair.model.effort_limit).all()
+    assert np.abs(tau).max() > 0.5
+
+
+@pytest.mark.parametrize("axes", ["aligned", "local"])
+def test_rates_of_springs_and_dampers_are_those_of_the_matrices(axes):
+    """Of H^-1 (J.T D J + rest_damping), and sqrt(K_ii / m_i)."""
+    model, rng = dyn.load("arm7"), np.random.default_rng(0)
+    program = sampling_program(model, "tool", axes)
+    inertia = dyn.solver("crba").build(model)
+    jacobian = dyn.solver("jacobian").build(model, frame="tool", reference=axes)
+    for _ in range(50):
+        q, k = rng.uniform(-1.5, 1.5, 7), rng.uniform(0, 900, 6)
+        ratio, rest = rng.uniform(0, 2, 6), rng.uniform(0, 3, 7)
+        inverse, J = np.linalg.inv(inertia(q)), jacobian(q)
+        mobility = np.diag(J @ inverse @ J.T)
+        D = 2 * ratio * np.sqrt(k / mobility)
+        B = J.T @ (D[:, None] * J) + np.diag(rest)
+        rate, rates = program(q, k, ratio, rest)
+        wanted = np.abs(np.linalg.eigvals(inverse @ B)).max()
+        np.testing.assert_allclose(rate, wanted, rtol=1e-12)
+        np.testing.assert_allclose(rates, np.sqrt(k * mobility), rtol=1e-12)
+
+
+def test_the_command_exports_the_cycle(tmp_path, capsys):
+    """With the parameters of the node as options; a link that stands is refused."""
+    command = ["export", "cartesian_impedance_cycle", "arm7", str(tmp_path)]
+    options = ["--option", "tool_speed=0.5", "--option", "cartesian.reference=local"]
+    assert main([*command, *options, "--option", "cartesian.frame=tool"]) == 0
+    assert "cartesian_impedance_cycle_arm7.o" in capsys.readouterr().out
+    assert main([*command, *options, "--option", "cartesian.frame=link0"]) != 0
+    assert "cartesian.frame is 'link0'; valid: link1" in capsys.readouterr().err
+    with pytest.raises(SettingError, match="cartesian.frame is ''; valid: link1"):
+        cycle_of_options("operational_space_cycle", dyn.load("arm7"), {})

@@ -8,7 +8,7 @@ from dyn_core.export.cycle.cycle_steps import (
     all_finite,
     displacement,
 )
-from dyn_core.export.cycle.tool_steps import ToolCycle, ToolInputs
+from dyn_core.export.cycle.tool_steps import ToolCycle
 from dyn_core.spatial import Vector
 
 RUNS_WHILE_TRACED = "wings"  # a mark, see engines/llvm/cached/fingerprint.py
@@ -114,10 +114,11 @@ def cartesian_cycle(  # type: ignore[no-untyped-def]
     Source: design of this project, the Controller of dyn_core.control.
     """
     now = CycleInputs(q, qd, kd, t, fresh, request, state, stops)
-    tool = ToolInputs(
-        target_pose, target_twist, target_wrench, target_stiffness, frames, news,
-        stiffness, target_limits,
-    )  # fmt: skip
+    tool = {
+        "target_pose": target_pose, "target_twist": target_twist, "news": news,
+        "target_wrench": target_wrench, "target_stiffness": target_stiffness,
+        "frames": frames, "stiffness": stiffness, "target_limits": target_limits,
+    }  # fmt: skip
     cycle = ToolCycle(model, settings, weight, now, tool, poses)
     q, pose, K, v, f, rest = cycle.law_inputs()
     tau = law(

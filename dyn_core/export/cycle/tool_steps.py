@@ -5,8 +5,9 @@ The same as ToolTargets and CartesianLaw of dyn_core.control.modes, for one stat
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import reduce
-from typing import Any, NamedTuple
+from typing import Any
 
 from dyn_core.control.modes.tool_targets import FULL, STIFFEST, UNIT
 from dyn_core.export.cycle.cycle_steps import (
@@ -70,27 +71,6 @@ _NUMBERS = [name for name, size in TOOL_STATE.items() if size == 1]
 TRUE = equal(0.0, 0.0)
 
 
-class ToolInputs(NamedTuple):
-    """Inputs of the cycle of a tool, as in CARTESIAN_CYCLE.
-
-    Attributes:
-        pose, twist, wrench, axes: Targets of the four topics, (7,) and (6,) each.
-        frames: Pose [R p] of the frame of each target in the base, row by row, (4, 12).
-        news: 1 for each target that is new, and for new parameters, (5,).
-        stiffness: Stiffness of the parameters, (6, 6).
-        limits: target_timeout [s], target_jump [rad, m], and both stiffness_rate.
-    """
-
-    pose: Any
-    twist: Any
-    wrench: Any
-    axes: Any
-    frames: Any
-    news: Any
-    stiffness: Any
-    limits: Any
-
-
 class ToolCycle(Cycle):
     """The steps of a cycle that leads a tool; the variables of TOOL_STATE are added.
 
@@ -99,7 +79,7 @@ class ToolCycle(Cycle):
 
     Args:
         model, settings, weight, now: As for Cycle.
-        tool: Inputs of the tool.
+        tool: Other inputs of CARTESIAN_CYCLE, by name.
         poses: Function of q that returns the pose of the tool, a list of one (4, 4).
     """
 
@@ -122,7 +102,7 @@ class ToolCycle(Cycle):
         settings: Settings,
         weight: Any,
         now: CycleInputs,
-        tool: ToolInputs,
+        tool: Mapping[str, Any],
         poses: Any,
     ) -> None:
         super().__init__(model, settings, weight, now)
@@ -132,8 +112,8 @@ class ToolCycle(Cycle):
             value = Vector(now.state[start : start + size])
             setattr(self, name, value[0] if name in _NUMBERS else value)
             start += size
-        self.stated = Vector(x for row in tool.stiffness.rows for x in row)
-        self.goal = where(equal(tool.news[4], 1.0), self.stated, self.goal)
+        self.stated = Vector(x for row in tool["stiffness"].rows for x in row)
+        self.goal = where(equal(tool["news"][4], 1.0), self.stated, self.goal)
         self.answers: list[Any] = []
         self.followed = reduce(
             logical_and,
@@ -141,8 +121,8 @@ class ToolCycle(Cycle):
         )
         self.followed = logical_and(self.followed, logical_not(self.resets))
         self._receive_pose()
-        self.twist, self.twist_at = self._received(1, tool.twist, "twist")
-        self.wrench, self.wrench_at = self._received(2, tool.wrench, "wrench")
+        self.twist, self.twist_at = self._received(1, tool["target_twist"], "twist")
+        self.wrench, self.wrench_at = self._received(2, tool["target_wrench"], "wrench")
         self._receive_stiffness()
         (T,) = poses(self.q)
         self.R = Matrix(row[:3] for row in T[:3])
@@ -159,16 +139,16 @@ class ToolCycle(Cycle):
             valid: Condition that they are valid.
             near: Condition that a pose is near the reference.
         """
-        finite = all_finite((*numbers, *self.tool.frames.rows[k]))
+        finite = all_finite((*numbers, *self.tool["frames"].rows[k]))
         result: Any = where(near, _USED, _FAR)
         result = where(finite, where(valid, result, _INVALID), _NOT_FINITE)
         result = where(self.followed, result, _CLOSED)
-        self.answers.append(where(equal(self.tool.news[k], 1.0), result, _NOTHING))
+        self.answers.append(where(equal(self.tool["news"][k], 1.0), result, _NOTHING))
         return equal(self.answers[-1], _USED)
 
     def _frame(self, k: int) -> tuple[Matrix, Vector]:
         """Return rotation matrix and position of the frame of target k in the base."""
-        row = self.tool.frames.rows[k]
+        row = self.tool["frames"].rows[k]
         rows = [row[i : i + 4] for i in (0, 4, 8)]
         return Matrix(x[:3] for x in rows), Vector(x[3] for x in rows)
 
@@ -177,9 +157,9 @@ class ToolCycle(Cycle):
 
         `apart` is angle [rad] and distance [m] of the pose from the reference.
         """
-        x, (R, p) = self.tool.pose, self._frame(0)
+        x, (R, p) = self.tool["target_pose"], self._frame(0)
         q = Vector(x[k] for k in range(3, 7))
-        length, jump = sqrt(q @ q), self.tool.limits[1]
+        length, jump = sqrt(q @ q), self.tool["target_limits"][1]
         unit = absolute(length - 1.0) <= UNIT
         p = p + R @ Vector(x[k] for k in range(3))
         R = R @ quat_matrix(q * (1.0 / where(unit, length, 1.0)))
@@ -203,7 +183,7 @@ class ToolCycle(Cycle):
 
     def _receive_stiffness(self) -> None:
         """Change the goal of the stiffness to that of a target, or refuse it."""
-        x, R = self.tool.axes, self._frame(3)[0]
+        x, R = self.tool["target_stiffness"], self._frame(3)[0]
         inside = (logical_and(y >= 0.0, y <= STIFFEST) for y in x)
         used = self._answer(3, x, reduce(logical_and, inside), TRUE)
         if not self.settings.aligned:
@@ -237,7 +217,7 @@ class ToolCycle(Cycle):
         Sets `v` and `f`. A reference that would be farther than target_jump from the
         tool, and farther than before, does not move.
         """
-        timeout, jump, *rates = (self.tool.limits[k] for k in range(4))
+        timeout, jump, *rates = (self.tool["target_limits"][k] for k in range(4))
         step = maximum(self.t - self.led_at, 0.0)
         self.f = self.wrench * self._share(self.wrench_at, timeout)
         v = self.twist * self._share(self.twist_at, timeout)
