@@ -12,7 +12,11 @@ from dyn_core.export import TARGETS, Export, export, gpu
 from dyn_core.export.cycle import controller_cycle as laws
 from dyn_core.export.folder import FORMS, MULTIPLY_ADD, VARIANTS
 from dyn_core.export.ros2_control.ament_package import FORM
-from dyn_core.export.ros2_control.controller_package import LAWS, TOOL, controller_package
+from dyn_core.export.ros2_control.controller_package import (
+    LAWS,
+    TOOL,
+    controller_package,
+)
 from dyn_core.export.ros2_control.hardware_package import hardware_package
 from dyn_core.model.sources.arguments import (
     add_robot,

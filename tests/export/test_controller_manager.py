@@ -687,7 +687,9 @@ def test_wrong_targets_are_refused_in_a_sentence(start):
     )
     one = [0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 1.0]
     targets.send("pose", one, "flange9")
-    targets.refused("frame_id: no link is called 'flange9'; valid: link0.*tool; or empty")
+    targets.refused(
+        "frame_id: no link is called 'flange9'; valid: link0.*tool; or empty"
+    )
     targets.send("pose", [0.5, *one[1:]], "tool")
     targets.refused("target_pose: 0.5.* m and 0.0.* rad from the reference; valid: at")
     targets.send("pose", [*one[:6], 1.01], "tool")

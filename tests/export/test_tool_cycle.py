@@ -23,7 +23,9 @@ DT, KD = 1e-3, 20.0
 CYCLES = ("cartesian_impedance_cycle", "operational_space_cycle")
 TOPICS = ("target_pose", "target_twist", "target_wrench", "target_stiffness")
 Q = np.array([0.3, -0.6, 0.2, -1.8, 0.4, 1.6, 0.8])
-RULES = {"good_samples": 3, "state_timeout": 0.02, "stop_time": 0.05}
+RULES = {
+    "good_samples": 3, "state_timeout": 0.02, "stop_time": 0.05, "on_estop": "ramp",
+}  # fmt: skip
 
 
 class Watched(Controller):
@@ -56,7 +58,9 @@ class Pair:
             model, mode="cartesian", kd=KD, rules=rules, parameters=self.parameters,
             law_solver=self.law, **settings,
         )  # fmt: skip
-        tool = {k: self.parameters[k] for k in ("cartesian.frame", "cartesian.reference")}
+        tool = {
+            k: self.parameters[k] for k in ("cartesian.frame", "cartesian.reference")
+        }
         self.program = control_cycle(name, model, rules=rules, **settings, **tool)
         self.state = np.zeros(self.program.outputs[1].size)
         self.links = list(model.frame_names)
@@ -201,11 +205,15 @@ def test_random_events_have_the_torques_of_the_controller(name, monkeypatch):
                 if topic != "target_pose":
                     values = six * {"target_stiffness": 300.0}.get(str(topic), 1.0)
                 if rng.random() < 0.1:
-                    values[rng.integers(len(values))] = rng.choice([np.nan, np.inf, 3.0])
+                    values[rng.integers(len(values))] = rng.choice(
+                        [np.nan, np.inf, 3.0]
+                    )
                 asked[topic] = pair.send(str(topic), values)
         for k in range(length):
             pair.t += DT
-            request = {"ramp": 1.0, "zero": 2.0, "reset": 3.0}.get(event, 0.0) * (k == 0)
+            request = {"ramp": 1.0, "zero": 2.0, "reset": 3.0}.get(event, 0.0) * (
+                k == 0
+            )
             q, fresh = pair.q, float(event not in ("silence", "short"))
             if event == "jump":
                 q = pair.q = q + rng.choice([0.6, -0.6])
@@ -216,7 +224,9 @@ def test_random_events_have_the_torques_of_the_controller(name, monkeypatch):
             good = bool(fresh) and np.isfinite(q).all()
             try:
                 args = pair.t, q, pair.qd
-                expected = controller.update(*args) if good else controller.watch(pair.t)
+                expected = (
+                    controller.update(*args) if good else controller.watch(pair.t)
+                )
             except dyn.StateError:
                 expected = controller.watch(pair.t)
             last, tau = tau, pair.kernel(fresh, request, q)
@@ -269,7 +279,10 @@ def test_nan_becomes_a_stop_and_no_torque(monkeypatch):
         pair = Pair(monkeypatch, CYCLES[0], rules={"last_good_cycles": 2})
         pair.go(0.01)
         pair.t += DT
-        last, value = pair.kernel(), {"ratio": 6, "stiffness": (6, 6), "energy_limit": ()}
+        last, value = (
+            pair.kernel(),
+            {"ratio": 6, "stiffness": (6, 6), "energy_limit": ()},
+        )
         broken = np.full(value.get(bad, 7), np.nan)
         if bad == "stiffness":
             pair.changed = 1.0
@@ -293,7 +306,9 @@ def test_no_numbers_make_a_torque_that_is_not_finite_or_too_large(name, monkeypa
     program, rng = pair.program, np.random.default_rng(3)
     good = pair.inputs()
     bad = np.array([np.nan, np.inf, -np.inf, 1e308, -1e308, 1e30, 1.0, 2.0, 0.0])
-    rows = {key: np.repeat(np.asarray(x, float)[None], 3000, 0) for key, x in good.items()}
+    rows = {
+        key: np.repeat(np.asarray(x, float)[None], 3000, 0) for key, x in good.items()
+    }
     flat = np.concatenate([x.reshape(3000, -1) for x in rows.values()], axis=1)
     for row in flat:
         row[rng.integers(0, len(row), rng.integers(1, 6))] = rng.choice(bad)

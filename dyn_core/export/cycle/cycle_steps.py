@@ -255,11 +255,12 @@ class Cycle:
         self._stop(self.asks > NONE, self.asks, (_place(self, "request"), 0.0, 0.0))
 
     def _take_sample(self) -> None:
-        """Accept or refuse the new state; set conditions: `new`, `waits`, `acts`, `broke`.
+        """Accept or refuse the new state; set `new`, `waits`, `acts` and `broke`.
 
         `new` holds if the state is accepted, `waits` while there are too few good
         states, jumps persist, or the controller is disabled, `acts` if `new` holds
-        without `waits`, `broke` if the history of states is reset. An accepted state becomes q and qd, unless time went back.
+        without `waits`, `broke` if the history of states is reset. An accepted state
+        becomes q and qd, unless time went back.
         `rate` becomes its velocity (nv,), see _rate, or qd if there is no usable
         previous state. The history of states and efforts is reset after a jump of
         position or time, or a late state; while waiting, the history of efforts.

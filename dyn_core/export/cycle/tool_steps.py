@@ -288,9 +288,7 @@ def _quaternion(R: Matrix) -> Vector:
     return quat_exp(log3(R))
 
 
-def _distances(
-    R: Matrix, p: Vector, R_ref: Matrix, p_ref: Vector
-) -> tuple[Any, Any]:
+def _distances(R: Matrix, p: Vector, R_ref: Matrix, p_ref: Vector) -> tuple[Any, Any]:
     """Return angle [rad] and distance [m] between two poses."""
     w, r = log3(R_ref.T @ R), p - p_ref
     return sqrt(w @ w), sqrt(r @ r)

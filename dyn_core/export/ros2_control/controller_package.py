@@ -88,8 +88,8 @@ _REFERENCE = """\
 _TARGETS = """\
 - Targets of the tool: the topics `~/target_pose` (`geometry_msgs/msg/PoseStamped`),
   `~/target_twist` (`TwistStamped`), `~/target_wrench` and `~/target_stiffness`
-  (`WrenchStamped`), as in mode cartesian of the node. The pose at the activation is held
-  until then; log and `/diagnostics` say why a target is refused."""
+  (`WrenchStamped`), as in mode cartesian of the node. The pose at the activation is
+  held until then; log and `/diagnostics` say why a target is refused."""
 _NO_REFERENCE = "- It follows no reference."
 _CHAINED_TYPE = """\
     joint_trajectory_controller:
@@ -135,7 +135,9 @@ def controller_package(
     package, rest = AmentPackage(folder, model), dict(options)
     if law == TOOL:
         law = rest.pop("cartesian_control", "cartesian_impedance")
-        valid = [x for x, cycle in LAWS.items() if CYCLES[cycle][1] is CARTESIAN_CONTROL]
+        valid = [
+            x for x, cycle in LAWS.items() if CYCLES[cycle][1] is CARTESIAN_CONTROL
+        ]
         if law not in valid:
             message = f"cartesian_control={law!r}; valid: {', '.join(valid)}"
             raise SettingError(message, "cartesian_control")
@@ -164,7 +166,12 @@ def controller_package(
     values = {
         **_payload_values(package, limit, link),
         **(_tool_values(package, rest) if tool else {"tool": "0"}),
-        **package.values(cycle.removesuffix("_cycle"), base, (*_DEPENDS, *_TOOL_DEPENDS * tool), _RUNS),
+        **package.values(
+            cycle.removesuffix("_cycle"),
+            base,
+            (*_DEPENDS, *_TOOL_DEPENDS * tool),
+            _RUNS,
+        ),
         **_law_values(cycle, program, tracks, tool),
         **_yaml(model, tracks, live),
         "class": "Controller",
