@@ -680,10 +680,10 @@ def test_wrong_targets_are_refused_in_a_sentence(start):
     """And move nothing; diagnostics has the last one for a second."""
     from diagnostic_msgs.msg import DiagnosticArray
 
-    targets, told = Targets(start(**TOOL)), []
+    targets, statuses = Targets(start(**TOOL)), []
     manager, first = targets.manager, targets.place
     manager.node.create_subscription(
-        DiagnosticArray, "/diagnostics", lambda x: told.extend(x.status), 10
+        DiagnosticArray, "/diagnostics", lambda x: statuses.extend(x.status), 10
     )
     one = [0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 1.0]
     targets.send("pose", one, "flange9")
@@ -698,7 +698,7 @@ def test_wrong_targets_are_refused_in_a_sentence(start):
     targets.refused("target_twist: the stamp is .* s old; valid: at most 0.500000 s")
     targets.send("stiffness", [1e6] * 6)
     manager.wait(lambda: any(
-        re.search("target_stiffness: .* at this update_rate", x.message) for x in told
+        re.search("target_stiffness: .* at this update_rate", x.message) for x in statuses
     ))  # fmt: skip
     for name, value, reason in (
         ("cartesian.ratio", [1.0, 2.0], "cartesian.ratio has 2 numbers; valid: one, or 6"),

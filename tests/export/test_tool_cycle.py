@@ -353,3 +353,32 @@ def test_the_command_exports_the_cycle(tmp_path, capsys):
     assert "cartesian.frame is 'link0'; valid: link1" in capsys.readouterr().err
     with pytest.raises(SettingError, match="cartesian.frame is ''; valid: link1"):
         cycle_of_options("operational_space_cycle", dyn.load("arm7"), {})
+
+
+def test_a_long_step_moves_the_reference_for_the_timeout_at_most(monkeypatch):
+    """Cycles 11 ms apart with a target_timeout of 2 ms; the efforts agree."""
+    parameters = {"cartesian.target_timeout": 0.002}
+    pair = Pair(monkeypatch, CYCLES[0], parameters=parameters)
+    pair.go(0.01)
+    pair.t += 0.01
+    before = pair.controller.control_law.targets.p
+    assert pair.send("target_twist", [0.0, 0.0, 0.0, 0.0, 0.5, 0.0]) is None
+    pair.go()
+    moved = pair.controller.control_law.targets.p - before
+    np.testing.assert_allclose(moved, [0.0, 0.001, 0.0], atol=1e-9)
+    pair.go(0.01)
+
+
+def test_a_twist_that_turns_beyond_the_jump_in_a_step_does_not_act(monkeypatch):
+    """Also a whole turn, after which the reference is where it was."""
+    for turns in (0.1, 1.0):
+        pair = Pair(monkeypatch, CYCLES[0])
+        pair.go(0.01)
+        pair.t += DT
+        last, state = pair.kernel(), pair.state
+        pair.t += DT
+        spin = np.array([0.0, 0.0, 2 * np.pi * turns / DT, 0.0, 0.0, 0.0])
+        pair.waiting["target_twist"] = spin, np.eye(4)[:3].ravel()
+        np.testing.assert_allclose(pair.kernel(), last, atol=0.1)
+        assert pair.answers[1] == "used"
+        np.testing.assert_array_equal(pair.state[56:63], state[56:63])

@@ -178,8 +178,8 @@ class ToolCycle(Cycle):
         """
         used = self._answer(k, six, TRUE, TRUE)
         turned = _turned(self._frame(k)[0], six)
-        at = where(used, self.t, getattr(self, f"{name}_at"))
-        return where(used, turned, getattr(self, name)), at
+        since = where(used, self.t, getattr(self, f"{name}_at"))
+        return where(used, turned, getattr(self, name)), since
 
     def _receive_stiffness(self) -> None:
         """Change the goal of the stiffness to that of a target, or refuse it."""
@@ -246,9 +246,9 @@ class ToolCycle(Cycle):
         self.stiffness = where(self.acts, stiffness, self.stiffness)
         self.led_at = where(self.acts, self.t, self.led_at)
 
-    def _share(self, at: Any, timeout: Any) -> Any:
-        """Return the share, 0 to 1, with which a target of the time `at` counts."""
-        age = (self.t - at) / timeout
+    def _share(self, since: Any, timeout: Any) -> Any:
+        """Return the share, 0 to 1, with which a target of the time `since` counts."""
+        age = (self.t - since) / timeout
         return minimum(maximum((1.0 - age) / (1.0 - FULL), 0.0), 1.0)
 
     def law_inputs(self) -> tuple[Any, ...]:
