@@ -15,12 +15,14 @@ import numpy as np
 import pytest
 
 import dyn_core as dyn
+from dyn_core.control.modes.tool_sampling import sampling_program
 from dyn_core.control.safety import envelope
 from dyn_core.engines.graph.trace import trace
 from dyn_core.engines.llvm import host_machine
 from dyn_core.engines.llvm.cached import fingerprint, trace_cache
 from dyn_core.export.cycle.controller_cycle import CYCLES, control_cycle
 from dyn_core.identification.excitation import kernels as excitation
+from dyn_core.problems import CARTESIAN_CONTROL
 from dyn_core.recordings import energy
 from dyn_core.tasks import TASKS, planar_task
 from dyn_core.tasks.task import OBSERVATION
@@ -158,12 +160,24 @@ def _excitation(model):
     return [*motion, *excitation.point_programs(model, points, "plain")]
 
 
+def _cycles(model):
+    """Build the Programs of all control cycles."""
+    tool = {"cartesian.frame": model.frame_names[-1]}
+    return [
+        control_cycle(
+            name, model, engine="plain", **(tool if kind is CARTESIAN_CONTROL else {})
+        )
+        for name, (_, kind, *_) in CYCLES.items()
+    ]
+
+
 # Modules of dyn_core that build Programs of their own algorithms.
 BUILDERS = {
-    "dyn_core.control.safety.envelope": _envelope,
-    "dyn_core.export.cycle.controller_cycle": lambda model: [
-        control_cycle(name, model, engine="plain") for name in CYCLES
+    "dyn_core.control.modes.tool_sampling": lambda model: [
+        sampling_program(model, model.frame_names[-1], "aligned", "plain")
     ],
+    "dyn_core.control.safety.envelope": _envelope,
+    "dyn_core.export.cycle.controller_cycle": _cycles,
     "dyn_core.identification.excitation.kernels": _excitation,
     "dyn_core.recordings.energy": _energy,
     "dyn_core.tasks.task": lambda model: [

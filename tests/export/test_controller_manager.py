@@ -642,11 +642,16 @@ class Targets:
                 setattr(part, key, float(x))
         self.publishers[name].publish(message)
 
+    def pause(self, seconds):
+        """Spin for some time."""
+        end = time.monotonic() + seconds
+        self.manager.wait(lambda: time.monotonic() > end)
+
     def refused(self, text):
         """Wait until the log says a sentence, a regular expression."""
-        log, end = self.manager.log, time.monotonic() + 1.2
+        log = self.manager.log
         self.manager.wait(lambda: re.search(text, log.read_text()))
-        self.manager.wait(lambda: time.monotonic() > end)  # one sentence in a second
+        self.pause(1.2)  # one sentence in a second
 
 
 TOOL = {"urdf": SIMULATED, "law": "tool_law"}
@@ -662,18 +667,30 @@ def test_targets_lead_a_tool(start):
     targets.manager.wait(lambda: np.abs(targets.place - goal).max() < 4e-3)
     for _ in range(20):
         targets.send("twist", [-0.1, 0, 0, 0, 0, 0])
-        end = time.monotonic() + 0.02
-        targets.manager.wait(lambda end=end: time.monotonic() > end)
-    end = time.monotonic() + 1.0
-    targets.manager.wait(lambda: time.monotonic() > end)
+        targets.pause(0.02)
+    targets.pause(1.0)
     rested = targets.place
     assert -0.08 < (rested - goal)[0] < -0.02
-    end = time.monotonic() + 0.5
-    targets.manager.wait(lambda: time.monotonic() > end)
+    targets.pause(0.5)
     assert np.abs(targets.place - rested).max() < 2e-3
     targets.send("wrench", [0, 0, 0, 0, 0, float("nan")])
     targets.refused("target_wrench: valid: finite numbers")
     assert targets.manager.states_of()["dynamics_controller"][0] == "active"
+
+
+def test_a_wrench_pulls_the_tool_against_its_stiffness(start):
+    """8 N along y: 20 mm at 400 N/m, 5 mm at 1600 N/m; it fades in silence."""
+    targets = Targets(start(**TOOL))
+    first, moved = targets.place, []
+    for stiffness in (400, 1600):
+        targets.send("stiffness", [400, stiffness, 400, 10, 10, 10])
+        for _ in range(100):
+            targets.send("wrench", [0, 8, 0, 0, 0, 0])
+            targets.pause(0.02)
+        moved.append(targets.place - first)
+    np.testing.assert_allclose(moved, [[0, 0.02, 0], [0, 0.005, 0]], atol=2e-3)
+    targets.pause(1.5)
+    assert np.abs(targets.place - first).max() < 2e-3
 
 
 def test_wrong_targets_are_refused_in_a_sentence(start):
