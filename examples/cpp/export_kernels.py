@@ -8,7 +8,14 @@ import sys
 import dyn_core as dyn
 from dyn_core.control import Bounds, Rules
 from dyn_core.export import export
-from dyn_core.export.cycle.controller_cycle import CYCLES, control_cycle
+from dyn_core.export.cycle.controller_cycle import control_cycle
+
+# The cycles that dyn_controller.hpp drives.
+CYCLES = (
+    "computed_torque_cycle",
+    "joint_impedance_cycle",
+    "gravity_compensation_cycle",
+)
 
 
 def programs():
