@@ -24,13 +24,16 @@ from dyn_core.control.controller_fields import (
     gain_fields,
     wrap_fields,
 )
-from dyn_core.control.modes.cartesian_law import CARTESIAN_FIELDS
 from dyn_core.engines.llvm import host_machine
 from dyn_core.errors import DynError, ModelError, SettingError, UnsupportedError
 from dyn_core.export.interface import LICENSE
 from dyn_core.export.ros2_control.controller_package import LAWS, controller_package
 from dyn_core.export.ros2_control.hardware_package import hardware_package
-from dyn_core.export.ros2_control.parameters import FIXED_RULES, LIVE_RULES
+from dyn_core.export.ros2_control.parameters import (
+    FIXED_RULES,
+    LAW_FIELDS,
+    LIVE_RULES,
+)
 from dyn_core.model.sources.arguments import urdf_with
 
 pytestmark = pytest.mark.skipif(
@@ -152,9 +155,9 @@ def test_parameters_are_those_of_the_node(law, packages):
     fixed += [*ENVELOPE_FIELDS, *effort_fields(names), *wrap_fields(names, kinds)]
     fixed += PAYLOAD_FIELDS[:1] if loads else PAYLOAD_FIELDS
     if law in TOOLS:
-        live += [f for f in CARTESIAN_FIELDS if not f.structure]
+        live += [f for f in LAW_FIELDS if not f.structure]
         live += [f for f in RULE_FIELDS if f.name == "max_state_age"]
-        fixed += [f for f in CARTESIAN_FIELDS if f.structure]
+        fixed += [f for f in LAW_FIELDS if f.structure]
     for table, fields in (("live_parameters", live), ("fixed_parameters", fixed)):
         rows = _rows(text, table)
         assert rows.keys() == {field.name for field in fields}

@@ -18,6 +18,7 @@ from dyn_core.control.controller_fields import (
 )
 from dyn_core.control.joint_limits import effort_limits
 from dyn_core.control.modes.cartesian_law import CARTESIAN_FIELDS
+from dyn_core.control.modes.wrench_control import WRENCH_FIELDS
 from dyn_core.model import Model
 from dyn_core.validation import Field, ListOf, Quantity, Switch, Whole
 from dyn_core.validation.quoting import c_string
@@ -27,8 +28,10 @@ FIXED_RULES = (
     "state_timeout", "position_slack", "velocity_factor", "velocity_mismatch",
     "max_jump", "good_samples", "last_good_cycles", "blend_time",
 )  # fmt: skip
+# A force-torque sensor enters the law in the node alone.
+LAW_FIELDS = tuple(x for x in CARTESIAN_FIELDS if x not in WRENCH_FIELDS)
 TOOL_FIELDS = (
-    *(field for field in CARTESIAN_FIELDS if not field.structure),
+    *(field for field in LAW_FIELDS if not field.structure),
     *(field for field in RULE_FIELDS if field.name == "max_state_age"),
 )
 LIVE_RULES = ("on_stale", "on_violation", "on_collision", "on_estop", "stop_time")
@@ -71,7 +74,7 @@ def fixed_values(
     fields = [f for f in RULE_FIELDS if f.name in FIXED_RULES]
     fields += [*ENVELOPE_FIELDS, *payload]
     if "cartesian.frame" in options:
-        fields += [field for field in CARTESIAN_FIELDS if field.structure]
+        fields += [field for field in LAW_FIELDS if field.structure]
     rows = [(field, _value(field, chosen.get(field.name))) for field in fields]
     names = model.joint_names
     kinds = [model.joint_kind(name) for name in names]
