@@ -271,7 +271,7 @@ class Registry:
         if default is not None:
             return default
         for each in self._solvers.values():
-            if each.former == name:
+            if each.former and each.former == name:
                 renamed("solver", name, each.name, 4)
                 return each
         wanted = wanted or problem

@@ -31,6 +31,12 @@ def test_a_name_of_a_solver(monkeypatch):
     assert "articulated_body" not in dyn.solvers()
 
 
+def test_an_empty_name_is_no_former_name():
+    """Solvers that kept their name have none."""
+    with pytest.raises(dyn.SolverNotFound):
+        dyn.solver("")
+
+
 def test_a_key_of_a_file():
     """The value of the former key counts; both keys are refused."""
     with pytest.warns(DeprecationWarning, match=GOES.format("radius")):
