@@ -1,8 +1,10 @@
 """How the suite is run (workers, --full, markers), and the robots that all tests share."""
 
+import collections
 import functools
 import gc
 import os
+import random
 import signal
 import sys
 import zlib
@@ -43,6 +45,8 @@ NOT_QUICK = (
 )  # fmt: skip
 # Folders whose tests take one engine in turn; all with --full.
 TURNS = ("contact/", "model/", "oracles/", "planar/")
+# They compile the same functions of contact steps, for ten seconds each: in one worker.
+STEPPING = ("contact/", "envs/", "reports/", "simulation/", "bench/", "view/")
 
 
 def pytest_addoption(parser):
@@ -138,17 +142,45 @@ def _other_values(items):
     return others
 
 
+def _not_drawn(items):
+    """Return the tests of the marker `one_of` that are not drawn.
+
+    The draw is seeded by the name of the test and balanced: each value of a parameter
+    runs about as often as the others.
+    """
+    tests = {}
+    for item in items:
+        if item.get_closest_marker("one_of"):
+            tests.setdefault(item.nodeid.partition("[")[0], []).append(item)
+    others = []
+    for name, left in tests.items():
+        (share,) = left[0].get_closest_marker("one_of").args
+        random.Random(zlib.crc32(name.encode())).shuffle(left)
+        runs = collections.Counter()
+        for _ in range(-(-len(left) // share)):
+            item = min(left, key=lambda x: sum(runs[v] for v in _values(x)))
+            runs.update(_values(item))
+            left.remove(item)
+        others += left
+    return others
+
+
+def _values(item):
+    """Return the parameters of a test, each with the number of its value."""
+    return item.callspec.indices.items()
+
+
 @pytest.hookimpl(tryfirst=True)  # before -m chooses
 def pytest_collection_modifyitems(config, items):
     """Mark the quick choice, leave out what needs --full, begin with tests over DDS.
 
     Workers start with halves of the list and take from each other's ends. What stands
     first thus stays with one worker: tests over DDS, which mostly wait, run one at a
-    time beside others that compute.
+    time beside others that compute, and functions of contact steps are compiled once.
     """
     if not config.getoption("--full"):
         left_out = [item for item in items if item.get_closest_marker("full")]
-        for others in (_other_turns, _other_values):
+        for others in (_other_turns, _other_values, _not_drawn):
             away = set(map(id, left_out))
             left_out += others([item for item in items if id(item) not in away])
         config.hook.pytest_deselected(items=left_out)
@@ -157,7 +189,13 @@ def pytest_collection_modifyitems(config, items):
     for item in items:
         if _is_quick(item):
             item.add_marker("quick")
-    items.sort(key=lambda item: item.get_closest_marker("ros") is None)
+    items.sort(key=_order)
+
+
+def _order(item):
+    """Return the key of the order: tests over DDS, those of STEPPING, the others."""
+    over_dds = item.get_closest_marker("ros") is not None
+    return not over_dds, not _place(item.path).startswith(STEPPING)
 
 
 def pytest_collection_finish(session):

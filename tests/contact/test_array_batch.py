@@ -139,6 +139,7 @@ def alone(of, Q, V, tau, steps):
     return tuple(map(np.array, zip(*ends, strict=True)))
 
 
+@pytest.mark.one_of(2)
 @native
 @pytest.mark.parametrize("scene", SOME)
 def test_packs_of_rows_have_the_bits_of_single_steps(scene):

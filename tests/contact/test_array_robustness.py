@@ -68,6 +68,7 @@ def linkage():
     return Scene(scene.model, scene.q, world={"half_spaces": [floor]})
 
 
+@pytest.mark.turns("stepper")
 @pytest.mark.parametrize("stepper", GROWTH)
 @pytest.mark.parametrize(
     ("scene", "bound"),
@@ -216,6 +217,7 @@ def test_room_grows_within_a_run():
         np.testing.assert_array_equal(a, b)
 
 
+@pytest.mark.one_of(2)
 @pytest.mark.parametrize(
     "name", ("four-bar", "ball joint with limits", "limits", "stack that starts inside")
 )

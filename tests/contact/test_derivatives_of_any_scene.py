@@ -128,6 +128,7 @@ ALIKE = {
 }  # fmt: skip
 
 
+@pytest.mark.one_of(2)
 @pytest.mark.parametrize(
     "name",
     [pytest.param(x, marks=pytest.mark.full) if x in ALIKE else x for x in SCENES],

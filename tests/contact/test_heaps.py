@@ -52,6 +52,7 @@ def law(problem, impulse):
     return residuals(problem, impulse).law
 
 
+@pytest.mark.one_of(2)
 @pytest.mark.parametrize("method", (newton_on_modes, interior))
 @pytest.mark.parametrize("kind", KINDS)
 def test_what_is_claimed_is_a_solution(method, kind):

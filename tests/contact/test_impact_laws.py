@@ -42,6 +42,7 @@ def _heights(world, e, drop=1.0, seconds=0.92, h=2e-3):
     return np.array(heights[met:])
 
 
+@pytest.mark.one_of(2)
 @pytest.mark.turns("stabilisation")
 @pytest.mark.parametrize("stabilisation", STABILISATIONS)
 @pytest.mark.parametrize("law", ("newton", "poisson"))

@@ -1,6 +1,5 @@
 """Each step, from a given state, is that of the textbook (reference_step.py)."""
 
-import zlib
 from types import SimpleNamespace
 
 import numpy as np
@@ -133,16 +132,7 @@ def scene_of(name):
     return SCENES[name](np.random.default_rng(7))
 
 
-def rotation(cases, one_of):
-    """Return parameters of which one of so many is tested without --full."""
-    turns = [zlib.crc32(repr(case).encode()) % one_of == 0 for case in cases]
-    rest = pytest.mark.full
-    return [
-        case if turn else pytest.param(*case, marks=rest)
-        for case, turn in zip(cases, turns, strict=True)
-    ]
-
-
+@pytest.mark.turns("stepper")
 @pytest.mark.parametrize("stepper", STEPPERS)
 @pytest.mark.parametrize("name", SCENES)
 def test_steps_are_those_of_the_textbook(name, stepper, full):
@@ -177,6 +167,7 @@ def test_the_textbook_sees_a_small_fault():
             check_answer(faulty, impacts, sim.report, sim.last.velocity)
 
 
+@pytest.mark.turns("law")
 @pytest.mark.parametrize("law", ("baumgarte", "erp_cfm", "none"))
 @pytest.mark.parametrize("name", ("four-bar", "gear, spring, damping", "quadruped"))
 def test_stabilisations_are_those_of_the_textbook(name, law, full):
@@ -220,7 +211,8 @@ IMPACTS = [
 ]
 
 
-@pytest.mark.parametrize(("name", "law", "stepper"), rotation(IMPACTS, 2))
+@pytest.mark.one_of(2)
+@pytest.mark.parametrize(("name", "law", "stepper"), IMPACTS)
 def test_impacts_are_those_of_the_textbook(name, law, stepper):
     """One after the other, or by compression and release."""
     assert compare(scene_of(name), 50, stepper=stepper, **LAWS[law])[0] > 0
@@ -390,7 +382,8 @@ ACCURACY = {
 CASES = [(solver, name) for solver in SOLVERS for name in SCENES]
 
 
-@pytest.mark.parametrize(("solver", "name"), rotation(CASES, 7))
+@pytest.mark.one_of(9)
+@pytest.mark.parametrize(("solver", "name"), CASES)
 def test_every_solver_obeys_its_law(solver, name, full):
     """Momentum to 1e-10, and the law that each states to the accuracy it states."""
     scene = scene_of(name)

@@ -91,6 +91,7 @@ def test_residuals_are_those_of_the_laws(seed):
         )
 
 
+@pytest.mark.one_of(2)
 @pytest.mark.parametrize("rows", (2, 3))
 @pytest.mark.parametrize("kind", KINDS)
 def test_contacts_agree_with_enumeration(kind, rows):
@@ -341,6 +342,7 @@ def test_the_same_problem_has_the_same_bits(name):
     np.testing.assert_array_equal(rows.impulse, fresh)
 
 
+@pytest.mark.one_of(2)
 @pytest.mark.parametrize(
     ("function", "settings"),
     (

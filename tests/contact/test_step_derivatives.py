@@ -130,6 +130,7 @@ def _state(name):
     return model, q, qd, np.zeros(model.nv)
 
 
+@pytest.mark.one_of(2)
 @pytest.mark.parametrize("name", CASES)
 def test_derivatives_are_differences_of_the_step(name):
     """By state, joint forces, friction coefficients and gaps, in each mode."""
@@ -238,6 +239,7 @@ def _random_states(model, step, rng, count):
         yield q, qd, tau
 
 
+@pytest.mark.one_of(2)
 @pytest.mark.parametrize(
     ("name", "mu", "make"),
     [
@@ -295,6 +297,7 @@ def test_rows_that_depend_only_here_are_flagged():
     assert result.not_differentiable
 
 
+@pytest.mark.turns("restitution")
 @pytest.mark.parametrize("restitution", [0.3, 0.8])
 @pytest.mark.parametrize("name", STEPS)
 def test_bounces(name, restitution):

@@ -56,6 +56,7 @@ def test_a_rebound_that_friction_allows_is_kept():
     assert not sim.counters
 
 
+@pytest.mark.one_of(2)
 @pytest.mark.parametrize("seed", (62, 82, 104, 115, 140, 151))
 def test_impulses_of_wedged_trees_are_bounded(seed):
     """They reached 1e11 N·s, and velocities 1e200 rad/s, before rebounds were left out."""

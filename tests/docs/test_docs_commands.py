@@ -32,8 +32,8 @@ SET_UP = {"python3", "python", "pip", "sudo", "source", "export", "rosdep", "col
 WITH_ROS = {"up", "param", "lifecycle", "record", "demo", "check-node"}
 # Minutes to hours of measuring each; tests/test_bench*.py run short ones of all kinds.
 MEASURING = {"bench"}
-# Pages with --full only: many kernels, films; their commands have tests of their own.
-SLOW = {"docs/doctor.md", "docs/reports.md", "docs/viewing.md"}
+# Pages with --full only: many kernels, films, searches; their commands have tests of their own.
+SLOW = {"docs/doctor.md", "docs/excitation.md", "docs/reports.md", "docs/viewing.md"}
 
 
 def _commands(program):

@@ -71,6 +71,7 @@ def agree(program, *rows):
     assert same_bits(*outs)
 
 
+@pytest.mark.one_of(2)
 @pytest.mark.parametrize("seed", range(12))
 def test_random_programs_have_the_bits_of_their_kernels(seed):
     """Every operation, with NaN, infinities and zeros of both signs among the inputs."""
@@ -176,6 +177,7 @@ def test_loops_nest_swap_and_fail():
         other(row)
 
 
+@pytest.mark.one_of(2)
 @pytest.mark.parametrize(
     ("rows", "inner", "columns"), [(11, 13, 17), (4, 8, 16), (1, 1, 67)]
 )

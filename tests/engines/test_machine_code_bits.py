@@ -207,6 +207,7 @@ def _run(function, module, seed):
     return _bits(*results, x, record.x, record.m, record.n)
 
 
+@pytest.mark.one_of(2)
 @pytest.mark.parametrize("seed", range(16))
 def test_random_programs_have_the_bits_of_python(seed, module_of):
     """Both forms, on data with zeros of both signs, infinities and nan."""

@@ -48,6 +48,7 @@ def of_graph(graph):
     return program
 
 
+@pytest.mark.one_of(2)
 @pytest.mark.parametrize("block", blocks(40))
 def test_each_operation_of_random_graphs(block):
     """Every value of 25 random algorithms follows from its operands; scalar = each lane."""

@@ -163,6 +163,7 @@ def build(name, robot, choices):
     return dyn.solver(name).build(model, engine="native", **choices)
 
 
+@pytest.mark.one_of(2)
 @pytest.mark.parametrize("how", COMPILERS)
 @pytest.mark.parametrize("case", CASES, ids=lambda x: f"{x[0]}-{Path(x[1]).stem}")
 def test_bits_are_those_of_python(case, how, tmp_path, request):

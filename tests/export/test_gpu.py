@@ -91,6 +91,7 @@ def _check(name, dtype, **how):
     assert _same(outputs, wanted)
 
 
+@pytest.mark.turns("dtype")
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("name", SOLVERS)
 def test_a_kernel_has_the_bits_of_the_native_engine(name, dtype):

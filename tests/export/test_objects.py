@@ -38,6 +38,7 @@ def test_the_cases_have_every_operation():
     assert names == set(OPERATIONS) | rolled
 
 
+@pytest.mark.one_of(2)
 @pytest.mark.parametrize("solver, robot, options", CASES)
 def test_c_has_the_bits_of_python(tmp_path, solver, robot, options):
     """One state and rows, called from C, have the bits of Python, statuses too."""
@@ -47,6 +48,7 @@ def test_c_has_the_bits_of_python(tmp_path, solver, robot, options):
     assert check_natively(result).startswith("equal bits")
 
 
+@pytest.mark.turns("dtype")
 @pytest.mark.parametrize("dtype", ["float64", "float32"])
 @pytest.mark.parametrize("solver", ["fd_derivatives", "mass_matrix_inverse"])
 def test_what_scratch_memory_holds_does_not_matter(tmp_path, solver, dtype):
@@ -153,6 +155,7 @@ def test_the_header_is_good_in_cpp(tmp_path):
     assert sh(tmp_path / "main") == "0 no error 3 -1 1"
 
 
+@pytest.mark.turns("exact")
 @pytest.mark.parametrize("target", sorted(set(TARGETS) - {"cortex-m4f"}))
 @pytest.mark.parametrize("exact", [True, False])
 def test_no_target_needs_symbols_from_elsewhere(target, exact):
@@ -175,6 +178,7 @@ def test_sizes():
     assert code["aba"] <= 12 * 1024
 
 
+@pytest.mark.one_of(2)
 @pytest.mark.parametrize("flags", [["-O2", "-mfma"], ["-O2"]], ids=["fma", "none"])
 @pytest.mark.parametrize(
     "solver, robot", [("aba", "every_joint"), ("rk4", "every_joint"), ("", "")]

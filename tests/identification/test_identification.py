@@ -86,6 +86,7 @@ COUNTS = {
 }  # fmt: skip
 
 
+@pytest.mark.one_of(2)
 @pytest.mark.parametrize("name", COUNTS)
 def test_counts_of_base_parameters(name, shipped):
     """Textbook counts, with a gap of many powers of ten in the singular values."""

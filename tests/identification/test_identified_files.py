@@ -207,7 +207,7 @@ def test_friction_outside_of_all_laws_costs_little(monkeypatch, tmp_path):
     stribeck = dict.fromkeys((f"joint{k}.stribeck" for k in range(1, 8)), 0.0)
     odd = replace(arm.with_values(stribeck), forces=(_odd_friction,))
     monkeypatch.setattr(make, "true_arm", lambda: odd)
-    make.main(tmp_path, 20.0, 4.0)
+    make.main(tmp_path, 10.0, 4.0)
     for before, after in script.main(tmp_path, folds=0).values():
         assert after < 0.01 < 0.03 < before
 

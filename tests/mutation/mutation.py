@@ -518,7 +518,7 @@ def results():
 
 def report():
     """Print a table of the results, and the survivors as rows to be judged."""
-    judged = ROOT / "tests" / "mutation_survivors.md"
+    judged = Path(__file__).with_name("mutation_survivors.md")
     text = judged.read_text("utf-8") if judged.exists() else ""
     equivalent = {row(x) for x in results().values() if f"{row(x)} equivalent" in text}
     table = collections.defaultdict(collections.Counter)

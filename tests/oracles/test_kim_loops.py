@@ -322,6 +322,7 @@ def _random_loops(seed):
     return (model, H, q, qd, tau) if good else None
 
 
+@pytest.mark.one_of(2)
 @pytest.mark.parametrize(
     ("part", "engine"),
     [

@@ -46,6 +46,7 @@ def test_shipped_robots(name, shipped):
         assert np.abs(_compare(shipped[name], seed)).max() > 0 or name == "two_link"
 
 
+@pytest.mark.one_of(2)
 @pytest.mark.parametrize(
     "seed",
     [*range(4), *(pytest.param(k, marks=pytest.mark.full) for k in range(4, 20))],
@@ -60,6 +61,7 @@ def test_random_trees(seed):
     assert np.abs(_compare(model, seed)).max() > 0
 
 
+@pytest.mark.one_of(2)
 @pytest.mark.parametrize("seed", range(5))
 def test_floating_random_trees(seed):
     """The same with a floating base (its rotor left out, which MuJoCo would mix)."""

@@ -1,5 +1,6 @@
 """Agreement with Pinocchio on shipped robots, real robots and random trees."""
 
+import functools
 import sys
 from pathlib import Path
 
@@ -32,6 +33,11 @@ def _same(got, wanted, what, tolerance=EXACT):
     assert error <= tolerance, f"{what}: {error:.1e} > {tolerance:.0e}"
 
 
+@functools.lru_cache(maxsize=64)  # one Program for all states of a robot
+def _built(model, name, engine, **choices):
+    return dyn.solver(name).build(model, engine=engine, **choices)
+
+
 def _compare_dynamics(model, seed=0, engine=None):
     """Compare every dynamics solver with Pinocchio's algorithms."""
     peer_model = PinocchioModel(model)
@@ -52,7 +58,7 @@ def _compare_dynamics(model, seed=0, engine=None):
     )
     g = B.T @ pin.computeGeneralizedGravity(peer_model.model, peer_model.data, pq)
     build = {
-        n: dyn.solver(n).build(model, engine=engine)
+        n: _built(model, n, engine)
         for n in (
             "rnea",
             "crba",
@@ -106,7 +112,7 @@ def _compare_kinematics(model, peer_model, seed=0, engine=None):
     pin.forwardKinematics(m, d, pq, pv, bias)
     pin.computeJointJacobians(m, d, pq)
     pin.updateFramePlacements(m, d)
-    poses = dyn.solver("forward_kinematics").build(model, engine=engine)(q)
+    poses = _built(model, "forward_kinematics", engine)(q)
     places = {
         "local": pin.LOCAL,
         "world": pin.WORLD,
@@ -117,17 +123,17 @@ def _compare_kinematics(model, peer_model, seed=0, engine=None):
         k = m.getFrameId(name)
         _same(poses[names.index(name)], d.oMf[k].homogeneous, f"pose of {name}")
         for reference, place in places.items():
-            choices = {"frame": name, "reference": reference, "engine": engine}
+            choices = {"frame": name, "reference": reference}
             J = pin.getFrameJacobian(m, d, k, place) @ B
-            got = dyn.solver("jacobian").build(model, **choices)(q)
+            got = _built(model, "jacobian", engine, **choices)(q)
             _same(got, swap_rows(J), f"J of {name}, {reference}")
             v = pin.getFrameVelocity(m, d, k, place)
-            got = dyn.solver("frame_velocity").build(model, **choices)(q, qd)
+            got = _built(model, "frame_velocity", engine, **choices)(q, qd)
             _same(got, from_pinocchio_motion(v.vector), f"v of {name}, {reference}")
             kind = (pin.getFrameClassicalAcceleration if reference == "aligned"
                     else pin.getFrameAcceleration)  # fmt: skip
             a = kind(m, d, k, place)
-            got = dyn.solver("frame_bias_acceleration").build(model, **choices)(q, qd)
+            got = _built(model, "frame_bias_acceleration", engine, **choices)(q, qd)
             _same(got, from_pinocchio_motion(a.vector), f"bias of {name}, {reference}")
 
 

@@ -31,6 +31,7 @@ def actions_of(env, count, seed=0):
     return [env.action_space.sample() for _ in range(count)]
 
 
+@pytest.mark.one_of(2)
 @pytest.mark.parametrize("name", envs.IDS)
 def test_gymnasium_checks_every_id(name):
     """check_env passes; what it warns of is open rates and torques in N·m."""
@@ -109,6 +110,7 @@ def test_same_seed_same_bits(name):
     assert run(3) != run(4)
 
 
+@pytest.mark.one_of(2)
 @pytest.mark.parametrize("name", NAMES)
 def test_one_environment_is_a_row_of_many(name):
     """Env equals each row of the vector, bit for bit, for few rows and for many."""
@@ -585,6 +587,7 @@ def test_schemes_converge_to_one_motion():
     assert np.allclose(states["euler"], states["rk4"], atol=2e-3)
 
 
+@pytest.mark.one_of(2)
 @pytest.mark.parametrize("name", NAMES)
 def test_pictures(name):
     """A picture of the right size that shows something, for one and for many."""

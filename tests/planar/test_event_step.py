@@ -309,6 +309,7 @@ def _world(seed):
     return chain, x, v, rng
 
 
+@pytest.mark.one_of(2)
 @pytest.mark.parametrize(
     "seed",
     [pytest.param(k, marks=[pytest.mark.full] * (k % 2)) for k in range(CHAINS)],

@@ -540,6 +540,7 @@ LEFT_OUT = {  # what the source's forms refuse
 }
 
 
+@pytest.mark.one_of(2)
 @pytest.mark.parametrize("name", CHAIN_SOLVERS)
 def test_batch_equals_loop(name):
     """One row at a time is the same to 1e-13, on each engine (WAW-15.4)."""
@@ -616,6 +617,7 @@ def _chain_of(n):
     )
 
 
+@pytest.mark.one_of(2)
 @pytest.mark.parametrize(
     ("name", "degree"),
     [

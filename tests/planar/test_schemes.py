@@ -74,6 +74,7 @@ def test_energy_of_each_scheme(scheme, most):
     assert scheme != "quantum" or worst > 0.05 * SWING
 
 
+@pytest.mark.one_of(2)
 @pytest.mark.parametrize(
     "parts",
     [

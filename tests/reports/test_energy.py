@@ -35,6 +35,7 @@ def _standing():
     return model, run.q[-1], run.tau[-1]
 
 
+@pytest.mark.one_of(2)
 @pytest.mark.parametrize("period", [0.004, 0.0005])
 @pytest.mark.parametrize(
     ("stepper", "name"),
@@ -85,6 +86,7 @@ RUNS = {
 }
 
 
+@pytest.mark.one_of(2)
 @pytest.mark.parametrize("name", RUNS)
 def test_energy_adds_up_for_whatever_drives_the_robot(name):
     """The residual is small and shrinks with the period; nothing is left out."""
@@ -142,6 +144,7 @@ def test_friction_takes_what_the_step_gives_it(friction, damping, world):
     assert abs(ledger.residual).max() < 1e-12
 
 
+@pytest.mark.one_of(2)
 @pytest.mark.parametrize("stepper", STEPPERS)
 @pytest.mark.parametrize("e", [0.0, 0.6])
 def test_an_impact_takes_what_restitution_says(stepper, e):

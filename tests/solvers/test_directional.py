@@ -67,6 +67,7 @@ def test_hybrid_directions_cost_about_three_functions(shipped):
         assert along < most * function
 
 
+@pytest.mark.one_of(2)
 @pytest.mark.parametrize(
     ("name", "order"),
     [("id_directional", 1), ("fd_directional", 1), ("hd_directional", 1),

@@ -22,10 +22,12 @@ CONTACT_STEPS = [
     *dyn.solvers(dyn.problems.CONTACT_STEP_DERIVATIVES),
 ]
 BIG = ("every_joint", "arm7")
-# By solver: robots that take it 2 to 20 s. Second derivatives of every kind of joint
+SLOW = ("deriv", "directional", "_loops")
+# By solver: robots that take it 1 to 20 s. Second derivatives of every kind of joint
 # are in test_second_derivatives.py, to more digits.
 LARGE = {
     **dict.fromkeys(CONTACT_STEPS, ("every_joint",)),
+    **dict.fromkeys([n for n in NAMES if any(x in n for x in SLOW)], ("every_joint",)),
     **dict.fromkeys(dyn.solvers(dyn.problems.CONTACT_STEP_DERIVATIVES), BIG),
     **dict.fromkeys(dyn.solvers(dyn.problems.STEP_DERIVATIVES), BIG),
     **dict.fromkeys([name for name in NAMES if "_second_" in name], BIG),
@@ -45,8 +47,9 @@ def _engines(name, whole):
     """Return the engines that a solver takes on shipped robots, and on random trees.
 
     Machine code on the ones and graphs on the others, in turn; every third takes plain
-    too, which all are compared with. Reference solvers, which no user is offered, take
-    one engine in turn. All with --full; solvers in NumPy are the same on each.
+    too, which all are compared with. Reference solvers, which no user is offered, and
+    those of LARGE, which have files of their own, take one engine, on shipped robots or
+    on random trees in turn. All with --full; solvers in NumPy are the same on each.
     """
     k, engines = NAMES.index(name), list(available())
     if not hasattr(dyn.solver(name), "algorithm"):
@@ -55,7 +58,10 @@ def _engines(name, whole):
     if whole:
         return engines, compiled
     if name in REFERENCES:
-        return [engines[k % len(engines)]], [compiled[k % len(compiled)]]
+        shipped, trees = [engines[k % len(engines)]], [compiled[k % len(compiled)]]
+        return (shipped, []) if sorted(REFERENCES).index(name) % 2 else ([], trees)
+    if name in LARGE:
+        return ([compiled[k // 2 % len(compiled)]], [])[:: 1 if k % 2 else -1]
     plain = ["plain"] if k % 3 == 0 else []
     return [compiled[k % len(compiled)], *plain], [compiled[(k + 1) % len(compiled)]]
 

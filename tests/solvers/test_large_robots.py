@@ -150,6 +150,7 @@ def _chain(n):
     return "".join([*parts, "</robot>"])
 
 
+@pytest.mark.one_of(2)
 @pytest.mark.parametrize("solver", SOLVERS)
 def test_long_chains(solver):
     """A chain of 46 joints: the numbers of Pinocchio, in rolled products."""

@@ -56,6 +56,7 @@ def by_svd(model, state, f_ext, tolerance=1e-9, alpha=0.0, beta=0.0):
     return free + np.linalg.solve(H, A.T @ x), x, rank
 
 
+@pytest.mark.one_of(2)
 @pytest.mark.parametrize("engine", available())
 @pytest.mark.parametrize("seed", [1, 10])
 def test_least_multipliers_are_those_of_singular_values(seed, engine):
@@ -269,6 +270,7 @@ def least_cases(model, state, qdd):
     yield "projected_euler", {}, (q, qd, tau, 1e-3)
 
 
+@pytest.mark.one_of(2)
 @pytest.mark.parametrize("seed", REFERENCES)
 def test_least_norms_are_the_numbers_of_the_solvers_they_replace(seed):
     """Stored results of the former solvers aba_loops_least, loop_forward_least, ..."""

@@ -33,6 +33,7 @@ def _four_bars():
     return model.with_loops(pin)
 
 
+@pytest.mark.turns("engine")
 @pytest.mark.parametrize("engine", available())
 @pytest.mark.parametrize("name", [*STEPS, "projected_euler"])
 def test_steps_of_closed_robots(name, engine):
@@ -91,7 +92,7 @@ def test_stages_in_a_loop_are_the_stages_written_out(
     """
     if engine not in available():
         pytest.skip(f"engine {engine} is not available here")
-    rng, models = np.random.default_rng(6), [random_model(6, size=4)]
+    rng, models = np.random.default_rng(6), [random_model(6, size=3)]
     if full:
         models.append(dyn.load_urdf(robots.path("every_joint")))
     for model in models:

@@ -333,9 +333,9 @@ def test_more_than_one_turn_in_a_sample_is_a_jump(three, turns):
 @pytest.mark.parametrize("source", CAMPAIGN.SOURCES)
 def test_no_good_state_is_refused(source):
     """At the limits of velocity, however they are delivered; a million by hand."""
-    counters, seen = CAMPAIGN.alarms(source, 2500)
+    counters, seen = CAMPAIGN.alarms(source, 1200)
     counters.pop("torque slewed", None)
-    assert seen == 2500
+    assert seen == 1200
     assert not counters
 
 
@@ -499,6 +499,7 @@ def test_a_wrong_law_is_stopped(law):
     assert stand.controller.stopped.cause == expected
 
 
+@pytest.mark.one_of(2)
 @pytest.mark.parametrize("seed", range(25))
 def test_random_lives_stop_nothing(seed):
     """Activations, silences, gains and trajectories; a thousand by hand."""
