@@ -408,3 +408,17 @@ def test_a_task_that_joints_cannot_reach_is_named():
         dyn.load("arm7"), mode="cartesian", parameters={"cartesian.frame": "tool"}
     )
     assert not whole.control_law.notes
+
+
+def test_a_twist_of_whole_turns_between_two_states_moves_nothing(arm):
+    """It would end where it began, and the velocity would act on the dampers."""
+    controller = Controller(
+        arm, mode="cartesian", parameters={"cartesian.frame": "tool"},
+        rules=Rules(good_samples=1),
+    )  # fmt: skip
+    q = np.array([0.0, -0.6, 0.0, -2.2, 0.0, 1.6, 0.8])
+    step = 0.01
+    controller.update(0.0, q, np.zeros(7))
+    controller.receive("target_twist", 0.0, [0, 0, 2 * np.pi / step, 0, 0, 0])
+    controller.update(step, q, np.zeros(7))
+    assert not controller.control_law.targets.v.any()

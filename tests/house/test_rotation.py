@@ -10,12 +10,12 @@ import pytest
 @pytest.fixture
 def not_drawn(request):
     """The function of tests/conftest.py that draws tests of the marker `one_of`."""
-    (found,) = (
+    (known,) = (
         plugin._not_drawn
         for plugin in request.config.pluginmanager.get_plugins()
         if hasattr(plugin, "_not_drawn")
     )
-    return found
+    return known
 
 
 def _items(name, share, *counts):

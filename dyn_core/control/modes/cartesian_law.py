@@ -17,6 +17,7 @@ from dyn_core.control.modes.tool_targets import (
     TWIST,
     WRENCH,
     ToolTargets,
+    in_axes,
 )
 from dyn_core.control.modes.wrench_control import (
     WRENCH_FIELDS,
@@ -28,7 +29,6 @@ from dyn_core.model import Model
 from dyn_core.problems import FORWARD_KINEMATICS, JACOBIAN
 from dyn_core.solving.control_mode import ModeTopic
 from dyn_core.solving.registry import solver
-from dyn_core.spatial.conventions.common import quaternion
 from dyn_core.validation import Field, ListOf, Name, Quantity, numbers
 
 AXES = ("aligned", "local")
@@ -127,6 +127,8 @@ class CartesianLaw(ControlLaw):
         self.stiffness = self._goal
         self._time: float | None = None
         self._kinematics = self._program(FORWARD_KINEMATICS, frames=list(links))
+        self._tool = self._program(FORWARD_KINEMATICS, frames=[self.link])
+        self._turn: np.ndarray | None = None  # axes of the tool, if the law uses them
         self._jacobian = self._program(JACOBIAN, frame=self.link, reference="aligned")
         paths = host.carried.paths
         self._inertia: Any = inertia_program(model, True, host.engine, paths)
@@ -218,7 +220,7 @@ class CartesianLaw(ControlLaw):
     def begin(self) -> None:
         """Hold the present pose of the tool, with the stiffness of the parameters."""
         self.targets.clear()
-        T = self.poses()[self.targets.links.index(self.link)]
+        T = self.pose()
         self.targets.hold(T)
         self._missing = self._name_missing(T)
         self._goal = self._read_stiffness(self.host.parameters)
@@ -240,20 +242,17 @@ class CartesianLaw(ControlLaw):
         """Advance reference and stiffness to time t, monotonic [s]."""
         step = 0.0 if self._time is None else max(t - self._time, 0.0)
         self._time = t
-        self._turn = np.eye(3)
         if self.targets.R is None:
             return
-        poses = self.poses()
-        T = poses[self.targets.links.index(self.link)]
-        self._turn = np.eye(3) if self._aligned else T[:3, :3]
-        self.targets.advance(t, T)
-        self._force = self.wrench.wrench(t, step, poses, self._turn)
-        change = self._goal - self.stiffness
-        if change.any():
+        self._turn = None if self._aligned else self.pose()[:3, :3]
+        self.targets.advance(t, self.pose)
+        self._force = self.wrench.wrench(t, step, self._turn)
+        if self.stiffness is not self._goal:
+            change = self._goal - self.stiffness
             rates = np.full((6, 6), self._rates[1])
             rates[:3, :3] = self._rates[0]
             longest = float((np.abs(change) / rates).max())
-            share = min(step / longest, 1.0)
+            share = 1.0 if longest <= step else step / longest
             self.stiffness = (
                 self._goal if share == 1.0 else self.stiffness + share * change
             )
@@ -266,16 +265,14 @@ class CartesianLaw(ControlLaw):
         """
         host, targets = self.host, self.targets
         q, qd = host.samples.q, host.samples.qd
-        assert targets.R is not None
-        turn = np.kron(np.eye(2), self._turn.T)
         rest = q + host.samples.change(q, host.follower.reference.q)
         return called(
             program,
             q,
             qd,
-            np.concatenate([targets.p, quaternion(targets.R)]),
+            targets.pose,
             self.stiffness,
-            turn @ targets.v,
+            in_axes(targets.v, self._turn),
             self._force,
             self._ratio,
             self._energy,
@@ -284,6 +281,11 @@ class CartesianLaw(ControlLaw):
             self._rest[1],
             *host.further_inputs(),
         )
+
+    def pose(self) -> np.ndarray:
+        """Return the pose of the tool at the last state, (4, 4)."""
+        time = (self.host.now,) if self.host.model.driven else ()
+        return np.asarray(self._tool(self.host.samples.q, *time))[0]
 
     def poses(self) -> np.ndarray:
         """Return the poses of all links at the last state, (links, 4, 4)."""
@@ -377,7 +379,7 @@ class CartesianLaw(ControlLaw):
         time = (host.now,) if host.model.driven else ()
         J = np.asarray(self._jacobian(q, *time))
         if not self._aligned:
-            T = self.poses()[self.targets.links.index(self.link)]
+            T = self.pose()
             J = np.kron(np.eye(2), T[:3, :3].T) @ J
         inverse = np.linalg.inv(np.asarray(self._inertia(q, *host.further_inputs())))
         return J, np.einsum("ij,jk,ik->i", J, inverse, J), inverse

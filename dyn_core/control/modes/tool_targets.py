@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from dyn_core.errors import TargetError, unknown_name
-from dyn_core.spatial import Matrix, Vector
+from dyn_core.spatial import Vector
 from dyn_core.spatial.conventions.common import quaternion
-from dyn_core.spatial.lie import exp3, log3, quat_matrix
+from dyn_core.spatial.lie import quat_matrix
 
 POSE, TWIST, WRENCH, STIFFNESS, SENSOR = (
     "target_pose",
@@ -57,6 +58,7 @@ class ToolTargets:
         """Forget the reference and the stamps of all messages."""
         self.R: np.ndarray | None = None
         self.p = np.zeros(3)
+        self._turn: tuple[Any, np.ndarray] = np.eye(3), np.zeros(4)
         self._stamps: dict[str, float] = {}
         self._last: float | None = None
         self.rest()
@@ -73,12 +75,19 @@ class ToolTargets:
         self.R, self.p = T[:3, :3].copy(), T[:3, 3].copy()
         self.rest()
 
-    def advance(self, t: float, T: np.ndarray) -> None:
+    @property
+    def pose(self) -> np.ndarray:
+        """Position and quaternion x, y, z, w of the reference, (7,)."""
+        if self._turn[0] is not self.R:  # computed once for each R
+            self._turn = self.R, quaternion(self.R)
+        return np.concatenate([self.p, self._turn[1]])
+
+    def advance(self, t: float, pose: Callable[[], np.ndarray]) -> None:
         """Advance the reference to time t.
 
         Args:
             t: Time, monotonic [s]; steps longer than the timeout count as the timeout.
-            T: Pose of the tool, (4, 4).
+            pose: Function that returns the pose of the tool, (4, 4).
         """
         last = t if self._last is None else self._last
         step = min(max(t - last, 0.0), self.timeout)
@@ -88,7 +97,11 @@ class ToolTargets:
         self.v = self._share(TWIST, t) * self._twist
         if self.R is None or not self.v.any():
             return
-        R = _rotation(self.v[:3] * step) @ self.R
+        turn = self.v[:3] * step
+        if not math.hypot(*turn.tolist()) <= self.jump:  # also whole turns
+            self.v = np.zeros(6)
+            return
+        T, R = pose(), _rotation(turn) @ self.R
         p = self.p + self.v[3:] * step
         for before, after in zip(
             _distances(T, self.R, self.p), _distances(T, R, p), strict=True
@@ -96,8 +109,8 @@ class ToolTargets:
             if after > max(before, self.jump):  # the tool does not come along
                 self.v = np.zeros(6)
                 return
-        # Through a quaternion: rotation matrices drift under many products.
-        self.R, self.p = _of_quaternion(quaternion(R)), p
+        # A step of Newton's method: rotation matrices drift under many products.
+        self.R, self.p = 1.5 * R - 0.5 * (R @ R.T @ R), p
 
     def _share(self, topic: str, t: float) -> float:
         """Return the share, 0 to 1, with which a twist or wrench counts at time t."""
@@ -229,6 +242,11 @@ class ToolTargets:
         self.R, self.p = R, p
 
 
+def in_axes(x: np.ndarray, R: np.ndarray | None) -> np.ndarray:
+    """Return a twist or wrench (6,) in the axes R, (3, 3); unchanged for None."""
+    return x if R is None else np.ravel(x.reshape(2, 3) @ R)
+
+
 def _pose(R: np.ndarray, p: np.ndarray) -> np.ndarray:
     """Return the pose (4, 4) of a rotation matrix and a position."""
     T = np.eye(4)
@@ -238,13 +256,20 @@ def _pose(R: np.ndarray, p: np.ndarray) -> np.ndarray:
 
 def _distances(T: np.ndarray, R: np.ndarray, p: np.ndarray) -> tuple[float, float]:
     """Return angle [rad] and distance [m] between a pose T (4, 4) and R, p."""
-    turn = log3(Matrix((R.T @ T[:3, :3]).tolist()))
-    return float((turn @ turn) ** 0.5), float(np.linalg.norm(T[:3, 3] - p))
+    M = (R.T @ T[:3, :3]).tolist()
+    sine = math.hypot(M[2][1] - M[1][2], M[0][2] - M[2][0], M[1][0] - M[0][1])
+    angle = math.atan2(sine, M[0][0] + M[1][1] + M[2][2] - 1.0)
+    return angle, math.hypot(*(T[:3, 3] - p).tolist())
 
 
 def _rotation(w: np.ndarray) -> np.ndarray:
     """Return the rotation matrix of a rotation vector [rad]."""
-    return np.array([list(row) for row in exp3(Vector(w.tolist())).rows], float)
+    x, y, z = w.tolist()
+    W = np.array([[0.0, -z, y], [z, 0.0, -x], [-y, x, 0.0]])
+    angle = math.hypot(x, y, z)
+    half = math.sin(0.5 * angle) / angle if angle > 0 else 0.5
+    share = math.sin(angle) / angle if angle > 0 else 1.0
+    return np.eye(3) + share * W + 2.0 * half * half * (W @ W)
 
 
 def _of_quaternion(q: np.ndarray) -> np.ndarray:

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from dyn_core.control.modes.tool_targets import SENSOR
+from dyn_core.control.modes.tool_targets import SENSOR, in_axes
 from dyn_core.errors import SettingError, TargetError
 from dyn_core.model import Model
 from dyn_core.solving.control_mode import ModeTopic
@@ -239,6 +239,7 @@ class WrenchControl:
         """Use the changed parameters; start a tare if it has been switched on."""
         values = self._law.host.parameters
         self.gain = np.array(values["cartesian.wrench_gain"], float)
+        self._acts = bool(self.gain.any())
         self._rate = values["cartesian.wrench_integral"]
         self._limit = np.array(values["cartesian.wrench_limit"], float)
         self._threshold = np.repeat(values["cartesian.contact_threshold"], 3)
@@ -269,19 +270,17 @@ class WrenchControl:
         rests = rests and bool((np.abs(host.samples.qd) <= REST).all())
         self.sensor.accept(t, x, law.poses, rests, host.carried)
 
-    def wrench(self, t: float, step: float, T: np.ndarray, R: np.ndarray) -> Any:
+    def wrench(self, t: float, step: float, R: np.ndarray | None) -> np.ndarray:
         """Return the wrench for the law, in the axes of cartesian.reference, (6,).
 
         Args:
             t: Time, monotonic [s].
             step: Time since the last call [s].
-            T: Poses of all links, (links, 4, 4).
-            R: Rotation matrix of these axes, (3, 3).
+            R: Rotation matrix of these axes, (3, 3); None: those of the base.
         """
         law, targets, sensor = self._law, self._law.targets, self.sensor
-        into = np.kron(np.eye(2), R.T)
-        f, on = into @ targets.f, self.gain > 0
-        if not on.any() or not (self._named or sensor.seen is not None):
+        f, on = in_axes(targets.f, R), self.gain > 0
+        if not self._acts or not (self._named or sensor.seen is not None):
             return f
         missing = self._missing(t, targets.timeout)
         if not targets.share:
@@ -289,13 +288,14 @@ class WrenchControl:
         self.warnings = {"sensor": missing} if missing else {}
         if not targets.share:
             return f
+        into = np.eye(6) if R is None else np.kron(np.eye(2), R.T)
         fade, brake = step / targets.timeout, self._brake(f, step, into)
         if missing:  # the last error fades with the share of the contact
             self._contact = np.maximum(self._contact - fade, 0.0) * (brake < FAST)
             touches = np.zeros(6, bool)
         else:
             tool = targets.links.index(law.link)
-            exerted = -into @ sensor.contact(T, tool, law.host.carried)
+            exerted = -into @ sensor.contact(law.poses(), tool, law.host.carried)
             least = np.minimum(self._threshold, 0.5 * np.abs(f))
             # The inertia of what the sensor carries feels like contact in free flight.
             touches = (np.sign(f) * exerted >= least) & (brake < FAST)
