@@ -181,7 +181,7 @@ class BuildOptions:
         common = {key: value for key, value in options.items() if key in names}
         rest = {key: value for key, value in options.items() if key not in common}
         check_names(f"{solver.name}: unknown option", rest, [*names, *solver_names])
-        common["inputs"] = _input_names(solver.name, common.get("inputs", ()))
+        common["inputs"] = input_names(solver.name, common.get("inputs", ()))
         result = cls(**common)
         result._check(solver.name)
         result._check_acting(solver.name, solver.signature)
@@ -360,7 +360,7 @@ class BuildOptions:
             )
 
 
-def _input_names(solver: str, inputs: Any) -> tuple[str, ...]:
+def input_names(solver: str, inputs: Any) -> tuple[str, ...]:
     """Return the names in option `inputs` as a tuple; a string counts as one name.
 
     Args:

@@ -19,6 +19,7 @@ from dyn_core.authoring import (
     split_q,
 )
 from dyn_core.errors import UnsupportedError
+from dyn_core.solving.build_options import input_names
 from dyn_core.validation import shown
 from dyn_plugins._options import NAME, POINTS
 
@@ -192,8 +193,7 @@ class FixedForces(TracedSolver):
         for an invalid point, ModelError for an unknown link of a point, and the errors
         of TracedSolver.build.
         """
-        inputs = choices.get("inputs", ())
-        inputs = (inputs,) if isinstance(inputs, str) else inputs
+        inputs = input_names(self.name, choices.get("inputs", ()))
         if choices.get("f_ext_fixed") in FIXED[1:] and "f_ext" not in inputs:
             raise UnsupportedError(
                 f"{self.name}: f_ext_fixed changes nothing without external forces;"

@@ -25,6 +25,7 @@ from dyn_core.authoring import (
 )
 from dyn_core.errors import UnsupportedError
 from dyn_core.model import parameter_paths
+from dyn_core.solving.build_options import input_names
 from dyn_core.validation import shown
 from dyn_plugins.derivatives._fixed_forces import points_by_body
 
@@ -226,13 +227,13 @@ def check_choices(name, model, choices):
         choices: Options of the build; "parameter" is a path or None.
 
     Raises:
-        UnsupportedError: For the input dp without a parameter, a parameter that is not
-            a string, and for the reasons of `check_path`.
+        UnsupportedError: For inputs that are no names, the input dp without a
+            parameter, a parameter that is not a string, and for the reasons of
+            `check_path`.
         ModelError: For an unknown path.
     """
     path = choices.get("parameter")
-    inputs = choices.get("inputs", ())
-    inputs = (inputs,) if isinstance(inputs, str) else tuple(inputs)
+    inputs = input_names(name, choices.get("inputs", ()))
     if path is None and "dp" in inputs:
         raise UnsupportedError(
             f"{name}: dp is the change of a parameter; valid: parameter='LINK.mass'"
@@ -266,17 +267,18 @@ def checked_paths(name, model, choices, loops):
         loops: Whether the solver closes loops.
 
     Raises:
-        UnsupportedError: If paths is a string or not iterable, and for the reasons of
+        UnsupportedError: If paths is a string or not iterable, for inputs that are no
+            names, and for the reasons of
             `check_path`.
         ModelError: For an unknown path.
     """
     paths, inputs = choices.get("paths", ()), choices.get("inputs", ())
+    inputs = input_names(name, inputs)
     if isinstance(paths, str) or not hasattr(paths, "__iter__"):
         raise UnsupportedError(
             f"{name}: paths is a list of parameter paths, got {shown(paths)};"
             f" valid: paths=[{shown(paths)}]"
         )
-    inputs = (inputs,) if isinstance(inputs, str) else inputs
     acting = acting_options(choices)
     for path in paths:
         check_path(name, model, path, acting, inputs, loops)

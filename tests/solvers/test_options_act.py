@@ -192,3 +192,14 @@ def test_other_systems_have_no_joint_friction():
     others = [solver for solver in SOLVERS if solver not in ROBOTS]
     assert len(others) > 10
     assert not any(solver.signature.acting for solver in others)
+
+
+@pytest.mark.parametrize("inputs", [None, 5, [3], {"a": 1}, ["qd", "qd"]])
+def test_inputs_that_are_no_names_are_refused_by_every_solver(inputs):
+    """In a sentence that names the option; also by those that read it first."""
+    model = dyn.load("two_link")
+    for name in dyn.solvers(references=True):
+        with pytest.raises(dyn.DynError) as refused:
+            dyn.solver(name).build(model, inputs=inputs, engine="graph")
+        kinds = dyn.UnsupportedError, dyn.ModelError, dyn.SettingError
+        assert isinstance(refused.value, kinds), name
