@@ -1,7 +1,7 @@
 """Names for authors of algorithms and solvers, by topic.
 
-Solvers and hooks: TracedSolver, NumpySolver, Solver, Required, hookimpl, Signature,
-    Port, System, SystemKind.
+Solvers and hooks: TracedSolver, NumpySolver, Solver, Required, input_names, hookimpl,
+    Signature, Port, System, SystemKind.
 Modes of the controller: ControlMode, ModeTopic.
 Functions of values: sqrt, sin, cos, tanh, exp, log, asin, acos, atan2, absolute, floor,
     minimum, maximum.
@@ -86,7 +86,7 @@ from dyn_core.numbers.scalar import (
 from dyn_core.numbers.taylor import COORDINATE, TIME, Taylor, derivatives, variables
 from dyn_core.problems import Port, Signature, System
 from dyn_core.problems.system import SystemKind
-from dyn_core.solving.build_options import Required
+from dyn_core.solving.build_options import Required, input_names
 from dyn_core.solving.control_mode import ControlMode, ModeTopic
 from dyn_core.solving.hookspecs import hookimpl
 from dyn_core.solving.numpy_solver import NumpySolver
@@ -182,6 +182,7 @@ __all__ = [
     "gyroscopic_change",
     "has_slope",
     "hookimpl",
+    "input_names",
     "join_columns",
     "join_force",
     "join_matrix",

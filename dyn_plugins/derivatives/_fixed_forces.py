@@ -15,11 +15,11 @@ from dyn_core.authoring import (
     Transform,
     Vector,
     cross,
+    input_names,
     join_slopes,
     split_q,
 )
 from dyn_core.errors import UnsupportedError
-from dyn_core.solving.build_options import input_names
 from dyn_core.validation import shown
 from dyn_plugins._options import NAME, POINTS
 

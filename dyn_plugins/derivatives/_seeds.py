@@ -14,6 +14,7 @@ from dyn_core.authoring import (
     cross,
     cross3,
     has_slope,
+    input_names,
     position_rate,
     resistance,
     slope_of,
@@ -25,7 +26,6 @@ from dyn_core.authoring import (
 )
 from dyn_core.errors import UnsupportedError
 from dyn_core.model import parameter_paths
-from dyn_core.solving.build_options import input_names
 from dyn_core.validation import shown
 from dyn_plugins.derivatives._fixed_forces import points_by_body
 
