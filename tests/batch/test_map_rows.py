@@ -1,6 +1,7 @@
 """A batch chunk by chunk is the batch: the same bits, no copies, errors with its rows."""
 
 import pickle
+import sys
 import threading
 import time
 import tracemalloc
@@ -438,3 +439,24 @@ def test_a_second_call_builds_and_opens_nothing(monkeypatch):
     assert second.tobytes() == first.tobytes() == program(*rows).tobytes()
     assert program.on_one_thread is program.on_one_thread
     assert pickle.loads(pickle.dumps(program))(*rows).tobytes() == first.tobytes()
+
+
+@pytest.mark.parametrize("progress", [True, False])
+def test_the_line_of_progress_ends(rnea, states, monkeypatch, progress):
+    """Also where a call fails: what the terminal shows next has a line of its own."""
+    seen = []
+
+    class Line:
+        def __init__(self, count, wanted):
+            seen.append((count, wanted))
+
+        def show(self, done, before):
+            seen.append(done)
+
+        def end(self):
+            seen.append("end")
+
+    monkeypatch.setattr(sys.modules[map_rows.__module__], "RowProgress", Line)
+    arrays = [x[:40] for x in states]
+    rnea.map(*arrays, chunk_rows=20, progress=progress)
+    assert seen == [(40, progress), 20, 40, "end"]

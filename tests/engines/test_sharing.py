@@ -17,6 +17,7 @@ import dyn_core as dyn
 from dyn_core.engines.llvm import host_machine
 from dyn_core.engines.llvm.cached import kernel_cache
 from dyn_core.engines.llvm.threads import WORKERS
+from dyn_core.sharing import _Forks
 
 pytestmark = pytest.mark.skipif(
     bool(host_machine.missing()), reason=host_machine.missing()
@@ -120,6 +121,24 @@ def test_a_fork_in_the_middle_of_a_build_does_no_harm(shipped):
     np.testing.assert_allclose(np.frombuffer(os.read(there, 4096)), wanted, rtol=1e-9)
     os.close(there)
     os.close(here)
+
+
+def test_a_computation_begins_after_a_fork():
+    """A child would inherit one half done, behind the locks of its thread."""
+    forks, order = _Forks(), []
+
+    def compute():
+        with forks.kept_off():
+            order.append("computed")
+
+    thread = threading.Thread(target=compute)
+    forks.begin()
+    thread.start()
+    thread.join(0.1)
+    order.append("forked")
+    forks.end()
+    thread.join()
+    assert order == ["forked", "computed"]
 
 
 def test_workers_hand_errors_back():

@@ -376,6 +376,21 @@ def test_pictures_show_the_state(name):
     assert (env.render() != first).any()
 
 
+def test_a_picture_is_centred_on_the_links():
+    """Wherever the robot went; on the origin without links."""
+    pytest.importorskip("matplotlib", reason="matplotlib is not installed")
+    from dyn_core.envs.pictures import RobotPicture
+
+    picture = RobotPicture(robot_task("reach"))
+    for places, middle in (
+        ([[3.0, 1.0, 0.0], [5.0, 1.0, 2.0]], (4.0, 1.0, 1.0)),
+        (np.zeros((0, 3)), (0.0, 0.0, 0.0)),
+    ):
+        picture._look(np.array(places))
+        limits = (getattr(picture._axes, f"get_{x}lim")() for x in "xyz")
+        np.testing.assert_allclose([sum(x) / 2 for x in limits], middle, atol=1e-9)
+
+
 def test_edges_of_a_box_are_where_its_corners_are():
     """All eight corners of the box, turned and moved with its link."""
     pytest.importorskip("matplotlib", reason="matplotlib is not installed")

@@ -95,6 +95,8 @@ def test_a_payload_is_weighed_in_plain_names(arm, weighed):
     assert result.validation.ratio == pytest.approx(1.0, abs=0.05)
     report = "\n".join(result.lines())
     assert "10 of 10 numbers" in report
+    lines = [line.split() for line in report.splitlines()]
+    assert [x[4] for x in lines if x[:1] == [result.names[1]]] == ["kg·m"]
     assert "hardly known" in report
     assert "4 blocks of time" in report
 

@@ -12,6 +12,7 @@ import pytest
 from urdf_parser_py.xml_reflection import core as reflection
 
 import dyn_core as dyn
+from dyn_core import errors
 from dyn_core.model.checks.findings import Hint
 from dyn_core.problems import PROBLEMS
 from dyn_core.reports.doctor.examine import doctor
@@ -454,6 +455,13 @@ def test_long_lists_are_cut():
     with pytest.raises(dyn.ModelError, match=r"\(1001 in all\)") as caught:
         dyn.load_urdf(robot(more=links))
     assert len(str(caught.value)) < 300
+
+
+def test_only_messages_above_the_limit_are_cut():
+    """A message of exactly the longest length is whole."""
+    words = "word " * (errors.MOST // 5)
+    assert errors.cut(words) == words
+    assert errors.cut(f"{words}.") == f"{words[: errors.MOST - 4]} ..."
 
 
 # Read by Pinocchio, too: the same inverse dynamics.

@@ -671,3 +671,6 @@ def test_the_walker_is_as_it_is_described():
     x[4] = x[3] + 0.6 * np.array([0.8, -0.6])  # the trunk
     seen = walker.observe([*x.ravel(), *np.zeros(32)])
     np.testing.assert_allclose(seen[1:3], [0.8, -0.6], atol=1e-12)
+    turns = np.diff(np.arctan2(*np.diff(x, axis=0).T[::-1]))
+    np.testing.assert_allclose(np.sin(seen[6:12]), np.sin(turns), atol=1e-12)
+    np.testing.assert_allclose(np.cos(seen[6:12]), np.cos(turns), atol=1e-12)

@@ -4,7 +4,10 @@ import numpy as np
 import pytest
 
 import dyn_core as dyn
+from dyn_core.commands.sim import recorded_forces
 from dyn_core.contact import solve
+from dyn_core.recordings import MotionRecord
+from dyn_core.recordings.motion import named_coordinates
 from dyn_core.simulation.simulator import Simulator, simulate
 from dyn_core.testing import random_model
 from dyn_plugins.steps.integration import STOP_RATE, stop_force
@@ -329,3 +332,19 @@ def test_with_a_time_that_is_no_number_every_command_is_stale():
     sim.advance(0.0, np.nan)
     np.testing.assert_array_equal(sim.tau, 0.0)
     assert sim.counters["command stale"] == 1
+
+
+@pytest.mark.parametrize("qd", [None, [[0.5], [0.6]]])
+def test_forces_of_a_recording_start_at_its_first_row(qd):
+    """With its velocities, where it has some; each force holds until the next row."""
+    t, q, tau = np.array([3.0, 3.1]), np.array([[0.1], [0.2]]), np.array([[1.0], [2.0]])
+    qd = None if qd is None else np.array(qd)
+    motion = MotionRecord(named_coordinates(["joint"]), t, q, qd, tau=tau)
+    drive = recorded_forces(motion, "file", 0.01)
+    assert drive.q0 == [0.1]
+    assert drive.qd0 == (None if qd is None else [0.5])
+    assert [drive.controller(t, None, None) for t in (0.0, 0.09, 0.1)] == [
+        1.0,
+        1.0,
+        2.0,
+    ]

@@ -18,6 +18,7 @@ from dyn_core.validation import (
     Tagged,
     Whole,
     finite_array,
+    kind_like,
     numbers,
     one_state,
     read_yaml,
@@ -247,3 +248,29 @@ def test_the_limits_leave_room():
     """The shipped files are far below the limits."""
     assert yaml_files.SIZE > 100_000
     assert yaml_files.DEPTH > 10
+
+
+@pytest.mark.parametrize(
+    ("value", "good", "bad"),
+    [
+        (True, False, 1),
+        (10**12, -(10**12), 0.5),
+        (0.5, 7, "a"),
+        ("a", "b", 1),
+        ([2], [3000, 4], [0.5]),
+        ((), ["a"], [1]),
+    ],
+)
+def test_a_kind_is_that_of_the_default(value, good, bad):
+    """An option whose default is a large integer takes integers alone."""
+    kind = kind_like(value)
+    for x in (value, good):
+        kind.read("option", x)
+    with pytest.raises(dyn.ModelError, match="option"):
+        kind.read("option", bad)
+
+
+def test_no_kind_is_like_nothing():
+    """What a file cannot hold is refused."""
+    with pytest.raises(dyn.ModelError, match="valid: a switch, number, name or a list"):
+        kind_like(None)

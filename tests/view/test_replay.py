@@ -201,6 +201,8 @@ def test_links_of_a_planar_chain_lie_between_its_joints(name):
         assert np.array(ends)[:, [0, 2]] == pytest.approx(points[k : k + 2], abs=1e-12)
         assert np.linalg.det(poses[1, k + 1, :3, :3]) == pytest.approx(1.0)
     assert scene.values(state) == pytest.approx(values, abs=1e-9)
+    shown = {part.name for part in scene.parts()}
+    assert shown >= {f"rod/{k}" for k in range(len(content.chain.lengths))}
 
 
 @pytest.mark.parametrize("name", ["cart_pole", "acrobot", "cart_three_poles"])

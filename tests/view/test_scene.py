@@ -121,6 +121,15 @@ def test_visual_elements_become_parts():
     assert [part.name for part in scene.parts(COLLISION)] == ["collision/base/0"]
 
 
+def test_the_least_extent_of_a_body_is_a_part_of_its_largest():
+    """A rod without thickness: 1e-6 of the square of its length."""
+    thin = 'ixx="1e-9" iyy="0.03" izz="0.03"'
+    rod = PRIMITIVES.replace('ixx="0.02" iyy="0.03" izz="0.04"', thin)
+    _, sums = principal(dyn.load(rod, check="warn"), 1)
+    assert sums.max() == pytest.approx(0.015)
+    assert sums.min() == pytest.approx(1e-6 * sums.max())
+
+
 def test_inertia_ellipsoids_have_the_bodys_inertia():
     """An even ellipsoid of the shown axes has mass and inertia of the body."""
     model = dyn.load(PRIMITIVES)
