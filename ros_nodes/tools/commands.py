@@ -6,11 +6,16 @@ import argparse
 import math
 import re
 import sys
+from collections.abc import Sequence
 from typing import Any
+
+import numpy as np
 
 from dyn_core.errors import SettingError
 from dyn_core.identification import FRICTION_LAWS
+from dyn_core.model.frames import origin
 from dyn_core.model.sources.arguments import ROBOT, add_search
+from dyn_core.spatial.conventions.common import quaternion
 from ros_nodes.processes import ros_fault
 
 NAME = re.compile(r"/?[A-Za-z_]\w*(/[A-Za-z_]\w*)*", re.ASCII)
@@ -18,9 +23,10 @@ TOPIC = re.compile(r"[~/]?[A-Za-z_]\w*(/[A-Za-z_]\w*)*", re.ASCII)
 
 
 def add(subparsers: argparse._SubParsersAction) -> None:
-    """Add `param`, `lifecycle`, `record`, `evaluate`, `plot` and `check-node`."""
+    """Add `param`, `lifecycle`, `move`, `record`, `evaluate`, `plot`, `check-node`."""
     _add_param(subparsers.add_parser("param", help="parameters of running nodes"))
     _add_lifecycle(subparsers.add_parser("lifecycle", help="states of running nodes"))
+    _add_move(subparsers.add_parser("move", help="lead the tool of a node to a pose"))
     _add_record(subparsers.add_parser("record", help="record topics in a bag"))
     _add_evaluate(
         subparsers.add_parser(
@@ -102,6 +108,34 @@ def _add_lifecycle(parser: argparse.ArgumentParser) -> None:
     verb = _verb(verbs, "set", "take a transition")
     verb.add_argument("transition", help="configure, activate, ..., or its number")
     parser.set_defaults(run=_lifecycle)
+
+
+def _add_move(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of `dyn move`."""
+    parser.add_argument(
+        "node", nargs="?", default="/computed_torque",
+        help="a node computed_torque in mode cartesian (default: %(default)s)",
+    )  # fmt: skip
+    parser.add_argument(
+        "--to", nargs=3, type=float, required=True, metavar=("X", "Y", "Z"),
+        help="position of the tool in the root link [m]",
+    )  # fmt: skip
+    turn = parser.add_mutually_exclusive_group()
+    turn.add_argument(
+        "--quaternion", nargs=4, type=float, metavar=("X", "Y", "Z", "W"),
+        help="its orientation; default: the present one",
+    )  # fmt: skip
+    turn.add_argument(
+        "--rpy", nargs=3, type=float, metavar=("R", "P", "Y"),
+        help="its orientation, roll, pitch and yaw as in a URDF [rad]",
+    )  # fmt: skip
+    for name, bound, what in (("speed", 0.1, "speed [m/s]"), ("turn", 0.5, "[rad/s]")):
+        parser.add_argument(
+            f"--{name}", type=float, default=bound, metavar="V",
+            help=f"largest {what} on the way (default: %(default)s)",
+        )  # fmt: skip
+    _add_timeout(parser)
+    parser.set_defaults(run=_move)
 
 
 def _add_record(parser: argparse.ArgumentParser) -> None:
@@ -275,6 +309,34 @@ def _lifecycle(arguments: argparse.Namespace) -> int:
     from ros_nodes.tools import lifecycle
 
     return lifecycle.run(arguments)
+
+
+def _move(arguments: argparse.Namespace) -> int:
+    """Run `dyn move`; return the exit status: 1 without ROS, or if it does not arrive.
+
+    Raises:
+        SettingError: A number or the name of the node is not valid, even without ROS;
+            the node is not there.
+        DynError: It follows no target poses, or publishes no pose of its tool.
+    """
+    from ros_nodes.moving.tool_path import ToolPath
+
+    if arguments.rpy:
+        arguments.quaternion = of_rpy(arguments.rpy)
+    still = np.array([0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 1.0])
+    end = np.r_[arguments.to, arguments.quaternion or still[3:]]
+    ToolPath(still, end, arguments.speed, arguments.turn)  # checks the numbers
+    if not _live("move", arguments):
+        return 1
+    from ros_nodes.moving import move
+
+    return move.run(arguments)
+
+
+def of_rpy(rpy: Sequence[float]) -> list[float]:
+    """Return the quaternion x, y, z, w of roll, pitch and yaw as in a URDF [rad]."""
+    R, _ = origin((0.0, 0.0, 0.0), rpy).pose
+    return [float(x) for x in quaternion(R)]
 
 
 def _record(arguments: argparse.Namespace) -> int:

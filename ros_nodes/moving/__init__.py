@@ -1,0 +1,1 @@
+"""Motions of a running robot by commands."""

@@ -1,0 +1,114 @@
+"""The command `dyn move`: a bounded path of a tool to a pose, by target poses."""
+
+from __future__ import annotations
+
+import argparse
+import time
+from collections.abc import Callable
+
+import numpy as np
+from geometry_msgs.msg import PoseStamped
+from rclpy.qos import QoSProfile, ReliabilityPolicy
+
+from dyn_core.errors import DynError
+from dyn_core.signals import ENDING, noted_signals
+from ros_nodes.messages.target_messages import read_target
+from ros_nodes.moving.tool_path import ToolPath, apart
+from ros_nodes.tools.live import Live, connect
+
+PERIOD = 0.01  # of the targets [s]
+SETTLE = 5.0  # longest wait for the tool after the last target [s]
+NEAR = 0.01, 0.02  # distance [m] and angle [rad] at which the tool is there
+QOS = QoSProfile(depth=1, reliability=ReliabilityPolicy.BEST_EFFORT)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Move the tool of a node in mode cartesian to a pose; return the exit status.
+
+    The path begins at the pose on ~/frame_pose, and is sent as ~/target_pose. The node
+    holds the last target; Ctrl-C ends the path there.
+
+    Args:
+        arguments: Parsed arguments of `dyn move`.
+
+    Returns:
+        0 if the tool arrives; 1 if it does not, or after Ctrl-C.
+
+    Raises:
+        SettingError: The node is not there.
+        DynError: It follows no target poses, or publishes no pose of its tool.
+    """
+    with noted_signals(*ENDING) as stop, connect(arguments.timeout) as live:
+        name = live.require(arguments.node)
+        poses: list[np.ndarray] = []
+        live.node.create_subscription(
+            PoseStamped, f"{name}/frame_pose", lambda m: poses.append(_numbers(m)), QOS
+        )
+        targets = live.node.create_publisher(PoseStamped, f"{name}/target_pose", QOS)
+        if not live.until(targets.get_subscription_count, arguments.timeout):
+            raise DynError(
+                f"{name} follows no target poses; valid: a node computed_torque in mode"
+                " cartesian that is configured"
+            )
+        if not live.until(lambda: poses, arguments.timeout):
+            raise DynError(
+                f"{name} publishes no pose of its tool on {name}/frame_pose; valid: an"
+                " active node with model_topics.rate > 0"
+            )
+        goal = np.array(arguments.to, float)
+        turn = arguments.quaternion or poses[-1][3:]
+        path = ToolPath(poses[-1], np.r_[goal, turn], arguments.speed, arguments.turn)
+        print(f"{path.duration:.1f} s to {goal.tolist()}", flush=True)
+        _send(live, targets.publish, path, stop)
+        if stop:
+            print("interrupted: the node holds the last target")
+            return 1
+        return _arrival(live, poses, path)
+
+
+def _numbers(message: PoseStamped) -> np.ndarray:
+    """Return position and quaternion x, y, z, w of a message, (7,)."""
+    return np.array(read_target("geometry_msgs/PoseStamped", message)[0])
+
+
+def _send(
+    live: Live, publish: Callable[[PoseStamped], None], path: ToolPath, stop: list[int]
+) -> None:
+    """Publish the path, a pose each PERIOD, in steady time, until its end or `stop`."""
+    began, t = time.monotonic(), 0.0
+    message = PoseStamped()
+    while not stop:
+        x = path.pose(t)
+        place, turn = message.pose.position, message.pose.orientation
+        place.x, place.y, place.z = x[:3].tolist()
+        turn.x, turn.y, turn.z, turn.w = x[3:].tolist()
+        publish(message)
+        if t >= path.duration:
+            return
+        t += PERIOD
+        while (wait := began + t - time.monotonic()) > 0 and not stop:
+            live.spin(wait)
+        if wait < -2 * PERIOD:  # after a pause the path goes on where it was
+            began -= wait
+
+
+def _arrival(live: Live, poses: list[np.ndarray], path: ToolPath) -> int:
+    """Wait until the tool is near the end of the path; print where it is.
+
+    Returns 0 if it arrives within SETTLE, else 1.
+    """
+
+    def away() -> tuple[float, float]:
+        return apart(poses[-1], path.end)
+
+    there = live.until(
+        lambda: all(x <= y for x, y in zip(away(), NEAR, strict=True)), SETTLE
+    )
+    distance, angle = away()
+    print(
+        f"{'arrived' if there else 'not there'}: {1e3 * distance:.1f} mm,"
+        f" {angle:.3f} rad from the target"
+    )
+    if not there:
+        print("out of reach, in contact, stopped, or too soft; see /diagnostics")
+    return 0 if there else 1

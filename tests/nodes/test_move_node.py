@@ -1,0 +1,57 @@
+"""`dyn move` against a running controller in mode cartesian, over DDS on loopback."""
+
+import re
+import time
+
+import pytest
+
+from dyn_core import cli
+from ros_nodes.graphs import GRAPHS
+
+pytestmark = [pytest.mark.ros, pytest.mark.timeout(120)]
+PARAMS = """\
+simulator:
+  ros__parameters:
+    robot_description_file: arm7
+    update_rate: 500
+    brakes: true
+    initial_positions: [0.0, -0.6, 0.0, -2.2, 0.0, 1.6, 0.8]
+computed_torque:
+  ros__parameters:
+    robot_description_file: arm7
+    mode: cartesian
+    cartesian: {frame: tool}
+"""
+
+
+def test_the_tool_is_led_to_a_pose(start, environment, monkeypatch, capfd):
+    """It arrives; beyond its reach it does not, and the command says so.
+
+    First a node that is not there, and numbers that are none.
+    """
+    from ros_nodes.moving import move
+
+    def run(*arguments):
+        status = cli.main(["move", *arguments])
+        said = capfd.readouterr()
+        return status, said.out, said.err
+
+    start(GRAPHS["demo"].nodes, PARAMS)
+    to = ["--to", "0.4", "0.1", "0.5", "--speed", "0.4", "--timeout", "20"]
+    deadline = time.monotonic() + 40
+    status, out, err = run(*to)
+    while status and time.monotonic() < deadline:  # the nodes are not active yet
+        status, out, err = run(*to)
+    assert status == 0, out + err
+    distance, angle = map(
+        float, re.search(r"arrived: (\S+) mm, (\S+) rad", out).groups()
+    )
+    assert distance < 10
+    assert angle < 0.02
+    monkeypatch.setattr(move, "SETTLE", 0.5)
+    status, out, err = run("--to", "1.5", "0.1", "0.5", "--speed", "2.0")
+    assert (status, "not there" in out) == (1, True), out + err
+    status, _, err = run("/nobody", *to[:4], "--timeout", "0.5")
+    assert (status, "node /nobody is not there" in err) == (1, True)
+    status, _, err = run("/simulator", *to[:4], "--timeout", "0.5")
+    assert (status, "follows no target poses" in err) == (1, True)
