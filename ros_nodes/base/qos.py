@@ -13,7 +13,7 @@ from rclpy.qos_overriding_options import QoSOverridingOptions
 
 from dyn_core.errors import ModelError, SettingError, one_line
 from dyn_core.validation import Kind, Name, Whole
-from ros_nodes.parameters import QOS
+from ros_nodes.parameters import QOS, likeness
 
 # Longest wait for the arrival of last messages [s]. A busy subscriber may acknowledge
 # late; the wait must end before LastResort takes a node for hanging.
@@ -134,7 +134,9 @@ def warn_of_idle(node: Any) -> None:
         return
     ends = "{" + ",".join(POLICIES) + "}"
     heads = {name.rpartition(".")[0] for name in node._parameters if QOS in name}
-    valid = ", ".join(f"{head}.{ends}" for head in sorted(heads)) or "none"
+    # The nearest first: a long list is cut.
+    near = sorted(heads, key=lambda head: (-likeness(idle[0], head), head))
+    valid = ", ".join(f"{head}.{ends}" for head in near) or "none"
     node.get_logger().warning(
         one_line(f"without effect here: {', '.join(idle)}; valid: {valid}")
     )
