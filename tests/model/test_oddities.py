@@ -459,9 +459,9 @@ def test_long_lists_are_cut():
 
 def test_only_messages_above_the_limit_are_cut():
     """A message of exactly the longest length is whole."""
-    words = "word " * (errors.MOST // 5)
-    assert errors.cut(words) == words
-    assert errors.cut(f"{words}.") == f"{words[: errors.MOST - 4]} ..."
+    message = "word " * (errors.MOST // 5)
+    assert errors.cut(message) == message
+    assert errors.cut(f"{message}.") == f"{message[: errors.MOST - 4]} ..."
 
 
 # Read by Pinocchio, too: the same inverse dynamics.

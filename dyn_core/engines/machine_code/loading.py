@@ -304,7 +304,7 @@ class CompiledFunction:
         if entry is not None:
             return ModuleCode("", entry[0]["places"]), entry[1]
         module = translate(self.function, self._checked, self.lanes)
-        # The checked form finds mistakes in a few calls: its optimisation would take longer.
+        # The checked form runs a few times: optimising it would take longer.
         code = compiler.compile_ir(module.ir, inline=not self._checked)
         kernel_cache.store(key, {"places": module.places}, code)
         self.fresh = True
