@@ -20,10 +20,12 @@ import numpy as np
 import yaml
 
 from dyn_core.control.joint_limits import effort_limits
+from dyn_core.control.modes.control_law import control_mode
 from dyn_core.control.settings import FULL_EFFORT
 from dyn_core.errors import DynError, SettingError
 from dyn_core.model import Model
 from dyn_core.model.sources.arguments import READING, load_with, robot_settings
+from dyn_core.solving.control_mode import INVERSE_DYNAMICS
 from dyn_core.testing import bit_flips
 from ros_nodes.graphs import GRAPHS
 from ros_nodes.parameter_tables.parameter_files import read_parameters
@@ -37,6 +39,7 @@ from ros_nodes.tools.faults import (
     HOLDING,
     KERNEL,
     MARGIN,
+    MOVING,
     PERIOD,
     QUIET,
     RETURNS,
@@ -152,7 +155,7 @@ def run(arguments: argparse.Namespace) -> int:
     faults = chosen(arguments.only)
     parameters, model = _settings(arguments)
     limits, lacking = bounds(parameters), _lacking(parameters, model)
-    left_out = [fault.name for fault in faults if fault.needs in lacking]
+    left_out = [fault.name for fault in faults if _lacks(fault, lacking)]
     faults = [fault for fault in faults if fault.name not in left_out]
     # So that `finally` ends the nodes.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
@@ -213,10 +216,12 @@ def _settings(arguments: argparse.Namespace) -> tuple[dict[str, dict[str, Any]],
 
 
 def _lacking(parameters: dict[str, dict[str, Any]], model: Model) -> list[str]:
-    """Return the features ("age", "limits") that some faults need but are missing.
+    """Return the features that some faults need but are missing.
 
     "age": max_state_age is 0. "limits": a parameter of STATE_BOUNDS is set, or a joint
-    lacks position limits or a velocity limit.
+    lacks position limits or a velocity limit. "cartesian": the mode is another one.
+    MOVING: the mode follows no trajectories. "solver": its law has another solver than
+    one of INVERSE_DYNAMICS.
 
     Args:
         parameters: Parameters by node.
@@ -228,7 +233,20 @@ def _lacking(parameters: dict[str, dict[str, Any]], model: Model) -> list[str]:
     limited = (model.lower < model.upper) & np.isfinite(model.velocity_limit)
     if STATE_BOUNDS & {*control} or not (limited & (model.velocity_limit > 0)).all():
         lacking.append("limits")
+    mode = control_mode(control.get("mode", "computed_torque"))
+    if "target_pose" not in [topic.name for topic in mode.topics]:
+        lacking.append("cartesian")
+    if not mode.follows:
+        lacking.append(MOVING)
+    if mode.slot != INVERSE_DYNAMICS:
+        lacking.append("solver")
     return lacking
+
+
+def _lacks(fault: Fault, lacking: list[str]) -> bool:
+    """Return whether something is lacking that a fault needs."""
+    needs = {fault.needs, fault.state, "solver" if fault.solver else ""}
+    return bool(needs & {*lacking})
 
 
 def _slew(control: dict[str, Any], model: Model) -> np.ndarray:
@@ -241,12 +259,17 @@ def _slew(control: dict[str, Any], model: Model) -> np.ndarray:
         model: Robot.
 
     Raises:
-        SettingError: A joint has no finite effort limit above 0.
-        ValueError: effort_slew has neither one nor n numbers.
+        SettingError: A joint has no finite effort limit above 0, or effort_slew has
+            neither one nor n numbers.
     """
     limits = {name: control.get(f"effort_limits.{name}") for name in model.joint_names}
     limit = effort_limits(model, {name: x for name, x in limits.items() if x})
     slew = np.array(control.get("effort_slew") or limit / FULL_EFFORT, float)
+    if slew.shape not in ((1,), limit.shape):
+        valid = f"one number, or {len(limit)}"
+        raise SettingError(
+            f"effort_slew has {slew.size} numbers; valid: {valid}", "effort_slew"
+        )
     return np.broadcast_to(slew, limit.shape)
 
 

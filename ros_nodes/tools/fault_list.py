@@ -311,6 +311,43 @@ _TWICE: tuple[Fault, ...] = (
     _solver("huge", "the controller's solver returns 1e9 times the effort", mode=PAIR,
             after="law", says="ERROR: stopped"),
 )  # fmt: skip
+
+
+def _target(topic: str, *numbers: float, **more: Any) -> Callable[[Any], object]:
+    """Return an `inject` that sends targets of the tool, see FaultStand.target."""
+    return lambda stand: stand.target(topic, *numbers, **more)
+
+
+def _estop_and_lead(stand: Any) -> None:
+    """Stop the robot, and send poses of the tool nevertheless."""
+    stand.estop()
+    stand.target("target_pose", *_HERE)
+
+
+_HERE = (0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 1.0)
+_REFUSED: dict[str, Any] = {"needs": "cartesian", "says": "messages refused", **_ON}
+_TOOL: tuple[Fault, ...] = (
+    Fault("tool-pose-nan", "a target pose has NaN",
+          _target("target_pose", math.nan, *_HERE[1:]), **_REFUSED),
+    Fault("tool-quaternion", "the quaternion of a target pose has the length 0.5",
+          _target("target_pose", *_HERE[:6], 0.5), **_REFUSED),
+    Fault("tool-frame", "a target pose has an unknown frame",
+          _target("target_pose", *_HERE, frame="nowhere"), **_REFUSED),
+    Fault("tool-jump", "a target pose is 30 m away",
+          _target("target_pose", 30.0, *_HERE[1:]), **_REFUSED),
+    Fault("tool-old-stamp", "target wrenches are 10 s old",
+          _target("target_wrench", *[1.0] * 6, age=10.0), **_REFUSED),
+    Fault("tool-future-stamp", "target wrenches are 10 s ahead",
+          _target("target_wrench", *[1.0] * 6, age=-10.0), **_REFUSED),
+    Fault("tool-twist-nan", "a target twist has NaN",
+          _target("target_twist", *[math.nan] * 6), **_REFUSED),
+    Fault("tool-wrench-infinite", "a target wrench is infinite",
+          _target("target_wrench", *[math.inf] * 6), **_REFUSED),
+    Fault("tool-stiffness", "a target stiffness is negative",
+          _target("target_stiffness", *[-1.0] * 6), **_REFUSED),
+    Fault("tool-stopped", "~/estop is called, and target poses come", _estop_and_lead,
+          after="estop", needs="cartesian"),
+)  # fmt: skip
 _ONCE: tuple[Fault, ...] = (
     Fault("infinite-velocity", "a velocity is infinite", _bad("qd", math.inf)),
     Fault("joint-twice", "joint states have a joint twice", _twice),
@@ -434,6 +471,7 @@ def _every() -> tuple[Fault, ...]:
     every = [
         *_TWICE,
         *_ONCE,
+        *_TOOL,
         *map(_moving, _TWICE),
         *(_inactive(f) for f in _TWICE if f.name in _INACTIVE),
     ]

@@ -10,9 +10,11 @@ from functools import partial
 from typing import Any
 
 import numpy as np
+from geometry_msgs.msg import PoseStamped, TwistStamped, WrenchStamped
 from lifecycle_msgs.msg import Transition
 from lifecycle_msgs.srv import ChangeState
 from rcl_interfaces.srv import SetParameters
+from rclpy.duration import Duration
 from rclpy.parameter import Parameter
 from sensor_msgs.msg import JointState
 from std_msgs.msg import Bool, Float64MultiArray, String
@@ -142,6 +144,42 @@ class FaultStand(NodeStand):
             once: Whether only one message is sent; else they are sent until `restore`.
         """
         self._say_states(names, np.zeros(len(names)), np.zeros(len(names)), once)
+
+    def target(
+        self, topic: str, *numbers: float, frame: str = "", age: float = 0.0
+    ) -> None:
+        """Send targets of a tool until `restore`, at the period of the states.
+
+        Args:
+            topic: target_pose, target_twist, target_wrench or target_stiffness.
+            numbers: Position and quaternion x, y, z, w; else [angular; linear].
+            frame: header.frame_id.
+            age: Age of the stamps [s].
+        """
+        node, kinds = self.live.node, {"target_pose": PoseStamped}
+        kinds["target_twist"] = TwistStamped
+        kind = kinds.get(topic, WrenchStamped)
+
+        def make() -> Any:
+            message = kind()
+            message.header.frame_id = frame
+            stamp = node.get_clock().now() - Duration(seconds=age)
+            message.header.stamp = stamp.to_msg()
+            if kind is PoseStamped:
+                parts = (message.pose.position, message.pose.orientation)
+            elif kind is TwistStamped:
+                parts = (message.twist.angular, message.twist.linear)
+            else:
+                parts = (message.wrench.torque, message.wrench.force)
+            names = ["xyz", "xyzw" if kind is PoseStamped else "xyz"]
+            places = [
+                (p, n) for p, some in zip(parts, names, strict=True) for n in some
+            ]
+            for (part, name), x in zip(places, numbers, strict=True):
+                setattr(part, name, float(x))
+            return message
+
+        self._say(kind, f"{CONTROL}/{topic}", make)
 
     def split_states(self) -> None:
         """Send the first half of the joints from a second publisher until `restore`.
