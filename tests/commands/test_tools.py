@@ -18,7 +18,7 @@ import yaml
 import dyn_core as dyn
 from dyn_core import cli
 from dyn_core.control.controller_fields import gain_fields
-from dyn_core.errors import DynError
+from dyn_core.errors import DynError, SettingError
 from dyn_core.identification import evaluate, with_table
 from dyn_core.identification.smoothing import smooth_motion
 from dyn_core.recordings import MotionRecord, read_motion
@@ -771,6 +771,10 @@ def test_what_a_robot_or_parameters_lack_is_not_tried():
         lower=arm.lower, upper=arm.lower, velocity_limit=arm.velocity_limit
     )
     assert lacking({"computed_torque": {}}, free) == ["limits"]
+    with pytest.raises(
+        SettingError, match="effort_slew has 3 numbers; valid: one number"
+    ):
+        check_node._slew({"effort_slew": [1.0, 2.0, 3.0]}, arm)
     slew = check_node._slew({"effort_limits.joint1": 10.0}, arm)
     np.testing.assert_allclose(slew[:2], [200.0, 1740.0])
     q = check_node._place(arm)
