@@ -764,13 +764,21 @@ def test_the_campaign_has_the_parameters_that_are_shipped():
 def test_what_a_robot_or_parameters_lack_is_not_tried():
     """Ages that do not count, and limits that there are not or that are set otherwise."""
     arm, lacking = dyn.load("arm7"), check_node._lacking
-    assert lacking({"computed_torque": {}}, arm) == []
-    assert lacking({"computed_torque": {"max_state_age": 0.0}}, arm) == ["age"]
-    assert lacking({"computed_torque": {"velocity_factor": 90.0}}, arm) == ["limits"]
+    tool, of_joints = ["cartesian"], ["moving", "solver"]
+    assert lacking({"computed_torque": {}}, arm) == tool
+    assert lacking({"computed_torque": {"mode": "cartesian"}}, arm) == of_joints
+    old = lacking({"computed_torque": {"max_state_age": 0.0}}, arm)
+    assert old == ["age", *tool]
+    bounded = lacking({"computed_torque": {"velocity_factor": 90.0}}, arm)
+    assert bounded == ["limits", *tool]
     free = SimpleNamespace(
         lower=arm.lower, upper=arm.lower, velocity_limit=arm.velocity_limit
     )
-    assert lacking({"computed_torque": {}}, free) == ["limits"]
+    assert lacking({"computed_torque": {}}, free) == ["limits", *tool]
+    (moving,) = fault_list.chosen(["nan-position-moving"])
+    (solver,) = fault_list.chosen(["solver-nan"])
+    assert all(check_node._lacks(x, of_joints) for x in (moving, solver))
+    assert not any(check_node._lacks(x, tool) for x in (moving, solver))
     with pytest.raises(
         SettingError, match="effort_slew has 3 numbers; valid: one number"
     ):
@@ -833,7 +841,7 @@ def test_each_state_has_its_faults():
         assert fault.follows == faults.QUIET or not quiet
         assert (fault.state == faults.MOVING) == name.endswith("-moving")
         assert fault.after in faults.bounds({})
-        assert fault.needs in ("", "age", "limits")
+        assert fault.needs in ("", "age", "limits", "cartesian")
 
 
 def test_bit_flips_are_a_row_of_the_table(monkeypatch):
