@@ -15,6 +15,7 @@ simulator:
     robot_description_file: arm7
     update_rate: 500
     brakes: true
+    joint_friction: false  # it would hold a soft tool 0.02 rad away
     initial_positions: [0.0, -0.6, 0.0, -2.2, 0.0, 1.6, 0.8]
 computed_torque:
   ros__parameters:
