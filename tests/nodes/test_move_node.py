@@ -54,5 +54,5 @@ def test_the_tool_is_led_to_a_pose(start, environment, monkeypatch, capfd):
     assert (status, "not there" in out) == (1, True), out + err
     status, _, err = run("/nobody", *to[:4], "--timeout", "0.5")
     assert (status, "node /nobody is not there" in err) == (1, True)
-    status, _, err = run("/simulator", *to[:4], "--timeout", "0.5")
+    status, _, err = run("/simulator", *to[:4], "--timeout", "5")
     assert (status, "follows no target poses" in err) == (1, True)
