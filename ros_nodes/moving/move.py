@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import math
 import time
 from collections.abc import Callable
 
@@ -10,12 +11,16 @@ import numpy as np
 from geometry_msgs.msg import PoseStamped
 from rclpy.qos import QoSProfile, ReliabilityPolicy
 
-from dyn_core.errors import DynError
+from dyn_core.errors import DynError, SettingError
 from dyn_core.signals import ENDING, noted_signals
 from ros_nodes.messages.target_messages import read_target
 from ros_nodes.moving.tool_path import ToolPath, apart
 from ros_nodes.tools.live import Live, connect
+from ros_nodes.tools.param import values
+from ros_nodes.tools.parameter_values import value_of
 
+TOOL, FRAME = "cartesian.frame", "model_topics.frame"
+JUMP = "cartesian.target_jump"
 PERIOD = 0.01  # of the targets [s]
 SETTLE = 5.0  # longest wait for the tool after the last target [s]
 NEAR = 0.01, 0.02  # distance [m] and angle [rad] at which the tool is there
@@ -35,7 +40,8 @@ def run(arguments: argparse.Namespace) -> int:
         0 if the tool arrives; 1 if it does not, or after Ctrl-C.
 
     Raises:
-        SettingError: The node is not there.
+        SettingError: The node is not there, or publishes the pose of another link than
+            its tool; or a speed is too large for its target_jump.
         DynError: It follows no target poses, or publishes no pose of its tool.
     """
     with noted_signals(*ENDING) as stop, connect(arguments.timeout) as live:
@@ -50,6 +56,7 @@ def run(arguments: argparse.Namespace) -> int:
                 f"{name} follows no target poses; valid: a node computed_torque in mode"
                 " cartesian that is configured"
             )
+        _check(live, name, arguments)
         if not live.until(lambda: poses, arguments.timeout):
             raise DynError(
                 f"{name} publishes no pose of its tool on {name}/frame_pose; valid: an"
@@ -64,6 +71,29 @@ def run(arguments: argparse.Namespace) -> int:
             print("interrupted: the node holds the last target")
             return 1
         return _arrival(live, poses, path)
+
+
+def _check(live: Live, name: str, arguments: argparse.Namespace) -> None:
+    """Raise a SettingError if parameters of the node do not fit the move."""
+    asked = (TOOL, FRAME, JUMP)
+    read = values(live, name, list(asked))
+    tool, frame, jump = (value_of(read[x]) for x in asked)
+    if frame and tool and frame != tool:
+        raise SettingError(
+            f"{name} publishes the pose of '{frame}', and its tool is '{tool}'; valid:"
+            f" {FRAME} empty, or '{tool}'",
+            FRAME,
+        )
+    # A target that is lost makes a step of two.
+    largest = (jump or math.inf) / (2 * PERIOD)
+    for bound in ("speed", "turn"):
+        wanted = getattr(arguments, bound)
+        if wanted > largest:
+            raise SettingError(
+                f"--{bound} {wanted:g}; valid: at most {largest:g}, because {JUMP} of"
+                f" {name} is {jump:g}",
+                bound,
+            )
 
 
 def _numbers(message: PoseStamped) -> np.ndarray:

@@ -1,6 +1,8 @@
 """`dyn move` against a running controller in mode cartesian, over DDS on loopback."""
 
+import os
 import re
+import signal
 import time
 
 import pytest
@@ -28,8 +30,11 @@ computed_torque:
 def test_the_tool_is_led_to_a_pose(start, environment, monkeypatch, capfd):
     """It arrives; beyond its reach it does not, and the command says so.
 
-    First a node that is not there, and numbers that are none.
+    Ctrl-C ends the targets. Refused are speeds that would jump, the pose of another
+    link, and other nodes.
     """
+    from rclpy.parameter import Parameter
+
     from ros_nodes.moving import move
 
     def run(*arguments):
@@ -49,6 +54,29 @@ def test_the_tool_is_led_to_a_pose(start, environment, monkeypatch, capfd):
     )
     assert distance <= 10
     assert angle <= 0.02
+    status, _, err = run(*to, "--speed", "20")
+    assert (status, "--speed 20; valid: at most 5, because" in err) == (1, True), err
+    read = move.values
+    other = {move.FRAME: Parameter(move.FRAME, value="link5").get_parameter_value()}
+    with monkeypatch.context() as patch:
+        patch.setattr(move, "values", lambda *asked: read(*asked) | other)
+        status, _, err = run(*to)
+    assert (status, "publishes the pose of 'link5', and its tool is 'tool'" in err) == (
+        1,
+        True,
+    ), err
+    sent, pose = [], move.ToolPath.pose
+
+    def interrupted(path, t):
+        sent.append(t)
+        if len(sent) == 20:
+            os.kill(os.getpid(), signal.SIGINT)
+        return pose(path, t)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(move.ToolPath, "pose", interrupted)
+        status, out, err = run("--to", "0.4", "0.0", "0.5", *to[4:])
+    assert (status, "holds the last target" in out, len(sent)) == (1, True, 20), err
     monkeypatch.setattr(move, "SETTLE", 0.5)
     status, out, err = run("--to", "1.5", "0.1", "0.5", "--speed", "2.0")
     assert (status, "not there" in out) == (1, True), out + err
