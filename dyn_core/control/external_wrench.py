@@ -77,8 +77,9 @@ class ExternalWrench:
             raise SettingError(unknown_name("moving link", link, moving), "link")
         self.model, self.link, self.threshold = model, link, float(threshold)
         self.deviations = checked_gains("deviations", deviations, model.nv)
-        if not self.deviations.all() or not self.threshold > 0:
-            raise SettingError("deviations and threshold must be > 0", "deviations")
+        for name, value in (("deviations", self.deviations), ("threshold", threshold)):
+            if not np.all(np.asarray(value) > 0):
+                raise SettingError(f"{name} is {value}; valid: above 0", name)
         self._times = ["time"] if model.driven else []
         self._jacobian = solver("jacobian").build(
             model, frame=link, reference="aligned", engine=engine, inputs=self._times
