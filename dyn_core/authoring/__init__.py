@@ -2,7 +2,7 @@
 
 Solvers and hooks: TracedSolver, NumpySolver, Solver, Required, input_names, hookimpl,
     Signature, Port, System, SystemKind.
-Modes of the controller: ControlMode, ModeTopic.
+Modes of the controller: ControlMode, ModeTopic, ModeMessage.
 Functions of values: sqrt, sin, cos, tanh, exp, log, asin, acos, atan2, absolute, floor,
     minimum, maximum.
 Choices and conditions: where, loop, require, equal, logical_and, logical_or,
@@ -87,7 +87,7 @@ from dyn_core.numbers.taylor import COORDINATE, TIME, Taylor, derivatives, varia
 from dyn_core.problems import Port, Signature, System
 from dyn_core.problems.system import SystemKind
 from dyn_core.solving.build_options import Required, input_names
-from dyn_core.solving.control_mode import ControlMode, ModeTopic
+from dyn_core.solving.control_mode import ControlMode, ModeMessage, ModeTopic
 from dyn_core.solving.hookspecs import hookimpl
 from dyn_core.solving.numpy_solver import NumpySolver
 from dyn_core.solving.solver import Solver, TracedSolver
@@ -134,6 +134,7 @@ __all__ = [
     "Force",
     "ForceSubspace",
     "Matrix",
+    "ModeMessage",
     "ModeTopic",
     "Motion",
     "MotionSubspace",

@@ -29,6 +29,7 @@ from dyn_core.control.states.plausibility import StateCheck
 from dyn_core.control.states.state_samples import BACK, STALE, Samples
 from dyn_core.control.torques import Laws
 from dyn_core.errors import DynError, SettingError
+from dyn_core.solving.control_mode import ModeMessage
 from dyn_core.solving.registry import default_registry
 from dyn_core.validation import known_keywords
 
@@ -281,17 +282,13 @@ class Controller(Laws):
         """Use a message of a topic of the mode, such as target_pose.
 
         Args:
-            topic: Name of the topic, see ControlMode.topics.
-            t: Time of receipt, monotonic [s].
-            values: Numbers of the message.
-            frame: Link in whose axes they are; empty: the root.
-            stamp: Time stamp [s]; None: none.
-            clock: Present time of the stamps' clock [s]; None: the age is not tested.
+            topic, t, values, frame, stamp, clock: As in ModeMessage.
 
         Raises:
             DynError: The message is refused; the previous one stays in force.
         """
-        self.control_law.receive(topic, t, values, frame, stamp, clock)
+        message = ModeMessage(topic, t, values, frame, stamp, clock)
+        self.control_law.receive(message)
 
     def stop(self, why: str = "stopped") -> None:
         """Brake the reference to rest and drop trajectories.

@@ -32,6 +32,27 @@ class ModeTopic:
 
 
 @dataclass(frozen=True)
+class ModeMessage:
+    """A message of a topic of the mode.
+
+    Attributes:
+        topic: Name of the topic, see ControlMode.topics.
+        t: Time of receipt, monotonic [s].
+        values: Numbers of the message.
+        frame: Link in whose axes they are; empty: the root.
+        stamp: Time stamp [s]; None: none.
+        clock: Present time of the stamps' clock [s]; None: the age is not tested.
+    """
+
+    topic: str
+    t: float
+    values: Any
+    frame: str = ""
+    stamp: float | None = None
+    clock: float | None = None
+
+
+@dataclass(frozen=True)
 class ControlMode:
     """A mode of the controller.
 

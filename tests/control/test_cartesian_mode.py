@@ -422,3 +422,49 @@ def test_a_twist_of_whole_turns_between_two_states_moves_nothing(arm):
     controller.receive("target_twist", 0.0, [0, 0, 2 * np.pi / step, 0, 0, 0])
     controller.update(step, q, np.zeros(7))
     assert not controller.control_law.targets.v.any()
+
+
+def test_the_pose_follows_the_matrix_and_the_position(arm):
+    """Its quaternion is that of R, after twists and when R is replaced."""
+    run, way = Run(arm), [0.9, -0.5, 0.3]
+    targets = run.controller.control_law.targets
+    before = Rotation.from_matrix(targets.R)
+    run.send("target_twist", [*way, 0, 0.02, 0])
+    run.go(10 * T, before=lambda run: run.send("target_twist", [*way, 0, 0.02, 0]))
+    turned = Rotation.from_rotvec(10 * T * np.array(way)) * before
+    np.testing.assert_allclose(targets.R, turned.as_matrix(), atol=1e-12)
+    for R in (targets.R, Rotation.from_rotvec([0.3, 0.1, -0.4]).as_matrix()):
+        targets.R = R
+        made = targets.pose
+        assert made[6] >= 0
+        np.testing.assert_array_equal(made[:3], targets.p)
+        np.testing.assert_allclose(
+            Rotation.from_quat(made[3:]).as_matrix(), R, atol=1e-14
+        )
+
+
+@pytest.mark.parametrize("angle", [0.05, 0.15, 2.0, np.pi])
+def test_a_turn_beyond_the_jump_is_refused(arm, poses, angle):
+    """The sentence names its angle; a smaller one is followed."""
+    run = Run(arm)
+    axis = np.array([2.0, -1.0, 2.0]) / 3
+    turn = Rotation.from_rotvec(angle * axis).as_quat()
+    if angle < 0.1:
+        run.send("target_pose", [0, 0, 0, *turn], "tool")
+        R = poses(Q)["tool"][:3, :3] @ Rotation.from_quat(turn).as_matrix()
+        np.testing.assert_allclose(run.controller.control_law.targets.R, R, atol=1e-12)
+        return
+    with pytest.raises(TargetError, match=f"and {angle:.6g} rad from the reference"):
+        run.send("target_pose", [0, 0, 0, *turn], "tool")
+
+
+def test_a_reference_does_not_turn_away_from_a_tool_that_stands(arm):
+    """A twist turns it at most by target_jump from the tool."""
+    run = Run(arm, {"cartesian.target_jump": 0.05})
+    targets = run.controller.control_law.targets
+    start = Rotation.from_matrix(targets.R)
+    for k in range(1, 500):
+        run.controller.receive("target_twist", k * T, [0, 0.3, 0, 0, 0, 0])
+        run.controller.update(k * T, Q, np.zeros(7))
+    angle = (Rotation.from_matrix(targets.R) * start.inv()).as_rotvec()
+    assert 0.045 < angle[1] <= 0.05

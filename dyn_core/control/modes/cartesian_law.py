@@ -27,7 +27,7 @@ from dyn_core.control.modes.wrench_control import (
 from dyn_core.errors import SettingError, TargetError
 from dyn_core.model import Model
 from dyn_core.problems import FORWARD_KINEMATICS, JACOBIAN
-from dyn_core.solving.control_mode import ModeTopic
+from dyn_core.solving.control_mode import ModeMessage, ModeTopic
 from dyn_core.solving.registry import solver
 from dyn_core.validation import Field, ListOf, Name, Quantity, numbers
 
@@ -116,6 +116,7 @@ class CartesianLaw(ControlLaw):
         super().__init__(host)
         self.link = host.parameters["cartesian.frame"]
         model = host.model
+        self._driven = bool(model.driven)
         links = tuple(model.frame_names)
         moving_link(model, self.link)
         self._aligned = host.parameters["cartesian.reference"] == AXES[0]
@@ -143,7 +144,7 @@ class CartesianLaw(ControlLaw):
         model, rng = self.host.model, np.random.default_rng(0)
         if model.loops:
             return ()
-        time = (0.0,) if model.driven else ()
+        time = (0.0,) if self._driven else ()
         drawn = [self._jacobian(model.random(rng), *time) for _ in range(8)]
         rank = max(int(np.linalg.matrix_rank(J, RANK)) for J in drawn)
         if rank == 6:
@@ -159,8 +160,7 @@ class CartesianLaw(ControlLaw):
         Args:
             T: Pose of the tool, (4, 4).
         """
-        time = (self.host.now,) if self.host.model.driven else ()
-        J = np.asarray(self._jacobian(self.host.samples.q, *time))
+        J = np.asarray(self._jacobian(self.host.samples.q, *self._clock()))
         scale = np.repeat([LENGTH, 1.0], 3)
         U, s, _ = np.linalg.svd(scale[:, None] * J)
         weak = U[:, int((s > RANK).sum()) :].T @ np.kron(np.eye(2), T[:3, :3])
@@ -194,7 +194,7 @@ class CartesianLaw(ControlLaw):
 
     def _program(self, problem: Any, **options: Any) -> Any:
         """Return the prepared Program of a kinematic problem for this robot."""
-        inputs = ["time"] if self.host.model.driven else []
+        inputs = ["time"] if self._driven else []
         program = solver(problem.name).build(
             self.host.model, engine=self.host.engine, inputs=inputs, **options
         )
@@ -284,13 +284,15 @@ class CartesianLaw(ControlLaw):
 
     def pose(self) -> np.ndarray:
         """Return the pose of the tool at the last state, (4, 4)."""
-        time = (self.host.now,) if self.host.model.driven else ()
-        return np.asarray(self._tool(self.host.samples.q, *time))[0]
+        return np.asarray(self._tool(self.host.samples.q, *self._clock()))[0]
 
     def poses(self) -> np.ndarray:
         """Return the poses of all links at the last state, (links, 4, 4)."""
-        time = (self.host.now,) if self.host.model.driven else ()
-        return np.asarray(self._kinematics(self.host.samples.q, *time))
+        return np.asarray(self._kinematics(self.host.samples.q, *self._clock()))
+
+    def _clock(self) -> tuple[float, ...]:
+        """Return the time if the model has driven joints, else nothing."""
+        return (self.host.now,) if self._driven else ()
 
     # ---- parameters
 
@@ -376,8 +378,7 @@ class CartesianLaw(ControlLaw):
         In the axes of cartesian.reference, at the last state: diag(J H^-1 J.T).
         """
         host, q = self.host, self.host.samples.q
-        time = (host.now,) if host.model.driven else ()
-        J = np.asarray(self._jacobian(q, *time))
+        J = np.asarray(self._jacobian(q, *self._clock()))
         if not self._aligned:
             T = self.pose()
             J = np.kron(np.eye(2), T[:3, :3].T) @ J
@@ -439,19 +440,8 @@ class CartesianLaw(ControlLaw):
 
     # ---- targets
 
-    def receive(
-        self,
-        topic: str,
-        t: float,
-        values: Any,
-        frame: str = "",
-        stamp: float | None = None,
-        clock: float | None = None,
-    ) -> None:
+    def receive(self, message: ModeMessage) -> None:
         """Use a target, see ToolTargets.receive, or a sample of the sensor.
-
-        Args:
-            topic, t, values, frame, stamp, clock: As in ControlLaw.receive.
 
         Raises:
             TargetError: It is invalid, or no target is followed now; the previous one
@@ -459,12 +449,12 @@ class CartesianLaw(ControlLaw):
             SettingError: The topic is unknown, or sampling makes the stiffness
                 unstable.
         """
+        topic, host = message.topic, self.host
         if topic not in [each.name for each in self.mode.topics]:
-            super().receive(topic, t, values, frame, stamp, clock)
+            super().receive(message)
         if topic == SENSOR:
-            self.wrench.receive(t, values, frame, stamp, clock)
+            self.wrench.receive(message)
             return
-        host = self.host
         if not host.enabled or host.safety.running is not None:
             raise TargetError(
                 f"{topic}: disabled or stopped: no target is followed; enable or reset"
@@ -472,10 +462,9 @@ class CartesianLaw(ControlLaw):
             )
         if self.targets.R is None:
             raise TargetError(f"{topic}: no target is followed before the law acts")
+        K = self.targets.receive(message)
         if topic != STIFFNESS:
-            self.targets.receive(topic, t, values, frame, stamp, clock)
             return
-        K = self.targets.receive(topic, t, values, frame, stamp, clock)
         if not self._aligned:
             turn = np.kron(np.eye(2), self.targets.R)
             K = turn.T @ K @ turn

@@ -9,7 +9,7 @@ import numpy as np
 
 from dyn_core.errors import SettingError, unknown_name
 from dyn_core.problems import Signature
-from dyn_core.solving.control_mode import ControlMode
+from dyn_core.solving.control_mode import ControlMode, ModeMessage
 from dyn_core.solving.registry import default_registry, solver
 from dyn_core.solving.solver import AUTO
 
@@ -145,31 +145,15 @@ class ControlLaw:
     def change(self) -> None:
         """Use the changed values of host.parameters, which `check` has accepted."""
 
-    def receive(
-        self,
-        topic: str,
-        t: float,
-        values: Any,
-        frame: str = "",
-        stamp: float | None = None,
-        clock: float | None = None,
-    ) -> None:
+    def receive(self, message: ModeMessage) -> None:
         """Use a message of a topic of the mode.
-
-        Args:
-            topic: Name of the topic, see ControlMode.topics.
-            t: Time of receipt, monotonic [s].
-            values: Numbers of the message.
-            frame: Link in whose axes they are; empty: the root.
-            stamp: Time stamp [s]; None: none.
-            clock: Present time of the stamps' clock [s]; None: the age is not tested.
 
         Raises:
             DynError: The message is invalid; the previous one stays in force.
         """
         known = [each.name for each in self.mode.topics]
-        message = unknown_name(f"topic of mode {self.mode.name}", topic, known)
-        raise SettingError(message, "topic")
+        why = unknown_name(f"topic of mode {self.mode.name}", message.topic, known)
+        raise SettingError(why, "topic")
 
 
 class JointLaw(ControlLaw):

@@ -9,7 +9,7 @@ import numpy as np
 from dyn_core.control.modes.tool_targets import SENSOR, in_axes
 from dyn_core.errors import SettingError, TargetError
 from dyn_core.model import Model
-from dyn_core.solving.control_mode import ModeTopic
+from dyn_core.solving.control_mode import ModeMessage, ModeTopic
 from dyn_core.validation import Field, ListOf, Name, Quantity, Switch
 
 SAMPLES = 100  # number of samples that a tare averages
@@ -250,25 +250,19 @@ class WrenchControl:
         if tare and not before:
             self.sensor.tare()
 
-    def receive(
-        self, t: float, values: Any, frame: str, stamp: Any, clock: Any
-    ) -> None:
+    def receive(self, message: ModeMessage) -> None:
         """Use a sample of the sensor, or refuse it.
-
-        Args:
-            t, values, frame, stamp, clock: As in ControlLaw.receive.
 
         Raises:
             TargetError: It is invalid; the previous one stays in force.
         """
         law, host = self._law, self._law.host
-        link = host.parameters["cartesian.sensor_link"] or frame
-        self.sensor.check(link)
-        x = law.targets.receive(SENSOR, t, values, link, stamp, clock)
+        self.sensor.check(host.parameters["cartesian.sensor_link"] or message.frame)
+        x = law.targets.receive(message)
         acts = law.targets.R is not None and host.safety.running is None
         rests = acts and host.enabled and not law.targets.share
         rests = rests and bool((np.abs(host.samples.qd) <= REST).all())
-        self.sensor.accept(t, x, law.poses, rests, host.carried)
+        self.sensor.accept(message.t, x, law.poses, rests, host.carried)
 
     def wrench(self, t: float, step: float, R: np.ndarray | None) -> np.ndarray:
         """Return the wrench for the law, in the axes of cartesian.reference, (6,).
