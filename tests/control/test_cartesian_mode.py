@@ -468,3 +468,21 @@ def test_a_reference_does_not_turn_away_from_a_tool_that_stands(arm):
         run.controller.update(k * T, Q, np.zeros(7))
     angle = (Rotation.from_matrix(targets.R) * start.inv()).as_rotvec()
     assert 0.045 < angle[1] <= 0.05
+
+
+@pytest.mark.parametrize("towards", [1, -1])
+def test_a_reference_beyond_the_jump_moves_towards_the_tool_alone(arm, poses, towards):
+    """The tool was pushed away: a twist brings the reference nearer, not farther."""
+    run = Run(arm, {"cartesian.target_jump": 0.05})
+    targets, pushed = run.controller.control_law.targets, Q + 0.01
+    before = targets.p.copy()
+    # Slowly: a jump of the state would reset the controller.
+    for k in range(1, 11):
+        run.controller.update(k * T, Q + k * (pushed - Q), np.zeros(7))
+    way = poses(Q + 10 * (pushed - Q))["tool"][:3, 3] - before
+    assert np.linalg.norm(way) > 0.06
+    run.controller.receive("target_twist", 10 * T, [0, 0, 0, *(0.1 * towards * way)])
+    run.controller.update(11 * T, Q + 10 * (pushed - Q), np.zeros(7))
+    wanted = 0.1 * T * way if towards > 0 else np.zeros(3)
+    np.testing.assert_allclose(targets.p - before, wanted, atol=1e-12)
+    assert targets.v.any() == (towards > 0)

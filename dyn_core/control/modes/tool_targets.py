@@ -106,16 +106,18 @@ class ToolTargets:
         if not math.hypot(*turn) <= self.jump:  # also whole turns
             self.v = np.zeros(6)
             return
-        # A quaternion, because rotation matrices drift under many products.
-        q = _turned(self._quaternion(), turn)
-        R, p, T = _matrix(q), self.p + self.v[3:] * step, pose()
+        R, q, p = self.R, self._quaternion(), self.p + self.v[3:] * step
+        if any(turn):  # by a quaternion: matrices drift under many products
+            q = _turned(q, turn)
+            R = _matrix(q)
+        T = pose()
         after = _distances(T, R, p)
         if max(after) > self.jump:
             before = _distances(T, self.R, self.p)
             if any(x > max(y, self.jump) for x, y in zip(after, before, strict=True)):
                 self.v = np.zeros(6)  # the tool does not come along
                 return
-        self.R, self.p, self._turn = R, p, (R, np.array(list(q)))
+        self.R, self.p, self._turn = R, p, (R, np.array(q))
 
     def _share(self, topic: str, t: float) -> float:
         """Return the share, 0 to 1, with which a twist or wrench counts at time t."""
@@ -257,7 +259,7 @@ def _distances(T: np.ndarray, R: np.ndarray, p: np.ndarray) -> tuple[float, floa
     return angle, math.hypot(*(T[:3, 3] - p).tolist())
 
 
-def _turned(q: np.ndarray, w: list[float]) -> Vector:
+def _turned(q: np.ndarray, w: list[float]) -> tuple[float, ...]:
     """Return the unit quaternion, w >= 0, of q and then a rotation vector w [rad].
 
     Plain numbers, because a product of Vectors takes four times as long.
@@ -271,9 +273,9 @@ def _turned(q: np.ndarray, w: list[float]) -> Vector:
         d * r - a * x - b * y - c * z,
     )
     scale = math.copysign(1.0 / math.hypot(x, y, z, r), r)
-    return Vector((x * scale, y * scale, z * scale, r * scale))
+    return x * scale, y * scale, z * scale, r * scale
 
 
-def _matrix(q: Vector) -> np.ndarray:
+def _matrix(q: Any) -> np.ndarray:
     """Return the rotation matrix of a unit quaternion x, y, z, w."""
     return np.array([list(row) for row in quat_matrix(q).rows])
