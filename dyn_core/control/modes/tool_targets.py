@@ -106,7 +106,8 @@ class ToolTargets:
         if not math.hypot(*turn) <= self.jump:  # also whole turns
             self.v = np.zeros(6)
             return
-        R, q, p = self.R, self._quaternion(), self.p + self.v[3:] * step
+        q: Any = self._quaternion()
+        R, p = self.R, self.p + self.v[3:] * step
         if any(turn):  # by a quaternion: matrices drift under many products
             q = _turned(q, turn)
             R = _matrix(q)
