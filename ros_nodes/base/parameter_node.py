@@ -22,7 +22,6 @@ from rclpy.exceptions import (
     ParameterNotDeclaredException,
 )
 from rclpy.lifecycle import LifecycleNode
-from rclpy.node import Node
 from rclpy.parameter import Parameter
 from rclpy.qos import qos_profile_parameters
 
@@ -39,6 +38,7 @@ from dyn_core.validation import (
     shown,
     with_present_names,
 )
+from ros_nodes.base.former_topics import FormerTopics
 from ros_nodes.parameter_tables.parameter_files import NODES, node_fields
 from ros_nodes.parameters import OPTION, foreign_names
 from ros_nodes.running.callbacks import Callbacks
@@ -131,7 +131,7 @@ class LiveSettings(Protocol):
         """
 
 
-class TableNode(Node):
+class TableNode(FormerTopics):
     """A node whose parameters are declared from a table of Fields.
 
     Values are checked against the Fields whenever they are set; a parameter marked as
