@@ -16,6 +16,7 @@ import ctypes
 import os
 from collections.abc import Sequence
 from functools import partial
+from time import perf_counter
 from typing import Any
 from weakref import ref
 
@@ -47,7 +48,8 @@ from dyn_core.sharing import Lock
 # Graphs up to this number of nodes are compiled at once: that takes a third of a
 # second.
 AT_ONCE = 4000
-_HOLD = 100e-6  # maximum estimated time of a call that does not release the GIL [s]
+_HOLD = 50e-6  # longest call that does not release the GIL [s]
+_FAST = 5e-6  # estimated time of a call below which it is not measured [s]
 _SPREAD = 400e-6  # estimated time above which several threads are faster [s]
 _STATES = 16384  # maximum rows of an entry call with requirements: status buffer
 _ADOPTING = Lock()
@@ -389,8 +391,9 @@ class NativeProgram(BlockCalls, GraphProgram):
     def _offer(self, variant: str, made: Variant) -> None:
         """Enter machine code in the Descriptor, so that the entry serves calls with it.
 
-        Nothing happens without a Descriptor. The scalar variant is entered only if its
-        estimated time is below _HOLD and `_returns_arrays` holds.
+        Nothing happens without a Descriptor. The scalar variant is entered only if a
+        call takes less than _HOLD and `_returns_arrays` holds; calls by Python release
+        the GIL.
 
         Args:
             variant: scalar or batch.
@@ -414,7 +417,7 @@ class NativeProgram(BlockCalls, GraphProgram):
             batch = made.addresses["batch"]
             table["streamed"] = made.addresses.get("streamed", batch)
             table["batch"] = batch
-        elif made.steps * STEP["scalar"] < _HOLD and self._returns_arrays():
+        elif self._seconds(made) < _HOLD and self._returns_arrays():
             careful = checked or self.finite
             table["careful"] = careful
             if careful:
@@ -427,6 +430,22 @@ class NativeProgram(BlockCalls, GraphProgram):
                     address += self.dtype.itemsize * size
             table.scratch("scratch", made)
             table["scalar"] = made.addresses["scalar"]
+
+    def _seconds(self, made: Variant) -> float:
+        """Return the time of machine code for one state, estimated from its steps [s].
+
+        From _FAST on the shortest of three calls with zeros counts if it is longer: the
+        time of large results is that of memory.
+        """
+        seconds = made.steps * STEP["scalar"]
+        if seconds < _FAST or not isinstance(made, Kernel):
+            return seconds
+        numbers, measured = np.zeros(sum(self._sizes[0]), self.dtype), []
+        for _ in range(3):
+            start = perf_counter()
+            self._run_single(made, numbers)
+            measured.append(perf_counter() - start)
+        return max(seconds, min(measured))
 
     def _returns_arrays(self) -> bool:
         """Return whether the entry can return the outputs of one state.
@@ -456,7 +475,10 @@ class NativeProgram(BlockCalls, GraphProgram):
         Args:
             numbers: Flat inputs in the order of the Ports, of the dtype of the Program.
         """
-        made = self._kernel("scalar")
+        return self._run_single(self._kernel("scalar"), numbers)
+
+    def _run_single(self, made: Variant, numbers: np.ndarray) -> tuple[np.ndarray, int]:
+        """Return the same as `_single_flat`, by this machine code."""
         item = self.dtype.itemsize
         values = np.empty(sum(self._sizes[1]), self.dtype)
         tables = [

@@ -2,6 +2,9 @@
 
 import math
 import platform
+import select
+import sys
+import threading
 from dataclasses import replace
 from fractions import Fraction
 
@@ -9,8 +12,10 @@ import numpy as np
 import pytest
 
 import dyn_core as dyn
+from dyn_core.engines import native_program
 from dyn_core.engines.graph.trace import trace
 from dyn_core.engines.llvm import host_machine
+from dyn_core.engines.llvm.blocks import STEP
 from dyn_core.engines.llvm.lower import lower
 from dyn_core.engines.native_program import flat_sizes, graph_facts
 from dyn_core.numbers import scalar
@@ -345,3 +350,51 @@ def test_calls_of_programs_are_left_to_python(shipped):
     )
     assert program.engine == "graph"
     assert not program(*np.ones((7, 7))).any()
+
+
+@pytest.mark.parametrize("limit", [50e-6, 0.0])
+def test_only_a_long_call_lets_other_threads_run(limit, shipped, monkeypatch):
+    """One state, too: from 50 us on the GIL is released, here from 0 on."""
+    monkeypatch.setattr(native_program, "_HOLD", limit)
+    model = shipped["quadruped"]
+    program = dyn.solver("aba").build(model, engine="native")
+    program.prepare()
+    x = [np.zeros(p.shape) for p in program.inputs]
+    x[0] = model.neutral()
+    before, start, ended = sys.getswitchinterval(), threading.Event(), False
+    turns = 0
+
+    def other():
+        nonlocal turns
+        start.set()
+        while not ended:
+            turns += 1
+            select.select([], [], [], 0)  # releases the GIL
+
+    thread = threading.Thread(target=other)
+    thread.start()
+    start.wait()
+    sys.setswitchinterval(1e6)  # [s]: only a thread that waits or releases gives way
+    try:
+        gave_way = 0
+        for _ in range(200):
+            turns_before = turns
+            expected = program(*x)
+            gave_way += turns != turns_before
+    finally:
+        sys.setswitchinterval(before)
+        ended = True
+        thread.join()
+    assert np.isfinite(expected).all()
+    assert (gave_way > 0) == (limit == 0.0)
+
+
+def test_the_time_of_a_call_is_measured_where_it_may_be_long(shipped, monkeypatch):
+    """Steps alone say little where large results go to memory."""
+    monkeypatch.setattr(native_program, "_FAST", 0.0)
+    program = dyn.solver("aba").build(shipped["arm7"], engine="native")
+    program.prepare()
+    (made,) = program.kernels()
+    assert program._seconds(made) > made.steps * STEP["scalar"]
+    monkeypatch.setattr(native_program, "_FAST", 1.0)
+    assert program._seconds(made) == made.steps * STEP["scalar"]
