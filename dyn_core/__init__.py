@@ -59,6 +59,7 @@ if TYPE_CHECKING:
         user_loop,
     )
     from dyn_core.planar import ChainModel, make_chain
+    from dyn_core.prediction import kalman, lqr
     from dyn_core.recordings import Recording
     from dyn_core.reports.doctor.examine import doctor
     from dyn_core.simulation import (
@@ -137,6 +138,7 @@ _NAMES = {
         "ChainModel",
         "make_chain",
     ),
+    "dyn_core.prediction": ("kalman", "lqr"),
     "dyn_core.recordings": ("Recording",),
     "dyn_core.reports.doctor.examine": ("doctor",),
     "dyn_core.simulation": (
@@ -210,9 +212,11 @@ __all__ = [
     "errors",
     "identify",
     "inverse_kinematics",
+    "kalman",
     "load",
     "load_mjcf",
     "load_urdf",
+    "lqr",
     "make_chain",
     "make_loop",
     "parameter_names",

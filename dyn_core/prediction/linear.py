@@ -1,0 +1,456 @@
+"""Linear control and estimation near a position: `lqr` and `kalman`.
+
+Both use the robot linearised at rest, x = (dq, dqd) with dq = difference(q0, q) in the
+tangent space, so that quaternions count as three numbers:
+
+    dx/dt = A x + B (tau - tau0),   or   x_next = A x + B (tau - tau0)
+
+with tau0 the holding efforts. With a period the efforts are constant over each period,
+and A, B are exact for that.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from dyn_core.errors import SettingError, ShapeError, UnsupportedError, unknown_name
+from dyn_core.model.coordinates.labels import coordinates_of
+from dyn_core.problems import FD_DERIVATIVES, GRAVITY_FORCE
+from dyn_core.solving.registry import solver
+from dyn_core.validation import (
+    float_array,
+    is_finite,
+    known_keywords,
+    one_state,
+    state_array,
+)
+from dyn_core.validation.tables import known_name, shown
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike
+
+    from dyn_core.model import Model
+
+NO_EFFORT = (
+    1e-6  # effort without a motor that still counts as none, of the largest, or N·m
+)
+SHARE = 0.3  # joints that take part in a mode have this share of its largest entry
+SLOW = 1e-6  # a mode that decays more slowly, of the norm of A, does not decay
+RANK = 1e-9  # a mode below this singular value, of the norm of A, is out of reach
+
+
+@dataclass(frozen=True)
+class Linear:
+    """The robot linearised at rest at a position.
+
+    Attributes:
+        model: Robot.
+        q: Position (nq,).
+        tau: Holding efforts (nv,), zero where there is no motor [N·m | N].
+        motors: Indices in qd of the coordinates with a motor.
+        period: Period of the efforts [s]; None: continuous time.
+        A: (2 nv, 2 nv).
+        B: (2 nv, motors), by the efforts of the motors.
+    """
+
+    model: Model
+    q: np.ndarray
+    tau: np.ndarray
+    motors: tuple[int, ...]
+    period: float | None
+    A: np.ndarray
+    B: np.ndarray
+
+    def state(self, q: ArrayLike, qd: ArrayLike) -> np.ndarray:
+        """Return x = (dq, dqd), (2 nv,) or (n, 2 nv), of a state or of n states.
+
+        Raises:
+            ShapeError: An array has another shape.
+        """
+        model = self.model
+        q, qd = state_array("q", q, model.nq), state_array("qd", qd, model.nv)
+        start = self.q if q.ndim == 1 else np.broadcast_to(self.q, q.shape)
+        return np.concatenate([model.difference(start, q), qd], -1)
+
+
+@dataclass(frozen=True)
+class Regulator(Linear):
+    """Linear feedback that holds a position, from `lqr`.
+
+    Attributes:
+        K: Gains (motors, 2 nv): tau = tau0 - K x.
+        cost: Matrix S of the cost to go x.T S x, (2 nv, 2 nv).
+        poles: Eigenvalues of the closed loop, (2 nv,).
+    """
+
+    K: np.ndarray
+    cost: np.ndarray
+    poles: np.ndarray
+
+    def control(self, q: ArrayLike, qd: ArrayLike) -> np.ndarray:
+        """Return joint forces (nv,) or (n, nv), zero without a motor; not limited.
+
+        Args:
+            q, qd: Measured state (nq,), (nv,), or a batch of n states. NaN leads to
+                NaN: it is not tested.
+
+        Raises:
+            ShapeError: An array has another shape.
+        """
+        x = self.state(q, qd)
+        tau = np.broadcast_to(self.tau, (*x.shape[:-1], len(self.tau))).copy()
+        tau[..., list(self.motors)] -= x @ self.K.T
+        return tau
+
+
+@dataclass(frozen=True)
+class Estimator(Linear):
+    """Steady Kalman filter near a position, from `kalman`.
+
+    Attributes:
+        rows: Indices in x of what is measured.
+        L: Gain (2 nv, rows): x = predicted x + L (measured - predicted).
+        covariance: Of the estimated x after a measurement, (2 nv, 2 nv).
+        poles: Eigenvalues of the error from step to step, (2 nv,).
+    """
+
+    rows: tuple[int, ...]
+    L: np.ndarray
+    covariance: np.ndarray
+    poles: np.ndarray
+
+    def update(
+        self,
+        state: tuple[ArrayLike, ArrayLike],
+        tau: ArrayLike,
+        measured: tuple[ArrayLike, ArrayLike],
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Return the estimated (q, qd) a period after an estimated state.
+
+        Args:
+            state: Estimated q and qd.
+            tau: Joint forces (nv,) during the period.
+            measured: Measured q (nq,) and qd (nv,) at its end. Entries that are not
+                measured are not used; they must be finite.
+
+        Raises:
+            ShapeError: An array has another shape.
+        """
+        x = self.state(*state)
+        tau = one_state("tau", tau, self.model.nv)
+        x = self.A @ x + self.B @ (tau - self.tau)[list(self.motors)]
+        rows = list(self.rows)
+        x = x + self.L @ (self.state(*measured) - x)[rows]
+        dq, qd = np.split(x, 2)
+        return self.model.integrate(self.q, dq), qd
+
+
+@known_keywords
+def lqr(
+    model: Model,
+    q: ArrayLike,
+    Q: ArrayLike,
+    R: ArrayLike,
+    *,
+    period: float | None = None,
+    motors: Sequence[str] | None = None,
+) -> Regulator:
+    """Return the linear feedback that holds a position with the least quadratic cost.
+
+        hold = dyn.lqr(model, q, Q=100.0, R=0.01, period=0.001)
+        tau = hold.control(q_measured, qd_measured)
+
+    The cost is the integral, or with a period the sum, of
+
+        x.T Q x + u.T R u,   x = (dq, dqd),   u = efforts - holding efforts
+
+    Joint springs and damping act, dry friction does not.
+
+    Args:
+        model: Robot without closed loops.
+        q: Position to hold, (nq,).
+        Q: Weights of x: one number, 2 nv numbers, or a matrix (2 nv, 2 nv), symmetric
+            positive semidefinite.
+        R: Weights of u: one number, one for each motor, or a matrix, symmetric
+            positive definite.
+        period: Period of the controller [s], over which efforts are constant; None:
+            continuous time.
+        motors: Names of the joints with a motor; None: Model.active_joints.
+
+    Raises:
+        UnsupportedError: The robot has closed loops or prescribed joints, the position
+            cannot be held, or a mode cannot be stabilised; names the joints.
+        SettingError: A weight or the period is invalid, or Q does not see a mode that
+            is not stable by itself.
+        ShapeError: `q` has another shape.
+        NonFiniteError: `q` is not finite.
+    """
+    from scipy import linalg
+
+    linear, rates = _linear(model, q, period, motors)
+    n, m = linear.B.shape
+    weights = _weights("Q", Q, n, definite=False)
+    efforts = _weights("R", R, m, definite=True)
+    mode = _lost(*rates)
+    if mode is not None:
+        raise UnsupportedError(f"{_joints(model, mode)}: no motor stabilises this mode")
+    mode = _lost(rates[0].T, weights)
+    if mode is not None:
+        raise SettingError(
+            f"Q is zero for a motion of {_joints(model, mode)} that does not decay by"
+            " itself; valid: weights of it, too",
+            "Q",
+        )
+    A, B = linear.A, linear.B
+    if period is None:
+        S = _solved(linalg.solve_continuous_are, A, B, weights, efforts)
+        K = np.linalg.solve(efforts, B.T @ S)
+    else:
+        S = _solved(linalg.solve_discrete_are, A, B, weights, efforts)
+        K = np.linalg.solve(efforts + B.T @ S @ B, B.T @ S @ A)
+    poles = np.linalg.eigvals(A - B @ K)
+    return Regulator(**vars(linear), K=K, cost=S, poles=poles)
+
+
+@known_keywords
+def kalman(
+    model: Model,
+    q: ArrayLike,
+    measured: Mapping[str, float],
+    *,
+    period: float,
+    effort_noise: float = 1.0,
+    motors: Sequence[str] | None = None,
+) -> Estimator:
+    """Return the steady Kalman filter of a robot that is held near a position.
+
+        seen = {"position": 1e-4, "wrist.velocity": 1e-2}
+        observer = dyn.kalman(model, q, seen, period=0.001, effort_noise=0.1)
+        estimate = observer.update(estimate, tau, (q_measured, qd_measured))
+
+    Args:
+        model, q: As in `lqr`.
+        measured: Standard deviation of each sample, by what is measured: "position"
+            or "velocity" of all joints, JOINT.position or JOINT.velocity of one
+            [rad | m], [rad/s | m/s].
+        period: Period of the measurements [s].
+        effort_noise: Standard deviation of the unknown joint forces, constant in each
+            period, of all joints [N·m | N].
+        motors: As in `lqr`; efforts of other joints are not used.
+
+    Raises:
+        UnsupportedError: The robot has closed loops or prescribed joints, the position
+            cannot be held, or a mode that does not decay is not measured; names the
+            joints.
+        SettingError: A name or number is invalid.
+        ShapeError: `q` has another shape.
+        NonFiniteError: `q` is not finite.
+    """
+    from scipy import linalg
+
+    noise = _positive("effort_noise", effort_noise)
+    linear, rates = _linear(model, q, _positive("period", period), motors)
+    deviations = _deviations(model, measured)
+    rows, n = sorted(deviations), len(linear.A)
+    C, N = np.eye(n)[rows], np.diag([deviations[k] ** 2 for k in rows])
+    mode = _lost(rates[0].T, C.T)
+    if mode is not None:
+        raise UnsupportedError(
+            f"a motion of {_joints(model, mode)} that does not decay by itself shows in"
+            " nothing that is measured; valid: a measured position of it"
+        )
+    A, forces = linear.A, _discrete(*_rates(model, linear.q), period)[1]
+    W = noise**2 * forces @ forces.T
+    P = _solved(linalg.solve_discrete_are, A.T, C.T, W, N)
+    L = np.linalg.solve(C @ P @ C.T + N, C @ P).T
+    rest = np.eye(n) - L @ C
+    poles = np.linalg.eigvals(rest @ A)
+    return Estimator(**vars(linear), rows=tuple(rows), L=L, covariance=rest @ P,
+                     poles=poles)  # fmt: skip
+
+
+def _linear(
+    model: Model, q: ArrayLike, period: float | None, motors: Sequence[str] | None
+) -> tuple[Linear, tuple[np.ndarray, np.ndarray]]:
+    """Return the robot linearised at rest at q, and its A and B in continuous time.
+
+    Raises:
+        UnsupportedError: The robot has closed loops or prescribed joints, or a joint
+            without a motor would need an effort.
+        SettingError: The period is invalid, or a name in `motors` is unknown.
+    """
+    if model.loops or model.driven:
+        what = "closed loops" if model.loops else "prescribed joints"
+        raise UnsupportedError(
+            f"robot '{model.name}' has {what}; valid: a robot without them"
+        )
+    q = one_state("q", q, model.nq)
+    joints = [*model.active_joints] if motors is None else [*motors]
+    for name in joints:
+        known_name("motors", "joint", name, model.joint_names)
+    driven = [k for name in joints for k in _indices(model, name)]
+    tau = np.array(_holding(model, q))
+    free = np.setdiff1d(np.arange(model.nv), driven)
+    needed = free[np.abs(tau[free]) > NO_EFFORT * max(1.0, np.abs(tau).max())]
+    if needed.size:
+        names = coordinates_of(model).velocities
+        efforts = ", ".join(f"'{names[k]}' {tau[k]:.4g}" for k in needed)
+        raise UnsupportedError(
+            f"robot '{model.name}' cannot be held at this q: joints without a motor"
+            f" would need efforts [N·m | N]: {efforts}"
+        )
+    tau[free] = 0.0
+    A, B = _rates(model, q)
+    rates = steps = A, B[:, driven]
+    if period is not None:
+        steps = _discrete(*rates, _positive("period", period))
+    return Linear(model, q, tau, tuple(driven), period, *steps), rates
+
+
+def _holding(model: Model, q: np.ndarray) -> np.ndarray:
+    """Return the joint forces (nv,) that hold the robot at q against weight, springs.
+
+    Raises NonFiniteError for NaN, infinity or a quaternion not of unit length.
+    """
+    build = solver(GRAVITY_FORCE.name).build
+    return np.asarray(build(model, joint_springs=True, finite=True)(q))
+
+
+def _rates(model: Model, q: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return A (2 nv, 2 nv) and B (2 nv, nv), by all joint forces, for dx/dt."""
+    nv, paths = model.nv, [f"{name}.friction" for name in model.joint_names]
+    dry = {path: np.zeros_like(model.value(path)).tolist() for path in paths}
+    build = solver(FD_DERIVATIVES.name).build
+    program = build(model.with_values(dry), joint_friction=True, joint_springs=True)
+    slopes = program(q, np.zeros(nv), _holding(model, q))
+    zero, one = np.zeros((nv, nv)), np.eye(nv)
+    A = np.block([[zero, one], [slopes.dqdd_dq, slopes.dqdd_dqd]])
+    return A, np.vstack([zero, slopes.Hinv])
+
+
+def _discrete(
+    A: np.ndarray, B: np.ndarray, period: float
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return A and B of a period with constant efforts, from those of dx/dt."""
+    from scipy.linalg import expm
+
+    n, m = B.shape
+    both = np.zeros((n + m, n + m))
+    both[:n, :n], both[:n, n:] = A, B
+    both = expm(both * period)
+    return both[:n, :n], both[:n, n:]
+
+
+def _solved(equation: Any, *matrices: np.ndarray) -> np.ndarray:
+    """Return the solution of a Riccati equation.
+
+    Raises:
+        UnsupportedError: LAPACK finds none, as weights differ by too many powers of 10.
+    """
+    try:
+        return np.asarray(equation(*matrices))
+    except np.linalg.LinAlgError as error:
+        raise UnsupportedError(
+            f"the Riccati equation is not solved: {error}; valid: weights or deviations"
+            " that differ less"
+        ) from error
+
+
+def _lost(A: np.ndarray, B: np.ndarray) -> np.ndarray | None:
+    """Return w, |w| = 1, of a mode that does not decay and that B does not reach.
+
+        w* A = lambda w*,   w* B = 0,   Re lambda >= 0    (Popov, Belevitch, Hautus)
+
+    None if there is no such mode.
+
+    Args:
+        A, B: In continuous time; their transposes ask for what is not seen.
+    """
+    size = max(1.0, float(np.linalg.norm(A, 2)))
+    B = B / max(float(np.linalg.norm(B, 2)), np.finfo(float).tiny)
+    for value in np.linalg.eigvals(A):
+        if value.real < -SLOW * size:
+            continue
+        exact = 0.0 if abs(value) < SLOW * size else value
+        U, s, _ = np.linalg.svd(np.hstack([A - exact * np.eye(len(A)), B]))
+        if s[-1] < RANK * size:
+            return np.asarray(U[:, -1])
+    return None
+
+
+def _joints(model: Model, mode: np.ndarray) -> str:
+    """Return the names of the coordinates that take part in a mode (2 nv,)."""
+    size = np.abs(mode.reshape(2, -1)).max(0)
+    names = coordinates_of(model).velocities
+    taking = [names[k] for k in np.flatnonzero(size > SHARE * size.max())]
+    return ", ".join(f"'{name}'" for name in taking)
+
+
+def _indices(model: Model, joint: str) -> list[int]:
+    """Return the indices in qd of a joint's coordinates."""
+    return list(range(model.nv))[model.v_slice(joint)]
+
+
+def _positive(name: str, value: Any) -> float:
+    """Return a positive number; raise SettingError for anything else."""
+    if not is_finite(value) or value <= 0:
+        raise SettingError(f"{name} is {shown(value)}; valid: a number above 0", name)
+    return float(value)
+
+
+def _weights(name: str, values: ArrayLike, n: int, definite: bool) -> np.ndarray:
+    """Return weights as a matrix (n, n).
+
+    Args:
+        name: For error messages.
+        values: A number, n numbers of the diagonal, or the matrix.
+        n: Number of rows.
+        definite: Whether it must be positive definite, not only semidefinite.
+
+    Raises:
+        SettingError: It is not symmetric or not positive (semi)definite.
+        ShapeError: It has another shape.
+    """
+    wanted = f"a number, {n} numbers, or a matrix ({n}, {n})"
+    W = float_array(name, values, wanted)
+    if W.ndim < 2 and W.shape in ((), (n,)):
+        W = np.diag(np.broadcast_to(W, n))
+    if W.shape != (n, n):
+        raise ShapeError(name, wanted, f"shape {W.shape}")
+    kind = "definite" if definite else "semidefinite"
+    size = np.abs(W).max(initial=0.0)
+    good = np.isfinite(size) and np.allclose(W, W.T, rtol=0, atol=1e-12 * size)
+    if good:
+        least = np.linalg.eigvalsh(W).min(initial=np.inf)
+        good = least > 0 if definite else least >= -1e-12 * size
+    if not good:
+        valid = f"a symmetric positive {kind} matrix, or its diagonal"
+        raise SettingError(f"{name} is not positive {kind}; valid: {valid}", name)
+    return np.array(W)
+
+
+def _deviations(model: Model, measured: Mapping[str, float]) -> dict[int, float]:
+    """Return the standard deviations of what is measured by index in x.
+
+    Raises:
+        SettingError: Nothing is measured, a name is unknown, or a deviation is not a
+            positive number.
+    """
+    parts = {"position": 0, "velocity": model.nv}
+    valid = [*parts, *(f"{j}.{part}" for j in model.joint_names for part in parts)]
+    if not isinstance(measured, Mapping) or not measured:
+        text = f"measured is {shown(measured)}; valid: a deviation for each of some of"
+        raise SettingError(f"{text} {', '.join(valid[:4])}, ...", "measured")
+    result = {}
+    for name, deviation in measured.items():
+        if name not in valid:
+            raise SettingError(unknown_name("quantity", name, valid), "measured")
+        one, _, part = name.rpartition(".")
+        for joint in [one] if one else model.joint_names:
+            for k in _indices(model, joint):
+                result[parts[part] + k] = _positive(f"measured['{name}']", deviation)
+    return result

@@ -1,0 +1,234 @@
+"""Linear feedback and estimation: identities, a peer, closed loops, refusals."""
+
+import numpy as np
+import pytest
+from scipy import linalg
+
+import dyn_core as dyn
+
+POLE = dyn.load("cart_pole")
+UP = {"motors": ["slide"]}
+
+
+def upright():
+    """Return the position in which the pole of cart_pole stands."""
+    forward = dyn.solver("forward_kinematics").build(POLE)
+    return max(
+        (np.array([0.0, angle]) for angle in (0.0, np.pi)),
+        key=lambda q: _height(forward(q)),
+    )
+
+
+def _height(poses):
+    hinge = POLE.child_links[-1]
+    k = POLE.frame_names.index(hinge)
+    centre = np.append(np.asarray(POLE.value(f"{hinge}.com"), float), 1.0)
+    return (poses[k] @ centre)[2]
+
+
+def weights(n, seed=0):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, n))
+    return X @ X.T + np.eye(n)
+
+
+@pytest.mark.parametrize("period", [None, 1e-3, 0.05])
+@pytest.mark.parametrize("name", ["arm7", "two_link", "every_joint"])
+def test_the_riccati_equation_holds_and_the_loop_is_stable(name, period):
+    """Also for joints with quaternions, whose displacements have three numbers."""
+    model = dyn.load(name)
+    q, every = model.random(3), model.joint_names
+    hold = dyn.lqr(
+        model, q, weights(2 * model.nv), weights(model.nv), period=period, motors=every
+    )
+    A, B, S, K = hold.A, hold.B, hold.cost, hold.K
+    Q, R = weights(2 * model.nv), weights(model.nv)
+    if period is None:
+        residual = A.T @ S + S @ A + Q - S @ B @ K
+        assert hold.poles.real.max() < 0
+        np.testing.assert_allclose(R @ K, B.T @ S, rtol=1e-9, atol=1e-9)
+    else:
+        residual = A.T @ S @ (A - B @ K) + Q - S
+        assert abs(hold.poles).max() < 1
+    assert abs(residual).max() <= 1e-8 * abs(S).max()
+
+
+def test_holding_efforts_balance_weight_and_springs():
+    """At the position itself the control is what keeps the robot at rest."""
+    model = dyn.load("every_joint")
+    q = model.random(1)
+    hold = dyn.lqr(model, q, 1.0, 1.0, motors=model.joint_names)
+    tau = hold.control(q, np.zeros(model.nv))
+    np.testing.assert_array_equal(tau, hold.tau)
+    at_rest = dyn.solver("forward_dynamics").build(model, joint_springs=True)
+    np.testing.assert_allclose(at_rest(q, 0 * tau, tau), 0.0, atol=1e-9)
+
+
+@pytest.mark.parametrize("period", [None, 0.01])
+def test_the_linear_model_is_the_motion_nearby(period):
+    """A and B predict a simulated motion to second order; dry friction is left out."""
+    model = dyn.load("every_joint").with_values(
+        {f"{x}.friction": [0.0] * dyn.load("every_joint").value(f"{x}.friction").size
+         for x in dyn.load("every_joint").joint_names}
+    )  # fmt: skip
+    q = model.random(1)
+    hold = dyn.lqr(model, q, 1.0, 1.0, period=period, motors=model.joint_names)
+    fd = dyn.solver("forward_dynamics").build(
+        model, joint_springs=True, joint_friction=True
+    )
+    rng = np.random.default_rng(0)
+    x, du = rng.normal(size=2 * model.nv), rng.normal(size=model.nv)
+
+    def slope(h):
+        dq, qd = np.split(h * x, 2)
+        return np.concatenate([qd, fd(model.integrate(q, dq), qd, hold.tau + h * du)])
+
+    rates = (slope(1e-5) - slope(-1e-5)) / 2e-5
+    if period is None:
+        np.testing.assert_allclose(
+            hold.A @ x + hold.B @ du, rates, rtol=1e-5, atol=1e-5
+        )
+        return
+    slow = dyn.lqr(model, q, 1.0, 1.0, motors=model.joint_names)
+    n = len(slow.A)
+    both = np.block([[slow.A, slow.B], [np.zeros((model.nv, n + model.nv))]])
+    exact = (linalg.expm(period * both) @ np.concatenate([x, du]))[:n]
+    np.testing.assert_allclose(hold.A @ x + hold.B @ du, exact, rtol=1e-9, atol=1e-9)
+
+
+def test_it_balances_a_pole_with_a_motor_at_the_cart():
+    """Simulated with the full equations; a flipped sign of the feedback falls."""
+    q = upright()
+    hold = dyn.lqr(POLE, q, [10.0, 10.0, 1.0, 1.0], 0.1, period=0.01, **UP)
+    start = q + [0.1, 0.1]
+    run = dyn.simulate(POLE, lambda t, q, qd: hold.control(q, qd), q0=start,
+                       duration=8.0, period=0.01, joint_friction=False)  # fmt: skip
+    np.testing.assert_allclose(run.q[-1], q, atol=1e-3)
+    assert (run.tau[:, 1] == 0).all()
+    wrong = dyn.simulate(POLE, lambda t, q, qd: 2 * hold.tau - hold.control(q, qd),
+                         q0=start, duration=2.0, period=0.01,
+                         joint_friction=False)  # fmt: skip
+    assert abs(wrong.q[-1] - q).max() > 1.0
+
+
+def test_a_batch_is_its_rows():
+    """Gains act row by row."""
+    hold = dyn.lqr(POLE, upright(), 1.0, 1.0, **UP)
+    rng = np.random.default_rng(0)
+    q, qd = rng.normal(size=(2, 5, 2))
+    rows = np.array([hold.control(a, b) for a, b in zip(q, qd, strict=True)])
+    np.testing.assert_allclose(hold.control(q, qd), rows, rtol=1e-14)
+
+
+@pytest.mark.parametrize("name", ["arm7", "cart_pole", "every_joint"])
+def test_gains_are_those_of_python_control(name):
+    """For lqr, dlqr and dlqe."""
+    pytest.importorskip("control.statefbk", reason="no python-control")
+    import control
+
+    model = dyn.load(name)
+    q, every = model.random(2), model.joint_names
+    n, nv = 2 * model.nv, model.nv
+    Q, R = weights(n), weights(nv)
+    slow = dyn.lqr(model, q, Q, R, motors=every)
+    fast = dyn.lqr(model, q, Q, R, period=0.01, motors=every)
+    K = control.lqr(slow.A, slow.B, Q, R, method="scipy")[0]
+    np.testing.assert_allclose(slow.K, K, rtol=1e-7, atol=1e-7 * abs(K).max())
+    K = control.dlqr(fast.A, fast.B, Q, R, method="scipy")[0]
+    np.testing.assert_allclose(fast.K, K, rtol=1e-7, atol=1e-7 * abs(K).max())
+    plant = control.ss(slow.A, slow.B, np.eye(n), 0)
+    sampled = control.c2d(plant, 0.01)
+    np.testing.assert_allclose(fast.A, sampled.A, rtol=1e-9, atol=1e-9)
+    seen = dyn.kalman(model, q, {"position": 0.01}, period=0.01, effort_noise=2.0,
+                      motors=every)  # fmt: skip
+    C = np.eye(n)[:nv]
+    L = control.dlqe(fast.A, fast.B, C, 4.0 * np.eye(nv), 1e-4 * np.eye(nv))[0]
+    # Its gain corrects the next prediction.
+    np.testing.assert_allclose(fast.A @ seen.L, L, rtol=1e-6, atol=1e-6 * abs(L).max())
+
+
+def test_an_estimate_has_the_predicted_covariance():
+    """Errors of a long simulated run of the linear model, by seed."""
+    q = upright()
+    noise = {"slide.position": 0.01, "hinge.position": 0.02}
+    observer = dyn.kalman(POLE, q, noise, period=0.01, effort_noise=0.5, **UP)
+    hold = dyn.lqr(POLE, q, 1.0, 1.0, period=0.01, **UP)
+    every = dyn.lqr(POLE, q, 1.0, 1.0, period=0.01)
+    rng = np.random.default_rng(0)
+    x, guess, errors = np.zeros(4), (q, np.zeros(2)), []
+    for _ in range(20_000):
+        tau = hold.control(*guess)
+        x = every.A @ x + every.B @ (tau + rng.normal(0, 0.5, 2))
+        seen = x[:2] + rng.normal(0, [0.01, 0.02])
+        guess = observer.update(guess, tau, (q + seen, np.zeros(2)))
+        errors.append(observer.state(*guess) - x)
+    measured = np.cov(np.array(errors[500:]).T)
+    np.testing.assert_allclose(
+        np.diag(measured), np.diag(observer.covariance), rtol=0.1
+    )
+    assert abs(observer.poles).max() < 1
+
+
+def test_what_cannot_be_held_stabilised_or_seen_is_named():
+    """Positions, modes and weights; each says which joints."""
+    q = upright()
+    with pytest.raises(dyn.UnsupportedError, match="cannot be held.*'hinge'"):
+        dyn.lqr(POLE, q + [0.0, 0.3], 1.0, 1.0, **UP)
+    far = POLE.with_values({"gravity": [0.0, 0.0, 0.0]})
+    with pytest.raises(dyn.UnsupportedError, match="^'hinge': no motor"):
+        # A pole whose centre is at its hinge does not feel the cart.
+        link = far.child_links[-1]
+        dyn.lqr(far.with_values({f"{link}.com": [0.0, 0.0, 0.0]}), q, 1.0, 1.0, **UP)
+    with pytest.raises(dyn.SettingError, match="motion of 'slide'"):
+        dyn.lqr(POLE, q, [0.0, 1.0, 0.0, 1.0], 1.0)
+    with pytest.raises(dyn.UnsupportedError, match="motion of 'slide'.*measured"):
+        dyn.kalman(POLE, q, {"velocity": 0.1}, period=0.01)
+    quadruped = dyn.load("quadruped")
+    with pytest.raises(dyn.UnsupportedError, match="'root_joint.5'"):
+        dyn.lqr(quadruped, quadruped.neutral(), 1.0, 1.0)
+    with pytest.raises(dyn.UnsupportedError, match="closed loops"):
+        dyn.lqr(dyn.load("four_bar") if "four_bar" in dyn.robots.names() else _loop(),
+                [0.0] * 3, 1.0, 1.0)  # fmt: skip
+
+
+def _loop():
+    tip = dyn.make_loop("tip", "axes", "link3", at_a={"xyz": (0.6, 0, 1.2)},
+                        at_b={"xyz": (0.3, 0, 0)}, axes=("x", "z"))  # fmt: skip
+    return dyn.load("planar3").with_loops(tip)
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"Q": -1.0}, "Q is not positive semidefinite"),
+        ({"Q": [[1, 2], [0, 1]]}, "Q.*4 numbers"),
+        ({"Q": np.nan}, "Q is not positive"),
+        ({"R": 0.0}, "R is not positive definite"),
+        ({"R": [1.0, 2.0, 3.0]}, "R.*2 numbers"),
+        ({"q": [0.0, np.nan]}, "not finite"),
+        ({"q": [0.0]}, "q"),
+        ({"period": 0.0}, "period is 0.0; valid: a number above 0"),
+        ({"period": np.inf}, "period is inf"),
+        ({"motors": ["slid"]}, "did you mean 'slide'"),
+    ],
+)
+def test_wrong_arguments_are_refused(changes, message):
+    """Each says what is wrong."""
+    arguments = {"q": upright(), "Q": 1.0, "R": 1.0, **changes}
+    with pytest.raises(dyn.DynError, match=message):
+        dyn.lqr(POLE, **arguments)
+
+
+@pytest.mark.parametrize(
+    ("measured", "message"),
+    [
+        ({}, "measured is {}; valid: a deviation"),
+        ({"slid.position": 1.0}, "did you mean 'slide.position'"),
+        ({"slide.position": 0.0}, "above 0"),
+        ({"position": np.nan}, "above 0"),
+    ],
+)
+def test_wrong_measurements_are_refused(measured, message):
+    """Names and deviations."""
+    with pytest.raises(dyn.SettingError, match=message):
+        dyn.kalman(POLE, upright(), measured, period=0.01)
