@@ -8,8 +8,7 @@ import pytest
 import dyn_core as dyn
 from dyn_core.control import Controller, Rules
 from dyn_core.control.safety.health import ERROR, OK, STALE, WARN, Health
-from dyn_core.control.states.state_age import SEVERAL, StateAge
-from dyn_core.control.states.state_samples import LONGEST_STEP
+from dyn_core.control.states.state_samples import LONGEST_STEP, SEVERAL, StateAge
 
 Q = np.array([0.4, -0.9])
 
