@@ -23,7 +23,7 @@ from dyn_core.model.sources.arguments import add_robot, load_robot, named_number
 from dyn_core.plots.pages import check_page
 from dyn_core.problems import FORWARD_DYNAMICS
 from dyn_core.recordings import MotionRecord, read_motion, run_record, write_motion
-from dyn_core.recordings.slopes import with_slopes
+from dyn_core.recordings.rows import with_slopes
 from dyn_core.reports.write import write_report
 from dyn_core.simulation import simulate
 from dyn_core.simulation.simulator import forward_dynamics_of

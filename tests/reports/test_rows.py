@@ -15,8 +15,8 @@ from dyn_core.recordings import (
     run_record,
 )
 from dyn_core.recordings import rows as batches
+from dyn_core.recordings.rows import with_slopes
 from dyn_core.recordings.runs import model_hash
-from dyn_core.recordings.slopes import with_slopes
 
 
 def _driven(
