@@ -16,7 +16,7 @@ from dyn_core.engines.llvm import host_machine
 from dyn_core.engines.native_program import NativeProgram
 from dyn_core.errors import SettingError, UnsupportedError, unknown_name
 from dyn_core.export import package_files
-from dyn_core.export.c.c_file import c_file
+from dyn_core.export.c.c_source import c_file
 from dyn_core.export.c.check_source import check_source, vector_header
 from dyn_core.export.c.header import header
 from dyn_core.export.interface import ABI, ALIGNMENT, LICENSE, Interface, interface_of

@@ -10,7 +10,7 @@ import pytest
 
 from dyn_core.engines.llvm import compiler, host_machine
 from dyn_core.engines.llvm.ir import Lanes, is_single, kind, suffix
-from dyn_core.export.c.c_functions import CFunctions
+from dyn_core.export.c.c_operations import CFunctions
 from dyn_core.export.object_code.fused import with_exact_fma, with_own_floor
 
 pytestmark = pytest.mark.skipif(

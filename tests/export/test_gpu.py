@@ -14,7 +14,7 @@ from dyn_core.engines.llvm import host_machine
 from dyn_core.engines.llvm.products import product_calls
 from dyn_core.errors import ShapeError, SingularError, UnsupportedError
 from dyn_core.export.gpu import kernel as gpu_kernels
-from dyn_core.export.gpu import ports, ptx, ptxas
+from dyn_core.export.gpu import kernel_ir, ptx, ptxas
 from dyn_core.export.gpu.host import HostKernel
 from dyn_core.numbers import scalar
 from dyn_core.numbers.operations import OPERATIONS
@@ -162,7 +162,7 @@ def test_values_that_are_copied_by_tables(layout, monkeypatch):
     assert program.graph.counts()["product"] == 1
     X = np.random.default_rng(3).normal(size=(ROWS, 5))
     wanted, _ = _native(program, [X])
-    monkeypatch.setattr(ports, "MANY", 50)
+    monkeypatch.setattr(kernel_ir, "MANY", 50)
     monkeypatch.setattr(product_calls, "MANY", 50)
     kernel = ptx(program, layout=layout, inline=False)
     assert kernel.ir.count("call void @spread") == 2

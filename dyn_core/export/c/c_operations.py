@@ -3,14 +3,25 @@
 A real is double or float, a whole number an unsigned integer of the same size, a
 condition an int. Only operations defined by the C standard are used, so that all
 compilers give the same results.
+
+The generators of the LLVM functions (float64_functions.py) write sin, cos and similar
+functions in C, too; functions that C99 does not have are written here.
 """
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from dyn_core.engines.llvm.functions import (
+    far_angles,
+    float32_functions,
+    float64_functions,
+)
 from dyn_core.engines.llvm.ir import rounded_constant
+from dyn_core.export.object_code import fused
 
 
 @dataclass(frozen=True)
@@ -229,3 +240,312 @@ class CValue:
         back = self.kind == "whole"
         name = ("real" if back else "bits") + b.numbers.end
         return b.call(name, "real" if back else "whole", self)
+
+
+# Without optimisation GCC calls the C library's fma instead of the instruction.
+_HARDWARE = """(!defined(__GNUC__) || defined(__OPTIMIZE__)) \\
+    && (defined(FP_FAST_FMA{0}) || defined(__FMA__) || defined(__AVX512F__) \\
+    || defined(__aarch64__) || (defined(__riscv_flen) && __riscv_flen >= {1}) \\
+    || (defined(__ARM_FEATURE_FMA) && defined(__ARM_FP) && (__ARM_FP & {2})))"""
+_BITS = """static {whole} P_bits{end}({real} x)
+{{
+    union {{ {real} real; {whole} bits; }} both;
+    both.real = x;
+    return both.bits;
+}}
+
+static {real} P_real{end}({whole} x)
+{{
+    union {{ {real} real; {whole} bits; }} both;
+    both.bits = x;
+    return both.real;
+}}
+"""
+# GCC 12 fuses -(x y + z) into one instruction, whose zeros have another sign.
+_MINUS = """#if defined(__GNUC__) && !defined(__clang__)
+static {real} P_minus{end}({real} x)
+{{
+    return P_real{end}(P_bits{end}(x) ^ {sign});
+}}
+#else
+#define P_minus{end}(x) (-(x))
+#endif
+"""
+# The function of the C library may set errno, so compilers call it.
+_SQRT = """#if defined(__GNUC__) && defined(__AVX__)
+#define P_SQRT_ASM(y, x) __asm__("vsqrts{x86} %1, %1, %0" : "=x"(y) : "x"(x))
+#elif defined(__GNUC__) && defined(__SSE2_MATH__)
+#define P_SQRT_ASM(y, x) __asm__("sqrts{x86} %1, %0" : "=x"(y) : "x"(x))
+#elif defined(__GNUC__) && defined(__aarch64__)
+#define P_SQRT_ASM(y, x) __asm__("fsqrt %{a64}0, %{a64}1" : "=w"(y) : "w"(x))
+#elif defined(__GNUC__) && defined(__ARM_FP) && (__ARM_FP & {arm})
+#define P_SQRT_ASM(y, x) __asm__("vsqrt.f{bits} {vfp}" : "={reg}"(y) : "{reg}"(x))
+#elif defined(__GNUC__) && defined(__riscv_flen) && __riscv_flen >= {bits}
+#define P_SQRT_ASM(y, x) __asm__("fsqrt.{riscv} %0, %1" : "=f"(y) : "f"(x))
+#endif
+static {real} P_sqrt{end}({real} x)
+{{
+#ifdef P_SQRT_ASM
+    {real} y;
+    P_SQRT_ASM(y, x);
+    return y;
+#undef P_SQRT_ASM
+#else
+    return sqrt{end}(x);
+#endif
+}}
+"""
+_FLOOR = """static {real} P_floor{end}({real} x)
+{{
+    const {real} size = fabs{end}(x);
+    {real} whole;
+    if (!(size < {large})) return x; /* whole, infinite or NaN */
+    whole = (size + {large}) - {large};
+    if (x < 0) whole = P_minus{end}(whole);
+    if (whole == x) return x;
+    return whole > x ? whole - 1 : whole;
+}}
+"""
+_WORD = """static const unsigned char P_two_over_pi[{}] = {{
+{}
+}};
+
+static uint64_t P_word(uint64_t byte)
+{{
+    const unsigned char *from = P_two_over_pi + byte;
+    return from[0] | (uint64_t)from[1] << 8 | (uint64_t)from[2] << 16
+        | (uint64_t)from[3] << 24;
+}}
+"""
+_COLUMNS = 13  # bytes of a table in each line
+
+
+class CFunctions:
+    """A writer of the helper functions that a source calls.
+
+    Args:
+        prefix: Prefix of their names.
+        is_fused: Whether a multiply-add rounds once.
+    """
+
+    def __init__(self, prefix: str, is_fused: bool) -> None:
+        self.prefix, self.fused = prefix, is_fused
+
+    def definitions(self, source: str) -> str:
+        """Return the C code of the helpers that a source calls, directly or not.
+
+        Definitions come before their uses; the text is empty if there are none.
+
+        Args:
+            source: C code that calls helpers by their names with prefix.
+        """
+        parts = self._parts()
+        wanted: dict[str, None] = {}
+        front = [source]
+        while front:
+            called = set(re.findall(rf"\b{self.prefix}_(\w+)", front.pop()))
+            for name, (names, text) in parts.items():
+                if name not in wanted and called & set(names):
+                    wanted[name] = None
+                    front.append(text)
+        return "\n".join(text for name, (_, text) in parts.items() if name in wanted)
+
+    def _parts(self) -> dict[str, tuple[tuple[str, ...], str]]:
+        """Return all helpers by name, each before the helpers that use it.
+
+        A value has the names of the helper's functions, without prefix, and its C code.
+        """
+        parts = {
+            "bits": (("bits", "real"), self._named(_bits(DOUBLE))),
+            "bitsf": (("bitsf", "realf"), self._named(_bits(SINGLE))),
+            "minus": (("minus",), self._named(_minus(DOUBLE))),
+            "minusf": (("minusf",), self._named(_minus(SINGLE))),
+            "floor": (("floor",), self._named(_floor(DOUBLE))),
+            "floorf": (("floorf",), self._named(_floor(SINGLE))),
+            "sqrt": (("sqrt",), self._named(_sqrt(DOUBLE))),
+            "sqrtf": (("sqrtf",), self._named(_sqrt(SINGLE))),
+            "fma": (("fma",), self._fma()),
+            "fmaf": (("fmaf",), self._fma_single()),
+            "word": (("word",), self._named(_table())),
+            "far": (("far",), self._far()),
+            "sincos": (("sincos",), self._sincos()),
+            "sincosf": (("sincosf",), self._sincos_single()),
+        }
+        for name in float64_functions.FUNCTIONS:
+            parts[name] = (name,), self._function(name)
+        for name in float64_functions.FUNCTIONS:
+            parts[f"{name}f"] = (f"{name}f",), self._function_single(name)
+        return parts
+
+    def _named(self, text: str) -> str:
+        return re.sub(r"\bP_", f"{self.prefix}_", text)
+
+    def _code(self, numbers: CNumbers = DOUBLE, is_fused: bool = True) -> CInstructions:
+        return CInstructions(self.prefix, self.fused and is_fused, numbers)
+
+    def _text(self, head: str, lines: Iterable[str]) -> str:
+        return self._named("\n".join([f"static {head}", "{", *lines, "}", ""]))
+
+    def _function(self, name: str) -> str:
+        """Return the C code of a float64 function of float64_functions.FUNCTIONS.
+
+        Args:
+            name: Name of the function, such as tan.
+        """
+        b = self._code()
+        names = ["y", "x"] if name == "atan2" else ["x"]
+        result = float64_functions.FUNCTIONS[name](
+            b, *(CValue(b, "real", x) for x in names)
+        )
+        arguments = ", ".join(f"double {x}" for x in names)
+        lines = [*b.lines, f"    return {result.name};"]
+        return self._text(f"double P_{name}({arguments})", lines)
+
+    def _function_single(self, name: str) -> str:
+        names = ["y", "x"] if name == "atan2" else ["x"]
+        arguments = ", ".join(f"float {x}" for x in names)
+        values = ", ".join(f"(double){x}" for x in names)
+        lines = [f"    return (float)P_{name}({values});"]
+        return self._text(f"float P_{name}f({arguments})", lines)
+
+    def _far(self) -> str:
+        """Return the C code of PREFIX_far, the reduction of a large angle."""
+        b = self._code(is_fused=False)
+        r, low, n = far_angles.reduced(b, CValue(b, "real", "x"))
+        results = ("r", r), ("low", low), ("n", n)
+        lines = [*b.lines, *(f"    *{name} = {x.name};" for name, x in results)]
+        head = "void P_far(double x, double *r, double *low, uint64_t *n)"
+        return self._text(head, lines)
+
+    def _sincos(self) -> str:
+        b = self._code()
+        near = float64_functions.reduced(b, CValue(b, "real", "x"))
+        bound = literal(float64_functions.FAR[self.fused], "real", DOUBLE)
+        r, low, n = (x.name for x in near)
+        b.lines += [
+            f"    double r = {r}, low = {low};",
+            f"    uint64_t n = {n};",
+            f"    if (fabs(x) > {bound}) P_far(x, &r, &low, &n);",
+        ]
+        kinds = ("real", "r"), ("real", "low"), ("whole", "n")
+        sine, cosine = float64_functions.sine_and_cosine(
+            b, *(CValue(b, *pair) for pair in kinds)
+        )
+        b.lines += [f"    *sine = {sine.name};", f"    *cosine = {cosine.name};"]
+        head = "void P_sincos(double x, double *sine, double *cosine)"
+        return self._text(head, b.lines)
+
+    def _sincos_single(self) -> str:
+        b = self._code(SINGLE)
+        wide = [
+            "    double s, c;",
+            "    P_sincos((double)x, &s, &c);",
+            "    *sine = (float)s;",
+            "    *cosine = (float)c;",
+        ]
+        lines = wide
+        if self.fused:
+            sine, cosine = float32_functions.sine_and_cosine(b, CValue(b, "real", "x"))
+            bound = literal(float32_functions.FAR, "real", SINGLE)
+            lines = [
+                *b.lines,
+                f"    *sine = {sine.name};",
+                f"    *cosine = {cosine.name};",
+                f"    if (!(fabsf(x) > {bound})) return;",
+                *wide,
+            ]
+        head = "void P_sincosf(float x, float *sine, float *cosine)"
+        return self._text(head, lines)
+
+    def _fma(self) -> str:
+        """Return the C code of PREFIX_fma: an instruction, or the code of fused.py."""
+        b, head = (
+            self._code(is_fused=False),
+            "double P_{}(double x, double y, double z)",
+        )
+        result = fused.scaled(b, *_xyz(b))
+        scaled = self._text(
+            head.format("fma_scaled"), [*b.lines, f"    return {result.name};"]
+        )
+        b = self._code(is_fused=False)
+        good = fused.is_ordinary(b, *_xyz(b))
+        b.lines.append(f"    if (!{good.name}) return P_fma_scaled(x, y, z);")
+        high, low = fused.ordinary(b, *_xyz(b))
+        b.lines.append(f"    return {high.name} + {low.name};")
+        written = self._text(head.format("fma"), b.lines)
+        return self._chosen("", 64, 8, [scaled, written])
+
+    def _fma_single(self) -> str:
+        b = self._code(is_fused=False)
+        wide = (CValue(b, "real", f"(double){x}") for x in "xyz")
+        result = fused.odd_sum_of_products(b, *wide)
+        lines = [*b.lines, f"    return (float){result.name};"]
+        head = "float P_fmaf(float x, float y, float z)"
+        return self._chosen("f", 32, 4, [self._text(head, lines)])
+
+    def _chosen(self, end: str, bits: int, arm: int, definitions: Sequence[str]) -> str:
+        """Return C code that chooses by the preprocessor: instruction or definitions.
+
+        Args:
+            end: Suffix of the function of the C library, "" or "f".
+            bits: Minimum register size on RISC-V [bits].
+            arm: Bit of __ARM_FP for this precision.
+            definitions: Functions for compilers without the instruction.
+        """
+        macro = "FP_FAST_FMA" + end.upper()
+        test = _HARDWARE.format(end.upper(), bits, arm)
+        return "\n".join(
+            [
+                f"#if {test}",
+                f"#define {self.prefix}_fma{end}(x, y, z) fma{end}(x, y, z)",
+                f"#else /* not {macro}: rounded once by these functions */",
+                *definitions,
+                "#endif",
+                "",
+            ]
+        )
+
+
+def _xyz(b: CInstructions) -> list[CValue]:
+    return [CValue(b, "real", name) for name in "xyz"]
+
+
+def _bits(numbers: CNumbers) -> str:
+    return _BITS.format(real=numbers.real, whole=numbers.whole, end=numbers.end)
+
+
+def _minus(numbers: CNumbers) -> str:
+    sign = literal(2 ** (numbers.bits - 1), "whole", numbers)
+    return _MINUS.format(real=numbers.real, end=numbers.end, sign=sign)
+
+
+def _sqrt(numbers: CNumbers) -> str:
+    """Return the C code of the square root, with an instruction for known compilers."""
+    double = numbers is DOUBLE
+    return _SQRT.format(
+        real=numbers.real,
+        end=numbers.end,
+        bits=numbers.bits,
+        x86="d" if double else "s",
+        a64="d" if double else "s",
+        arm=8 if double else 4,
+        vfp="%P0, %P1" if double else "%0, %1",
+        reg="w" if double else "t",
+        riscv="d" if double else "s",
+    )
+
+
+def _floor(numbers: CNumbers) -> str:
+    """Return the C code of the floor function.
+
+    From 2**52 (float: 2**23) on all numbers are integers.
+    """
+    large = literal(2.0 ** (52 if numbers is DOUBLE else 23), "real", numbers)
+    return _FLOOR.format(real=numbers.real, end=numbers.end, large=large)
+
+
+def _table() -> str:
+    numbers = [f"{x:#04x}" for x in far_angles.table()]
+    rows = [numbers[k : k + _COLUMNS] for k in range(0, len(numbers), _COLUMNS)]
+    lines = ",\n".join(f"    {', '.join(row)}" for row in rows)
+    return _WORD.format(len(numbers), lines)
