@@ -238,8 +238,7 @@ def function(
 
     Raises:
         UnsupportedError: casadi is not installed, the Program is of another kind, the
-            name
-            is no C identifier, or an input has no derivative and is not among the
+            name is no C identifier, or an input has no derivative and is not among the
             constants; the message says which inputs have one.
         ShapeError: A constant is no input, or has another shape.
         CompileError: There is no C compiler to link with, or it fails.
@@ -337,10 +336,8 @@ def _kernels(
 ) -> _LibraryParts:
     """Return the compiled kernels of a Program and of its derivatives, not yet linked.
 
-    The arguments are those of `function`.
-
     Args:
-        program, name, constants, hessian, status: See `function`.
+        program, name, constants, hessian, status: As in `function`.
 
     Raises:
         UnsupportedError, ShapeError: As for `function`.

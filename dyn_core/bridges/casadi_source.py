@@ -104,11 +104,9 @@ class CasadiFunction:
         name: Name of the function; its kernel is NAME_kernel.
         program: Program of the kernel.
         inputs, results: Inputs and outputs of the function. Inputs of the kernel that
-            are
-            not among `inputs` are constants, or zero.
+            are not among `inputs` are constants, or zero.
         marks: How a failed state is reported: True: its results are NaN and the
-            function
-            returns 0; False: the function returns 1.
+            function returns 0; False: the function returns 1.
         status: Whether the status is one more result, the last.
     """
 
@@ -175,8 +173,7 @@ def _body(
 
     Returns:
         Lines that define constants, lines of the function's body, and the number of
-        doubles
-        in w before the kernel's scratch memory.
+        doubles in w before the kernel's scratch memory.
     """
     name, program = function.name, function.program
     order = {x.name: k for k, x in enumerate(function.inputs)}

@@ -71,8 +71,7 @@ class ChainRule:
         Args:
             values: Results of `values` at the same inputs.
             inputs, results: Inputs and outputs of the Program, in order; positions have
-                unit
-                quaternions.
+                unit quaternions.
             rates: Rate of each input, in its shape; None for an input that does not
                 change.
 
@@ -136,8 +135,7 @@ class ChainRule:
         Args:
             values: Results of `values` at the same inputs.
             inputs, results: Inputs and outputs of the Program, in order; positions have
-                unit
-                quaternions.
+                unit quaternions.
             cotangents: Cotangent of each output; None is zero.
             wanted: Whether the gradient by each input is needed.
 

@@ -129,8 +129,7 @@ def run_row(inputs, strides, outputs, row, states, scratch):
     Args:
         inputs, outputs: Addresses of the tables with the addresses of arrays.
         strides: Address of the distances between rows of each input [bytes], 0 if all
-            rows
-            share it.
+            rows share it.
         row: Index of the row. In the next functions, rows: number of rows, -1 for one
             state.
         states: Address of the statuses of all rows (int32); 0: none is written.

@@ -95,8 +95,7 @@ class CallHandler:
 
     Args:
         program: Program of engine native; its kernels are compiled here, which may
-            raise
-            CompileError.
+            raise CompileError.
         minor: Minor version of XLA's interface, see require_version.
 
     Attributes:

@@ -215,8 +215,7 @@ class TorchOperation:
 
         Returns:
             Tuple of the outputs, with the axis of the vmap first, then the axis of the
-            batch if
-            there is one; and tuple of their vmap axes, all 0.
+            batch if there is one; and tuple of their vmap axes, all 0.
         """
         size, rows = info.batch_size, None
         moved = []
@@ -297,8 +296,7 @@ class TorchOperation:
         Args:
             ctx: Saved tensors of the call.
             cotangents: Cotangent of each output, then of the status, which is ignored;
-                None is
-                zero.
+                None is zero.
 
         Raises:
             UnsupportedError: An input that needs a gradient has no derivative.
@@ -509,8 +507,7 @@ class TorchFunction:
         Raises:
             ShapeError: An input has another shape, a larger dtype, no real numbers, or
                 is not on the CPU; names are missing or unknown; or inputs have
-                different
-                numbers of rows.
+                different numbers of rows.
             RowError: A row fails, and the function returns no status.
         """
         arrays = None if named else self._arrays(args)

@@ -163,8 +163,7 @@ def source_files(
 
     Raises:
         UnsupportedError: The Program is not of engine native or calls others, or the
-            name
-            is no C identifier or reserved.
+            name is no C identifier or reserved.
     """
     interface = interface_of(program, name)
     assert isinstance(program, NativeProgram)

@@ -26,8 +26,7 @@ class Target:
         relocation: "pic", or "static" for targets without dynamic loading.
         dtypes: Floating-point types with hardware support.
         link: Command that links a program main.c with the object; the text {object}
-            stands
-            for the object's file.
+            stands for the object's file.
     """
 
     name: str

@@ -64,8 +64,7 @@ def write_csv(record: MotionRecord, file: Path, bar: RowProgress) -> None:
 
     Raises:
         SettingError: The name of a column has characters that cannot be printed; the
-            file
-            is not opened then.
+            file is not opened then.
         OSError: The file cannot be written.
     """
     for name in (*record.names("q"), *record.names("qd")):
@@ -392,8 +391,7 @@ def read_motion(
 
     Raises:
         SettingError: The file cannot be read, its content or extension is not valid, or
-            a
-            column is missing or repeated; or a topic is given for an NPZ or CSV file.
+            a column is missing or repeated; or a topic is given for an NPZ or CSV file.
         ShapeError: Arrays of a bag do not match each other, or the file has no names
             and not as many columns as the robot has coordinates.
         UnsupportedError: The file is a bag, and rosbags is not installed.

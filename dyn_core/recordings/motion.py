@@ -270,8 +270,7 @@ class MotionRecord:
 
         Raises:
             SettingError: A kind is missing, or times do not increase; names the kind,
-                or the
-                row, counted from 1.
+                or the row, counted from 1.
             NonFiniteError: A number is not finite; names row, counted from 1, and
                 column.
         """

@@ -31,8 +31,7 @@ class RowProgress:
         Args:
             done: Number of rows done in all.
             before: Number of these rows that were done before the start, which do not
-                count
-                in the rate.
+                count in the rate.
         """
         now = time.monotonic()
         if self.wanted and now - self.start > 2 and now - self.shown > 0.5:

@@ -57,9 +57,8 @@ def inverse_dynamics(
 
     Raises:
         SettingError: The motion lacks a column of the robot, times do not increase,
-            there
-            is no row, velocities or accelerations cannot be estimated, or the cut-off
-            frequency is out of range or has no effect.
+            there is no row, velocities or accelerations cannot be estimated, or the
+            cut-off frequency is out of range or has no effect.
         ShapeError: The columns are numbered, and not as many as the robot's.
         NonFiniteError: A number or a result is not finite; says the row.
         UnsupportedError: The solver is of another kind, or does not support this robot.
@@ -153,8 +152,7 @@ def _program(
     Raises:
         SolverNotFound: No solver has this name.
         UnsupportedError: The solver has another Signature, or does not support the
-            robot or
-            the engine.
+            robot or the engine.
     """
     chosen = solver(name, problem)
     if chosen.signature.name != problem.name:
@@ -220,9 +218,8 @@ def with_slopes(
 
     Raises:
         SettingError: There are fewer than six rows, times do not increase, a joint
-            whose
-            velocity is needed has several coordinates, or the cut-off frequency is out
-            of range or, for a motion with both, has no effect.
+            whose velocity is needed has several coordinates, or the cut-off frequency
+            is out of range or, for a motion with both, has no effect.
         NonFiniteError: A time, velocity or acceleration is not finite; says the row.
     """
     known = [x for x in ("qd", "qdd") if getattr(record, x) is not None]

@@ -422,8 +422,7 @@ class ContactSimulator(RobotPlant):
 
         Raises:
             InfeasibleError: The contact problem has no solution; it is counted before.
-                The
-                error has the residual of the contact law.
+                The error has the residual of the contact law.
         """
         if record.short:
             self.counters["contacts without room"] += 1
@@ -485,8 +484,7 @@ class ContactSimulator(RobotPlant):
 
         Raises:
             UnsupportedError: The robot has loops, no step has been made, or an option
-                is not
-                valid.
+                is not valid.
             ShapeError, NonFiniteError: f_ext is invalid.
 
         Source: LCP-15.

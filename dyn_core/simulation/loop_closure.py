@@ -244,12 +244,10 @@ def close_rates(
         ModelError: tolerance is not above 0, or `fixed` names an unknown joint.
         ShapeError: q or qd has the wrong shape.
         SingularError: The residuals cannot be evaluated at q, such as at coinciding
-            ends
-            of a rod.
+            ends of a rod.
         NonFiniteError: A residual is not finite at q.
         UnsupportedError: The robot has driven joints and rolling constraints, or
-            `model`
-            is not a robot.
+            `model` is not a robot.
 
     Source: KIM-3.0.
     """

@@ -93,8 +93,7 @@ def loop_report(
         ShapeError: An array has the wrong size.
         SingularError: A loop has no direction at q.
         UnsupportedError: The robot has driven joints and rolling constraints, or
-            `model`
-            is not a robot.
+            `model` is not a robot.
 
     Source: KIM-3.0 (checks of a state).
     """
@@ -137,8 +136,7 @@ def _bent_rows(
         bias: Function of qd that returns (dA/dt) qd, (m,).
         A: Jacobian of the rows, (m, nv).
         dependent: Orthonormal basis of the left null space of A, (m, k): its columns
-            are
-            the combinations y.
+            are the combinations y.
         tangents: Orthonormal basis of the null space of A, one velocity in each row.
     """
     bent = np.zeros(len(dependent), bool)

@@ -74,10 +74,8 @@ class RobotPlant(SimulatedPlant):
 
         Raises:
             SettingError: A setting is out of range, a joint is prescribed twice or
-                together
-                with its follower, or compensates_gravity is set for a robot with loops
-                or a
-                floating root.
+                together with its follower, or compensates_gravity is set for a robot
+                with loops or a floating root.
             ModelError: A prescribed joint, or the payload link, is unknown.
             UnsupportedError: `model` is not a Model.
         """

@@ -101,9 +101,8 @@ class Rollout:
         model: Robot.
         step: Solver of STEP or CONTACT_STEP, by name or as an object.
         derivatives: Solver of STEP_DERIVATIVES or CONTACT_STEP_DERIVATIVES, by name or
-            as
-            an object; None: the step's name with `_derivatives`, with the options that
-            with_options gave the step.
+            as an object; None: the step's name with `_derivatives`, with the options
+            that with_options gave the step.
         paths: Parameters p to differentiate by (model/parameter_paths).
         step_options, derivative_options: Build options of the step alone and of the
             derivatives alone, such as slots; they prevail over `options`.
@@ -176,8 +175,7 @@ class Rollout:
 
         Args:
             states: States of a trajectory of N steps; the final state is not used.
-                Without
-                impulses, each step with contacts is warm-started with zeros.
+                Without impulses, each step with contacts is warm-started with zeros.
             tau: Joint forces of each step, (N, nv) [N·m | N].
             dt: Length of the steps, one number or (N,) [s].
 
@@ -277,8 +275,7 @@ def sweep(
         by_q, by_qd: Gradient of the cost by the displacement of each position and by
             each velocity, (N + 1, nv) each.
         by_tau: Direct gradient of the cost by the joint forces of each step, (N, nv),
-            which
-            is added; None: zero.
+            which is added; None: zero.
 
     Raises:
         ShapeError: An array has the wrong shape.

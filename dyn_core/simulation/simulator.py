@@ -314,8 +314,7 @@ class Simulator(RobotPlant):
 
         Raises:
             NonFiniteError: The result is not finite; says the time. Other errors of the
-                Program
-                pass through.
+                Program pass through.
         """
         tau, more = self._acting(t, q), self._more(t)
         try:
@@ -372,19 +371,16 @@ def simulate(
         model: Robot.
         controller: A function (t, q, qd) -> tau, or an object with such a method
             `update`, which may return None to keep the last command; None: zero force.
-            It
-            is called once a period. If it has an attribute `reference`, the position q
-            of that is recorded as q_ref.
+            It is called once a period. If it has an attribute `reference`, the position
+            q of that is recorded as q_ref.
         world: Environment with contacts: a World, "floor", a YAML file or a mapping of
             fields of a World; None: no contacts.
         duration: Simulated time, rounded to whole periods; the run has one row for
             each [s].
         begin: Function called once with the time of the second period [s], for example
-            to
-            start a trajectory; the run must have two periods or more.
+            to start a trajectory; the run must have two periods or more.
         progress: Whether to show a progress line on runs longer than two seconds of
-            wall
-            time, if standard error is a terminal.
+            wall time, if standard error is a terminal.
         settings: Settings of the Simulator, or with a world of the ContactSimulator.
 
     Raises:
@@ -513,8 +509,7 @@ class _RunRecorder:
 
         Args:
             robot: Simulator after the run; has counters, settings and, for a Simulator,
-                the
-                steps.
+                the steps.
             warnings: Sentences on the run.
         """
         energy = np.zeros(0)

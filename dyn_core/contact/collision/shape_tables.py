@@ -120,9 +120,10 @@ class ShapeTable:
         first: tuple[int, int, int, int] = (0, 0, 0, 0),
         cell: tuple[float, float] = (1.0, 1.0),
     ) -> None:
-        """Add a row of Shapes; `frame` is its field `place`, `cell` its field `cells`.
+        """Add a row; vertices, faces and heights must be added separately.
 
-        Vertices, faces and heights must be added separately.
+        The arguments are fields of Shapes with the same names, except `frame`, its
+        field `place`, and `cell`, its field `cells`.
         """
         self._rows.append((kind, body, frame, size, bounds))
         self._first.append(first)

@@ -267,7 +267,10 @@ def allocate_blocks(blocks: int, rows: int) -> BlockFacts:
 
 
 def allocate_earlier(states: int, blocks: int, rows: int) -> Earlier:
-    """Return Earlier with no impulses, for at most `blocks` blocks and `rows` rows."""
+    """Return Earlier of `states` states with no impulses.
+
+    Each state has memory for at most `blocks` blocks and `rows` rows.
+    """
     number, start, height = (np.zeros((states, blocks), np.int64) for _ in range(3))
     known, impulse = np.zeros(states, np.int64), np.zeros((states, rows))
     return Earlier(known, number, start, height, impulse)

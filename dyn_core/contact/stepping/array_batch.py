@@ -212,7 +212,8 @@ class BatchStep:
     def _outcome(self) -> BatchOutcome:
         """Return the results of the last step, as copies.
 
-        Columns of forces are those of `links`; links of the world have zeros.
+        Forces have a column for each link in `links`, with zeros for a link that is
+        fixed to the world.
         """
         known = self._outcomes
         forces = []

@@ -86,10 +86,11 @@ class ControlLaw:
     def torque(self, program: Any) -> np.ndarray:
         """Return the torque for the present state, (nv,) [N·m | N]; changes nothing.
 
-        Subclasses implement it.
-
         Args:
             program: Program from `build`.
+
+        Raises:
+            NotImplementedError: The subclass does not define this method.
         """
         raise NotImplementedError
 
@@ -192,6 +193,11 @@ class JointLaw(ControlLaw):
 
         Args:
             chosen, engine, wrap: As in ControlLaw.
+
+        Raises:
+            SettingError: A solver is chosen for the slot of the mode, but the law of
+                the mode has no such slot.
+            SolverNotFound: No solver has the name `chosen`.
         """
         host, mode = self.host, self.mode
         law: Any = solver(mode.solver, mode.problem)

@@ -193,7 +193,18 @@ class ToolTargets:
     def _check_stamp(
         self, topic: str, stamp: float | None, clock: float | None
     ) -> None:
-        """Raise TargetError if a stamp is old, ahead, or earlier than the last one."""
+        """Check the time stamp of a message.
+
+        Args:
+            topic: Topic of the message.
+            stamp: Time stamp [s]; None: nothing is checked.
+            clock: Present time of the same clock [s]; None: the age is not checked.
+                With `oldest` 0 it is not checked either.
+
+        Raises:
+            TargetError: The stamp is older than `oldest`, ahead of the clock by more
+                than that, or earlier than the last stamp of the topic.
+        """
         if stamp is None:
             return
         if clock is not None and self.oldest > 0:
@@ -225,10 +236,14 @@ class ToolTargets:
         return np.asarray(self._poses()[self.links.index(frame)])
 
     def _move(self, R: np.ndarray, p: np.ndarray) -> None:
-        """Move the reference to a pose.
+        """Move the reference to a pose; it must have been set before.
+
+        Args:
+            R, p: Rotation matrix, (3, 3), and position, (3,) [m], in the base.
 
         Raises:
-            TargetError: It is farther than the jump from the present reference.
+            TargetError: The pose is farther from the present reference than `jump`, in
+                angle [rad] or distance [m]; the reference is unchanged.
         """
         assert self.R is not None
         angle, length = _distances(_pose(R, p), self.R, self.p)

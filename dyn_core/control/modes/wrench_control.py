@@ -101,7 +101,10 @@ class ForceTorqueSensor:
         self.tare()
 
     def _chain(self, link: str | None) -> list[str]:
-        """Return a link and those that carry it, towards the root."""
+        """Return a link and the links that carry it, towards the root.
+
+        The list is empty if `link` is None or no link of the robot.
+        """
         chain = []
         while link in self._model.frame_names:
             chain.append(link)
@@ -180,7 +183,15 @@ class ForceTorqueSensor:
         return np.concatenate([f[:3] + np.cross(arm, f[3:]), f[3:]])
 
     def _weight(self, T: np.ndarray, payload: Any) -> np.ndarray:
-        """Return the weight that the sensor carries, at its origin, base axes, (6,)."""
+        """Return the weight that the sensor carries, (6,) [N·m; N].
+
+        It acts at the origin of the sensor's link, in base axes.
+
+        Args:
+            T: Poses of all links in the base, (links, 4, 4).
+            payload: Payload of the robot; it counts if its link is carried by the
+                sensor.
+        """
         parts = list(zip(self._carried, self._masses, strict=True))
         links = self._model.frame_names
         if payload.link and links.index(payload.link) in self._carried:
@@ -338,7 +349,12 @@ class WrenchControl:
         return np.clip(np.sign(f) * v / speed, -1.0, FAST)
 
     def _missing(self, t: float, timeout: float) -> str:
-        """Return why the sensor is not used at time t [s], or an empty string."""
+        """Return why the sensor is not used, or an empty string.
+
+        Args:
+            t: Time, monotonic [s].
+            timeout: Time without samples after which the sensor counts as silent [s].
+        """
         sensor, goes = self.sensor, "the law goes on without it"
         if sensor.seen is None:
             return f"the force-torque sensor has sent nothing yet: {goes}"
@@ -352,7 +368,12 @@ class WrenchControl:
         return ""
 
     def _tell_contact(self, lost: np.ndarray, f: Any, exerted: Any) -> None:
-        """Set the warning of axes `lost`, (6,) bool, which have no contact."""
+        """Set the warning of axes without contact; nothing happens if there are none.
+
+        Args:
+            lost: Axes of the law that have no contact, (6,) bool.
+            f, exerted: Wanted and exerted wrench, (6,) [N·m; N].
+        """
         if lost.any():
             parts = [
                 f"{AXES[k]} {exerted[k]:.3g} of {f[k]:.3g} {'N' if k > 2 else 'N·m'}"

@@ -329,11 +329,15 @@ class Samples:
             raise
 
     def _elapsed(self, t: float, stamp: float | None) -> float:
-        """Return the time since the last state [s].
+        """Return the time since the last valid state, which must exist [s].
 
         The difference of stamps, if both states have one and it is not larger than the
         time between arrivals plus state_timeout; else the time between arrivals, at
         least the mean period.
+
+        Args:
+            t: Time of receipt [s].
+            stamp: Time stamp [s] or None.
         """
         assert self.seen is not None
         arrived = t - self.seen
@@ -346,8 +350,15 @@ class Samples:
     def _differentiated(self, t: float, q: np.ndarray) -> np.ndarray:
         """Return a low-pass filtered velocity from the last two positions, (n,).
 
-        Zeros without a previous state. Raises ShapeError if the rules require
-        velocities.
+        It is zero without a previous state, or if t is not later than its arrival.
+
+        Args:
+            t: Time of receipt [s].
+            q: Positions, (n,).
+
+        Raises:
+            ShapeError: The rules require velocities (`differentiate` is False); the
+                refusal is counted as "velocity missing".
         """
         n = len(self.joints)
         if not self.rules.differentiate:

@@ -310,8 +310,7 @@ class _CWriter:
 
         Args:
             step: Its operands are angles; its results are sine and cosine of each, None
-                where
-                not used.
+                where not used.
         """
         b = self.code
         for k, angle in enumerate(step.operands):

@@ -299,8 +299,7 @@ def _arguments(
 
     Returns:
         Declarations of the arguments, and C expressions of the entries of the tables
-        `in`
-        and `out`.
+        `in` and `out`.
     """
     named = []
     for port in x.ports:

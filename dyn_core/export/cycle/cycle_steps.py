@@ -76,8 +76,7 @@ class Settings:
         slew: Maximum rates of the efforts by joint [N·m/s | N/s].
         believed: low, high, fastest and mismatch of a StateCheck, by joint: bounds of
             positions, of speeds, and of the difference between a velocity and the
-            motion of
-            the positions; None: all finite states are accepted.
+            motion of the positions; None: all finite states are accepted.
         bounds: Bounds of the envelope, in the order of its values; None: no envelope.
         frame: Link whose speed the envelope bounds; None: none.
         wrapped: By joint, whether differences of positions are wrapped to [-pi, pi).
@@ -191,8 +190,7 @@ class Cycle:
 
         Returns:
             Effort (nv), finite and within the limits; state of the next cycle (flat);
-            and
-            report (5,): number of the status in STATUS, number of the fault that
+            and report (5,): number of the status in STATUS, number of the fault that
                 stopped the
             robot, see fault_names (0: none), its value, its bound, and 1 if an effort
                 was

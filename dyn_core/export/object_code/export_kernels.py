@@ -68,8 +68,7 @@ def kernels(
         fused: Whether a multiply-add rounds once. On a target without the instruction
             functions of fused.py emulate it.
         batch: Whether there is a function for rows; it has a kernel with lanes only if
-            the
-            target has vectors.
+            the target has vectors.
     """
     graph, sizes = program.graph, program._sizes
     single = str(program.dtype) == "float32"

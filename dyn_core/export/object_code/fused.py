@@ -45,8 +45,7 @@ def is_ordinary(b: Any, x: Any, y: Any, z: Any) -> Any:
 
     Args:
         b: Instructions or CInstructions, which the expressions are appended to;
-            likewise in
-            all functions of this file.
+            likewise in all functions of this file.
         x, y, z: Values of b, float64.
     """
     product = b.intrinsic("fabs", x * y)

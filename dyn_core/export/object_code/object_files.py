@@ -63,8 +63,7 @@ def compile_object(
         target: Target of the code.
         batch: Whether there is a function for rows.
         exact: Whether multiply-adds round once if the target has no instruction; no
-            effect
-            if it has one.
+            effect if it has one.
 
     Raises:
         UnsupportedError: The target does not support the dtype in hardware.

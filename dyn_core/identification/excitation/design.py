@@ -487,7 +487,11 @@ def _costly_joint(
 def _check_choices(choices: Mapping[str, Any]) -> None:
     """Raise a SettingError if an option of `excite` is out of range.
 
-    `choices` has the options by name; those of limits are not checked here.
+    The period may be at most a tenth of the duration. The options that are limits are
+    not checked.
+
+    Args:
+        choices: Options by name.
     """
     for name, kind in (
         ("duration", Quantity(0.0, 1e4, above=True)),

@@ -119,8 +119,9 @@ def _slopes_of_pair(
 ) -> int:
     """Compute the derivatives of the contacts of one pair, rows `first` to `last` - 1.
 
-    Args and result as contact_slopes; work.frames has the frames of all shapes, and has
-    them again at the end.
+    The frames of all shapes must be in work.frames; they are changed during the
+    computation and restored at the end. Other arguments as in contact_slopes; the
+    result counts the differences of these contacts only.
     """
     pair, frame = contacts.pair[first], room.frame
     a, b = pairs.first[pair], pairs.second[pair]

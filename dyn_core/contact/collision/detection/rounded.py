@@ -346,7 +346,11 @@ def beside(
     by: float,
     bz: float,
 ) -> bool:
-    """Return whether a point p projects onto the segment a b, its ends included."""
+    """Return whether a point p projects onto the segment a b, its ends included.
+
+    The tolerance is 1e-9 times the length of the segment. For a segment of length 0 the
+    result is True.
+    """
     ux, uy, uz = bx - ax, by - ay, bz - az
     square = ux * ux + uy * uy + uz * uz
     along = (px - ax) * ux + (py - ay) * uy + (pz - az) * uz

@@ -196,7 +196,10 @@ def invert(
 
 @machine_code
 def _eliminate(a: FloatArray2, k: int, j: int, n: int, column: FloatArray) -> None:
-    """Subtract column[i] times row k from each row i of a, in columns j to j + 7."""
+    """Subtract column[i] times row k from row i of a, in columns j to j + 7.
+
+    This is done for rows 0 to n - 1, including row k itself unless column[k] is 0.
+    """
     pivot = a[k]
     p0, p1, p2, p3 = pivot[j], pivot[j + 1], pivot[j + 2], pivot[j + 3]
     p4, p5, p6, p7 = pivot[j + 4], pivot[j + 5], pivot[j + 6], pivot[j + 7]
