@@ -130,6 +130,9 @@ def around(
             derivatives if it has them.
         path: Path of the library. CasADi loads it here.
         options: Options of casadi.Function, a dict.
+
+    Raises:
+        UnsupportedError: casadi is not installed.
     """
     ca = casadi_module()
     externals = [ca.external(kernel, path) for kernel in kernels]
@@ -146,7 +149,11 @@ def around(
 
 
 def c_source(function: Any) -> str:
-    """Return C code of a casadi.Function and its Jacobian, for casadi.external."""
+    """Return C code of a casadi.Function and its Jacobian, for casadi.external.
+
+    Raises:
+        UnsupportedError: casadi is not installed.
+    """
     generator = casadi_module().CodeGenerator(function.name())
     generator.add(function)
     generator.add(function.jacobian())

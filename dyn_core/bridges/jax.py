@@ -332,6 +332,7 @@ def _registered(program: Program[Any]) -> str:
 
     Raises:
         UnsupportedError: There is no machine code, or jaxlib is not supported.
+        CompileError: LLVM failed.
     """
     minor = ffi_handler.require_version(jax.ffi.include_dir())
     name = ffi_handler.target_name(program)

@@ -361,6 +361,10 @@ class NativeProgram(BlockCalls, GraphProgram):
 
         Nothing happens for an ordinary object, see `__new__`. With more Ports or axes
         than the entry supports, the entry passes every call to Python.
+
+        Raises:
+            SettingError: DYN_ENTRY has an invalid value.
+            CompileError: LLVM failed.
         """
         how = entry.mode()
         if type(self) is NativeProgram or how == "python":
@@ -474,6 +478,9 @@ class NativeProgram(BlockCalls, GraphProgram):
 
         Args:
             numbers: Flat inputs in the order of the Ports, of the dtype of the Program.
+
+        Raises:
+            CompileError: LLVM failed, at the first call.
         """
         return self._run_single(self._kernel("scalar"), numbers)
 
@@ -640,6 +647,8 @@ def build(function: Function, **parts: Any) -> GraphProgram:
         UnsupportedError: Machine code is not available on this machine, or dtype is
             float32 and the Graph calls Programs.
         TraceError: The algorithm cannot be traced.
+        SettingError: DYN_NATIVE, DYN_THREADS or DYN_CACHE_LIMIT has an invalid
+            value.
     """
     reason = host_machine.missing()
     if reason:

@@ -251,6 +251,9 @@ def _identified(
         rate: Time derivative of the joint forces, (samples, nv), to identify a delay,
             too; None: no delay.
         options: Options of dyn.identify.
+
+    Raises:
+        DynError: As dyn.identify.
     """
     n = len(motion.t)
     step = max(int(motion.rate / (4 * motion.cutoff)), 1)

@@ -61,6 +61,7 @@ def with_table(model: Model, path: str | os.PathLike[str]) -> Model:
         SettingError: The file cannot be read, or its parameters do not match the
             robot's.
         ModelError: No robot can have the parameters; names the fault.
+        UnsupportedError: `model` is not a robot.
     """
     values = {row[0]: _value(path, row) for row in csv_rows(Path(path))[1:]}
     if not values:

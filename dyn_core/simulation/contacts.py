@@ -230,6 +230,7 @@ class ContactSimulator(RobotPlant):
 
         Raises:
             ShapeError, NonFiniteError: f_ext is invalid.
+            UnsupportedError: The robot has loops, and a step has been made.
         """
         if self.last is None:
             return None
@@ -519,7 +520,9 @@ class ContactSimulator(RobotPlant):
             link: Name of a link that moves.
 
         Raises:
-            UnsupportedError: No step has been made, or the robot has loops.
+            UnsupportedError: No step has been made, the robot has loops, or a moving
+                joint hangs on the body of the link in front of the sensor, see
+                WrenchSensor.
             SettingError: No link that moves has this name.
             ShapeError, NonFiniteError: f_ext is invalid.
         """

@@ -303,6 +303,7 @@ def driven_rate(model: Model, q: Any, time: float) -> Any:
 
     Raises:
         UnsupportedError: The robot has driven joints and rolling constraints.
+        SingularError: A constraint has no direction at q at one of the times.
     """
     if not model.driven:
         return 0.0

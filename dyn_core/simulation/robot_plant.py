@@ -118,6 +118,7 @@ class RobotPlant(SimulatedPlant):
         Raises:
             SettingError: q0 or qd0 is invalid.
             InfeasibleError: The loops cannot be closed.
+            SingularError, NonFiniteError: The loops cannot be evaluated near q0.
         """
         self._scaled: dict[str, float] = {}
         self.q0 = self._start(self.q0)
@@ -329,7 +330,11 @@ class RobotPlant(SimulatedPlant):
         self.q, self.qd = state
 
     def _step(self, t: float, dt: float) -> None:
-        """Advance q and qd by one substep of length dt [s] from time t [s]."""
+        """Advance q and qd by one substep of length dt [s] from time t [s].
+
+        Raises:
+            DynError: The step fails; q and qd are unchanged.
+        """
         self.q, self.qd = self._move(t, self.q, self.qd, dt)
 
     @abstractmethod

@@ -320,6 +320,10 @@ def _ball_limits(model: Model, i: int, q: np.ndarray) -> list[Constraint]:
     Args:
         model, i: Robot, and number of the body.
         q: Joint positions, (nq,).
+
+    Raises:
+        SingularError: The swing of the joint is pi, where its twist is
+            undefined.
     """
     constraints = []
     q_joint = Vector(q[model.q_slices[i]].tolist())

@@ -110,6 +110,7 @@ class BatchStep:
             UnsupportedError: A step of the world would call Python, so that it is for
                 single states only.
             ModelError: A link is unknown.
+            SettingError: DYN_THREADS is read and is not a whole number >= 1.
         """
         model, world = contact_model.model, contact_model.world
         self._of, self.h, self.rows = contact_model, float(h), int(rows)

@@ -359,6 +359,9 @@ class ArrayStep:
 
         Returns:
             The memory of this object, valid until the next step.
+
+        Raises:
+            DynError: The dynamics cannot be computed at the state of the record.
         """
         bodies = record.forces[: record.with_forces]
         state = record.q, record.qd, record.tau

@@ -273,6 +273,10 @@ def error_terms(world: World, h: float) -> tuple[float, float]:
     Args:
         world: World with the stabilisation and its parameters.
         h: Step [s].
+
+    Raises:
+        ModelError: erp_cfm with a step that is not above zero, a negative
+            stiffness or damping, or both zero.
     """
     if world.stabilisation == "erp_cfm":
         return erp_and_cfm(h, world.stiffness, world.damping)

@@ -520,6 +520,9 @@ class EventStep:
             q, qd: State at the end of the step.
             forces: Applied forces.
             parts: Impacts and motions of the step; the last one is replaced.
+
+        Raises:
+            NonFiniteError: q is not finite. Errors of Programs pass through.
         """
         world, model, h = self._of.world, self._of.model, self._h
         if world.stabilisation != "split_impulse":
@@ -551,6 +554,9 @@ class EventStep:
         Args:
             q, qd: State.
             forces: Applied forces.
+
+        Raises:
+            NonFiniteError: q or qd is not finite. Errors of Programs pass through.
         """
         blocks, m = self._prepared(q, qd, forces, 0.0, INSTANT)
         step, facts = self._arrays, self._arrays.blocks

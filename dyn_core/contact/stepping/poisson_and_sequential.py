@@ -110,6 +110,9 @@ class ImpactLaw:
         """Return the solution of a problem by the world's solver.
 
         If it is not converged, its status becomes the result of `act`.
+
+        Raises:
+            DynError: As dyn_core.contact.problem.solving.solve.
         """
         options = dict(self._world.solver_options)
         solution = solve(problem, self._world.solver, **options)
@@ -220,6 +223,9 @@ def poisson_impacts(impact: Impact, solve: Solve) -> np.ndarray:
         solve: Function that returns a problem's solution; called once for the
             compression, and up to ROUNDS times for the release.
 
+    Raises:
+        DynError: As `solve`.
+
     Source: LCP-10 (Poisson); M. Anitescu and F. Potra 1997.
     """
     whole, met = impact.problem, impact.touching | impact.joined
@@ -255,6 +261,9 @@ def _release(
         compression: Its solution.
         e: Restitution of each block; 0 for blocks that do not bounce.
         solve: Function that returns a problem's solution.
+
+    Raises:
+        DynError: As `solve`.
     """
     first = np.array([block.start for block in part.layout.blocks], int)
     known, impulse = e * compression.impulses[first], np.zeros(part.m)

@@ -266,7 +266,12 @@ class CompiledFunction:
 
     @property
     def native(self) -> bool:
-        """Whether machine code runs; False: the Python function runs instead."""
+        """Whether machine code runs; False: the Python function runs instead.
+
+        Raises:
+            SettingError: DYN_NATIVE, DYN_THREADS or DYN_CACHE_LIMIT has an invalid
+                value.
+        """
         return not host_machine.missing()
 
     def prepare(self) -> CompiledFunction:

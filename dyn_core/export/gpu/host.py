@@ -29,6 +29,9 @@ class HostKernel:
 
     Attributes:
         kernel, block: The arguments.
+
+    Raises:
+        CompileError: LLVM failed.
     """
 
     def __init__(self, kernel: GpuKernel, block: int = 32) -> None:

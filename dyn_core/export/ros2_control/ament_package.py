@@ -66,7 +66,11 @@ class AmentPackage:
         self.interfaces: list[Interface] = []
 
     def add_kernel(self, program: Program, suffix: str) -> None:  # type: ignore[type-arg]
-        """Add C source, header and check of a Program named after the package."""
+        """Add C source, header and check of a Program named after the package.
+
+        Raises:
+            UnsupportedError: The Program is not of engine native or calls others.
+        """
         files, interface = source_files(program, f"{self.name}_{suffix}")
         self.interfaces.append(interface)
         for name, data in files.items():

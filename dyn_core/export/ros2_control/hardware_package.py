@@ -51,6 +51,7 @@ def hardware_package(
         UnsupportedError: The robot has a floating base.
         SettingError: A name or an option is not valid, or the folder has other files.
         ModelError: The robot is not a URDF.
+        SolverNotFound: No solver is called `stepper`.
     """
     package, rest = AmentPackage(folder, model), dict(options)
     step = rest.pop("max_step", STEP)

@@ -410,6 +410,7 @@ def excite(
         UnsupportedError: The robot has loops or driven joints, or a mesh needs the
             extra `collision`.
         ModelError: A mesh cannot be used; names the link.
+        ShapeError: `start` has entries that are no numbers.
 
     Source: J. Swevers et al., IEEE Transactions on Robotics and Automation 13 (1997);
     the criterion: M. Gautier and W. Khalil, Exciting trajectories for the

@@ -124,6 +124,9 @@ def empty(shape: tuple[int, ...], dtype: Any = np.float64) -> np.ndarray:
     """Return a new array for a result, not initialised.
 
     One of at least LARGE bytes (64 KiB) is in result memory, where that is available.
+
+    Raises:
+        CompileError: LLVM failed, at the first use of the memory.
     """
     size = math.prod(shape) * np.dtype(dtype).itemsize
     owner = memory() if size >= result_memory_code.LARGE else None
@@ -131,7 +134,11 @@ def empty(shape: tuple[int, ...], dtype: Any = np.float64) -> np.ndarray:
 
 
 def trim() -> None:
-    """Release all unused result memory to the system; do nothing if there is none."""
+    """Release all unused result memory to the system; do nothing if there is none.
+
+    Raises:
+        CompileError: LLVM failed, at the first use of the memory.
+    """
     owner = memory()
     if owner is not None:
         owner.trim()
@@ -142,6 +149,9 @@ def took_cold() -> bool:
 
     Only allocations since the last call count, and since the entry last began to create
     results. False without result memory.
+
+    Raises:
+        CompileError: LLVM failed, at the first use of the memory.
     """
     owner = memory()
     return owner is not None and owner.took_cold()
