@@ -4,7 +4,6 @@ from typing import Any
 
 from dyn_core.errors import ModelError, unknown_name
 from dyn_core.tasks.chain_task import ChainTask
-from dyn_core.tasks.classic import classic_tasks
 from dyn_core.tasks.joint_commands import JointTargets, JointTorques
 from dyn_core.tasks.robot_task import RobotRows, RobotTask
 from dyn_core.tasks.robots import ROBOT_TASKS, robot_task
@@ -13,8 +12,6 @@ from dyn_core.tasks.task import ObjectTask, PayloadMass, Task, Uniform
 from dyn_core.tasks.walker import Walker, walker_chain
 
 RUNS_WHILE_TRACED = "never"  # a mark, see engines/llvm/cached/fingerprint.py
-
-TASKS.update({task.name: task for task in classic_tasks()})
 
 
 def named_task(task: str | Task | RobotTask, **changes: Any) -> Task | RobotTask:

@@ -1,4 +1,4 @@
-"""Tasks of shipped robots in three dimensions, one file each."""
+"""Tasks of shipped robots in three dimensions, one file for each robot."""
 
 from __future__ import annotations
 
@@ -10,8 +10,7 @@ from dyn_core.tasks.robot_task import RobotTask
 from dyn_core.tasks.robots import (
     humanoid_stand,
     push_box,
-    quadruped_stand,
-    quadruped_walk,
+    quadruped,
     reach,
 )
 
@@ -30,12 +29,8 @@ class ShippedTask(NamedTuple):
 
 ROBOT_TASKS: dict[str, ShippedTask] = {
     "reach": ShippedTask(reach.reach, reach.MAX_STEPS),
-    "quadruped_walk": ShippedTask(
-        quadruped_walk.quadruped_walk, quadruped_walk.MAX_STEPS
-    ),
-    "quadruped_stand": ShippedTask(
-        quadruped_stand.quadruped_stand, quadruped_stand.MAX_STEPS
-    ),
+    "quadruped_walk": ShippedTask(quadruped.quadruped_walk, quadruped.MAX_STEPS),
+    "quadruped_stand": ShippedTask(quadruped.quadruped_stand, quadruped.MAX_STEPS),
     "humanoid_stand": ShippedTask(
         humanoid_stand.humanoid_stand, humanoid_stand.MAX_STEPS
     ),

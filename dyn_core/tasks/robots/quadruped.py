@@ -1,4 +1,4 @@
-"""Common functions of the quadruped's tasks: stance, observation, end of an episode."""
+"""Tasks of the quadruped: walk forward, and stand in place under pushes."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from dyn_core.robots import path
 from dyn_core.tasks.joint_commands import JointTargets
 from dyn_core.tasks.robot_task import RobotRows, RobotTask, Start
 
+MAX_STEPS = 500  # 10 s
 HIP, KNEE = 0.72, -1.44  # of each leg, feet below the hips [rad]
 HEIGHT = 2 * 0.21 * np.cos(HIP) + 0.02  # of the trunk in that stance [m]
 LEGS = ("front_left", "front_right", "hind_left", "hind_right")
@@ -19,6 +20,10 @@ LINKS = ("trunk",) + tuple(
 )
 FLOATING = 6  # velocity coordinates of the trunk
 STANCE = np.array([0.0, 0.0, HEIGHT, 0.0, 0.0, 0.0, 1.0, *(0.0, HIP, KNEE) * len(LEGS)])
+RHYTHM = 2.0  # frequency of the clock in the observation [Hz]
+FORCE = 20.0  # of a push [N]
+PERIOD, LENGTH = 2.0, 0.5  # from push to push, and of each [s]
+PUSHES = 5
 
 
 def initial(rng: np.random.Generator, rows: int) -> Start:
@@ -96,3 +101,114 @@ def quadruped(name: str, **parts: Any) -> RobotTask:
         "stepping": "floor",
     }
     return RobotTask(name=name, model=model, **(common | parts))
+
+
+def observe_walk(rows: RobotRows) -> np.ndarray:
+    """Return the observation of walking, (n, 48): `observe`, then a clock.
+
+    The clock is the sine, then the cosine, of 2 pi RHYTHM times the time in the
+    episode.
+    """
+    angle = 2 * np.pi * RHYTHM * rows.time
+    clock = np.stack([np.sin(angle), np.cos(angle)], axis=1)
+    return np.concatenate([observe(rows), clock], axis=1)
+
+
+def reward_walk(before: RobotRows, action: np.ndarray, after: RobotRows) -> np.ndarray:
+    """Return the reward of a step, (n,), as defined in quadruped_walk.
+
+    Args:
+        before: Not used.
+        action: Clipped actions, (n, 12).
+        after: Rows after the step.
+    """
+    speed = velocity(after)
+    forward = np.minimum(speed[:, 0], 1.0) - np.abs(speed[:, 1])
+    effort = 0.01 * (action**2).sum(axis=1)
+    return 0.5 + forward - 0.1 * np.abs(after.qd[:, 2]) - effort
+
+
+def quadruped_walk() -> RobotTask:
+    """Build the task: walk along the world's x axis at up to 1 m/s.
+
+    Action and end are as in `quadruped`, the observation as in `observe_walk`. Reward,
+    of the velocity v [m/s] of the trunk after the step in the world and its angular
+    velocity w [rad/s] about the trunk's own z axis:
+
+        0.5 + min(v_x, 1) - |v_y| - 0.1 |w_z| - 0.01 sum a²
+    """
+    return quadruped(
+        "quadruped_walk", observe=observe_walk, reward=reward_walk, max_steps=MAX_STEPS
+    )
+
+
+def initial_stand(rng: np.random.Generator, rows: int) -> Start:
+    """Draw q (rows, 19), zero qd, and as memory directions of pushes, (rows, 5) [rad].
+
+    q is drawn near the stance as in `initial`. A direction is the angle of a push from
+    the world's x axis about the vertical, uniform in ±pi.
+    """
+    q, qd, _ = initial(rng, rows)
+    return q, qd, rng.uniform(-np.pi, np.pi, (rows, PUSHES))
+
+
+def push(rows: RobotRows) -> np.ndarray:
+    """Return the push on each robot as generalized forces, (n, 18) [N].
+
+    Columns 3 to 5 are the force of 20 N at the trunk's origin, in the trunk's axes; all
+    others, and rows between pushes, are zero. Pushes act from 0.5 to 1 s of every
+    period of 2 s; push k has the direction memory[:, k], later ones the last direction.
+    """
+    number, since = np.divmod(rows.time, PERIOD)
+    place = np.clip(number.astype(int), 0, PUSHES - 1)
+    angle = rows.memory[np.arange(len(place)), place]
+    strength = FORCE * ((since >= 0.5) & (since < 0.5 + LENGTH))
+    world = np.stack([np.cos(angle), np.sin(angle), np.zeros_like(angle)], axis=1)
+    # Rotate the push into the trunk's axes by the inverse quaternion.
+    x, y, z, w = rows.q[:, 3:7].T
+    axis, half = np.stack([-x, -y, -z], axis=1), w[:, None]
+    turned = 2 * np.cross(axis, world)
+    inside = world + half * turned + np.cross(axis, turned)
+    forces = np.zeros_like(rows.qd)
+    forces[:, 3:6] = strength[:, None] * inside
+    return forces
+
+
+def observe_stand(rows: RobotRows) -> np.ndarray:
+    """Return the observation of standing, (n, 48): `observe`, then trunk x, y [m]."""
+    return np.concatenate([observe(rows), rows.q[:, :2]], axis=1)
+
+
+def reward_stand(before: RobotRows, action: np.ndarray, after: RobotRows) -> np.ndarray:
+    """Return the reward of a step, (n,), as defined in quadruped_stand.
+
+    Args:
+        before: Not used.
+        action: Clipped actions, (n, 12).
+        after: Rows after the step.
+    """
+    away = (after.q[:, :2] ** 2).sum(axis=1)
+    tilt = 1.0 - up(after)[:, 2]
+    moving = (velocity(after) ** 2).sum(axis=1)
+    effort = 0.01 * (action**2).sum(axis=1)
+    return np.exp(-100.0 * away) - 10.0 * tilt - 0.5 * moving - effort
+
+
+def quadruped_stand() -> RobotTask:
+    """Build the task: stand still under pushes of 20 N in random directions.
+
+    A push acts at the trunk's origin, horizontally, for 0.5 s; one starts every 2 s,
+    the first after 0.5 s. Action and end are as in `quadruped`, the observation as in
+    `observe_stand`. Reward, of the state after the step with the horizontal position p
+    [m], the trunk's vertical axis u and its velocity v [m/s]:
+
+        exp(-100 |p|²) - 10 (1 - u_z) - 0.5 |v|² - 0.01 sum a²
+    """
+    return quadruped(
+        "quadruped_stand",
+        initial=initial_stand,
+        outside=push,
+        observe=observe_stand,
+        reward=reward_stand,
+        max_steps=MAX_STEPS,
+    )
