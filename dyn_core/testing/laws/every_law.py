@@ -38,7 +38,6 @@ from dyn_core.testing.laws import (
     motion_laws,
     response_laws,
     step_laws,
-    tool_laws,
 )
 from dyn_core.testing.laws.derivatives import (
     derivative_laws,
@@ -547,7 +546,6 @@ def weight_is_carried(case: Case) -> Pairs:
 
 LAWS: dict[Signature, tuple[Law, ...]] = {
     **loop_laws.LAWS,
-    **tool_laws.LAWS,
     **loop_derivative_laws.LAWS,
     kinds.REGRESSOR: (
         regressor_gives_joint_forces,
@@ -581,6 +579,12 @@ LAWS: dict[Signature, tuple[Law, ...]] = {
         motion_laws.parts_of_reactions,
         motion_laws.reactions_are_one_force_everywhere,
     ),
+    kinds.CARTESIAN_CONTROL: (
+        motion_laws.spring_is_slope_of_its_energy,
+        motion_laws.damper_opposes_the_velocity,
+    ),
+    kinds.FRAME_ACCELERATION: (motion_laws.acceleration_is_rate_of_velocity,),
+    kinds.MANIPULABILITY: (motion_laws.singular_values_are_those_of_numpy,),
     kinds.ARTICULATED_BODIES: (motion_laws.articulated_bodies_feel,),
     **response_laws.LAWS,
     kinds.INVERSE_DYNAMICS: (
