@@ -1,15 +1,35 @@
-"""Control laws of a tool: Cartesian impedance, operational space."""
+"""Control laws of a tool: Cartesian impedance, operational space.
+
+They share the motion of the tool, the wrenches of its springs and dampers, and its
+inertia, which is regular also at singular positions of the robot.
+"""
 
 from dyn_core.authoring import (
+    Factored,
+    Matrix,
+    Motion,
     Required,
     TracedSolver,
+    Transform,
     Vector,
+    absolute,
+    dexp6_inverse,
+    eigen_symmetric,
     hookimpl,
     joint_factors,
+    log_transform,
+    logical_and,
+    logical_not,
+    maximum,
+    quat_matrix,
+    require,
     split_q,
     split_v,
+    sqrt,
+    total,
+    where,
 )
-from dyn_core.errors import UnsupportedError
+from dyn_core.errors import QuaternionError, UnsupportedError
 from dyn_core.problems import (
     CARTESIAN_CONTROL,
     CORIOLIS_FORCE,
@@ -18,11 +38,17 @@ from dyn_core.problems import (
 )
 from dyn_core.validation import Name, Quantity
 from dyn_plugins._options import known_link
-from dyn_plugins.control._task_inertia import TaskInertia
-from dyn_plugins.control._tool import Tool
-from dyn_plugins.kinematics.kinematics import frame_motion, of_origin, to_reference
+from dyn_plugins.kinematics.kinematics import (
+    frame_and_jacobian,
+    frame_motion,
+    of_origin,
+    to_reference,
+)
 
 THRESHOLD, LENGTH = 0.02, 0.1  # of singular values; of the angular rows [m]
+UNIT = 2e-3  # largest error of a quaternion's squared length: 0.001 of its length
+LEAST_MOBILITY = 1e-12  # an axis that moves less has no damping by ratio
+AXES = range(6)
 
 
 def cartesian_impedance(
@@ -195,6 +221,184 @@ def posture_force(model, q, qd, q_rest, stiffness, damping):
     if stiffness is not None:
         force = stiffness * Vector(model.difference(q, q_rest))
     return force if damping is None else force - damping * qd
+
+
+class Tool:
+    """Velocity and Jacobian of a frame, and its displacement to a reference pose.
+
+    Args:
+        model: Robot.
+        q, qd: Joint positions and velocities, not split by joint.
+        pose_ref: Reference position and quaternion, 7 numbers.
+        frame: Name of the link.
+        reference: Axes of velocities and wrenches, at the frame's origin: aligned with
+            the base, or local, of the frame.
+
+    Attributes:
+        J: Jacobian of the frame in these axes, Matrix (6, nv).
+        v: Velocity of the frame in these axes, (6,).
+        e: Displacement log(T^-1 T_ref) from the frame to the reference, frame's axes,
+            (6,).
+
+    Raises:
+        UnsupportedError: No joint moves the frame.
+    """
+
+    def __init__(self, model, q, qd, pose_ref, frame, reference):
+        if not model.frame(frame).body:
+            raise UnsupportedError(f"frame: no joint moves link '{frame}'")
+        X, J = frame_and_jacobian(model, q, frame)
+        self._R, self._aligned = X.E.T, reference == "aligned"
+        self._R_ref, p_ref = _reference(pose_ref)
+        target = Transform(self._R_ref.T, p_ref)
+        self.e = Vector(log_transform(target @ X.inverse))
+        self.J = J if self._aligned else Matrix(
+            turned(X.E, column) for column in J.T.rows
+        ).T  # fmt: skip
+        self.v = self.J @ qd
+
+    def in_axes(self, motion):
+        """Return the six numbers of a motion in base axes in the axes of this tool."""
+        return Vector(motion) if self._aligned else turned(self._R.T, motion)
+
+    def spring(self, stiffness, energy_limit):
+        """Return the wrench of the spring on the frame, (6,).
+
+            wrench . v = -dV/dt,   V = e.T K e / 2
+            V = E (2 s - 1) beyond the energy E,   s = sqrt(e.T K e / (2 E))
+
+        Beyond E the wrench keeps the size that it has there, in the metric of K.
+
+        Args:
+            stiffness: K (6, 6). Its axes are those of the base, where e is turned with
+                the reference, or those of the reference.
+            energy_limit: E [J]; None: none.
+        """
+        if self._aligned:
+            pull = turned(self._R_ref.T, stiffness @ turned(self._R_ref, self.e))
+        else:
+            pull = stiffness @ self.e
+        if energy_limit is not None:
+            energy = (pull @ self.e) * 0.5
+            beyond = energy > energy_limit
+            part = sqrt(energy_limit / where(beyond, energy, energy_limit))
+            pull = pull * where(beyond, part, 1.0)
+        wrench = dexp6_inverse(Motion.of(self.e)).T @ pull
+        return turned(self._R, wrench) if self._aligned else wrench
+
+    def damper(self, stiffness, factors, ratio, damping, v_ref):
+        """Return the wrench of the dampers on the frame, (6,).
+
+            wrench = D (v_ref - v),   D = damping + diag(2 ratio_i sqrt(K_ii m_i))
+            m_i = 1 / (J H^-1 J.T)_ii,  the mass that a force along axis i alone moves
+
+        Args:
+            stiffness: K, Matrix (6, 6).
+            factors: Factors of the joint-space inertia H.
+            ratio: Damping ratio of each axis; None: 1 without `damping`, else 0.
+            damping: Matrix (6, 6), or None for zero.
+            v_ref: Reference velocity, (6,), or None for zero.
+        """
+        slip = -self.v if v_ref is None else Vector(v_ref) - self.v
+        result = Vector.zeros(6) if damping is None else damping @ slip
+        if ratio is None and damping is not None:
+            return result
+        designed = []
+        for i, row in enumerate(self.J.rows):
+            z, Dz = factors.halves(row)
+            mobility, k = z @ Dz, stiffness[i, i]
+            good = logical_and(mobility > LEAST_MOBILITY, k > 0.0)
+            square = where(good, k, 0.0) / where(good, mobility, 1.0)
+            c = 2.0 * sqrt(where(good, square, 1.0))
+            share = where(good, c, 0.0) * slip[i]
+            designed.append(share if ratio is None else ratio[i] * share)
+        return result + Vector(designed)
+
+
+def turned(R, six):
+    """Return the six numbers of a spatial vector in axes turned by R (3, 3)."""
+    first, second = Vector(list(six)[:3]), Vector(list(six)[3:])
+    return Vector((*(R @ first), *(R @ second)))
+
+
+def _reference(pose_ref):
+    """Return the rotation matrix and position of a reference pose, 7 numbers.
+
+    A quaternion whose length is not 1 within 0.001 raises QuaternionError when the
+    Program runs; NaN passes.
+    """
+    quaternion = Vector(pose_ref[k] for k in range(3, 7))
+    square = quaternion @ quaternion
+    require(logical_not(absolute(square - 1.0) > UNIT), QuaternionError, "pose_ref")
+    unit = quaternion * (1.0 / sqrt(where(square > 0.0, square, 1.0)))
+    return quat_matrix(unit), Vector(pose_ref[k] for k in range(3))
+
+
+class TaskInertia:
+    """Inertia of a frame, and the joint motions and forces that belong to its axes.
+
+        Lambda = (J H^-1 J.T + S^-1 W S^-1)^-1,   S = diag(l, l, l, 1, 1, 1)
+        W = b sum_i (s_0^2 - s_i^2)^2 / s_0^2 u_i u_i.T  over all s_i < s_0
+        b = tr(S J H^-1 J.T S) / tr(S J J.T S)
+
+    s_i and u_i are singular values and left singular vectors of S J. W is zero away
+    from singular positions, and dampens only the directions in which the frame can
+    hardly move; it and its first derivatives are continuous.
+
+    Args:
+        J: Jacobian of the frame, Matrix (6, nv).
+        factors: Factors of the joint-space inertia H.
+        threshold: s_0, of the singular values of S J [m | 1].
+        length: l [m].
+    """
+
+    def __init__(self, J, factors, threshold, length):
+        self.J, self._H = J, factors
+        self._S = (length,) * 3 + (1.0,) * 3
+        rows = [
+            Vector(s * x for x in row) for s, row in zip(self._S, J.rows, strict=True)
+        ]
+        halves = [factors.halves(row) for row in rows]
+        JJ = _symmetric(lambda i, j: rows[i] @ rows[j])
+        mobility = _symmetric(lambda i, j: halves[i][0] @ halves[j][1])
+        squares, U = eigen_symmetric(JJ)
+        scale = total(mobility[i, i] for i in AXES) / total(JJ[i, i] for i in AXES)
+        square = threshold * threshold
+        weak = [maximum(square - x, 0.0) for x in squares]
+        weights = [scale / square * x * x for x in weak]
+        damped = _symmetric(
+            lambda i, j: (
+                mobility[i, j] + total(U[i, k] * weights[k] * U[j, k] for k in AXES)
+            )
+        )
+        self._factors = Factored(damped, [0.0] * 6, ["frame"] * 6)
+
+    def force(self, a):
+        """Return Lambda a, the wrench (6,) that accelerates the frame by a, (6,)."""
+        scaled = [s * x for s, x in zip(self._S, a, strict=True)]
+        x = self._factors.solve(scaled)
+        return Vector(s * y for s, y in zip(self._S, x, strict=True))
+
+    def joint_force(self, a):
+        """Return J.T Lambda a, (nv,)."""
+        return self.J.T @ self.force(a)
+
+    def joint_motion(self, a):
+        """Return H^-1 J.T Lambda a, (nv,): the joint motion of least kinetic energy.
+
+        Its motion of the frame is a, away from singular positions.
+        """
+        return self._H.solve(self.joint_force(a))
+
+    def idle(self, tau):
+        """Return (1 - J.T Lambda J H^-1) tau, (nv,), which does not move the frame."""
+        return tau - self.joint_force(self.J @ self._H.solve(tau))
+
+
+def _symmetric(entry):
+    """Return the Matrix (6, 6) with the entries entry(i, j), i <= j, on both sides."""
+    upper = {(i, j): entry(i, j) for i in AXES for j in AXES if i <= j}
+    return Matrix([[upper[min(i, j), max(i, j)] for j in AXES] for i in AXES])
 
 
 @hookimpl
