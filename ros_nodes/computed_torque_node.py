@@ -372,10 +372,9 @@ class ComputedTorqueNode(RobotNode):
         self.health.large_error = value("large_error")
 
     def _of_mode(self, values: dict[str, Any]) -> dict[str, Any]:
-        """Return those of some parameters that the mode of the controller has.
+        """Return the entries of `values` that are parameters of the controller's mode.
 
-        Args:
-            values: New values by parameter name.
+        `values` are new values by parameter name; the result has plain Python values.
         """
         names = self.controller.parameters
         return {name: plain(x) for name, x in values.items() if name in names}
@@ -519,11 +518,12 @@ class ComputedTorqueNode(RobotNode):
     # ---- services and diagnostics
 
     def _on_enable(self, request: Any, response: Any) -> Any:
-        """Serve ~/enable: enable or disable torque.
+        """Serve ~/enable: enable or disable torque; return `response`, filled in.
 
-        Enabling is refused during a stop, which only a new activation ends. Enabling a
-        disabled controller drops its trajectories. Disabling is always accepted. Both
-        are refused while the node is unconfigured.
+        `request.data` is True to enable. Enabling is refused during a stop, which only
+        a new activation ends. Enabling a disabled controller drops its trajectories.
+        Disabling is always accepted. Both are refused while the node is unconfigured.
+        success tells whether the request is accepted, message why or what it did.
         """
         response.success = False
         if not self.configured:
@@ -546,7 +546,8 @@ class ComputedTorqueNode(RobotNode):
         """Serve ~/estop: stop as parameter on_estop says, until the next activation.
 
         If the node is inactive or unconfigured, the stop applies in the next activation
-        and ends with the one after it. success is always True.
+        and ends with the one after it. Returns `response`, filled in: success is always
+        True.
         """
         controller, self.stopped_inactive = self.controller, not self.active
         response.success = True

@@ -153,8 +153,8 @@ GRAPHS: dict[str, NodeGraph] = {
 def ros_arguments(entry: NodeEntry, params: str, robot: str = "") -> list[str]:
     """Return the arguments of one process from --ros-args on.
 
-    They set the parameter file, the remappings and the robot; parameters of the entry
-    are those of start_arguments.
+    They set the parameter file, the remappings and the robot. The arguments of
+    start_arguments may follow them.
 
     Args:
         entry: The process.

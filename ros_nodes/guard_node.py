@@ -213,7 +213,7 @@ class GuardNode(TableNode):
             self._changed.notify()
 
     def _on_estop(self, _: Any, response: Any) -> Any:
-        """Serve ~/estop: stop until a reset; success is always True."""
+        """Serve ~/estop: stop until a reset; return `response`, success True."""
         self._stop("~/estop was called")
         response.success, response.message = True, "stopped: effort is zero"
         return response
@@ -221,8 +221,8 @@ class GuardNode(TableNode):
     def _on_reset(self, _: Any, response: Any) -> Any:
         """Serve ~/reset: end a stop; without a stop, success is True as well.
 
-        success is False, with the reason, while the controller's last effort is not
-        zero and came less than effort_timeout ago.
+        Returns `response`, filled in. success is False, with the reason, while the
+        controller's last effort is not zero and came less than effort_timeout ago.
         """
         with self._changed:
             try:

@@ -227,7 +227,7 @@ class SimulatorNode(RobotNode):
         return self.clock is not None
 
     def _on_reset(self, _: Any, response: Any) -> Any:
-        """Serve ~/reset: return to the initial state; success is always True.
+        """Serve ~/reset: return to the initial state; return `response`, success True.
 
         Stamps continue. A simulation that a failed step has paused runs again; one that
         ~/pause has paused remains paused.
@@ -243,7 +243,10 @@ class SimulatorNode(RobotNode):
         self.robot.paused, self.robot.failed = paused, False
 
     def _on_pause(self, request: Any, response: Any) -> Any:
-        """Serve ~/pause: pause or resume; success is always True."""
+        """Serve ~/pause: pause if request.data, else resume; return `response`.
+
+        success is always True.
+        """
         self._pause(request.data)
         response.success = True
         response.message = "paused" if request.data else "running"
@@ -252,8 +255,9 @@ class SimulatorNode(RobotNode):
     def _on_step(self, _: Any, response: Any) -> Any:
         """Serve ~/step: advance by one period while paused; the pause goes on.
 
-        Brakes hold the robot meanwhile, as in a simulation that runs. success is False
-        with a reason if the node is inactive or not paused, or the step fails.
+        Brakes hold the robot meanwhile, as in a simulation that runs. Returns
+        `response`, filled in: success is False with a reason if the node is inactive or
+        not paused, or the step fails.
         """
         response.success = False
         if not (self.active and self.robot.paused):

@@ -518,7 +518,8 @@ class Model(Tree, System):
         """Return the robot with some joints fixed; their bodies are merged exactly.
 
         Args:
-            joints: Position of each joint by name [rad | m]: nq of it numbers.
+            joints: Position of each joint by name, as many numbers as it has position
+                coordinates [rad | m]. Joints locked earlier stay locked.
 
         Raises:
             ModelError: `joints` is no mapping, a joint is unknown or fixed already, a

@@ -284,8 +284,13 @@ def _put(
 
 
 def _filled(M: Sequence[Sequence[Any]], rows: Any, columns: Any) -> list[int]:
-    """Return those of `columns`, in order, in which M is not zero in all of `rows`.
+    """Return the columns of M, in order, with a nonzero entry in one of `rows`.
 
-    Zero is a structural zero.
+    Args:
+        M: Matrix, a sequence of rows.
+        rows: Indices of rows.
+        columns: Indices of the columns that are searched.
+
+    Only structural zeros count as zero.
     """
     return [y for y in columns if not all(is_structural_zero(M[x][y]) for x in rows)]

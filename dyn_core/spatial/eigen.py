@@ -55,7 +55,11 @@ def eigen_symmetric(A: Matrix) -> tuple[Vector, Matrix]:
 def _unpacked(
     state: Sequence[Any], upper: Sequence[tuple[int, int]], n: int
 ) -> tuple[list[list[Any]], list[list[Any]]]:
-    """Return the symmetric matrix and the square one whose numbers are in `state`."""
+    """Return two matrices, lists of rows (n, n), from the numbers of the loop's state.
+
+    `state` holds the entries of a symmetric matrix at the index pairs `upper`, then the
+    n² entries of the matrix of vectors, row by row; returned in this order.
+    """
     M: list[list[Any]] = [[0.0] * n for _ in range(n)]
     for (i, j), x in zip(upper, state, strict=False):
         M[i][j] = M[j][i] = x
@@ -66,7 +70,8 @@ def _unpacked(
 def _rotate(M: list[list[Any]], U: list[list[Any]], p: int, q: int) -> None:
     """Make M[p][q] zero by a rotation of rows and columns p and q; turn U alike.
 
-    t is the tangent of the smaller angle; it is zero where M[p][q] is.
+    M and U are changed in place. t is the tangent of the smaller angle; it is zero
+    where M[p][q] is.
     """
     n, x = len(M), M[p][q]
     apart = M[q][q] - M[p][p]

@@ -121,7 +121,7 @@ class AcrobotSwingUp(ObjectTask):
         return [cos(t1), sin(t1), cos(t2), sin(t2), w1, w2]
 
     def height(self, state: Any) -> Any:
-        """Return the height of the tip above the support [m]."""
+        """Return the height of the tip above the support in a state (ns,) [m]."""
         p = self.system.parameters
         s1, c1, s2, c2 = sin(state[0]), cos(state[0]), sin(state[1]), cos(state[1])
         return p["l1"] * s1 + p["l2"] * (s1 * c2 + c1 * s2)
@@ -177,7 +177,8 @@ class WeightLift(ObjectTask):
     def heights(self, state: Any) -> list[Any]:
         """Return the heights of the ends of the three links above the support [m].
 
-        The links are taken as 1 m long.
+        The links are taken as 1 m long. Only the angles of the state (ns entries)
+        count.
         """
         t1, t2, t3 = state[0], state[0] + state[1], state[0] + state[1] + state[2]
         y1 = sin(t1)
@@ -242,7 +243,7 @@ class CartBalance(ObjectTask):
         return 1.0
 
     def over(self, after: Any) -> Any:
-        """Return 1 if |x| > x_limit or a pole's |angle| > angle_limit, else 0."""
+        """Return 1 if |x| > x_limit or |angle| of a pole > angle_limit, else 0."""
         q, _ = self.parts(after)
         far = absolute(q[0]) > self.x_limit
         for angle in q[1:]:

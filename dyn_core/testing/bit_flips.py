@@ -497,8 +497,8 @@ def arm_with_shadow(
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command, print the report; return 1 if a wrong effort passed, else 0.
 
-    `arguments` are those of the command; None: sys.argv. Raises UnsupportedError as
-    flip_bits.
+    `arguments` are the words of the command line; None: sys.argv. Raises
+    UnsupportedError as flip_bits.
     """
     parser = argparse.ArgumentParser(description="Bit flips in a control law's kernel.")
     parser.add_argument("--n", type=int, default=1000, help="number of flips")

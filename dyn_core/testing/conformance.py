@@ -47,12 +47,12 @@ class Finding:
 def check(
     solver: Solver, model: Model, engine: str, seed: int = 0, dtype: str = "float64"
 ) -> list[Finding]:
-    """Return a Finding for each law of the solver's problem, then for each of OWED.
+    """Return a Finding for each law of the solver's problem and each check of OWED.
 
-    A law without anything to compare has an infinite error; if the solver has no
-    algorithm to trace, its error is 0. A robot that the solver refuses gives one
-    Finding: whether the error message is complete. Errors of builds and calls of the
-    solver are passed on.
+    Laws come first. A law without anything to compare has an infinite error; if the
+    solver has no algorithm to trace, its error is 0. A robot that the solver refuses
+    gives one Finding alone: whether the error message is complete. Errors of builds and
+    calls of the solver are passed on.
 
     Args:
         solver: Solver under test.

@@ -230,7 +230,7 @@ class RobotScene(VisualScene):
 
         The position q (nq,) is modified in place. It is not changed if the first
         independent joint is not floating, or if the robot has loops. The surfaces are
-        those of the sketch, else the visuals, which are made.
+        the parts of the sketch; without a sketch, the visual parts, which are built.
         """
         model = self.model
         first = next(iter(model.independent), None)

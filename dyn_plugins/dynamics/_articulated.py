@@ -168,7 +168,8 @@ def articulated_joints(model, X, S, prescribed=None):
 def _without_rows(A, U, prescribed):
     """Return A and U without prescribed coordinates.
 
-    Their rows and columns of A become those of the identity, their columns of U zero.
+    Rows and columns of A at prescribed coordinates become rows and columns of the
+    identity; columns of U become zero.
 
     Args:
         A: Joint-space inertia of the joint, (n, n).

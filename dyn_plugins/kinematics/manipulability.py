@@ -56,7 +56,7 @@ def manipulability(model, q, frame, characteristic_length):
 
 
 def _descending(values):
-    """Return numbers in descending order."""
+    """Sort the list `values` of numbers in descending order, in place; return it."""
     for last in range(len(values) - 1, 0, -1):
         for k in range(last):
             a, b = values[k], values[k + 1]

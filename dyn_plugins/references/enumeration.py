@@ -252,10 +252,10 @@ class Enumeration(ContactSolver):
 
         Returns:
             Impulses, residuals and status, as a ContactSolution. The status is
-            not_unique if `unique` finds two velocities; the first impulses found are
-            returned. If no combination is valid, all impulses but those of free rows
-            are zero. The status is then infeasible, or max_iterations where contacts of
-            three rows or more make the search incomplete and nothing else proves it.
+            converged, or not_unique if `unique` finds two velocities; the first
+            impulses found are returned. If no combination is valid, all impulses are
+            zero except in free rows. The status is then infeasible, or max_iterations
+            where contacts of three rows or more make the search incomplete.
 
         Raises:
             UnsupportedError: There are more combinations than `limit`.

@@ -464,8 +464,8 @@ class Part1(_OfCases):
     def solve(self, model, x, v, F, kind, s, a_w, active, alpha_w):
         """Return the accelerations of one state.
 
-        Constraints that are None are the chain's; those without a case raise
-        UnsupportedError.
+        A constraint argument that is None has the values of the chain. Raises
+        UnsupportedError for constraints that the source has no case for.
 
         Inputs and outputs: those of CHAIN_ACCELERATIONS.
         """
@@ -496,8 +496,8 @@ class Part2(_OfCases):
     def solve(self, model, x, v, F, kind, s, a_w, active, alpha_w):
         """Return the accelerations of one state.
 
-        Constraints that are None are the chain's; those without a case raise
-        UnsupportedError.
+        A constraint argument that is None has the values of the chain. Raises
+        UnsupportedError for constraints that the source has no case for.
 
         Inputs and outputs: those of CHAIN_ACCELERATIONS.
         """
@@ -531,8 +531,9 @@ class ForceJacobianSource(_OfCases):
     def solve(self, model, x, kind, s, active):
         """Return the Jacobian da_i/dF_j of one state, (n, n, 2, 2) [1/kg].
 
-        x holds the positions of the joints, (n, 2) [m]. A constraint that is None is
-        the chain's; those without a case raise UnsupportedError.
+        x holds the positions of the joints, (n, 2) [m]. A constraint argument that is
+        None has the values of the chain. Raises UnsupportedError for constraints that
+        the source has no case for.
 
         Inputs and outputs: those of CHAIN_FORCE_JACOBIAN.
         """
@@ -554,8 +555,8 @@ class TorqueResponseSource(_OfCases):
     def solve(self, model, x, kind, s, active):
         """Return the responses of one state.
 
-        Constraints that are None are the chain's; those without a case raise
-        UnsupportedError.
+        A constraint argument that is None has the values of the chain. Raises
+        UnsupportedError for constraints that the source has no case for.
 
         Inputs and outputs: those of CHAIN_TORQUE_RESPONSE.
         """

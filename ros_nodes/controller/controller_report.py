@@ -209,7 +209,7 @@ class Report:
     def status(self, t: float) -> tuple[bytes, str, dict[str, Any]]:
         """Return level, message and values by name for /diagnostics.
 
-        Level and message of an inactive node are those of its activation, see
+        For an inactive node, level and message come from its activation, see
         Activation.status.
 
         Args:

@@ -85,7 +85,11 @@ class ExternalWrenchTopics:
         return self.last
 
     def publish(self) -> None:
-        """Publish wrench and covariance to those that listen."""
+        """Publish wrench and covariance in the axes of the link, if anyone listens.
+
+        Nothing is published without an estimate. `last` is set in any case, see
+        `estimate`.
+        """
         heard = [one.get_subscription_count() > 0 for one in self.publishers]
         estimate = self.estimate()
         if estimate is None or self.wrench is None or not any(heard):

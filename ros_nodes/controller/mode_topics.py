@@ -61,7 +61,11 @@ class ModeTopics:
         return take
 
     def receive(self, topic: ModeTopic, message: Any) -> None:
-        """Pass a message to the controller, or refuse it in a sentence.
+        """Pass a message to the controller, or refuse it: it is counted and logged.
+
+        While the node is inactive, a message of a topic ~/TOPIC is refused, and one of
+        a topic that a parameter names is ignored. A message that the controller refuses
+        is also a warning of `conditions` for a second.
 
         Args:
             topic: Topic of the mode.

@@ -96,8 +96,9 @@ class PayloadService:
     def on_attach(self, request: Any, response: Any) -> Any:
         """Serve ~/attach_payload: set the parameter payload.attached to request.data.
 
-        success is False, with the reason, if the parameter is refused; else the message
-        says which mass the link carries, or that it is empty.
+        Returns `response`, filled in: success is False, with the reason, if the
+        parameter is refused; else the message says which mass the link carries, or that
+        it is empty.
         """
         wish = Parameter(ATTACHED, value=bool(request.data))
         result = self.node.set_parameters([wish])[0]

@@ -308,10 +308,11 @@ class _DemoNode:
         return Outcome(self.model.joint_names, t, q, q_ref, facts)
 
     def _go_to_start(self, processes: Processes, start: np.ndarray) -> None:
-        """Move the arm back to the start, from where the controller caught it.
+        """Move the arm from where the controller holds it to the start of the motion.
 
-        Nothing is sent if the reference is within AT_START of it. On a busy machine a
-        trajectory may be dropped, and is sent again.
+        Nothing is sent if the reference is within AT_START of the start. On a busy
+        machine a trajectory may be dropped, and is sent again. The controller's
+        reference must have been received.
 
         Args:
             processes: The nodes.

@@ -74,7 +74,15 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _check(live: Live, name: str, arguments: argparse.Namespace) -> None:
-    """Raise a SettingError if parameters of the node do not fit the move."""
+    """Raise a SettingError if parameters of the node do not fit the move.
+
+    They do not if the node publishes the pose of another link than its tool, or if
+    --speed or --turn makes steps beyond target_jump. `name` is the node's name.
+
+    Raises:
+        SettingError: See above.
+        DynError: The node does not answer.
+    """
     asked = (TOOL, FRAME, JUMP)
     read = values(live, name, list(asked))
     tool, frame, jump = (value_of(read[x]) for x in asked)
@@ -104,7 +112,14 @@ def _numbers(message: PoseStamped) -> np.ndarray:
 def _send(
     live: Live, publish: Callable[[PoseStamped], None], path: ToolPath, stop: list[int]
 ) -> None:
-    """Publish the path, a pose each PERIOD, in steady time, until its end or `stop`."""
+    """Publish the path, a pose each PERIOD, in steady time, until its end or `stop`.
+
+    Args:
+        live: Connection whose executor is spun between the poses.
+        publish: Function that sends a pose.
+        path: Path, sent from its start to its end.
+        stop: Numbers of the signals received so far; sending ends when there is one.
+    """
     began, t = time.monotonic(), 0.0
     message = PoseStamped()
     while not stop:

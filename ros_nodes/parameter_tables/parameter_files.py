@@ -26,10 +26,10 @@ NODES = {
 
 
 def node_fields(node: str) -> dict[str, Field]:
-    """Return the parameters of a node by name, with those of modes that plugins offer.
+    """Return the parameters of a node by name, with the parameters of plugins' modes.
 
     Args:
-        node: Name of the node, a key of NODES.
+        node: Name of the node, a key of NODES; another one is a KeyError.
     """
     more = mode_fields() if node == "computed_torque" else ()
     return {**NODES[node], **{field.name: field for field in more}}

@@ -103,7 +103,11 @@ class CommandInput:
         ]
 
     def _listen(self, kind: Any, topic: str, take: Callable[[Any], None]) -> str:
-        """Subscribe to a topic; return its name after remapping."""
+        """Subscribe to a topic; return its full name after remapping.
+
+        `kind` is the message type, `take` the function that is called with each
+        message.
+        """
         return str(subscription(self.node, kind, topic, take, LATEST).topic_name)
 
     def restart(self) -> None:

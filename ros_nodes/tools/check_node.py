@@ -176,9 +176,9 @@ def run(arguments: argparse.Namespace) -> int:
 def _settings(arguments: argparse.Namespace) -> tuple[dict[str, dict[str, Any]], Model]:
     """Return the parameters of simulator, controller and guard by node, and the robot.
 
-    The parameters are those of the file, with the robot, an initial position and short
-    periods of diagnostics; without --params, the file is demo.yaml and gravity is
-    OBLIQUE.
+    They are read from the parameter file, then the robot, an initial position and short
+    periods of diagnostics are set; without --params, the file is demo.yaml and gravity
+    is OBLIQUE.
 
     Raises:
         DynError: The file or the robot is not valid, or no joint can move.

@@ -501,11 +501,11 @@ def _lock_value(spec: JointSpec, joint: Joint, value: ArrayLike | None) -> Vecto
     """Return a user's lock position of a joint as a Vector, nq, quaternions normalised.
 
     Args:
-        spec, joint: Joint that is locked.
-        value: Position of the user.
+        spec, joint: Description and object of the joint that is locked.
+        value: Position of the user, nq numbers in any shape [rad | m].
 
     Raises:
-        ModelError: It does not have nq finite numbers.
+        ModelError: `value` is None or does not consist of nq finite numbers.
     """
     try:
         q = np.ravel(np.asarray(value, float))

@@ -313,7 +313,12 @@ class Floating(GroupJoint):
         return Vector((*p, *quat_product(q[3:], quat_exp(w))))
 
     def difference(self, q0: Vector, q1: Vector) -> Vector:
-        """Return the displacement log(T0^-1 T1), [angular; linear]."""
+        """Return the displacement from pose q0 to pose q1, [angular; linear], 6.
+
+            log(T0^-1 T1),   T0, T1 the transforms of q0, q1
+
+        It is in the axes of q0.
+        """
         w = quat_log(quat_product(quat_conjugate(q0[3:]), q1[3:]))
         shift = quat_matrix(q0[3:]).T @ (q1[:3] - q0[:3])
         return Vector((*w, *(dexp3_inverse(w) @ shift)))

@@ -188,7 +188,11 @@ class Loop:
         return name, self.function.args[0] if name else None  # type: ignore[attr-defined]
 
     def place(self, what: str) -> list[Scalar]:
-        """Return x y z roll pitch yaw of the frame "at_a" or "at_b" [m, rad]."""
+        """Return x, y, z [m] and roll, pitch, yaw [rad] of a frame of the loop.
+
+        They are relative to the link: of frame A in link a for `what` = "at_a", of
+        frame B in link b for "at_b".
+        """
         X = self.A if what == "at_a" else self.B
         return [*X.r, *roll_pitch_yaw(X.E.T)]
 
@@ -307,7 +311,8 @@ def _revolute(name: str, R: Matrix, p: Vector) -> list[Scalar]:
 def _axes(names: Sequence[str], R: Matrix, p: Vector) -> list[Scalar]:
     """Return some components of position [m] and rotation vector [rad] of B in A.
 
-    `names` are components among x, y, z, rx, ry, rz; the result has their order.
+    `names` are components among x, y, z, rx, ry, rz; the result has their order. R and
+    p are rotation and position of B in A.
     """
     six = (*p, *log3(R)) if any(n.startswith("r") for n in names) else (*p, 0, 0, 0)
     return [six[_AXES.index(name)] for name in names]

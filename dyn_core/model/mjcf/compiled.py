@@ -329,9 +329,11 @@ def _text(content: bytes, where: str) -> str:
 
 
 def _check_root(content: bytes, where: str) -> None:
-    """Raise ModelError for an empty file or another root element than <mujoco>.
+    """Raise ModelError unless the root element of a file is <mujoco>.
 
-    MuJoCo checks the rest of the file. `where` names the file in the error.
+    Refused are an empty file, text without an XML element, and other root elements.
+    MuJoCo checks the rest of the file. `content` are the bytes of the file, `where`
+    names it in the error.
     """
     if not content.strip():
         raise ModelError(f"{where} is empty; a <mujoco> element is needed")

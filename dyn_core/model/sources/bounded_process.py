@@ -156,9 +156,16 @@ class _Server:
     def _answer(
         self, message: Mapping[str, Any], data: bytes, ask: Ask, end: float
     ) -> dict[str, Any]:
-        """Return the server's answer to a job, after answering its questions.
+        """Send a job to the server and return the final message about it.
 
-        `end` is the deadline on the clock of time.monotonic() [s].
+        The server is started if it is not running; its questions are answered by `ask`.
+        The message has `result`, the JSON values of the job, and `data`, its bytes; or
+        `status`, the exit status of a job that failed.
+
+        Args:
+            message, data: Head and bytes of the job's message.
+            ask: Function from a question to its answer, a JSON value.
+            end: Deadline on the clock of time.monotonic() [s].
 
         Raises:
             EOFError, BrokenPipeError: The server is gone.

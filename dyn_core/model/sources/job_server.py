@@ -21,9 +21,10 @@ Read = Callable[[int], bytes]
 
 
 def write(target: int, head: Mapping[str, Any], data: bytes = b"") -> None:
-    """Write a message, the JSON mapping `head` and bytes, to a file descriptor.
+    """Write a message, the mapping `head` as JSON and `data`, to a file descriptor.
 
-    Waits until all is written. BrokenPipeError if the other side is gone.
+    Waits until all is written to the descriptor `target`. Raises BrokenPipeError if the
+    other side is gone.
     """
     line = json.dumps(head).encode()
     for part in (_SIZES.pack(len(line), len(data)), line, data):

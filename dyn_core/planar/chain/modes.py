@@ -146,15 +146,18 @@ class Latch:
     until: dict[Any, float] = field(default_factory=dict)
 
     def holds(self, key: Any, t: float) -> bool:
-        """Return whether a constraint may not be released at time t."""
+        """Return whether the constraint `key` may not be released at time t [s]."""
         return self.until.get(key, -np.inf) > t
 
     def release(self, key: Any, t: float) -> bool:
-        """Record a release at time t [s] if it is allowed; return whether it is.
+        """Record a release of the constraint `key` at time t [s] if it is allowed.
 
         It is not allowed while the constraint is held. After max_releases within the
         window, the constraint is held until the oldest of these releases is one window
         ago.
+
+        Returns:
+            Whether the release is allowed. A refused one is not recorded.
         """
         if self.holds(key, t):
             return False
@@ -168,7 +171,7 @@ class Latch:
         return True
 
     def keep(self, key: Any, until: float) -> None:
-        """Hold a constraint until a time [s]; a later end that is known remains."""
+        """Hold the constraint `key` until a time [s]; a later known end remains."""
         self.until[key] = max(until, self.until.get(key, -np.inf))
 
 

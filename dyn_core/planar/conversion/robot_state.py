@@ -130,10 +130,16 @@ def state_to_model(
 
 
 def _geometry(model: Model, chain: ChainModel, tip: str | None) -> PlanarChainGeometry:
-    """Return the robot's geometry.
+    """Return the geometry of a robot that is a planar chain.
 
-    Raises ModelError if the robot is not a planar chain, or the chain has another
-    number of links.
+    Args:
+        model: Robot.
+        chain: Chain that must have as many links as the robot.
+        tip: Link at whose origin the last chain link ends; None: see from_model.
+
+    Raises:
+        ModelError: The robot is not a planar chain, or the chain has another number of
+            links.
     """
     geometry = read(model, tip)
     if len(geometry.segments) != chain.n - 1:

@@ -228,7 +228,7 @@ def _advanced(case: Case, q: Any, u: Any, dt: float) -> tuple[Any, Any]:
 def _initial_axes(case: Case, qd: np.ndarray, dt: float) -> np.ndarray:
     """Return qd (nv,) with linear velocities in the axes at the start of a step dt [s].
 
-    Only those of floating joints change; `qd` is unchanged.
+    Only the linear velocities of floating joints differ; `qd` is unchanged.
     """
     u = qd.copy()
     for i in case.model.independent:

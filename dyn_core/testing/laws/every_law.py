@@ -257,8 +257,8 @@ def inertial_is_H_qdd(case: Case) -> Pairs:
 def terms_add_up(case: Case) -> Pairs:
     """ID = inertial + coriolis + gravity - external
 
-    Gravity minus external forces is the joint force at rest. The term of the solver
-    under test is its own, the others are those of shipped solvers.
+    Gravity minus external forces is the joint force at rest. The solver under test
+    computes its own term, shipped solvers the others.
     """
     name = case.solver.signature.name
     coriolis = case.program() if name == "coriolis_force" else case.other("coriolis")

@@ -237,9 +237,9 @@ def delassus_is_dense_algebra(case: Case) -> Pairs:
 
 
 def _points_jacobian(case: Case) -> np.ndarray:
-    """Return the Jacobian, (3 points, nv), of velocities of points in base axes.
+    """Return the Jacobian of the velocities of points in base axes, (3 points, nv).
 
-    The points are those of the solver's option `points`, three rows each.
+    The solver's option `points` lists the points; each has three rows, in its order.
     """
     poses = case.other("forward_kinematics")(case.q)
     rows = []

@@ -77,7 +77,13 @@ class NotebookView:
 def _page(scene: VisualScene, replay: Replay | None) -> str:
     """Return the HTML page, recorded from a temporary server on this machine.
 
-    Raises SettingError and UnsupportedError as NotebookView.page.
+    Args:
+        scene: Scene to show.
+        replay: Run that the page plays; None: the page shows the initial state.
+
+    Raises:
+        SettingError: The run takes 80 s or more (MOST_PICTURES at FPS per second).
+        UnsupportedError: The version of viser is not supported.
     """
     server = start_server(HOST, 0, scene.name)
     try:
