@@ -177,7 +177,10 @@ class ComputedTorqueNode(RobotNode):
             self.watchdog.stop()
 
     def _communicate(self) -> None:
-        """Create the publishers, subscriptions and periodic jobs of a configuration."""
+        """Create the publishers, subscriptions and periodic jobs of a configuration.
+
+        Raises SettingError if an override of a topic's quality of service is not valid.
+        """
         keep, listen = self.keep, self.create_subscription
         latest = QoSProfile(depth=1)
         self.efforts = publisher(self, Float64MultiArray, "~/commands", latest)

@@ -240,6 +240,9 @@ class InverseKinematics:
 
         Returns:
             q, error, iterations over all rounds, and status (0: converged), by start.
+
+        Raises:
+            RequireError: The rotation of the pose is not valid.
         """
         result = self._round(starts, pose)
         for _ in range(ROUNDS - 1):
@@ -391,6 +394,9 @@ class InverseKinematics:
 
         Returns:
             q, error, iterations, status (0: converged) and residual, by pose.
+
+        Raises:
+            RequireError: A rotation of the poses is not valid.
         """
         q, error, iterations, status = self._round(starts, poses)
         residual = self._lengths(error)

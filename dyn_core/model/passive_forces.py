@@ -218,6 +218,8 @@ def stiffness_matrix(tree: Tree, q: Vector, qd: Vector) -> Matrix:
     It has the springs and the user's forces; friction does not depend on q. Column k is
     the derivative by the displacement of velocity coordinate k, see `integrate`.
 
+    Raises ModelError if a user's function does not return nv numbers.
+
     Source: KIM-S2 (derivative hooks); the user's functions by Taylor numbers.
     """
     blocks = {(i, i): Matrix.diagonal(tree.stiffness[i]) for i in tree.bodies}
@@ -238,6 +240,9 @@ def damping_matrix(
         q, qd: Joint positions, nq, and velocities, nv.
         friction: Whether damping and dry friction act.
         springs: Whether springs and the user's forces act.
+
+    Raises:
+        ModelError: A user's function does not return nv numbers.
 
     Source: KIM-S2 (derivative hooks); the user's functions by Taylor numbers.
     """

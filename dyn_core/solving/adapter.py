@@ -196,6 +196,9 @@ class Adapter:
         Args:
             model: Robot or other System.
             values: Inputs by name, of which q and the velocity are read.
+
+        Raises:
+            ModelError: A user's force function does not return nv numbers.
         """
         qd, acts = self.signature.friction_at, (self.joint_friction, self.joint_springs)
         if qd is None or not any(acts):

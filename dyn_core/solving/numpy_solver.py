@@ -151,7 +151,7 @@ class NumpySolver(ArraySolver):
         """
 
     def outputs(self, model: Model, *inputs: Any, **options: Any) -> Any:
-        """Return the result of `solve`."""
+        """Return the result of `solve`, with its arguments and errors."""
         return self.solve(model, *inputs, **options)
 
 
@@ -233,6 +233,9 @@ class _ArrayProgram(RowProgram):
 
         Args:
             values: Inputs by name, of which q and the velocity are read.
+
+        Raises:
+            ModelError: A user's force function does not return nv numbers.
         """
         velocity = self.signature.friction_at
         if not any(self.acts) or velocity is None:

@@ -478,6 +478,9 @@ def arm_with_shadow(
         robot: Name of the shipped robot.
         shadow: Solver of the shadow.
         engine: Engine of the shadow.
+
+    Raises:
+        ModelError: There is no shipped robot of this name.
     """
     model = load_urdf(robots.path(robot))
     return Controller(

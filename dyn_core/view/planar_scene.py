@@ -234,6 +234,9 @@ class ChainScene(PlanarScene):
         Args:
             values: Position of joint 0 [m], then the angles [rad].
             moved: Ignored.
+
+        Raises:
+            ShapeError: The number of angles is not the number of links.
         """
         x = np.asarray(values, float)
         rates = np.zeros(self.chain.n - 1)

@@ -299,6 +299,9 @@ def _velocity_and_outputs(rule, inputs, parts):
 
     Returns:
         Velocity, nv; and a tuple of impulses, gaps, residuals, iterations and status.
+
+    Raises:
+        UnsupportedError: A shape is no sphere, capsule, box or cylinder.
     """
     solved = solved_contacts(rule, inputs, StepParts.of(**parts), deepest=True)
     return solved.velocity, solved.outputs

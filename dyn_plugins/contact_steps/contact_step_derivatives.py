@@ -225,6 +225,10 @@ def _velocity_slopes(rule, inputs, derivatives, by_parameters, paths, **parts):
         SolvedContacts; modes of the contacts; not_differentiable, 0.0, 1.0 or 2.0; and
         a tuple of the derivatives of u by q, qd, tau, parameters, friction coefficients
         and gaps, nv rows each.
+
+    Raises:
+        UnsupportedError: A shape is no sphere, capsule, box or cylinder.
+        SingularError: The inertia of a joint is zero; a Program raises it when it runs.
     """
     parts = StepParts.of(**parts)
     solved = solved_contacts(rule, inputs, parts)

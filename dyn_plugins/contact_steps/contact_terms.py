@@ -92,7 +92,10 @@ def _ball_limits(model, q):
 
     Returns:
         For each finite limit: derivative of the gap by the velocity, nv; and the gap,
-            negative beyond the limit [rad].
+        negative beyond the limit [rad].
+
+    Raises:
+        SingularError: The swing of a joint is pi; a Program raises it when it runs.
     """
     limits = []
     for i in limited_balls(model):

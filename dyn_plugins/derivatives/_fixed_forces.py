@@ -169,6 +169,10 @@ def with_fixed_forces(model, dtau_dq, q, f_ext, f_ext_fixed, f_ext_points):
         q: Joint positions, nq.
         f_ext: By body, entry 0 for the base: force, body coordinates [N·m; N].
         f_ext_fixed, f_ext_points: The options of FixedForces, f_ext_fixed not None.
+
+    Raises:
+        UnsupportedError, ModelError: A point of f_ext_points is not valid, as in
+            points_by_body.
     """
     blocks = fixed_force_slopes(
         model, split_q(model, q), f_ext, f_ext_fixed, f_ext_points

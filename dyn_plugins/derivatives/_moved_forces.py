@@ -23,6 +23,10 @@ def moved_forces(model, q, dq, f_ext, df_ext, changed, f_ext_fixed, f_ext_points
     Returns:
         List of Forces on bodies 1 to nb, body coordinates; their numbers carry the
         derivatives.
+
+    Raises:
+        UnsupportedError, ModelError: A point of f_ext_points is not valid, as in
+            points_by_body.
     """
     f = [Force.of(with_slopes(x, dx)) for x, dx in zip(f_ext, df_ext, strict=True)]
     if f_ext_fixed == "body":

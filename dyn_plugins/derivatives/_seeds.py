@@ -129,6 +129,9 @@ def seeds(model, q, qd, along):
         q, qd: Joint positions and velocities, nq and nv.
         along: The Direction.
 
+    Raises:
+        ModelError: The parameter path of the direction is unknown.
+
     Source: KIM-4.1, KIM-4.5.
     """
     moved = moved_model(model, parameter_along(model, along.parameter, along.dp))
@@ -196,6 +199,10 @@ def forces_along(model, X, dh, along):
 
     Returns:
         List of Forces by body, entry 0 for the base; along.df_ext itself for "body".
+
+    Raises:
+        UnsupportedError, ModelError: A point of f_ext_points is not valid, as in
+            points_by_body.
 
     Source: KIM-4.5.
     """

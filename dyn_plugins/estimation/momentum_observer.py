@@ -32,6 +32,9 @@ def momentum_and_rate(model, q, qd):
     Returns:
         p [kg·m²/s | kg·m/s] and beta [N·m | N], Vectors nv.
 
+    Raises:
+        ModelError: A user's force function does not return nv numbers.
+
     Source: A. De Luca and R. Mattone, Actuator failure detection and isolation using
     generalized momenta, ICRA 2003, by the sweeps of RBDA, Tables 5.1 and 6.2.
     """

@@ -235,6 +235,9 @@ class CarriedLink:
             q, qd: Joint positions and velocities, nq and nv.
             frame: Name of the link.
 
+        Raises:
+            ModelError: There is no such link.
+
         Source: as momentum_observer, for a body that the link carries.
         """
         position, velocity = split_q(model, q), split_v(model, qd)
@@ -566,6 +569,8 @@ def _sizes(model, options):
     """Return the sizes of the Ports: {"nm": length of the filter's memory}.
 
     It depends on the number of coordinates that move options["frame"].
+
+    Raises ModelError for an unknown link.
     """
     return {"nm": memory_size(len(way_to(model, options["frame"])))}
 

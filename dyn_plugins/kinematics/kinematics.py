@@ -110,6 +110,9 @@ def frame_and_jacobian(model, q, frame):
 
     Returns:
         Transform from the base to the frame; J as a Matrix (6, nv), reference aligned.
+
+    Raises:
+        ModelError: There is no such link.
     """
     target, q = model.frame(frame), split_q(model, q)
     way, i = [], target.body
@@ -130,15 +133,18 @@ def frame_and_jacobian(model, q, frame):
 
 
 def frame_motion(model, q, qd, frame, qdd=None):
-    """Return a frame's velocity, acceleration and transform from the base.
+    """Return velocity and acceleration of a frame, and its transform from the base.
 
-    Velocity and acceleration are spatial, in the frame's own coordinates. Not a solver:
-    laws of the tool share it.
+    Velocity and acceleration are spatial, in the frame's own coordinates. Gravity is
+    not included. Not a solver: laws of the tool share it.
 
     Args:
         q, qd: Positions and velocities, split by joint.
         frame: Name of the link.
         qdd: Accelerations, split by joint; None: zero.
+
+    Raises:
+        ModelError: There is no such link.
     """
     X, v, a = [Transform.identity()], [Motion.zero()], [Motion.zero()]
     for i in model.bodies:

@@ -343,6 +343,9 @@ def parameter_changes(model, motion, paths, fixed):
         fixed: Dict of the options f_ext_fixed, frame in which f_ext is constant as
             bodies move, and f_ext_points, points of action; see id_directional.
 
+    Raises:
+        ModelError: A parameter path is unknown.
+
     Source: KIM-4.6, each column by KIM-4.2; the loops by Taylor numbers.
     """
     change, nv = Change([], []), model.nv
@@ -385,6 +388,9 @@ def gradient_changes(model, motion, w, paths):
 
     Returns:
         Two lists of Vectors, m: by each displacement of q, and by each parameter.
+
+    Raises:
+        ModelError: A parameter path is unknown.
     """
     still = Vector.zeros(model.nv)
     driven = [-1.0] if model.driven else []  # subtracts the rates of driven frames

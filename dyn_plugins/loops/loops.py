@@ -459,7 +459,8 @@ def _loop_sizes(model, options):
 def _hybrid_sizes(model, options):
     """Return {"nu": prescribed, "nf": other coordinates, "m": rows of the loops}.
 
-    options: Options of the solver; prescribed is read.
+    options: Options of the solver; prescribed is read. Raises UnsupportedError if it is
+    not valid, as prescribed_coordinates.
     """
     nu = sum(prescribed_coordinates(model, options["prescribed"]))
     return {"nu": nu, "nf": model.nv - nu, **_loop_sizes(model, options)}

@@ -73,6 +73,9 @@ def _ball_stops(model, i, q, qd):
         List of (row, push, stiffness, damping): the Jacobian row that maps the joint's
         velocity to the rate of the gap, then three numbers, zero while the gap is open.
         The joint force of the stop is -push times the row [N·m].
+
+    Raises:
+        SingularError: The swing is pi; a Program raises it when it runs.
     """
     D = max(model.inertia_scale[i])
     k, d = D * STOP_RATE**2, 2 * D * STOP_RATE

@@ -403,6 +403,8 @@ class TableNode(FormerTopics):
         """Declare the solver options given at start-up, typed by their values.
 
         They are the parameters SLOT.options.NAME, with a SLOT of parameters.SLOTS.
+
+        Raises ModelError or SettingError for a value that is no valid option.
         """
         for name in self._undeclared():
             if OPTION.fullmatch(name):

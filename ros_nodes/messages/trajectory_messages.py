@@ -72,6 +72,9 @@ class _CdrReader:
 
         Args:
             kind: "I" unsigned, "i" signed.
+
+        Raises:
+            TrajectoryError: The message ends earlier.
         """
         self.align(4)
         self.need(4)
@@ -80,7 +83,10 @@ class _CdrReader:
         return value
 
     def string(self) -> str:
-        """Read and return a string; invalid UTF-8 is replaced."""
+        """Read and return a string; invalid UTF-8 is replaced.
+
+        Raises TrajectoryError if the message ends earlier.
+        """
         size = self.whole()
         self.need(size)
         value = bytes(self.data[self.place : self.place + max(size - 1, 0)])
@@ -91,6 +97,8 @@ class _CdrReader:
         """Read and return a sequence of float64 numbers, as a view of the data.
 
         Empty if the sequence is.
+
+        Raises TrajectoryError if the message ends earlier.
         """
         count = self.whole()
         if not count:

@@ -107,6 +107,8 @@ class CommandInput:
 
         `kind` is the message type, `take` the function that is called with each
         message.
+
+        Raises SettingError if an override of its quality of service is not valid.
         """
         return str(subscription(self.node, kind, topic, take, LATEST).topic_name)
 

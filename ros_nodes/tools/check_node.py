@@ -226,6 +226,9 @@ def _lacking(parameters: dict[str, dict[str, Any]], model: Model) -> list[str]:
     Args:
         parameters: Parameters by node.
         model: Robot.
+
+    Raises:
+        SettingError: No plugin offers the mode.
     """
     control, lacking = parameters["computed_torque"], []
     if not control.get("max_state_age", True):

@@ -36,6 +36,8 @@ def evaluation_figure(evaluation: Evaluation) -> Any:
     """Return a matplotlib figure with one panel per joint, over time [s].
 
     Each has the measured and the computed joint force and their residual [N·m | N].
+
+    Raises UnsupportedError if matplotlib is not installed.
     """
     motion, model = evaluation.motion, evaluation.model
     rows = thinned(len(motion.t))

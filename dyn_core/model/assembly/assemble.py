@@ -240,7 +240,8 @@ class _Walk:
     def joint_of(self, spec: JointSpec) -> Joint:
         """Return the Joint object of a specification.
 
-        It is the user's joint of the same name (build.joints) if there is one.
+        It is the user's joint of the same name (build.joints) if there is one. Raises
+        ModelError if the numbers of the specification make no joint.
         """
         replacement = self.build.joints.get(spec.name)
         if replacement is not None:

@@ -54,7 +54,10 @@ class Driven(Joint):
         return moving_pose(self.pose(Taylor(self.t, 1.0, 0.0, TIME)), "a drive")
 
     def X(self, q: Vector) -> Transform:
-        """Return the transform to the driven placement at time t; q is empty."""
+        """Return the transform to the driven placement at time t; q is empty.
+
+        Raises ModelError if the user's function returns anything but (R, p).
+        """
         return self._placement().X
 
     def S(self, q: Vector) -> MotionSubspace:
@@ -62,11 +65,17 @@ class Driven(Joint):
         return MotionSubspace(())
 
     def vJ(self, q: Vector, qd: Vector) -> Motion:
-        """Return the velocity sigma of the placement at time t, body coordinates."""
+        """Return the velocity sigma of the placement at time t, body coordinates.
+
+        Raises ModelError if the user's function returns anything but (R, p).
+        """
         return self._placement().velocity
 
     def cJ(self, q: Vector, qd: Vector) -> Motion:
-        """Return the time derivative of the components of sigma at time t."""
+        """Return the time derivative of the components of sigma at time t.
+
+        Raises ModelError if the user's function returns anything but (R, p).
+        """
         return self._placement().acceleration
 
     def neutral(self) -> tuple[float, ...]:
@@ -159,25 +168,40 @@ class Custom(Joint):
         return moving_pose(self.pose(moving), "a custom joint")
 
     def _columns(self, q: Vector) -> Iterator[Motion]:
-        """Yield the nv columns of S at q: the velocities at unit rates."""
+        """Yield the nv columns of S at q: the velocities at unit rates.
+
+        Raises ModelError if the user's function returns anything but (R, p).
+        """
         for k in range(self.nv):
             unit = Vector(float(j == k) for j in range(self.nv))
             yield self._along(q, unit).velocity
 
     def X(self, q: Vector) -> Transform:
-        """Return the transform from the frame before the joint to the pose at q."""
+        """Return the transform from the frame before the joint to the pose at q.
+
+        Raises ModelError if the user's function returns anything but (R, p).
+        """
         return self._along(q, Vector.zeros(self.nv)).X
 
     def S(self, q: Vector) -> MotionSubspace:
-        """Return the motion subspace at q: the velocities at unit rates."""
+        """Return the motion subspace at q: the velocities at unit rates.
+
+        Raises ModelError if the user's function returns anything but (R, p).
+        """
         return MotionSubspace(self._columns(q))
 
     def vJ(self, q: Vector, qd: Vector) -> Motion:
-        """Return the velocity across the joint, S(q) qd, in body coordinates."""
+        """Return the velocity across the joint, S(q) qd, in body coordinates.
+
+        Raises ModelError if the user's function returns anything but (R, p).
+        """
         return self._along(q, qd).velocity
 
     def cJ(self, q: Vector, qd: Vector) -> Motion:
-        """Return the bias: time derivative of the components of S qd at constant qd."""
+        """Return the bias: time derivative of the components of S qd at constant qd.
+
+        Raises ModelError if the user's function returns anything but (R, p).
+        """
         return self._along(q, qd).acceleration
 
     def neutral(self) -> tuple[float, ...]:

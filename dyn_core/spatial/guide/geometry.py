@@ -110,6 +110,10 @@ def shifted(s: Any, r: Iterable[float]) -> Any:
         s: Motion or Force about the origin.
         r: The other point, 3 [m].
 
+    Raises:
+        ShapeError: `r` has not 3 numbers.
+        NonFiniteError: A number of `r` is NaN or infinite.
+
     Source: GUIDE, section 4; SV-2.3.
     """
     r = Vector(finite("r", r, 3).tolist())
@@ -298,6 +302,8 @@ def prismatic() -> MotionSubspace:
 def helical(pitch: float) -> MotionSubspace:
     """Return S of a screw joint about z with this pitch [m/rad], 6x1.
 
+    Raises NonFiniteError for NaN or infinity.
+
     Source: GUIDE, section 7; SV-9.6.
     """
     return MotionSubspace([screw_axis(_AXES[2], _ZERO, pitch)])
@@ -342,6 +348,8 @@ def universal(q: Iterable[float]) -> MotionSubspace:
 
     q has two angles [rad].
 
+    Raises ShapeError for another number of entries, NonFiniteError for NaN or infinity.
+
     Source: GUIDE, section 7; SV-9.6.
     """
     _, second = finite("q", tuple(q), 2).tolist()
@@ -355,6 +363,8 @@ def universal_ring(q: Iterable[float], qd: Iterable[float]) -> Motion:
         (dS/dt) qd = [-sin q2, 0, cos q2, 0, 0, 0] qd1 qd2
 
     q [rad] and qd [rad/s] have two numbers each; the result is an acceleration.
+
+    Raises ShapeError for another number of entries, NonFiniteError for NaN or infinity.
 
     Source: GUIDE (32); SV-9.2, SV-9.6.
     """

@@ -73,6 +73,8 @@ def rotation(name: str, E: Any) -> np.ndarray:
 def skews(r: Any) -> np.ndarray:
     """Return the matrices r x, (..., 3, 3), of vectors r (..., 3).
 
+    Raises ShapeError for another shape, NonFiniteError for NaN or infinity.
+
     Source: GUIDE (13); SV-4.4.
     """
     r = finite("r", r, 3)
@@ -100,6 +102,8 @@ def unskew(M: Any) -> np.ndarray:
 def crm(v: Any) -> np.ndarray:
     """Return the matrices v x, (..., 6, 6), of motions v (..., 6); also ad_v of se(3).
 
+    Raises ShapeError for another shape, NonFiniteError for NaN or infinity.
+
     Source: GUIDE (17); SV-5.3, SV-11.4; KIM-1.8.
     """
     v = finite("v", v, 6)
@@ -120,6 +124,8 @@ def crf(v: Any) -> np.ndarray:
 def cross_motions(v: Any, m: Any) -> np.ndarray:
     """Return v x m of arrays (..., 6): [w x m_w; w x m_v + v x m_w].
 
+    Raises ShapeError for another shape, NonFiniteError for NaN or infinity.
+
     Source: GUIDE (17); SV-5.3; KIM-1.8.
     """
     v, m = finite("v", v, 6), finite("m", m, 6)
@@ -130,6 +136,8 @@ def cross_motions(v: Any, m: Any) -> np.ndarray:
 
 def cross_forces(v: Any, f: Any) -> np.ndarray:
     """Return v x* f of arrays (..., 6): [w x n + v x f; w x f].
+
+    Raises ShapeError for another shape, NonFiniteError for NaN or infinity.
 
     Source: GUIDE (18); SV-5.3; KIM-1.8.
     """
@@ -244,6 +252,8 @@ def _turn(E: np.ndarray, ang: np.ndarray, lin: np.ndarray) -> np.ndarray:
 def hat(x: Any) -> np.ndarray:
     """Return the matrices [[w x, v], [0, 0]] in se(3), (..., 4, 4), of twists (..., 6).
 
+    Raises ShapeError for another shape, NonFiniteError for NaN or infinity.
+
     Source: GUIDE, section 8; SV-11.4; KIM-1.2.
     """
     x = finite("x", x, 6)
@@ -272,6 +282,8 @@ def exp(x: Any) -> np.ndarray:
         T = [[exp3(w), dexp3(w) v], [0, 1]]
 
     x is a twist times a time, [rad; m].
+
+    Raises ShapeError for another shape, NonFiniteError for NaN or infinity.
 
     Source: GUIDE, section 8; SV-11.4; KIM-S1.
     """
