@@ -109,6 +109,8 @@ class Adapter:
             ShapeError: The algorithm returned a wrong number of outputs or a wrong
                 size.
             TraceError: The algorithm raised an error that is not a DynError.
+            DynError: An error of the algorithm or of a slot, such as RequireError,
+                passes through.
         """
         inputs = [self._input(model, port, values) for port in self.signature.inputs]
         slots = {name: _Slot(name, what, model) for name, what in self.slots.items()}
@@ -303,7 +305,9 @@ class FlatFunction:
 
         Raises:
             ShapeError: An output of the algorithm has a wrong number of entries.
-            RequireError: A position is invalid, where positions are checked.
+            RequireError: A condition of the algorithm does not hold, or a position is
+                invalid where positions are checked. With traced numbers the Program
+                raises it.
             TraceError: The algorithm raised an error that is not a DynError.
         """
         values, changed, start = {}, {}, 0

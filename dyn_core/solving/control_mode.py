@@ -20,9 +20,10 @@ class ModeTopic:
     Attributes:
         name: Name of the topic below the name of the node, such as target_pose.
         type: Type of its messages, such as geometry_msgs/PoseStamped.
-        meaning: What the law does with a message.
-        parameter: Parameter of the mode that names the topic, of a sensor, or is empty
-            if there is none; empty: `name` is below the name of the node.
+        meaning: Effect of a message on the law.
+        parameter: For a sensor: parameter of the mode whose value is the name of the
+            topic; without a value there is no such sensor. Empty: the topic is `name`,
+            below the name of the node.
     """
 
     name: str
@@ -74,7 +75,7 @@ class ControlMode:
         tracks: Whether the tracking error of the joints is bounded by default.
         status: What /diagnostics says while a mode acts that follows no trajectory.
         parameters: Further parameters of the mode, with names that no other mode has.
-            Those of the name of a Port are inputs of the law.
+            One with the name of a Port is an input of the law.
         topics: Topics that the law receives messages of.
         exportable: Whether the cycle of the law is exported (dyn_core.export.cycle).
     """

@@ -435,9 +435,10 @@ class TracedSolver(Solver):
 def _open(solver: TracedSolver, model: Model) -> str | None:
     """Return why a solver does not support a robot because of its loops, or None.
 
-    It is None for a solver that closes loops, for a robot without loops and other
-    Systems, if loops do not change the outputs of the Signature, and if a slot has a
-    Signature of which they change outputs: the solver in that slot is checked itself.
+    It is None for a solver that closes loops, for a robot without loops, for other
+    Systems, and if loops do not change the outputs of the Signature. It is also None if
+    loops change the outputs of the Signature of a slot: the solver in that slot is
+    checked itself.
     """
     if solver.closes_loops or model.kind != "robot" or not model.loops:
         return None

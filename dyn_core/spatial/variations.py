@@ -63,7 +63,7 @@ def variation_of(X: Transform) -> Motion:
 def has_slope(thing: Any) -> bool:
     """Return whether any number of a number or spatial value is a Taylor number.
 
-    Only Taylor numbers along a direction count, not those of other ranks.
+    Taylor numbers of other ranks than DIRECTION do not count.
     """
     flags: list[bool] = []
 

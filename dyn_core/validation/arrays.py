@@ -42,7 +42,7 @@ def known_keywords(target: _Target) -> _Target:
 
     @wraps(call)
     def checked(*args: Any, **settings: Any) -> Any:
-        """Call the target after checking the names of the keywords."""
+        """Call the target; raise SettingError for a keyword that it does not have."""
         if not known.issuperset(settings):
             check_keywords(name, settings, valid)
         return call(*args, **settings)

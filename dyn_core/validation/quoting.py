@@ -104,8 +104,8 @@ def html_text(text: str) -> str:
 def xml_text(element: ElementTree.Element) -> str:
     """Return an element as XML text.
 
-    Invisible characters in attributes of it and of its descendants are replaced by
-    underscores, in place.
+    Invisible characters in the attribute values of the element and its descendants are
+    replaced by underscores; the element is changed in place.
     """
     for part in element.iter():
         for key, value in part.attrib.items():

@@ -197,9 +197,10 @@ def operational_space(
 
 
 def bias(model, tool, q, qd, frame):
-    """Return dJ/dt qd of the frame in the axes of the tool, (6,).
+    """Return dJ/dt qd of the frame in the axes of the tool, [angular; linear], (6,).
 
-    Its linear part is that of the frame's origin.
+    The linear part is the acceleration of the frame's origin at qdd = 0. q and qd are
+    not split by joint; `frame` is the name of the link.
     """
     parts = split_q(model, q), split_v(model, qd)
     v, a, X = frame_motion(model, *parts, frame)
@@ -207,10 +208,21 @@ def bias(model, tool, q, qd, frame):
 
 
 def posture_force(model, q, qd, q_rest, stiffness, damping):
-    """Return stiffness (q_rest (-) q) - damping qd, (nv,); None without both.
+    """Return the joint forces of the posture spring and damper, (nv,), or None.
+
+        stiffness (q_rest (-) q) - damping qd
+
+    Args:
+        model: Robot.
+        q, qd: Joint positions and velocities, not split by joint.
+        q_rest, stiffness: Rest position, (nq,), and stiffness, (nv,); None: no spring.
+        damping: Damping, (nv,); None: no damper.
+
+    Returns:
+        None without spring and damper.
 
     Raises:
-        UnsupportedError: One of q_rest and stiffness is missing.
+        UnsupportedError: Only one of q_rest and stiffness is given.
     """
     if (q_rest is None) != (stiffness is None):
         named, other = ("q_rest", "rest_stiffness")[:: 1 if stiffness is None else -1]
@@ -270,8 +282,8 @@ class Tool:
         Beyond E the wrench keeps the size that it has there, in the metric of K.
 
         Args:
-            stiffness: K (6, 6). Its axes are those of the base, where e is turned with
-                the reference, or those of the reference.
+            stiffness: K (6, 6). Its axes are the base's if reference is aligned, else
+                the axes of the reference pose.
             energy_limit: E [J]; None: none.
         """
         if self._aligned:

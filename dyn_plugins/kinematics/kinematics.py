@@ -200,7 +200,9 @@ def frame_bias_acceleration(model, q, qd, frame, reference):
 
 
 def of_origin(v, a):
-    """Return the acceleration whose linear part is that of the frame's origin.
+    """Return the acceleration of a frame, its linear part that of the frame's origin.
+
+        (dw; dv + w x v)   from the spatial acceleration (dw; dv), velocity (w; v)
 
     Args:
         v, a: Spatial velocity and acceleration, in the frame's own coordinates.

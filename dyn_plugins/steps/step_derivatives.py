@@ -326,10 +326,10 @@ class StepDerivativesSolver(TracedSolver):
     """A solver of derivatives of a step, optionally by a list of parameter paths."""
 
     def build(self, model, **choices):
-        """Return a Program.
+        """Return a Program for a robot, see TracedSolver.build.
 
         Raises the error of `checked_paths` for a parameter path without a derivative,
-        and those of TracedSolver.build.
+        and the errors of TracedSolver.build.
         """
         paths = checked_paths(self.name, model, choices, bool(model.loops))
         return super().build(model, **{**choices, "paths": paths})

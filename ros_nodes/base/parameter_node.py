@@ -342,8 +342,8 @@ class TableNode(FormerTopics):
     def check_change(self, values: dict[str, Any]) -> None:
         """Check new parameter values by name; an invalid one raises a DynError.
 
-        The values are those of one request; the others are unchanged. Hook for
-        subclasses; does nothing here.
+        `values` are the changed parameters of one request. Hook for subclasses; does
+        nothing here.
         """
 
     def changed(self, values: dict[str, Any]) -> None:

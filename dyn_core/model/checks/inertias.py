@@ -243,7 +243,7 @@ def lack_of_inertia(tree: Any, options: Mapping[str, Any]) -> str | None:
 def joints_in_loops(tree: Tree) -> set[str]:
     """Return the names of joints between the links of a loop, and joints of couplings.
 
-    Joints between a loop's two links are the ones that carry exactly one of them.
+    A joint is between the two links of a loop if it carries exactly one of them.
     """
     names: set[str] = set()
     for loop in tree.build.constraints:

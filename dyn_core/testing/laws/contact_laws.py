@@ -193,8 +193,8 @@ def with_ball(case: Case) -> tuple[Case, dict[str, Any]]:
 def far_contacts_do_nothing(case: Case) -> Pairs:
     """Far above the floor:  qd_next = qd + dt FD(q, qd, tau) + gyroscopic change
 
-    q_next is q moved at this velocity, and impulses are zero. For the solver
-    moreau_jean FD is that of the midpoint.
+    q_next is q moved at this velocity, and impulses are zero. The solver moreau_jean
+    has FD at the midpoint of the step.
     """
     case, _ = with_ball(case)
     far = (HalfSpace("floor", (0.0, 0.0, -1e4)),)
