@@ -535,6 +535,8 @@ def _smallest(distances: np.ndarray, first: int, count: int) -> np.ndarray:
 def _differences(model: Model, q0: np.ndarray, q: np.ndarray) -> np.ndarray:
     """Return the displacements from position q0 to each of the positions q, (n, nv).
 
+    They are in the tangent space at q0 [rad | m].
+
     Args:
         model: Robot.
         q0: Position, (nq,).

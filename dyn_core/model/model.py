@@ -352,13 +352,13 @@ class Model(Tree, System):
         return pivots.pivot_tolerances(self)
 
     def flat(self, what: str) -> np.ndarray:
-        """Return an attribute of Tree as an array in the order of qd, (nv,).
+        """Return an attribute of Tree as an array of floats in the order of qd, (nv,).
 
-        Values of followers are omitted.
+        Values of followers are omitted. The unit is the attribute's.
 
         Args:
             what: Name of an attribute with one number for each body and coordinate,
-                such as "armature".
+                such as "armature"; another name is an AttributeError.
         """
         result = np.zeros(self.nv)
         for i in self.independent:

@@ -99,7 +99,7 @@ class Layout:
 
     @property
     def values(self) -> np.ndarray:
-        """The robot's present values, in the order of `names`, (n,)."""
+        """The robot's present values in SI units, in the order of `names`, (n,)."""
         model = self.model
         numbers = [x for i in model.bodies for x in model.I[i].parameters]
         for group in self.groups:

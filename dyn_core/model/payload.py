@@ -61,7 +61,8 @@ class Payload:
     def parameters(self) -> np.ndarray:
         """The ten values of the parameter path LINK.payload, (10,).
 
-        They are m, m c, Ixx, Ixy, Iyy, Ixz, Iyz, Izz about the link's origin.
+        They are m [kg], m c [kg·m], Ixx, Ixy, Iyy, Ixz, Iyz, Izz [kg·m²] about the
+        link's origin.
         """
         body = RigidInertia.of(self.mass, Vector(self.com), self.inertia)
         return np.array(body.parameters, float)

@@ -93,7 +93,8 @@ class SystemCase:
     def program(self, **choices: Any) -> Program:
         """Return the Program of the solver under test, on the case's engine and dtype.
 
-        choices: Further options of build, except engine.
+        choices: Further options of build, except engine. Errors of the build pass
+        through.
         """
         if self.dtype != "float64":
             choices = {"dtype": self.dtype, **choices}

@@ -314,9 +314,9 @@ class ObjectScene(PlanarScene):
         return self.points(values).ravel()
 
     def values(self, state: np.ndarray) -> np.ndarray:
-        """Return the coordinates last passed to the method `state`.
+        """Return the coordinates last passed to the method `state`, (nq,).
 
-        The argument is ignored.
+        They are zero before its first call. The argument is ignored.
         """
         return self._coordinates
 

@@ -111,7 +111,7 @@ class RobotScene(VisualScene):
         return made
 
     def start(self) -> np.ndarray:
-        """Return the initial position: zero, clipped to the limits, with loops closed.
+        """Return the initial position (nq,): zero, clipped to the limits, loops closed.
 
         Loops that cannot be closed stay open. The floating base of a robot without
         loops stands on the ground, z = 0.
@@ -150,7 +150,7 @@ class RobotScene(VisualScene):
         return close_loops(model, q, fixed=fixed, tolerance=1e-9)
 
     def values(self, state: np.ndarray) -> np.ndarray:
-        """Return the value of each slider at a position.
+        """Return the value of each slider at a position, (sliders,) [rad | m].
 
         Args:
             state: Position, (nq,).

@@ -115,7 +115,7 @@ class VisualScene(ABC):
 
     @abstractmethod
     def start(self) -> np.ndarray:
-        """Return the initial state, (n,)."""
+        """Return the initial state, (n,), as `poses` takes it."""
 
     @abstractmethod
     def state(self, values: Sequence[float], moved: int | None = None) -> np.ndarray:

@@ -113,7 +113,7 @@ def pivoted(M, q, change, max_iterations):
 
 
 def _pivot(table, row, column):
-    """Pivot on table[row, column], in place.
+    """Pivot on table[row, column]: change the array `table` in place.
 
     The row is divided by this entry, and the column is eliminated from all other rows.
     """

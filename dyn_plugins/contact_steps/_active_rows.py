@@ -160,7 +160,8 @@ class Mode(NamedTuple):
 
     Attributes:
         kind: SEPARATE, STICK or SLIP.
-        pressed, sticks, slips: 1.0 or 0.0.
+        pressed, sticks, slips: 1.0 or 0.0; slips is 1.0 only if the slip has a
+            direction, else it is 0.0 also for kind SLIP.
         s: Direction of slip in the two tangents; the first tangent if it sticks.
         mu: Friction coefficient if it slips, else 0.
         drag: Tangential impulse across the slip per velocity if it slips, else 0 [kg].

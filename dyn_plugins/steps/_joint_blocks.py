@@ -90,7 +90,7 @@ class JointBlocks:
 
     @property
     def dense(self):
-        """All entries, as a Matrix nv x nv."""
+        """All entries, as a Matrix nv x nv; zero outside of the blocks."""
         return self @ Matrix.identity(self.model.nv)
 
 

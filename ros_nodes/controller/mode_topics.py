@@ -53,7 +53,7 @@ class ModeTopics:
         node.conditions.append(self.conditions)
 
     def _receiver(self, topic: ModeTopic) -> Callable[[Any], None]:
-        """Return the callback of a topic."""
+        """Return the callback of a topic, which passes its messages to `receive`."""
 
         def take(message: Any) -> None:
             self.receive(topic, message)

@@ -86,7 +86,11 @@ class ModelTopics:
             node.every_idle(1.0 / rate, self.look)
 
     def _offered(self) -> dict[str, Callable[[_Moment], Any]]:
-        """Return the function that makes the message of each topic."""
+        """Return a function for each topic, by its name.
+
+        It takes a _Moment and returns the topic's message. Without a link there are no
+        topics of the link; robots with loops have no mass matrix.
+        """
         offered: dict[str, Callable[[_Moment], Any]] = {
             "~/coriolis_force": self._coriolis,
             "~/gravity_force": self._gravity,
@@ -189,7 +193,7 @@ class ModelTopics:
         return self._array(H, self._names, self._names)
 
     def _forces(self, state: _Moment, qd: np.ndarray) -> np.ndarray:
-        """Return C(q, qd) qd + g(q), (nv,)."""
+        """Return C(q, qd) qd + g(q) at a velocity qd, (nv,) [N·m | N]."""
         return np.asarray(
             self._call("inverse_dynamics", state, state.q, qd, np.zeros(len(qd)))
         )

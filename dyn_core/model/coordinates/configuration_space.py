@@ -56,7 +56,7 @@ def random(tree: Tree, rng: np.random.Generator) -> np.ndarray:
 def integrate(tree: Tree, q: Vector, dv: Vector) -> Vector:
     """Return the position (nq) that the displacement dv (nv) leads to from q (nq).
 
-    dv is in the tangent space at q.
+    dv is in the tangent space at q [rad | m].
     """
     values: list[Scalar] = []
     for i in tree.independent:
@@ -144,7 +144,7 @@ def advance(
 def difference(tree: Tree, q0: Vector, q1: Vector) -> Vector:
     """Return the displacement dv (nv) with integrate(q0, dv) = q1.
 
-    q0 and q1 are positions (nq).
+    q0 and q1 are positions (nq); dv is in the tangent space at q0 [rad | m].
     """
     values: list[Scalar] = []
     for i in tree.independent:

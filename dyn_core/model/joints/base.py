@@ -177,44 +177,48 @@ class Joint(ABC):
         """
 
     def integrate(self, q: Vector, dv: Vector) -> Vector:
-        """Return the coordinates q (nq) after the displacement dv (nv).
+        """Return the coordinates (nq) after a displacement dv (nv) from q (nq).
 
-        dv is in the axes of qd: body axes for joints with a quaternion, else dv is
-        added to q.
+        dv [rad | m] is in the axes of qd: body axes for joints with a quaternion, else
+        dv is added to q.
         """
         return q + dv
 
     def difference(self, q0: Vector, q1: Vector) -> Vector:
-        """Return the displacement dv (nv) with integrate(q0, dv) = q1."""
+        """Return the displacement dv (nv) with integrate(q0, dv) = q1 [rad | m].
+
+        q0 and q1 are coordinates of the joint (nq); dv is in the axes of qd at q0.
+        """
         return q1 - q0
 
     def rate(self, u: Vector, qd: Vector) -> Vector:
-        """Return du/dt (nv) of a displacement u(t) from a fixed start.
+        """Return du/dt (nv) of a displacement u(t) from a fixed start [rad/s | m/s].
 
         Args:
-            u: Displacement from the start, nv.
-            qd: Velocity at the displaced position, nv.
+            u: Displacement from the start, nv [rad | m].
+            qd: Velocity at the displaced position, nv [rad/s | m/s].
         """
         return qd
 
     def position_rate(self, q: Vector, qd: Vector) -> Vector:
-        """Return dq/dt = Q(q) qd, (nq).
+        """Return dq/dt = Q(q) qd, (nq), for the velocity qd (nv) at q (nq).
 
         It is qd itself for kinds without a quaternion.
         """
         return qd
 
     def velocity_of(self, q: Vector, rate: Vector) -> Vector:
-        """Return the velocity (nv) at which q changes at `rate` = dq/dt (nq).
+        """Return the velocity (nv) at which q (nq) changes at `rate` = dq/dt (nq).
 
-        Inverse of position_rate.
+        Its units are [rad/s | m/s]. Inverse of position_rate.
         """
         return rate
 
     def rate_in_initial_axes(self, qd: Vector, qdd: Vector) -> Vector:
-        """Return the rate of the velocity in axes fixed at this instant, (nv,).
+        """Return the rate of the velocity in axes fixed at this instant, (nv,) [/s²].
 
-        It is qdd unless qd has a linear velocity in body axes, see Floating.
+        It is qdd (nv) unless the velocity qd (nv) has a linear part in body axes, see
+        Floating.
         """
         return qdd
 

@@ -104,9 +104,9 @@ def named_numbers(option: str, typed: Iterable[str] | None) -> dict[str, float]:
 
 
 def robot_settings(arguments: argparse.Namespace) -> dict[str, list[str]]:
-    """Return the options of add_search as parameters of nodes; empty ones are omitted.
+    """Return the options of add_search as parameters of nodes, by name.
 
-    Raises SettingError or ModelError for invalid options.
+    Empty options are omitted. Raises SettingError or ModelError for invalid options.
     """
     pairs = named_values(arguments.xacro_argument, "--xacro-argument")
     paths = [str(folder) for folder in package_folders(arguments.package_path)]

@@ -199,7 +199,7 @@ class _Server:
         return self._process.stdin.fileno()
 
     def _receive(self, end: float) -> dict[str, Any]:
-        """Return a message of the server, its bytes as `data`.
+        """Return a message of the server: its mapping, with its bytes added as `data`.
 
         `end` is the deadline on the clock of time.monotonic() [s].
 

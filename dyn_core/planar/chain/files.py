@@ -323,7 +323,7 @@ class _Reader:
         return ChainFile(chain, self.start(chain), **settings)
 
     def constraints(self) -> dict[str, Any]:
-        """Return the arguments of Constraints.of.
+        """Return the arguments of Constraints.of, by name, from the file's entries.
 
         Raises ModelError if base line has no normal, another base has one, or the kind
         of joint 0 is given twice.

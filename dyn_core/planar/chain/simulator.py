@@ -230,7 +230,7 @@ class ChainSimulator(MovingChain):
         """Move by dt [s], in two halves if accelerations change much within it.
 
         The change of an acceleration, times dt, is compared with `halve_above`. The
-        state, the active set and `t` are updated.
+        state, the active set and `t` are updated; a first halving is an event.
 
         depth: Number of halvings so far; HALVINGS is the maximum.
 

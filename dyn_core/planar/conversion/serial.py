@@ -174,7 +174,8 @@ class PlanarBody:
         if the other links' centre of mass is on the line from start to end, or they
         have no mass. Else there are two with half the mass and half the inertia each;
         the joint between them, at the centre of mass, keeps its angle, and the centres
-        of mass of both are there. Raises ModelError for a link without length.
+        of mass of both are there. Raises ModelError for a link without length, and as
+        `end`.
 
         Args:
             start: Start of the link, in the plane [m].
