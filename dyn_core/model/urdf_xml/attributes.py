@@ -81,10 +81,10 @@ def attributes(findings: Findings, owner: tuple[str, str], element: Element) -> 
 def texts(
     findings: Findings, owner: tuple[str, str], element: Element
 ) -> dict[str, str]:
-    """Return the known attributes of an element by name, as checked text for the parser.
+    """Return the known attributes of an element, as checked text for the parser.
 
-    The text is unchanged, except that infinite limits are "inf" or "-inf". Arguments,
-    findings and errors are as in `attributes`.
+    They are by name. The text is unchanged, except that infinite limits are "inf" or
+    "-inf". Arguments, findings and errors are as in `attributes`.
     """
     usual = _usual(element.tag, tuple(element.attrib))
     if usual is not None and usual.fullmatch("|".join(element.attrib.values())):
