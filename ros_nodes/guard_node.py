@@ -150,7 +150,10 @@ class GuardNode(TableNode):
             self._fault = error
 
     def _send_zero(self) -> None:
-        """Publish zero effort for all joints; nothing before the first effort."""
+        """Publish zero effort for all joints; does nothing before the first effort.
+
+        Their number is known from the first effort that was received.
+        """
         n = self.supervisor.size
         if n == 0:
             return

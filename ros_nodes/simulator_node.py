@@ -122,7 +122,10 @@ class SimulatorNode(RobotNode):
             super()._on_description(message)
 
     def _communicate(self, built: BuiltPlant) -> None:
-        """Create the publishers, subscriptions, services and the timer."""
+        """Create the publishers, subscriptions, services and the timer for a plant.
+
+        Raises SettingError if a QoS override of a topic is not valid.
+        """
         keep = self.keep
         self.clock: Any = None
         if self.value("publish_clock"):

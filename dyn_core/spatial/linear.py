@@ -185,7 +185,10 @@ class Factored:
         return sparse_products(self.inverse(), (B,), negative)[0]
 
     def halves(self, b: Sequence[Any]) -> tuple[Vector, Vector]:
-        """Return z = L^-T b and D^-1 z, so that b.T A^-1 c = z(b) . D^-1 z(c)."""
+        """Return z = L^-T b and D^-1 z, so that b.T A^-1 c = z(b) . D^-1 z(c).
+
+        All are (n,).
+        """
         n = len(self.L)
         z = list(b)
         for i in reversed(range(n)):

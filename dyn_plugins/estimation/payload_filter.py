@@ -84,7 +84,7 @@ class CovarianceFactors:
         return CovarianceFactors([row[-n:] for row in self.U[-n:]], self.D[-n:])
 
     def either(self, condition, other):
-        """Return these factors where `condition` holds, else `other`."""
+        """Return new factors: these where `condition` holds, else `other`."""
         size = len(self.D)
         U = [[0.0] * size for _ in self.D]
         for i in range(size):

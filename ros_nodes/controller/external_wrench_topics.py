@@ -108,7 +108,10 @@ class ExternalWrenchTopics:
         covariances.publish(self._covariance)
 
     def conditions(self, _: float) -> list[Condition]:
-        """Return a warning near a singular position, else []."""
+        """Return a warning if the last estimate was near a singular position, else [].
+
+        It is [] while inactive and before the first estimate. The argument is not used.
+        """
         if self.last is None or not self.last.weak or not self.node.active:
             return []
         assert self.wrench is not None

@@ -36,7 +36,11 @@ class JointFollower:
         self.changed = False
 
     def take(self, message: Any) -> None:
-        """Update the state from a JointState message; ignore unknown joints."""
+        """Update the state from a JointState message; ignore unknown joints.
+
+        q and shares are changed in place for each finite number of a joint with one
+        coordinate; count and changed, if the message has a joint of the robot.
+        """
         known = False
         for k, name in enumerate(message.name):
             if name not in self.model.joint_names:

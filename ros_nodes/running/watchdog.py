@@ -74,7 +74,11 @@ class Watchdog:
             self._thread.join(JOIN)
 
     def _run(self) -> None:
-        """Wait one period, then call the function; repeat until `stop`."""
+        """Wait one period, then call the function; repeat until `stop`.
+
+        An exception of the function does not end the loop; only the first one is
+        reported.
+        """
         while not self._ended.wait(self.period):
             try:
                 self._look(time.monotonic())

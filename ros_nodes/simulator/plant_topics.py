@@ -403,7 +403,10 @@ class PlantTopics:
                 topic.publish(_forces_message(stamp, frame, forces))
 
     def _poses_message(self, stamp: Any) -> MultiDOFJointState:
-        """Return the message on multi_dof_joint_states."""
+        """Return the message of multi_dof_joint_states: pose and twist of each joint.
+
+        `stamp` is the time of its header, a message; the frame is parameter frame_id.
+        """
         message = _message(stamp, self.node.value("frame_id"))
         for pose in self.channels.poses():
             joint, twist = joint_motion(pose), Twist()

@@ -119,7 +119,11 @@ class Product(Joint):
         return MotionSubspace(columns[self.places.index(k)] for k in range(self.nv))
 
     def cJ(self, q: Vector, qd: Vector) -> Motion:
-        """Return the bias: the acceleration at constant qd, by recursion."""
+        """Return the bias: the acceleration at constant qd, in body axes, by recursion.
+
+        It is computed from factor to factor; q and qd are in the order of the product's
+        coordinates.
+        """
         v, c = Motion.zero(), Motion.zero()
         for factor, (q_k, qd_k) in self._split(q, qd):
             X, vJ = factor.X(q_k), factor.vJ(q_k, qd_k)

@@ -179,7 +179,11 @@ class _Server:
         return answer
 
     def _start(self) -> None:
-        """Start a new server, and end the previous one; do not wait for its answer."""
+        """Start a new server and send it the job's file; end the previous server first.
+
+        Does not wait for an answer. Raises BrokenPipeError if the new server ends at
+        once.
+        """
         self.end()
         single = {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}  # it forks
         self._process = subprocess.Popen(
@@ -225,7 +229,7 @@ class _Server:
         return {**head, "data": data}
 
     def end(self) -> None:
-        """Kill the server and its children, if it is running."""
+        """Kill the server and its children, and wait for its end, if it is running."""
         process, self._process = self._process, None
         if process is None:
             return

@@ -31,7 +31,12 @@ class Origin:
     package_paths: tuple[str, ...] = ()
 
     def describe(self) -> list[str]:
-        """Return the record as lines of text; empty for a robot that was not read."""
+        """Return the record as lines of text; empty for a robot that was not read.
+
+        The first line names the file and its kind. Further ones have the sidecar, xacro
+        arguments, used packages, and the user's folders of packages, each only if there
+        are some.
+        """
         if not self.kind:
             return []
         lines = [f"read from {self.file or 'text'} ({self.kind})"]

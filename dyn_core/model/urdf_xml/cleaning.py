@@ -66,7 +66,10 @@ def clean_robot(robot: Element, findings: Findings) -> CleanRobot:
 
 
 def _check_robot_attributes(robot: Element, findings: Findings) -> None:
-    """Add notes on namespace, unknown version and unknown attributes of <robot>."""
+    """Add notes on a namespace, an unknown version and unknown attributes of <robot>.
+
+    `findings` gets the notes; the element is not changed, and nothing is raised.
+    """
     for key, value in robot.attrib.items():
         if key == "xmlns":
             what = f'the namespace of <robot xmlns="{value}"> is left out'

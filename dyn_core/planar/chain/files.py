@@ -363,7 +363,11 @@ class _Reader:
         return planes
 
     def start(self, chain: ChainModel) -> ChainState:
-        """Return the initial state; ModelError for entries of the wrong length."""
+        """Return the initial state of the chain; missing entries of `start` are zero.
+
+        Raises ModelError if x0 or v0 has not 2 numbers, or theta or theta_dot not one
+        for each link.
+        """
         entry = self.data.get("start", {})
         sizes = {"x0": 2, "v0": 2, "theta": self.n - 1, "theta_dot": self.n - 1}
         for key, size in sizes.items():

@@ -169,7 +169,10 @@ class ChainRobot(SimulatedPlant):
     # ---- reports
 
     def channels(self) -> Channels:
-        """Return the channels of a chain; poses are relative to the fixed frame."""
+        """Return the channels of a chain: joints but the last, poses and diagnostics.
+
+        Poses are relative to the fixed frame, see chain_poses.
+        """
         joints = self.chain.joint_names[:-1]
         return Channels(
             joints=joints,

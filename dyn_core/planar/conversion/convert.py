@@ -334,7 +334,11 @@ def _left_out(chain: ChainModel) -> tuple[tuple[str, ...], dict[str, Any]]:
 
 
 def _constraints_left_out(chain: ChainModel) -> list[str]:
-    """Return descriptions of the constraints that URDF cannot express; [] for none."""
+    """Return descriptions of the constraints that URDF cannot express; [] for none.
+
+    They are, one text for each kind: inner joints that are not free, prescribed
+    accelerations that are not zero, and active joints.
+    """
     constraints, names, left_out = chain.constraints, chain.joint_names, []
     inner = [
         n

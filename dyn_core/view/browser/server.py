@@ -166,7 +166,11 @@ def stop_server(server: Any) -> None:
 
 
 def _check_free(host: str, port: int) -> None:
-    """Raise SettingError if host or port are not valid, or the port is in use."""
+    """Raise SettingError if nothing can listen on an address of this machine.
+
+    Causes are a port outside of 0..65535, an empty or unknown host, a port in use, and
+    any other refusal of the system. Port 0 stands for any free one.
+    """
     if not 0 <= port <= 65535:
         raise SettingError(
             f"port {port}; valid: 0 .. 65535, 0 for any free one", "port"
