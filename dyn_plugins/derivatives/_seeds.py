@@ -34,14 +34,16 @@ from dyn_plugins.derivatives._fixed_forces import points_by_body
 class Seeds:
     """Values and slopes (derivatives along the direction) by body; entry 0 is unused.
 
+    A slope has the name of its value with a d before it: dS, dvJ, dcJ, dI, darmature,
+    df_ext, da_0, dtaken.
+
     Attributes:
         X: Transform from the parent; dX = -(dh x) X.
         dh: vee(T^-1 dT) of the body's pose in its parent, a Motion in body coordinates.
-        S, vJ, cJ: Of its joint: motion subspace, velocity, bias acceleration; and their
-            slopes.
-        I, armature, f_ext: Inertia, rotor inertia, external force; and their slopes.
-        a_0: Acceleration of the base that represents gravity; and its slope.
-        taken: Resisting joint forces of friction and springs, nv; and their slope.
+        S, vJ, cJ: Of its joint: motion subspace, velocity, bias acceleration.
+        I, armature, f_ext: Inertia, rotor inertia, external force.
+        a_0: Acceleration of the base that represents gravity; not by body.
+        taken: Resisting joint forces of friction and springs, nv; not by body.
         moved: The Model whose parameter carries derivatives, also in its followers'
             rules; the Model itself without a parameter.
 
@@ -275,8 +277,7 @@ def checked_paths(name, model, choices, loops):
 
     Raises:
         UnsupportedError: If paths is a string or not iterable, for inputs that are no
-            names, and for the reasons of
-            `check_path`.
+            names, and for the reasons of `check_path`.
         ModelError: For an unknown path.
     """
     paths, inputs = choices.get("paths", ()), choices.get("inputs", ())

@@ -229,7 +229,11 @@ class Viewer:
     # The panel.
 
     def _fill_panel(self) -> None:
-        """Add all controls to the panel; sets `curves`."""
+        """Add all controls to the panel; sets `curves` if the replay has some.
+
+        The controls of a replay and its curves need a replay; sliders of joints are
+        added only without one.
+        """
         gui = self.server.gui
         gui.configure_theme(show_logo=False, show_share_button=False)
         gui.main_panel.dock_right()
