@@ -339,8 +339,8 @@ def _inverse(model, i, Q, errors, modes):
 def _scale(model, i):
     """Return the mass of the lighter end of link i, to make pivots dimensionless [kg].
 
-    Ends without mass do not count; if both have none, the lightest joint's mass is
-    taken. The result is 1.0 for a chain without masses of joints.
+    Ends without mass do not count; if both have none, it is the smallest positive mass
+    of all joints. The result is 1.0 for a chain without masses of joints.
     """
     masses = [m for m in model.masses[i : i + 2] if isinstance(m, Number) or m > 0]
     masses = masses or [m for m in model.masses if isinstance(m, Number) or m > 0]

@@ -120,7 +120,7 @@ def without_pulls(model, touching, impulse, couples, smallest):
 def without_leaving(model, touching, released, v, L):
     """Return the Touching without contacts and limits that were released and separate.
 
-    A released one that would penetrate stays.
+    A contact or limit that was released, but moves further in, stays active.
 
     Args:
         model: Planar chain.
@@ -201,10 +201,10 @@ def ways_to_ground(model, contact, x):
 
 
 def turns_beyond(model, limit, r):
-    """Return how far angles at limits are beyond them, with their signs [rad].
+    """Return the sines of the excess of angles over their limits, a list, n.
 
-    A list, n, positive beyond an upper and negative beyond a lower limit. The sine of
-    the angle is returned, for small angles; 0 for others.
+    It approximates a small excess [rad]. It is positive beyond an upper and negative
+    beyond a lower limit; 0.0 for angles whose limit is not active.
 
     limit: As in Touching; r: Directions of the links.
     """
