@@ -201,6 +201,7 @@ BAD = {
             "the stamp is 1.000 s old; valid: at most 0.5 s"),
     "ahead": ("target_wrench", [0] * 6, "", {"stamp": 7.0, "clock": 6.0}, "s ahead"),
     "infinite": ("target_twist", [np.inf] + [0] * 5, "", {}, "finite numbers"),
+    "too large": ("target_wrench", [0] * 5 + [-2e7], "", {}, "from -1e.07 to 1e.07"),
     "negative": ("target_stiffness", [-1.0] + [0] * 5, "", {}, "from 0 to"),
     "size": ("target_stiffness", [1.0] * 5, "", {}, "shape .5,.; valid: .6,."),
     "topic": ("target_push", [0] * 6, "", {}, "topic of mode cartesian"),
@@ -351,8 +352,12 @@ def test_the_mode_is_offered_with_its_topics():
     assert len(mode.topics) == 5
 
 
+@pytest.mark.filterwarnings("error::RuntimeWarning")
 def test_no_random_target_makes_an_effort_that_is_not_finite(arm):
-    """Numbers of any size, NaN and infinity, in any order; the reference is finite."""
+    """Numbers of any size, NaN and infinity, in any order; the reference is finite.
+
+    Nothing overflows on the way, and the integral of the wrench stays within its limit.
+    """
     sensor = {"cartesian.wrench_gain": [0.5] * 6, "cartesian.tare": False,
               "cartesian.sensor_link": "flange"}  # fmt: skip
     rng, run = np.random.default_rng(5), Run(arm, sensor, bounds=Bounds())
@@ -361,7 +366,8 @@ def test_no_random_target_makes_an_effort_that_is_not_finite(arm):
     refused = 0
     for k in range(1, 1500):
         topic = rng.choice([*kinds])
-        values = rng.standard_normal(kinds[topic]) * 10.0 ** rng.integers(-3, 309)
+        size = 10.0 ** rng.choice([*range(-3, 9), 150, 307])
+        values = rng.uniform(-3, 3, kinds[topic]) * size
         values[rng.integers(len(values))] = rng.choice(
             [0.0, 1.0, np.nan, np.inf, 1e300]
         )
@@ -373,6 +379,8 @@ def test_no_random_target_makes_an_effort_that_is_not_finite(arm):
         tau = run.controller.update(k * T, Q, np.zeros(7))
         assert np.isfinite(tau).all()
         assert (np.abs(tau) <= run.controller.limit).all()
+        limit = run.controller.parameters["cartesian.wrench_limit"]
+        assert (np.abs(run.controller.control_law.wrench.integral) <= limit).all()
         if run.controller.stopped is not None:
             run.controller.reset_stop()
     assert 300 < refused < 1500

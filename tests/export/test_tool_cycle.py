@@ -207,7 +207,7 @@ def test_random_events_have_the_torques_of_the_controller(name, monkeypatch):
                     values = six * {"target_stiffness": 300.0}.get(str(topic), 1.0)
                 if rng.random() < 0.1:
                     values[rng.integers(len(values))] = rng.choice(
-                        [np.nan, np.inf, 3.0]
+                        [np.nan, np.inf, 3.0, -2e7]
                     )
                 asked[topic] = pair.send(str(topic), values)
         for k in range(length):

@@ -7,7 +7,6 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from dyn_core.control.gain_limits import inertia_program
 from dyn_core.control.modes.control_law import ControlLaw, build_options, called
 from dyn_core.control.modes.tool_sampling import sampling_program
 from dyn_core.control.modes.tool_targets import (
@@ -131,8 +130,6 @@ class CartesianLaw(ControlLaw):
         self._tool = self._program(FORWARD_KINEMATICS, frames=[self.link])
         self._turn: np.ndarray | None = None  # axes of the tool, if the law uses them
         self._jacobian = self._program(JACOBIAN, frame=self.link, reference="aligned")
-        paths = host.carried.paths
-        self._inertia: Any = inertia_program(model, True, host.engine, paths)
         axes = host.parameters["cartesian.reference"]
         more = host.engine, host.carried.paths
         self._sampled = sampling_program(model, self.link, axes, *more)
@@ -372,18 +369,19 @@ class CartesianLaw(ControlLaw):
         for stiffness in (self.stiffness, self._goal):
             self._check_sampling(stiffness, self._ratio, self._rest[1], period, share)
 
-    def mobility(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Return J (6, nv), what a force moves along each axis (6,), and 1/H (nv, nv).
+    def velocity(self) -> np.ndarray:
+        """Return the velocity of the tool at the last state, base axes, (6,)."""
+        samples = self.host.samples
+        return np.asarray(self._jacobian(samples.q, *self._clock())) @ samples.qd
 
-        In the axes of cartesian.reference, at the last state: diag(J H^-1 J.T).
+    def mobility(self) -> np.ndarray:
+        """Return diag(J H^-1 J.T) in the axes of cartesian.reference, (6,).
+
+        These are the squared rates of springs of stiffness 1, at the last state.
         """
-        host, q = self.host, self.host.samples.q
-        J = np.asarray(self._jacobian(q, *self._clock()))
-        if not self._aligned:
-            T = self.pose()
-            J = np.kron(np.eye(2), T[:3, :3].T) @ J
-        inverse = np.linalg.inv(np.asarray(self._inertia(q, *host.further_inputs())))
-        return J, np.einsum("ij,jk,ik->i", J, inverse, J), inverse
+        one, zero = np.ones(6), np.zeros(6)
+        inputs = self.host.samples.q, one, zero, np.zeros(self.host.model.nv)
+        return np.asarray(self._sampled(*inputs, *self.host.further_inputs())[1]) ** 2
 
     def _check_sampling(
         self,

@@ -24,7 +24,7 @@ POSE, TWIST, WRENCH, STIFFNESS, SENSOR = (
 SIZES = {POSE: 7, TWIST: 6, WRENCH: 6, STIFFNESS: 6, SENSOR: 6}
 UNIT = 1e-3  # largest error of the length of a quaternion
 FULL = 0.5  # share of the timeout for which a twist or a wrench counts in full
-STIFFEST = 1e7  # largest stiffness of an axis [N·m/rad | N/m]
+LARGEST = 1e7  # size of a number of a message [SI]; squares of it are finite
 
 
 class ToolTargets:
@@ -170,16 +170,15 @@ class ToolTargets:
         """Return the numbers of a message as an array.
 
         Raises:
-            TargetError: Their number is wrong, one is not finite, a stiffness is
-                negative or too large, or a quaternion has not unit length.
+            TargetError: Their number is wrong, one is not finite or too large, a
+                stiffness is negative, or a quaternion has not unit length.
         """
         x, size = np.asarray(values, float), SIZES[topic]
         if x.shape != (size,):
             raise TargetError(f"{topic} has the shape {x.shape}; valid: ({size},)")
-        if not np.isfinite(x).all():
-            raise TargetError(f"{topic} is {x.tolist()}; valid: finite numbers")
-        if topic == STIFFNESS and not ((x >= 0) & (x <= STIFFEST)).all():
-            valid = f"numbers from 0 to {STIFFEST:g}"
+        least = 0.0 if topic == STIFFNESS else -LARGEST
+        if not ((x >= least) & (x <= LARGEST)).all():
+            valid = f"finite numbers from {least:g} to {LARGEST:g}"
             raise TargetError(f"{topic} is {x.tolist()}; valid: {valid}")
         if topic == POSE:
             length = float(np.linalg.norm(x[3:]))

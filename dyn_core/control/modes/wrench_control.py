@@ -343,9 +343,8 @@ class WrenchControl:
             into: Rotation from base axes into those of `f`, (6, 6).
         """
         law = self._law
-        J, mobility, _ = law.mobility()
-        v = J @ law.host.samples.qd - into @ law.targets.v
-        speed = np.maximum(self._speed, np.abs(f) * step * mobility)
+        v = into @ (law.velocity() - law.targets.v)
+        speed = np.maximum(self._speed, np.abs(f) * step * law.mobility())
         return np.clip(np.sign(f) * v / speed, -1.0, FAST)
 
     def _missing(self, t: float, timeout: float) -> str:

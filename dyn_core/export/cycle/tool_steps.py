@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from functools import reduce
 from typing import Any
 
-from dyn_core.control.modes.tool_targets import FULL, STIFFEST, UNIT
+from dyn_core.control.modes.tool_targets import FULL, LARGEST, UNIT
 from dyn_core.export.cycle.cycle_steps import (
     NONE,
     STATE_NUMBERS,
@@ -47,9 +47,9 @@ ANSWERS = (
     "",
     "used",
     "no target is followed before the law acts, disabled or stopped",
-    "valid: finite numbers",
+    f"valid: finite numbers from {-LARGEST:g} to {LARGEST:g}",
     f"valid: a quaternion of the length 1 within {UNIT:g}, a stiffness from 0 to"
-    f" {STIFFEST:g}",
+    f" {LARGEST:g}",
     "from the reference; valid: at most target_jump of each, so lead it there",
 )
 _NOTHING, _USED, _CLOSED, _NOT_FINITE, _INVALID, _FAR = map(float, range(6))
@@ -139,7 +139,8 @@ class ToolCycle(Cycle):
             valid: Condition that they are valid.
             near: Condition that a pose is near the reference.
         """
-        finite = all_finite((*numbers, *self.tool["frames"].rows[k]))
+        finite = all_finite(self.tool["frames"].rows[k])
+        finite = reduce(logical_and, (absolute(x) <= LARGEST for x in numbers), finite)
         result: Any = where(near, _USED, _FAR)
         result = where(finite, where(valid, result, _INVALID), _NOT_FINITE)
         result = where(self.followed, result, _CLOSED)
@@ -184,8 +185,7 @@ class ToolCycle(Cycle):
     def _receive_stiffness(self) -> None:
         """Change the goal of the stiffness to that of a target, or refuse it."""
         x, R = self.tool["target_stiffness"], self._frame(3)[0]
-        inside = (logical_and(y >= 0.0, y <= STIFFEST) for y in x)
-        used = self._answer(3, x, reduce(logical_and, inside), TRUE)
+        used = self._answer(3, x, reduce(logical_and, (y >= 0.0 for y in x)), TRUE)
         if not self.settings.aligned:
             R = quat_matrix(self.turn).T @ R
         rows = [[0.0] * 6 for _ in range(6)]

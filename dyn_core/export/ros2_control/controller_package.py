@@ -15,7 +15,7 @@ from dyn_core.control.joint_limits import effort_limits
 from dyn_core.control.law_programs import build_weight, weightless
 from dyn_core.control.modes.cartesian_law import AXES, UNBOUNDED
 from dyn_core.control.modes.tool_sampling import sampling_program
-from dyn_core.control.modes.tool_targets import STIFFEST
+from dyn_core.control.modes.tool_targets import LARGEST
 from dyn_core.engines import Program
 from dyn_core.errors import SettingError
 from dyn_core.export.cycle.controller_cycle import (
@@ -232,7 +232,7 @@ def _tool_values(package: AmentPackage, options: Mapping[str, Any]) -> dict[str,
         "answers": ",\n    ".join(map(c_string, ANSWERS)),
         "aligned": str(axes == AXES[0]).lower(),
         "unbounded": cpp_number(UNBOUNDED),
-        "stiffest": cpp_number(STIFFEST),
+        "largest": cpp_number(LARGEST),
     }
 
 
