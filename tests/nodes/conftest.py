@@ -13,7 +13,7 @@ from ros_nodes.processes import Processes, private_environment
 
 DEADLINE = 30.0
 ANSWER = 3.0  # of a service that is asked again [s]
-sys.path.insert(0, str(Path(__file__).parent))  # for guard_watch
+sys.path.insert(0, str(Path(__file__).parent))  # for guard_watch, listener
 
 
 @pytest.fixture(scope="session")
@@ -54,6 +54,43 @@ def ros(environment):
         patch.setattr("ros_nodes.base.node._settle_memory", lambda: None)
         yield rclpy
     rclpy.try_shutdown()
+
+
+@pytest.fixture
+def controller_node(ros):
+    """Return a function that makes a controller's node of arm7, active after one state.
+
+    It takes parameters, with __ for a dot. `prepare` is called with the node before it
+    is configured; without `active` it is not.
+    """
+    from rclpy.parameter import Parameter
+
+    from ros_nodes.computed_torque_node import ComputedTorqueNode
+
+    made = []
+
+    def node(active=True, prepare=lambda node: None, **values):
+        settings = {
+            "robot_description_file": "arm7",
+            "autostart": False,
+            "state_timeout": 10.0,
+            "good_samples": 1,
+            **values,
+        }
+        overrides = [
+            Parameter(k.replace("__", "."), value=v) for k, v in settings.items()
+        ]
+        made.append(ComputedTorqueNode(parameter_overrides=overrides))
+        prepare(made[-1])
+        if active:
+            made[-1].trigger_configure()
+            if made[-1].failure is None:
+                made[-1].trigger_activate()
+        return made[-1]
+
+    yield node
+    for each in made:
+        each.destroy_node()
 
 
 @pytest.fixture

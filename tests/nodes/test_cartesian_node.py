@@ -13,41 +13,23 @@ NAMES = [f"joint{k}" for k in range(1, 8)]
 
 
 @pytest.fixture
-def make(ros):
+def make(controller_node):
     """Return a function that makes a node in mode cartesian, and keeps what it says."""
-    from rclpy.parameter import Parameter
 
-    from ros_nodes.computed_torque_node import ComputedTorqueNode
-
-    made = []
+    def keep(node):
+        node.said, before = [], node.refuse
+        node.refuse = lambda kind, why: (
+            node.said.append((kind, why)),
+            before(kind, why),
+        )
 
     def node(active=True, **values):
-        settings = {
-            "robot_description_file": "arm7",
-            "autostart": False,
-            "mode": "cartesian",
-            "cartesian__frame": "tool",
-            "state_timeout": 10.0,
-            "good_samples": 1,
-            **values,
-        }
-        overrides = [
-            Parameter(k.replace("__", "."), value=v) for k, v in settings.items()
-        ]
-        one = ComputedTorqueNode(parameter_overrides=overrides)
-        made.append(one)
-        one.said = []
-        before = one.refuse
-        one.refuse = lambda kind, why: (one.said.append((kind, why)), before(kind, why))
-        if active:
-            one.trigger_configure()
-            assert one.failure is None
-            one.trigger_activate()
+        tool = {"mode": "cartesian", "cartesian__frame": "tool", **values}
+        one = controller_node(active, keep, **tool)
+        assert one.failure is None
         return one
 
-    yield node
-    for each in made:
-        each.destroy_node()
+    return node
 
 
 def _state(clock=None):

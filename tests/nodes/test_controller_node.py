@@ -18,39 +18,19 @@ PERIOD = 0.004  # of the states that are fed [s]
 
 
 @pytest.fixture
-def make(ros):
+def make(controller_node):
     """Return a function that makes an active node, and keeps what it sends."""
-    from rclpy.parameter import Parameter
 
-    from ros_nodes.computed_torque_node import ComputedTorqueNode
-
-    made = []
+    def keep(node):
+        node.sent = []
+        node._send = lambda tau: node.sent.append((time.monotonic(), tau.copy()))
 
     def node(active=True, **values):
-        settings = {
-            "robot_description_file": "arm7",
-            "autostart": False,
-            "engine": "graph",
-            "state_timeout": 10.0,
-            "good_samples": 1,
-            **values,
-        }
-        overrides = [
-            Parameter(k.replace("__", "."), value=v) for k, v in settings.items()
-        ]
-        one = ComputedTorqueNode(parameter_overrides=overrides)
-        made.append(one)
-        one.sent = []
-        one._send = lambda tau: one.sent.append((time.monotonic(), tau.copy()))
-        if active:
-            one.trigger_configure()
-            assert one.failure is None
-            one.trigger_activate()
+        one = controller_node(active, keep, **{"engine": "graph", **values})
+        assert one.failure is None
         return one
 
-    yield node
-    for each in made:
-        each.destroy_node()
+    return node
 
 
 def _state(q=Q, stamp=0.0):

@@ -4,6 +4,7 @@ import time
 
 import numpy as np
 import pytest
+from listener import Listener
 
 import dyn_core as dyn
 
@@ -13,57 +14,23 @@ NAMES = [f"joint{k}" for k in range(1, 8)]
 PUSH = np.array([0.4, -0.3, 0.2, 5.0, -7.0, 12.0])
 
 
-class Listener:
-    """A publisher with a subscriber, or without; it keeps what is published."""
-
-    def __init__(self, count=1):
-        self.count, self.messages = count, []
-
-    def get_subscription_count(self):
-        return self.count
-
-    def publish(self, message):
-        self.messages.append(message)
-
-
 @pytest.fixture
-def make(ros):
+def make(controller_node):
     """Return a function that makes an active node and its ExternalWrenchTopics."""
-    from rclpy.parameter import Parameter
-
-    from ros_nodes.computed_torque_node import ComputedTorqueNode
     from ros_nodes.controller.external_wrench_topics import ExternalWrenchTopics
 
-    made = []
-
     def node(**values):
-        settings = {
-            "robot_description_file": "arm7",
-            "autostart": False,
-            "state_timeout": 10.0,
-            "good_samples": 1,
-            **values,
-        }
-        one = ComputedTorqueNode(
-            parameter_overrides=[
-                Parameter(k.replace("__", "."), value=v) for k, v in settings.items()
-            ]
-        )
-        made.append(one)
         kept = []
-        last = len(one.extensions) - 1
-        assert one.extensions[last] is ExternalWrenchTopics
-        one.extensions = [
-            *one.extensions[:last], lambda x: kept.append(ExternalWrenchTopics(x))
-        ]  # fmt: skip
-        one.trigger_configure()
-        if one.failure is None:
-            one.trigger_activate()
-        return one, kept
 
-    yield node
-    for each in made:
-        each.destroy_node()
+        def keep(one):
+            assert one.extensions[-1] is ExternalWrenchTopics
+            one.extensions = [
+                *one.extensions[:-1], lambda x: kept.append(ExternalWrenchTopics(x))
+            ]  # fmt: skip
+
+        return controller_node(prepare=keep, **values), kept
+
+    return node
 
 
 def _give(node, q=Q):

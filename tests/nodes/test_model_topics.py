@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from listener import Listener
 
 import dyn_core as dyn
 from dyn_core.errors import SettingError
@@ -18,53 +19,24 @@ ALL = (
 
 
 @pytest.fixture
-def make(ros):
+def make(controller_node):
     """Return a function that makes an active node and its ModelTopics."""
-    from rclpy.parameter import Parameter
-
-    from ros_nodes.computed_torque_node import ComputedTorqueNode
     from ros_nodes.controller.model_topics import ModelTopics
 
-    made = []
-
     def node(**values):
-        settings = {
-            "robot_description_file": "arm7",
-            "autostart": False,
-            "state_timeout": 10.0,
-            "good_samples": 1,
-            **values,
-        }
-        one = ComputedTorqueNode(
-            parameter_overrides=[
-                Parameter(k.replace("__", "."), value=v) for k, v in settings.items()
-            ]
-        )
-        made.append(one)
         kept = []
-        one.extensions = [*one.extensions[:-1], lambda x: kept.append(ModelTopics(x))]
-        one.trigger_configure()
+
+        def keep(one):
+            one.extensions = [
+                *one.extensions[:-1], lambda x: kept.append(ModelTopics(x))
+            ]  # fmt: skip
+
+        one = controller_node(prepare=keep, **values)
         if one.failure is not None:
             raise SettingError(one.failure)
-        one.trigger_activate()
         return one, kept[0]
 
-    yield node
-    for each in made:
-        each.destroy_node()
-
-
-class Listener:
-    """A publisher with a subscriber, or without; it keeps what is published."""
-
-    def __init__(self, count=1):
-        self.count, self.messages = count, []
-
-    def get_subscription_count(self):
-        return self.count
-
-    def publish(self, message):
-        self.messages.append(message)
+    return node
 
 
 def _give(node, q=Q, qd=QD):

@@ -23,35 +23,19 @@ WATCH = {
 
 
 @pytest.fixture
-def make(ros):
+def make(controller_node):
     """Return a function that makes a controller with parameters."""
-    from rclpy.parameter import Parameter
-
-    from ros_nodes.computed_torque_node import ComputedTorqueNode
-
-    made = []
 
     def node(active=True, **values):
-        settings = {
-            "robot_description_file": "arm7",
-            "autostart": False,
-            "engine": "graph",
-            "state_timeout": 10.0,
-            "good_samples": 1,
-            "max_state_age": 0.0,  # stamps are of no clock
-            **values,
-        }
-        overrides = [Parameter(k, value=v) for k, v in settings.items()]
-        made.append(ComputedTorqueNode(parameter_overrides=overrides))
-        made[-1].trigger_configure()
+        stamped = {"engine": "graph", "max_state_age": 0.0}  # stamps are of no clock
+        one = controller_node(active, **{**stamped, **values})
         if active:
-            assert made[-1].failure is None
-            made[-1].trigger_activate()
-        return made[-1]
+            assert one.failure is None
+        else:
+            one.trigger_configure()
+        return one
 
-    yield node
-    for each in made:
-        each.destroy_node()
+    return node
 
 
 def _state(node, q, qd, tau, t):
