@@ -9,11 +9,12 @@ from typing import Any
 import numpy as np
 
 from dyn_core.control.law_programs import checked_gains
-from dyn_core.errors import SettingError
+from dyn_core.errors import SettingError, UnsupportedError
 from dyn_core.model import Model
 from dyn_core.model.payload import Payload
 from dyn_core.problems import PAYLOAD_ESTIMATION
 from dyn_core.solving.registry import solver
+from dyn_core.spatial.conventions.common import quaternion
 from dyn_core.validation import Quantity, known_keywords
 
 # Matrix indices of Ixx, Ixy, Iyy, Ixz, Iyz, Izz, and their order in a Payload.
@@ -21,6 +22,7 @@ _PLACES = ((0, 0), (0, 1), (1, 1), (0, 2), (1, 2), (2, 2))
 _AS_PAYLOAD = [0, 1, 3, 2, 4, 5]
 LONGEST = 2.5  # time between two states, in periods, that interrupts the estimation
 EARLY = 1e-6  # fraction of a period by which a state may be early: rounding of times
+STEADY = 1e-6  # least deviation of a velocity that no joint moves [rad/s | m/s]
 
 
 @known_keywords
@@ -33,7 +35,8 @@ class PayloadSettings:
         velocity_noise: Standard deviation of joint velocities, (nv,) or one number, > 0
             [rad/s | m/s].
         effort_noise: Standard deviation of joint forces, including errors of the Model
-            such as friction, (nv,) or one number [N·m | N].
+            such as friction, (nv,) or one number [N·m | N]; with a sensor, of its
+            wrench, [moment; force], (6,) or one number [N·m; N].
         effort_memory: Correlation time of the effort errors; 0: errors of two cycles
             are independent [s].
         largest_mass: Standard deviation of the mass before the first cycle [kg].
@@ -45,6 +48,8 @@ class PayloadSettings:
             averaged [s].
         estimator: Solver of PAYLOAD_ESTIMATION with the option `frame`, by name or as
             object.
+        sensor: Link of a force-torque sensor that carries `link`, whose wrench takes
+            the place of the joint forces, see SensedLink; empty: none.
 
     Raises:
         SettingError: largest_mass, reach or period is not above 0, or drift or
@@ -60,6 +65,7 @@ class PayloadSettings:
     drift: float = 0.0
     period: float = 0.02
     estimator: Any = "payload_filter"
+    sensor: str = ""
 
     def __post_init__(self) -> None:
         above, any_size = Quantity(0.0, above=True), Quantity(0.0)
@@ -76,6 +82,65 @@ class PayloadSettings:
         """Prior standard deviations of the ten inertial parameters, (10,)."""
         mass, reach = self.largest_mass, self.reach
         return mass * np.array([1.0, *[reach] * 3, *[reach**2] * 6])
+
+
+class SensedLink:
+    """All that hangs on a force-torque sensor, as a robot whose joint is the sensor.
+
+    It moves freely, by the wrench of the sensor's link on it: less the reading, which
+    is that of the environment. A constant offset of the reading counts as payload.
+
+    Attributes:
+        model: Floating robot; its one joint is between world and the sensor's link.
+
+    Args:
+        robot: Robot without the payload.
+        link: Link of the sensor.
+        engine: Engine of the Programs.
+
+    Raises:
+        ModelError: The robot has no such link.
+        UnsupportedError: No joint moves the link, or one moves behind it.
+    """
+
+    def __init__(self, robot: Model, link: str, engine: str | None) -> None:
+        if not robot.frame(link).body:
+            raise UnsupportedError(f"sensor: no joint moves link '{link}'")
+        behind, build = {link}, robot.build
+        for _ in build.description.joints:
+            behind |= {x.child for x in build.description.joints if x.parent in behind}
+        names = {x.name for x in build.description.joints if x.child in behind - {link}}
+        moving = sorted(names & set(robot.joint_names))
+        if moving:
+            raise UnsupportedError(
+                f"sensor: joint '{moving[0]}' moves behind '{link}'; valid: a link"
+                " behind which no joint moves"
+            )
+        lock = {name: build.lock[name] for name in names & set(build.lock)}
+        self.model = robot.rebuilt(
+            root=link, root_joint="floating", lock=lock, drives={}, joints={}, forces=()
+        )
+        more = {"engine": engine, "inputs": ["time"] if robot.driven else []}
+        self._poses = solver("forward_kinematics").build(robot, frames=[link], **more)
+        self._jacobian = solver("jacobian").build(
+            robot, frame=link, reference="local", **more
+        )
+        for program in (self._poses, self._jacobian):
+            program.prepare()
+
+    def state(self, q: Any, qd: Any, noise: Any, *time: float) -> tuple[Any, Any, Any]:
+        """Return position (7,) and velocity (6,) of the link, and its deviations (6,).
+
+        Args:
+            q, qd: State of the robot.
+            noise: Standard deviations of qd, (nv,).
+            time: Time of driven joints [s], if there are some.
+        """
+        T, J = self._poses(q, *time)[..., 0, :, :], self._jacobian(q, *time)
+        position = np.concatenate([T[..., :3, 3], quaternion(T[..., :3, :3])], axis=-1)
+        squares = ((J * noise) ** 2).sum(axis=-1)
+        velocity = (J @ np.asarray(qd)[..., None])[..., 0]
+        return position, velocity, np.sqrt(squares + STEADY**2)
 
 
 @dataclass(frozen=True)
@@ -220,8 +285,9 @@ class PayloadEstimator:
         Raises:
             SettingError: A noise is invalid, or the solver does not solve
                 PAYLOAD_ESTIMATION.
-            ModelError: The robot has no link settings.link.
-            UnsupportedError: No joint moves this link.
+            ModelError: The robot has no link settings.link, or the sensor's link does
+                not carry it.
+            UnsupportedError: No joint moves this link, or as by SensedLink.
         """
         self.settings, nv = settings, model.nv
         self.velocity_noise = checked_gains(
@@ -229,8 +295,13 @@ class PayloadEstimator:
         )
         if not (self.velocity_noise > 0).all():
             raise SettingError("velocity_noise must be above zero", "velocity_noise")
-        self.effort_noise = checked_gains("effort_noise", settings.effort_noise, nv)
-        self.driven = bool(model.driven)
+        self.driven, self._sensed = bool(model.driven), None
+        if settings.sensor:
+            self._sensed = SensedLink(model, settings.sensor, engine)
+            model = self._sensed.model
+        self.effort_noise = checked_gains(
+            "effort_noise", settings.effort_noise, model.nv
+        )
         made = solver(settings.estimator, PAYLOAD_ESTIMATION)
         if made.signature != PAYLOAD_ESTIMATION:
             raise SettingError(
@@ -244,7 +315,7 @@ class PayloadEstimator:
             joint_friction=True,
             joint_springs=True,
             engine=engine,
-            inputs=["time"] if self.driven else [],
+            inputs=["time"] if model.driven else [],
         )
         self.program.prepare()
         self._nothing = np.zeros(self._size("memory"))
@@ -293,12 +364,13 @@ class PayloadEstimator:
         Args:
             t: Time [s].
             q, qd: Joint position and velocity at this time.
-            tau: Joint forces applied since the previous cycle [N·m | N].
+            tau: Joint forces applied since the previous cycle [N·m | N]; with a sensor,
+                its reading since then, [moment; force], in the axes of its link (6,).
         """
         step = math.inf if self.time is None else t - self.time
         self.time = t
         if not 0.0 <= step <= LONGEST * self.settings.period or self.estimate is None:
-            return self._compare(t, q, qd, np.zeros(np.shape(qd)), 0.0)
+            return self._compare(t, q, qd, None, 0.0)
         self._impulse = self._impulse + step * np.asarray(tau, float)
         self._steps.append(step)
         dt = t - self._compared
@@ -307,7 +379,7 @@ class PayloadEstimator:
         return self._compare(t, q, qd, self._impulse / dt, dt)
 
     def _compare(
-        self, t: float, q: Any, qd: Any, tau: np.ndarray, dt: float
+        self, t: float, q: Any, qd: Any, tau: np.ndarray | None, dt: float
     ) -> PayloadEstimate:
         """Run the estimator over one period; store and return the new estimate.
 
@@ -316,13 +388,18 @@ class PayloadEstimator:
         Args:
             t: Time [s].
             q, qd: Joint position and velocity at this time.
-            tau: Mean joint forces during the period, (nv,) [N·m | N].
+            tau: Mean joint forces, or reading, during the period; None: not known.
             dt: Duration of the period [s]; 0 only starts the momentum difference.
         """
-        prior = self.settings.prior
+        prior, noise = self.settings.prior, self.velocity_noise
+        time = (t,) if self.driven else ()
+        if self._sensed:
+            q, qd, noise = self._sensed.state(q, qd, noise, *time)
+            tau, time = None if tau is None else -tau, ()
+        tau = np.zeros(np.shape(qd)) if tau is None else tau
         ten, covariance, square, used, changed, self._memory = self.program(
-            q, qd, tau, dt, self.velocity_noise, self._effort_noise(dt), prior,
-            self.settings.drift * prior, self._memory, *((t,) if self.driven else ()),
+            q, qd, tau, dt, noise, self._effort_noise(dt), prior,
+            self.settings.drift * prior, self._memory, *time,
         )  # fmt: skip
         self._compared, self._impulse, self._steps = t, np.zeros(1), []
         self.cycles += 1
@@ -355,7 +432,7 @@ class PayloadEstimator:
     def observe(self, t: float, q: np.ndarray, qd: np.ndarray, tau: np.ndarray) -> None:
         """Process a state and the effort applied from this time on; never stops.
 
-        See dyn_core.control.observers.
+        Not for an estimator with a sensor. See dyn_core.control.observers.
 
         Args:
             t: Time [s].

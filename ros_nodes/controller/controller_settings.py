@@ -17,7 +17,11 @@ from dyn_core.control.rules import ON_EVENTS
 from dyn_core.errors import SettingError
 from dyn_core.solving.control_mode import INVERSE_DYNAMICS
 from ros_nodes.parameter_tables.controller_parameters import CONTROLLER
-from ros_nodes.parameter_tables.payload_parameters import PAYLOAD_ESTIMATION
+from ros_nodes.parameter_tables.payload_parameters import (
+    PAYLOAD_ESTIMATION,
+    SENSOR,
+    TOPIC,
+)
 
 Value = Callable[[str], Any]  # returns the value of a parameter
 RULES = (
@@ -206,6 +210,8 @@ def without_effect(value: Value, joints: Sequence[str]) -> list[str]:
         idle.append("guard_wait")
     if not value("payload_estimation.plugin_name"):
         idle += [field.name for field in PAYLOAD_ESTIMATION]
+    elif not value(TOPIC):
+        idle.append(SENSOR)
     defaults = {field.name: field.default for field in CONTROLLER}
     return [name for name in idle if value(name) != defaults[name]]
 

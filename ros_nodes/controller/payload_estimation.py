@@ -2,22 +2,27 @@
 
 from __future__ import annotations
 
+import time
 from collections import deque
 from typing import Any
 
 import numpy as np
-from geometry_msgs.msg import InertiaStamped
+from geometry_msgs.msg import InertiaStamped, WrenchStamped
 from sensor_msgs.msg import JointState
 
 import dyn_core as dyn
 from dyn_core.control.payload_estimator import (
+    LONGEST,
     PayloadEstimate,
     PayloadEstimator,
     PayloadSettings,
 )
 from dyn_core.control.safety.health import WARN, Condition
+from ros_nodes.base.qos import subscription
+from ros_nodes.controller.mode_topics import QOS
 from ros_nodes.conversions import stamp_seconds
-from ros_nodes.parameter_tables.payload_parameters import ESTIMATION
+from ros_nodes.messages.target_messages import read_target
+from ros_nodes.parameter_tables.payload_parameters import ESTIMATION, SENSOR, TOPIC
 
 NUMBERS = ("effort_memory", "largest_mass", "reach", "drift", "period")
 LARGE = 4.0  # mismatch above which the assumed noise is doubtful
@@ -31,9 +36,10 @@ class PayloadWatch:
 
     It processes each state after its effort has been sent, and changes no effort. While
     the controller does not drive the robot, or a joint is at its limit, the estimate is
-    not updated. The constructor declares nothing; it adds itself to after_answers,
-    conditions and further_values of the node, and publishes ~/payload and
-    ~/payload_deviation at the rate publish_rate.
+    not updated. A force-torque sensor on wrench_topic takes the place of efforts. The
+    constructor declares nothing; it adds itself to after_answers, conditions and
+    further_values of the node, and publishes ~/payload and ~/payload_deviation at the
+    rate publish_rate.
 
     Attributes:
         node: A ComputedTorqueNode that has its controller.
@@ -42,6 +48,8 @@ class PayloadWatch:
             nothing.
         measured: Whether efforts of joint_states are used, else sent efforts; absent
             without a solver.
+        reading: Last wrench of the sensor, (6,), and the time of its receipt [s]; None
+            before the first.
 
     Args:
         node: A ComputedTorqueNode that has its controller.
@@ -59,6 +67,9 @@ class PayloadWatch:
         model, engine = self.controller.model, node.value("engine") or None
         self.measured = node.value(f"{ESTIMATION}.effort") == "measured"
         self.estimator = PayloadEstimator(model, self._settings(), engine)
+        self.reading: tuple[np.ndarray, float] | None = None
+        if topic := node.value(TOPIC):
+            subscription(node, WrenchStamped, topic, self.take, QOS)
         self._sent: np.ndarray | None = None
         self._missing, self._logged, self._seen, self._time = False, False, 0, 0.0
         # Times of the last changes [s]
@@ -86,7 +97,12 @@ class PayloadWatch:
             raise dyn.SettingError(
                 f"{name} needs payload.link, the link that carries the payload", name
             )
-        if not self.measured and value("robot_compensates_gravity"):
+        sensor = value(SENSOR) if value(TOPIC) else ""
+        if value(TOPIC) and not sensor:
+            raise dyn.SettingError(
+                f"{TOPIC} needs {SENSOR}, the link of the sensor", SENSOR
+            )
+        if not (self.measured or sensor) and value("robot_compensates_gravity"):
             name = f"{ESTIMATION}.effort"
             raise dyn.SettingError(
                 f"{name} is sent, and with robot_compensates_gravity these have no"
@@ -99,7 +115,39 @@ class PayloadWatch:
         }
         single = {key: value(f"{ESTIMATION}.{key}") for key in NUMBERS}
         solver = self.node.solver(ESTIMATION)
-        return PayloadSettings(link, estimator=solver, **noises, **single)
+        return PayloadSettings(
+            link, estimator=solver, sensor=sensor, **noises, **single
+        )
+
+    def take(self, message: WrenchStamped) -> None:
+        """Keep a reading of the sensor, or refuse it.
+
+        Args:
+            message: Its frame_id is sensor_link, or empty.
+        """
+        numbers, frame, _ = read_target("geometry_msgs/WrenchStamped", message)
+        link, wrench = self.node.value(SENSOR), np.array(numbers)
+        if frame not in ("", link) or not np.isfinite(wrench).all():
+            why = f"frame_id '{frame}', {numbers}; valid: '{link}', finite numbers"
+            self.node.refuse("wrench refused", f"{self.node.value(TOPIC)}: {why}")
+            return
+        self.reading = wrench, time.monotonic()
+
+    def _effort(self, message: JointState, sent: np.ndarray | None) -> Any:
+        """Return the effort or reading that acted until a state; None if not known.
+
+        Args:
+            message: The joint state.
+            sent: Effort that answered the previous state.
+        """
+        if self.node.value(TOPIC):
+            longest = LONGEST * self.node.value(f"{ESTIMATION}.period")
+            fresh = self.reading and time.monotonic() - self.reading[1] <= longest
+            return self.reading[0] if self.reading and fresh else None
+        try:
+            return self.node.reader.effort(message) if self.measured else sent
+        except dyn.DynError:
+            return None
 
     def see(self, message: JointState, tau: np.ndarray | None) -> None:
         """Update the estimate with a joint state.
@@ -116,20 +164,17 @@ class PayloadWatch:
         controller, estimator = self.controller, self.estimator
         assert estimator is not None
         sent, self._sent = self._sent, tau
-        try:
-            effort = self.node.reader.effort(message) if self.measured else sent
-        except dyn.DynError:
-            effort = None
-        self._missing = self.measured and effort is None
+        effort, sensor = self._effort(message, sent), bool(self.node.value(TOPIC))
+        self._missing = (self.measured or sensor) and effort is None
         if tau is None or effort is None or not self._moved_by(effort):
             estimator.restart()
             return
         stamp = stamp_seconds(message.header.stamp)
-        time = controller.now if stamp is None or controller.driven else stamp
-        estimator.update(time, controller.q, controller.qd, effort)
-        self._time = time
+        now = controller.now if stamp is None or controller.driven else stamp
+        estimator.update(now, controller.q, controller.qd, effort)
+        self._time = now
         if estimator.changes > self._seen:
-            self._note_change(time)
+            self._note_change(now)
         self._seen = int(estimator.changes)
 
     def _note_change(self, time: float) -> None:
@@ -224,10 +269,10 @@ class PayloadWatch:
         assert self.estimator is not None
         seen, mismatch = [], float(self.estimator.mismatch)
         if self._missing:
-            message = (
-                "the payload is not estimated: joint_states has no effort; valid:"
-                f" {ESTIMATION}.effort: sent"
-            )
+            why = f"joint_states has no effort; valid: {ESTIMATION}.effort: sent"
+            if topic := self.node.value(TOPIC):
+                why = f"{topic} is silent"
+            message = f"the payload is not estimated: {why}"
             seen.append(Condition(WARN, "payload: effort", message))
         if mismatch > LARGE:
             message = (

@@ -13,6 +13,7 @@ from dyn_core.model.payload import Payload
 from dyn_core.validation import Field, Name, Quantity, numbers
 
 ESTIMATION = "payload_estimation"
+TOPIC, SENSOR = f"{ESTIMATION}.wrench_topic", f"{ESTIMATION}.sensor_link"
 PAYLOAD_ESTIMATION = (
     Field(f"{ESTIMATION}.plugin_name", Name(),
         "solver of PAYLOAD_ESTIMATION, such as payload_filter, that estimates what"
@@ -20,12 +21,19 @@ PAYLOAD_ESTIMATION = (
     Field(f"{ESTIMATION}.effort", Name(("measured", "sent")),
         "efforts that it goes by: those of joint_states, or those that the controller"
         " sends", "", "measured"),
+    Field(TOPIC, Name(),
+        "topic of a force-torque sensor, geometry_msgs/WrenchStamped, that has been"
+        " tared without payload: its wrench takes the place of the efforts; empty:"
+        " none", "", ""),
+    Field(SENSOR, Name(),
+        "link in whose frame this sensor measures; it carries payload.link", "", ""),
     Field(f"{ESTIMATION}.velocity_noise", numbers(),
         "standard deviation of velocities: one number, or one a joint",
         "rad/s, m/s", [1e-3]),
     Field(f"{ESTIMATION}.effort_noise", numbers(),
         "standard deviation of efforts, with what the robot's friction is other than"
-        " the model's: one number, or one a joint", "N·m, N", [0.2]),
+        " the model's: one number, or one a joint; of a sensor's wrench: one number, or"
+        " six, moment before force", "N·m, N", [0.2]),
     Field(f"{ESTIMATION}.effort_memory", Quantity(0.0, 10.0),
         "time in which errors of efforts forget themselves; 0: at once", "s", 0.0),
     Field(f"{ESTIMATION}.largest_mass", Quantity(1e-6, 1e6),

@@ -15,9 +15,12 @@ from dyn_core.control import (
     PayloadSettings,
     Rules,
 )
+from dyn_core.model.payload import PayloadInput
+from dyn_core.simulation.wrench_sensor import WrenchSensor
 from dyn_plugins.estimation.payload_filter import CovarianceFactors
 
 LOAD = Payload(1.2, (0.02, -0.01, 0.09), (0.006, 0.001, -0.0005, 0.008, 0.0, 0.004))
+SENSOR = [0.01] * 3 + [0.2] * 3  # noise of a force-torque sensor [N·m; N]
 
 
 @pytest.fixture(scope="module")
@@ -378,6 +381,86 @@ def test_an_observer_of_the_controller_estimates_and_never_stops(arm):
     before = estimator.estimate
     controller.reset()
     assert estimator.estimate is before
+
+
+@pytest.fixture(scope="module")
+def sensed(arm):
+    """Return noisy times, states and readings at the flange of an arm with LOAD.
+
+    The sensor is that of the simulator, ContactSimulator.wrench.
+    """
+    sensor = WrenchSensor(arm, "flange", PayloadInput("tool"), "graph")
+    middle, dt = np.array([0.0, -0.6, 0.0, -2.2, 0.0, 1.6, 0.8]), 0.002
+    rate, rng, rows = np.arange(3.0, 6.5, 0.5), np.random.default_rng(0), []
+
+    def motion(t):
+        s, c = 0.4 * np.sin(rate * t), 0.4 * np.cos(rate * t)
+        return middle + s, rate * c, -rate * rate * s
+
+    for t in dt * np.arange(1000):
+        before = (*motion(t - dt / 2), np.zeros((7, 6)))
+        reading = sensor.read(before, [LOAD.parameters]) + rng.normal(size=6) * SENSOR
+        q, qd, _ = motion(t)
+        rows.append((t, q, qd + 1e-3 * rng.normal(size=7), reading))
+    return rows
+
+
+def _from_sensor(arm, rows, change=lambda reading: reading):
+    settings = PayloadSettings("tool", effort_noise=SENSOR, sensor="flange")
+    estimator = PayloadEstimator(arm, settings, "graph")
+    for t, q, qd, reading in rows:
+        estimator.update(t, q, qd, change(reading))
+    return estimator
+
+
+def _errors(estimate):
+    """Return errors of mass, centre and inertia, by what is allowed."""
+    mass, com, inertia = LOAD.mass, np.array(LOAD.com), np.array(LOAD.inertia)
+    return np.abs([
+        (estimate.mass / mass - 1) / 5e-3,
+        *(estimate.com - com) / 5e-4,
+        *(estimate.inertia - inertia) / 3e-3,
+    ])  # fmt: skip
+
+
+def test_a_force_torque_sensor_shows_the_payload(arm, sensed):
+    """Mass to 0.5 %, its centre to 0.5 mm, as its deviations say."""
+    estimator = _from_sensor(arm, sensed)
+    assert _errors(estimator.estimate).max() < 1
+    normal = (estimator.estimate.ten - LOAD.parameters) / estimator.estimate.deviations
+    assert np.abs(normal[:4]).max() < 4.0
+    assert (estimator.outliers, estimator.changes) == (0, 0)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda r: -r,
+        lambda r: np.r_[r[3:], r[:3]],
+        lambda r: np.r_[-r[:3], r[3:]],
+        lambda r: r[[1, 0, 2, 4, 3, 5]],
+    ],
+    ids=["sign", "moment and force", "sign of the moment", "axes"],
+)
+def test_a_wrong_convention_of_the_sensor_shows_another_payload(arm, sensed, change):
+    """With a wrong sign of the moment alone, forces still show mass and centre."""
+    estimate = _from_sensor(arm, sensed, change).estimate
+    assert not _errors(estimate).max() < 5
+
+
+def test_a_sensor_sees_all_that_hangs_on_it_and_nothing_else(arm):
+    """A link that stands, one with joints behind it, and a payload in front of it."""
+    locked = arm.lock({"joint7": 0.4})
+    at_wrist = PayloadEstimator(locked, PayloadSettings("tool", sensor="link6"))
+    assert at_wrist.program.model.frame_names == ("link6", "link7", "flange", "tool")
+    for link, sensor, kind, match in (
+        ("tool", "link0", dyn.UnsupportedError, "no joint moves link 'link0'"),
+        ("tool", "link6", dyn.UnsupportedError, "'joint7' moves behind 'link6'"),
+        ("link7", "flange", dyn.ModelError, "link7"),
+        ("tool", "hand", dyn.ModelError, "no link is called 'hand'"),
+    ):
+        with pytest.raises(kind, match=match):
+            PayloadEstimator(arm, PayloadSettings(link, sensor=sensor))
 
 
 def test_the_place_of_a_driven_joint_is_known():

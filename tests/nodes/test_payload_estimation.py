@@ -8,6 +8,8 @@ import pytest
 
 import dyn_core as dyn
 from dyn_core.control import Payload
+from dyn_core.model.payload import PayloadInput
+from dyn_core.simulation.wrench_sensor import WrenchSensor
 from ros_nodes.controller.controller_settings import without_effect
 
 pytestmark = pytest.mark.ros
@@ -219,6 +221,48 @@ def test_without_efforts_nothing_is_learned_and_said_so(make):
         node._on_state(arm.message(node))
         arm.move(np.zeros(7))
     assert "no effort" not in node.status()[1]
+
+
+def _wrench(reading, frame="flange"):
+    from geometry_msgs.msg import WrenchStamped
+
+    message = WrenchStamped()
+    message.header.frame_id = frame
+    torque, force = message.wrench.torque, message.wrench.force
+    torque.x, torque.y, torque.z, force.x, force.y, force.z = reading.tolist()
+    return message
+
+
+def test_a_force_torque_sensor_takes_the_place_of_efforts(make, monkeypatch):
+    """A turning arm shows mass and centre; silence and another frame are told."""
+    sensor = {"payload_estimation.wrench_topic": "/wrist/wrench"}
+    node = make(active=False, **WATCH, **sensor)
+    assert "needs payload_estimation.sensor_link" in node.failure
+    sensor |= {"payload_estimation.sensor_link": "flange"}
+    node = make(**WATCH, **sensor)
+    watch, payload = _watch(node), PayloadInput("tool")
+    assert node.count_subscribers("/wrist/wrench") == 1
+    read = WrenchSensor(node.controller.model, "flange", payload, "graph").read
+    clock, none = SimpleNamespace(now=5.0), np.zeros((7, 6))
+    monkeypatch.setattr(time, "monotonic", lambda: clock.now)
+    for k in range(600):
+        at = DT * k - np.array([0.0, DT / 2])[:, None]
+        s, c = SIZE * np.sin(RATE * at), SIZE * RATE * np.cos(RATE * at)
+        motion = Q + s[1], c[1], -(RATE**2) * s[1], none
+        watch.take(_wrench(read(motion, [LOAD.parameters])))
+        node._on_state(_state(node, Q + s[0], c[0], None, 1.0 + DT * k))
+        clock.now += DT
+    estimate = watch.estimator.estimate
+    np.testing.assert_allclose(estimate.mass, LOAD.mass, rtol=5e-3)
+    np.testing.assert_allclose(estimate.com, LOAD.com, atol=1e-3)
+    assert "not estimated" not in node.status()[1]
+    for bad in (_wrench(np.zeros(6), "tool"), _wrench(np.full(6, np.nan))):
+        watch.take(bad)
+    assert node.counters["wrench refused"] == 2
+    clock.now += 0.1
+    node._on_state(_state(node, Q + s[0], c[0], None, 1.0 + DT * 600))
+    assert "not estimated: /wrist/wrench is silent" in node.status()[1]
+    assert watch.estimator.estimate is estimate
 
 
 def test_brakes_teach_nothing(make):
