@@ -14,6 +14,8 @@ Q = np.array([0.0, 0.1, 0.0, -2.2, 0.0, 2.3, 0.8])
 class Cell:
     """An arm above a plane, and its sensor; moved by torques, cycle by cycle."""
 
+    cycle = CYCLE
+
     def __init__(self, arm: dyn.Model) -> None:
         self.arm, self.q, self.qd = arm, Q, np.zeros(7)
         build = {"frame": "tool", "reference": "aligned"}

@@ -16,7 +16,7 @@ from pathlib import Path
 
 import numpy as np
 from _pictures import pyplot, save
-from _plane_and_arm import CYCLE, Cell
+from _plane_and_arm import Cell
 
 import dyn_core as dyn
 from dyn_core.control import Controller, Rules
@@ -33,23 +33,26 @@ SETTINGS = {
 PRESSING = {"cartesian.stiffness": [40.0] * 3 + [800.0, 800.0, 0.0]}
 
 
-def polish(arm, settings=None, sensor=True, change=lambda t, reading: reading, end=END):
-    """Return the controller, and times, forces and heights, one row a cycle.
+def polish(
+    arm, settings=None, sensor=True, change=lambda t, reading: reading, end=END, cell=Cell
+):
+    """Return the controller, and times, forces, places and q, one row a cycle.
 
     `change` may change what the sensor sends at a time; for None it sends nothing.
+    `cell` makes the simulated plant of an arm.
     """
-    rng, cell, rows = np.random.default_rng(0), Cell(arm), []
+    rng, cell, rows = np.random.default_rng(0), cell(arm), []
     masses = {f"{x}.mass": arm.frame(x).inertia.m / 1.05 for x in arm.frame_names[1:]}
     known = {name: [m] for name, m in masses.items() if m}
     controller = Controller(
         arm.with_values(known), mode="cartesian", rules=Rules(good_samples=1),
         parameters={**SETTINGS, **(settings or {})}, bounds=None, state_bounds=None,
     )  # fmt: skip
-    for t in CYCLE * np.arange(round(end / CYCLE)):
+    for t in cell.cycle * np.arange(round(end / cell.cycle)):
         reading = change(t, cell.reading + 0.1 * rng.normal(size=6) + 0.5)
         if sensor and reading is not None:
             controller.receive("sensor_wrench", t, reading)
-        if abs(t - START) < CYCLE / 2:  # no spring where the wrench acts
+        if abs(t - START) < cell.cycle / 2:  # no spring where the wrench acts
             controller.set_parameters(PRESSING)
         if t > START:
             controller.receive("target_wrench", t, [0, 0, 0, 0, 0, -PRESS])
@@ -57,14 +60,15 @@ def polish(arm, settings=None, sensor=True, change=lambda t, reading: reading, e
             v = 0.08 * np.cos(2 * (t - MOVES)), 0.08 * np.sin(2 * (t - MOVES))
             controller.receive("target_twist", t, [0, 0, 0, *v, 0])
         cell.advance(controller.update(t, cell.q, cell.qd))
-        rows.append((t, cell.force[2], *cell.place))
+        rows.append((t, cell.force[2], *cell.place, *cell.q))
     return controller, np.array(rows)
 
 
 def figures(rows):
     """Return the overshoot at touch, and the largest error of the force in motion."""
     t, force = rows[:, 0], rows[:, 1]
-    means = force[t > MOVES + 1.0 - 1e-9].reshape(-1, 100).mean(axis=1)  # of 0.1 s
+    rows = round(0.1 / (t[1] - t[0]))
+    means = force[t > MOVES + 1.0 - 1e-9].reshape(-1, rows).mean(axis=1)  # of 0.1 s
     return force[t < MOVES].max() / PRESS - 1, abs(means / PRESS - 1).max()
 
 
