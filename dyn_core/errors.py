@@ -13,6 +13,15 @@ from typing import Any
 SHOWN = 12  # maximum number of valid names in a message
 LONGEST = 600  # maximum characters of a message on one line
 MOST = 4000  # maximum characters of any message
+LISTED_BY = {  # last word of a kind of name: the command that prints all of them
+    "command": "dyn --help",
+    "joint": "dyn info ROBOT",
+    "link": "dyn info ROBOT",
+    "problem": "dyn solvers",
+    "robot": "dyn robots",
+    "solver": "dyn solvers PROBLEM",
+    "target": "dyn export --help",
+}
 _RUN = 200  # maximum characters of a word in a message
 _LONG = re.compile(rf"\S{{{_RUN + 1},}}")
 
@@ -49,7 +58,6 @@ def unknown_name(
     valid: Iterable[str],
     purpose: str = "",
     limit: int | None = SHOWN,
-    listed_by: str = "",
 ) -> str:
     """Return the sentence for an unknown name: the nearest valid ones, then the list.
 
@@ -63,9 +71,8 @@ def unknown_name(
         name: The unknown name.
         valid: All valid names; "none" is listed if there are none.
         purpose: Restriction of the valid names ("valid for PURPOSE"); empty for none.
-        limit: Maximum number of listed names; None for all.
-        listed_by: Command or function that lists all names, mentioned where the list is
-            shortened.
+        limit: Maximum number of listed names; None for all. A shortened list is followed
+            by the command that prints all names of this kind, if there is one.
     """
     names = list(valid)
     near = [repr(one_line(x)) for x in nearest(name, names)]
@@ -74,8 +81,8 @@ def unknown_name(
     names.sort(key=lambda x: not (_begins(x, str(name)) or x.startswith(group)))
     shown = ", ".join(map(one_line, names[:limit])) or "none"
     cut = limit is not None and len(names) > limit
-    command = f": {listed_by}" if listed_by else ""
-    more = f", ... ({len(names)} in all{command})" if cut else ""
+    command = LISTED_BY.get(kind.split()[-1], "").replace("PROBLEM", purpose).rstrip()
+    more = f", ... ({len(names)} in all{command and f': {command}'})" if cut else ""
     what = f" for {purpose}" if purpose else ""
     called = one_line(str(name)[:_RUN])
     return f"no {kind} is called '{called}'{guess} valid{what}: {shown}{more}"
@@ -222,7 +229,7 @@ class SolverNotFound(DynError, LookupError):
         failures: Sequence[str] = (),
         problem: str = "",
     ) -> None:
-        message = unknown_name("solver", name, known, problem, listed_by="dyn plugins")
+        message = unknown_name("solver", name, known, problem)
         if failures:
             message += "; plugins that failed to load: " + "; ".join(failures)
         super().__init__(message)

@@ -1,275 +1,39 @@
-"""The `dyn` commands of this package; importing them needs no ROS.
-
-`dyn feed-forward`, efforts for trajectories in files, also runs without ROS.
-"""
+"""The `dyn` commands of this package; listing them imports no other module."""
 
 from __future__ import annotations
 
-import argparse
-import json
-import os
-import sys
-from pathlib import Path
 from typing import Any
 
-from dyn_core import robots
-from dyn_core.authoring import hookimpl
-from dyn_core.control.feed_forward import FeedForward
-from dyn_core.errors import SettingError, unknown_name
-from dyn_core.model.sources.arguments import (
-    ROBOT,
-    add_search,
-    load_robot,
-    named_values,
-    robot_settings,
-)
-from dyn_core.model.sources.locate import locate
-from dyn_core.signals import noted_signals
-from ros_nodes.demo import demo_command as demo
-from ros_nodes.graphs import COMMON, GRAPHS, SUPERVISE, absolute, start_arguments
-from ros_nodes.live_view import view_command
-from ros_nodes.messages.trajectory_files import (
-    filled,
-    message_rows,
-    read_trajectories,
-    written,
-)
-from ros_nodes.parameter_tables.parameter_files import read_parameters
-from ros_nodes.processes import Processes, ros_fault
-from ros_nodes.running.runtime import SIGNALS
-from ros_nodes.tools import commands as tools
+from dyn_core.solving.hookspecs import hookimpl
 
-
-def add_feed_forward(subparsers: argparse._SubParsersAction) -> None:
-    """Add the command `feed-forward` to the parsers of `dyn`."""
-    parser = subparsers.add_parser(
-        "feed-forward", help="fill in the efforts of a trajectory by inverse dynamics"
-    )
-    parser.add_argument(
-        "trajectory",
-        help="a JointTrajectory as `ros2 topic echo` prints it, or .json",
-    )
-    parser.add_argument("--robot", required=True, help=ROBOT)
-    add_search(parser)
-    parser.add_argument("--extras", help="sidecar YAML file")
-    parser.add_argument("-o", "--output", help="file to write (default: print YAML)")
-    parser.add_argument(
-        "--hold",
-        action="append",
-        default=[],
-        metavar="JOINT=POSITION",
-        help="position of a joint that the trajectory lacks",
-    )
-    parser.add_argument(
-        "--period",
-        type=float,
-        default=0.0,
-        help="add points on the same motion, at most so many seconds apart",
-    )
-    parser.add_argument(
-        "--inverse-dynamics", default="auto", help="solver (default: auto)"
-    )
-    parser.add_argument(
-        "--no-friction", action="store_true", help="leave out friction of joints"
-    )
-    parser.set_defaults(run=run_feed_forward)
-
-
-def run_feed_forward(arguments: argparse.Namespace) -> int:
-    """Run `dyn feed-forward`: compute the efforts of each trajectory in a file.
-
-    The trajectories with efforts are written to --output, as JSON if its name ends with
-    .json and else as YAML, or printed as YAML. Exceeded effort limits are only warnings
-    on standard error.
-
-    Args:
-        arguments: Parsed options of add_feed_forward.
-
-    Returns:
-        Exit status 0.
-
-    Raises:
-        SettingError: An option is not valid.
-        DynError: The file or the robot cannot be read, a trajectory is not valid, or
-            JSON is requested for several trajectories.
-        OSError: The output file cannot be written.
-    """
-    if not 0 <= arguments.period < float("inf"):
-        message = f"--period is {arguments.period}; valid: 0 or more seconds"
-        raise SettingError(message, "--period")
-    messages = read_trajectories(arguments.trajectory)
-    model = load_robot(arguments, arguments.robot, root_joint="fixed")
-    feed = FeedForward(
-        model,
-        _positions(arguments.hold),
-        arguments.inverse_dynamics,
-        joint_friction=not arguments.no_friction,
-    )
-    made = [_with_effort(feed, x, arguments.period) for x in messages]
-    out = arguments.output
-    content = written(made, out is not None and out.endswith(".json"))
-    if out is not None:
-        Path(out).write_text(content, encoding="utf-8")
-    else:
-        sys.stdout.write(content)
-    return 0
-
-
-def _with_effort(feed: FeedForward, message: Any, period: float) -> dict[str, Any]:
-    """Return a new message with efforts; print a warning for each exceeded limit.
-
-    Warnings go to standard error.
-
-    Args:
-        feed: Inverse dynamics of the robot.
-        message: JointTrajectory as a mapping, which is not changed.
-        period: Largest time between two points; points are added on the same motion
-            [s]. 0: none are added.
-
-    Raises:
-        TrajectoryError: The trajectory is invalid, a joint is missing, or an effort is
-            not finite.
-    """
-    names, times, *rows, _ = message_rows(message)
-    made = feed.trajectory(names, times, *rows, period=period)
-    assert made.effort is not None
-    for line in feed.excess(made.effort, names):
-        print(f"warning: {line}", file=sys.stderr)
-    return filled(message, made)
-
-
-def _positions(pairs: list[str]) -> dict[str, float]:
-    """Return the positions given by --hold, by joint name.
-
-    Args:
-        pairs: Entries JOINT=POSITION [rad | m].
-
-    Raises:
-        SettingError: An entry has another form, a joint occurs twice, or a position is
-            not a number.
-    """
-    values = {}
-    for name, value in named_values(pairs, "--hold").items():
-        try:
-            values[name] = float(value)
-        except ValueError as error:
-            valid = "JOINT=POSITION with a number"
-            message = f"--hold {name}={value}; valid: {valid}"
-            raise SettingError(message, "--hold") from error
-    return values
+_ROS, _RUNS, _ROBOTS = "ROS 2", "runs and recordings", "robots"
+_TOOLS, _STARTS = "ros_nodes.tools.commands", "ros_nodes.start_commands"
+_RUN, _NODE = "run.npz", "/computed_torque"
+# Group, name, sentence, arguments of an example, module of the function add_NAME.
+COMMANDS = (
+    (_ROBOTS, "view", "see a robot or a run in a browser", "arm7",
+     "ros_nodes.live_view.view_command"),
+    (_RUNS, "plot", "draw a recording", f"{_RUN} -o run.png", _TOOLS),
+    (_RUNS, "evaluate", "a model's torques against measured ones",
+     f"{_RUN} --robot two_link", _TOOLS),
+    (_RUNS, "feed-forward", "fill in the efforts of a trajectory by inverse dynamics",
+     "trajectory.yaml --robot my_robot.urdf -o filled.yaml", _STARTS),
+    (_ROS, "demo", "run an arm that tracks a trajectory", "--duration 2",
+     "ros_nodes.demo.demo_command"),
+    (_ROS, "up", "start the nodes of a graph", "demo --robot arm7", _STARTS),
+    (_ROS, "move", "lead the tool of a node to a pose", "--to 0.4 0.0 0.5", _TOOLS),
+    (_ROS, "param", "parameters of running nodes", f"get {_NODE} mode", _TOOLS),
+    (_ROS, "lifecycle", "states of running nodes", f"get {_NODE}", _TOOLS),
+    (_ROS, "record", "record topics in a bag", "-o bag --duration 10", _TOOLS),
+    (_ROS, "check-node", "what the nodes do about faults", "--only nan-position",
+     _TOOLS),
+)  # fmt: skip
 
 
 @hookimpl
-def dyn_commands(subparsers: argparse._SubParsersAction) -> None:
-    """Add `up`, `demo`, `feed-forward`, the ROS tools and `view` to `dyn`."""
-    up = subparsers.add_parser("up", help="start the nodes of a graph")
-    up.add_argument("graph", choices=sorted(GRAPHS), help="nodes that belong together")
-    up.add_argument("--params", help="parameter file; default: the shipped one")
-    up.add_argument(
-        "--robot",
-        default="",
-        help=f"{ROBOT}; of the graph chain: its YAML file, or a shipped chain",
-    )
-    add_search(up)
-    for name, (_, description) in {**COMMON, **SUPERVISE}.items():
-        option = f"--{name.replace('_', '-')}"
-        if name == "namespace":
-            up.add_argument(option, default="", help=description)
-        else:
-            act = argparse.BooleanOptionalAction
-            up.add_argument(option, action=act, default=None, help=description)
-    up.set_defaults(run=_up)
-    demo.add_arguments(
-        subparsers.add_parser("demo", help="run an arm that tracks a trajectory")
-    )
-    add_feed_forward(subparsers)
-    tools.add(subparsers)
-    view_command.add(subparsers)
-
-
-def _up(arguments: argparse.Namespace) -> int:
-    """Run `dyn up`: start the nodes of a graph, wait for a signal, end them.
-
-    Args:
-        arguments: Parsed options of `dyn up`.
-
-    Returns:
-        Exit status: 0 after SIGINT, SIGTERM or SIGHUP if all processes ended with 0; 1
-            if ROS is missing, a process ended by itself, or one ended with another
-            status.
-
-    Raises:
-        SettingError: An option does not apply to the graph.
-        DynError: The robot, the parameter file or the namespace is not valid.
-    """
-    fault = ros_fault()
-    if fault is not None:
-        print(f"dyn up: {fault}", file=sys.stderr)
-        return 1
-    graph = GRAPHS[arguments.graph]
-    entries = graph.entries(bool(arguments.supervise))
-    params = arguments.params or str(graph.params_file)
-    executables = [entry.executable for entry in graph.nodes]
-    read_parameters(params, executables, absolute(arguments.namespace))
-    robot, settings = arguments.robot, _settings(arguments)
-    if arguments.graph == "chain":
-        robot = _chain(robot) if robot else ""
-        if settings:
-            what = "--package-path and --xacro-argument change nothing for a chain"
-            raise SettingError(f"{what}; valid: --robot alone", "robot")
-    elif arguments.graph == "guard" and (robot or settings):
-        raise SettingError("a guard has no robot; valid: none", "robot")
-    elif robot:
-        place = locate(robot, arguments.package_path)
-        robot = place.name or str(place.file or robot)
-    options = arguments.namespace, arguments.use_sim_time, arguments.autostart
-    more = {
-        entry.executable: [
-            *(settings if entry.robot else ()),
-            *start_arguments(entry, *options),
-        ]
-        for entry in entries
-    }
-    with (
-        noted_signals(*SIGNALS) as stop,
-        Processes(entries, params, os.environ, robot, more) as processes,
-    ):
-        status = processes.wait(stop)
-        failed = [code for code in processes.end() if code != 0]
-    return status or int(bool(failed))
-
-
-def _chain(name: str) -> str:
-    """Return the absolute path of a chain's YAML file, or the name of a shipped chain.
-
-    Args:
-        name: Path that ends with .yaml or .yml, or name of a shipped chain.
-
-    Raises:
-        SettingError: There is no such file or shipped chain.
-    """
-    if name.endswith((".yaml", ".yml")):
-        path = os.path.abspath(name)
-        if not Path(path).is_file():
-            raise SettingError(f"no file {path}", "robot")
-        return path
-    if name not in robots.chains():
-        raise SettingError(unknown_name("robot", name, robots.chains()), "robot")
-    return name
-
-
-def _settings(arguments: argparse.Namespace) -> list[str]:
-    """Return the ROS arguments (-p NAME:=JSON) for --package-path and --xacro-argument.
-
-    The list is empty if neither option was given.
-
-    Args:
-        arguments: Parsed options of `dyn up`.
-
-    Raises:
-        SettingError: An xacro argument has not the form NAME=VALUE, or a name occurs
-            twice.
-        ModelError: A package path is no folder.
-    """
-    lists = robot_settings(arguments)
-    return [x for k, v in lists.items() for x in ("-p", f"{k}:={json.dumps(v)}")]
+def dyn_commands(subparsers: Any) -> None:
+    """Add the commands of COMMANDS to `dyn`."""
+    for group, name, sentence, example, module in COMMANDS:
+        subparsers.add_parser(
+            name, help=sentence, group=group, example=example, module=module
+        )

@@ -10,30 +10,23 @@ from pathlib import Path
 import dyn_core
 from dyn_core.errors import UnsupportedError
 
-HELP = "measure solvers beside their peers, in a clone"
 
-
-def add(subparsers: argparse._SubParsersAction) -> None:
-    """Add the subcommand `bench`; without a clone it only says why it fails.
+def add_bench(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of `dyn bench`; without a clone it only says why it fails.
 
     With the clone's benchmarks, its folder of tests is put in front of sys.path if it
     is missing there.
     """
     tests = _tests()
     if tests is None:
-        parser = subparsers.add_parser(
-            "bench",
-            help=HELP,
-            # Options are arguments like others: each gets the same answer.
-            prefix_chars="\0",
-            add_help=False,
-        )
+        # Options are arguments like others: each gets the same answer.
+        parser.prefix_chars = "\0"
         parser.add_argument("options", nargs="*")
         parser.set_defaults(run=_refuse)
         return
     if str(tests) not in sys.path:
         sys.path.insert(0, str(tests))
-    importlib.import_module("bench.bench_command").add(subparsers, HELP)
+    importlib.import_module("bench.bench_command").add(parser)
 
 
 def _tests() -> Path | None:

@@ -97,10 +97,9 @@ def _say(message: str) -> None:
     print(message, file=sys.stderr, flush=True)
 
 
-def add(subparsers: argparse._SubParsersAction) -> None:
-    """Add the subcommand `count` with its options."""
-    parser = subparsers.add_parser("count", help="operations of a solver's algorithm")
-    parser.add_argument("solver", help="name of a solver (dyn plugins)")
+def add_count(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of `dyn count`."""
+    parser.add_argument("solver", help="name of a solver (dyn solvers)")
     add_robot(parser)
     parser.add_argument(
         "--literal", action="store_true", help="count zeros and ones of the robot, too"

@@ -20,11 +20,8 @@ from dyn_core.recordings.files import check_output
 PLACE = "JOINT=VALUE"
 
 
-def add(subparsers: argparse._SubParsersAction) -> None:
-    """Add the subcommand `excite` with its options."""
-    parser = subparsers.add_parser(
-        "excite", help="design a motion that shows the parameters of a robot"
-    )
+def add_excite(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of `dyn excite`."""
     add_robot(parser)
     parser.add_argument(
         "-o", "--out", metavar="FILE", help="trajectory that is written: .json"

@@ -210,10 +210,9 @@ def _drawn(port: Any, program: Any, lead: tuple[int, ...]) -> np.ndarray:
     return rng.uniform(-1, 1, (*lead, *port.shape))
 
 
-def add(subparsers: argparse._SubParsersAction) -> None:
-    """Add the subcommand `explain` with its options."""
-    parser = subparsers.add_parser("explain", help="what a solver costs, and where")
-    parser.add_argument("solver", help="name of a solver (dyn plugins)")
+def add_explain(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of `dyn explain`."""
+    parser.add_argument("solver", help="name of a solver (dyn solvers)")
     add_robot(parser)
     parser.add_argument("--inputs", default="", help="optional inputs, by commas")
     parser.add_argument("--frame", help="the link, where the solver has one")

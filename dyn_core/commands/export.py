@@ -6,7 +6,6 @@ import argparse
 import os
 from pathlib import Path
 
-from dyn_core.commands.solver_options import add_options, read_options
 from dyn_core.errors import SettingError, ShapeError, UnsupportedError, unknown_name
 from dyn_core.export import TARGETS, Export, export, gpu
 from dyn_core.export.cycle import controller_cycle as laws
@@ -19,27 +18,25 @@ from dyn_core.export.ros2_control.controller_package import (
 )
 from dyn_core.export.ros2_control.hardware_package import hardware_package
 from dyn_core.model.sources.arguments import (
+    add_options,
     add_robot,
     load_robot,
+    read_options,
     robot_settings,
     urdf_with,
 )
 from dyn_core.solving.registry import default_registry
 
 
-def add(subparsers: argparse._SubParsersAction) -> None:
-    """Add the subcommand `export` with its options."""
+def add_export(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of `dyn export`."""
     listed = "\n".join(f"  {x.name:12} {x.meaning}" for x in TARGETS.values())
     listed += (
         f"\n  {', '.join(gpu.ARCHITECTURES)}: PTX for NVIDIA's GPUs, experimental:"
         " never launched"
     )
-    parser = subparsers.add_parser(
-        "export",
-        help="a solver as machine code or C source, with header and test vector",
-        epilog=f"targets:\n{listed}",
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+    parser.epilog = f"targets:\n{listed}"
+    parser.formatter_class = argparse.RawDescriptionHelpFormatter
     cycles = f"or a whole controller: {', '.join(laws.CYCLES)}"
     parser.add_argument("solver", help=f"a solver that can be traced, {cycles}")
     add_robot(parser)

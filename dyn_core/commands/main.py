@@ -1,4 +1,8 @@
-"""Subcommands of `dyn`. Plugins add theirs through the hook dyn_commands."""
+"""The commands of `dyn`: their table, their parsers, and running one of them.
+
+A command's module is imported when the command is used; plugins add theirs through the
+hook dyn_commands.
+"""
 
 from __future__ import annotations
 
@@ -8,48 +12,115 @@ import os
 import sys
 import unicodedata
 import warnings
-from collections.abc import Iterator, Sequence
 from contextlib import suppress
-from typing import TextIO
+from importlib import import_module
+from importlib.metadata import entry_points
+from typing import Any, TextIO
 
-import pluggy
-
-from dyn_core import robots
-from dyn_core.commands import (
-    bench,
-    count,
-    excite,
-    explain,
-    export,
-    motions,
-    report,
-    sim,
-)
 from dyn_core.commands.version import version_line
-from dyn_core.engines import ENGINES
 from dyn_core.errors import (
     DynError,
     ModelWarning,
-    PluginError,
-    UnsupportedError,
     unknown_name,
     why_unread,
 )
-from dyn_core.kinematics import ik_command as inverse_kinematics
-from dyn_core.model import Model
-from dyn_core.model.sources.arguments import ROBOT, add_robot, add_search, load_robot
-from dyn_core.problems import Signature
-from dyn_core.problems import describe as describe_problem
-from dyn_core.reports.doctor import command as doctor
-from dyn_core.simulation.robot_overview import describe
-from dyn_core.solving.help_pages import summary
-from dyn_core.solving.offers import isolated, shown
-from dyn_core.solving.registry import BUILT_IN, LEFT_OUT, default_registry, normalized
-from dyn_core.solving.solver import Solver
-from dyn_core.testing import conformance, derivative_check
+from dyn_core.solving.hookspecs import BUILT_IN, LEFT_OUT, PROJECT
 
 INTERRUPTED = 130  # exit status after Ctrl-C, as of a shell
 _ASCII = {"·": "*", "²": "^2", "³": "^3", "°": " deg", "±": "+-", "µ": "u", "→": "->"}
+_FORMER = r"the \w+ '.*' is now '"  # see errors.renamed
+_ROBOTS, _RUNS, _SOLVERS = "robots", "runs and recordings", "solvers"
+_CHECKS, _HERE = "measure and check", "this installation"
+GROUPS = (_ROBOTS, _RUNS, _SOLVERS, _CHECKS, "ROS 2", _HERE)  # their order in the help
+_IN = "dyn_core.commands"
+# Group, name, sentence, arguments of an example, module of the function add_NAME.
+COMMANDS = (
+    (_ROBOTS, "robots", "robots that have a name", "ur5", f"{_IN}.robots"),
+    (_ROBOTS, "info", "joints, limits, masses of a robot", "arm7",
+     "dyn_core.simulation.robot_overview"),
+    (_ROBOTS, "doctor", "what is doubtful about a robot, and how to mend it", "arm7",
+     "dyn_core.reports.doctor.command"),
+    (_ROBOTS, "ik", "joint positions for a pose of a link",
+     "arm7 --frame tool --xyz 0.3 0.2 0.6", "dyn_core.kinematics.ik_command"),
+    (_RUNS, "sim", "simulate a robot; files and reports",
+     "two_link --duration 2 -o run.npz", f"{_IN}.sim"),
+    (_RUNS, "id", "joint forces of a recorded motion", "two_link run.npz -o tau.csv",
+     f"{_IN}.motions"),
+    (_RUNS, "fd", "accelerations of recorded states", "two_link run.npz -o qdd.csv",
+     f"{_IN}.motions"),
+    (_RUNS, "report", "one HTML file on runs of dyn sim", "run.npz -o report.html",
+     f"{_IN}.report"),
+    (_RUNS, "excite", "design a motion that shows the parameters of a robot",
+     "two_link -o motion.json", f"{_IN}.excite"),
+    (_SOLVERS, "solvers", "solvers, one sentence for each", "inverse_dynamics",
+     f"{_IN}.help"),
+    (_SOLVERS, "help", "explain a command, solver or problem", "rnea", f"{_IN}.help"),
+    (_SOLVERS, "export",
+     "a solver as machine code or C source, with header and test vector",
+     "rnea arm7 out", f"{_IN}.export"),
+    (_SOLVERS, "check-plugin", "put a solver through the laws",
+     "rnea --robot two_link", "dyn_core.testing.plugin_check"),
+    (_CHECKS, "explain", "what a solver costs, and where", "aba arm7",
+     f"{_IN}.explain"),
+    (_CHECKS, "count", "operations of a solver's algorithm", "rnea arm7",
+     f"{_IN}.count"),
+    (_CHECKS, "check-derivatives",
+     "check the derivatives of a robot by several methods", "two_link",
+     "dyn_core.testing.derivative_check"),
+    (_CHECKS, "bench", "measure solvers beside their peers, in a clone",
+     "--robot two_link --solvers rnea", f"{_IN}.bench"),
+    (_HERE, "cache", "compiled code on disk: place, size, removal", "--clear",
+     f"{_IN}.cache"),
+)  # fmt: skip
+ALIASES = {"solvers": ["plugins"]}
+NEED_ALL = ("help", "solvers", "plugins")  # commands that show what plugins add
+
+
+class CommandParser(argparse.ArgumentParser):
+    """Parser of `dyn` or of a command, which adds its arguments when they are needed.
+
+    Args:
+        positional, options: Arguments of ArgumentParser.
+        group: Heading of the command in `dyn --help`.
+        example: Arguments of an example below the help; empty for no example.
+        module: Name of the module whose function add_NAME(parser) adds the arguments of
+            the command NAME; empty if they are added by others.
+    """
+
+    def __init__(
+        self,
+        *positional: Any,
+        group: str = "plugins",
+        example: str = "",
+        module: str = "",
+        **options: Any,
+    ) -> None:
+        super().__init__(*positional, **options)
+        self.group, self.example, self._module = group, example, module
+
+    def complete(self) -> CommandParser:
+        """Add the arguments of the command, once; return this parser."""
+        module, self._module = self._module, ""
+        if module:
+            name = self.prog.split()[-1].replace("-", "_")
+            getattr(import_module(module), f"add_{name}")(self)
+        return self
+
+    def parse_known_args(self, *positional: Any, **options: Any) -> Any:
+        """Parse arguments as an ArgumentParser does."""
+        self.complete()
+        return super().parse_known_args(*positional, **options)
+
+    def format_help(self) -> str:
+        """Return the help page, with the example at its end."""
+        self.complete()
+        example = f"\nexample: {self.prog} {self.example}\n" if self.example else ""
+        return super().format_help() + example
+
+    def commands(self) -> dict[str, CommandParser]:
+        """Return the subcommands by name; empty if there are none."""
+        below = [x for x in self._actions if isinstance(x, argparse._SubParsersAction)]
+        return {name: each for x in below for name, each in x.choices.items()}
 
 
 def run(argv: list[str]) -> int:
@@ -91,33 +162,31 @@ def _run(argv: list[str]) -> int:
         DynError, OSError: The command fails.
         SystemExit: argparse has printed help or refused the usage.
     """
-    with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", LEFT_OUT, RuntimeWarning)
-        whole = parser()
-    for failure in default_registry().failures:
-        print(f"dyn: warning: {LEFT_OUT}: {failure}", file=sys.stderr)
-    commands = _commands(whole)
+    whole = parser(argv[0] if argv and argv[0] not in NEED_ALL else "")
+    commands = whole.commands()
     if argv and not argv[0].startswith("-") and argv[0] not in commands:
         return _failed(unknown_name("command", argv[0], commands), 2)
-    verbs = _commands(commands[argv[0]]) if argv and argv[0] in commands else {}
+    verbs = (
+        commands[argv[0]].complete().commands() if argv and argv[0] in commands else {}
+    )
     if verbs and len(argv) > 1 and argv[1][:1] != "-" and argv[1] not in verbs:
         return _failed(unknown_name(f"verb of {argv[0]}", argv[1], verbs), 2)
-    arguments = whole.parse_args(argv)
-    if not hasattr(arguments, "run"):
-        whole.print_help()
-        return 0
-    try:
-        with warnings.catch_warnings():
-            warnings.showwarning = _show_warning
+    with warnings.catch_warnings():
+        warnings.showwarning = _show_warning
+        warnings.filterwarnings("default", _FORMER, DeprecationWarning)
+        arguments = whole.parse_args(argv)
+        if not hasattr(arguments, "run"):
+            whole.print_help()
+            return 0
+        arguments.parser = whole
+        try:
             return int(arguments.run(arguments) or 0)
-    except (DynError, OSError):
-        raise
-    except Exception as error:
-        who = getattr(arguments, "offered_by", None)
-        if who is None:
+        except (DynError, OSError):
             raise
-        reason = f"{type(error).__name__}: {shown(error, str)}"
-        raise PluginError(f"{who}: '{argv[0]}' failed: {reason}", who) from error
+        except Exception as error:
+            if not hasattr(arguments, "plugin_error"):
+                raise
+            raise arguments.plugin_error(argv[0], error) from error
 
 
 def _failed(message: str, status: int = 1) -> int:
@@ -163,18 +232,16 @@ def _drop_output() -> None:
         pass  # the stream has no file descriptor, so nothing is flushed at exit
 
 
-def _commands(whole: argparse.ArgumentParser) -> dict[str, argparse.ArgumentParser]:
-    """Return the subcommands of a parser by name; empty if it has none."""
-    below = [x for x in whole._actions if isinstance(x, argparse._SubParsersAction)]
-    return {name: each for x in below for name, each in x.choices.items()}
+def parser(wanted: str = "") -> CommandParser:
+    """Return the parser of `dyn` with its subcommands.
 
+    The commands of a plugin that fails are left out, and a line on stderr says so.
 
-def parser() -> argparse.ArgumentParser:
-    """Return the parser with all subcommands, including plugin commands.
-
-    The commands of a plugin that fails are left out; the registry records the failure.
+    Args:
+        wanted: Name of a command. Sources of commands behind the one that has it are
+            not read: first the core, then the shipped nodes, then plugins. Empty: all.
     """
-    whole = argparse.ArgumentParser(
+    whole = CommandParser(
         "dyn",
         description="Robot dynamics from a robot's file.",
         epilog="dyn help NAME explains a command, a solver or a kind of problem.",
@@ -183,93 +250,29 @@ def parser() -> argparse.ArgumentParser:
     subparsers = whole.add_subparsers(
         title="commands", metavar="COMMAND", dest="command"
     )
-    _own_commands(subparsers)
-    registry = default_registry()
-    for hook in registry.commands():
-        try:
-            with isolated(hook.plugin_name, "dyn_commands failed"):
-                _add_commands(subparsers, hook)
-        except PluginError as error:
-            registry.report(error)
+    for group, name, sentence, example, module in COMMANDS:
+        subparsers.add_parser(
+            name, help=sentence, group=group, example=example, module=module,
+            aliases=ALIASES.get(name, ()),
+        )  # fmt: skip
+    plugins = () if wanted in subparsers.choices else entry_points(group=PROJECT)
+    shipped = [x for x in plugins if x.value.partition(".")[0] in BUILT_IN]
+    for point in shipped:
+        getattr(point.load(), "dyn_commands", lambda _: None)(subparsers)
+    if len(plugins) > len(shipped) and wanted not in subparsers.choices:
+        import_module(f"{_IN}.plugin_commands").add_plugin_commands(subparsers)
+    _group(whole, subparsers)
     return whole
 
 
-def _add_commands(
-    subparsers: argparse._SubParsersAction, hook: pluggy.HookImpl
-) -> None:
-    """Add all subcommands of a plugin, or none if one of them is not valid.
-
-    Args:
-        subparsers: Subparsers of `dyn`, changed in place.
-        hook: The plugin's dyn_commands.
-
-    Raises:
-        PluginError: A name is in use, or a command has no action.
-        Exception: Errors of the plugin pass through.
-    """
-    apart = argparse.ArgumentParser("dyn")
-    added = apart.add_subparsers()
-    hook.function(*[added] * len(hook.argnames))
-    who = hook.plugin_name
-    for name, command in added.choices.items():
-        if not any(f"({package}" in who for package in BUILT_IN):
-            command.set_defaults(offered_by=who)
-        if name in subparsers.choices:
-            raise PluginError(f"{who} adds a command '{name}'; there is one", who)
-        if not _runs(command):
-            raise PluginError(
-                f"{who} adds a command '{name}' without an action;"
-                " valid: set_defaults(run=function)",
-                who,
-            )
-    apart.format_help()  # raises here, not in `dyn --help`
-    subparsers.choices.update(added.choices)
-    subparsers._choices_actions += added._choices_actions
-
-
-def _runs(command: argparse.ArgumentParser) -> bool:
-    """Return whether a subcommand, or each subcommand of it, has a function to run."""
-    if callable(command.get_default("run")):
-        return True
-    below = [x for x in command._actions if isinstance(x, argparse._SubParsersAction)]
-    return bool(below) and all(
-        x.required and all(map(_runs, x.choices.values())) for x in below
-    )
-
-
-def _own_commands(subparsers: argparse._SubParsersAction) -> None:
-    info = subparsers.add_parser("info", help="joints, limits, masses of a robot")
-    add_robot(info)
-    info.add_argument("--strict", action="store_true", help="refuse a doubtful robot")
-    info.set_defaults(run=_info)
-    doctor.add(subparsers)
-    about = subparsers.add_parser("help", help="explain a command, solver or problem")
-    about.add_argument("name", nargs="?", help="a command, a solver, a kind of problem")
-    about.set_defaults(run=_help)
-    plugins = subparsers.add_parser("plugins", help="solvers, one sentence for each")
-    plugins.add_argument("--problem", help="only solvers of this kind of problem")
-    plugins.add_argument(
-        "--all", action="store_true", help="reference solvers, too; sources of each"
-    )
-    plugins.set_defaults(run=_plugins)
-    bench.add(subparsers)
-    explain.add(subparsers)
-    count.add(subparsers)
-    derivative_check.add(subparsers)
-    inverse_kinematics.add(subparsers)
-    sim.add(subparsers)
-    motions.add(subparsers)
-    report.add(subparsers)
-    excite.add(subparsers)
-    export.add(subparsers)
-    check = subparsers.add_parser("check-plugin", help="put a solver through the laws")
-    check.add_argument("name", help="a solver, or a distribution or module")
-    check.add_argument("--engine", default="graph", help="default: %(default)s")
-    check.add_argument(
-        "--robot", action="append", help=f"{ROBOT} (default: all shipped robots)"
-    )
-    add_search(check)
-    check.set_defaults(run=_check)
+def _group(whole: CommandParser, subparsers: argparse._SubParsersAction) -> None:
+    """List the commands in the help of `dyn` under the headings of their groups."""
+    whole._action_groups.pop()  # the flat list of argparse
+    listed: dict[str, list[argparse.Action]] = {name: [] for name in GROUPS}
+    for said in subparsers._choices_actions:
+        listed.setdefault(subparsers.choices[said.dest].group, []).append(said)
+    for name, commands in listed.items():
+        whole.add_argument_group(name)._group_actions += commands
 
 
 def _show_warning(
@@ -280,162 +283,9 @@ def _show_warning(
     file: TextIO | None = None,
     line: str | None = None,
 ) -> None:
-    """Print a warning; a ModelWarning in one line, without file and line number."""
+    """Print a warning; one of this library in one line, without a place in code."""
     said = f"dyn: warning: {message}\n"
-    if not issubclass(category, ModelWarning):
+    ours = (ModelWarning, DeprecationWarning)
+    if not issubclass(category, ours) and not str(message).startswith(LEFT_OUT):
         said = warnings.formatwarning(message, category, filename, lineno, line)
     print(said, file=file or sys.stderr, end="")
-
-
-def _info(arguments: argparse.Namespace) -> int:
-    check = "error" if arguments.strict else "warn"
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ModelWarning)  # `describe` prints them
-        model = load_robot(arguments, check=check)
-    for line in describe(model):
-        print(line)
-    return 0
-
-
-def _help(arguments: argparse.Namespace) -> int:
-    """Print the help page of a command, a solver or a kind of problem; return 0.
-
-    Without a name it is the help of `dyn`. A solver comes before a problem of the same
-    name, a problem before a command.
-
-    Raises:
-        UnsupportedError: The name is unknown.
-    """
-    whole, registry, name = parser(), default_registry(), arguments.name
-    commands = _commands(whole)
-    problems = {problem.name: problem for problem in registry.problems()}
-    solvers = registry.names(references=True)
-    if name is None:
-        whole.print_help()
-    elif name in solvers:
-        print(registry.solver(name).describe())
-    elif name in problems:
-        print(describe_problem(problems[name]))
-        print("\nSolvers: " + (", ".join(registry.names(name)) or "none"))
-        default = registry.default(problems[name])
-        if default is not None:
-            print(f"Default solver: {default.names()}")
-    elif name in commands:
-        commands[name].print_help()
-    else:
-        known = [*solvers, *problems, *commands]
-        message = unknown_name("solver, problem or command", name, known)
-        raise UnsupportedError(message)
-    return 0
-
-
-def _plugins(arguments: argparse.Namespace) -> int:
-    """Print the solvers by problem; return 1 if a plugin failed to load, else 0.
-
-    Raises SignatureError if the problem of --problem is unknown.
-    """
-    registry = default_registry()
-    problems = registry.problems()
-    if arguments.problem is not None:
-        problems = [registry.problem(arguments.problem)]
-    blocks = []
-    for problem in problems:
-        names = registry.names(problem, references=arguments.all)
-        if names:
-            blocks.append(_solvers_of(problem, names, arguments.all))
-    print("\n\n".join(blocks))
-    return 1 if registry.failures else 0
-
-
-def _solvers_of(problem: Signature, names: Sequence[str], sources: bool) -> str:
-    """Return a problem and its solvers as text, with one line for each solver.
-
-    Args:
-        problem: Problem.
-        names: Names of its solvers, at least one.
-        sources: Whether each solver has a second line: its module and literature
-            source.
-    """
-    lines = [f"{problem.name}: {problem.meaning}".rstrip(": ")]
-    width = max(map(len, names))
-    for name in names:
-        solver = default_registry().solver(name)
-        foreign = "" if "(dyn_plugins." in solver.origin else f"  [{solver.origin}]"
-        mark = " (reference)" if solver.reference else ""
-        lines.append(f"    {name.ljust(width)}  {summary(solver)}{mark}{foreign}")
-        if sources:
-            indent = " " * (width + 6)
-            lines.append(f"{indent}{solver.origin}; {solver.source}".rstrip("; "))
-    return "\n".join(lines)
-
-
-def _check(arguments: argparse.Namespace) -> int:
-    """Test solvers against the laws of their problems, and print the results.
-
-    Returns:
-        1 if a law is broken, else 0.
-
-    Raises:
-        PluginError: The plugin of that name failed to load.
-        SolverNotFound: There is no such solver or plugin.
-        ModelError: A robot is not valid.
-        UnsupportedError: The engine is unknown, or --robot has no effect.
-    """
-    registry = default_registry()
-    names = registry.names(references=True)
-    owners = {arguments.name, normalized(arguments.name)}
-    wanted = [n for n in names if n == arguments.name] or [
-        n for n in names if not owners.isdisjoint(_owners(registry.solver(n).origin))
-    ]
-    if not wanted:
-        failures = [
-            str(f) for f in registry.failures if any(x in str(f) for x in owners)
-        ]
-        if failures:
-            raise PluginError("; ".join(failures))
-        registry.solver(arguments.name)
-    if arguments.engine not in ENGINES:
-        raise UnsupportedError(unknown_name("engine", arguments.engine, ENGINES))
-    asked = arguments.robot or robots.names()
-    models = [load_robot(arguments, robot) for robot in asked]
-    systems = {registry.solver(name).signature.system for name in wanted}
-    if arguments.robot and "robot" not in systems:
-        raise UnsupportedError(
-            f"--robot changes nothing: {', '.join(wanted)} is for {', '.join(systems)}"
-        )
-    bad = 0
-    for name in wanted:
-        for line in _tested(registry.solver(name), models, arguments.engine):
-            print(line, flush=True)
-            bad += line.startswith("  FAIL")
-    print(f"{len(wanted)} solvers, {len(models)} robots: {bad} laws broken")
-    return 1 if bad else 0
-
-
-def _tested(solver: Solver, models: list[Model], engine: str) -> Iterator[str]:
-    """Yield the lines of a solver's conformance report; errors become FAIL lines.
-
-    Args:
-        solver: Solver.
-        models: Robots that it is tested with.
-        engine: Name of the engine.
-
-    Raises:
-        PluginError: It names no plugin: the problem of the solver or a law is missing.
-    """
-    try:
-        yield from conformance.report(solver, models, engine)
-    except (Exception, SystemExit) as error:
-        if isinstance(error, PluginError) and error.plugin is None:
-            raise  # the problem itself, or one of its laws, is missing
-        reason = f"{type(error).__name__}: {' '.join(shown(error, str).split())}"
-        yield f"  FAIL {solver.name} [{solver.origin}]: {reason}"
-
-
-def _owners(origin: str) -> tuple[str, ...]:
-    """Return (distribution, module, package) of an origin "distribution (module)".
-
-    The package is the first component of the module.
-    """
-    distribution, _, module = origin.rstrip(")").partition(" (")
-    return distribution, module, module.partition(".")[0]

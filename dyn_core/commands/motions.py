@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import argparse
 
-from dyn_core.commands.solver_options import add_options, read_options
 from dyn_core.engines import ENGINES
 from dyn_core.errors import UnsupportedError, unknown_name
-from dyn_core.model.sources.arguments import add_robot, load_robot
+from dyn_core.model.sources.arguments import (
+    add_options,
+    add_robot,
+    load_robot,
+    read_options,
+)
 from dyn_core.plots import check_plot
 from dyn_core.problems import FORWARD_DYNAMICS, INVERSE_DYNAMICS, Signature
 from dyn_core.recordings import (
@@ -24,20 +28,22 @@ from dyn_core.solving.solver import Solver
 FILE = "NPZ, CSV or bag (MCAP, SQLite, folder)"
 
 
-def add(subparsers: argparse._SubParsersAction) -> None:
-    """Add the subcommands `id` and `fd` with their options."""
-    inverse = subparsers.add_parser("id", help="joint forces of a recorded motion")
-    _add_common(inverse, f"{FILE} with positions; velocities and accelerations that it"
+def add_id(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of `dyn id`."""
+    _add_common(parser, f"{FILE} with positions; velocities and accelerations that it"
                 " has not are estimated", "inverse_dynamics")  # fmt: skip
-    inverse.add_argument(
+    parser.add_argument(
         "--cutoff", type=float, metavar="HZ",
         help="filter of what is estimated, forward and backward (default: none)",
     )  # fmt: skip
-    inverse.set_defaults(run=run_inverse)
-    forward = subparsers.add_parser("fd", help="accelerations of recorded states")
+    parser.set_defaults(run=run_inverse)
+
+
+def add_fd(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of `dyn fd`."""
     what = f"{FILE} with positions, velocities and joint forces"
-    _add_common(forward, what, "forward_dynamics")
-    forward.set_defaults(run=run_forward)
+    _add_common(parser, what, "forward_dynamics")
+    parser.set_defaults(run=run_forward)
 
 
 def _add_common(parser: argparse.ArgumentParser, what: str, problem: str) -> None:

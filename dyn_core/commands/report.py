@@ -12,9 +12,8 @@ from dyn_core.reports.screenshot import screenshot
 from dyn_core.reports.write import write_report
 
 
-def add(subparsers: argparse._SubParsersAction) -> None:
-    """Add the subcommand `report` with its options."""
-    parser = subparsers.add_parser("report", help="one HTML file on runs of dyn sim")
+def add_report(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of `dyn report`."""
     parser.add_argument(
         "runs", nargs="+", metavar="RUN",
         help="file of dyn sim (.npz has everything); others are compared with the"

@@ -11,7 +11,6 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from dyn_core.commands.motions import check_arguments
-from dyn_core.commands.solver_options import add_options, read_options
 from dyn_core.contact.world import FLOOR, World
 from dyn_core.control.controller import Controller
 from dyn_core.control.reference.trajectory import make_trajectory
@@ -19,7 +18,13 @@ from dyn_core.control.rules import Rules
 from dyn_core.errors import ModelError, ModelWarning, SettingError
 from dyn_core.model import Model
 from dyn_core.model.coordinates.labels import coordinates_of
-from dyn_core.model.sources.arguments import add_robot, load_robot, named_numbers
+from dyn_core.model.sources.arguments import (
+    add_options,
+    add_robot,
+    load_robot,
+    named_numbers,
+    read_options,
+)
 from dyn_core.plots.pages import check_page
 from dyn_core.problems import FORWARD_DYNAMICS
 from dyn_core.recordings import MotionRecord, read_motion, run_record, write_motion
@@ -209,9 +214,8 @@ def _without_limit(model: Model) -> list[str]:
 STEP = "semi_implicit_euler"
 
 
-def add(subparsers: argparse._SubParsersAction) -> None:
-    """Add the subcommand `sim` with its options."""
-    parser = subparsers.add_parser("sim", help="simulate a robot; files and reports")
+def add_sim(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of `dyn sim`."""
     add_robot(parser)
     parser.add_argument(
         "--duration", type=float, metavar="S",

@@ -4,27 +4,38 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 
-from dyn_core.errors import SettingError
+from dyn_core.errors import SettingError, renamed
 from dyn_core.kinematics.inverse import InverseKinematics, Reached
 from dyn_core.model import Model
 from dyn_core.model.frames import origin
 from dyn_core.model.sources.arguments import add_robot, load_robot
 
+FORMER = "--tip"  # former name of --frame
 _POSE = ("X", "Y", "Z", "QX", "QY", "QZ", "QW")
 
 
-def add(subparsers: argparse._SubParsersAction) -> None:
-    """Add the subcommand `ik` with its options.
+class _Frame(argparse.Action):
+    """Stores the link, also under the former name of the option."""
 
-    Args:
-        subparsers: Return value of argparse's add_subparsers.
-    """
-    parser = subparsers.add_parser("ik", help="joint positions for a pose of a link")
+    def __call__(
+        self, parser: Any, namespace: Any, values: Any, name: Any = ""
+    ) -> None:
+        if name == FORMER:
+            renamed("option", FORMER, "--frame")
+        namespace.frame = values
+
+
+def add_ik(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of `dyn ik`."""
     add_robot(parser)
-    parser.add_argument("--tip", required=True, metavar="LINK", help="link to move")
+    frame = parser.add_argument(
+        "--frame", required=True, metavar="LINK", action=_Frame, help="link to move"
+    )
+    parser._option_string_actions[FORMER] = frame  # valid, and not in the help
     parser.add_argument(
         "--pose", nargs=7, type=float, metavar=_POSE,
         help="position [m] and quaternion of the link in the base",
@@ -53,7 +64,7 @@ def run(arguments: argparse.Namespace) -> int:
     """Search, and print the joint positions; return 0 if the pose is reached, else 1.
 
     Args:
-        arguments: Options that `add` defines.
+        arguments: Options of add_ik.
 
     Raises:
         SettingError: Options are inconsistent or out of range. Errors of the robot's
@@ -64,11 +75,11 @@ def run(arguments: argparse.Namespace) -> int:
     fixed = tuple(filter(None, (arguments.fixed or "").split(",")))
     pool = max(256, 4 * arguments.seeds)
     reach = InverseKinematics(
-        model, arguments.tip, part=part, fixed=fixed, seeds=arguments.seeds,
+        model, arguments.frame, part=part, fixed=fixed, seeds=arguments.seeds,
         pool=pool, rng=arguments.rng,
     )  # fmt: skip
     result = reach(pose)
-    for line in report(model, result, arguments.tip, part):
+    for line in report(model, result, arguments.frame, part):
         print(line)
     return 0 if result.converged else 1
 
@@ -104,7 +115,7 @@ def wanted_pose(arguments: argparse.Namespace) -> tuple[str, np.ndarray]:
     return ("position" if rpy is None else "pose"), matrix
 
 
-def report(model: Model, result: Reached, tip: str, part: str) -> Iterator[str]:
+def report(model: Model, result: Reached, frame: str, part: str) -> Iterator[str]:
     """Yield lines of text: the position of each joint, then one line on the search.
 
     The last line states whether the pose is reached, the remaining rotation [rad] and
@@ -114,7 +125,7 @@ def report(model: Model, result: Reached, tip: str, part: str) -> Iterator[str]:
     Args:
         model: Robot.
         result: Result for one pose.
-        tip: Name of the link.
+        frame: Name of the link.
         part: Part that was matched: pose, position or orientation.
     """
     width = max(map(len, model.joint_names), default=0)
@@ -126,8 +137,8 @@ def report(model: Model, result: Reached, tip: str, part: str) -> Iterator[str]:
     left = {"pose": f"{turned} and {shifted}", "position": shifted}.get(part, turned)
     verdict = "is there:" if result.converged else "is not reached; the search ended"
     yield (
-        f"{tip} {verdict} {left} from the {part}, after {result.iterations} steps from"
-        f" start {result.seed}"
+        f"{frame} {verdict} {left} from the {part}, after {result.iterations} steps"
+        f" from start {result.seed}"
     )
 
 

@@ -1,17 +1,38 @@
-"""Text overview of a robot, as printed by `dyn info`."""
+"""The command `dyn info`, and the text overview of a robot that it prints."""
 
 from __future__ import annotations
 
+import argparse
 import math
+import warnings
 from typing import Any
 
 import numpy as np
 
+from dyn_core.errors import ModelWarning
 from dyn_core.model.checks.findings import labelled
 from dyn_core.model.coordinates import split_q
 from dyn_core.model.model import Model
+from dyn_core.model.sources.arguments import add_robot, load_robot
 from dyn_core.simulation.loop_report import describe_loops
 from dyn_core.spatial import RigidInertia, Transform, Vector
+
+
+def add_info(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of `dyn info`."""
+    add_robot(parser)
+    parser.add_argument("--strict", action="store_true", help="refuse a doubtful robot")
+    parser.set_defaults(run=_info)
+
+
+def _info(arguments: argparse.Namespace) -> int:
+    check = "error" if arguments.strict else "warn"
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ModelWarning)  # `describe` prints them
+        model = load_robot(arguments, check=check)
+    for line in describe(model):
+        print(line)
+    return 0
 
 
 def describe(model: Model) -> list[str]:
@@ -19,8 +40,8 @@ def describe(model: Model) -> list[str]:
 
     In this order: size; warnings of the file; source of the data; loops; springs
     between points; table of the joints; mass, centre of mass and principal moments at
-    model.neutral(); links fixed to the base; then lines on joints whose limits exclude
-    zero and on joints without an effort limit.
+    model.neutral(); links fixed to the base, and the others; then lines on joints whose
+    limits exclude zero and on joints without an effort limit.
     """
     lines = [f"{model.name}: {model.nb} moving bodies, nq {model.nq}, nv {model.nv}"]
     lines += [labelled(warning) for warning in model.warnings]
@@ -36,6 +57,8 @@ def describe(model: Model) -> list[str]:
     lines.append(f"  principal moments about it ({moments}) kg·m²")
     merged = [name for name, frame in model.frames.items() if frame.body == 0]
     lines.append(f"fixed to the base: {', '.join(merged) or 'nothing'}")
+    moving = [name for name, frame in model.frames.items() if frame.body]
+    lines.append(f"links that move: {', '.join(moving) or 'none'}")
     outside = _zero_outside(model)
     if outside:
         names = ", ".join(f"'{name}'" for name in outside)

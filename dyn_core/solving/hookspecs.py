@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from dyn_core.solving.solver import Solver
 
 PROJECT = "dyn_core"
+BUILT_IN = ("dyn_plugins", "ros_nodes")  # packages of this distribution
+LEFT_OUT = "plugin left out"  # beginning of the warning of a failure
 hookspec = pluggy.HookspecMarker(PROJECT)
 hookimpl = pluggy.HookimplMarker(PROJECT)
 
@@ -67,7 +69,10 @@ def dyn_commands(subparsers: Any) -> None:
     """Add subcommands to the `dyn` command.
 
     Args:
-        subparsers: Return value of argparse's add_subparsers. Each subcommand sets
+        subparsers: Return value of argparse's add_subparsers, whose add_parser also
+            takes `group`, a heading of `dyn --help`, `example`, arguments of a call for
+            the command's help, and `module`, a module whose add_NAME(parser) adds the
+            arguments when they are needed. Each subcommand sets
             `run=function(arguments) -> int` with set_defaults. If one lacks it, or has
             the name of an existing command, none of this plugin's commands are added.
     """

@@ -28,14 +28,13 @@ from dyn_core.sharing import once
 from dyn_core.solving import hookspecs, offers
 from dyn_core.solving.control_mode import ControlMode
 from dyn_core.solving.default_solver import DefaultSolver
+from dyn_core.solving.hookspecs import BUILT_IN, LEFT_OUT
 from dyn_core.solving.offers import Law, isolated
 from dyn_core.solving.shipped_names import OneArray, SeveralArrays, WithNumbers
 from dyn_core.solving.solver import AUTO, Solver
 from dyn_core.validation import known_keywords, shown
 
 GROUP = "dyn_core"
-BUILT_IN = ("dyn_plugins", "ros_nodes")
-LEFT_OUT = "plugin left out"  # beginning of the warning of a failure
 
 
 class Registry:

@@ -145,14 +145,11 @@ COLUMNS = (
 _DT = 1e-2  # length of a step in time [s]
 
 
-def add(subparsers: argparse._SubParsersAction) -> None:
-    """Add the command check-derivatives to the subparsers of `dyn`.
+def add_check_derivatives(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of `dyn check-derivatives`.
 
     Running it returns 0 if all errors are within the tolerance, else 1.
     """
-    parser = subparsers.add_parser(
-        "check-derivatives", help="check the derivatives of a robot by several methods"
-    )
     add_robot(parser)
     parser.add_argument("--states", type=int, default=STATES, help="random states")
     parser.add_argument("--seed", type=int, default=0, help="seed of the random states")

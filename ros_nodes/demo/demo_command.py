@@ -52,7 +52,7 @@ USED = re.compile(
 )
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
+def add_demo(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of `dyn demo` to its parser."""
     parser.add_argument(
         "--robot", help=f"{ROBOT} (default: that of the parameter file)"

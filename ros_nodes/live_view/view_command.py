@@ -11,9 +11,8 @@ from ros_nodes.processes import ros_fault
 HOST, PORT = "127.0.0.1", 8080
 
 
-def add(subparsers: argparse._SubParsersAction) -> None:
-    """Add the command `view`; its modules are loaded only when it runs."""
-    parser = subparsers.add_parser("view", help="see a robot or a run in a browser")
+def add_view(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of `dyn view`; its modules are loaded only when it runs."""
     parser.add_argument(
         "what",
         help=f"{ROBOT}; or a planar chain (YAML file, name); an environment such as"

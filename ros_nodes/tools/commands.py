@@ -22,26 +22,13 @@ NAME = re.compile(r"/?[A-Za-z_]\w*(/[A-Za-z_]\w*)*", re.ASCII)
 TOPIC = re.compile(r"[~/]?[A-Za-z_]\w*(/[A-Za-z_]\w*)*", re.ASCII)
 
 
-def add(subparsers: argparse._SubParsersAction) -> None:
-    """Add `param`, `lifecycle`, `move`, `record`, `evaluate`, `plot`, `check-node`."""
-    _add_param(subparsers.add_parser("param", help="parameters of running nodes"))
-    _add_lifecycle(subparsers.add_parser("lifecycle", help="states of running nodes"))
-    _add_move(subparsers.add_parser("move", help="lead the tool of a node to a pose"))
-    _add_record(subparsers.add_parser("record", help="record topics in a bag"))
-    _add_evaluate(
-        subparsers.add_parser(
-            "evaluate", help="a model's torques against measured ones"
-        )
-    )
-    plot = subparsers.add_parser("plot", help="draw a recording")
-    _add_recording(plot)
-    plot.add_argument(
+def add_plot(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of `dyn plot`."""
+    _add_recording(parser)
+    parser.add_argument(
         "-o", "--output", default="recording.png", help="picture (default: %(default)s)"
     )
-    plot.set_defaults(run=_plot)
-    _add_check(
-        subparsers.add_parser("check-node", help="what the nodes do about faults")
-    )
+    parser.set_defaults(run=_plot)
 
 
 def _verbs(parser: argparse.ArgumentParser) -> Any:
@@ -81,7 +68,7 @@ def _add_timeout(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def _add_param(parser: argparse.ArgumentParser) -> None:
+def add_param(parser: argparse.ArgumentParser) -> None:
     """Add the verbs and arguments of `dyn param`."""
     verbs = _verbs(parser)
     _verb(verbs, "list", "names of parameters", "of all nodes")
@@ -97,7 +84,7 @@ def _add_param(parser: argparse.ArgumentParser) -> None:
     parser.set_defaults(run=_param)
 
 
-def _add_lifecycle(parser: argparse.ArgumentParser) -> None:
+def add_lifecycle(parser: argparse.ArgumentParser) -> None:
     """Add the verbs and arguments of `dyn lifecycle`."""
     verbs = _verbs(parser)
     verb = verbs.add_parser("nodes", help="nodes that have a life cycle")
@@ -110,7 +97,7 @@ def _add_lifecycle(parser: argparse.ArgumentParser) -> None:
     parser.set_defaults(run=_lifecycle)
 
 
-def _add_move(parser: argparse.ArgumentParser) -> None:
+def add_move(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of `dyn move`."""
     parser.add_argument(
         "node", nargs="?", default="/computed_torque",
@@ -138,7 +125,7 @@ def _add_move(parser: argparse.ArgumentParser) -> None:
     parser.set_defaults(run=_move)
 
 
-def _add_record(parser: argparse.ArgumentParser) -> None:
+def add_record(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of `dyn record`."""
     parser.add_argument(
         "--topics", nargs="+", metavar="TOPIC", help="default: all that are published"
@@ -173,7 +160,7 @@ def _add_recording(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def _add_evaluate(parser: argparse.ArgumentParser) -> None:
+def add_evaluate(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of `dyn evaluate`."""
     _add_recording(parser)
     parser.add_argument("--robot", required=True, help=ROBOT)
@@ -237,7 +224,7 @@ def _add_evaluate(parser: argparse.ArgumentParser) -> None:
     parser.set_defaults(run=_evaluate)
 
 
-def _add_check(parser: argparse.ArgumentParser) -> None:
+def add_check_node(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of `dyn check-node`."""
     parser.add_argument("--robot", default="", help=ROBOT)
     add_search(parser)

@@ -48,9 +48,8 @@ first states are compared with ours before. '!': it differs, or see the remark; 
 figure; the reasons, and the cells where a peer is faster, stand below."""
 
 
-def add(subparsers: argparse._SubParsersAction, help: str) -> None:
-    """Add the subcommand."""
-    parser = subparsers.add_parser("bench", help=help)
+def add(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of `dyn bench`."""
     parser.add_argument(
         "--robot", action="append", metavar="URDF",
         help="path, name or package:// address; ':floating' behind it frees its root"

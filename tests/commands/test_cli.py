@@ -10,6 +10,7 @@ import pytest
 import dyn_core as dyn
 from dyn_core import cli, robots
 from dyn_core.commands import main as commands
+from dyn_core.simulation import robot_overview
 from dyn_core.simulation.robot_overview import describe
 
 EXAMPLES = Path(__file__).parents[2] / "examples" / "four_bar"
@@ -199,7 +200,7 @@ def test_an_interrupt_is_no_traceback(monkeypatch, capsys):
     def interrupted(arguments):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(commands, "_info", interrupted)
+    monkeypatch.setattr(robot_overview, "_info", interrupted)
     assert cli.main(["info", "arm7"]) == 130
     assert capsys.readouterr().err == "dyn: interrupted\n"
 
@@ -219,8 +220,8 @@ def test_up_gives_the_nodes_what_load_takes(tmp_path, monkeypatch, capsys):
         raise Ended
 
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("ros_nodes.commands.Processes", processes)
-    monkeypatch.setattr("ros_nodes.commands.ros_fault", lambda: None)
+    monkeypatch.setattr("ros_nodes.start_commands.Processes", processes)
+    monkeypatch.setattr("ros_nodes.start_commands.ros_fault", lambda: None)
     search = ["--package-path", ".", "--xacro-argument", "a:=1"]
     for robot, options, wanted in (
         ("package://p/r.urdf", search, "package://p/r.urdf"),

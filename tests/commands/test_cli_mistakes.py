@@ -24,7 +24,10 @@ COMMANDS = {
     "doctor": [["BAD"], ["two_link", "--extras", "BAD"], ["two_link", "--samples", "BAD"],
                ["two_link", "--seed", "BAD"]],
     "help": [["BAD"]],
+    "robots": [["BAD"], ["two_link", "BAD"]],
+    "solvers": [["--problem", "BAD"], ["BAD"]],
     "plugins": [["--problem", "BAD"], ["BAD"]],
+    "cache": [["BAD"]],
     "count": [["BAD", "two_link"], ["rnea", "BAD"]],
     "explain": [["BAD", "two_link"], ["rnea", "BAD"], ["jacobian", "two_link"],
                 ["jacobian", "two_link", "--frame", "BAD"], ["aba", "BAD", "--graph"],
@@ -38,12 +41,12 @@ COMMANDS = {
                           ["two_link", "--states", "BAD"]],
     "check-plugin": [["BAD"], ["rnea", "--robot", "BAD"],
                      ["rnea", "--engine", "BAD", "--robot", "two_link"]],
-    "ik": [["BAD", "--tip", "tool", "--xyz", "0", "0", "1"],
-           ["arm7", "--tip", "BAD", "--xyz", "0", "0", "1"], ["arm7", "--tip", "tool"],
-           ["arm7", "--tip", "tool", "--xyz", "0", "0", "BAD"],
-           ["arm7", "--tip", "tool", "--rpy", "0", "0", "1", "--fixed", "BAD"],
-           ["arm7", "--tip", "tool", "--rpy", "0", "0", "1", "--seeds", "BAD"],
-           ["arm7", "--tip", "tool", "--rpy", "0", "0", "1", "--rng", "BAD"]],
+    "ik": [["BAD", "--frame", "tool", "--xyz", "0", "0", "1"],
+           ["arm7", "--frame", "BAD", "--xyz", "0", "0", "1"], ["arm7", "--frame", "tool"],
+           ["arm7", "--frame", "tool", "--xyz", "0", "0", "BAD"],
+           ["arm7", "--frame", "tool", "--rpy", "0", "0", "1", "--fixed", "BAD"],
+           ["arm7", "--frame", "tool", "--rpy", "0", "0", "1", "--seeds", "BAD"],
+           ["arm7", "--frame", "tool", "--rpy", "0", "0", "1", "--rng", "BAD"]],
     "sim": [["BAD"], ["two_link", "--q0", "BAD"], ["two_link", "--qd0", "BAD"],
             ["two_link", "--torques", "BAD"], ["two_link", "--world", "BAD"],
             ["two_link", "--controller", "computed_torque", "--reference", "BAD"],
@@ -129,8 +132,8 @@ def files(tmp_path, monkeypatch):
         raise AssertionError("it began to measure")
 
     monkeypatch.setattr(measure, "peak", measured)
-    monkeypatch.setattr("ros_nodes.commands.Processes", measured)
-    monkeypatch.setattr("ros_nodes.commands.ros_fault", lambda: None)
+    monkeypatch.setattr("ros_nodes.start_commands.Processes", measured)
+    monkeypatch.setattr("ros_nodes.start_commands.ros_fault", lambda: None)
     # No node is asked: the tools stop where ROS would begin.
     monkeypatch.setattr("ros_nodes.tools.commands.ros_fault", lambda: "no ROS here")
     monkeypatch.setattr(
@@ -183,7 +186,7 @@ def _is_right(pattern, mistake):
 
 def test_every_command_has_its_mistakes():
     """A new command is put to the test here, too."""
-    assert set(COMMANDS) == set(commands._commands(commands.parser()))
+    assert set(COMMANDS) == set(commands.parser().commands())
 
 
 @pytest.mark.parametrize("command", COMMANDS)
@@ -213,7 +216,7 @@ IDLE = {  # arguments that change nothing beside others, what is said
     "bench packages": (["bench", "--package-path", "."], "--package-path needs --robot"),
     "bench chains": (["bench", "--contact", "--chains"], "--chains changes nothing"),
     "bench ik": (["bench", "--ik", "--solvers", "rnea"], "--solvers changes nothing beside --ik"),
-    "ik": (["ik", "arm7", "--tip", "tool", "--xyz", "0", "0", "1", "--pose", *"0010001"], "valid: --pose, or --xyz"),
+    "ik": (["ik", "arm7", "--frame", "tool", "--xyz", "0", "0", "1", "--pose", *"0010001"], "valid: --pose, or --xyz"),
     "explain top": (["explain", "rnea", "two_link", "--graph", "--top", "3"], "--top changes nothing beside --graph"),
     "explain both": (["explain", "rnea", "two_link", "--graph", "--ir", "batch"], "not allowed with argument --graph"),
     "explain ir": (["explain", "rnea", "two_link", "--ir", "batch", "--assembly", "batch"], "not allowed with argument --ir"),
@@ -347,10 +350,10 @@ def stubbed(monkeypatch):
     real = commands.parser
 
     def stub(action):
-        def parser():
-            whole = real()
-            for command in commands._commands(whole).values():
-                command.set_defaults(run=action)
+        def parser(wanted=""):
+            whole = real(wanted)
+            for command in whole.commands().values():
+                command.complete().set_defaults(run=action)
             return whole
 
         monkeypatch.setattr(commands, "parser", parser)
@@ -361,7 +364,7 @@ def stubbed(monkeypatch):
 RIGHT = {"count": ["rnea", "two_link"], "explain": ["rnea", "two_link"], "info": ["two_link"],
          "doctor": ["two_link"],
          "up": ["simulator"], "check-plugin": ["rnea"], "check-derivatives": ["two_link"],
-         "ik": ["arm7", "--tip", "tool"], "sim": ["two_link"], "id": ["two_link", "run.npz"],
+         "ik": ["arm7", "--frame", "tool"], "sim": ["two_link"], "id": ["two_link", "run.npz"],
          "fd": ["two_link", "run.npz"], "report": ["run.npz"], "excite": ["two_link"], "param": ["list"], "lifecycle": ["get"], "move": ["--to", "0", "0", "0"], "record": ["-o", "new"], "plot": ["run.npz"], "view": ["two_link"],
          "feed-forward": ["move.json", "--robot", "two_link"],
          "export": ["rnea", "two_link", "out"],
@@ -433,7 +436,7 @@ def test_an_ascii_terminal_gets_every_line(monkeypatch, arguments):
 
 def test_defaults_are_shown():
     """The help of check-plugin says which engine serves."""
-    page = commands._commands(commands.parser())["check-plugin"].format_help()
+    page = commands.parser().commands()["check-plugin"].format_help()
     assert "default: graph" in " ".join(page.split())
     assert isinstance(commands.parser(), argparse.ArgumentParser)
     assert "two_link" in robots.names()

@@ -18,7 +18,7 @@ import pytest
 
 from dyn_core.errors import SettingError
 from dyn_core.signals import note_signals
-from ros_nodes import commands
+from ros_nodes import start_commands as commands
 from ros_nodes.graphs import COMPUTED_TORQUE, GRAPHS, SIMULATOR, NodeEntry
 from ros_nodes.processes import Process, Processes
 from ros_nodes.running import runtime
@@ -355,8 +355,8 @@ def test_the_status_of_dyn_up(monkeypatch, status, codes, wanted):
     monkeypatch.setattr(commands, "Processes", lambda *_: nodes)
     monkeypatch.setattr(commands, "ros_fault", lambda: None)
     parser = argparse.ArgumentParser()
-    commands.dyn_commands(parser.add_subparsers())
-    assert commands._up(parser.parse_args(["up", "demo"])) == wanted
+    commands.add_up(parser)
+    assert commands._up(parser.parse_args(["demo"])) == wanted
 
 
 PLUGIN = '''"""A foreign solver for a node's YAML."""

@@ -312,7 +312,7 @@ def test_the_command_prints_positions(capsys):
     """`dyn ik` names joints, and its exit status says whether the link is there."""
     model = dyn.load("arm7")
     goal = ["--xyz", "0.3", "0.2", "0.6", "--rpy", "0", "1", "0"]
-    assert cli.main(["ik", "arm7", "--tip", "tool", *goal]) == 0
+    assert cli.main(["ik", "arm7", "--frame", "tool", *goal]) == 0
     out = capsys.readouterr().out
     lines = dict(line.split() for line in out.splitlines()[:7])
     q = np.array([float(lines[name]) for name in model.joint_names])
@@ -321,22 +321,22 @@ def test_the_command_prints_positions(capsys):
     assert pose[0, 0] == pytest.approx(np.cos(1.0), abs=1e-9)
     assert "tool is there: " in out and "steps from start" in out
     same = ["--pose", "0.3", "0.2", "0.6", "0", str(np.sin(0.5)), "0", str(np.cos(0.5))]
-    assert cli.main(["ik", "arm7", "--tip", "tool", *same]) == 0
+    assert cli.main(["ik", "arm7", "--frame", "tool", *same]) == 0
     other = dict(x.split() for x in capsys.readouterr().out.splitlines()[:7])
     assert float(other["joint1"]) == pytest.approx(q[0], abs=1e-8)
-    assert cli.main(["ik", "arm7", "--tip", "tool", "--xyz", "3", "0", "0"]) == 1
+    assert cli.main(["ik", "arm7", "--frame", "tool", "--xyz", "3", "0", "0"]) == 1
     assert "is not reached; the search ended" in capsys.readouterr().out
     turn = ["--rpy", "0", "0", "1", "--fixed", "joint1", "--seeds", "4", "--rng", "2"]
-    assert cli.main(["ik", "arm7", "--tip", "tool", *turn]) == 0
+    assert cli.main(["ik", "arm7", "--frame", "tool", *turn]) == 0
     out = capsys.readouterr().out
     assert out.splitlines()[0].split() == ["joint1", "0"]
     assert " rad from the orientation" in out
     for bad, phrase in (
-        (["--tip", "tool"], "--pose, or --xyz"),
-        (["--tip", "tol", *goal], "did you mean 'tool'"),
-        (["--tip", "tool", "--pose", *"1230000"], "quaternion is zero"),
-        (["--tip", "tool", "--seeds", "0", *goal], "seeds is 0"),
-        (["--tip", "tool", *goal, *same], "valid: --pose, or"),
+        (["--frame", "tool"], "--pose, or --xyz"),
+        (["--frame", "tol", *goal], "did you mean 'tool'"),
+        (["--frame", "tool", "--pose", *"1230000"], "quaternion is zero"),
+        (["--frame", "tool", "--seeds", "0", *goal], "seeds is 0"),
+        (["--frame", "tool", *goal, *same], "valid: --pose, or"),
     ):
         assert cli.main(["ik", "arm7", *bad]) == 1
         assert phrase in capsys.readouterr().err

@@ -128,9 +128,8 @@ def _named(name: str, paths: tuple[Path, ...]) -> Located | None:
 
 def _unknown(name: str) -> ModelError:
     """Return (not raise) the ModelError of an unknown name."""
-    every = [*robots.names(), *robot_descriptions.names(), *example_robots.files()]
-    listed = "dyn.robots.names() has the shipped ones"
-    message = unknown_name("robot", name, dict.fromkeys(every), listed_by=listed)
+    every = dict.fromkeys(x for names in collections().values() for x in names)
+    message = unknown_name("robot", name, every)
     tried = ", ".join(["a file of this name", *_tried()])
     what = f"tried: {tried}; valid, too: a path, {SCHEME}PKG/FILE, XML"
     return ModelError(f"{message}; {what}", name)
@@ -152,17 +151,23 @@ def _near(path: Path) -> str:
     return f"; did you mean {' or '.join(map(repr, near))}?" if near else ""
 
 
+def collections() -> dict[str, list[str]]:
+    """Return the names of robots by collection; empty for one that is not installed."""
+    return {
+        SHIPPED: robots.names(),
+        robot_descriptions.TITLE: robot_descriptions.names(),
+        example_robots.TITLE: list(example_robots.files()),
+    }
+
+
 def _tried() -> list[str]:
     """Return texts for errors: each collection with the number of its robots.
 
     A collection that is not installed is named with the command to install it.
     """
-    counts = {
-        example_robots.TITLE: len(example_robots.files()),
-        robot_descriptions.TITLE: len(robot_descriptions.names()),
-    }
-    tried = [f"{len(robots.names())} shipped robots"]
-    for title, count in counts.items():
+    (_, shipped), *others = collections().items()
+    tried = [f"{len(shipped)} shipped robots"]
+    for title, names in others:
         missing = f"{title} (not installed: pip install {title})"
-        tried.append(f"{count} of {title}" if count else missing)
+        tried.append(f"{len(names)} of {title}" if names else missing)
     return tried

@@ -14,12 +14,9 @@ from dyn_core.reports.doctor.report import page
 STATUS = "Exit status: 0 without errors, 1 with errors, 2 for wrong usage."
 
 
-def add(subparsers: argparse._SubParsersAction) -> None:
-    """Add the subcommand `doctor` with its options."""
-    parser = subparsers.add_parser(
-        "doctor", help="what is doubtful about a robot, and how to mend it",
-        epilog=STATUS,
-    )  # fmt: skip
+def add_doctor(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of `dyn doctor`."""
+    parser.epilog = STATUS
     add_robot(parser)
     parser.add_argument("--json", action="store_true", help="print JSON")
     parser.add_argument("--html", type=Path, metavar="FILE", help="write a page, too")

@@ -146,7 +146,7 @@ def store(key: str, note: dict[str, Any], code: bytes) -> None:
         _since[home] = _since.get(home, limit()) + len(content)
         if _since[home] > limit() / 32:
             _since[home] = 0
-            _bound(home)
+            remove(home, limit())
     except OSError as error:
         _warn_off(str(home), error.strerror or str(error))
 
@@ -204,17 +204,20 @@ def limit() -> int:
     return int(size)
 
 
-def _bound(home: Path) -> None:
-    """Remove unfinished files older than an hour, and entries beyond the limit.
+def remove(home: Path, maximum: float) -> tuple[int, int]:
+    """Remove unfinished files older than an hour, and entries beyond a size.
 
     The least recently used entries are removed until the rest fits. Files that another
     process removes meanwhile are ignored.
 
     Args:
         home: Folder of the cache.
+        maximum: Size [bytes]; infinity removes no entry, 0 all.
+
+    Returns:
+        (number of entries that remain, their size [bytes]).
 
     Raises:
-        SettingError: DYN_CACHE_LIMIT is invalid.
         OSError: The folder cannot be read.
     """
     entries, old = [], time.time() - _LEFT
@@ -226,10 +229,11 @@ def _bound(home: Path) -> None:
                 continue  # another process removed it
             left = item.name.endswith(".new") and state.st_mtime < old
             entries.append((not left, state.st_mtime, state.st_size, item.path))
-    total = sum(size for _, _, size, _ in entries)
+    count, total = len(entries), sum(size for _, _, size, _ in entries)
     for kept, _, size, path in sorted(entries):
-        if kept and total <= limit():
+        if kept and total <= maximum:
             break
         with suppress(OSError):  # another process removed it, or it is a folder
             os.unlink(path)
-            total -= size
+            count, total = count - 1, total - size
+    return count, total

@@ -1,0 +1,37 @@
+"""The command `dyn robots`: names of robots that commands and dyn.load take."""
+
+from __future__ import annotations
+
+import argparse
+
+from dyn_core import robots
+from dyn_core.errors import ModelError, unknown_name
+from dyn_core.model.sources.locate import collections
+
+
+def add_robots(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of `dyn robots`."""
+    parser.add_argument("text", nargs="?", default="", help="a part of the name")
+    parser.set_defaults(run=_robots)
+
+
+def _robots(arguments: argparse.Namespace) -> int:
+    """Print the names of robots that contain the text, by their source; return 0.
+
+    Raises ModelError if no name contains it.
+    """
+    sources = {
+        **collections(),
+        "planar chains (dyn view, dyn up chain)": robots.chains(),
+    }
+    text = arguments.text.lower()
+    found = {k: [x for x in v if text in x.lower()] for k, v in sources.items()}
+    if not any(found.values()):
+        every = [name for names in sources.values() for name in names]
+        raise ModelError(unknown_name("robot", arguments.text, every))
+    for source, names in found.items():
+        if names:
+            print("\n    ".join([f"{source}:", *names]))
+        elif not text:
+            print(f"{source}: not installed (pip install {source})")
+    return 0

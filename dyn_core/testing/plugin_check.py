@@ -1,0 +1,99 @@
+"""The command `dyn check-plugin`: solvers against the laws of their problems."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterator
+
+from dyn_core import robots
+from dyn_core.engines import ENGINES
+from dyn_core.errors import PluginError, UnsupportedError, unknown_name
+from dyn_core.model import Model
+from dyn_core.model.sources.arguments import ROBOT, add_search, load_robot
+from dyn_core.solving.offers import shown
+from dyn_core.solving.registry import default_registry, normalized
+from dyn_core.solving.solver import Solver
+from dyn_core.testing import conformance
+
+
+def add_check_plugin(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of `dyn check-plugin`."""
+    parser.add_argument("name", help="a solver, or a distribution or module")
+    parser.add_argument("--engine", default="graph", help="default: %(default)s")
+    parser.add_argument(
+        "--robot", action="append", help=f"{ROBOT} (default: all shipped robots)"
+    )
+    add_search(parser)
+    parser.set_defaults(run=_check)
+
+
+def _check(arguments: argparse.Namespace) -> int:
+    """Test solvers against the laws of their problems, and print the results.
+
+    Returns:
+        1 if a law is broken, else 0.
+
+    Raises:
+        PluginError: The plugin of that name failed to load.
+        SolverNotFound: There is no such solver or plugin.
+        ModelError: A robot is not valid.
+        UnsupportedError: The engine is unknown, or --robot has no effect.
+    """
+    registry = default_registry()
+    names = registry.names(references=True)
+    owners = {arguments.name, normalized(arguments.name)}
+    wanted = [n for n in names if n == arguments.name] or [
+        n for n in names if not owners.isdisjoint(_owners(registry.solver(n).origin))
+    ]
+    if not wanted:
+        failures = [
+            str(f) for f in registry.failures if any(x in str(f) for x in owners)
+        ]
+        if failures:
+            raise PluginError("; ".join(failures))
+        registry.solver(arguments.name)
+    if arguments.engine not in ENGINES:
+        raise UnsupportedError(unknown_name("engine", arguments.engine, ENGINES))
+    asked = arguments.robot or robots.names()
+    models = [load_robot(arguments, robot) for robot in asked]
+    systems = {registry.solver(name).signature.system for name in wanted}
+    if arguments.robot and "robot" not in systems:
+        raise UnsupportedError(
+            f"--robot changes nothing: {', '.join(wanted)} is for {', '.join(systems)}"
+        )
+    bad = 0
+    for name in wanted:
+        for line in _tested(registry.solver(name), models, arguments.engine):
+            print(line, flush=True)
+            bad += line.startswith("  FAIL")
+    print(f"{len(wanted)} solvers, {len(models)} robots: {bad} laws broken")
+    return 1 if bad else 0
+
+
+def _tested(solver: Solver, models: list[Model], engine: str) -> Iterator[str]:
+    """Yield the lines of a solver's conformance report; errors become FAIL lines.
+
+    Args:
+        solver: Solver.
+        models: Robots that it is tested with.
+        engine: Name of the engine.
+
+    Raises:
+        PluginError: It names no plugin: the problem of the solver or a law is missing.
+    """
+    try:
+        yield from conformance.report(solver, models, engine)
+    except (Exception, SystemExit) as error:
+        if isinstance(error, PluginError) and error.plugin is None:
+            raise  # the problem itself, or one of its laws, is missing
+        reason = f"{type(error).__name__}: {' '.join(shown(error, str).split())}"
+        yield f"  FAIL {solver.name} [{solver.origin}]: {reason}"
+
+
+def _owners(origin: str) -> tuple[str, ...]:
+    """Return (distribution, module, package) of an origin "distribution (module)".
+
+    The package is the first component of the module.
+    """
+    distribution, _, module = origin.rstrip(")").partition(" (")
+    return distribution, module, module.partition(".")[0]
