@@ -9,6 +9,7 @@ import re
 import sys
 from pathlib import Path
 
+from dyn_core.commands.main import GROUPS
 from dyn_core.commands.main import parser as command_line
 from dyn_core.contact.world import WORLD
 from dyn_core.control.controller_fields import effort_fields, gain_fields, wrap_fields
@@ -122,12 +123,14 @@ def _commands_page():
     lines = [
         "# Commands\n",
         "Made by `python docs/make_reference.py` from the commands themselves."
-        " `dyn help COMMAND` prints the same, also of commands of your own plugins.\n",
-        "| command | does |",
-        "|---|---|",
+        " `dyn help COMMAND` prints the same, also of commands of your own plugins.",
     ]
-    for name, sentence, _ in commands:
-        lines.append(f"| [`dyn {name}`](#dyn-{name}) | {_cell(sentence)} |")
+    for group in GROUPS:
+        title = f"{group[0].upper()}{group[1:]}"
+        lines += ["", f"| {title} | |", "|---|---|"]
+        for name, sentence, parser in commands:
+            if parser.group == group:
+                lines.append(f"| [`dyn {name}`](#dyn-{name}) | {_cell(sentence)} |")
     robot = argparse.ArgumentParser()
     add_robot(robot)
     common = {action.dest for action in robot._actions} - {"robot"}
@@ -135,6 +138,7 @@ def _commands_page():
     lines += ["How its files are read:\n", *_options(robot, {"robot"})]
     for name, sentence, parser in commands:
         lines += [f"## dyn {name}\n", f"{sentence[0].upper()}{sentence[1:]}.\n"]
+        lines += [f"For example `{parser.prog} {parser.example}`.\n"]
         for verb, meaning, below in _subcommands(parser):
             lines += [f"`dyn {name} {verb}`: {_cell(meaning)}.\n", *_options(below)]
         lines += _options(parser, common)
@@ -150,7 +154,7 @@ def _subcommands(parser):
     for action in parser._actions:
         if isinstance(action, argparse._SubParsersAction):
             for said in action._choices_actions:
-                yield said.dest, said.help, action.choices[said.dest]
+                yield said.dest, said.help, action.choices[said.dest].complete()
 
 
 def _options(parser, left_out=frozenset()):

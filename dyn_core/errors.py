@@ -71,8 +71,8 @@ def unknown_name(
         name: The unknown name.
         valid: All valid names; "none" is listed if there are none.
         purpose: Restriction of the valid names ("valid for PURPOSE"); empty for none.
-        limit: Maximum number of listed names; None for all. A shortened list is followed
-            by the command that prints all names of this kind, if there is one.
+        limit: Maximum number of listed names; None for all. A shortened list ends
+            with the command that prints all names of this kind, if there is one.
     """
     names = list(valid)
     near = [repr(one_line(x)) for x in nearest(name, names)]

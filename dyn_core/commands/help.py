@@ -71,7 +71,7 @@ def _solvers(arguments: argparse.Namespace) -> int:
     """
     registry = default_registry()
     problems = registry.problems()
-    asked = arguments.problem or arguments.named
+    asked = arguments.named if arguments.problem is None else arguments.problem
     if asked is not None:
         problems = [registry.problem(asked)]
     blocks = []

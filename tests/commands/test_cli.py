@@ -1,6 +1,7 @@
 """The `dyn` command as a user types it."""
 
 import os
+import shlex
 import subprocess
 import sys
 from pathlib import Path
@@ -10,6 +11,7 @@ import pytest
 import dyn_core as dyn
 from dyn_core import cli, robots
 from dyn_core.commands import main as commands
+from dyn_core.engines.llvm.cached import kernel_cache
 from dyn_core.simulation import robot_overview
 from dyn_core.simulation.robot_overview import describe
 
@@ -83,8 +85,10 @@ def test_plugins_lists_solvers(capsys):
 
 def test_plugins_of_a_problem(capsys):
     """One block; an unknown problem names the nearest."""
-    assert cli.main(["plugins", "--problem", "forward_dynamics"]) == 0
+    assert cli.main(["solvers", "forward_dynamics"]) == 0
     out = capsys.readouterr().out
+    assert cli.main(["plugins", "--problem", "forward_dynamics"]) == 0
+    assert capsys.readouterr().out == out
     assert out.startswith("forward_dynamics: joint accelerations")
     assert [x.split()[0] for x in out.splitlines()[1:]] == dyn.solvers(
         "forward_dynamics"
@@ -140,6 +144,106 @@ def test_plain_dyn_prints_its_help():
     done = _run("--version")
     assert done.returncode == 0
     assert done.stdout.startswith("dyn_ros ")
+
+
+def test_commands_stand_in_groups_with_an_example_each(capsys):
+    """Each shipped command has a group of the list; its help ends with a call."""
+    assert cli.main([]) == 0
+    page = capsys.readouterr().out
+    places = [page.index(f"\n{group}:\n") for group in commands.GROUPS]
+    assert places == sorted(places)
+    assert page.index("  cache ") > places[-1] > page.index("  up ") > places[-2]
+    for name, command in commands.parser().commands().items():
+        assert command.group in commands.GROUPS, name
+        (example,) = command.format_help().splitlines()[-1:]
+        words = shlex.split(example.removeprefix("example: dyn "))
+        assert commands.parser(words[0]).parse_args(words).run, name
+
+
+@pytest.mark.parametrize(
+    ("command", "spared"),
+    [
+        (
+            "--help",
+            ["numpy", "dyn_core.model", "dyn_plugins.dynamics", "dyn_core.engines"],
+        ),
+        (
+            "robots arm7",
+            ["scipy", "llvmlite", "dyn_core.simulation", "dyn_plugins.dynamics"],
+        ),
+        (
+            "info arm7",
+            ["scipy", "llvmlite", "dyn_core.testing", "dyn_plugins.dynamics"],
+        ),
+        (
+            "param --help",
+            ["scipy", "llvmlite", "dyn_core.testing", "dyn_plugins.dynamics"],
+        ),
+        ("count rnea arm7", ["scipy", "llvmlite", "ros_nodes.tools", "dyn_core.view"]),
+    ],
+)
+def test_a_command_imports_only_what_it_needs(command, spared):
+    """NumPy alone is a tenth of a second, all that commands need together one."""
+    code = (
+        "import sys; from dyn_core.cli import main\n"
+        "try: assert main(sys.argv[1:]) == 0\n"
+        "except SystemExit as error: assert error.code == 0\n"
+        "print(*sys.modules, file=sys.stderr)"
+    )
+    done = _python("-c", code, *command.split())
+    loaded = done.stderr.split()
+    assert done.returncode == 0
+    assert "dyn_core.commands.main" in loaded
+    assert {*spared} & {*loaded} == set()
+
+
+def test_robots_are_listed_by_source_and_found_by_a_part_of_their_name(capsys):
+    """Whatever dyn.load takes; planar chains, too; nothing found is an error."""
+    assert cli.main(["robots"]) == 0
+    blocks = capsys.readouterr().out
+    for name in (*robots.names(), *robots.chains()):
+        assert f"\n    {name}\n" in f"{blocks}\n"
+    assert cli.main(["robots", "PEND"]) == 0
+    lines = capsys.readouterr().out.splitlines()[1:]
+    assert "    double_pendulum" in lines
+    assert all("pend" in line.lower() for line in lines if line[0] == " ")
+    assert cli.main(["robots", "tow_link"]) == 1
+    assert "did you mean 'two_link'" in capsys.readouterr().err
+
+
+def test_the_cache_is_shown_and_emptied(monkeypatch, tmp_path, capsys):
+    """Place, size, limit; --clear removes entries, and nothing else in the folder."""
+    place = tmp_path / "kernels"
+    monkeypatch.setenv("DYN_CACHE_DIR", str(place))
+    monkeypatch.setenv("DYN_CACHE_LIMIT", "3")
+    kernel_cache.store("key", {"of": "a test"}, b"x" * 40_000)
+    (place / "notes.txt").write_text("the user's")
+    assert cli.main(["cache"]) == 0
+    out = capsys.readouterr().out
+    assert f"folder  {place} " in out
+    assert "0.040 MB in 1 entries" in out
+    assert "3 MB (DYN_CACHE_LIMIT" in out
+    assert kernel_cache.load("key") is not None
+    assert cli.main(["cache", "--clear"]) == 0
+    assert "removed 0.040 MB in 1 entries" in capsys.readouterr().out
+    assert [x.name for x in place.iterdir()] == ["notes.txt"]
+    monkeypatch.setenv("DYN_CACHE_DIR", "off")
+    assert cli.main(["cache"]) == 0
+    assert capsys.readouterr().out.startswith("off; DYN_CACHE_DIR")
+
+
+def test_a_former_option_is_valid_and_says_the_present_one(capsys):
+    """One line on stderr; the result is the same; --help has the present name alone."""
+    goal = ["--xyz", "0.3", "0.2", "0.6"]
+    assert cli.main(["ik", "arm7", "--frame", "tool", *goal]) == 0
+    said = capsys.readouterr()
+    assert said.err == ""
+    assert cli.main(["ik", "arm7", "--tip", "tool", *goal]) == 0
+    former = capsys.readouterr()
+    assert former.out == said.out
+    (line,) = former.err.splitlines()
+    assert line.startswith("dyn: warning: the option '--tip' is now '--frame'")
+    assert "--tip" not in commands.parser("ik").commands()["ik"].format_help()
 
 
 def test_an_unknown_command_names_the_nearest(capsys):

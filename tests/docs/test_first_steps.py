@@ -73,12 +73,14 @@ def test_names_that_begin_with_the_typed_one_come_first():
     names = ["go1", "arm7", *(f"a{k}" for k in range(20)), "g1_29dof", "G1_23dof"]
     assert nearest("g1", names) == ["g1_29dof", "G1_23dof", "go1"]
     assert nearest("", names) == []
-    message = unknown_name("robot", "g1", names, listed_by="dyn list")
+    message = unknown_name("robot", "g1", names)
     assert "did you mean 'g1_29dof' or 'G1_23dof' or 'go1'?" in message
     assert "valid: g1_29dof, G1_23dof, go1, arm7, a0, " in message
-    assert message.endswith("... (24 in all: dyn list)")
-    with pytest.raises(dyn.SolverNotFound, match=r"in all: dyn plugins\)"):
+    assert message.endswith("... (24 in all: dyn robots)")
+    with pytest.raises(dyn.SolverNotFound, match=r"in all: dyn solvers\)"):
         dyn.solver("no_such_solver")
+    with pytest.raises(dyn.SolverNotFound, match=r"in all: dyn solvers step\)"):
+        dyn.solver("no_such_solver", "step")
 
 
 def damped(model, q, qd, tau, f_ext, inner):
