@@ -55,6 +55,20 @@ def test_importing_dyn_core_imports_nothing_else():
     assert shown.split() == []
 
 
+def test_scipy_and_llvmlite_are_imported_when_they_are_needed():
+    """Neither by a robot nor by a Program without machine code; SciPy by no Program."""
+    code = (
+        "import sys, dyn_core as dyn\n"
+        "big = lambda: print(*sorted({'scipy', 'llvmlite'} & {*sys.modules}))\n"
+        "model = dyn.load('arm7'); solver = dyn.solver('rnea'); q = model.neutral()\n"
+        "solver.build(model, engine='graph')(q, q, q); big()\n"
+        "solver.build(model, engine='native')(q, q, q); big()\n"
+    )
+    run = [sys.executable, "-c", code]
+    shown = subprocess.run(run, capture_output=True, text=True, check=True).stdout
+    assert shown.split("\n") == ["", "llvmlite", ""]
+
+
 def test_a_name_that_is_not_there_is_refused():
     """As an attribute, and in an import."""
     with pytest.raises(
