@@ -42,9 +42,13 @@ def arm():
 def humanoid():
     """Return a viewer of a run of a humanoid: its feet stand on the floor.
 
-    Joint forces, which colour the bodies, hold the position.
+    Joint forces, which colour the bodies, hold the position (docs/control.md says how
+    the gains are chosen). The file lacks the inertia of the rotors behind their gears.
     """
-    model = dyn.load("g1_29dof_rev_1_0", root_joint="floating")
+    name = "g1_29dof_rev_1_0"
+    joints = dyn.load(name).joint_names
+    rotors = {joint: {"armature": 0.01} for joint in joints}  # kg·m², round numbers
+    model = dyn.load(name, root_joint="floating", extras={"joints": rotors})
     q0 = RobotScene(model).start()
     knees = {"left": 1.0, "right": 1.0}
     for side in knees:
@@ -61,12 +65,23 @@ def humanoid():
     )
     q0[2] -= lowest
 
+    p, d = np.zeros((2, model.nv))  # none at the base
+    for joint in joints:
+        leg = any(part in joint for part in ("hip", "knee", "ankle", "waist"))
+        at = model.v_slice(joint)
+        p[at], d[at] = (300.0, 6.0) if leg else (40.0, 1.0)
+    H, period = dyn.solver("crba").build(model, engine="graph")(q0), 0.001
+    fastest = np.linalg.eigvals(np.linalg.solve(H, np.diag(d))).real.max()
+    assert fastest < 1.0 / period, f"half of the bound: {fastest} 1/s"
+
     def hold(t, q, qd):
         """Return forces toward the start, within the limits."""
-        away = np.asarray(model.difference(q, q0))
-        return np.clip(2.0 * away - 0.02 * qd, -1.0, 1.0) * model.effort_limit
+        tau = p * np.asarray(model.difference(q, q0)) - d * qd
+        return np.clip(tau, -model.effort_limit, model.effort_limit)
 
-    run = dyn.simulate(model, hold, world={}, duration=0.3, q0=q0, progress=False)
+    run = dyn.simulate(
+        model, hold, world={}, duration=1.0, q0=q0, period=period, progress=False
+    )
     shown = replay.of_recording(model, run)
     viewer = Viewer(shown.scene, shown, port=0)
     viewer.show_torque_colors(True)

@@ -25,7 +25,7 @@ def main():
     model = dyn.load("arm7")
     step = dyn_jax.function(dyn.solver("semi_implicit_euler").build(model))
     gravity = dyn_jax.function(dyn.solver("gravity").build(model))
-    start, still = jnp.asarray(model.neutral()), jnp.zeros(model.nv)
+    start, still = jnp.asarray(model.start()), jnp.zeros(model.nv)
     goal = start + jnp.array([0.4, 0.3, -0.3, 0.5, 0.2, -0.4, 0.3])
     effort = jnp.array([100.0, 100.0, 50.0, 50.0, 5.0, 5.0, 2.0]) / 100
 

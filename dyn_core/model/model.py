@@ -374,6 +374,14 @@ class Model(Tree, System):
         """
         return space.neutral(self)
 
+    def start(self) -> np.ndarray:
+        """Return the neutral position moved into the limits, (nq,); loops stay open.
+
+        A joint of one coordinate whose limits exclude zero is at the nearer limit. Runs
+        and the viewer begin there.
+        """
+        return space.within_limits(self, space.neutral(self))
+
     def random(self, rng: np.random.Generator | int | None = None) -> np.ndarray:
         """Return a random position (nq,).
 

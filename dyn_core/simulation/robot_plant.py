@@ -205,11 +205,7 @@ class RobotPlant(SimulatedPlant):
             self._scaled = _lengths(model, q)
             q = model.normalize(q)
             return close_loops(model, q) if model.loops else q
-        q = model.neutral()
-        for i in model.independent:
-            if model.joint[i].nv == 1:
-                place, v = model.q_slices[i], model.v_slices[i]
-                q[place] = np.clip(q[place], model.lower[v], model.upper[v])
+        q = model.start()
         return close_loops(model, q, tries=20) if model.loops else q
 
     def _beyond_limits(self) -> tuple[str, ...]:

@@ -252,11 +252,7 @@ def start_position(model: Model) -> np.ndarray:
     Only joints of one coordinate are clipped. If the loops cannot be closed, they stay
     open.
     """
-    q = model.neutral()
-    for i in model.independent:
-        if model.joint[i].nv == 1:
-            place, v = model.q_slices[i], model.v_slices[i]
-            q[place] = np.clip(q[place], model.lower[v], model.upper[v])
+    q = model.start()
     if model.loops:
         try:
             return close_loops(model, q, tolerance=1e-9, tries=20)

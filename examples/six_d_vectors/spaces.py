@@ -70,7 +70,7 @@ def main(folder: Path) -> None:
     tell("1. Two spaces", duality(np.random.default_rng(0)))
     print(f"  {named_frames()}")
     arm = dyn.load("arm7")
-    J = stacked_jacobian(arm, arm.neutral())
+    J = stacked_jacobian(arm, arm.start())
     print(f"  stacked: J of the {len(arm.frame_names)} links of an arm is {J.shape}")
 
 

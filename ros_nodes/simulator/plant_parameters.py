@@ -210,13 +210,11 @@ def _start(
     listed = _is_set("initial_positions", values, joints)
     if not listed and not changed:
         return None
-    q = model.neutral()
+    q = model.start()
     if changed:
         q[model.q_slices[1]] = root_pose(*(node.value(name) for name in names))
-    for k, name in enumerate(joints):
-        columns, v = model.q_slice(name), model.v_slice(name)
-        limited = np.clip(q[columns], model.lower[v], model.upper[v])
-        q[columns] = values[k] if listed else limited
+    for name, value in zip(joints, values if listed else (), strict=listed):
+        q[model.q_slice(name)] = value
     return q
 
 

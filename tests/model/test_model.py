@@ -439,3 +439,25 @@ def test_assembling_anew_keeps_a_place_that_was_changed(assembly):
     one = ASSEMBLIES[assembly](arm.with_values(place))
     other = ASSEMBLIES[assembly](arm).with_values(place)
     assert one.parameter("joint5.origin") == other.parameter("joint5.origin")
+
+
+@pytest.mark.parametrize("name", robots.names())
+def test_start_is_the_nearest_position_within_the_limits(shipped, name):
+    """Joints of one coordinate move to the nearer limit, all others stay neutral."""
+    model = shipped[name]
+    start, neutral = model.start(), model.neutral()
+    for i in model.independent:
+        q, v = model.q_slices[i], model.v_slices[i]
+        if model.joint[i].nv > 1:
+            assert list(start[q]) == list(neutral[q])
+            continue
+        lower, upper = model.lower[v][0], model.upper[v][0]
+        assert start[q][0] == min(max(neutral[q][0], lower), upper)
+    assert list(dyn.Simulator(model, engine="graph").q) == list(start) or model.loops
+
+
+def test_arm7_starts_within_its_limits():
+    """Zero is outside the limits of an elbow; the start differs there alone."""
+    model = dyn.load("arm7")
+    assert list(model.neutral()) == [0.0] * 7
+    assert list(model.start()) == [0.0, 0.0, 0.0, -0.0698, 0.0, 0.0, 0.0]

@@ -11,7 +11,6 @@ from importlib import resources
 from pathlib import Path
 from xml.etree import ElementTree
 
-import numpy as np
 
 from dyn_core.engines import Program
 from dyn_core.errors import ModelError, SettingError, UnsupportedError
@@ -144,11 +143,6 @@ class AmentPackage:
         return tuple(self.folder / name for name in contents)
 
 
-def start_position(model: Model) -> np.ndarray:
-    """Return the neutral position, moved into the position limits, (nq,)."""
-    return np.clip(model.neutral(), model.lower, model.upper)
-
-
 def xml_attribute(text: str) -> str:
     """Return text as XML, for an element or an attribute."""
     element = ElementTree.Element("x", {"x": text})
@@ -179,7 +173,7 @@ def urdf_with_hardware(urdf: str, model: Model, plugin: str) -> str:
     )
     hardware = ElementTree.SubElement(system, "hardware")
     ElementTree.SubElement(hardware, "plugin").text = plugin
-    for name, q in zip(model.joint_names, start_position(model), strict=True):
+    for name, q in zip(model.joint_names, model.start(), strict=True):
         joint = ElementTree.SubElement(system, "joint", {"name": name})
         ElementTree.SubElement(joint, "command_interface", {"name": "effort"})
         for kind, value in (("position", q), ("velocity", 0.0), ("effort", 0.0)):

@@ -29,7 +29,6 @@ from dyn_core.export.cycle.tool_steps import ANSWERS
 from dyn_core.export.ros2_control.ament_package import (
     COMMON,
     AmentPackage,
-    start_position,
     urdf_with_hardware,
 )
 from dyn_core.export.ros2_control.parameters import (
@@ -266,7 +265,7 @@ def _law_values(
         "kinds": ", ".join(map(c_string, KINDS)),
         "inputs": ", ".join(names[port.name] for port in program.inputs),
         "outputs": ", ".join(f"{x}.data()" for x in outputs[: len(program.outputs)]),
-        "start": cpp_numbers(start_position(model)),
+        "start": cpp_numbers(model.start()),
         "reference_text": reference,
     }
 

@@ -13,7 +13,6 @@ from dyn_core.errors import SettingError
 from dyn_core.export.ros2_control.ament_package import (
     COMMON,
     AmentPackage,
-    start_position,
     urdf_with_hardware,
 )
 from dyn_core.export.ros2_control.parameters import cpp_numbers
@@ -73,7 +72,7 @@ def hardware_package(
         "solver": stepper,
         "step": cpp_numbers([step]),
         "longest": cpp_numbers([LONGEST]),
-        "start": cpp_numbers(start_position(model)),
+        "start": cpp_numbers(model.start()),
         "lower": cpp_numbers(model.lower),
         "upper": cpp_numbers(model.upper),
         "effort": cpp_numbers(effort_limits(model, {})),

@@ -34,6 +34,16 @@ def neutral(tree: Tree) -> np.ndarray:
     return q
 
 
+def within_limits(tree: Tree, q: np.ndarray) -> np.ndarray:
+    """Return a copy of q (nq,) with joints of one coordinate moved into their limits."""
+    q = q.copy()
+    for i in tree.independent:
+        if tree.joint[i].nv == 1:
+            part, v = tree.q_slices[i], tree.v_slices[i]
+            q[part] = np.clip(q[part], tree.lower[v], tree.upper[v])
+    return q
+
+
 def random(tree: Tree, rng: np.random.Generator) -> np.ndarray:
     """Return a random position (nq,), drawn by the generator `rng`.
 

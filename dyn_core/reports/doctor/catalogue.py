@@ -336,7 +336,7 @@ _NEUTRAL = FindingKind(
     HINT,
     "Zero lies outside the limits",
     "model.neutral() is no allowed position; a simulation from there starts in a stop.",
-    "Start elsewhere, such as model.random(0) or model.position({...}).",
+    "Start at model.start(), model.random(0) or model.position({...}).",
 )
 _LONG_AXIS = FindingKind(
     "axis-not-unit",
