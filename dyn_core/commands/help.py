@@ -8,15 +8,14 @@ from collections.abc import Sequence
 from dyn_core.errors import UnsupportedError, unknown_name
 from dyn_core.problems import Signature
 from dyn_core.problems import describe as describe_problem
-from dyn_core.solving.help_pages import summary
+from dyn_core.solving.help_pages import mentions, summary
 from dyn_core.solving.registry import default_registry
 
 
 def add_help(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of `dyn help`."""
-    parser.add_argument(
-        "name", nargs="?", help="a command, a solver, a kind of problem"
-    )
+    what = "a command, a solver, a kind of problem, or words such as: mass matrix, H"
+    parser.add_argument("name", nargs="*", help=what)
     parser.set_defaults(run=_help)
 
 
@@ -35,17 +34,18 @@ def _help(arguments: argparse.Namespace) -> int:
     """Print the help page of a command, a solver or a kind of problem; return 0.
 
     Without a name it is the help of `dyn`. A solver comes before a problem of the same
-    name, a problem before a command.
+    name, a problem before a command. Other words give the problems that mention them.
 
     Raises:
         UnsupportedError: The name is unknown.
     """
-    registry, name = default_registry(), arguments.name
-    whole = arguments.parser
+    registry, whole = default_registry(), arguments.parser
+    words = " ".join(arguments.name).split()
+    name = "_".join(words).lower()
     commands = whole.commands()
     problems = {problem.name: problem for problem in registry.problems()}
     solvers = registry.names(references=True)
-    if name is None:
+    if not arguments.name:
         whole.print_help()
     elif name in solvers:
         print(registry.solver(name).describe())
@@ -57,9 +57,12 @@ def _help(arguments: argparse.Namespace) -> int:
             print(f"Default solver: {default.names()}")
     elif name in commands:
         commands[name].print_help()
+    elif words and (pages := mentions(registry, words)):
+        print("\n".join([*pages, "", "dyn help NAME has more of each."]))
     else:
         known = [*solvers, *problems, *commands]
-        message = unknown_name("solver, problem or command", name, known)
+        asked = " ".join(words)
+        message = unknown_name("solver, problem or command", asked, known)
         raise UnsupportedError(message)
     return 0
 

@@ -156,7 +156,7 @@ class InverseKinematics:
             pool: Number of positions.
             rng: Random numbers.
         """
-        model, still = self.model, _inside_limits(self.model, self.model.neutral())
+        model, still = self.model, self.model.start()
         self._pool = np.array([model.random(rng) for _ in range(pool)])
         self._pool = self._pool.reshape(pool, model.nq)
         self._pool[:, self._still] = still[self._still]
@@ -501,16 +501,6 @@ def _still_places(model: Model, frame: str, fixed: Sequence[str]) -> np.ndarray:
         if model.q_slices[i].start not in moving
     ]
     return np.array([k for part in places for k in part], int)
-
-
-def _inside_limits(model: Model, q: np.ndarray) -> np.ndarray:
-    """Return a copy of q, clipped to the joint limits; quaternions unchanged."""
-    q = q.copy()
-    for i in model.independent:
-        if model.joint[i].nq == model.joint[i].nv:
-            part, limits = model.q_slices[i], model.v_slices[i]
-            q[part] = np.clip(q[part], model.lower[limits], model.upper[limits])
-    return q
 
 
 def _smallest(distances: np.ndarray, first: int, count: int) -> np.ndarray:

@@ -377,10 +377,10 @@ class Model(Tree, System):
     def start(self) -> np.ndarray:
         """Return the neutral position moved into the limits, (nq,); loops stay open.
 
-        A joint of one coordinate whose limits exclude zero is at the nearer limit. Runs
-        and the viewer begin there.
+        A coordinate whose limits exclude its neutral value is at the nearer limit,
+        but for joints with quaternions. Runs and the viewer begin there.
         """
-        return space.within_limits(self, space.neutral(self))
+        return space.start(self)
 
     def random(self, rng: np.random.Generator | int | None = None) -> np.ndarray:
         """Return a random position (nq,).

@@ -123,6 +123,24 @@ def test_help_of_problems_commands_and_unknown_names(capsys):
     assert "did you mean 'rnea'" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize(
+    ("words", "first"),
+    [
+        (["mass", "matrix"], "mass_matrix: joint-space inertia matrix"),
+        (["gravity compensation"], "gravity_compensation: "),
+        (["Jacobian"], "jacobian: "),
+        (["H"], "id_derivatives: "),
+        (["centre", "mass"], "centre_of_mass: "),
+    ],
+)
+def test_help_finds_words(capsys, words, first):
+    """Words of a name, then outputs by name, then words of a meaning."""
+    assert cli.main(["help", *words]) == 0
+    shown = capsys.readouterr().out
+    assert shown.startswith(first)
+    assert words != ["H"] or "\nmass_matrix: joint-space inertia matrix (crba)" in shown
+
+
 def test_every_solver_has_a_help_page():
     """Whatever a solver is made of, its page and its repr are short and complete."""
     for name in dyn.solvers(references=True):

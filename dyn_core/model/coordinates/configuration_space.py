@@ -34,11 +34,11 @@ def neutral(tree: Tree) -> np.ndarray:
     return q
 
 
-def within_limits(tree: Tree, q: np.ndarray) -> np.ndarray:
-    """Return a copy of q (nq,) with joints of one coordinate moved into their limits."""
-    q = q.copy()
+def start(tree: Tree) -> np.ndarray:
+    """Return the neutral position moved into the limits, (nq,); quaternions stay."""
+    q = neutral(tree)
     for i in tree.independent:
-        if tree.joint[i].nv == 1:
+        if tree.joint[i].nq == tree.joint[i].nv:
             part, v = tree.q_slices[i], tree.v_slices[i]
             q[part] = np.clip(q[part], tree.lower[v], tree.upper[v])
     return q
