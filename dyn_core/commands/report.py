@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 from pathlib import Path
 
 from dyn_core.errors import SettingError
@@ -47,7 +48,12 @@ def run(arguments: argparse.Namespace) -> int:
             raise SettingError(f"{path}: the motion has no row", "runs")
     stems = [Path(path).stem for path in arguments.runs]
     alone = len(set(stems)) == len(stems)
-    names = stems if alone else [str(path) for path in arguments.runs]
+    paths = [os.path.abspath(path) for path in arguments.runs]
+    names = (
+        stems
+        if alone
+        else [os.path.relpath(x, os.path.commonpath(paths)) for x in paths]
+    )
     write_report(records, names, arguments.out, arguments.title)
     if arguments.screenshot is not None:
         screenshot(arguments.out, arguments.screenshot)

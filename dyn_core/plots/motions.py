@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from dyn_core.plots.figures import Curve, Panel, draw
+from dyn_core.plots.figures import COLOURS, STYLES, Curve, Panel, draw
 
 LABELS = {
     "q": "position\n[rad | m]",
@@ -16,6 +16,7 @@ LABELS = {
     "tau": "joint force\n[N·m | N]",
     "command": "command\n[N·m | N]",
 }
+FORCES = ("tau", "command")
 MOST_POINTS = 4000  # maximum points of a curve
 
 
@@ -29,7 +30,9 @@ def plot_motion(
 ) -> Any:
     """Return a figure of a motion, with a panel for each column that is not None.
 
-    At most MOST_POINTS rows are drawn.
+    At most MOST_POINTS rows are drawn. A coordinate has one colour and line style in
+    all panels. Joints of several coordinates, such as a floating base, have panels of
+    their own, and none for joint forces that are always zero.
 
     Args:
         t: Times [s].
@@ -46,27 +49,54 @@ def plot_motion(
     """
     panels = []
     rows = thinned(len(t))
-    for key, label in LABELS.items():
-        array = columns.get(key)
-        if array is None or not array.shape[1]:
-            continue
-        curves = [
-            Curve(t[rows], column[rows], name)
-            for name, column in zip(names[key], array.T, strict=True)
-        ]
-        reference, remark = columns.get("q_ref"), ""
-        if key == "q" and reference is not None and np.isfinite(reference).any():
-            remark = "thin, dashed: reference"
-            curves += [
-                Curve(t[rows], column[rows], style="--", colour="#555555", width=0.6)
-                for column in reference.T
-            ]
-        bounds = limits if key == "tau" and limits is not None else ()
-        panels.append(Panel(label, curves, tuple(bounds), remark))
+    there = [key for key in LABELS if columns.get(key) is not None]
+    listed = dict.fromkeys(name for key in there for name in names[key])
+    looks = {
+        name: _look(k)
+        for several in (True, False)
+        for k, name in enumerate(x for x in listed if _is_one_of(x) == several)
+    }
+    bounds = (
+        limits if limits is not None else np.full(len(names.get("tau", ())), np.inf)
+    )
+    for key in there:
+        array, reference = columns[key], columns.get("q_ref")
+        assert array is not None
+        for several in (True, False):
+            chosen = [
+                k for k, name in enumerate(names[key])
+                if _is_one_of(name) == several
+                and not (several and key in FORCES and not array[:, k].any())
+            ]  # fmt: skip
+            if not chosen:
+                continue
+            curves = [
+                Curve(t[rows], array[rows, k], name, *looks[name])
+                for k in chosen for name in [names[key][k]]
+            ]  # fmt: skip
+            remark = ""
+            if key == "q" and reference is not None and np.isfinite(reference).any():
+                remark = "thin, dashed: reference"
+                curves += [
+                    Curve(t[rows], reference[rows, k], "", "--", "#555555", 0.6)
+                    for k in chosen
+                ]
+            near = tuple(bounds[chosen]) if key == "tau" else ()
+            panels.append(Panel(LABELS[key], curves, near, remark))
     if energy is not None and len(energy):
         curve = Curve(t[rows], energy[rows], "kinetic + potential", colour="#000000")
         panels.append(Panel("energy [J]", [curve]))
     return draw(panels, title)
+
+
+def _is_one_of(name: str) -> bool:
+    """Return whether a coordinate is one of several of its joint, as in "root.0"."""
+    return name.rpartition(".")[2].isdigit()
+
+
+def _look(k: int) -> tuple[str, str]:
+    """Return the line style and the colour of the k-th coordinate."""
+    return STYLES[k // len(COLOURS) % len(STYLES)], COLOURS[k % len(COLOURS)]
 
 
 def thinned(count: int) -> slice:

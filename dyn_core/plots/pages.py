@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 from dyn_core.plots.figures import NO_PICTURES, can_draw, data_uri
 from dyn_core.validation import writing
 from dyn_core.validation.file_names import check_file_name
-from dyn_core.validation.quoting import html_text
+from dyn_core.validation.quoting import page_text
 
 SUFFIXES = (".html", ".htm")
 
@@ -62,13 +62,13 @@ def page(title: str, sections: Iterable[ReportSection], introduction: str = "") 
         sections: Sections, in order.
         introduction: Sentence below the heading, as text; empty: none.
     """
-    parts = [f"<h1>{html_text(title)}</h1>"]
+    parts = [f"<h1>{page_text(title)}</h1>"]
     if introduction:
-        parts.append(f'<p class="meaning">{html_text(introduction)}</p>')
+        parts.append(f'<p class="meaning">{page_text(introduction)}</p>')
     for section in sections:
         mark = ' class="run"' if section.opens else ""
-        parts.append(f"<section><h2{mark}>{html_text(section.title)}</h2>")
-        parts.append(f'<p class="meaning">{html_text(section.meaning)}</p>')
+        parts.append(f"<section><h2{mark}>{page_text(section.title)}</h2>")
+        parts.append(f'<p class="meaning">{page_text(section.meaning)}</p>')
         parts.append(f"{section.content}</section>")
     return document(title, "\n".join(parts), _STYLE)
 
@@ -86,7 +86,7 @@ def document(title: str, body: str, style: str) -> str:
         '<html lang="en">',
         '<head><meta charset="utf-8">',
         '<meta name="viewport" content="width=device-width, initial-scale=1">',
-        f"<title>{html_text(title)}</title>",
+        f"<title>{page_text(title)}</title>",
         f"<style>{style}</style></head>",
         f"<body>{body}</body></html>",
         "",
@@ -96,7 +96,7 @@ def document(title: str, body: str, style: str) -> str:
 def table(header: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
     """Return an HTML table; numbers are aligned to the right.
 
-    Text is escaped.
+    Text is escaped, and paths are shortened to names of files.
 
     Args:
         header: Labels of the columns; empty: no header.
@@ -117,12 +117,12 @@ def table(header: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
             if k + 1 == len(line) < width:
                 mark += f' colspan="{width - k}"'
             shown = f"{cell:.4g}" if isinstance(cell, float) else str(cell)
-            cells.append(f"<td{mark}>{html_text(shown)}</td>")
+            cells.append(f"<td{mark}>{page_text(shown)}</td>")
         body.append(f"<tr>{''.join(cells)}</tr>")
     heads = [
-        f'<th class="number">{html_text(x)}</th>'
+        f'<th class="number">{page_text(x)}</th>'
         if right
-        else f"<th>{html_text(x)}</th>"
+        else f"<th>{page_text(x)}</th>"
         for x, right in zip(header, numeric, strict=False)
     ]
     head = f"<thead><tr>{''.join(heads)}</tr></thead>" if heads else ""
@@ -141,7 +141,7 @@ def picture(drawn: Callable[[], Any], meaning: str) -> str:
     """
     if not can_draw():
         return note(f"No picture ({meaning}): {NO_PICTURES}")
-    return f'<img src="{data_uri(drawn())}" alt="{html_text(meaning)}">'
+    return f'<img src="{data_uri(drawn())}" alt="{page_text(meaning)}">'
 
 
 def folded(summary: str, content: str) -> str:
@@ -151,18 +151,18 @@ def folded(summary: str, content: str) -> str:
         summary: Text, which is escaped.
         content: HTML.
     """
-    head = f"<summary>{html_text(summary)}</summary>"
+    head = f"<summary>{page_text(summary)}</summary>"
     return f"<details>{head}{content}</details>"
 
 
 def note(sentence: str) -> str:
     """Return a highlighted paragraph as HTML; the sentence is escaped."""
-    return f'<p class="note">{html_text(sentence)}</p>'
+    return f'<p class="note">{page_text(sentence)}</p>'
 
 
 def paragraph(sentence: str) -> str:
     """Return a plain paragraph as HTML; the sentence is escaped."""
-    return f"<p>{html_text(sentence)}</p>"
+    return f"<p>{page_text(sentence)}</p>"
 
 
 def check_page(path: str, option: str = "report") -> None:

@@ -8,6 +8,7 @@ import platform
 from collections.abc import Mapping
 from dataclasses import replace
 from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -159,6 +160,21 @@ def robot_facts(model: Model) -> dict[str, Any]:
         "joints": {name: model.joint_kind(name) for name in model.joint_names},
         **limit_facts(model),
     }
+
+
+def named_robot(facts: Mapping[str, Any]) -> tuple[str, str]:
+    """Return (robot, kind of its root joint) that the facts of a run name.
+
+    Both are empty if they name no robot, or a file that is not there; the kind is empty
+    if they do not name it.
+
+    Args:
+        facts: Facts as of robot_facts; keys may be missing.
+    """
+    source = str(facts.get("source", ""))
+    named = bool(source) and Path(source).name == source  # shipped or installed
+    known = named or Path(source).is_file()
+    return (source, str(facts.get("root_joint") or "")) if known else ("", "")
 
 
 def limit_facts(model: Model) -> dict[str, Any]:

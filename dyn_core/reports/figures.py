@@ -7,12 +7,31 @@ from typing import Any
 
 import numpy as np
 
-from dyn_core.plots.figures import COLOURS, GREY, Curve, Panel, draw, new_figure
+from dyn_core.plots.figures import (
+    COLOURS,
+    GREY,
+    Curve,
+    Panel,
+    blank_figure,
+    draw,
+    new_figure,
+)
 from dyn_core.plots.motions import thinned
 from dyn_core.recordings import MotionRecord
 from dyn_core.validation.quoting import plot_text
 
 _BINS = 40  # bins of a histogram
+
+
+def photographs_figure(pixels: np.ndarray) -> Any:
+    """Return a figure that is filled by a picture, (height, width, 3) uint8.
+
+    Raises UnsupportedError if matplotlib is not installed.
+    """
+    height, width, _ = pixels.shape
+    figure, axis = blank_figure(width, height, flat=True)
+    axis.imshow(pixels, aspect="auto", interpolation="none")
+    return figure
 
 
 def tracking_figure(record: MotionRecord, error: np.ndarray) -> Any:

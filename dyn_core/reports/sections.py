@@ -2,15 +2,23 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterator, Mapping
 
 import numpy as np
 
+from dyn_core.errors import DynError, ModelWarning
+from dyn_core.model import load
+from dyn_core.plots.figures import can_draw
 from dyn_core.plots.pages import ReportSection, note, paragraph, picture, table
 from dyn_core.recordings import MotionRecord
+from dyn_core.recordings.runs import named_robot
 from dyn_core.reports import figures
+from dyn_core.view.film import pictures
+from dyn_core.view.replay import of_motion
 
 _CONTACT_SERIES = ("contacts", "contact_residual", "contact_gap", "contact_force")
+UNDRIVEN = ("floating", "free_rpy")  # kinds of joints of a free base
 AT_LIMIT = 0.999  # ratio to a limit that counts as reached
 QUIET = 1e-9  # exchanged energy relative to 1 J + total; less is rounding
 
@@ -18,12 +26,19 @@ QUIET = 1e-9  # exchanged energy relative to 1 J + total; less is rounding
 def run_sections(record: MotionRecord) -> Iterator[ReportSection]:
     """Yield the sections about a run; those without data are left out.
 
-    In this order: facts, motion, tracking, joint forces and limits, energy, contacts,
-    times. A run without rows has the facts only.
+    In this order: facts, robot, motion, tracking, joint forces and limits, energy,
+    contacts, times. A run without rows has the facts only.
     """
     yield facts_section(record)
     if not len(record.t):
         return
+    shots = robot_pictures(record)
+    if shots is not None:
+        yield ReportSection(
+            "Robot",
+            "At the start, in the middle and at the end of the run.",
+            picture(lambda: figures.photographs_figure(shots), "the robot"),
+        )
     yield ReportSection(
         "Motion",
         "Positions, velocities and joint forces over time; dotted lines are limits.",
@@ -41,6 +56,28 @@ def run_sections(record: MotionRecord) -> Iterator[ReportSection]:
     times = record.series.get("cycle_time")
     if times is not None and (times > 0).any():
         yield times_section({"this run": times})
+
+
+def robot_pictures(record: MotionRecord) -> np.ndarray | None:
+    """Return pictures of a run's first, middle and last row, (height, width, 3) uint8.
+
+    They are beside one another. None if its facts name no robot that can be loaded and
+    has this name and these joints, or matplotlib is not installed.
+    """
+    source, root_joint = named_robot(record.facts)
+    if not source or not can_draw():
+        return None
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ModelWarning)  # the record has them
+        try:
+            model = load(source, root_joint=root_joint or None)
+            run = of_motion(model, record)
+        except DynError:
+            return None
+        if model.name != record.facts.get("robot"):
+            return None
+        times = np.linspace(0.0, run.duration, 3)
+        return np.concatenate([*pictures(run, times, width=380, height=340)], axis=1)
 
 
 def facts_section(record: MotionRecord) -> ReportSection:
@@ -118,9 +155,12 @@ def _limits(record: MotionRecord) -> ReportSection:
     tau, limits = np.abs(np.nan_to_num(record.column("tau"))), record.effort_limits
     rms = np.sqrt((tau**2).mean(axis=0))
     largest, rows = tau.max(axis=0), []
-    for k, (name, unit) in enumerate(
-        zip(record.names("tau"), record.units("tau"), strict=True)
-    ):
+    names, units = record.names("tau"), record.units("tau")
+    undriven = {x for x, kind in record.facts.get("joints", {}).items()
+                if kind in UNDRIVEN}  # fmt: skip
+    for k, (name, unit) in enumerate(zip(names, units, strict=True)):
+        if not largest[k] and name.rpartition(".")[0] in undriven:
+            continue  # no motor drives a floating base
         bounded = bool(np.isfinite(limits[k]))
         reached = float((tau[:, k] >= AT_LIMIT * limits[k]).mean())
         rows.append([
@@ -135,10 +175,10 @@ def _limits(record: MotionRecord) -> ReportSection:
     content = table(header, rows)
     chosen = np.flatnonzero(np.isfinite(limits))
     if len(chosen) and largest[chosen].any():
-        names = [record.names("tau")[k] for k in chosen]
         parts = rms[chosen] / limits[chosen], largest[chosen] / limits[chosen]
+        bars = [names[k] for k in chosen]
         content += picture(
-            lambda: figures.limits_figure(names, *parts), "parts of the limits"
+            lambda: figures.limits_figure(bars, *parts), "parts of the limits"
         )
     return ReportSection(
         "Joint forces and limits",

@@ -20,6 +20,13 @@ import yaml
 _UNSEEN = ("Cc", "Cf", "Cs", "Zl", "Zp")
 _PLAIN = re.compile(r"[A-Za-z_][\w.-]*\Z", re.ASCII)  # needs no quotes in YAML
 _FORMULAS = str.maketrans({"·": ".", "²": "^2", "³": "^3", "×": "x", "°": "deg"})
+# An absolute path of Unix or Windows, also as a file: URL, and its file name.
+_IN_NAME = r"[^\s/\\'\"<>|:;,()]"
+_PATH = re.compile(
+    rf"(?<![\w.~:/\\])((?:file://|~|[A-Za-z]:)?[/\\])((?:{_IN_NAME}+[/\\])+)({_IN_NAME}+)"
+)
+_ROOTS = ("bin", "data", "etc", "home", "media", "mnt", "opt", "private", "root", "srv",
+          "tmp", "Users", "usr", "var", "Volumes", "work", "workspace")  # fmt: skip
 _RESERVED = {"y", "n", "yes", "no", "on", "off", "true", "false", "null"}
 
 
@@ -99,6 +106,22 @@ def html_text(text: str) -> str:
     Invisible characters except line feeds and tabs become Python escapes.
     """
     return html.escape(_visible(text, "\n\t"), quote=True)
+
+
+def page_text(text: str) -> str:
+    """Return html_text of a text for pages that are sent around: without folders.
+
+    Of an absolute path only the file's name is left, as its folders name the user. A
+    path counts as one if its name has an extension, or its first folder is a usual one
+    of a file system; topics, such as /arm/joint_states, remain.
+    """
+
+    def shortened(match: re.Match[str]) -> str:
+        start, folders, name = match.groups()
+        known = folders.split(start[-1])[0] in _ROOTS or start not in ("/", "\\")
+        return name if known or re.search(r"\w\.\w+$", name) else match[0]
+
+    return html_text(_PATH.sub(shortened, text))
 
 
 def xml_text(element: ElementTree.Element) -> str:

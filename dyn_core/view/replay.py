@@ -140,7 +140,8 @@ def of_arrays(
 ) -> Replay:
     """Return the replay of a robot's positions.
 
-    The curves are the positions of joints with one coordinate, and the joint forces.
+    The curves are the positions of joints with one coordinate, and the joint forces,
+    without those of joints that have no motor and no force.
 
     Args:
         model: Robot.
@@ -167,7 +168,14 @@ def of_arrays(
     if names:
         curves["position [rad | m]"] = (names, q[:, columns])
     if tau is not None and model.nv:
-        curves["joint force [N·m | N]"] = (scene.joints, tau)
+        # Joints without motor, such as a floating base, would be curves of zeros.
+        driven = {
+            k for x in model.active_joints for k in range(model.nv)[model.v_slice(x)]
+        }
+        shown = [k for k in range(model.nv) if k in driven or tau[:, k].any()]
+        if shown:
+            forces = [scene.joints[k] for k in shown]
+            curves["joint force [N·m | N]"] = (forces, tau[:, shown])
     return Replay(scene, t, q, curves, tau, contacts)
 
 

@@ -13,6 +13,7 @@ from dyn_core.errors import DynError, SettingError, unknown_name
 from dyn_core.model import Model
 from dyn_core.planar.chain.files import load_chain_file
 from dyn_core.recordings import read_motion
+from dyn_core.recordings.runs import named_robot
 from dyn_core.view import replay
 from dyn_core.view.planar_scene import ChainScene
 from dyn_core.view.replay import Replay
@@ -124,10 +125,7 @@ def saved_robot(path: str) -> tuple[str, str]:
         facts = read_motion(path).facts
     except DynError:
         return "", ""  # read_run raises the error
-    source = str(facts.get("source", ""))
-    named = bool(source) and Path(source).name == source  # shipped or installed
-    known = named or Path(source).is_file()
-    return (source, str(facts.get("root_joint") or "")) if known else ("", "")
+    return named_robot(facts)
 
 
 def read_run(path: str, model: Model, joint_states: str = "") -> Replay:

@@ -85,3 +85,16 @@ def test_a_page_without_findings_says_so():
     bare = type(report)(report.robot, report.source, report.sidecar, ())
     assert "Nothing is doubtful" in page(bare)
     assert "<details" not in page(bare)
+
+
+def test_the_page_opens_all_findings_and_names_no_folder(tmp_path):
+    """A button opens and folds them; texts and JSON keep the paths."""
+    file = tmp_path / "broken.urdf"
+    file.write_text(BROKEN)
+    report = doctor(str(file))
+    assert str(tmp_path) in str(report)
+    html = page(report)
+    assert str(tmp_path) not in html and "broken.urdf" in html
+    assert html.count('class="all">show all<') == 1
+    bare = type(report)(report.robot, report.source, report.sidecar, ())
+    assert 'class="all"' not in page(bare)

@@ -4,6 +4,7 @@ import base64
 import re
 import shutil
 import warnings
+from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
 
@@ -18,12 +19,14 @@ from dyn_core.model.coordinates.labels import coordinates_of
 from dyn_core.plots import Curve, Panel, draw
 from dyn_core.plots.table_plots import plot_errors
 from dyn_core.recordings import MotionRecord, read_motion, run_record, write_motion
+from dyn_core.recordings.runs import robot_facts
 from dyn_core.reports import (
     differences,
     report_page,
     screenshot,
     write_report,
 )
+from dyn_core.reports.sections import robot_pictures, run_sections
 
 VOID = {"meta", "img", "br"}
 
@@ -89,7 +92,7 @@ def test_a_report_of_a_run_is_one_page():
     record = _run()
     page = report_page([record], ["a <b>run</b>"])
     assert _checked(page).headings == [
-        "a <b>run</b>", "What was run", "Motion", "Tracking",
+        "a <b>run</b>", "What was run", "Robot", "Motion", "Tracking",
         "Joint forces and limits", "Energy", "Times",
     ]  # fmt: skip
     assert record.facts["model_hash"] in page
@@ -397,5 +400,54 @@ def test_a_motion_is_drawn_whatever_it_has():
     q[2] = np.nan
     motion = MotionRecord(coordinates_of(model), np.arange(6.0), q)
     figure = motion.plot(title="every joint")
-    assert len(figure.axes) == 1
-    assert len(figure.axes[0].lines) == model.nq
+    # joints of several coordinates above, all others below
+    assert len(figure.axes) == 2
+    assert sum(len(axis.lines) for axis in figure.axes) == model.nq
+
+
+def test_a_joint_has_one_look_in_all_panels_and_a_free_base_its_own():
+    """Zeros of a free base are left out, in the picture as in the table of limits."""
+    model = dyn.load("quadruped")
+    q = np.tile(model.neutral(), (6, 1))
+    force = np.where(np.arange(model.nv) < 6, 0.0, 1.0) * np.ones((6, 1))
+    motion = MotionRecord(
+        coordinates_of(model), np.arange(6.0), q, np.zeros((6, 18)), tau=force,
+        facts=robot_facts(model),
+    )  # fmt: skip
+    axes = motion.plot().axes
+    assert [len(axis.lines) for axis in axes] == [7, 12, 6, 12, 12]
+    looks = [
+        {x.get_label(): (x.get_color(), x.get_linestyle()) for x in axis.lines}
+        for axis in axes
+    ]
+    assert looks[1] == looks[3] == looks[4] and len({*looks[1].values()}) == 12
+    limits = next(x for x in run_sections(motion) if x.title.startswith("Joint forces"))
+    assert "root_joint" not in limits.content and "hind_left_knee" in limits.content
+
+
+def test_a_report_shows_the_robot_and_no_folders():
+    """Three pictures of the run; only the name of the file that it was read from."""
+    model = dyn.load("two_link")
+    run = dyn.simulate(model, duration=0.05, progress=False)
+    record = run_record(run)
+    shots = robot_pictures(record)
+    assert shots.shape == (340, 3 * 380, 3) and shots.min() < 100 < shots.max()
+    page = report_page([record], ["run"])
+    assert page.count("<h2>Robot</h2>") == 1
+    assert "two_link.urdf" in page and str(Path(model.source.file).parent) not in page
+    lost = replace(record, facts={**record.facts, "source": "/nowhere/two_link.urdf"})
+    other = replace(record, facts={**record.facts, "source": "arm7"})
+    assert robot_pictures(lost) is None and robot_pictures(other) is None
+
+
+def test_runs_of_one_name_are_told_apart_without_folders_of_the_user(tmp_path):
+    """By the folders in which they differ."""
+    model = dyn.load("two_link")
+    motion = run_record(dyn.simulate(model, duration=0.01, progress=False))
+    for folder in ("a", "b"):
+        (tmp_path / folder).mkdir()
+        write_motion(motion, tmp_path / folder / "run.npz")
+    page = tmp_path / "page.html"
+    files = [str(tmp_path / folder / "run.npz") for folder in ("a", "b")]
+    assert cli.main(["report", *files, "--out", str(page)]) == 0
+    assert str(tmp_path) not in page.read_text() and "b/run.npz" in page.read_text()

@@ -478,3 +478,20 @@ def test_files_differ_from_those_of_harmless_names_in_text_alone(
             assert structure(text) == structure(others[name]), (name, hostile)
         for folder in tmp_path.iterdir():
             shutil.rmtree(folder)
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("read from /home/me/My Robots/x.urdf (urdf)", "read from My Robots/x.urdf (urdf)"),
+        ("file:///home/me/mesh.stl is missing", "mesh.stl is missing"),
+        (r"C:\Users\me\x.urdf, ~/ws/src/y.dae", "x.urdf, y.dae"),
+        ("/etc/robots: no mesh; /odd/place/z.stl", "robots: no mesh; z.stl"),
+        ("N·m/s, /arm/joint_states, left/arm/joint.1", "N·m/s, /arm/joint_states, left/arm/joint.1"),
+        ("package://a/b/c.stl, https://a.b/c/d.html", "package://a/b/c.stl, https://a.b/c/d.html"),
+        ("/a.urdf <b>", "/a.urdf &lt;b&gt;"),
+    ],
+)  # fmt: skip
+def test_pages_that_are_sent_around_name_no_folders(text, shown):
+    """Topics, units, packages and addresses of the web remain."""
+    assert quoting.page_text(text) == shown

@@ -26,7 +26,7 @@ from dyn_core.view.robot_scene import RobotScene
 from dyn_core.view.show import show
 
 viser = pytest.importorskip("viser", reason="viser is not installed (extra view)")
-from dyn_core.view.browser.viewer import Viewer  # noqa: E402
+from dyn_core.view.browser.viewer import Viewer, _legend  # noqa: E402
 
 
 def _run(rows=11):
@@ -88,6 +88,7 @@ def test_the_curves_show_where_the_time_is(player):
 
 def test_the_line_in_the_curves_moves_in_few_steps_while_time_runs(player):
     """Each step sends all curves: so a hundred of them, and the last at the end."""
+    player.repeat = False
     player.play(True)
     sent = set()
     while player.playing:
@@ -96,6 +97,25 @@ def test_the_line_in_the_curves_moves_in_few_steps_while_time_runs(player):
         sent.add(float(t[int(np.argmax(mark))]))
     assert 90 <= len(sent) <= 102
     assert max(sent) == player.replay.duration
+
+
+def test_each_joint_has_one_look_in_all_plots():
+    """Colours, and dashes beyond seven; a legend names them; unmoved bases are left."""
+    model = dyn.load("quadruped")
+    rng = np.random.default_rng(0)
+    q = np.tile(model.neutral(), (5, 1))
+    tau = np.where(np.arange(model.nv) < 6, 0.0, rng.normal(size=(5, model.nv)))
+    run = replay.of_arrays(model, np.linspace(0.0, 1.0, 5), q, tau)
+    (names, _), (forces, values) = run.curves.values()
+    assert list(names) == list(forces) and values.shape == (5, 12)
+    with Viewer(run.scene, run, port=0) as viewer:
+        looks = [
+            {x["label"]: (x["stroke"], *x.get("dash", ())) for x in plot.series[1:-1]}
+            for plot in viewer.curves.plots
+        ]
+        assert looks[0] == looks[1] and len({*looks[0].values()}) == 12
+    legend = _legend({"<knee>": ("#123456", 1), "hip": ("#abcdef", 0)})
+    assert "dashed #123456" in legend and "&lt;knee&gt;" in legend
 
 
 def test_quaternions_of_all_rotations():
@@ -172,7 +192,18 @@ def test_layers_are_made_when_they_are_shown(viewer):
 
 
 def test_a_replay_plays_pauses_and_ends(player):
-    """The state at each time is that of the run; speed counts; the end stops it."""
+    """The state at each time is that of the run; speed counts; the end stops it.
+
+    With `repeat`, the default, the run begins again after a picture of its end.
+    """
+    assert player.repeat
+    player.play(True)
+    player.advance(100.0)
+    assert player.time == player.replay.duration and player.playing
+    player.advance(0.01)
+    assert player.time == 0.0 and player.playing
+    player.play(False)
+    player._set_repeat(False)
     player.advance(0.2)
     assert player.time == 0.0
     player.play(True)
@@ -527,3 +558,18 @@ def test_a_viser_that_cannot_be_guarded_is_refused(monkeypatch):
     )
     with pytest.raises(UnsupportedError, match="pages of other sites"):
         Viewer(RobotScene(dyn.load("two_link")), port=0)
+
+
+def test_no_banner_of_viser_is_shown_where_rich_has_its_own_display(monkeypatch):
+    """As in a notebook, whose boxes do not pass sys.stdout."""
+    import rich
+
+    shown = []
+    console = rich.console.Console(file=types.SimpleNamespace(
+        write=shown.append, flush=lambda: None, isatty=lambda: False
+    ))  # fmt: skip
+    monkeypatch.setattr(rich, "_console", console)
+    assert show(dyn.load("two_link"))._repr_html_().startswith("<iframe")
+    assert shown == [] and not console.quiet
+    rich.print("mine")
+    assert "".join(shown) == "mine\n"

@@ -16,7 +16,7 @@ from dyn_core.reports.doctor.catalogue import (
     WARNING,
     FindingKind,
 )
-from dyn_core.validation.quoting import html_text
+from dyn_core.validation.quoting import html_text, page_text
 
 # Vermilion, orange and blue of Okabe and Ito: distinct for all colour vision.
 # The sign's shape repeats the information of its colour.
@@ -73,16 +73,28 @@ code, pre { font-family: ui-monospace, "DejaVu Sans Mono", monospace; }
 pre { background: var(--page); border: 1px solid var(--line); border-radius: .4rem;
   padding: .7rem .9rem; overflow: auto; max-height: 22rem; font-size: .85rem; }
 .paste { position: relative; }
-button { position: absolute; top: .5rem; right: .5rem; font: inherit; font-size: .8rem;
-  border: 1px solid var(--line); border-radius: .35rem; background: var(--card);
-  color: var(--ink); padding: .15rem .6rem; cursor: pointer; }
+.paste button { position: absolute; top: .5rem; right: .5rem; }
+button { font: inherit; font-size: .8rem; border: 1px solid var(--line);
+  border-radius: .35rem; background: var(--card); color: var(--ink);
+  padding: .15rem .6rem; cursor: pointer; }
 .good { color: var(--good); font-weight: 600; }
 @media (max-width: 40rem) { summary { flex-wrap: wrap; } summary .where { margin: 0; }
   dl { grid-template-columns: 1fr; } .body { padding-left: 1rem; } }
-@media print { details > .body { display: block; } }
+@media print { .all { display: none; } }
 """
 _SCRIPT = """
-for (const button of document.querySelectorAll("button")) {
+const all = document.querySelector("button.all");
+const findings = [...document.querySelectorAll("details")];
+const show = (open) => { for (const x of findings) x.open = open; };
+const label = () => {
+  all.textContent = findings.every((x) => x.open) ? "fold all" : "show all"; };
+if (all) {
+  all.onclick = () => show(all.textContent == "show all");
+  for (const x of findings) x.ontoggle = label;
+  label();
+  onbeforeprint = () => show(true);
+}
+for (const button of document.querySelectorAll(".paste button")) {
   button.onclick = async () => {
     const lines = button.nextElementSibling.textContent;
     try { await navigator.clipboard.writeText(lines); button.textContent = "copied"; }
@@ -98,12 +110,14 @@ for (const button of document.querySelectorAll("button")) {
 def page(report: RobotReport) -> str:
     """Return a report as a whole HTML page."""
     body = [
-        f"<h1>{html_text(report.robot)}</h1>",
-        *(f'<p class="source">{html_text(line)}</p>' for line in report.source),
+        f"<h1>{page_text(report.robot)}</h1>",
+        *(f'<p class="source">{page_text(line)}</p>' for line in report.source),
         f'<div class="counts">{"".join(_count(report, x) for x in SEVERITIES)}</div>',
     ]
     if not report.findings:
         body.append('<p class="good">✔ Nothing is doubtful about this robot.</p>')
+    else:
+        body.append('<p><button type="button" class="all">show all</button></p>')
     for severity in SEVERITIES:
         findings = report.of(severity)
         if findings:
@@ -113,7 +127,7 @@ def page(report: RobotReport) -> str:
         figures = table((), map(_cells, report.figures))
         body.append(f'<h2>Measured</h2><div class="measured">{figures}</div>')
     if report.notes:
-        notes = "".join(f"<li>{html_text(note)}</li>" for note in report.notes)
+        notes = "".join(f"<li>{page_text(note)}</li>" for note in report.notes)
         body.append(f"<h2>Not looked at</h2><ul>{notes}</ul>")
     main = f"<main>{''.join(body)}</main><script>{_SCRIPT}</script>"
     return document(report.summary, main, _STYLE)
@@ -159,7 +173,7 @@ def _finding(finding: RobotFinding, sidecar: str) -> str:
         f'<details class="{kind.severity}"{opened}><summary>'
         f'<span class="sign">{_SIGNS[kind.severity]}</span>'
         f'<span class="title">{html_text(kind.title)}</span>'
-        f'<span class="where">{html_text(first)}</span></summary><div class="body">'
+        f'<span class="where">{page_text(first)}</span></summary><div class="body">'
         f"{table((), map(_cells, finding.places))}<dl>"
         f"<dt>What it means</dt><dd>{html_text(kind.meaning)}</dd>"
         f"<dt>What to do</dt><dd>{html_text(kind.remedy)}</dd>{lines}</dl>"

@@ -10,7 +10,6 @@ import contextlib
 import errno
 import http
 import importlib
-import io
 import ipaddress
 import socket
 from collections.abc import Iterator
@@ -54,9 +53,8 @@ def start_server(host: str, port: int, label: str) -> Any:
     """
     viser = viser_module()
     _check_free(host, port)
-    with _STARTING, _guarded(host) as guarded:
-        with contextlib.redirect_stdout(io.StringIO()):  # hides the printed address
-            server = viser.ViserServer(host=host, port=port, label=label, verbose=False)
+    with _STARTING, _guarded(host) as guarded, _silent():
+        server = viser.ViserServer(host=host, port=port, label=label, verbose=False)
     if not guarded:
         stop_server(server)
         raise UnsupportedError(
@@ -161,8 +159,22 @@ def _ip_address(name: str) -> Any:
 
 def stop_server(server: Any) -> None:
     """Stop a server, without output."""
-    with contextlib.redirect_stdout(io.StringIO()):
+    with _silent():
         server.stop()
+
+
+@contextlib.contextmanager
+def _silent() -> Iterator[None]:
+    """Context manager that hides the banners of viser, in notebooks, too.
+
+    A notebook shows what rich prints as boxes, past sys.stdout.
+    """
+    console = importlib.import_module("rich").get_console()
+    quiet, console.quiet = console.quiet, True
+    try:
+        yield
+    finally:
+        console.quiet = quiet
 
 
 def _check_free(host: str, port: int) -> None:

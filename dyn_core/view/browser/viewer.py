@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -21,6 +21,18 @@ MOST_POINTS = 500  # maximum points of a curve
 MOST_NAMED = 8  # maximum curves of a plot with a legend
 STEPS = 100  # steps of the mark from left to right
 MARK = "#202020"
+# Dashes of curves [pixels], and the CSS that looks like them: beyond seven curves the
+# colours begin again.
+DASHES: tuple[tuple[str, list[int]], ...] = (
+    ("solid", []), ("dashed", [6, 3]), ("dotted", [2, 2]), ("double", [9, 2, 2, 2]),
+)  # fmt: skip
+ABOVE, BESIDE = 12, 14  # padding of a plot, so that no tick label is cut off [pixels]
+# viser's labels are light grey, and their letters are squeezed.
+STYLE = (
+    "<style>:root[data-mantine-color-scheme=light]{--mantine-color-dimmed:#495057}"
+    "label,.mantine-Text-root{letter-spacing:normal!important}"
+    ".mantine-Slider-markLabel{color:var(--mantine-color-dimmed)}</style>"
+)
 
 
 class Curves:
@@ -41,17 +53,27 @@ class Curves:
         self._time = 0.0
         self._columns = []
         self.plots = []
+        names = dict.fromkeys(x for listed, _ in replay.curves.values() for x in listed)
+        looks = {name: _look(k) for k, name in enumerate(names)}
+        many = max(len(listed) for listed, _ in replay.curves.values()) > MOST_NAMED
+        if many:
+            gui.add_html(_legend(looks))
         for title, (names, values) in replay.curves.items():
             columns = np.nan_to_num(values[rows].T)
             self._columns.append(columns)
             self.plots.append(
                 gui.add_uplot(
                     with_mark(self._t, columns, self._time),
-                    (*_series(names), {"label": "now", "stroke": MARK, "width": 1.0}),
+                    (
+                        {"label": "t [s]"},
+                        *(_series(name, *looks[name]) for name in names),
+                        {"label": "now", "stroke": MARK, "width": 1.0},
+                    ),
                     title=title,
                     scales={"x": {"time": False}},
-                    legend={"show": len(names) <= MOST_NAMED},
+                    legend={"show": not many},
                     aspect=1.6,
+                    padding=(ABOVE, BESIDE, 0, 0),
                 )
             )
 
@@ -103,17 +125,39 @@ def with_mark(
     return times, *curves, mark
 
 
-def _series(names: Sequence[str]) -> list[dict[str, Any]]:
-    """Return labels and colours for uPlot: of the time, then of each curve.
+def _look(k: int) -> tuple[str, int]:
+    """Return the colour of the k-th joint's curves, and the index of their DASHES."""
+    count = len(colors.CURVES)
+    return colors.CURVES[k % count], k // count % len(DASHES)
+
+
+def _series(name: str, stroke: str, dash: int) -> dict[str, Any]:
+    """Return label, colour and dashes of a curve for uPlot.
 
     Args:
-        names: Labels of the curves.
+        name: Label.
+        stroke, dash: Colour, and index of DASHES.
     """
-    series: list[dict[str, Any]] = [{"label": "t [s]"}]
-    for k, name in enumerate(names):
-        stroke = colors.CURVES[k % len(colors.CURVES)]
-        series.append({"label": name, "stroke": stroke, "width": 1.5})
-    return series
+    dashes = {"dash": DASHES[dash][1]} if dash else {}
+    return {"label": name, "stroke": stroke, "width": 1.5, **dashes}
+
+
+def _legend(looks: Mapping[str, tuple[str, int]]) -> str:
+    """Return the legend of all plots as HTML: a line and a name for each joint.
+
+    Args:
+        looks: Colour, and index of DASHES, by name; names are escaped.
+    """
+    line = "display:inline-block;width:20px;vertical-align:middle;margin-right:6px"
+    entries = [
+        '<div style="white-space:nowrap;overflow:hidden;text-overflow:ellipsis"'
+        f' title="{html_text(name)}"><span style="{line};border-top:'
+        f'{3 if dash == 3 else 2}px {DASHES[dash][0]} {stroke}"></span>'
+        f"{html_text(name)}</div>"
+        for name, (stroke, dash) in looks.items()
+    ]
+    style = "columns:2;font-size:11px;line-height:1.6;padding:0 12px"
+    return f'<div style="{style}">{"".join(entries)}</div>'
 
 
 __all__ = ["Curves", "with_mark"]
@@ -148,6 +192,7 @@ class Viewer:
         time: Time of the replay, since its start [s].
         playing: Whether the replay runs.
         speed: Speed of the replay relative to real time.
+        repeat: Whether a replay that has come to its end begins again.
         torque_colors: Whether the colours of bodies show joint forces.
         curves: Curves of the replay; None if it has none.
 
@@ -170,6 +215,7 @@ class Viewer:
         self._following = False  # True while sliders are set from the state
         self.address = f"http://{host}:{self.server.get_port()}"
         self.time, self.playing, self.speed = 0.0, False, 1.0
+        self.repeat = True
         self.state = scene.start() if replay is None else replay.state(0.0)
         self._first = self.state if replay is None else None
         self.stage = self._stage()
@@ -238,6 +284,7 @@ class Viewer:
         gui.configure_theme(show_logo=False, show_share_button=False)
         gui.main_panel.dock_right()
         gui.main_panel.set_width(320)
+        gui.add_html(STYLE)
         if self.replay is not None:
             self._fill_replay(gui, self.replay)
         with gui.add_folder("Show", expand_by_default=True):
@@ -312,6 +359,8 @@ class Viewer:
             self._line.on_update(self._scrubbed)
             chosen = gui.add_dropdown("speed", tuple(SPEEDS), initial_value="1")
             chosen.on_update(lambda event: self._set_speed(event.target.value))
+            again = gui.add_checkbox("repeat", self.repeat)
+            again.on_update(lambda event: self._set_repeat(bool(event.target.value)))
 
     def _said(self, more: str) -> str:
         """Return the scene's notes and one more ("": none) as HTML, escaped."""
@@ -382,6 +431,9 @@ class Viewer:
 
     def _set_speed(self, name: str) -> None:
         self.speed = SPEEDS[name]
+
+    def _set_repeat(self, wanted: bool) -> None:
+        self.repeat = wanted
 
     # Methods for programs.
 
@@ -458,7 +510,8 @@ class Viewer:
     def advance(self, seconds: float) -> None:
         """Advance a playing replay by `speed` times some seconds of real time.
 
-        The replay is paused at its end. Without a playing replay nothing happens.
+        At its end the replay begins again after a last picture; without `repeat` it is
+        paused there. Without a playing replay nothing happens.
 
         Args:
             seconds: Real time since the last call [s].
@@ -466,8 +519,11 @@ class Viewer:
         if self.replay is None or not self.playing:
             return
         with self._lock:
-            self.seek(self.time + self.speed * seconds)
             if self.time >= self.replay.duration:
+                self.seek(0.0)
+                return
+            self.seek(self.time + self.speed * seconds)
+            if self.time >= self.replay.duration and not self.repeat:
                 self.play(False)
 
     def refresh(self) -> None:
@@ -479,7 +535,7 @@ class Viewer:
         self.stage.place(self.scene.poses(self.state), shares, forces)
 
     def run(self, done: Callable[[], bool]) -> None:
-        """Advance a playing replay until `done` returns true; it pauses at its end.
+        """Advance a playing replay until `done` returns true; see `advance`.
 
         Blocks meanwhile; `done` is called about 30 times per second. The replay is
         `speed` times as fast as real time. Without a replay it only waits.
