@@ -8,21 +8,23 @@ import os
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
-from xml.etree import ElementTree
 
 import numpy as np
 import yaml
 
 from dyn_core.errors import ModelError, SettingError
+from dyn_core.identification.urdf_text import UrdfText, XmlSpan
 from dyn_core.model import Model, load_urdf
 from dyn_core.model.description import FRICTION_SPEED, JointSpec
+from dyn_core.model.urdf_xml.xml_text import read_source
 from dyn_core.spatial import RigidInertia, Symmetric
 from dyn_core.validation import writing
-from dyn_core.validation.quoting import mended_name, xml_text, yaml_comment
+from dyn_core.validation.quoting import mended_name, yaml_comment
 
 HEADER = ["name", "value", "prior", "standard deviation"]
 ROBOT_FILES, TABLE_FILES = (".urdf", ".yaml"), (".csv",)  # valid extensions
 _OPTIONAL = ("friction_speed", "stribeck", "stribeck_speed")  # omitted if default
+_ENTRIES = ("ixx", "ixy", "ixz", "iyy", "iyz", "izz")
 _IN_JOINTS = ("armature", "rotors")  # sections whose values are in `joints`, too
 
 
@@ -133,7 +135,7 @@ def write_robot(path: Path, model: Model) -> tuple[Path, ...]:
         if path.suffix != ".urdf":
             _write_whole_sidecar(path, model)
             return (path,)
-        path.write_text(urdf_of(model), encoding="utf-8")
+        path.write_bytes(urdf_of(model).encode("utf-8"))
     sidecar = path.with_suffix(".dyn.yaml")
     with writing(sidecar):
         _write_whole_sidecar(sidecar, model)
@@ -166,7 +168,8 @@ def urdf_of(model: Model) -> str:
 
     They are masses, inertias, damping, dry friction and origins of joints.
 
-    Only elements that differ from the file are replaced; comments are preserved.
+    Only numbers that differ from the file are written, with all digits; everything else
+    is as it was, to the last character.
 
     Raises:
         ModelError: The robot was not read from a URDF file.
@@ -177,25 +180,21 @@ def urdf_of(model: Model) -> str:
             f"'{model.name}' was not read from a URDF file; valid: a sidecar .yaml or a"
             " table .csv of what was identified"
         )
-    text = Path(file).read_text(encoding="utf-8")
-    builder = ElementTree.TreeBuilder(insert_comments=True)
-    root = ElementTree.fromstring(text, ElementTree.XMLParser(target=builder))
-    old = load_urdf(text, sidecar=False).build.description
+    text = UrdfText(read_source(Path(file))[0])
+    old = load_urdf(file, sidecar=False).build.description
     links = {link.name: link.inertia for link in old.links}
     joints = {joint.name: joint for joint in old.joints}
     new = model.build.description
     new_links = {link.name: link.inertia for link in new.links}
     new_joints = {joint.name: joint for joint in new.joints}
-    for element in root.iter("link"):
-        name = mended_name(element.get("name", "").strip())
-        if name in new_links and _differs(links[name], new_links[name]):
-            _put_inertia(element, new_links[name])
-    for element in root.iter("joint"):
-        name = mended_name(element.get("name", "").strip())
-        if name in new_joints and name in joints:
-            _put_joint(element, joints[name], new_joints[name])
-    head = text[: text.index("<robot")]
-    return head + xml_text(root) + "\n"
+    for span in text.root.parts:  # a <transmission> has elements <joint>, too
+        name = mended_name(span.attributes.get("name", "").strip())
+        if span.tag == "link" and name in new_links:
+            if _differs(links[name], new_links[name]):
+                _put_inertia(text, span, new_links[name])
+        elif span.tag == "joint" and name in new_joints and name in joints:
+            _put_joint(text, span, joints[name], new_joints[name])
+    return str(text)
 
 
 def _differs(one: RigidInertia, other: RigidInertia) -> bool:
@@ -204,52 +203,83 @@ def _differs(one: RigidInertia, other: RigidInertia) -> bool:
     return not np.allclose(a, b, rtol=1e-12, atol=1e-15)
 
 
-def _put_inertia(link: ElementTree.Element, I: RigidInertia) -> None:
-    """Replace the <inertial> of a <link>; remove it if the mass is zero.
+def _put_inertia(text: UrdfText, link: XmlSpan, I: RigidInertia) -> None:
+    """Change the numbers in the <inertial> of a <link>; remove it if the mass is zero.
 
-    The new element has the inertia about the centre of mass, in the link's axes.
+    Axes of the element stay if the inertia about the centre of mass does. An element
+    that is missing, or lacks a part, is written whole, in the axes of the link.
     """
-    for old in link.findall("inertial"):
-        link.remove(old)
-    mass = float(I.m)  # type: ignore[arg-type]
-    if mass == 0.0:
+    mass, old = float(I.m), link.all("inertial")  # type: ignore[arg-type]
+    Ic = [float(x) for x in Symmetric.of(I.Ic).entries]  # type: ignore[arg-type]
+    parts = [old[0].all(x) for x in ("origin", "mass", "inertia")] if old else []
+    if mass == 0.0 or len(old) != 1 or any(len(x) != 1 for x in parts):
+        for each in old:
+            text.remove(each)
+        entries = " ".join(f'{k}="{x!r}"' for k, x in zip(_ENTRIES, Ic, strict=True))
+        lines = [
+            "<inertial>",
+            f'  <origin xyz="{_shown(I.c)}" rpy="0 0 0"/>',
+            f'  <mass value="{mass!r}"/>',
+            f"  <inertia {entries}/>",
+            "</inertial>",
+        ]
+        if mass:
+            text.insert(link, lines, True)
         return
-    part = ElementTree.Element("inertial")
-    ElementTree.SubElement(part, "origin", xyz=_shown(I.c), rpy="0 0 0")
-    ElementTree.SubElement(part, "mass", value=repr(mass))
-    entries = [repr(float(x)) for x in Symmetric.of(I.Ic).entries]  # type: ignore[arg-type]
-    names = ("ixx", "ixy", "ixz", "iyy", "iyz", "izz")
-    ElementTree.SubElement(part, "inertia", dict(zip(names, entries, strict=True)))
-    ElementTree.indent(part, level=2)
-    part.tail = "\n    " if len(link) else "\n  "
-    link.insert(0, part)
+    (origin,), (weight,), (moments,) = parts
+    turned = any(_numbers(origin.attributes.get("rpy", "")))
+    put = [(weight, "value", [mass]), (origin, "xyz", [float(x) for x in I.c])]
+    if turned:  # of equal inertias the axes could be kept, which is seldom worth it
+        put.append((origin, "rpy", [0.0, 0.0, 0.0]))
+    put += [(moments, k, [x]) for k, x in zip(_ENTRIES, Ic, strict=True)]
+    for span, name, values in put:
+        _put(text, span, name, values)
 
 
-def _put_joint(joint: ElementTree.Element, old: JointSpec, new: JointSpec) -> None:
+def _put(text: UrdfText, span: XmlSpan, name: str, values: Sequence[float]) -> None:
+    """Write numbers into an attribute; those that do not differ stay as they are."""
+    before = span.attributes.get(name, "").split()
+    known = _numbers(" ".join(before))
+    shown = [
+        before[k] if len(known) == len(values)
+        and math.isclose(known[k], x, rel_tol=1e-12, abs_tol=1e-15) else repr(x)
+        for k, x in enumerate(values)
+    ]  # fmt: skip
+    if shown != before:
+        text.set(span, name, " ".join(shown))
+
+
+def _numbers(attribute: str) -> list[float]:
+    """Return the numbers of an attribute; none if it has something else, too."""
+    try:
+        return [float(x) for x in attribute.split()]
+    except ValueError:
+        return []
+
+
+def _put_joint(text: UrdfText, joint: XmlSpan, old: JointSpec, new: JointSpec) -> None:
     """Set damping, friction and origin of a <joint> to those of `new` if they differ.
 
     Args:
-        joint: Element that is modified.
+        text: Text that is changed.
+        joint: Element of the joint.
         old: Joint in the file.
         new: Joint of the robot.
     """
     changed = {
-        name: repr(float(getattr(new, name)))
+        name: [float(getattr(new, name))]
         for name in ("damping", "friction")
         if not math.isclose(getattr(new, name), getattr(old, name), rel_tol=1e-12)
     }
-    if changed:
-        part = joint.find("dynamics")
-        if part is None:
-            part = ElementTree.SubElement(joint, "dynamics")
-        for name, value in changed.items():
-            part.set(name, value)
-    if (old.xyz, old.rpy) != (new.xyz, new.rpy):
-        part = joint.find("origin")
-        if part is None:
-            part = ElementTree.SubElement(joint, "origin")
-        part.set("xyz", _shown(new.xyz))
-        part.set("rpy", _shown(new.rpy))
+    moved = (old.xyz, old.rpy) != (new.xyz, new.rpy)
+    place = {"xyz": [*map(float, new.xyz)], "rpy": [*map(float, new.rpy)]}
+    for tag, numbers in (("dynamics", changed), ("origin", place if moved else {})):
+        there = joint.all(tag)
+        for name, values in numbers.items() if there else ():
+            _put(text, there[0], name, values)
+        if numbers and not there:
+            given = " ".join(f'{k}="{_shown(x)}"' for k, x in numbers.items())
+            text.insert(joint, [f"<{tag} {given}/>"], False)
 
 
 def _shown(values: Iterable[Any]) -> str:

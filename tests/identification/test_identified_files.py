@@ -12,8 +12,10 @@ import yaml
 import dyn_core as dyn
 from dyn_core import cli
 from dyn_core.authoring import sin, tanh
+from dyn_core.errors import ModelWarning
 from dyn_core.identification import evaluate, with_table, write_table
-from dyn_core.identification.identified_files import urdf_of
+from dyn_core.identification.fitting.sought_robot import with_paths
+from dyn_core.identification.identified_files import urdf_of, write_robot
 from dyn_core.recordings import MotionRecord
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
@@ -77,8 +79,113 @@ def test_an_unchanged_robot_keeps_its_numbers():
     """Nothing is written anew that does not differ."""
     model = dyn.load("arm7")
     old = Path(dyn.robots.path("arm7")).read_text(encoding="utf-8")
-    for line in urdf_of(model).splitlines():
-        assert line.replace(" />", "/>") in old
+    assert urdf_of(model) == old
+
+
+ODD = """<?xml version='1.0' encoding="iso-8859-1"?>
+<!-- <robot> of Andr\xe9: masses by <hand> -->
+<robot  name = 'odd'\txmlns:xacro="http://www.ros.org/wiki/xacro" >
+  <link name="base"/>
+  <link  name='rod' rank="1"><!-- weighed -->
+    <inertial><!-- about -->\r
+      <inertia izz='0.02' ixy="0" ixx="+2.e-2" iyy="0.0100" iyz="-0.0" ixz="0"/>
+      <mass   unit=" value='9'"  value = '1.50' />
+      <origin rpy="0 0 0.0" xyz=".1  0.20000000000000001\t0"/>
+    </inertial>
+    <sensor type="imu">a &lt; b &amp; c</sensor>
+  </link>
+  <link name="tip"/>
+  <joint type="continuous" name="hinge"><parent link='base'/><child link="rod"/>
+    <dynamics friction="0.2" damping='0.100' />
+    <axis xyz="0 0 1"/><spare  value="7"/></joint>
+  <joint name="last" type="continuous">
+    <parent link="rod"/>
+    <child link="tip"/>
+    <origin xyz="1 0 0"/>
+  </joint>
+  <transmission name="t"><joint name="hinge"><dynamics damping="3"/></joint></transmission>
+  <gazebo reference="rod"><link name="rod"><mass value="5"/></link><![CDATA[<mass/>]]></gazebo>
+</robot>
+<!-- the end -->
+"""
+
+
+def _with(model, values):
+    """Return the robot as an identification of these paths does."""
+    return with_paths(model, {k: np.atleast_1d(x) for k, x in values.items()})
+
+
+def _odd(tmp_path):
+    file = tmp_path / "odd.urdf"
+    file.write_bytes(ODD.encode("iso-8859-1"))
+    with pytest.warns(ModelWarning):
+        return dyn.load_urdf(file)
+
+
+def test_only_changed_numbers_of_a_urdf_differ(tmp_path):
+    """Comments, order, quotes, spaces and unknown elements stay, also of equal names."""
+    model = _odd(tmp_path)
+    same = ODD.replace("iso-8859-1", "utf-8")
+    assert urdf_of(model) == same
+    heavy = _with(model, {"hinge.damping": 0.25, "last.friction": 1 / 3})
+    expected = same.replace("damping='0.100'", "damping='0.25'").replace(
+        '<origin xyz="1 0 0"/>',
+        f'<origin xyz="1 0 0"/>\n    <dynamics friction="{1 / 3!r}"/>',
+    )
+    assert urdf_of(heavy) == expected
+    heavy = _with(model, {"rod.mass": 1.75})  # about the same centre of mass
+    assert urdf_of(heavy) == same.replace("value = '1.50'", "value = '1.75'")
+    heavy = _with(model, {"rod.com": [0.1, 0.25, 0.0]})
+    assert urdf_of(heavy) == same.replace("0.20000000000000001\t0", "0.25 0").replace(
+        ".1  0.25", ".1 0.25"
+    )
+
+
+def test_bodies_appear_and_vanish_in_a_urdf(tmp_path):
+    """An <inertial> is written whole, or removed, where mass comes or goes."""
+    loaded = _with(
+        _odd(tmp_path),
+        {"tip.mass": 0.5, "tip.com": [0.0, 0.1, 0.0], "rod.mass": 0.0},
+    )
+    text = urdf_of(loaded)
+    assert '<link name="tip">\n    <inertial>' in text
+    assert text.count("<inertial>") == 1 and "<sensor" in text
+    (tmp_path / "new.urdf").write_text(text, encoding="utf-8", newline="")
+    with pytest.warns(ModelWarning):
+        again = dyn.load_urdf(tmp_path / "new.urdf")
+    assert again.parameter("tip.mass")[0] == 0.5
+    assert urdf_of(again) == text
+
+
+@pytest.mark.parametrize("name", ["two_link", "arm7", "quadruped", "every_joint"])
+def test_saved_numbers_are_read_back(name, tmp_path):
+    """Masses, damping and friction to the last bit, inertias to rounding."""
+    model = dyn.load(name)
+    rng = np.random.default_rng(0)
+    described = model.build.description
+    joints = [x.name for x in described.joints if x.name in model.names]
+    moving = {x.child for x in described.joints if x.name in joints}
+    links = [x.name for x in described.links if x.name in moving and x.inertia.m]
+    values = {f"{x}.mass": rng.uniform(0.1, 9.0) for x in links}
+    values |= {f"{x}.com": rng.normal(size=3) for x in links}
+    values |= {f"{x}.damping": rng.uniform(0.1, 9.0) for x in joints}
+    made = _with(model, values)
+    file = tmp_path / "made.urdf"
+    write_robot(file, made)
+    again = dyn.load_urdf(file, check="warn")
+    for key, value in values.items():
+        exact = key.endswith((".mass", ".damping"))
+        np.testing.assert_allclose(
+            again.parameter(key), value, rtol=0 if exact else 1e-14, atol=0
+        )
+    for one, other in zip(
+        made.build.description.links, again.build.description.links, strict=True
+    ):
+        np.testing.assert_allclose(
+            np.array(one.inertia.parameters, float),
+            np.array(other.inertia.parameters, float), rtol=1e-13, atol=1e-14,
+        )  # fmt: skip
+    assert urdf_of(again) == file.read_text(encoding="utf-8")
 
 
 def test_a_sidecar_keeps_what_stood_in_the_one_before(tmp_path):
