@@ -34,7 +34,12 @@ PRESSING = {"cartesian.stiffness": [40.0] * 3 + [800.0, 800.0, 0.0]}
 
 
 def polish(
-    arm, settings=None, sensor=True, change=lambda t, reading: reading, end=END, cell=Cell
+    arm,
+    settings=None,
+    sensor=True,
+    change=lambda t, reading: reading,
+    end=END,
+    cell=Cell,
 ):
     """Return the controller, and times, forces, places and q, one row a cycle.
 

@@ -16,7 +16,7 @@ from dyn_core.control import (
     Rules,
 )
 from dyn_core.model.payload import PayloadInput
-from dyn_core.simulation.wrench_sensor import WrenchSensor
+from dyn_core.simulation.contacts import WrenchSensor
 from dyn_plugins.estimation.payload_filter import CovarianceFactors
 
 LOAD = Payload(1.2, (0.02, -0.01, 0.09), (0.006, 0.001, -0.0005, 0.008, 0.0, 0.004))

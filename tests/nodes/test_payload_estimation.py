@@ -9,7 +9,7 @@ import pytest
 import dyn_core as dyn
 from dyn_core.control import Payload
 from dyn_core.model.payload import PayloadInput
-from dyn_core.simulation.wrench_sensor import WrenchSensor
+from dyn_core.simulation.contacts import WrenchSensor
 from ros_nodes.controller.controller_settings import without_effect
 
 pytestmark = pytest.mark.ros

@@ -11,7 +11,6 @@ from importlib import resources
 from pathlib import Path
 from xml.etree import ElementTree
 
-
 from dyn_core.engines import Program
 from dyn_core.errors import ModelError, SettingError, UnsupportedError
 from dyn_core.export.folder import FORMAT, source_files, write_files

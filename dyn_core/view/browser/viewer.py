@@ -53,8 +53,10 @@ class Curves:
         self._time = 0.0
         self._columns = []
         self.plots = []
-        names = dict.fromkeys(x for listed, _ in replay.curves.values() for x in listed)
-        looks = {name: _look(k) for k, name in enumerate(names)}
+        joints = dict.fromkeys(
+            x for listed, _ in replay.curves.values() for x in listed
+        )
+        looks = {name: _look(k) for k, name in enumerate(joints)}
         many = max(len(listed) for listed, _ in replay.curves.values()) > MOST_NAMED
         if many:
             gui.add_html(_legend(looks))
