@@ -40,8 +40,8 @@ def _help(arguments: argparse.Namespace) -> int:
         UnsupportedError: The name is unknown.
     """
     registry, whole = default_registry(), arguments.parser
-    words = " ".join(arguments.name).split()
-    name = "_".join(words).lower()
+    asked = " ".join(arguments.name).split()
+    name = "_".join(asked).lower()
     commands = whole.commands()
     problems = {problem.name: problem for problem in registry.problems()}
     solvers = registry.names(references=True)
@@ -57,12 +57,12 @@ def _help(arguments: argparse.Namespace) -> int:
             print(f"Default solver: {default.names()}")
     elif name in commands:
         commands[name].print_help()
-    elif words and (pages := mentions(registry, words)):
+    elif asked and (pages := mentions(registry, asked)):
         print("\n".join([*pages, "", "dyn help NAME has more of each."]))
     else:
         known = [*solvers, *problems, *commands]
-        asked = " ".join(words)
-        message = unknown_name("solver, problem or command", asked, known)
+        name = " ".join(asked)
+        message = unknown_name("solver, problem or command", name, known)
         raise UnsupportedError(message)
     return 0
 

@@ -653,8 +653,7 @@ class ContactStep(TracedSolver):
         Arguments as of TracedSolver._adapter.
 
         Raises:
-            UnsupportedError: An option of the contact solver is unknown or invalid. The
-                errors of TracedSolver._adapter pass through.
+            UnsupportedError: An option is unknown or invalid; see TracedSolver, too.
         """
         adapter = super()._adapter(model, common, chosen)
         solver = adapter.slots["contact_solver"].solver
