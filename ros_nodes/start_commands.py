@@ -16,7 +16,7 @@ from dyn_core.model.sources.arguments import (
     ROBOT,
     add_search,
     load_robot,
-    named_values,
+    named_numbers,
     robot_settings,
 )
 from dyn_core.model.sources.locate import locate
@@ -91,7 +91,7 @@ def run_feed_forward(arguments: argparse.Namespace) -> int:
     model = load_robot(arguments, arguments.robot, root_joint="fixed")
     feed = FeedForward(
         model,
-        _positions(arguments.hold),
+        named_numbers("hold", arguments.hold),
         arguments.inverse_dynamics,
         joint_friction=not arguments.no_friction,
     )
@@ -126,27 +126,6 @@ def _with_effort(feed: FeedForward, message: Any, period: float) -> dict[str, An
     for line in feed.excess(made.effort, names):
         print(f"warning: {line}", file=sys.stderr)
     return filled(message, made)
-
-
-def _positions(pairs: list[str]) -> dict[str, float]:
-    """Return the positions given by --hold, by joint name.
-
-    Args:
-        pairs: Entries JOINT=POSITION [rad | m].
-
-    Raises:
-        SettingError: An entry has another form, a joint occurs twice, or a position is
-            not a number.
-    """
-    values = {}
-    for name, value in named_values(pairs, "--hold").items():
-        try:
-            values[name] = float(value)
-        except ValueError as error:
-            valid = "JOINT=POSITION with a number"
-            message = f"--hold {name}={value}; valid: {valid}"
-            raise SettingError(message, "--hold") from error
-    return values
 
 
 def add_up(parser: argparse.ArgumentParser) -> None:

@@ -25,11 +25,11 @@ def _robots(arguments: argparse.Namespace) -> int:
         "planar chains (dyn view, dyn up chain)": robots.chains(),
     }
     text = arguments.text.lower()
-    found = {k: [x for x in v if text in x.lower()] for k, v in sources.items()}
-    if not any(found.values()):
+    matching = {k: [x for x in v if text in x.lower()] for k, v in sources.items()}
+    if not any(matching.values()):
         every = [name for names in sources.values() for name in names]
         raise ModelError(unknown_name("robot", arguments.text, every))
-    for source, names in found.items():
+    for source, names in matching.items():
         if names:
             print("\n    ".join([f"{source}:", *names]))
         elif not text:

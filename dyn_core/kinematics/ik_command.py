@@ -18,7 +18,7 @@ FORMER = "--tip"  # former name of --frame
 _POSE = ("X", "Y", "Z", "QX", "QY", "QZ", "QW")
 
 
-class _Frame(argparse.Action):
+class _StoreLink(argparse.Action):
     """Stores the link, also under the former name of the option."""
 
     def __call__(
@@ -33,7 +33,7 @@ def add_ik(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of `dyn ik`."""
     add_robot(parser)
     frame = parser.add_argument(
-        "--frame", required=True, metavar="LINK", action=_Frame, help="link to move"
+        "--frame", required=True, metavar="LINK", action=_StoreLink, help="link to move"
     )
     parser._option_string_actions[FORMER] = frame  # valid, and not in the help
     parser.add_argument(

@@ -14,7 +14,7 @@ from typing import Any
 from dyn_core.errors import UnsupportedError
 from dyn_core.numbers.operations import OPERATIONS
 from dyn_core.numbers.scalar import Number
-from dyn_core.numbers.taylor import DIRECTION, Taylor, derivatives
+from dyn_core.numbers.taylor import DIRECTION, Taylor, computed, derivatives
 
 RUNS_WHILE_TRACED = "wings"  # a mark, see engines/llvm/cached/fingerprint.py
 
@@ -62,7 +62,7 @@ class Reverse(Number):
             )
         values = tuple(_value(x) for x in operands)
         if OPERATIONS[op].boolean or op == "floor":
-            return _computed(op, values)
+            return computed(op, *values)
         places = tuple(x.place if isinstance(x, Reverse) else None for x in operands)
         return self.record.note(op, values, places)
 
@@ -91,7 +91,7 @@ class Record:
             values: Values of the operands.
             places: Indices of the operands in this record; None for constants.
         """
-        return self._new(op, values, places, _computed(op, values))
+        return self._new(op, values, places, computed(op, *values))
 
     def _new(
         self,
@@ -141,24 +141,13 @@ class Record:
                 # With the weight as the derivative of operand j, the result is weight
                 # times the derivative along operand j.
                 along[j] = Taylor(values[j], passed[k])
-                part = derivatives(_computed(op, along))[1]
+                part = derivatives(computed(op, *along))[1]
                 passed[place] = _sum(passed[place], part)
         return [passed[x.place] for x in by]
 
 
 def _value(x: Any) -> Any:
     return x.x if isinstance(x, Reverse) else x
-
-
-def _computed(op: str, values: Sequence[Any]) -> Any:
-    """Return an operation's result; the operand of the highest rank computes it.
-
-    Without a Number among the operands it is computed on floats.
-    """
-    numbers = [x for x in values if isinstance(x, Number)]
-    if not numbers:
-        return OPERATIONS[op].on_float(*values)
-    return max(numbers, key=lambda x: x.rank).apply(op, *values)
 
 
 def _is_zero(x: Any) -> bool:

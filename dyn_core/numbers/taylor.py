@@ -77,7 +77,7 @@ class Taylor(Number):
             state, body, cond, rounds = operands
             return _loop(rank, state, body, cond, rounds, self.d2 is not None)
         if op in OPERATIONS and OPERATIONS[op].boolean:
-            return _compare(op, *(derivatives(o, rank)[0] for o in operands))
+            return computed(op, *(derivatives(o, rank)[0] for o in operands))
         if op == "floor":
             return floor(self.x)
         if op == "where":
@@ -243,10 +243,10 @@ def _loop(
     return whole(ended)
 
 
-def _compare(op: str, *values: Any) -> Any:
-    """Return the result of a comparison or logical operation on values.
+def computed(op: str, *values: Any) -> Any:
+    """Return an operation's result; the operand of the highest rank computes it.
 
-    The operand of the highest rank computes it; without a Number it is a bool.
+    Without a Number among the operands it is computed on floats.
     """
     numbers = [x for x in values if isinstance(x, Number)]
     if not numbers:

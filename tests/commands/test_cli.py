@@ -174,8 +174,8 @@ def test_commands_stand_in_groups_with_an_example_each(capsys):
     for name, command in commands.parser().commands().items():
         assert command.group in commands.GROUPS, name
         (example,) = command.format_help().splitlines()[-1:]
-        words = shlex.split(example.removeprefix("example: dyn "))
-        assert commands.parser(words[0]).parse_args(words).run, name
+        call = shlex.split(example.removeprefix("example: dyn "))
+        assert commands.parser(call[0]).parse_args(call).run, name
 
 
 @pytest.mark.parametrize(

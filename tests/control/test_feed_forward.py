@@ -241,7 +241,7 @@ def test_mistakes_of_the_command(arm, tmp_path, capsys):
     empty.write_text("---\n")
     nothing = tmp_path / "nothing.yaml"
     for path, more, message in (
-        (source, ["--hold", "joint1=far"], "--hold joint1=far; valid: JOINT=POSITION"),
+        (source, ["--hold", "joint1=far"], "--hold joint1=far; valid: NAME=NUMBER"),
         (source, ["--period", "-1"], "--period is -1.0; valid"),
         (source, ["--inverse-dynamics", "aba"], "aba"),
         (str(bad), [], "not JSON"),

@@ -13,7 +13,11 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from dyn_core.engines.graph.graph import Graph
-from dyn_core.engines.llvm.products.product_arrays import GROUP, ProductArrays
+from dyn_core.engines.llvm.products.product_arrays import (
+    GROUP,
+    ProductArrays,
+    count_uses,
+)
 from dyn_core.engines.llvm.products.shared_memory import share_memory
 
 CHUNK = 400  # steps in one function; compile time grows faster than linearly beyond
@@ -239,17 +243,6 @@ def fusions(
             made[k] = (op, (*nodes[a].operands, b))
             absorbed.add(a)
     return made, absorbed
-
-
-def count_uses(graph: Graph) -> list[int]:
-    """Return the number of uses of each node, as operand, output or requirement."""
-    uses = [0] * len(graph.nodes)
-    for node in graph.nodes:
-        for x in node.operands:
-            uses[x] += 1
-    for x in (*graph.outputs, *(r.condition for r in graph.requirements)):
-        uses[x] += 1
-    return uses
 
 
 def _cut(schedule: Schedule, steps: list[ScheduledStep]) -> list[list[ScheduledStep]]:

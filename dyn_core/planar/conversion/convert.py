@@ -16,6 +16,7 @@ import numpy as np
 
 from dyn_core.errors import ModelError
 from dyn_core.model import Model, load_urdf
+from dyn_core.model.description_builder import unused_name
 from dyn_core.planar.chain.chain import (
     FREE,
     GUIDED,
@@ -70,13 +71,13 @@ def to_urdf(chain: ChainModel) -> ChainURDF:
     parent = chain.joint_names[0]
     _base(robot, chain, taken)
     for i, length in enumerate(chain.lengths):
-        body, after = _new(f"link{i}", taken), chain.joint_names[i + 1]
+        body, after = unused_name(f"link{i}", taken), chain.joint_names[i + 1]
         mass, com, I = chain.link_masses[i], chain.link_coms[i], chain.link_inertias[i]
         _link(robot, body, mass if I else 0.0, com, I)
         if mass and not I:
-            point = _new(f"{body}_mass", taken)
+            point = unused_name(f"{body}_mass", taken)
             _link(robot, point, mass)
-            _fixed(robot, _new(f"{point}_at", taken), body, point, com)
+            _fixed(robot, unused_name(f"{point}_at", taken), body, point, com)
         low, high = chain.lower[i], chain.upper[i]
         limited = math.isfinite(low) and math.isfinite(high)
         kind = "revolute" if limited else "continuous"
@@ -86,7 +87,7 @@ def to_urdf(chain: ChainModel) -> ChainURDF:
         if chain.k_omega[i]:
             ElementTree.SubElement(joint, "dynamics", damping=repr(chain.k_omega[i]))
         _link(robot, after, chain.masses[i + 1])
-        _fixed(robot, _new(f"{after}_end", taken), body, after, length)
+        _fixed(robot, unused_name(f"{after}_end", taken), body, after, length)
         parent = after
     ElementTree.indent(robot)
     left_out, side = _left_out(chain)
@@ -195,16 +196,16 @@ def _base(robot: ElementTree.Element, chain: ChainModel, taken: set[str]) -> Non
         taken: Names in use, extended in place.
     """
     kind, first = chain.constraints.kind[0], chain.joint_names[0]
-    ground = _new("ground", taken)
+    ground = unused_name("ground", taken)
     _link(robot, ground, 0.0)
     if kind == GUIDED:
-        _joint(robot, _new(f"{first}_base", taken), "fixed", ground, first)
+        _joint(robot, unused_name(f"{first}_base", taken), "fixed", ground, first)
     if kind == LINE:
         x, y = chain.constraints.s[0]
-        slide, axis = _new(f"{first}_slide", taken), f"{y!r} 0 {-x!r}"
+        slide, axis = unused_name(f"{first}_slide", taken), f"{y!r} 0 {-x!r}"
         _limit(_joint(robot, slide, "prismatic", ground, first, axis), -TRACK, TRACK)
     if kind == FREE:
-        one, two = _new(f"{first}_x", taken), _new(f"{first}_y", taken)
+        one, two = unused_name(f"{first}_x", taken), unused_name(f"{first}_y", taken)
         _limit(_joint(robot, one, "prismatic", ground, one, "1 0 0"), -TRACK, TRACK)
         _link(robot, one, 0.0)
         _limit(_joint(robot, two, "prismatic", one, first, "0 0 1"), -TRACK, TRACK)
@@ -270,20 +271,9 @@ def _limit(joint: ElementTree.Element, low: float, high: float) -> None:
     ElementTree.SubElement(joint, "limit", numbers)
 
 
-def _new(name: str, taken: set[str]) -> str:
-    """Return a name that is not in `taken`, and add it to `taken`.
-
-    "_" is appended to `name` until it is new.
-    """
-    while name in taken:
-        name += "_"
-    taken.add(name)
-    return name
-
-
 def _distinct(names: list[str]) -> list[str]:
     taken: set[str] = set()
-    return [_new(name, taken) for name in names]
+    return [unused_name(name, taken) for name in names]
 
 
 def _left_out(chain: ChainModel) -> tuple[tuple[str, ...], dict[str, Any]]:

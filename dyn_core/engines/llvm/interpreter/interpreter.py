@@ -24,7 +24,8 @@ from dyn_core.engines.llvm.call import python_to_llvm
 from dyn_core.engines.llvm.interpreter import control, operations
 from dyn_core.engines.llvm.interpreter.control import HIGH
 from dyn_core.engines.llvm.interpreter.operations import OPCODES, OPERATIONS
-from dyn_core.engines.llvm.lower import count_uses, fusions
+from dyn_core.engines.llvm.lower import fusions
+from dyn_core.engines.llvm.products.product_arrays import count_uses
 from dyn_core.model.garbage import seldom_collected
 from dyn_core.sharing import once
 

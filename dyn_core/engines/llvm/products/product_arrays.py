@@ -101,7 +101,7 @@ class ProductArrays:
             for x, places in self.ends.items()
             if nodes[x].op not in ("const", "input")
         }
-        uses = _uses(self.graph) if products else []
+        uses = count_uses(self.graph) if products else []
         for k in reversed(products):
             if k not in self.results:
                 array = self._block(self._items[k], nodes[k].data.columns, False)
@@ -358,7 +358,7 @@ class ProductArrays:
                 self.stores.setdefault(x, []).append(spot.number)
 
 
-def _uses(graph: Graph) -> list[int]:
+def count_uses(graph: Graph) -> list[int]:
     """Return the number of uses of each node, as operand, output or requirement."""
     uses = [0] * len(graph.nodes)
     for node in graph.nodes:
