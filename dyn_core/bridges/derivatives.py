@@ -188,8 +188,7 @@ def _is_optional(what: Any, name: str) -> bool:
     Args:
         what: Solver.
         name: Name of the input: of a port, of a parameter such as "link.mass", or one
-            of
-            _GLOBAL.
+            of _GLOBAL.
     """
     ports = {port.name: port for port in what.signature.inputs}
     return ports[name].optional if name in ports else "." in name or name in _GLOBAL

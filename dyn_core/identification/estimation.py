@@ -258,7 +258,7 @@ class _Fit:
         """Fit the parameters with known or estimated noise.
 
         Args:
-            data: Measurements; noise and trust are set.
+            data: Measurements, whose `noise` and `trust` are written.
             weights: One over the noise of each coordinate, (nv,); None: the noise is
                 estimated from the residuals of FITS fits.
 
@@ -291,7 +291,7 @@ class _Fit:
         changes the weighted rows little, or are not converged after `most` rounds.
 
         Args:
-            data: Measurements; trust is set.
+            data: Measurements, whose `trust` is written.
             z: Parameters to begin with, (np,).
             most: Maximum number of rounds.
 

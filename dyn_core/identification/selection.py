@@ -112,7 +112,7 @@ class Unknowns:
 
     @property
     def units(self) -> tuple[str, ...]:
-        """SI unit of each parameter."""
+        """SI unit of each parameter; "SI" for a kind without a known unit."""
         units = []
         for name, kind in zip(self.names, self.kinds, strict=True):
             joint = name.rpartition(".")[0].partition("[")[0]

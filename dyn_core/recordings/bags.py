@@ -39,8 +39,8 @@ def read_bag(
 ) -> MotionRecord:
     """Return the motion in a bag, with accelerations if each row has them.
 
-    Accelerations that do not match the joint states are left out with a note. Commands
-    of another size than the joints are left out without a note.
+    Accelerations that do not match the joint states are left out with a note, and so
+    are all commands if one of them has another size than the joints.
 
     Args:
         path: File or folder of a bag.

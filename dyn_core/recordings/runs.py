@@ -80,11 +80,12 @@ def run_record(
 def _contacts(run: Recording) -> dict[str, np.ndarray]:
     """Return series on the contacts of each row, (rows,) each; empty without reports.
 
-    The values are over the steps of a row:
+    Each value is over the steps of a row:
 
-    - contacts: largest number of contacts; - contact_residual: largest residual of the
-    contact law; - contact_gap: deepest gap, 0 or negative [m]; - contact_force: largest
-    sum of the norms of contact forces, without impacts [N].
+        contacts          largest number of contacts
+        contact_residual  largest residual of the contact law
+        contact_gap       deepest gap, 0 or negative [m]
+        contact_force     largest sum of the norms of contact forces, no impacts [N]
     """
     if not run.reports:
         return {}
@@ -137,7 +138,8 @@ def save_run(run: Recording, path: str | os.PathLike[str]) -> None:
         path: Name that ends with .npz, .csv or .mcap.
 
     Raises:
-        SettingError: The name or folder is invalid, or the file cannot be written.
+        SettingError: The name or folder is invalid, or the file cannot be written, or
+            CSV cannot represent the name of a column.
         UnsupportedError: MCAP cannot represent the joints, or rosbags is not installed.
     """
     check_output(os.fspath(path), "")

@@ -532,6 +532,8 @@ class ContactSimulator(RobotPlant):
     def _last_motion(self, what: str) -> tuple[np.ndarray, ...]:
         """Return q, qd, mean qdd and forces on the bodies, (nb, 6), of the last step.
 
+        The forces are the mean contact forces plus the present f_ext, body coordinates.
+
         Args:
             what: Name of the caller, for the message.
 

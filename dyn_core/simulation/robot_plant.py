@@ -281,8 +281,7 @@ class RobotPlant(SimulatedPlant):
         Args:
             t: Time, on the clock of `command` [s].
             qdd: Accelerations, in the order of `prescribed`, as many as their
-                coordinates
-                [rad/s² | m/s²].
+                coordinates [rad/s² | m/s²].
 
         Raises:
             ShapeError, NonFiniteError: The array is invalid; the previous ones remain.

@@ -226,8 +226,7 @@ class Rollout:
             by_q: Gradient of the cost by a displacement of each position, (N + 1, nv).
             by_qd: Gradient of the cost by each velocity, (N + 1, nv).
             by_tau: Direct gradient of the cost by the joint forces of each step, (N,
-                nv);
-                None: zero.
+                nv); None: zero.
 
         Raises:
             ShapeError: An array has the wrong shape.

@@ -142,6 +142,9 @@ class GeneratedRows(BatchRows):
 
         They are the facts of one input "function". The function is called for the
         first, middle and last rows.
+
+        Raises:
+            ShapeError: The function returns arrays that do not fit, see `rows`.
         """
         digest = hashlib.sha256()
         for first in sorted({0, self.count // 2, max(self.count - SAMPLE_ROWS, 0)}):

@@ -144,6 +144,7 @@ def targets_of(references: Sequence[Reference]) -> Targets:
 
     Raises:
         OSError: A file cannot be opened here.
+        UnsupportedError: An array is in zarr's format, and zarr is not installed.
     """
     return Targets([referred(x, "r+") for x in references])
 

@@ -152,7 +152,9 @@ class CartesianLaw(ControlLaw):
         )
 
     def _name_missing(self, T: np.ndarray) -> str:
-        """Return what the tool cannot do at the last state, for `status`.
+        """Return the directions in which the tool cannot move at the last state.
+
+        The result is the end of a sentence, for `status`; empty if there are none.
 
         Args:
             T: Pose of the tool, (4, 4).
@@ -177,7 +179,11 @@ class CartesianLaw(ControlLaw):
 
     @property
     def status(self) -> str:
-        """What /diagnostics says while the law acts."""
+        """What /diagnostics says while the law acts.
+
+        It tells whether a target came within the last target_timeout, and the
+        directions in which the tool could not move when the law began.
+        """
         targets, status = self.targets, "holding the tool"
         if targets.received is not None and self._time is not None:
             if self._time - targets.received <= targets.timeout:
@@ -186,11 +192,18 @@ class CartesianLaw(ControlLaw):
 
     @property
     def warnings(self) -> dict[str, str]:
-        """Sentences on the loss of the sensor, or of the contact."""
+        """Sentences on the loss of the sensor, or of the contact, by key."""
         return self.wrench.warnings
 
     def _program(self, problem: Any, **options: Any) -> Any:
-        """Return the prepared Program of a kinematic problem for this robot."""
+        """Return the prepared Program of the default solver of a kinematic problem.
+
+        Its inputs are q, and the time if the model has driven joints.
+
+        Args:
+            problem: Signature of the problem.
+            options: Build options of the solver.
+        """
         inputs = ["time"] if self._driven else []
         program = solver(problem.name).build(
             self.host.model, engine=self.host.engine, inputs=inputs, **options
@@ -203,6 +216,9 @@ class CartesianLaw(ControlLaw):
 
         Args:
             chosen, engine, wrap: As in ControlLaw; wrap is not used.
+
+        Raises:
+            SolverNotFound: No solver has the name `chosen`.
         """
         host, mode = self.host, self.mode
         law = solver(mode.solver if chosen == "auto" else chosen, mode.problem)
@@ -215,7 +231,11 @@ class CartesianLaw(ControlLaw):
     # ---- a cycle
 
     def begin(self) -> None:
-        """Hold the present pose of the tool, with the stiffness of the parameters."""
+        """Hold the present pose of the tool, with the stiffness of the parameters.
+
+        Earlier targets, the contact and the integral of the wrench are dropped.
+        Requires a state.
+        """
         self.targets.clear()
         T = self.pose()
         self.targets.hold(T)
@@ -225,18 +245,25 @@ class CartesianLaw(ControlLaw):
         self.wrench.clear()
 
     def brake(self) -> None:
-        """Hold the reference pose; twist and wrench become zero."""
+        """Hold the reference pose; twist and wrench become zero.
+
+        The contact and the integral of the wrench are dropped.
+        """
         self.targets.rest()
         self.wrench.clear()
 
     def clear(self) -> None:
-        """Forget the reference, the targets and their stamps."""
+        """Discard the reference, the targets, their stamps and the contact."""
         self.targets.clear()
         self.wrench.clear()
         self._time = None
 
     def advance(self, t: float) -> None:
-        """Advance reference and stiffness to time t, monotonic [s]."""
+        """Advance reference, wrench and stiffness to time t, monotonic [s].
+
+        The first call after `begin` or `clear` only sets the time. Without a reference
+        nothing else happens.
+        """
         step = 0.0 if self._time is None else max(t - self._time, 0.0)
         self._time = t
         if self.targets.R is None:
@@ -256,6 +283,8 @@ class CartesianLaw(ControlLaw):
 
     def torque(self, program: Any) -> np.ndarray:
         """Return the torque for the present state, (nv,) [N·m | N].
+
+        `begin` and then `advance` must have been called.
 
         Args:
             program: Program from `build`.
@@ -280,21 +309,26 @@ class CartesianLaw(ControlLaw):
         )
 
     def pose(self) -> np.ndarray:
-        """Return the pose of the tool at the last state, (4, 4)."""
+        """Return the pose of the tool in the base at the last state, (4, 4)."""
         return np.asarray(self._tool(self.host.samples.q, *self._clock()))[0]
 
     def poses(self) -> np.ndarray:
-        """Return the poses of all links at the last state, (links, 4, 4)."""
+        """Return the poses of all links at the last state, base axes, (links, 4, 4)."""
         return np.asarray(self._kinematics(self.host.samples.q, *self._clock()))
 
     def _clock(self) -> tuple[float, ...]:
-        """Return the time if the model has driven joints, else nothing."""
+        """Return the time of driven joints [s] as a tuple of one number.
+
+        It is empty if the model has no driven joints.
+        """
         return (self.host.now,) if self._driven else ()
 
     # ---- parameters
 
     def check(self, values: Mapping[str, Any]) -> None:
         """Raise a SettingError if parameters do not fit each other or the sampling.
+
+        Sampling is tested only if a state and the period of the states are known.
 
         Args:
             values: Values of all parameters of the mode, by name.
@@ -320,6 +354,9 @@ class CartesianLaw(ControlLaw):
     def _read_rest(self, values: Mapping[str, Any]) -> tuple[np.ndarray, np.ndarray]:
         """Return stiffness and damping of the posture, (nv,) each.
 
+        They are cartesian.rest_stiffness and cartesian.rest_damping in `values`, the
+        values of all parameters by name.
+
         Raises:
             SettingError: One has neither one number nor one a joint.
         """
@@ -335,6 +372,8 @@ class CartesianLaw(ControlLaw):
 
     def _read_stiffness(self, values: Mapping[str, Any]) -> np.ndarray:
         """Return the stiffness of the parameters, (6, 6).
+
+        Six numbers are its diagonal. `values` has the values of all parameters by name.
 
         Raises:
             SettingError: It has neither 6 nor 36 numbers, is not symmetric, or has a
@@ -360,9 +399,12 @@ class CartesianLaw(ControlLaw):
     def check_sampling(self, period: float, share: float) -> None:
         """Raise a SettingError if the period of the states makes the law unstable.
 
+        The present stiffness and the one that it changes to are tested; nothing is
+        tested before the first state.
+
         Args:
             period: Period of the states [s].
-            share: Factor on the bounds.
+            share: Factor on the bounds, above 1 while the period is roughly known.
         """
         if self.host.samples.q is None:
             return
@@ -396,8 +438,8 @@ class CartesianLaw(ControlLaw):
         With m_i the mass that a force along axis i alone moves, and D_i = 2 ratio_i
         sqrt(K_ii m_i), the sampled robot is stable if
 
-            T lambda_max(H^-1 (J.T D J + rest_damping)) < 2,   T sqrt(K_ii / m_i) < 4
-            ratio_i
+            T lambda_max(H^-1 (J.T D J + rest_damping)) < 2
+            T sqrt(K_ii / m_i) < 4 ratio_i
 
         which are the bounds of joint stiffness and damping (control.gain_limits) along
         each axis. Nothing is tested before a state, or while the period is unknown.
@@ -406,7 +448,7 @@ class CartesianLaw(ControlLaw):
             K: Stiffness, (6, 6).
             ratio: Damping ratio of each axis, (6,).
             damping: Damping of the posture, (nv,).
-            period: Period of the states [s]; None: the measured one.
+            period: Period T of the states [s]; None: the measured one.
             share: Factor on the bounds.
         """
         host = self.host
@@ -481,7 +523,13 @@ def moving_link(model: Model, link: str) -> None:
 
 
 def _axes(values: Mapping[str, Any], name: str) -> np.ndarray:
-    """Return a parameter of the axes, (6,).
+    """Return a parameter with one value for each axis, (6,).
+
+    A single number is repeated for all axes.
+
+    Args:
+        values: Values of all parameters of the mode, by name.
+        name: Name of the parameter.
 
     Raises:
         SettingError: It has neither one number nor six.

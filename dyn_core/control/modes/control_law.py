@@ -74,12 +74,15 @@ class ControlLaw:
         self.host, self.mode = host, host.control_mode
 
     def build(self, chosen: Any, engine: Any, wrap: Sequence[str]) -> Any:
-        """Return the prepared Program of the law. Subclasses implement it.
+        """Return the prepared Program of the law.
 
         Args:
             chosen: Solver of the mode's slot, by name or as object; auto: the default.
             engine: Engine of the Program.
             wrap: Joints whose position error is wrapped to [-pi, pi).
+
+        Raises:
+            NotImplementedError: The subclass does not define this method.
         """
         raise NotImplementedError
 
@@ -96,22 +99,25 @@ class ControlLaw:
 
     @property
     def frame(self) -> str | None:
-        """Link whose speed the envelope bounds if no other one is named, or None."""
+        """Link whose speed the envelope bounds if no other one is named; here None."""
         return None
 
     @property
     def status(self) -> str:
-        """What /diagnostics says while a law acts that follows no trajectory."""
+        """What /diagnostics says while a law acts that follows no trajectory.
+
+        Here it is the status of the mode.
+        """
         return self.mode.status
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """Sentences on what the law cannot do for this robot, for the log."""
+        """Sentences for the log on what the law cannot do for a robot; here none."""
         return ()
 
     @property
     def warnings(self) -> dict[str, str]:
-        """Sentences for a WARN in /diagnostics while the law acts, by key."""
+        """Sentences for a WARN in /diagnostics of an acting law, by key; here none."""
         return {}
 
     def check_sampling(self, period: float, share: float) -> None:
@@ -147,10 +153,11 @@ class ControlLaw:
         """Use the changed values of host.parameters, which `check` has accepted."""
 
     def receive(self, message: ModeMessage) -> None:
-        """Use a message of a topic of the mode.
+        """Use a message of a topic of the mode; here every message is refused.
 
         Raises:
-            DynError: The message is invalid; the previous one stays in force.
+            DynError: The message is invalid, and the previous one stays in force; here
+                a SettingError that names the topics of the mode.
         """
         known = [each.name for each in self.mode.topics]
         why = unknown_name(f"topic of mode {self.mode.name}", message.topic, known)
@@ -219,7 +226,10 @@ class JointLaw(ControlLaw):
         return program
 
     def torque(self, program: Any) -> np.ndarray:
-        """Return the torque, (nv,) [N·m | N].
+        """Return the torque for the present state and reference, (nv,) [N·m | N].
+
+        If the mode follows trajectories, host.compare is called with both positions,
+        and integral and feed-forward effort are included.
 
         Args:
             program: Program from `build`.

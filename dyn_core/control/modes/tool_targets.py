@@ -36,7 +36,7 @@ class ToolTargets:
 
     Attributes:
         R, p: Rotation matrix (3, 3) and position (3,) of the reference in the base;
-            None before `hold`.
+            before `hold` R is None and p is zero [m].
         v: Present velocity of the reference, [angular; linear], base axes, (6,).
         f: Present wrench, [moment; force], base axes, (6,).
         share: Share with which the last target wrench counts in `f`, 0 to 1.
@@ -56,7 +56,7 @@ class ToolTargets:
         self.clear()
 
     def clear(self) -> None:
-        """Forget the reference and the stamps of all messages."""
+        """Discard the reference, twist, wrench, and the stamps of all messages."""
         self.R: np.ndarray | None = None
         self.p = np.zeros(3)
         self._turn: tuple[Any, np.ndarray] = np.eye(3), np.zeros(4)
@@ -65,7 +65,10 @@ class ToolTargets:
         self.rest()
 
     def rest(self) -> None:
-        """Bring the reference to rest at its pose, without a wrench."""
+        """Bring the reference to rest at its pose: twist and wrench become zero.
+
+        `received` becomes None.
+        """
         self._twist, self._wrench = np.zeros(6), np.zeros(6)
         self._times = {TWIST: -np.inf, WRENCH: -np.inf}
         self.v, self.f, self.share = np.zeros(6), np.zeros(6), 0.0
@@ -88,10 +91,14 @@ class ToolTargets:
         return self._turn[1]
 
     def advance(self, t: float, pose: Callable[[], np.ndarray]) -> None:
-        """Advance the reference to time t.
+        """Advance the reference to time t; sets share, f, v, and R and p.
+
+        The pose moves with the twist only if the reference then stays within `jump` of
+        the tool, or does not move farther from it; otherwise v becomes zero.
 
         Args:
             t: Time, monotonic [s]; steps longer than the timeout count as the timeout.
+                The first call moves nothing.
             pose: Function that returns the pose of the tool, (4, 4).
         """
         last = t if self._last is None else self._last
@@ -121,15 +128,24 @@ class ToolTargets:
         self.R, self.p, self._turn = R, p, (R, np.array(q))
 
     def _share(self, topic: str, t: float) -> float:
-        """Return the share, 0 to 1, with which a twist or wrench counts at time t."""
+        """Return the share, 0 to 1, with which a twist or wrench counts at time t.
+
+        It is 1 for FULL of the timeout after the message, then falls linearly to 0 at
+        the timeout; 0 before the first message.
+
+        Args:
+            topic: TWIST or WRENCH.
+            t: Time, monotonic [s].
+        """
         age = (t - self._times[topic]) / self.timeout
         return float(min(max((1.0 - age) / (1.0 - FULL), 0.0), 1.0))
 
     def receive(self, message: ModeMessage) -> np.ndarray:
         """Use a message; return its numbers in base axes.
 
-        The numbers of a stiffness, (6,), are returned as a matrix (6, 6), and those of
-        a sensor in the axes of its link; they do not change the reference.
+        A pose moves the reference there at once; a twist or wrench acts from the next
+        `advance` on. A stiffness (6,), returned as a matrix (6, 6), and a sample of the
+        sensor (6,), returned in the axes of its link, do not change the reference.
 
         Args:
             message: Its topic is a key of SIZES, its values are position and quaternion
@@ -167,11 +183,15 @@ class ToolTargets:
         return x
 
     def _checked(self, topic: str, values: Any) -> np.ndarray:
-        """Return the numbers of a message as an array.
+        """Return the numbers of a message as an array, (SIZES[topic],).
+
+        Args:
+            topic: Topic of the message.
+            values: Its numbers.
 
         Raises:
-            TargetError: Their number is wrong, one is not finite or too large, a
-                stiffness is negative, or a quaternion has not unit length.
+            TargetError: Their number is wrong, one is not finite or beyond LARGEST, a
+                stiffness is negative, or the length of a quaternion is not 1.
         """
         x, size = np.asarray(values, float), SIZES[topic]
         if x.shape != (size,):

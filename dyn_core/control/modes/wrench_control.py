@@ -112,7 +112,7 @@ class ForceTorqueSensor:
         return chain
 
     def _set(self, link: str) -> None:
-        """Set the link, and the bodies that it carries."""
+        """Set the sensor's link, and the links that it carries, with their masses."""
         self.link = link
         links = self._model.frame_names
         self._carried = [k for k, x in enumerate(links) if link in self._chain(x)]
@@ -122,9 +122,12 @@ class ForceTorqueSensor:
         self._masses = np.array([[body.m, *body.h] for body in bodies], float)
 
     def check(self, frame: str) -> None:
-        """Raise TargetError if the frame_id of a message is not the sensor's link.
+        """Check that the frame_id of a message is the sensor's link.
 
-        The first message sets the link if the parameter does not.
+        If the link is not known yet and `frame` carries the tool, it becomes the link.
+
+        Raises:
+            TargetError: `frame` is another link, or empty.
         """
         if not self.link and frame in self._bearers:
             self._set(frame)
@@ -133,19 +136,24 @@ class ForceTorqueSensor:
             raise TargetError(f"{SENSOR}: frame_id is '{frame}'; valid: {valid}")
 
     def tare(self) -> None:
-        """Begin a new measurement of the offset, from samples that come from now on."""
+        """Begin a new measurement of the offset, from samples that come from now on.
+
+        `offset` is None until SAMPLES of them have come in a row at rest.
+        """
         self.offset = None
         self._sum, self._count = np.zeros(6), 0
 
     def accept(
         self, t: float, reading: np.ndarray, poses: Any, rests: bool, payload: Any
     ) -> None:
-        """Use a valid sample, of time t [s]; SAMPLES of them at rest give the offset.
+        """Store a valid sample; SAMPLES of them in a row at rest set the offset.
 
         Args:
-            reading: [moment; force], (6,).
+            t: Time of the sample, monotonic [s].
+            reading: [moment; force], (6,) [N·m; N].
             poses: Function that returns the present poses of all links.
-            rests: Whether the tool rests, without a target wrench.
+            rests: Whether the tool rests, without a target wrench; if not, the
+                measurement of the offset begins again.
             payload: As in `contact`.
         """
         self.seen, self._reading = t, reading
@@ -163,17 +171,18 @@ class ForceTorqueSensor:
 
     @property
     def _index(self) -> int:
-        """Number of the link among all."""
+        """Index of the link in model.frame_names."""
         return self._model.frame_names.index(self.link)
 
     def contact(self, T: np.ndarray, tool: int, payload: Any) -> np.ndarray:
         """Return the wrench of the environment on the tool, [moment; force], (6,).
 
-        At the tool's origin, in base axes. The offset must be known.
+        It is computed from the last sample, about the tool's origin and in base axes
+        [N·m; N]. The offset must be known.
 
         Args:
             T: Poses of all links, (links, 4, 4).
-            tool: Number of the tool's link.
+            tool: Index of the tool's link.
             payload: PayloadInput of the robot.
         """
         assert self.offset is not None
@@ -242,12 +251,18 @@ class WrenchControl:
         self.change()
 
     def clear(self) -> None:
-        """Forget the contact and the integral; the sensor and its offset stay."""
+        """Set the integral and the contact to zero, without warnings.
+
+        The sensor and its offset stay.
+        """
         self.integral, self._contact, self._error = np.zeros((3, 6))
         self.warnings: dict[str, str] = {}
 
     def change(self) -> None:
-        """Use the changed parameters; start a tare if it has been switched on."""
+        """Use the changed parameters of the law's host.
+
+        If cartesian.tare has become true, a tare begins.
+        """
         values = self._law.host.parameters
         self.gain = np.array(values["cartesian.wrench_gain"], float)
         self._acts = bool(self.gain.any())
@@ -264,8 +279,11 @@ class WrenchControl:
     def receive(self, message: ModeMessage) -> None:
         """Use a sample of the sensor, or refuse it.
 
+        Without an offset it also counts for the tare, if the tool rests.
+
         Raises:
-            TargetError: It is invalid; the previous one stays in force.
+            TargetError: It is invalid, or of another link; the previous one stays in
+                force.
         """
         law, host = self._law, self._law.host
         self.sensor.check(host.parameters["cartesian.sensor_link"] or message.frame)
@@ -278,10 +296,16 @@ class WrenchControl:
     def wrench(self, t: float, step: float, R: np.ndarray | None) -> np.ndarray:
         """Return the wrench for the law, in the axes of cartesian.reference, (6,).
 
+        To be called once in each cycle: contact, integral and `warnings` are updated.
+            The
+        result is the target wrench alone [N·m; N] while all gains are zero, or without
+        a topic and samples of the sensor.
+
         Args:
             t: Time, monotonic [s].
             step: Time since the last call [s].
-            R: Rotation matrix of these axes, (3, 3); None: those of the base.
+            R: Rotation matrix of these axes in the base, (3, 3); None: axes of the
+                base.
         """
         law, targets, sensor = self._law, self._law.targets, self.sensor
         f, on = in_axes(targets.f, R), self.gain > 0
@@ -315,11 +339,14 @@ class WrenchControl:
         return f * (1 - slowed) + targets.share * self._contact * added
 
     def _integrate(self, touches: np.ndarray, step: float, fade: float) -> None:
-        """Advance the integral; without contact it fades.
+        """Advance the integral of axes with contact and a gain; all others fade.
+
+        While any effort is at its limit, it only changes towards zero.
 
         Args:
-            touches: Axes with contact, (6,).
-            step, fade: Time since the last call [s], and as a share of the timeout.
+            touches: Axes with contact, (6,) bool.
+            step: Time since the last call [s].
+            fade: The same time, divided by the timeout of targets.
         """
         before = self.integral
         after = before + self._contact * self.gain * self._rate * self._error * step
@@ -330,15 +357,17 @@ class WrenchControl:
         self.integral = np.where(touches & (self.gain > 0), after, faded)
 
     def _brake(self, f: np.ndarray, step: float, into: np.ndarray) -> np.ndarray:
-        """Return the part by which the speed along each axis lowers a wrench, -1 to 2.
+        """Return the fraction by which speed lowers each component of a wrench, (6,).
 
-        Beyond contact_speed the wrench thus brakes, which wrong masses may require.
+            sign(f) v / contact_speed,   limited to -1..FAST
 
-        Where the sampled damping f / contact_speed would make the tool unstable, the
-        speed f step / m takes its place, with m the mass that moves along the axis.
+        v is the velocity of the tool relative to the reference. So beyond contact_speed
+        the wrench brakes, which wrong masses may require. Where the sampled damping f /
+        contact_speed would make the tool unstable, the speed f step / m takes the place
+        of contact_speed, with m the mass that moves along the axis.
 
         Args:
-            f: Wrench, (6,).
+            f: Wrench, (6,) [N·m; N].
             step: Time since the last call [s].
             into: Rotation from base axes into those of `f`, (6, 6).
         """

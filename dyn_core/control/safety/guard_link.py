@@ -299,11 +299,15 @@ class GuardStop:
     ) -> str | None:
         """Return the reason to stop if the guard is lost, else None.
 
-        While a guard's stop is in force, or a guard was not heard since a suspension,
-        zero effort is sent. During a shutdown, which is bounded in time, guards are
-        ignored because nobody reads their beats.
+        While a guard's stop is in force, or if a guard was not heard since a suspension
+        and `tau` is not zero, zero effort is sent. During a shutdown, which is bounded
+        in time, guards are ignored because nobody reads their beats.
 
-        Arguments as for Observer.observe.
+        Args:
+            t: Time of the state; not used, the guards are checked at its time of
+                receipt.
+            q, qd: Joint position and velocity; not used.
+            tau: Effort that is about to be sent, (nv,) [N·m | N].
         """
         stop = self.controller.stopped
         if stop is not None and stop.cause == "shutdown":

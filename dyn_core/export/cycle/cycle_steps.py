@@ -547,8 +547,7 @@ class Cycle:
 
         Returns:
             Effort (nv), and the time for which the rate was limited without
-            interruption, (nv,)
-            [s]; 0 where the rate is not limited.
+            interruption, (nv,) [s]; 0 where the rate is not limited.
         """
         drove, dt = self.drove > 0.0, maximum(self.t - self.sent_at, 0.0)
         efforts, long = [], []

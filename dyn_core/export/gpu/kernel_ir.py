@@ -393,8 +393,7 @@ def _with_local_pointers(code: str, inline: bool) -> str:
     Args:
         code: LLVM IR of functions.
         inline: Whether the functions are always inlined, except the large-angle
-            reduction;
-            else they never are.
+            reduction; else they never are.
     """
     count = itertools.count()
 
