@@ -59,11 +59,10 @@ def test_vector(program: NativeProgram, seed: int = 1) -> TestVector:
     They are rows in this order:
 
     - GOOD random states that do not fail, or fewer if 40 tries do not suffice; if all
-    fail,
-      only the last one;
-    - for a robot with a position among the inputs: a state with large angles; - if the
-    algorithm has conditions and no row fails so far: a state that fails, if one of
-      the candidates does;
+      fail, only the last one;
+    - for a robot with a position among the inputs: a state with large angles;
+    - if the algorithm has conditions and no row fails so far: a state that fails, if
+      one of the candidates does;
     - with finite=True: a state with a NaN, status NOT_FINITE_INPUT.
 
     Args:

@@ -296,16 +296,14 @@ class WrenchControl:
     def wrench(self, t: float, step: float, R: np.ndarray | None) -> np.ndarray:
         """Return the wrench for the law, in the axes of cartesian.reference, (6,).
 
-        To be called once in each cycle: contact, integral and `warnings` are updated.
-            The
-        result is the target wrench alone [N·m; N] while all gains are zero, or without
-        a topic and samples of the sensor.
+        It must be called once in each cycle: contact, integral and `warnings` are
+        updated. While all gains are zero, or without a topic and samples of the sensor,
+        the result is the target wrench alone [N·m; N].
 
         Args:
             t: Time, monotonic [s].
             step: Time since the last call [s].
-            R: Rotation matrix of these axes in the base, (3, 3); None: axes of the
-                base.
+            R: Rotation matrix of these axes in the base, (3, 3); None: base axes.
         """
         law, targets, sensor = self._law, self._law.targets, self.sensor
         f, on = in_axes(targets.f, R), self.gain > 0

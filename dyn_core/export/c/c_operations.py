@@ -142,8 +142,7 @@ class CInstructions:
         Args:
             c: Condition.
             a, b: CValues of one kind, or Python numbers, which get that kind (two
-                numbers:
-                real).
+                numbers: real).
         """
         like = a if isinstance(a, CValue) else b
         kind = like.kind if isinstance(like, CValue) else "real"

@@ -191,10 +191,8 @@ class Cycle:
         Returns:
             Effort (nv), finite and within the limits; state of the next cycle (flat);
             and report (5,): number of the status in STATUS, number of the fault that
-                stopped the
-            robot, see fault_names (0: none), its value, its bound, and 1 if an effort
-                was
-            limited, else 0.
+            stopped the robot, see fault_names (0: none), its value, its bound, and 1 if
+            an effort was limited, else 0.
         """
         silent = self._silence()
         law, limited = self._law(tau, finite, error)

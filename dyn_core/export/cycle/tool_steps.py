@@ -74,8 +74,17 @@ TRUE = equal(0.0, 0.0)
 class ToolCycle(Cycle):
     """The steps of a cycle that leads a tool; the variables of TOOL_STATE are added.
 
-    `v` and `f` are velocity and wrench of the reference in base axes, `R` and `p` the
-    pose of the tool, `answers` what became of the targets.
+    The constructor receives the targets and advances the reference. Then the law is
+    called with `law_inputs`, and `led` with the effort of the law. Targets have the
+    numbers k = 0 (pose), 1 (twist), 2 (wrench) and 3 (stiffness).
+
+    Attributes:
+        v, f: Velocity [angular; linear] and wrench [moment; force] of the reference in
+            base axes, (6,).
+        R, p: Pose of the tool in the base at the last good state.
+        answers: Index in ANSWERS for each target: no news, used, or the reason of its
+            refusal.
+        apart: Angle [rad] and distance [m] of a new pose from the reference.
 
     Args:
         model, settings, weight, now: As for Cycle.
@@ -133,8 +142,11 @@ class ToolCycle(Cycle):
     def _answer(self, k: int, numbers: Any, valid: Any, near: Any) -> Any:
         """Append the answer to target k; return the condition that it is used.
 
+        A target is used if it is new, the law follows targets, its numbers are finite,
+        and both conditions hold.
+
         Args:
-            k: Number of the target.
+            k: Number of the target, see the class.
             numbers: Its numbers.
             valid: Condition that they are valid.
             near: Condition that a pose is near the reference.
@@ -154,9 +166,10 @@ class ToolCycle(Cycle):
         return Matrix(x[:3] for x in rows), Vector(x[3] for x in rows)
 
     def _receive_pose(self) -> None:
-        """Move the reference to a new pose, or refuse it; set `apart`.
+        """Move the reference to a new pose; set `apart`.
 
-        `apart` is angle [rad] and distance [m] of the pose from the reference.
+        The reference does not change if there is no new pose, its quaternion has not
+        unit length, or it is farther than target_jump away.
         """
         x, (R, p) = self.tool["target_pose"], self._frame(0)
         q = Vector(x[k] for k in range(3, 7))
@@ -171,10 +184,13 @@ class ToolCycle(Cycle):
         self.place = where(used, p, self.place)
 
     def _received(self, k: int, six: Any, name: str) -> tuple[Any, Any]:
-        """Return twist or wrench in base axes, and the time of its receipt.
+        """Return twist or wrench in base axes, (6,), and the time of its receipt [s].
+
+        Without a new valid one, both have the values of the last one that was used.
 
         Args:
-            k, six: Number of the target, and its numbers.
+            k: Number of the target: 1 for twist, 2 for wrench.
+            six: Its numbers.
             name: twist or wrench.
         """
         used = self._answer(k, six, TRUE, TRUE)
@@ -183,7 +199,11 @@ class ToolCycle(Cycle):
         return where(used, turned, getattr(self, name)), since
 
     def _receive_stiffness(self) -> None:
-        """Change the goal of the stiffness to that of a target, or refuse it."""
+        """Set `goal`, which the stiffness changes to, from a new target that is valid.
+
+        Without one it does not change. A valid stiffness has numbers from 0 to
+        STIFFEST.
+        """
         x, R = self.tool["target_stiffness"], self._frame(3)[0]
         used = self._answer(3, x, reduce(logical_and, (y >= 0.0 for y in x)), TRUE)
         if not self.settings.aligned:
@@ -197,7 +217,13 @@ class ToolCycle(Cycle):
         self.goal = where(used, goal, self.goal)
 
     def _begin(self) -> None:
-        """Hold pose and posture where the law begins to act."""
+        """Start the reference if the law begins to act in this cycle.
+
+        It begins to act with the first effort of the law, and again after the
+        controller has waited or the history of states was reset. The reference is then
+        at rest at the pose of the tool, the rest posture is the position, and the
+        stiffness is the one of the parameters.
+        """
         fresh = logical_or(self.broke, self.drives <= 0.0)
         begins = logical_and(self.acts, fresh)
         zero = Vector.zeros(6)
@@ -247,7 +273,14 @@ class ToolCycle(Cycle):
         self.led_at = where(self.acts, self.t, self.led_at)
 
     def _share(self, since: Any, timeout: Any) -> Any:
-        """Return the share, 0 to 1, with which a target of the time `since` counts."""
+        """Return the share, 0 to 1, with which a twist or wrench counts now.
+
+        It is 1 for FULL of the timeout, then falls linearly to 0 at the timeout.
+
+        Args:
+            since: Time of receipt of the target [s].
+            timeout: target_timeout [s].
+        """
         age = (self.t - since) / timeout
         return minimum(maximum((1.0 - age) / (1.0 - FULL), 0.0), 1.0)
 
@@ -268,8 +301,11 @@ class ToolCycle(Cycle):
     def led(self, tau: Any, finite: Any) -> tuple[Any, Any, Any, Any]:
         """Return effort, next state, report and answers; to be called once.
 
+        The next state has the variables of Cycle, then those of TOOL_STATE and the rest
+        posture. The answers are `answers`, (4,), then `apart`, (2,).
+
         Args:
-            tau, finite: As for run.
+            tau, finite: As for Cycle.run.
         """
         effort, state, report = self.run(tau, finite, self.zero)
         rows = [getattr(self, name) for name, _ in self.names]

@@ -66,6 +66,9 @@ def fixed_values(
         options: Its options effort_slew, limits and wrap, and those of a tool, as far
             as they are chosen.
         payload_link: Link that may carry a payload; empty: none, and no mass is valid.
+
+    Raises:
+        SettingError: An effort limit is invalid or missing.
     """
     chosen = {**vars(states), **vars(rules), **options}
     chosen |= {f"envelope.{name}": value for name, value in vars(bounds).items()}
