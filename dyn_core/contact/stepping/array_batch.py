@@ -56,8 +56,8 @@ class BatchOutcome(NamedTuple):
             problem, (n,).
         residual: Residual of the law that the solver solves, (n,) [1].
         short: Whether the correction of overlaps was incomplete, (n,).
-        force: Net contact force on each requested link, world axes, mean over
-            the step, (n, links, 3) [N].
+        force: Net contact force on each requested link, world axes, mean over the step,
+            (n, links, 3) [N].
         world_force: Contribution of contacts with the world, likewise.
     """
 
@@ -259,8 +259,7 @@ class _BlockPrograms:
 
         Args:
             setup: Robot, world and Programs.
-            step: Memory; its terms, qd_next and correction are
-                used.
+            step: Memory; its terms, qd_next and correction are used.
             size: Maximum number of rows of a block.
         """
         model, terms, rest = setup.of.model, step.terms, np.array(setup.remaining)

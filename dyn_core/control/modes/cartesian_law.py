@@ -261,8 +261,8 @@ class CartesianLaw(ControlLaw):
     def advance(self, t: float) -> None:
         """Advance reference, wrench and stiffness to time t, monotonic [s].
 
-        The first call after `begin` or `clear` only sets the time. Without a reference
-        nothing else happens.
+        After `begin` or `clear` the first step has the length zero. Without a reference
+        only the time is stored.
         """
         step = 0.0 if self._time is None else max(t - self._time, 0.0)
         self._time = t

@@ -94,7 +94,8 @@ class ToolTargets:
         """Advance the reference to time t; sets share, f, v, and R and p.
 
         The pose moves with the twist only if the reference then stays within `jump` of
-        the tool, or does not move farther from it; otherwise v becomes zero.
+        the tool, or does not move farther from it, and turns by at most `jump` in the
+        step; otherwise v becomes zero.
 
         Args:
             t: Time, monotonic [s]; steps longer than the timeout count as the timeout.

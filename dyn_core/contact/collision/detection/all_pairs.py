@@ -1,8 +1,8 @@
 """All contacts of a robot and its world at given poses, in one function.
 
 near_pairs.py chooses the pairs that may touch; each of them is passed to the function
-for its kinds. Written in the subset of Python that is
-compiled (dyn_core.engines.machine_code).
+for its kinds. Written in the subset of Python that is compiled
+(dyn_core.engines.machine_code).
 """
 
 from __future__ import annotations

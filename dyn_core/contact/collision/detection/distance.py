@@ -3,8 +3,8 @@
 Separated pairs use the algorithm of Gilbert, Johnson and Keerthi (GJK). Overlapping
 pairs use the expanding polytope algorithm (EPA): a polytope in the Minkowski difference
 of both grows until its face closest to the origin is a face of the difference.
-Everything is computed in the frame of b. Written in the subset
-of Python that is compiled (dyn_core.engines.machine_code).
+Everything is computed in the frame of b. Written in the subset of Python that
+is compiled (dyn_core.engines.machine_code).
 
 Source: C. Ericson, Real-Time Collision Detection, 2005, 9.5 (distance); G. van den
 Bergen, Collision Detection in Interactive 3D Environments, 2003, 4.3.8 (depth).

@@ -2,8 +2,7 @@
 
 Up to MANY pairs are tested one by one. More are found by a sweep along the axis on
 which the shapes spread most; the result has the order of the table in both cases.
-Written in the subset of Python that is compiled
-(dyn_core.engines.machine_code).
+Written in the subset of Python that is compiled (dyn_core.engines.machine_code).
 
 Source: C. Ericson, Real-Time Collision Detection, 2005, 7.5 (sort and sweep).
 """
