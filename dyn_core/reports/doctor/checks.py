@@ -114,8 +114,9 @@ def _inertia_matrix(motions: SampledMotions) -> Iterator[Met]:
     """Yield at most one finding: H, scaled to a unit diagonal, is nearly singular.
 
     It is if a diagonal entry of H is not positive, or if the condition number exceeds
-    WORST at a position. Adds median and maximum of the condition numbers to
-    motions.figures. If joints lack inertia, it only adds a note.
+    WORST at a position. In the second case, and if H is regular, median and maximum of
+    the condition numbers are added to motions.figures. If joints lack inertia, only a
+    note is added.
     """
     model = motions.model
     if model.without_inertia:
