@@ -278,8 +278,8 @@ def _put_joint(text: UrdfText, joint: XmlSpan, old: JointSpec, new: JointSpec) -
         for name, values in numbers.items() if there else ():
             _put(text, there[0], name, values)
         if numbers and not there:
-            given = " ".join(f'{k}="{_shown(x)}"' for k, x in numbers.items())
-            text.insert(joint, [f"<{tag} {given}/>"], False)
+            written = " ".join(f'{k}="{_shown(x)}"' for k, x in numbers.items())
+            text.insert(joint, [f"<{tag} {written}/>"], False)
 
 
 def _shown(values: Iterable[Any]) -> str:

@@ -56,10 +56,10 @@ class UrdfText:
         parser = expat.ParserCreate("utf-8")
 
         def start(tag: str, attributes: dict[str, str]) -> None:
-            at = parser.CurrentByteIndex
-            match = _TAG.match(data, at)
+            first = parser.CurrentByteIndex
+            match = _TAG.match(data, first)
             assert match is not None
-            span = XmlSpan(tag, attributes, at, match.end())
+            span = XmlSpan(tag, attributes, first, match.end())
             if stack:
                 stack[-1].parts.append(span)
             else:
@@ -79,9 +79,9 @@ class UrdfText:
     def set(self, span: XmlSpan, name: str, value: str) -> None:
         """Set an attribute, without < & or quotes; a new one is the last."""
         _, tag = self._edits.get(span.start, (0, self._data[span.start : span.opened]))
-        for found in _ATTRIBUTE.finditer(tag):
-            if found[2] == name.encode():
-                a, b = found.span(4)
+        for match in _ATTRIBUTE.finditer(tag):
+            if match[2] == name.encode():
+                a, b = match.span(4)
                 tag = tag[: a + 1] + value.encode() + tag[b - 1 :]
                 break
         else:
@@ -102,9 +102,9 @@ class UrdfText:
             close = b"\n" + indent[:-2] + f"</{parent.tag}>".encode()
             self._edits[parent.start] = parent.opened, tag + b">" + new + close
             return
-        at = parent.opened if first or not parent.parts else parent.parts[-1].end
-        end, before = self._edits.get(at, (at, b""))
-        self._edits[at] = end, before + new
+        place = parent.opened if first or not parent.parts else parent.parts[-1].end
+        end, before = self._edits.get(place, (place, b""))
+        self._edits[place] = end, before + new
 
     def remove(self, span: XmlSpan) -> None:
         """Remove an element, with the space before it."""

@@ -58,15 +58,15 @@ def summary(solver: Any) -> str:
     return start[:1].upper() + start[1:]
 
 
-def mentions(registry: Any, words: Sequence[str]) -> list[str]:
-    """Return a line for each problem with these outputs, or else that has all words.
+def mentions(registry: Any, terms: Sequence[str]) -> list[str]:
+    """Return a line for each problem with these outputs, or else that has all terms.
 
-    Words are compared with the beginnings of those of its name, its meaning, its
+    Terms are compared with the beginnings of the words of its name, its meaning, its
     outputs and its solvers' summaries.
 
     Args:
         registry: Registry.
-        words: Names of outputs, such as H, or words, such as centre, mass.
+        terms: Names of outputs, such as H, or words, such as centre, mass.
     """
     by_output, by_text = [], []
     for problem in registry.problems():
@@ -75,9 +75,9 @@ def mentions(registry: Any, words: Sequence[str]) -> list[str]:
         parts = [line.replace("_", " "), *(port.meaning for port in problem.outputs)]
         parts += [summary(registry.solver(name)) for name in names]
         said = " " + " ".join(re.findall(r"\w+", " ".join(parts).lower()))
-        if {*words} <= {port.name for port in problem.outputs}:
+        if {*terms} <= {port.name for port in problem.outputs}:
             by_output.append(line)
-        elif all(f" {word.lower()}" in said for word in words):
+        elif all(f" {word.lower()}" in said for word in terms):
             by_text.append(line)
     return by_output or by_text
 

@@ -124,7 +124,7 @@ def test_help_of_problems_commands_and_unknown_names(capsys):
 
 
 @pytest.mark.parametrize(
-    ("words", "first"),
+    ("terms", "first"),
     [
         (["mass", "matrix"], "mass_matrix: joint-space inertia matrix"),
         (["gravity compensation"], "gravity_compensation: "),
@@ -133,12 +133,12 @@ def test_help_of_problems_commands_and_unknown_names(capsys):
         (["centre", "mass"], "centre_of_mass: "),
     ],
 )
-def test_help_finds_words(capsys, words, first):
+def test_help_finds_words(capsys, terms, first):
     """Words of a name, then outputs by name, then words of a meaning."""
-    assert cli.main(["help", *words]) == 0
+    assert cli.main(["help", *terms]) == 0
     shown = capsys.readouterr().out
     assert shown.startswith(first)
-    assert words != ["H"] or "\nmass_matrix: joint-space inertia matrix (crba)" in shown
+    assert terms != ["H"] or "\nmass_matrix: joint-space inertia matrix (crba)" in shown
 
 
 def test_every_solver_has_a_help_page():

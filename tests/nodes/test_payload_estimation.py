@@ -246,8 +246,8 @@ def test_a_force_torque_sensor_takes_the_place_of_efforts(make, monkeypatch):
     clock, none = SimpleNamespace(now=5.0), np.zeros((7, 6))
     monkeypatch.setattr(time, "monotonic", lambda: clock.now)
     for k in range(600):
-        at = DT * k - np.array([0.0, DT / 2])[:, None]
-        s, c = SIZE * np.sin(RATE * at), SIZE * RATE * np.cos(RATE * at)
+        times = DT * k - np.array([0.0, DT / 2])[:, None]
+        s, c = SIZE * np.sin(RATE * times), SIZE * RATE * np.cos(RATE * times)
         motion = Q + s[1], c[1], -(RATE**2) * s[1], none
         watch.take(_wrench(read(motion, [LOAD.parameters])))
         node._on_state(_state(node, Q + s[0], c[0], None, 1.0 + DT * k))
