@@ -85,10 +85,11 @@ class PayloadSettings:
 
 
 class SensedLink:
-    """All that hangs on a force-torque sensor, as a robot whose joint is the sensor.
+    """All that hangs on a force-torque sensor, as a floating robot of its own.
 
-    It moves freely, by the wrench of the sensor's link on it: less the reading, which
-    is that of the environment. A constant offset of the reading counts as payload.
+    Gravity moves it, and the wrench of the sensor on its link, which is minus the
+    reading (see simulation.contacts.WrenchSensor). A constant offset of the reading
+    counts as payload.
 
     Attributes:
         model: Floating robot; its one joint is between world and the sensor's link.

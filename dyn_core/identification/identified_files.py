@@ -166,10 +166,9 @@ def _write_whole_sidecar(path: Path, model: Model) -> None:
 def urdf_of(model: Model) -> str:
     """Return the text of the robot's URDF file with the robot's parameters.
 
-    They are masses, inertias, damping, dry friction and origins of joints.
-
-    Only numbers that differ from the file are written, with all digits; everything else
-    is as it was, to the last character.
+    They are masses, inertias, damping, dry friction and origins of joints. Only numbers
+    that differ from the file are written, with all digits; everything else is as it
+    was, to the last character.
 
     Raises:
         ModelError: The robot was not read from a URDF file.
@@ -206,8 +205,13 @@ def _differs(one: RigidInertia, other: RigidInertia) -> bool:
 def _put_inertia(text: UrdfText, link: XmlSpan, I: RigidInertia) -> None:
     """Change the numbers in the <inertial> of a <link>; remove it if the mass is zero.
 
-    Axes of the element stay if the inertia about the centre of mass does. An element
-    that is missing, or lacks a part, is written whole, in the axes of the link.
+    An element that is missing, lacks a part or has turned axes is written in the axes
+    of the link.
+
+    Args:
+        text: Text that is changed.
+        link: Element of the link.
+        I: Inertia of the link, about its origin and in its axes.
     """
     mass, old = float(I.m), link.all("inertial")  # type: ignore[arg-type]
     Ic = [float(x) for x in Symmetric.of(I.Ic).entries]  # type: ignore[arg-type]
@@ -237,7 +241,14 @@ def _put_inertia(text: UrdfText, link: XmlSpan, I: RigidInertia) -> None:
 
 
 def _put(text: UrdfText, span: XmlSpan, name: str, values: Sequence[float]) -> None:
-    """Write numbers into an attribute; those that do not differ stay as they are."""
+    """Write numbers into an attribute; equal ones stay as they are written.
+
+    Args:
+        text: Text that is changed.
+        span: Element with the attribute.
+        name: Name of the attribute.
+        values: Numbers; those within 1e-12 of the present ones, relative, are equal.
+    """
     before = span.attributes.get(name, "").split()
     known = _numbers(" ".join(before))
     shown = [
@@ -250,7 +261,7 @@ def _put(text: UrdfText, span: XmlSpan, name: str, values: Sequence[float]) -> N
 
 
 def _numbers(attribute: str) -> list[float]:
-    """Return the numbers of an attribute; none if it has something else, too."""
+    """Return the numbers of an attribute, or [] if a part of it is not a number."""
     try:
         return [float(x) for x in attribute.split()]
     except ValueError:

@@ -13,7 +13,7 @@ _ENCODING = re.compile(r"(\s*<\?xml[^>]*?encoding\s*=\s*[\"'])[A-Za-z0-9._-]+")
 
 @dataclass(eq=False)
 class XmlSpan:
-    """An element, and where it is in the text.
+    """An element, and its place in the text of UrdfText.
 
     Attributes:
         tag: Name of the element.
@@ -32,15 +32,15 @@ class XmlSpan:
     parts: list[XmlSpan] = field(default_factory=list)
 
     def all(self, tag: str) -> list[XmlSpan]:
-        """Return the elements directly in it that have a tag."""
+        """Return the elements directly in this one that have a tag."""
         return [part for part in self.parts if part.tag == tag]
 
 
 class UrdfText:
-    """The text of a URDF, of which some elements are changed.
+    """The text of a URDF whose elements can be changed; str() returns it.
 
     Attributes:
-        root: The element <robot>.
+        root: The element <robot>, as it was.
 
     Args:
         text: URDF that can be loaded; the new text is UTF-8, and declares it.
@@ -77,7 +77,13 @@ class UrdfText:
         parser.Parse(data, True)
 
     def set(self, span: XmlSpan, name: str, value: str) -> None:
-        """Set an attribute, without < & or quotes; a new one is the last."""
+        """Set an attribute of an element; a new one is added behind the others.
+
+        Args:
+            span: Element, which is not to be removed.
+            name: Name of the attribute.
+            value: New value, without < & or quotes.
+        """
         _, tag = self._edits.get(span.start, (0, self._data[span.start : span.opened]))
         for match in _ATTRIBUTE.finditer(tag):
             if match[2] == name.encode():
@@ -90,7 +96,14 @@ class UrdfText:
         self._edits[span.start] = span.opened, tag
 
     def insert(self, parent: XmlSpan, lines: list[str], first: bool) -> None:
-        """Insert the lines of an element as the first, or the last, part of another."""
+        """Insert a new element into another one, indented like its parts.
+
+        Args:
+            parent: Element that contains it; of one without an end tag (<link/>) no
+                other change is possible.
+            lines: Lines of the new element.
+            first: Whether it becomes the first part, or the last.
+        """
         data = self._data
         before = data[: (parent.parts or [parent])[0].start].rpartition(b"\n")[2]
         indent = before if not before.strip() else b"    "
@@ -107,7 +120,7 @@ class UrdfText:
         self._edits[place] = end, before + new
 
     def remove(self, span: XmlSpan) -> None:
-        """Remove an element, with the space before it."""
+        """Remove an element and the white space before it."""
         start = len(self._data[: span.start].rstrip())
         self._edits[start] = span.end, self._edits.get(start, (0, b""))[1]
 

@@ -142,8 +142,8 @@ class ToolCycle(Cycle):
     def _answer(self, k: int, numbers: Any, valid: Any, near: Any) -> Any:
         """Append the answer to target k; return the condition that it is used.
 
-        A target is used if it is new, the law follows targets, its numbers are finite,
-        and both conditions hold.
+        A target is used if it is new, the law follows targets, its numbers and its
+        frame are finite, no number is beyond LARGEST, and both conditions hold.
 
         Args:
             k: Number of the target, see the class.
@@ -201,8 +201,7 @@ class ToolCycle(Cycle):
     def _receive_stiffness(self) -> None:
         """Set `goal`, which the stiffness changes to, from a new target that is valid.
 
-        Without one it does not change. A valid stiffness has numbers from 0 to
-        STIFFEST.
+        Without one it does not change. A valid stiffness has no negative number.
         """
         x, R = self.tool["target_stiffness"], self._frame(3)[0]
         used = self._answer(3, x, reduce(logical_and, (y >= 0.0 for y in x)), TRUE)
