@@ -3,8 +3,14 @@
 from __future__ import annotations
 
 import numpy as np
+from _pictures import pyplot, save
 
 import dyn_core as dyn
+from dyn_core.view.film import write_film
+from dyn_core.view.replay import Replay
+from dyn_core.view.robot_scene import RobotScene
+from dyn_core.view.scene import Part
+from dyn_core.view.solids import box
 
 CYCLE, STEPS = 1e-3, 4  # period of the controller [s], steps of the simulation in it
 STIFFNESS, DAMPING, FRICTION, GAP = 5e4, 100.0, 0.2, 0.005  # N/m, N·s/m, 1, m
@@ -49,3 +55,26 @@ class Cell:
         load = I.m * (np.array([0.0, 0.0, -9.81]) - a[3:] - np.cross(a[:3], com))
         moment = np.cross(arm, self.force) + np.cross(arm + com, load)
         self.reading = np.concatenate([R.T @ moment, R.T @ (self.force + load)])
+
+
+def draw(curves, path):
+    """Draw forces over time, from times and forces by name."""
+    figure, ax = pyplot().subplots(figsize=(9, 3.2))
+    for name, (t, force) in curves.items():
+        ax.plot(t, force, lw=0.9, label=name)
+    ax.set(xlabel="t [s]", ylabel="force on the plane [N]")
+    ax.legend(loc="lower right")
+    return save(figure, path)
+
+
+def film(arm, t, q, path):
+    """Write a film of an arm and a block whose top is the plane of a Cell."""
+
+    class Scene(RobotScene):
+        def _make(self, role):
+            top, T = Cell(arm).plane, np.eye(4)
+            T[:3, 3] = 0.54, 0.08, top / 2
+            block = box((0.3, 0.4, top)).moved(T)
+            return [*super()._make(role), Part("plane", 0, block, (150, 160, 170))]
+
+    write_film(Replay(Scene(arm), t, q), path, fps=10)

@@ -3,8 +3,8 @@
 The controller in mode `cartesian` has masses that are 5 % too small and does not know
 the joint friction. The tool comes down from 5 mm above a plane of 50 N/mm, and then
 draws circles. A force-torque sensor at the flange has an offset, noise, and a delay of
-a cycle. The example prints the errors of the force with and without the sensor, and
-draws both.
+a cycle. The example prints the errors of the force with and without the sensor, draws
+both, and makes a film of the arm with the sensor beside the picture.
 
     python examples/polish.py [PICTURE.png]
 """
@@ -15,8 +15,7 @@ import sys
 from pathlib import Path
 
 import numpy as np
-from _pictures import pyplot, save
-from _plane_and_arm import Cell
+from _plane_and_arm import Cell, draw, film
 
 import dyn_core as dyn
 from dyn_core.control import Controller, Rules
@@ -33,14 +32,7 @@ SETTINGS = {
 PRESSING = {"cartesian.stiffness": [40.0] * 3 + [800.0, 800.0, 0.0]}
 
 
-def polish(
-    arm,
-    settings=None,
-    sensor=True,
-    change=lambda t, reading: reading,
-    end=END,
-    cell=Cell,
-):
+def polish(arm, settings=None, sensor=True, change=None, end=END, cell=Cell):
     """Return the controller, and times, forces, places and q, one row a cycle.
 
     `change` may change what the sensor sends at a time; for None it sends nothing.
@@ -54,7 +46,8 @@ def polish(
         parameters={**SETTINGS, **(settings or {})}, bounds=None, state_bounds=None,
     )  # fmt: skip
     for t in cell.cycle * np.arange(round(end / cell.cycle)):
-        reading = change(t, cell.reading + 0.1 * rng.normal(size=6) + 0.5)
+        reading = cell.reading + 0.1 * rng.normal(size=6) + 0.5
+        reading = change(t, reading) if change else reading
         if sensor and reading is not None:
             controller.receive("sensor_wrench", t, reading)
         if abs(t - START) < cell.cycle / 2:  # no spring where the wrench acts
@@ -77,21 +70,15 @@ def figures(rows):
     return force[t < MOVES].max() / PRESS - 1, abs(means / PRESS - 1).max()
 
 
-def draw(curves, path):
-    """Draw forces over time, from times and forces by name."""
-    figure, ax = pyplot().subplots(figsize=(9, 3.2))
-    for name, (t, force) in curves.items():
-        ax.plot(t, force, lw=0.9, label=name)
-    ax.set(xlabel="t [s]", ylabel="force on the plane [N]")
-    ax.legend(loc="lower right")
-    return save(figure, path)
-
-
 def main(picture):
     """Polish, print and draw; return the figures with and without the sensor."""
-    curves, results = {}, []
+    curves, results, arm = {}, [], dyn.load("arm7")
     for name, sensor in (("with sensor", True), ("without sensor", False)):
-        _, rows = polish(dyn.load("arm7"), sensor=sensor)
+        _, rows = polish(arm, sensor=sensor)
+        if sensor:
+            film(
+                arm, rows[2000::50, 0], rows[2000::50, 5:], picture.with_suffix(".gif")
+            )
         curves[name], result = rows[:, :2].T, figures(rows)
         results.append(result)
         print(f"{name}: overshoot {result[0]:.1%}, error in motion {result[1]:.1%}")

@@ -151,7 +151,7 @@ def test_the_payload_is_estimated(monkeypatch, tmp_path, capsys):
 
 
 def test_a_plane_is_polished(monkeypatch, tmp_path, capsys):
-    """It prints the errors with and without the sensor, and draws the forces."""
+    """It prints errors with and without the sensor, draws the forces, makes a film."""
     pytest.importorskip("matplotlib", reason="matplotlib is not installed")
     monkeypatch.syspath_prepend(str(EXAMPLES))
     script = importlib.import_module("polish")
@@ -160,6 +160,7 @@ def test_a_plane_is_polished(monkeypatch, tmp_path, capsys):
     assert motion <= 0.02
     assert "without sensor: overshoot" in capsys.readouterr().out
     assert (tmp_path / "polish.png").stat().st_size > 10_000
+    assert (tmp_path / "polish.gif").stat().st_size > 100_000
 
 
 def test_the_four_bar_follows_its_motor(monkeypatch, tmp_path, capsys):
