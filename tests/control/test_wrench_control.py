@@ -5,6 +5,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from scipy.linalg import expm
 
 import dyn_core as dyn
 from dyn_core.control import Controller, Payload, Rules
@@ -309,6 +310,45 @@ def test_the_integral_is_bounded_and_waits_for_efforts(standing):
     weak.go(0.5, push=-0.8 * DOWN, target=DOWN)
     assert weak.controller.safety.saturated.any()
     assert weak.law.wrench.integral[5] == 0.0
+
+
+def _slowest(contact, gain, rate):
+    """Return the largest eigenvalue of a sampled loop, with the sensor a cycle late.
+
+    Args:
+        contact: Mass [kg], damping [N·s/m] and stiffness [N/m] of tool and contact.
+    """
+    m, d, k = contact
+    A = expm(T * np.array([[0, 1, 0], [-k / m, -d / m, 1 / m], [0, 0, 0]]))
+    # x, v, the last force k x, and the integral, which the cycle advances first.
+    push = np.array([0, 0, -gain * (1 + rate * T), 1])
+    return np.abs(np.linalg.eigvals([
+        [*A[0, :2], 0, 0] + A[0, 2] * push,
+        [*A[1, :2], 0, 0] + A[1, 2] * push,
+        [k, 0, 0, 0],
+        [0, 0, -gain * rate * T, 1],
+    ])).max()  # fmt: skip
+
+
+def test_an_integral_that_no_contact_carries_is_refused(standing):
+    """At its bound a slow contact is unstable; beyond it there is no stable one."""
+    slow = (1.0, 6e6, 1e6)
+    assert _slowest(slow, 2.0, 0.99 * 1.5 / T) < 1
+    assert _slowest(slow, 2.0, 1.01 * 1.5 / T) > 1
+    rng = np.random.default_rng(0)
+    w, z = 10 ** rng.uniform(-1, 5, 1000), 10 ** rng.uniform(-3, 4, 1000)
+    gains = 10 ** rng.uniform(-3, 1, 1000)
+    contacts, rates = np.c_[w**0, 2 * z * w, w * w], (1 + 1 / gains) / T
+    pairs = list(zip(contacts, gains, rates, strict=True))
+    assert min(_slowest(c, g, 1.01 * r) for c, g, r in pairs) > 1
+    assert min(_slowest(c, g, 0.1 * r) for c, g, r in pairs) < 1
+    run = standing({"cartesian.wrench_gain": [0.0] * 5 + [2.0]})
+    name = "cartesian.wrench_integral"
+    run.controller.set_parameters({name: 740.0})
+    message = f"{name} is 760; valid: less than 750.* wrench_gain of 2.* each 0.002 s"
+    with pytest.raises(dyn.SettingError, match=message):
+        run.controller.set_parameters({name: 760.0})
+    assert run.controller.parameters[name] == 740.0
 
 
 # ---- loss of contact and of the sensor

@@ -22,6 +22,7 @@ from dyn_core.control.modes.wrench_control import (
     WRENCH_FIELDS,
     WRENCH_TOPIC,
     WrenchControl,
+    check_integral,
 )
 from dyn_core.errors import SettingError, TargetError
 from dyn_core.model import Model
@@ -337,6 +338,7 @@ class CartesianLaw(ControlLaw):
         ratio = _axes(values, "cartesian.ratio")
         _, damping = self._read_rest(values)
         self._check_sampling(stiffness, ratio, damping)
+        check_integral(values, self.host.period)
 
     def change(self) -> None:
         """Use the changed parameters; the stiffness changes at stiffness_rate."""
@@ -408,6 +410,7 @@ class CartesianLaw(ControlLaw):
         """
         if self.host.samples.q is None:
             return
+        check_integral(self.host.parameters, period, share)
         for stiffness in (self.stiffness, self._goal):
             self._check_sampling(stiffness, self._ratio, self._rest[1], period, share)
 

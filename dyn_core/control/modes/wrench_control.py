@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -16,7 +17,7 @@ SAMPLES = 100  # number of samples that a tare averages
 REST = 0.01  # joint speed up to which the tool rests [rad/s | m/s]
 FAST = 2.0  # part of contact_speed from which an axis has no contact
 AXES = ("moment x", "moment y", "moment z", "force x", "force y", "force z")
-TOPIC = "cartesian.wrench_topic"
+TOPIC, INTEGRAL = "cartesian.wrench_topic", "cartesian.wrench_integral"
 WRENCH_FIELDS = (
     Field(TOPIC, Name(),
         "topic of a force-torque sensor, geometry_msgs/WrenchStamped: the wrench of the"
@@ -34,7 +35,7 @@ WRENCH_FIELDS = (
     Field("cartesian.wrench_gain", ListOf(Quantity(0.0, 10.0), 6),
         "gain of the error of the wrench, angular before linear; 0: the axis is not"
         " controlled", "1", [0.0] * 6, structure=False),
-    Field("cartesian.wrench_integral", Quantity(0.0, 1e3),
+    Field(INTEGRAL, Quantity(0.0, 1e3),
         "rate at which the error of the wrench is integrated, times its gain",
         "1/s", 5.0, structure=False),
     Field("cartesian.wrench_limit", ListOf(Quantity(0.0, 1e4), 6),
@@ -55,6 +56,34 @@ WRENCH_TOPIC = ModeTopic(
     "measured wrench, of a force-torque sensor",
     TOPIC,
 )
+
+
+def check_integral(
+    values: Mapping[str, Any], period: float | None, share: float = 1.0
+) -> None:
+    """Raise a SettingError if no contact keeps the integral of the wrench stable.
+
+        wrench_integral T < 1 + 1 / wrench_gain
+
+    For a sensor one cycle late, this is the bound of a slow contact with much damping,
+    and no mass on a spring with a damper is stable beyond it. Within it a stiff contact
+    may be unstable, which depends on its damping.
+
+    Args:
+        values: Values of the parameters.
+        period: Period of the states T [s]; None: not known, nothing is checked.
+        share: Factor on the bound.
+    """
+    gain, rate = max(values["cartesian.wrench_gain"]), values[INTEGRAL]
+    if not period or not gain or rate * period < share * (1 + 1 / gain):
+        return
+    bound = share * (1 + 1 / gain) / period
+    raise SettingError(
+        f"{INTEGRAL} is {rate:g}; valid: less than {bound:.4g}"
+        f" 1/s for a wrench_gain of {gain:g}, where states come each {period:.4g} s:"
+        " beyond it no contact is stable",
+        INTEGRAL,
+    )
 
 
 class ForceTorqueSensor:
@@ -266,7 +295,7 @@ class WrenchControl:
         values = self._law.host.parameters
         self.gain = np.array(values["cartesian.wrench_gain"], float)
         self._acts = bool(self.gain.any())
-        self._rate = values["cartesian.wrench_integral"]
+        self._rate = values[INTEGRAL]
         self._limit = np.array(values["cartesian.wrench_limit"], float)
         self._threshold = np.repeat(values["cartesian.contact_threshold"], 3)
         self._speed = np.repeat(values["cartesian.contact_speed"], 3)
