@@ -356,7 +356,7 @@ simulator: {ros__parameters: {gravity: [5.0, 4.0, -7.0]}}
 @pytest.mark.parametrize(
     "names",
     [
-        ["tool-pose-nan", "tool-old-stamp", "tool-stopped"],
+        ["tool-twist-large", "tool-old-stamp", "tool-stopped"],
         pytest.param(["tool-*"], marks=pytest.mark.full),
     ],
 )
