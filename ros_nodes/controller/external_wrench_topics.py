@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
 from geometry_msgs.msg import WrenchStamped
-from std_msgs.msg import Float64MultiArray, MultiArrayDimension, MultiArrayLayout
+from std_msgs.msg import Float64MultiArray
 
 from dyn_core.control.external_wrench import ExternalWrench, WrenchEstimate
 from dyn_core.control.safety.health import WARN, Condition
 from ros_nodes.base.qos import publisher
+from ros_nodes.controller.model_topics import labelled_array
 
 LINK = "external_wrench.link"
 NAMES = [f"{part}_{axis}" for part in ("moment", "force") for axis in "xyz"]
@@ -55,16 +55,6 @@ class ExternalWrenchTopics:
         )
         self._message = WrenchStamped()
         self._message.header.frame_id = link
-        sizes = zip((6, 6), (36, 6), strict=True)
-        label = ",".join(NAMES)
-        self._covariance = Float64MultiArray(
-            layout=MultiArrayLayout(
-                dim=[
-                    MultiArrayDimension(label=label, size=size, stride=stride)
-                    for size, stride in sizes
-                ]
-            )
-        )
         self.publishers = [
             publisher(node, WrenchStamped, "~/external_wrench", 1),
             publisher(node, Float64MultiArray, "~/external_wrench_covariance", 1),
@@ -104,8 +94,7 @@ class ExternalWrenchTopics:
         ):
             vector.x, vector.y, vector.z = (float(x) for x in numbers)
         wrenches.publish(message)
-        self._covariance.data = np.ravel(covariance).tolist()
-        covariances.publish(self._covariance)
+        covariances.publish(labelled_array(covariance, NAMES, NAMES))
 
     def conditions(self, _: float) -> list[Condition]:
         """Return a warning if the last estimate was near a singular position, else [].

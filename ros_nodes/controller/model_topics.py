@@ -170,27 +170,9 @@ class ModelTopics:
 
     # ---- quantities
 
-    def _array(self, values: Any, *labels: Sequence[str]) -> Float64MultiArray:
-        """Return a message of an array.
-
-        Args:
-            values: Array.
-            labels: Names of the entries along each axis.
-        """
-        flat, size = np.asarray(values, float).ravel(), 1
-        dimensions = []
-        for names in reversed(labels):
-            size *= len(names)
-            label = ",".join(names)
-            dimensions.append(
-                MultiArrayDimension(label=label, size=len(names), stride=size)
-            )
-        layout = MultiArrayLayout(dim=dimensions[::-1])
-        return Float64MultiArray(layout=layout, data=flat.tolist())
-
     def _mass(self, state: _Moment) -> Float64MultiArray:
         H = self._call("mass_matrix", state, state.q)
-        return self._array(H, self._names, self._names)
+        return labelled_array(H, self._names, self._names)
 
     def _forces(self, state: _Moment, qd: np.ndarray) -> np.ndarray:
         """Return C(q, qd) qd + g(q) at a velocity qd, (nv,) [N·m | N]."""
@@ -200,15 +182,15 @@ class ModelTopics:
 
     def _coriolis(self, state: _Moment) -> Float64MultiArray:
         weight = self._forces(state, np.zeros(len(state.qd)))
-        return self._array(self._forces(state, state.qd) - weight, self._names)
+        return labelled_array(self._forces(state, state.qd) - weight, self._names)
 
     def _gravity(self, state: _Moment) -> Float64MultiArray:
-        return self._array(self._forces(state, 0.0 * state.qd), self._names)
+        return labelled_array(self._forces(state, 0.0 * state.qd), self._names)
 
     def _jacobian(self, state: _Moment) -> Float64MultiArray:
         options = {"frame": self._frame, "reference": "aligned"}
         J = self._call("jacobian", state, state.q, **options)
-        return self._array(J, TWIST, self._names)
+        return labelled_array(J, TWIST, self._names)
 
     def _pose(self, state: _Moment) -> PoseStamped:
         names = [self._frame]
@@ -224,4 +206,23 @@ class ModelTopics:
     def _manipulability(self, state: _Moment) -> Float64MultiArray:
         sigma, product = self._call("manipulability", state, state.q, frame=self._frame)
         names = [f"singular_value_{k + 1}" for k in range(len(sigma))]
-        return self._array([*sigma, product], [*names, "product"])
+        return labelled_array([*sigma, product], [*names, "product"])
+
+
+def labelled_array(values: Any, *labels: Sequence[str]) -> Float64MultiArray:
+    """Return a message of an array.
+
+    Args:
+        values: Array.
+        labels: Names of the entries along each axis.
+    """
+    flat, size = np.asarray(values, float).ravel(), 1
+    dimensions = []
+    for names in reversed(labels):
+        size *= len(names)
+        label = ",".join(names)
+        dimensions.append(
+            MultiArrayDimension(label=label, size=len(names), stride=size)
+        )
+    layout = MultiArrayLayout(dim=dimensions[::-1])
+    return Float64MultiArray(layout=layout, data=flat.tolist())
