@@ -58,7 +58,7 @@ def _add_commands(
         command.set_defaults(plugin_error=partial(_error, who))
         if name in subparsers.choices:
             raise PluginError(f"{who} adds a command '{name}'; there is one", who)
-        if not _runs(command):
+        if not _runs(command.complete()):
             raise PluginError(
                 f"{who} adds a command '{name}' without an action;"
                 " valid: set_defaults(run=function)",

@@ -283,7 +283,8 @@ BAD_COMMANDS = {
 GOOD_COMMAND = (
     HOOK
     + """def dyn_commands(subparsers):
-    p = subparsers.add_parser("greet", help="say hello", aliases=["hello"])
+    p = subparsers.add_parser("greet", help="say hello", aliases=["hello"],
+                              group="manners", example="hello")
     p.set_defaults(run=lambda arguments: print("hello"))
     below = subparsers.add_parser("deep").add_subparsers(required=True)
     below.add_parser("er").set_defaults(run=lambda arguments: print("deeper"))
@@ -330,7 +331,8 @@ def test_a_bad_command_is_left_out_and_dyn_works(command, what):
     assert (status, said.out) == (0, "hello\n")
     status, said = command("--help")
     assert status == 0
-    assert "say hello" in said.out
+    assert re.search(r"\nmanners:\n  greet \(hello\) +say hello\n", said.out)
+    assert command("help", "greet")[1].out.endswith("\nexample: dyn greet hello\n")
     assert not re.search(r"^ +x\d", said.out, re.M)
 
 
