@@ -35,7 +35,7 @@ GROUPS = (_ROBOTS, _RUNS, _SOLVERS, _CHECKS, "ROS 2", _HERE)  # their order in t
 _IN = "dyn_core.commands"
 # Group, name, sentence, arguments of an example, module of the function add_NAME.
 COMMANDS = (
-    (_ROBOTS, "robots", "robots that have a name", "ur5", f"{_IN}.robots"),
+    (_ROBOTS, "robots", "robots that have a name", "arm", f"{_IN}.robots"),
     (_ROBOTS, "info", "joints, limits, masses of a robot", "arm7",
      "dyn_core.simulation.robot_overview"),
     (_ROBOTS, "doctor", "what is doubtful about a robot, and how to mend it", "arm7",
