@@ -24,6 +24,7 @@ goals = [[*place, 1.0, 0.0, 0.0, 0.0] for place in ring]
 # %%
 # Inverse kinematics, each position near the one before; then a spline through them.
 
+print("kinematics and dynamics are compiled, some 10 s the first time", flush=True)
 reach = InverseKinematics(model, "tool")
 q, rows = np.array([0.0, -0.4, 0.0, -2.0, 0.0, 1.6, 0.0]), []
 for goal in goals:

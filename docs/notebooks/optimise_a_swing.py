@@ -70,6 +70,7 @@ def forward(states, tau, K, k, part):
 # %%
 # From rest and without efforts, until the cost falls no more.
 
+print("derivatives are compiled, some 10 s the first time", flush=True)
 tau, damping, costs = np.zeros((n, 2)), 1e-6, []
 states = rollout.run(start, np.zeros(2), tau, dt)
 for _ in range(60):

@@ -24,6 +24,7 @@ phase = w * t[:, None, None]
 q = home + (a * np.sin(phase)).sum(axis=2)
 qd = (a * w * np.cos(phase)).sum(axis=2)
 qdd = -(a * w**2 * np.sin(phase)).sum(axis=2)
+print("the regressor is compiled, some 10 s the first time", flush=True)
 rnea = dyn.solver("rnea").build(model, inputs=["tool.payload"], joint_friction=True)
 measured = rnea(q, qd, qdd, true) + rng.normal(0.0, 0.2, q.shape)
 
