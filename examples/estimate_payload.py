@@ -67,6 +67,7 @@ def wave(arm: dyn.Model, seed: int = 0) -> dict[str, np.ndarray]:
 
 def main(picture: Path | None) -> dict[str, np.ndarray]:
     """Wave, print and draw; return what `wave` does."""
+    print("law, step and filter are compiled, some 10 s the first time", flush=True)
     rows = wave(dyn.load("arm7"))
     names = "m mx my mz Ixx Ixy Iyy Ixz Iyz Izz".split()
     for until in (CHANGE, END):

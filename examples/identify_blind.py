@@ -37,6 +37,7 @@ def main(
     """Identify, print and write the robot; return errors before and after by motion."""
     model = dyn.load("arm7")
     report = evaluate(model, read_motion(folder / "arm_train.npz"), cutoff=CUTOFF)
+    print("parameters are fitted once for each block of time, some 15 s", flush=True)
     result = report.identify(friction="full", delay=True, folds=folds)
     print(
         f"{result.rank} numbers or combinations of {len(result.names)} show;", end=" "

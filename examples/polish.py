@@ -35,7 +35,7 @@ PRESSING = {"cartesian.stiffness": [40.0] * 3 + [800.0, 800.0, 0.0]}
 def polish(arm, settings=None, sensor=True, change=None, end=END, cell=Cell):
     """Return the controller, and times, forces, places and q, one row a cycle.
 
-    `change` may change what the sensor sends at a time; for None it sends nothing.
+    `change`, (t, reading), returns what the sensor sends at a time, None for nothing.
     `cell` makes the simulated plant of an arm.
     """
     rng, cell, rows = np.random.default_rng(0), cell(arm), []
@@ -72,6 +72,7 @@ def figures(rows):
 
 def main(picture):
     """Polish, print and draw; return the figures with and without the sensor."""
+    print("law and simulator are compiled, some 10 s the first time", flush=True)
     curves, results, arm = {}, [], dyn.load("arm7")
     for name, sensor in (("with sensor", True), ("without sensor", False)):
         _, rows = polish(arm, sensor=sensor)

@@ -1,7 +1,6 @@
 """A soft tool: it holds against a push, passes a singular position, follows a target.
 
-The laws act every 0.5 ms on an arm. docs/task_space.md explains them.
-    python examples/soft_tool.py [FOLDER OF THE FILMS]
+python examples/soft_tool.py [FOLDER OF THE FILMS]  # docs/task_space.md has the laws
 """
 
 import sys
@@ -87,6 +86,7 @@ def scenes():
 
 def main(folder):
     """Run, print and film each scene."""
+    print("compiled, simulated and drawn: some 20 s a scene", flush=True)
     for name, (model, *more) in scenes().items():
         t, q, tau, error = act(model, *more)
         far, rate = 1e3 * np.abs(error).max(), np.abs(np.diff(tau, axis=0)).max() / DT
