@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import csv
+import html
 import math
 import os
-from collections.abc import Iterable, Sequence
+import re
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,18 +15,28 @@ import numpy as np
 import yaml
 
 from dyn_core.errors import ModelError, SettingError
-from dyn_core.identification.urdf_text import UrdfText, XmlSpan
 from dyn_core.model import Model, load_urdf
 from dyn_core.model.description import FRICTION_SPEED, JointSpec
 from dyn_core.model.urdf_xml.xml_text import read_source
 from dyn_core.spatial import RigidInertia, Symmetric
 from dyn_core.validation import writing
-from dyn_core.validation.quoting import mended_name, yaml_comment
+from dyn_core.validation.quoting import html_text, mended_name, yaml_comment
 
 HEADER = ["name", "value", "prior", "standard deviation"]
 ROBOT_FILES, TABLE_FILES = (".urdf", ".yaml"), (".csv",)  # valid extensions
 _OPTIONAL = ("friction_speed", "stribeck", "stribeck_speed")  # omitted if default
-_ENTRIES = ("ixx", "ixy", "ixz", "iyy", "iyz", "izz")
+_MOMENTS = ("ixx", "ixy", "ixz", "iyy", "iyz", "izz")
+# Numbers by attribute, by the path of an element in a link or joint.
+Wanted = dict[tuple[str, ...], dict[str, Sequence[Any]]]
+_TOKEN = re.compile(
+    r"<!--.*?-->|<!\[CDATA\[.*?\]\]>|<\?.*?\?>|<(/?)([^\s/>]+)"
+    r"((?:\s+[^\s=]+\s*=\s*(?:\"[^\"]*\"|'[^']*'))*\s*)(/?)>",
+    re.DOTALL,
+)
+_ATTRIBUTE = re.compile(r"([^\s=]+)\s*=\s*(\"[^\"]*\"|'[^']*')")
+_ENCODING = re.compile(
+    r"(\s*<\?xml[^>]*?encoding\s*=\s*[\"'])(?!utf-8[\"'])[\w.-]+", re.IGNORECASE
+)
 _IN_JOINTS = ("armature", "rotors")  # sections whose values are in `joints`, too
 
 
@@ -166,9 +178,10 @@ def _write_whole_sidecar(path: Path, model: Model) -> None:
 def urdf_of(model: Model) -> str:
     """Return the text of the robot's URDF file with the robot's parameters.
 
-    They are masses, inertias, damping, dry friction and origins of joints. Only numbers
-    that differ from the file are written, with all digits; everything else is as it
-    was, to the last character.
+    They are masses, inertias, damping, dry friction and origins of joints.
+
+    Only numbers that differ from the file are written, with all digits; everything else
+    is as it was, to the last character.
 
     Raises:
         ModelError: The robot was not read from a URDF file.
@@ -179,21 +192,17 @@ def urdf_of(model: Model) -> str:
             f"'{model.name}' was not read from a URDF file; valid: a sidecar .yaml or a"
             " table .csv of what was identified"
         )
-    text = UrdfText(read_source(Path(file))[0])
     old = load_urdf(file, sidecar=False).build.description
     links = {link.name: link.inertia for link in old.links}
     joints = {joint.name: joint for joint in old.joints}
-    new = model.build.description
-    new_links = {link.name: link.inertia for link in new.links}
-    new_joints = {joint.name: joint for joint in new.joints}
-    for span in text.root.parts:  # a <transmission> has elements <joint>, too
-        name = mended_name(span.attributes.get("name", "").strip())
-        if span.tag == "link" and name in new_links:
-            if _differs(links[name], new_links[name]):
-                _put_inertia(text, span, new_links[name])
-        elif span.tag == "joint" and name in new_joints and name in joints:
-            _put_joint(text, span, joints[name], new_joints[name])
-    return str(text)
+    wanted: dict[tuple[str, str], Wanted] = {}
+    for link in model.build.description.links:
+        if link.name in links and _differs(links[link.name], link.inertia):
+            wanted["link", link.name] = _inertial(link.inertia)
+    for joint in model.build.description.joints:
+        if joint.name in joints:
+            wanted["joint", joint.name] = _changed(joints[joint.name], joint)
+    return _rewritten(read_source(Path(file))[0], wanted)
 
 
 def _differs(one: RigidInertia, other: RigidInertia) -> bool:
@@ -202,95 +211,129 @@ def _differs(one: RigidInertia, other: RigidInertia) -> bool:
     return not np.allclose(a, b, rtol=1e-12, atol=1e-15)
 
 
-def _put_inertia(text: UrdfText, link: XmlSpan, I: RigidInertia) -> None:
-    """Change the numbers in the <inertial> of a <link>; remove it if the mass is zero.
-
-    An element that is missing, lacks a part or has turned axes is written in the axes
-    of the link.
-
-    Args:
-        text: Text that is changed.
-        link: Element of the link.
-        I: Inertia of the link, about its origin and in its axes.
-    """
-    mass, old = float(I.m), link.all("inertial")  # type: ignore[arg-type]
-    Ic = [float(x) for x in Symmetric.of(I.Ic).entries]  # type: ignore[arg-type]
-    parts = [old[0].all(x) for x in ("origin", "mass", "inertia")] if old else []
-    if mass == 0.0 or len(old) != 1 or any(len(x) != 1 for x in parts):
-        for each in old:
-            text.remove(each)
-        entries = " ".join(f'{k}="{x!r}"' for k, x in zip(_ENTRIES, Ic, strict=True))
-        lines = [
-            "<inertial>",
-            f'  <origin xyz="{_shown(I.c)}" rpy="0 0 0"/>',
-            f'  <mass value="{mass!r}"/>',
-            f"  <inertia {entries}/>",
-            "</inertial>",
-        ]
-        if mass:
-            text.insert(link, lines, True)
-        return
-    (origin,), (weight,), (moments,) = parts
-    turned = any(_numbers(origin.attributes.get("rpy", "")))
-    put = [(weight, "value", [mass]), (origin, "xyz", [float(x) for x in I.c])]
-    if turned:  # of equal inertias the axes could be kept, which is seldom worth it
-        put.append((origin, "rpy", [0.0, 0.0, 0.0]))
-    put += [(moments, k, [x]) for k, x in zip(_ENTRIES, Ic, strict=True)]
-    for span, name, values in put:
-        _put(text, span, name, values)
+def _inertial(I: RigidInertia) -> Wanted:
+    """Return the numbers of an <inertial>, in the axes of its link."""
+    moments = Symmetric.of(I.Ic).entries  # type: ignore[arg-type]
+    return {
+        ("inertial", "origin"): {"xyz": tuple(I.c), "rpy": (0.0, 0.0, 0.0)},
+        ("inertial", "mass"): {"value": (I.m,)},
+        ("inertial", "inertia"): {
+            k: (x,) for k, x in zip(_MOMENTS, moments, strict=True)
+        },
+    }
 
 
-def _put(text: UrdfText, span: XmlSpan, name: str, values: Sequence[float]) -> None:
-    """Write numbers into an attribute; equal ones stay as they are written.
-
-    Args:
-        text: Text that is changed.
-        span: Element with the attribute.
-        name: Name of the attribute.
-        values: Numbers; those within 1e-12 of the present ones, relative, are equal.
-    """
-    before = span.attributes.get(name, "").split()
-    known = _numbers(" ".join(before))
-    shown = [
-        before[k] if len(known) == len(values)
-        and math.isclose(known[k], x, rel_tol=1e-12, abs_tol=1e-15) else repr(x)
-        for k, x in enumerate(values)
-    ]  # fmt: skip
-    if shown != before:
-        text.set(span, name, " ".join(shown))
-
-
-def _numbers(attribute: str) -> list[float]:
-    """Return the numbers of an attribute, or [] if a part of it is not a number."""
-    try:
-        return [float(x) for x in attribute.split()]
-    except ValueError:
-        return []
-
-
-def _put_joint(text: UrdfText, joint: XmlSpan, old: JointSpec, new: JointSpec) -> None:
-    """Set damping, friction and origin of a <joint> to those of `new` if they differ.
-
-    Args:
-        text: Text that is changed.
-        joint: Element of the joint.
-        old: Joint in the file.
-        new: Joint of the robot.
-    """
+def _changed(old: JointSpec, new: JointSpec) -> Wanted:
+    """Return damping, friction and origin of a joint where they differ from `old`."""
     changed = {
-        name: [float(getattr(new, name))]
+        name: (getattr(new, name),)
         for name in ("damping", "friction")
         if not math.isclose(getattr(new, name), getattr(old, name), rel_tol=1e-12)
     }
     moved = (old.xyz, old.rpy) != (new.xyz, new.rpy)
-    place = {"xyz": [*map(float, new.xyz)], "rpy": [*map(float, new.rpy)]}
-    for tag, numbers in (("dynamics", changed), ("origin", place if moved else {})):
-        there = joint.all(tag)
-        for name, values in numbers.items() if there else ():
-            _put(text, there[0], name, values)
-        if numbers and not there:
-            written = " ".join(f'{k}="{_shown(x)}"' for k, x in numbers.items())
-            text.insert(joint, [f"<{tag} {written}/>"], False)
+    place = {"xyz": new.xyz, "rpy": new.rpy} if moved else {}
+    return {("dynamics",): changed, ("origin",): place}
+
+
+def _rewritten(text: str, wanted: Mapping[tuple[str, str], Wanted]) -> str:
+    """Return a URDF with other numbers; all else is as it was, to the last character.
+
+    Elements that are missing are added at the end of their parent. Names lose their
+    invisible characters, and the text, for UTF-8, declares this encoding.
+
+    Args:
+        text: URDF that can be loaded.
+        wanted: Numbers by tag (link or joint) and name of elements of <robot>.
+    """
+    new, done = [], 0
+    path: list[str] = []
+    todo: Wanted = {}
+    for token in _TOKEN.finditer(text):
+        closes, tag, inner, empty = token.groups()
+        if tag is None:
+            continue  # a comment or the like
+        if not closes:
+            path.append(tag)
+        place = tuple(path[2:])
+        attributes = _ATTRIBUTE.sub(_mended, inner)
+        if len(path) == 2 and not closes:  # a <transmission> has a <joint>, too
+            given = {
+                x[1]: html.unescape(x[2][1:-1]) for x in _ATTRIBUTE.finditer(attributes)
+            }
+            todo = dict(wanted.get((tag, given.get("name", "").strip()), {}))
+        elif not closes and place in todo:
+            attributes = _with_numbers(attributes, todo.pop(place))
+        if attributes != inner:
+            new += [text[done : token.start(3)], attributes]
+            done = token.end(3)
+        if not (closes or empty):
+            continue
+        lines = [] if len(path) < 2 else _added(todo, place)
+        if lines:
+            line = text.rfind("\n", 0, token.start()) + 1
+            indent = text[line : token.start()]
+            indent = "\n" + indent[: len(indent) - len(indent.lstrip())]
+            end = token.start() if closes else token.end(3)
+            new += [text[done:end].rstrip(), "" if closes else ">"]
+            new += [f"{indent}  {x}" for x in lines]
+            new.append(indent if closes else f"{indent}</{tag}>")
+            done = token.start() if closes else token.end()
+        path.pop()
+    return _ENCODING.sub(r"\1utf-8", "".join(new) + text[done:], count=1)
+
+
+def _mended(attribute: re.Match[str]) -> str:
+    """Return an attribute without invisible characters: a sidecar has such names."""
+    name, quoted = attribute.groups()
+    value = html.unescape(re.sub(r"[\t\r\n]", " ", quoted[1:-1]))
+    mended = mended_name(value)
+    return attribute[0] if mended == value else f'{name}="{html_text(mended)}"'
+
+
+def _added(todo: Wanted, place: tuple[str, ...]) -> list[str]:
+    """Return lines of the elements that an element lacks; take them out of `todo`.
+
+    Args:
+        todo: Numbers by path.
+        place: Path of the element. Zeros are what a missing element means.
+    """
+    lines: list[str] = []
+    for key in [k for k in todo if k[: len(place)] == place]:
+        values = {k: x for k, x in todo.pop(key).items() if any(x)}
+        parents = key[len(place) : -1]
+        if values:
+            attributes = _with_numbers("", values)
+            lines.append(f"{'  ' * len(parents)}<{key[-1]}{attributes}/>")
+            if parents and len(lines) == 1:
+                lines.insert(0, f"<{parents[0]}>")
+    return [*lines, f"</{lines[0][1:]}"] if lines and len(lines[0]) < 12 else lines
+
+
+def _with_numbers(attributes: str, values: Mapping[str, Sequence[Any]]) -> str:
+    """Return attributes with other numbers; those that do not differ stay as they are.
+
+    Args:
+        attributes: Text between the tag's name and its end.
+        values: Numbers by name; an attribute that is missing is added, unless it is 0.
+    """
+    left = dict(values)
+
+    def put(found: re.Match[str]) -> str:
+        name, quoted = found.groups()
+        before, after = quoted[1:-1].split(), left.pop(name, ())
+        shown = [
+            before[k] if len(before) == len(after)
+            and math.isclose(float(before[k]), x, rel_tol=1e-12, abs_tol=1e-15)
+            else repr(float(x)) for k, x in enumerate(after)
+        ]  # fmt: skip
+        if shown in (before, []):
+            return found[0]
+        return found[0][: -len(quoted)] + f"{quoted[0]}{' '.join(shown)}{quoted[0]}"
+
+    text = _ATTRIBUTE.sub(put, attributes)
+    more = [f' {name}="{_shown(x)}"' for name, x in left.items() if any(x)]
+    space = text[len(text.rstrip()) :]
+    return text.rstrip() + "".join(more) + space
 
 
 def _shown(values: Iterable[Any]) -> str:

@@ -142,18 +142,19 @@ def test_only_changed_numbers_of_a_urdf_differ(tmp_path):
 
 
 def test_bodies_appear_and_vanish_in_a_urdf(tmp_path):
-    """An <inertial> is written whole, or removed, where mass comes or goes."""
+    """An <inertial> is written whole where mass comes, and has zeros where it goes."""
     loaded = _with(
         _odd(tmp_path),
         {"tip.mass": 0.5, "tip.com": [0.0, 0.1, 0.0], "rod.mass": 0.0},
     )
     text = urdf_of(loaded)
     assert '<link name="tip">\n    <inertial>' in text
-    assert text.count("<inertial>") == 1 and "<sensor" in text
+    assert text.count("<inertial>") == 2 and "<sensor" in text
     (tmp_path / "new.urdf").write_text(text, encoding="utf-8", newline="")
     with pytest.warns(ModelWarning):
         again = dyn.load_urdf(tmp_path / "new.urdf")
     assert again.parameter("tip.mass")[0] == 0.5
+    assert again.parameter("rod.mass")[0] == 0.0
     assert urdf_of(again) == text
 
 
