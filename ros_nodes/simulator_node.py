@@ -24,6 +24,7 @@ from ros_nodes.running import realtime as realtime
 from ros_nodes.running import runtime
 from ros_nodes.simulator.plant_parameters import BuiltPlant, build_plant
 from ros_nodes.simulator.plant_topics import NO_COMMAND, PlantTopics
+from ros_nodes.simulator.scene_topics import SceneTopics
 from ros_nodes.simulator.simulator_status import Notices, pace_values, pace_warnings
 
 NO_CLOCK = (
@@ -133,6 +134,8 @@ class SimulatorNode(RobotNode):
         self.topics = PlantTopics(self, built.plant, built.unlimited, self.ros_time)
         self.commands = self.topics.commands
         self._publish_description(built.description)
+        if isinstance(built.model, dyn.Model):
+            SceneTopics(self, built.plant, self.topics.channels)
         keep(self.create_service(Trigger, "~/reset", self._on_reset))
         keep(self.create_service(SetBool, "~/pause", self._on_pause))
         keep(self.create_service(Trigger, "~/step", self._on_step))

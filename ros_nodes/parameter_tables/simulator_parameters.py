@@ -63,6 +63,9 @@ SIMULATOR = (
     Field("publish_description", Switch(),
         "whether the URDF of the parameters is published on robot_description",
         "", True),
+    Field("scene_rate", Quantity(0.0, 1000.0),
+        "rate of /tf and ~/markers, while there are subscribers and where tf2_msgs and"
+        " visualization_msgs are installed; 0: neither", "Hz", 30.0),
     Field("frame_id", Name(what="a frame, or empty"),
         "header.frame_id of joint_states, which belong to no frame", "", ""),
     Field("initial_root_position", numbers(3),
@@ -94,7 +97,8 @@ SIMULATOR = (
         "rate of ~/contact_wrenches and ~/joint_reactions while there are subscribers",
         "Hz", 20.0),
     Field("contact.frame_id", Name(),
-        "header.frame_id of ~/contact_wrenches: the root frame of the model",
+        "header.frame_id of ~/contact_wrenches and ~/markers, and of the root link in"
+        " /tf: the root frame of the model",
         "", "world"),
     Field("contact.wrench_link", Name(),
         "link behind a force-torque sensor, whose wrench is on ~/wrench: contacts,"

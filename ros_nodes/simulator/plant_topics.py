@@ -353,8 +353,8 @@ class PlantTopics:
         w = w + self._noise * self._random.standard_normal(6)
         message = WrenchStamped()
         message.header.stamp, message.header.frame_id = stamp, link
-        _set(message.wrench.torque, w[:3])
-        _set(message.wrench.force, w[3:])
+        set_vector(message.wrench.torque, w[:3])
+        set_vector(message.wrench.force, w[3:])
         self._wrench.publish(message)
 
     def publish(self, stamp: Any) -> None:
@@ -410,10 +410,12 @@ class PlantTopics:
         message = _message(stamp, self.node.value("frame_id"))
         for pose in self.channels.poses():
             joint, twist = joint_motion(pose), Twist()
-            _set(twist.linear, joint.linear)
-            _set(twist.angular, joint.angular)
+            set_vector(twist.linear, joint.linear)
+            set_vector(twist.angular, joint.angular)
             message.joint_names.append(joint.name)
-            message.transforms.append(_transform(joint.translation, joint.rotation))
+            message.transforms.append(
+                transform_message(joint.translation, joint.rotation)
+            )
             message.twist.append(twist)
         return message
 
@@ -485,7 +487,7 @@ class PlantTopics:
         return NO_COMMAND if stopped and self.plant.stale(now) else None
 
 
-def _set(vector: Any, values: np.ndarray) -> None:
+def set_vector(vector: Any, values: np.ndarray) -> None:
     """Set the fields x, y, z of a message to three numbers."""
     vector.x, vector.y, vector.z = values.tolist()
 
@@ -497,10 +499,10 @@ def _message(stamp: Any, frame: str) -> MultiDOFJointState:
     return message
 
 
-def _transform(translation: np.ndarray, rotation: np.ndarray) -> Transform:
+def transform_message(translation: np.ndarray, rotation: np.ndarray) -> Transform:
     """Return a Transform message from a position and a quaternion (x, y, z, w)."""
     pose = Transform()
-    _set(pose.translation, translation)
+    set_vector(pose.translation, translation)
     r = pose.rotation
     r.x, r.y, r.z, r.w = rotation.tolist()
     return pose
@@ -517,9 +519,9 @@ def _forces_message(stamp: Any, frame: str, forces: Iterable[Any]) -> Any:
     message = _message(stamp, frame)
     for each in forces:
         wrench, said = WrenchMessage(), point_wrench(each)
-        _set(wrench.force, said.force)
-        _set(wrench.torque, said.torque)
+        set_vector(wrench.force, said.force)
+        set_vector(wrench.torque, said.torque)
         message.joint_names.append(said.name)
-        message.transforms.append(_transform(said.point, said.rotation))
+        message.transforms.append(transform_message(said.point, said.rotation))
         message.wrench.append(wrench)
     return message
