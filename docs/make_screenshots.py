@@ -157,13 +157,26 @@ def still_picture():
     film.write_picture(scene, FOLDER / "view_quadruped.png", scene.start())
 
 
+def tracking():
+    """Return the picture of the example that identifies an arm and tracks better."""
+    sys.path.append(str(Path(__file__).parents[1] / "examples"))
+    from identify_and_track import main as identify_and_track
+
+    with tempfile.TemporaryDirectory() as folder:
+        identify_and_track(Path(folder))
+        shown = Image.open(Path(folder) / "tracking.png").convert("RGB")
+        return small(np.asarray(shown).astype(int))
+
+
 def main(names):
     """Make the pictures of some names, or all."""
     FOLDER.mkdir(exist_ok=True)
-    for name in names or [*VIEWERS, *PAGES, "view_quadruped"]:
+    for name in names or [*VIEWERS, *PAGES, "view_quadruped", "tracking"]:
         path = FOLDER / f"{name}.png"
         if name == "view_quadruped":
             still_picture()
+        elif name == "tracking":
+            path.write_bytes(tracking())
         elif name in PAGES:
             path.write_bytes(page(name))
         else:

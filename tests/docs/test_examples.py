@@ -131,6 +131,20 @@ def test_the_arm_is_identified(monkeypatch, tmp_path, capsys):
     assert (tmp_path / "torques.png").stat().st_size > 10_000
 
 
+def test_an_identified_urdf_tracks_better(monkeypatch, tmp_path, capsys):
+    """By ten times, from a record through files alone."""
+    pytest.importorskip("matplotlib", reason="matplotlib is not installed")
+    monkeypatch.syspath_prepend(str(EXAMPLES))
+    before, after = importlib.import_module("identify_and_track").main(tmp_path)
+    assert after < 0.1 * before and after < 0.01
+    assert "tracking error" in capsys.readouterr().out
+    written = {"run.npz", "mine.urdf", "mine.dyn.yaml", "tracking.png"}
+    assert {x.name for x in tmp_path.iterdir()} >= written
+    assert Path(dyn.robots.path("arm7")).read_text().count("<!--") == (
+        tmp_path / "mine.urdf"
+    ).read_text().count("<!--")
+
+
 def test_the_payload_is_estimated(monkeypatch, tmp_path, capsys):
     """Two bodies, each after two seconds: mass to 2 %, moments to 5 %, all within 4 s.d."""
     pytest.importorskip("matplotlib", reason="matplotlib is not installed")
