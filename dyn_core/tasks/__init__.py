@@ -4,11 +4,12 @@ from typing import Any
 
 from dyn_core.errors import ModelError, unknown_name
 from dyn_core.tasks.chain_task import ChainTask
+from dyn_core.tasks.draws import PayloadMass, Scaled, Uniform
 from dyn_core.tasks.joint_commands import JointTargets, JointTorques
 from dyn_core.tasks.robot_task import RobotRows, RobotTask
 from dyn_core.tasks.robots import ROBOT_TASKS, robot_task
 from dyn_core.tasks.shipped import TASKS, planar_task
-from dyn_core.tasks.task import ObjectTask, PayloadMass, Task, Uniform
+from dyn_core.tasks.task import ObjectTask, Task
 from dyn_core.tasks.walker import Walker, walker_chain
 
 RUNS_WHILE_TRACED = "never"  # a mark, see engines/llvm/cached/fingerprint.py
@@ -44,6 +45,7 @@ __all__ = [
     "PayloadMass",
     "RobotRows",
     "RobotTask",
+    "Scaled",
     "Task",
     "Uniform",
     "Walker",

@@ -36,7 +36,7 @@ class RobotProgram:
 
     def __init__(self, task: RobotTask, rows: int, **choices: Any) -> None:
         self.task, self.rows = task, rows
-        kind, paths = STEPS[task.stepping], list(task.values)
+        kind, paths = STEPS[task.stepping], list(task.draws)
         choices = {**choices, **task.options}
         self._step = kind(task.model, task.world, task.dt, rows, paths, choices)
         self._low, self._high = np.array(task.action_bounds, float).T
@@ -100,7 +100,7 @@ class RobotProgram:
         after = state.copy()
         after[:, part["action"]] = action
         q, qd, impulses = (after[:, part[key]] for key in ("q", "qd", "impulses"))
-        values = [state[:, part[path]] for path in task.values]
+        values = [state[:, part[path]] for path in task.draws]
         lost, time = np.zeros(len(state), bool), before.time
         self._step.begin()
         for k in range(task.substeps):

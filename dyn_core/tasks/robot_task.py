@@ -16,14 +16,15 @@ import numpy as np
 
 from dyn_core.errors import ModelError, ShapeError
 from dyn_core.model import Model
+from dyn_core.model.parameter_paths import kind_of
 from dyn_core.sharing import cached_property
 from dyn_core.solving.registry import solver
+from dyn_core.tasks.draws import Draw, draws_by_path
 from dyn_core.tasks.robot_steps import STEPS
 from dyn_core.validation import known_keywords, known_name, shown
 
 Pairs: TypeAlias = tuple[tuple[float, float], ...]
 Start: TypeAlias = tuple[np.ndarray, np.ndarray, np.ndarray]  # q, qd, memory
-Draw: TypeAlias = Callable[[np.random.Generator, int], np.ndarray]
 
 
 class RobotRows(NamedTuple):
@@ -100,8 +101,9 @@ class RobotTask:
             `control`, (n, nv); the entries of a floating base are moment and force in
             its axes; None: none.
         values: Parameters that differ by row: by parameter path (gravity, LINK.payload,
-            JOINT.friction, ...) a function of a generator and a number of rows, called
-            anew for each episode; it returns (rows, entries).
+            *.mass, ...) a Uniform, Scaled or PayloadMass, or a function of a generator
+            and a number of rows, called anew for each episode; it returns (rows,
+            entries). `*` stands for all moving links or joints, see draws_by_path.
         links: Names of the links in RobotRows.poses; pictures show them.
         stepping: free: no contacts; floor: contacts of shapes with half-spaces; bodies:
             contacts of all shapes with one another, joint limits and loops.
@@ -160,6 +162,7 @@ class RobotTask:
             message = f"{self.name}: values do not act with stepping {self.stepping!r}"
             valid = ", ".join(k for k, step in STEPS.items() if step.takes_values)
             raise ModelError(f"{message}; valid: {valid}", "values")
+        _ = self.draws  # refuses what is unknown or impossible
         if self.options and self.stepping != "floor":
             message = f"{self.name}: options act with stepping 'floor' only"
             raise ModelError(f"{message}, not {self.stepping!r}", "options")
@@ -185,24 +188,28 @@ class RobotTask:
         return len(self.action_bounds)
 
     @cached_property
-    def value_sizes(self) -> dict[str, int]:
-        """Number of entries of each parameter path in `values`, by path.
+    def draws(self) -> dict[str, Draw]:
+        """Distribution of each parameter that differs by row, by path without `*`.
 
-        Raises ModelError if a path is unknown to the model.
+        Raises the errors of draws_by_path.
         """
-        return {path: len(self.model.parameter(path)) for path in self.values}
+        return draws_by_path(self.model, self.values)
+
+    @cached_property
+    def value_sizes(self) -> dict[str, int]:
+        """Number of entries of each parameter path in `draws`, by path."""
+        return {path: len(self.model.parameter(path)) for path in self.draws}
 
     @cached_property
     def layout(self) -> dict[str, slice]:
         """Slices of the flat state by name, in this order.
 
         q, qd, impulses (contact impulses of the previous step), memory, action (the
-        last one), time, and one slice for each path in `values`. The first access calls
+        last one), time, and one slice for each path in `draws`. The first access calls
         `initial` once.
 
         Raises:
             ShapeError: As `drawn`.
-            ModelError: A path in `values` is unknown.
             UnsupportedError: With stepping floor, a shape of the robot cannot touch
                 half-spaces.
         """
@@ -291,16 +298,23 @@ class RobotTask:
         """Draw initial flat states, (rows, ns), one row after the other.
 
         q, qd and memory come from `initial`, parameters from `values`; impulses, action
-        and time are zero. Raises the errors of `layout`; if a function in `values`
-        returns another number of entries, ValueError by NumPy.
+        and time are zero. Raises the errors of `layout`; ModelError if a function in
+        `values` draws a number that is not finite or below its parameter's minimum; if
+        it returns another number of entries, ValueError by NumPy.
         """
         part, state = self.layout, np.zeros((rows, self.ns))
         for row in state:
             one = self.drawn(rng, 1)
             for key, array in zip(("q", "qd", "memory"), one, strict=True):
                 row[part[key]] = array[0]
-            for path, draw in self.values.items():
+            for path, draw in self.draws.items():
                 row[part[path]] = np.asarray(draw(rng, 1), float)[0]
+        for path in self.draws:
+            numbers, lowest = state[:, part[path]], kind_of(self.model, path).minimum
+            bad = numbers[~(np.isfinite(numbers) & (numbers >= lowest))]
+            if len(bad):
+                message = f"{self.name}: values draw {bad[0]:g} for {path}; valid:"
+                raise ModelError(f"{message} finite numbers >= {lowest:g}", path)
         return state
 
     def rows(self, state: np.ndarray, poses: np.ndarray | None = None) -> RobotRows:

@@ -19,66 +19,7 @@ from dyn_core.problems import Port, Signature
 from dyn_core.problems.system import System
 from dyn_core.solving.solver import TracedSolver
 from dyn_core.spatial import Vector
-from dyn_core.validation import known_keywords, known_name
-
-
-@known_keywords
-@dataclass(frozen=True)
-class Uniform:
-    """Uniform distribution of the numbers of a parameter, each drawn independently.
-
-    The bounds are not checked when it is constructed.
-
-    Attributes:
-        low, high: Bounds in the unit of the parameter: one number for each entry of the
-            parameter; a scalar for a parameter of one entry.
-
-    Raises:
-        SettingError: The constructor got an unknown keyword.
-    """
-
-    low: tuple[float, ...] | float
-    high: tuple[float, ...] | float
-
-    def __call__(self, rng: np.random.Generator, rows: int) -> np.ndarray:
-        """Return random numbers, (rows, entries), column i between low[i] and high[i].
-
-        `rng` is advanced.
-
-        Raises:
-            ValueError: `low` and `high` have different lengths, or low > high.
-        """
-        low, high = np.broadcast_arrays(np.atleast_1d(self.low), self.high)
-        return rng.uniform(low, high, (rows, len(low)))
-
-
-@known_keywords
-@dataclass(frozen=True)
-class PayloadMass:
-    """Distribution of LINK.payload: a point mass at the link's origin, uniform.
-
-    The bounds are not checked when it is constructed.
-
-    Attributes:
-        low, high: Minimum and maximum of the mass [kg].
-
-    Raises:
-        SettingError: The constructor got an unknown keyword.
-    """
-
-    low: float
-    high: float
-
-    def __call__(self, rng: np.random.Generator, rows: int) -> np.ndarray:
-        """Return random payloads, (rows, 10), each with the mass [kg] in column 0.
-
-        The other columns are zero; their order is that of RigidInertia.parameters: m, m
-        c (3), inertia (6). `rng` is advanced. Raises ValueError if low > high.
-        """
-        payload = np.zeros((rows, 10))
-        payload[:, 0] = rng.uniform(self.low, self.high, rows)
-        return payload
-
+from dyn_core.validation import known_name
 
 RUNS_WHILE_TRACED = "wings"  # a mark, see engines/llvm/cached/fingerprint.py
 OPEN = (-math.inf, math.inf)

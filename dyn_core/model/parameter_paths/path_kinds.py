@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 
@@ -16,6 +17,7 @@ class PathKind:
         unit: SI unit.
         meaning: Meaning, for the documentation.
         option: Build option that the parameter needs to have an effect; empty: none.
+        minimum: Smallest number that has a physical meaning.
     """
 
     owner: str
@@ -24,6 +26,7 @@ class PathKind:
     unit: str
     meaning: str
     option: str = ""
+    minimum: float = -math.inf
 
     @property
     def path(self) -> str:
@@ -39,7 +42,7 @@ KINDS = (
     PathKind("robot", "gravity", "3", "m/s²", "in the root frame"),
     PathKind("robot", "time", "1", "s", "of driven joints"),
     PathKind("robot", "armature", "nv", "SI", "of all independent joints"),
-    PathKind("link", "mass", "1", "kg", "mass"),
+    PathKind("link", "mass", "1", "kg", "mass", minimum=0.0),
     PathKind("link", "com", "3", "m", "centre of mass in the link's frame"),
     PathKind(
         "link", "inertia", "6", "kg·m²", "xx xy xz yy yz zz about the centre of mass"
@@ -48,10 +51,10 @@ KINDS = (
         "link", "payload", "10", "SI",
         "m, m c, Ixx Ixy Iyy Ixz Iyz Izz about the link's origin, added to the link",
     ),
-    PathKind("joint", "damping", "1", "SI", "viscous friction", _FRICTION),
+    PathKind("joint", "damping", "1", "SI", "viscous friction", _FRICTION, 0.0),
     PathKind(
         "joint", "friction", "1", "SI", "dry friction, the mean of both directions",
-        _FRICTION,
+        _FRICTION, 0.0,
     ),
     PathKind(
         "joint", "friction_asymmetry", "1", "SI",
@@ -60,15 +63,17 @@ KINDS = (
     PathKind(
         "joint", "friction_speed", "1", "SI",
         "width v of dry friction's transition through rest, tanh(qd / v)", _FRICTION,
+        0.0,
     ),
     PathKind(
-        "joint", "stribeck", "1", "SI", "what dry friction is more near rest", _FRICTION
+        "joint", "stribeck", "1", "SI", "what dry friction is more near rest",
+        _FRICTION, 0.0,
     ),
     PathKind(
         "joint", "stribeck_speed", "1", "SI", "speed at which e^-1 of that is left",
-        _FRICTION,
+        _FRICTION, 0.0,
     ),
-    PathKind("joint", "armature", "1", "SI", "inertia of the rotor"),
+    PathKind("joint", "armature", "1", "SI", "inertia of the rotor", minimum=0.0),
     PathKind(
         "joint", "origin", "6", "m; rad",
         "x y z roll pitch yaw in the parent link; of fixed joints, too",
@@ -84,7 +89,7 @@ KINDS = (
         "joint", "axes", "6", "-", "of a universal joint, first and second direction"
     ),
     PathKind("joint", "pitch", "1", "m/rad", "of a helical joint"),
-    PathKind("joint", "stiffness", "1", "SI", "of the joint's spring", _SPRINGS),
+    PathKind("joint", "stiffness", "1", "SI", "of the joint's spring", _SPRINGS, 0.0),
     PathKind(
         "joint", "rest", "nv of it", "SI", "where the joint's spring is slack", _SPRINGS
     ),
@@ -96,13 +101,13 @@ KINDS = (
         "joint", "offset", "nv of it", "rad | m", "of a mimic or geared joint"
     ),
     PathKind(
-        "spring", "stiffness", "1", "N/m", "of a spring between points", _SPRINGS
+        "spring", "stiffness", "1", "N/m", "of a spring between points", _SPRINGS, 0.0
     ),
     PathKind(
-        "spring", "rest_length", "1", "m", "where it is slack", _SPRINGS
+        "spring", "rest_length", "1", "m", "where it is slack", _SPRINGS, 0.0
     ),
     PathKind(
-        "spring", "damping", "1", "N·s/m", "of the damper beside it", _SPRINGS
+        "spring", "damping", "1", "N·s/m", "of the damper beside it", _SPRINGS, 0.0
     ),
     PathKind("loop", "at_a", "6", "m; rad", _FRAME.format("first")),
     PathKind("loop", "at_b", "6", "m; rad", _FRAME.format("second")),

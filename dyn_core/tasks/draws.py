@@ -1,0 +1,185 @@
+"""Distributions of parameters that differ by row, drawn anew for each episode.
+
+values = {"*.mass": Scaled(0.8, 1.2), "tool.payload": PayloadMass(0.0, 2.0)}
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from dyn_core.errors import ModelError, SettingError
+from dyn_core.model import Model, parameter_paths
+from dyn_core.validation import known_keywords, shown
+
+RUNS_WHILE_TRACED = "never"  # a mark, see engines/llvm/cached/fingerprint.py
+Draw: TypeAlias = Callable[[np.random.Generator, int], np.ndarray]
+
+
+def _check_bounds(draw: Any, lowest: float = -np.inf) -> None:
+    """Raise SettingError unless lowest <= low <= high, all finite numbers.
+
+    `draw` has the attributes low and high, numbers or sequences of equal length.
+    """
+    try:
+        low, high = np.broadcast_arrays(
+            np.asarray(draw.low, float), np.asarray(draw.high, float)
+        )
+        good = low.ndim < 2 and np.isfinite([low, high]).all()
+        good = good and (lowest <= low).all() and (low <= high).all()
+    except (TypeError, ValueError):
+        good = False
+    if not good:
+        least = "" if lowest == -np.inf else f"{lowest:g} <= "
+        raise SettingError(
+            f"{type(draw).__name__}: low is {shown(draw.low)}, high is"
+            f" {shown(draw.high)}; valid: finite numbers, {least}low <= high",
+            "low",
+        )
+
+
+@known_keywords
+@dataclass(frozen=True)
+class Uniform:
+    """Uniform distribution of the numbers of a parameter, each drawn independently.
+
+    Attributes:
+        low, high: Bounds in the unit of the parameter: one number for each entry of the
+            parameter; a scalar for a parameter of one entry.
+
+    Raises:
+        SettingError: A bound is not finite, low > high, or an unknown keyword.
+    """
+
+    low: tuple[float, ...] | float
+    high: tuple[float, ...] | float
+
+    def __post_init__(self) -> None:
+        _check_bounds(self)
+
+    def __call__(self, rng: np.random.Generator, rows: int) -> np.ndarray:
+        """Return random numbers, (rows, entries), column i between low[i] and high[i].
+
+        `rng` is advanced.
+        """
+        low, high = np.broadcast_arrays(np.atleast_1d(self.low), self.high)
+        return rng.uniform(low, high, (rows, len(low)))
+
+
+@known_keywords
+@dataclass(frozen=True)
+class Scaled:
+    """Distribution of the robot's own numbers of a parameter times a uniform factor.
+
+    One factor is drawn for all entries of a parameter, so that an inertia remains one.
+
+    Attributes:
+        low, high: Bounds of the factor, 0 <= low <= high; 1 is the robot's own number.
+
+    Raises:
+        SettingError: A bound is negative or not finite, low > high, or an unknown
+            keyword.
+    """
+
+    low: float
+    high: float
+
+    def __post_init__(self) -> None:
+        _check_bounds(self, 0.0)
+
+    def of(self, numbers: np.ndarray) -> Draw:
+        """Return the distribution for a parameter with these numbers, (entries,)."""
+        return partial(_scaled, self, numbers)
+
+
+def _scaled(
+    scaled: Scaled, numbers: np.ndarray, rng: np.random.Generator, rows: int
+) -> np.ndarray:
+    """Return `numbers` times a factor for each row, (rows, entries)."""
+    return rng.uniform(scaled.low, scaled.high, (rows, 1)) * numbers
+
+
+@known_keywords
+@dataclass(frozen=True)
+class PayloadMass:
+    """Distribution of LINK.payload: a point mass at the link's origin, uniform.
+
+    Attributes:
+        low, high: Minimum and maximum of the mass [kg], 0 <= low <= high.
+
+    Raises:
+        SettingError: A bound is negative or not finite, low > high, or an unknown
+            keyword.
+    """
+
+    low: float
+    high: float
+
+    def __post_init__(self) -> None:
+        _check_bounds(self, 0.0)
+
+    def __call__(self, rng: np.random.Generator, rows: int) -> np.ndarray:
+        """Return random payloads, (rows, 10), each with the mass [kg] in column 0.
+
+        The other columns are zero; their order is that of RigidInertia.parameters: m, m
+        c (3), inertia (6). `rng` is advanced.
+        """
+        payload = np.zeros((rows, 10))
+        payload[:, 0] = rng.uniform(self.low, self.high, rows)
+        return payload
+
+
+def draws_by_path(model: Model, values: Mapping[str, Draw | Scaled]) -> dict[str, Draw]:
+    """Return the distribution of each parameter path of a robot, in a fixed order.
+
+    Args:
+        model: Robot.
+        values: Distributions by path. `*.mass` and the like stand for all links or
+            joints that move and have no entry of their own; of these, Scaled leaves out
+            the ones whose numbers are zero.
+
+    Raises:
+        ModelError: A path is unknown, a distribution is not callable, Scaled has no
+            number to act on, or a Uniform is below the minimum of its parameter.
+    """
+    draws: dict[str, Draw] = {}
+    for path, draw in values.items():
+        if not isinstance(draw, Scaled) and not callable(draw):
+            message = f"values of '{path}' are {shown(draw)}; valid: Uniform(low, high)"
+            raise ModelError(f"{message}, Scaled, PayloadMass or a function", path)
+        several = path.startswith("*.")
+        paths = _moving_paths(model, path[2:], values) if several else [path]
+        for one in paths:
+            numbers = parameter_paths.value(model, one)
+            lowest = parameter_paths.kind_of(model, one).minimum
+            if isinstance(draw, Uniform) and np.min(draw.low) < lowest:
+                message = f"{one}: low is {draw.low}; valid: at least {lowest:g}"
+                raise ModelError(message, one)
+            if not isinstance(draw, Scaled):
+                draws[one] = draw
+            elif numbers.any():
+                draws[one] = draw.of(numbers)
+        if isinstance(draw, Scaled) and not any(one in draws for one in paths):
+            message = f"{path} is zero in robot '{model.name}', so that Scaled has no"
+            raise ModelError(f"{message} effect; valid: Uniform(low, high)", path)
+    return draws
+
+
+def _moving_paths(model: Model, kind: str, values: Mapping[str, Any]) -> list[str]:
+    """Return the paths NAME.kind of links and joints that move and are not in `values`.
+
+    Raises ModelError if the robot has no such path.
+    """
+    parts = [path.rpartition(".") for path in parameter_paths.paths(model)]
+    if all(what != kind or not name for name, _, what in parts):
+        kinds = dict.fromkeys(f"*.{what}" for name, _, what in parts if name)
+        message = f"no parameter path '*.{kind}' in robot '{model.name}'; valid:"
+        raise ModelError(f"{message} {', '.join(kinds)}", f"*.{kind}")
+    named = [name for name, _, what in parts if what == kind]
+    if kind in parameter_paths.LINK:
+        named = [name for name in named if model.frame(name).body]
+    return [path for name in named if (path := f"{name}.{kind}") not in values]

@@ -1,0 +1,130 @@
+"""Parameters drawn for each row: they act as in a robot that is built with them."""
+
+import math
+import pickle
+
+import numpy as np
+import pytest
+
+pytest.importorskip("gymnasium", reason="gymnasium is not installed")
+
+import dyn_core as dyn
+from dyn_core.envs import TaskEnv, TaskVectorEnv, robot_task
+from dyn_core.errors import ModelError, SettingError
+from dyn_core.tasks import PayloadMass, Scaled, Uniform
+
+RESISTANCE = {"*.damping": Scaled(0.5, 2.0), "*.friction": Scaled(0.5, 2.0)}
+CASES = {
+    "reach": {
+        "*.mass": Scaled(0.8, 1.2),
+        "*.inertia": Scaled(0.8, 1.2),
+        "link7.mass": Uniform(0.5, 1.0),
+        "tool.payload": PayloadMass(0.0, 2.0),
+        "joint4.armature": Uniform(0.0, 0.1),
+        **RESISTANCE,
+    },
+    "quadruped_stand": {
+        "*.mass": Scaled(0.8, 1.2),
+        "trunk.payload": PayloadMass(0.0, 3.0),
+        **RESISTANCE,
+    },
+}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_a_row_is_a_robot_built_with_its_values(name):
+    """Five steps of each row, and of an environment whose robot has its numbers."""
+    many = TaskVectorEnv(name, 3, values=CASES[name])
+    many.reset(seed=2)
+    task, states = many.task, many.get_state()
+    drawn = list(task.draws)
+    assert len(np.unique(states[:, task.layout[drawn[0]]])) == 3
+    singles = []
+    for row in states:
+        values = {path: row[task.layout[path]].tolist() for path in drawn}
+        single = TaskEnv(task, model=task.model.with_values(values), values={})
+        single.set_state(row[: single.task.ns])
+        singles.append(single)
+    rng = np.random.default_rng(0)
+    for _ in range(5):
+        actions = rng.uniform(-1, 1, (3, task.na))
+        seen, reward, *_ = many.step(actions)
+        for k, single in enumerate(singles):
+            alone, gain, *_ = single.step(actions[k])
+            np.testing.assert_allclose(seen[k], alone, rtol=1e-12, atol=1e-12)
+            assert reward[k] == pytest.approx(gain, rel=1e-12, abs=1e-12)
+    assert abs(seen[0] - seen[1]).max() > 1e-6
+
+
+def test_a_star_stands_for_all_that_moves():
+    """Scaled keeps within its bounds; entries of their own come before a star."""
+    model = dyn.load("arm7")
+    task = robot_task("reach", values=CASES["reach"])
+    masses = [path for path in task.draws if path.endswith(".mass")]
+    assert masses == [
+        *(f"link{k}.mass" for k in range(1, 7)),
+        "tool.mass",
+        "link7.mass",
+    ]
+    state = task.start(np.random.default_rng(1), 200)
+    for path in ("link3.mass", "link3.inertia", "joint2.damping", "joint2.friction"):
+        nominal = np.array(model.parameter(path))
+        factors = (state[:, task.layout[path]] / nominal)[:, nominal != 0]
+        assert np.ptp(factors, axis=1).max() < 1e-12  # one factor for all entries
+        low, high = (0.8, 1.2) if path.startswith("link") else (0.5, 2.0)
+        assert low <= factors.min() < low + 0.1 * (high - low)
+        assert high >= factors.max() > high - 0.1 * (high - low)
+    assert np.array_equal(task.start(np.random.default_rng(1), 200), state)
+    copy = pickle.loads(pickle.dumps(task))
+    assert np.array_equal(copy.start(np.random.default_rng(1), 200), state)
+
+
+@pytest.mark.parametrize("kind", [Uniform, Scaled, PayloadMass])
+@pytest.mark.parametrize(
+    ("low", "high"),
+    [(math.nan, 1.0), (0.0, math.inf), (2.0, 1.0), ("much", 1.0), (None, 1.0)],
+)
+def test_bounds_that_are_none_are_refused(kind, low, high):
+    """A message names the distribution and what is valid."""
+    with pytest.raises(SettingError, match=f"{kind.__name__}: low is .*low <= high"):
+        kind(low, high)
+
+
+@pytest.mark.parametrize("kind", [Scaled, PayloadMass])
+def test_factors_and_payloads_are_not_negative(kind):
+    """Uniform may be negative, such as gravity."""
+    with pytest.raises(SettingError, match="0 <= low <= high"):
+        kind(-0.1, 1.0)
+    assert Uniform((0.0, 0.0, -12.0), (0.0, 0.0, -8.0)).low[2] == -12.0
+
+
+@pytest.mark.parametrize(
+    ("values", "message"),
+    [
+        (
+            {"link3.mass": Uniform(-1.0, 1.0)},
+            "link3.mass: low is -1.0; valid: at least",
+        ),
+        ({"*.friction": Uniform(-1.0, 1.0)}, "joint1.friction: low is -1.0"),
+        ({"joint1.stiffness": Scaled(0.5, 1.0)}, "joint1.stiffness is zero in robot"),
+        ({"*.stiffness": Scaled(0.5, 1.0)}, r"\*.stiffness is zero in robot 'arm7'"),
+        ({"*.mas": Scaled(0.5, 1.0)}, r"'\*.mas' in robot 'arm7'; valid: \*.mass"),
+        ({"link9.mass": Scaled(0.5, 1.0)}, "link9"),
+        ({"link3.mass": 2.0}, "values of 'link3.mass' are 2.0; valid: Uniform"),
+    ],
+)
+def test_impossible_values_are_refused_when_building(values, message):
+    """What is wrong, and what would be valid."""
+    with pytest.raises(ModelError, match=message):
+        TaskEnv("reach", values=values)
+
+
+@pytest.mark.parametrize("number", [math.nan, -0.5, math.inf])
+def test_functions_that_draw_impossible_numbers_are_refused(number):
+    """A function of one's own is checked whenever an episode begins."""
+    values = {"link3.mass": lambda rng, n: np.full((n, 1), number)}
+    message = (
+        f"reach: values draw {number:g} for link3.mass; valid: finite numbers >= 0"
+    )
+    with pytest.raises(ModelError, match=message):
+        TaskEnv("reach", values=values).reset()
