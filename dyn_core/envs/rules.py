@@ -9,6 +9,7 @@ import numpy as np
 
 from dyn_core.envs.pictures import picture_of
 from dyn_core.errors import NonFiniteError, SettingError, ShapeError, UnsupportedError
+from dyn_core.plots.figures import can_draw
 from dyn_core.solving.registry import solver
 from dyn_core.tasks import RobotTask, Task
 from dyn_core.tasks.robot_program import RobotProgram
@@ -80,11 +81,21 @@ def metadata_of(task: Task | RobotTask, **more: Any) -> dict[str, Any]:
 
 
 def checked_mode(render_mode: str | None) -> str | None:
-    """Return the render mode, None or "rgb_array"; raise SettingError for another."""
+    """Return the render mode, None or "rgb_array".
+
+    Raises:
+        SettingError: Another mode.
+        UnsupportedError: There is a mode, and matplotlib is not installed.
+    """
     if render_mode is not None and render_mode not in RENDER_MODES:
         valid = ", ".join(RENDER_MODES)
         raise SettingError(
             f"render_mode {render_mode!r}; valid: {valid}", "render_mode"
+        )
+    if render_mode is not None and not can_draw():
+        raise UnsupportedError(
+            f"render_mode {render_mode!r} needs matplotlib, which is not installed: pip"
+            " install 'dyn_ros[env,plot]'; without render_mode it is not needed"
         )
     return render_mode
 
@@ -221,6 +232,7 @@ class EpisodeRules:
 
     Raises:
         SettingError: An argument is invalid.
+        UnsupportedError: There is a render mode, and matplotlib is not installed.
     """
 
     metadata: dict[str, Any] = {"render_modes": list(RENDER_MODES), "render_fps": 50}
@@ -348,7 +360,6 @@ class EpisodeRules:
         Raises:
             SettingError: There is a render mode, and neither reset nor set_state came
                 before.
-            UnsupportedError: matplotlib is not installed.
         """
         if self.render_mode is None:
             return None

@@ -2,6 +2,7 @@
 
 import pickle
 import runpy
+import sys
 import warnings
 from pathlib import Path
 
@@ -374,6 +375,19 @@ def test_pictures_show_the_state(name):
     assert np.array_equal(env.render(), first)
     env.set_state(env.task.start(np.random.default_rng(7), 1)[0])
     assert (env.render() != first).any()
+
+
+def test_pictures_say_what_they_need(monkeypatch):
+    """Without matplotlib a render mode is refused at once, and all else works."""
+    monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
+    for make in (TaskEnv, TaskVectorEnv):
+        with pytest.raises(
+            UnsupportedError, match=r"pip install 'dyn_ros\[env,plot\]'"
+        ):
+            make("reach", render_mode="rgb_array")
+    env = TaskEnv("reach")
+    env.reset(seed=0)
+    assert env.render() is None
 
 
 def test_a_picture_is_centred_on_the_links():
