@@ -8,6 +8,8 @@ its ids:
     dyn_core.envs.register()
     env = gymnasium.make("dyn_ros/Pendulum-v0")
     many = gymnasium.make_vec("dyn_ros/QuadrupedWalk-v0", num_envs=4096)
+
+`sb3` returns environments for Stable-Baselines3, with the extra `sb3`.
 """
 
 from __future__ import annotations
@@ -65,6 +67,29 @@ def register() -> None:
             )
 
 
+def sb3(task: str | Task | RobotTask, num_envs: int = 1, **settings: Any) -> Any:
+    """Return environments of one task as a VecEnv of Stable-Baselines3.
+
+        model = stable_baselines3.PPO("MlpPolicy", dyn_core.envs.sb3("reach", 64))
+
+    They step together, in one kernel call for all; see TaskVecEnv in
+    dyn_core/envs/stable_baselines.py.
+
+    Args:
+        task: Name of a task, a Task or a RobotTask.
+        num_envs: Number of environments, at least 1.
+        settings: Arguments of TaskVectorEnv, but for autoreset_mode and copy, and
+            attributes of the task that are replaced. The default of dtype is float32,
+            the type of the networks.
+
+    Raises:
+        UnsupportedError: Stable-Baselines3 or gymnasium is not installed.
+        SettingError, ModelError, ShapeError: As of TaskVectorEnv.
+    """
+    stable_baselines = importlib.import_module("dyn_core.envs.stable_baselines")
+    return stable_baselines.TaskVecEnv(task, num_envs, **settings)
+
+
 def __getattr__(name: str) -> Any:
     if name not in _LAZY:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
@@ -88,4 +113,5 @@ __all__ = [
     "record",
     "register",
     "robot_task",
+    "sb3",
 ]
