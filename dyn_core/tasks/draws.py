@@ -91,16 +91,11 @@ class Scaled:
     def __post_init__(self) -> None:
         _check_bounds(self, 0.0)
 
-    def of(self, numbers: np.ndarray) -> Draw:
-        """Return the distribution for a parameter with these numbers, (entries,)."""
-        return partial(_scaled, self, numbers)
-
-
-def _scaled(
-    scaled: Scaled, numbers: np.ndarray, rng: np.random.Generator, rows: int
-) -> np.ndarray:
-    """Return `numbers` times a factor for each row, (rows, entries)."""
-    return rng.uniform(scaled.low, scaled.high, (rows, 1)) * numbers
+    def times(
+        self, numbers: np.ndarray, rng: np.random.Generator, rows: int
+    ) -> np.ndarray:
+        """Return `numbers`, (entries,), times one factor a row: (rows, entries)."""
+        return rng.uniform(self.low, self.high, (rows, 1)) * numbers
 
 
 @known_keywords
@@ -151,8 +146,9 @@ def draws_by_path(model: Model, values: Mapping[str, Draw | Scaled]) -> dict[str
         if not isinstance(draw, Scaled) and not callable(draw):
             message = f"values of '{path}' are {shown(draw)}; valid: Uniform(low, high)"
             raise ModelError(f"{message}, Scaled, PayloadMass or a function", path)
-        several = path.startswith("*.")
-        paths = _moving_paths(model, path[2:], values) if several else [path]
+        paths = [path]
+        if path.startswith("*."):
+            paths = _moving_paths(model, path[2:], values)
         for one in paths:
             numbers = parameter_paths.value(model, one)
             lowest = parameter_paths.kind_of(model, one).minimum
@@ -162,8 +158,8 @@ def draws_by_path(model: Model, values: Mapping[str, Draw | Scaled]) -> dict[str
             if not isinstance(draw, Scaled):
                 draws[one] = draw
             elif numbers.any():
-                draws[one] = draw.of(numbers)
-        if isinstance(draw, Scaled) and not any(one in draws for one in paths):
+                draws[one] = partial(draw.times, numbers)
+        if paths and not any(one in draws for one in paths):
             message = f"{path} is zero in robot '{model.name}', so that Scaled has no"
             raise ModelError(f"{message} effect; valid: Uniform(low, high)", path)
     return draws

@@ -201,6 +201,12 @@ class RobotTask:
         return {path: len(self.model.parameter(path)) for path in self.draws}
 
     @cached_property
+    def _minima(self) -> np.ndarray:
+        """Minimum of each number that `draws` fill in a flat state, behind the time."""
+        minima = [kind_of(self.model, path).minimum for path in self.draws]
+        return np.repeat(minima, list(self.value_sizes.values()))
+
+    @cached_property
     def layout(self) -> dict[str, slice]:
         """Slices of the flat state by name, in this order.
 
@@ -298,9 +304,12 @@ class RobotTask:
         """Draw initial flat states, (rows, ns), one row after the other.
 
         q, qd and memory come from `initial`, parameters from `values`; impulses, action
-        and time are zero. Raises the errors of `layout`; ModelError if a function in
-        `values` draws a number that is not finite or below its parameter's minimum; if
-        it returns another number of entries, ValueError by NumPy.
+        and time are zero.
+
+        Raises:
+            ModelError: `values` draw a number that is not finite or below the minimum
+                of its parameter.
+            ShapeError: `values` draw another number of entries, or as `drawn`.
         """
         part, state = self.layout, np.zeros((rows, self.ns))
         for row in state:
@@ -308,13 +317,21 @@ class RobotTask:
             for key, array in zip(("q", "qd", "memory"), one, strict=True):
                 row[part[key]] = array[0]
             for path, draw in self.draws.items():
-                row[part[path]] = np.asarray(draw(rng, 1), float)[0]
-        for path in self.draws:
-            numbers, lowest = state[:, part[path]], kind_of(self.model, path).minimum
-            bad = numbers[~(np.isfinite(numbers) & (numbers >= lowest))]
-            if len(bad):
-                message = f"{self.name}: values draw {bad[0]:g} for {path}; valid:"
-                raise ModelError(f"{message} finite numbers >= {lowest:g}", path)
+                drawn, size = np.asarray(draw(rng, 1), float), self.value_sizes[path]
+                if drawn.shape != (1, size):
+                    what, wanted = (
+                        f"{self.name}: values of {path}",
+                        f"shape (n, {size})",
+                    )
+                    raise ShapeError(what, wanted, f"shape {drawn.shape} for n = 1")
+                row[part[path]] = drawn[0]
+        numbers = state[:, part["time"].stop :]
+        for row, k in np.argwhere(~(np.isfinite(numbers) & (numbers >= self._minima)))[
+            :1
+        ]:
+            path = np.repeat(list(self.draws), list(self.value_sizes.values()))[k]
+            message = f"{self.name}: values draw {numbers[i, k]:g} for {path}; valid:"
+            raise ModelError(f"{message} finite numbers >= {self._minima[k]:g}", path)
         return state
 
     def rows(self, state: np.ndarray, poses: np.ndarray | None = None) -> RobotRows:

@@ -10,7 +10,7 @@ pytest.importorskip("gymnasium", reason="gymnasium is not installed")
 
 import dyn_core as dyn
 from dyn_core.envs import TaskEnv, TaskVectorEnv, robot_task
-from dyn_core.errors import ModelError, SettingError
+from dyn_core.errors import ModelError, SettingError, ShapeError
 from dyn_core.tasks import PayloadMass, Scaled, Uniform
 
 RESISTANCE = {"*.damping": Scaled(0.5, 2.0), "*.friction": Scaled(0.5, 2.0)}
@@ -117,6 +117,16 @@ def test_impossible_values_are_refused_when_building(values, message):
     """What is wrong, and what would be valid."""
     with pytest.raises(ModelError, match=message):
         TaskEnv("reach", values=values)
+
+
+@pytest.mark.parametrize(
+    ("path", "draw"),
+    [("link3.mass", PayloadMass(0.0, 1.0)), ("gravity", Uniform(-10.0, -9.0))],
+)
+def test_another_number_of_entries_is_refused_when_building(path, draw):
+    """A payload has ten numbers, gravity three."""
+    with pytest.raises(ShapeError, match=f"values of {path}.*for n = 1"):
+        TaskEnv("reach", values={path: draw})
 
 
 @pytest.mark.parametrize("number", [math.nan, -0.5, math.inf])
