@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from dyn_core.envs.rules import gymnasium
-from dyn_core.envs.vector import AutoresetMode, TaskVectorEnv
+from dyn_core.envs.vector import TaskVectorEnv
 from dyn_core.errors import SettingError, UnsupportedError
 from dyn_core.tasks import RobotTask, Task
 
@@ -36,11 +36,7 @@ class TaskVecEnv(VecEnv):  # type: ignore[misc]
         vector: The TaskVectorEnv.
 
     Args:
-        task: Name of a task, a Task or a RobotTask.
-        num_envs: Number of environments, at least 1.
-        dtype: Type of observations: float32, the type of the networks, or float64.
-        settings: Other arguments of TaskVectorEnv, and attributes of the task that are
-            replaced.
+        task, num_envs, settings: As of dyn_core.envs.sb3.
 
     Raises:
         SettingError: autoreset_mode or copy is given, or a setting is invalid.
@@ -48,17 +44,13 @@ class TaskVecEnv(VecEnv):  # type: ignore[misc]
     """
 
     def __init__(
-        self,
-        task: str | Task | RobotTask,
-        num_envs: int = 1,
-        dtype: Any = "float32",
-        **settings: Any,
+        self, task: str | Task | RobotTask, num_envs: int = 1, **settings: Any
     ) -> None:
         for key in ("autoreset_mode", "copy"):
             if key in settings:
                 message = f"{key} is set by the rules of Stable-Baselines3; omit it"
                 raise SettingError(message, key)
-        settings |= {"dtype": dtype, "autoreset_mode": AutoresetMode.SAME_STEP}
+        settings = {"dtype": "float32", "autoreset_mode": "SameStep"} | settings
         self.vector = vector = TaskVectorEnv(task, num_envs, **settings)
         space = vector.single_action_space
         if isinstance(space, gymnasium.spaces.Box):  # in the type of the networks
@@ -149,7 +141,7 @@ class TaskVecEnv(VecEnv):  # type: ignore[misc]
         Raises:
             SettingError: `indices` does not include all environments.
         """
-        if set(self._get_indices(indices)) != set(range(self.num_envs)):
+        if len(set(self._get_indices(indices))) < self.num_envs:
             message = f"'{attr_name}' is the same for all environments; valid: no index"
             raise SettingError(message, "indices")
         setattr(self.vector, attr_name, value)
@@ -159,17 +151,16 @@ class TaskVecEnv(VecEnv):  # type: ignore[misc]
     ) -> list[Any]:
         """Call a method of the TaskVectorEnv once; return the result for each index.
 
-        Of an array, list or tuple with num_envs entries, such as the states of
-        get_state, each index gets its entry; any other result is repeated.
+        Of an array or tuple with num_envs entries, such as the states of get_state,
+        each index gets its entry; any other result is repeated.
 
         Raises:
             AttributeError: There is no such method. Errors of the method pass through.
         """
         result = getattr(self.vector, method_name)(*args, **options)
-        by_row = isinstance(result, (np.ndarray, list, tuple))
-        by_row = by_row and len(result) == self.num_envs
-        rows = self._get_indices(indices)
-        return [result[row] if by_row else result for row in rows]
+        if not isinstance(result, (np.ndarray, tuple)) or len(result) != self.num_envs:
+            result = [result] * self.num_envs
+        return [result[row] for row in self._get_indices(indices)]
 
     def env_is_wrapped(self, wrapper_class: Any, indices: Any = None) -> list[bool]:
         """Return for each index whether an environment has a wrapper: True for Monitor.

@@ -21,15 +21,10 @@ Draw: TypeAlias = Callable[[np.random.Generator, int], np.ndarray]
 
 
 def _check_bounds(draw: Any, lowest: float = -np.inf) -> None:
-    """Raise SettingError unless lowest <= low <= high, all finite numbers.
-
-    `draw` has the attributes low and high, numbers or sequences of equal length.
-    """
+    """Raise SettingError unless lowest <= draw.low <= draw.high, all finite numbers."""
     try:
-        low, high = np.broadcast_arrays(
-            np.asarray(draw.low, float), np.asarray(draw.high, float)
-        )
-        good = low.ndim < 2 and np.isfinite([low, high]).all()
+        low, high = (np.asarray(x, float) for x in (draw.low, draw.high))
+        good = np.isfinite(low).all() and np.isfinite(high).all() and low.ndim < 2
         good = good and (lowest <= low).all() and (low <= high).all()
     except (TypeError, ValueError):
         good = False
@@ -148,7 +143,7 @@ def draws_by_path(model: Model, values: Mapping[str, Draw | Scaled]) -> dict[str
             raise ModelError(f"{message}, Scaled, PayloadMass or a function", path)
         paths = [path]
         if path.startswith("*."):
-            paths = _moving_paths(model, path[2:], values)
+            paths = _moving_paths(model, path, values)
         for one in paths:
             numbers = parameter_paths.value(model, one)
             lowest = parameter_paths.kind_of(model, one).minimum
@@ -165,17 +160,19 @@ def draws_by_path(model: Model, values: Mapping[str, Draw | Scaled]) -> dict[str
     return draws
 
 
-def _moving_paths(model: Model, kind: str, values: Mapping[str, Any]) -> list[str]:
-    """Return the paths NAME.kind of links and joints that move and are not in `values`.
+def _moving_paths(model: Model, path: str, values: Mapping[str, Any]) -> list[str]:
+    """Return the paths for `*` in a path, of what moves and is not in `values`.
 
-    Raises ModelError if the robot has no such path.
+    Raises ModelError if the robot has none.
     """
-    parts = [path.rpartition(".") for path in parameter_paths.paths(model)]
-    if all(what != kind or not name for name, _, what in parts):
-        kinds = dict.fromkeys(f"*.{what}" for name, _, what in parts if name)
-        message = f"no parameter path '*.{kind}' in robot '{model.name}'; valid:"
-        raise ModelError(f"{message} {', '.join(kinds)}", f"*.{kind}")
-    named = [name for name, _, what in parts if what == kind]
+    kind, known = path[2:], parameter_paths.paths(model)
+    names = [
+        name for name, _, what in (x.rpartition(".") for x in known) if what == kind
+    ]
+    if not any(names):
+        kinds = dict.fromkeys(f"*.{x.rpartition('.')[2]}" for x in known if "." in x)
+        message = f"no part of robot '{model.name}' has '{path}'; valid:"
+        raise ModelError(f"{message} {', '.join(kinds)}", path)
     if kind in parameter_paths.LINK:
-        named = [name for name in named if model.frame(name).body]
-    return [path for name in named if (path := f"{name}.{kind}") not in values]
+        names = [name for name in names if model.frame(name).body]
+    return [x for x in (f"{name}.{kind}" for name in names) if x not in values]

@@ -317,20 +317,16 @@ class RobotTask:
             for key, array in zip(("q", "qd", "memory"), one, strict=True):
                 row[part[key]] = array[0]
             for path, draw in self.draws.items():
-                drawn, size = np.asarray(draw(rng, 1), float), self.value_sizes[path]
-                if drawn.shape != (1, size):
-                    what, wanted = (
-                        f"{self.name}: values of {path}",
-                        f"shape (n, {size})",
-                    )
-                    raise ShapeError(what, wanted, f"shape {drawn.shape} for n = 1")
-                row[part[path]] = drawn[0]
+                numbers, size = np.ravel(draw(rng, 1)), self.value_sizes[path]
+                if len(numbers) != size:
+                    what = f"{self.name}: values of '{path}'"
+                    raise ShapeError(what, f"{size} numbers a row", f"{len(numbers)}")
+                row[part[path]] = numbers
         numbers = state[:, part["time"].stop :]
-        for row, k in np.argwhere(~(np.isfinite(numbers) & (numbers >= self._minima)))[
-            :1
-        ]:
+        wrong = ~(np.isfinite(numbers) & (numbers >= self._minima))
+        for row, k in np.argwhere(wrong)[:1]:
             path = np.repeat(list(self.draws), list(self.value_sizes.values()))[k]
-            message = f"{self.name}: values draw {numbers[i, k]:g} for {path}; valid:"
+            message = f"{self.name}: values draw {numbers[row, k]:g} for {path}; valid:"
             raise ModelError(f"{message} finite numbers >= {self._minima[k]:g}", path)
         return state
 

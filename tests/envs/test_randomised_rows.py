@@ -108,7 +108,8 @@ def test_factors_and_payloads_are_not_negative(kind):
         ({"*.friction": Uniform(-1.0, 1.0)}, "joint1.friction: low is -1.0"),
         ({"joint1.stiffness": Scaled(0.5, 1.0)}, "joint1.stiffness is zero in robot"),
         ({"*.stiffness": Scaled(0.5, 1.0)}, r"\*.stiffness is zero in robot 'arm7'"),
-        ({"*.mas": Scaled(0.5, 1.0)}, r"'\*.mas' in robot 'arm7'; valid: \*.mass"),
+        ({"*.mas": Scaled(0.5, 1.0)}, r"'arm7' has '\*.mas'; valid: \*.mass"),
+        ({"*.gravity": Scaled(0.5, 1.0)}, r"'arm7' has '\*.gravity'; valid: \*.mass"),
         ({"link9.mass": Scaled(0.5, 1.0)}, "link9"),
         ({"link3.mass": 2.0}, "values of 'link3.mass' are 2.0; valid: Uniform"),
     ],
@@ -125,7 +126,7 @@ def test_impossible_values_are_refused_when_building(values, message):
 )
 def test_another_number_of_entries_is_refused_when_building(path, draw):
     """A payload has ten numbers, gravity three."""
-    with pytest.raises(ShapeError, match=f"values of {path}.*for n = 1"):
+    with pytest.raises(ShapeError, match=f"values of '{path}'.* numbers a row"):
         TaskEnv("reach", values={path: draw})
 
 
