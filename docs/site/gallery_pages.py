@@ -23,7 +23,7 @@ GALLERIES = {
 }
 # Examples that need ROS 2 or run for minutes are shown and not run.
 COPIES = Path(__file__).parents[1] / "_build" / "galleries"
-NOT_RUN = ("rclpy_controller", "rclpy_simulator", "quadruped_stand")
+NOT_RUN = ("rclpy_controller", "rclpy_simulator", "quadruped_stand", "learn_reach")
 # Those of packages that few need are run where their package is installed.
 PACKAGES = {"casadi_swing": "casadi", "jax_rollout": "jax", "torch_training": "torch"}
 

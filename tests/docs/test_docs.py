@@ -20,7 +20,8 @@ from ros_nodes.parameter_tables.parameter_files import read_parameters
 
 # What pages may need that a small installation lacks.
 OPTIONAL = {"gymnasium", "mujoco", "clarabel", "coal", "matplotlib", "rosbags", "torch",
-            "viser", "xacro", "jax", "casadi", "dask", "zarr"}  # fmt: skip
+            "viser", "xacro", "jax", "casadi", "dask", "zarr",
+            "stable_baselines3"}  # fmt: skip
 
 
 PROGRAMS = programs("python")

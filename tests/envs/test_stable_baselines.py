@@ -215,7 +215,7 @@ def test_the_example_trains_and_draws(sb3, tmp_path, monkeypatch, capsys):
     monkeypatch.setattr("sys.argv", [path, *map(str, short)])
     runpy.run_path(path, run_name="__main__")
     printed = capsys.readouterr().out
-    assert "seed 0: 0 of 8192 steps" in printed
+    assert "seed 0: 64 of 8192 steps" in printed
     assert "of 100 goals reached within 2 cm" in printed
     assert sb3.PPO.load(tmp_path / "reach.zip", device="cpu").num_timesteps == 8192
     for name in ("reach.png", "reach.gif", "reach.zip"):
