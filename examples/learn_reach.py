@@ -19,13 +19,13 @@ from _reaching import NEAR, distances, draw_reaching, film_reaching
 from stable_baselines3 import PPO
 
 import dyn_core.envs
-from dyn_core.tasks import PayloadMass, Scaled
+from dyn_core.tasks import PayloadMass, UniformFactor
 
 EVERY = 50_000  # steps between trials
 RANDOM = {
-    "*.mass": Scaled(0.8, 1.2),
-    "*.damping": Scaled(0.5, 2.0),
-    "*.friction": Scaled(0.5, 2.0),
+    "*.mass": UniformFactor(0.8, 1.2),
+    "*.damping": UniformFactor(0.5, 2.0),
+    "*.friction": UniformFactor(0.5, 2.0),
     "tool.payload": PayloadMass(0.0, 1.0),
 }
 

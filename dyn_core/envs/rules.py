@@ -81,11 +81,9 @@ def metadata_of(task: Task | RobotTask, **more: Any) -> dict[str, Any]:
 
 
 def checked_mode(render_mode: str | None) -> str | None:
-    """Return the render mode, None or "rgb_array".
+    """Return the render mode, None or "rgb_array"; raise SettingError for another.
 
-    Raises:
-        SettingError: Another mode.
-        UnsupportedError: There is a mode, and matplotlib is not installed.
+    Raises UnsupportedError if there is a mode, and matplotlib is not installed.
     """
     if render_mode is not None and render_mode not in RENDER_MODES:
         valid = ", ".join(RENDER_MODES)

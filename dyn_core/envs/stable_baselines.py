@@ -69,8 +69,7 @@ class TaskVecEnv(VecEnv):  # type: ignore[misc]
         used once. The only option is `state`, (ns,) for each environment [SI].
 
         Raises:
-            SettingError: Only some of the environments have options, or an option is
-                unknown.
+            SettingError: An option is unknown, or not given for all environments.
             ShapeError, NonFiniteError: A state is invalid.
         """
         keys = sorted({key for part in self._options for key in part})
@@ -94,12 +93,7 @@ class TaskVecEnv(VecEnv):  # type: ignore[misc]
         """Return observations, rewards, ends of episodes and infos after one step.
 
         Their shapes are (num_envs, no), (num_envs,), (num_envs,) and one dictionary for
-        each environment.
-
-        Raises:
-            ShapeError, NonFiniteError: An action is invalid.
-            NonFiniteError: A motion diverged, and divergence is "raise".
-            SettingError: `reset` was not called yet.
+        each environment. Errors are those of TaskVectorEnv.step.
         """
         seen, reward, ended, cut, more = self.vector.step(self._actions)
         self._returns += reward
@@ -128,18 +122,13 @@ class TaskVecEnv(VecEnv):  # type: ignore[misc]
         return self.vector.render() or [None] * self.num_envs
 
     def get_attr(self, attr_name: str, indices: Any = None) -> list[Any]:
-        """Return an attribute of the TaskVectorEnv, once for each index.
-
-        Raises:
-            AttributeError: There is no such attribute.
-        """
+        """Return an attribute of the TaskVectorEnv, once for each index."""
         return [getattr(self.vector, attr_name) for _ in self._get_indices(indices)]
 
     def set_attr(self, attr_name: str, value: Any, indices: Any = None) -> None:
         """Set an attribute of the TaskVectorEnv, which all environments share.
 
-        Raises:
-            SettingError: `indices` does not include all environments.
+        Raises SettingError if `indices` does not include all environments.
         """
         if len(set(self._get_indices(indices))) < self.num_envs:
             message = f"'{attr_name}' is the same for all environments; valid: no index"
@@ -153,9 +142,6 @@ class TaskVecEnv(VecEnv):  # type: ignore[misc]
 
         Of an array or tuple with num_envs entries, such as the states of get_state,
         each index gets its entry; any other result is repeated.
-
-        Raises:
-            AttributeError: There is no such method. Errors of the method pass through.
         """
         result = getattr(self.vector, method_name)(*args, **options)
         if not isinstance(result, (np.ndarray, tuple)) or len(result) != self.num_envs:

@@ -225,13 +225,13 @@ def _inertial(I: RigidInertia) -> Wanted:
 
 def _changed(old: JointSpec, new: JointSpec) -> Wanted:
     """Return damping, friction and origin of a joint where they differ from `old`."""
-    changed = {
+    changed: dict[str, Any] = {
         name: (getattr(new, name),)
         for name in ("damping", "friction")
         if not math.isclose(getattr(new, name), getattr(old, name), rel_tol=1e-12)
     }
     moved = (old.xyz, old.rpy) != (new.xyz, new.rpy)
-    place = {"xyz": new.xyz, "rpy": new.rpy} if moved else {}
+    place: dict[str, Any] = {"xyz": new.xyz, "rpy": new.rpy} if moved else {}
     return {("dynamics",): changed, ("origin",): place}
 
 

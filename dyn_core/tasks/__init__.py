@@ -4,7 +4,7 @@ from typing import Any
 
 from dyn_core.errors import ModelError, unknown_name
 from dyn_core.tasks.chain_task import ChainTask
-from dyn_core.tasks.draws import PayloadMass, Scaled, Uniform
+from dyn_core.tasks.draws import PayloadMass, Uniform, UniformFactor
 from dyn_core.tasks.joint_commands import JointTargets, JointTorques
 from dyn_core.tasks.robot_task import RobotRows, RobotTask
 from dyn_core.tasks.robots import ROBOT_TASKS, robot_task
@@ -45,9 +45,9 @@ __all__ = [
     "PayloadMass",
     "RobotRows",
     "RobotTask",
-    "Scaled",
     "Task",
     "Uniform",
+    "UniformFactor",
     "Walker",
     "named_task",
     "planar_task",

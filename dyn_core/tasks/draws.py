@@ -1,6 +1,6 @@
 """Distributions of parameters that differ by row, drawn anew for each episode.
 
-values = {"*.mass": Scaled(0.8, 1.2), "tool.payload": PayloadMass(0.0, 2.0)}
+values = {"*.mass": UniformFactor(0.8, 1.2), "tool.payload": PayloadMass(0.0, 2.0)}
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ class Uniform:
 
 @known_keywords
 @dataclass(frozen=True)
-class Scaled:
+class UniformFactor:
     """Distribution of the robot's own numbers of a parameter times a uniform factor.
 
     One factor is drawn for all entries of a parameter, so that an inertia remains one.
@@ -123,40 +123,38 @@ class PayloadMass:
         return payload
 
 
-def draws_by_path(model: Model, values: Mapping[str, Draw | Scaled]) -> dict[str, Draw]:
+def draws_by_path(model: Model, values: Mapping[str, Any]) -> dict[str, Draw]:
     """Return the distribution of each parameter path of a robot, in a fixed order.
 
     Args:
         model: Robot.
         values: Distributions by path. `*.mass` and the like stand for all links or
-            joints that move and have no entry of their own; of these, Scaled leaves out
-            the ones whose numbers are zero.
+            joints that move and have no entry of their own. A UniformFactor leaves out
+            those whose numbers are zero.
 
     Raises:
-        ModelError: A path is unknown, a distribution is not callable, Scaled has no
-            number to act on, or a Uniform is below the minimum of its parameter.
+        ModelError: A path is unknown, a distribution is not callable, all numbers for a
+            UniformFactor are zero, or a Uniform is below the minimum of its parameter.
     """
     draws: dict[str, Draw] = {}
     for path, draw in values.items():
-        if not isinstance(draw, Scaled) and not callable(draw):
+        factor = isinstance(draw, UniformFactor)
+        if not factor and not callable(draw):
             message = f"values of '{path}' are {shown(draw)}; valid: Uniform(low, high)"
-            raise ModelError(f"{message}, Scaled, PayloadMass or a function", path)
-        paths = [path]
-        if path.startswith("*."):
-            paths = _moving_paths(model, path, values)
+            raise ModelError(f"{message}, UniformFactor, PayloadMass, a function", path)
+        star = path.startswith("*.")
+        paths = _moving_paths(model, path, values) if star else [path]
         for one in paths:
             numbers = parameter_paths.value(model, one)
             lowest = parameter_paths.kind_of(model, one).minimum
             if isinstance(draw, Uniform) and np.min(draw.low) < lowest:
                 message = f"{one}: low is {draw.low}; valid: at least {lowest:g}"
                 raise ModelError(message, one)
-            if not isinstance(draw, Scaled):
-                draws[one] = draw
-            elif numbers.any():
-                draws[one] = partial(draw.times, numbers)
-        if paths and not any(one in draws for one in paths):
-            message = f"{path} is zero in robot '{model.name}', so that Scaled has no"
-            raise ModelError(f"{message} effect; valid: Uniform(low, high)", path)
+            if numbers.any() or not factor:
+                draws[one] = partial(draw.times, numbers) if factor else draw
+        if paths and draws.keys().isdisjoint(paths):
+            message = f"{path} is zero in robot '{model.name}': a factor has no effect"
+            raise ModelError(f"{message}; valid: Uniform(low, high)", path)
     return draws
 
 

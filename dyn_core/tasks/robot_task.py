@@ -101,9 +101,9 @@ class RobotTask:
             `control`, (n, nv); the entries of a floating base are moment and force in
             its axes; None: none.
         values: Parameters that differ by row: by parameter path (gravity, LINK.payload,
-            *.mass, ...) a Uniform, Scaled or PayloadMass, or a function of a generator
-            and a number of rows, called anew for each episode; it returns (rows,
-            entries). `*` stands for all moving links or joints, see draws_by_path.
+            *.mass, ...) a Uniform, UniformFactor or PayloadMass, or a function of a
+            generator and a number of rows, called anew for each episode; it returns
+            (rows, entries). `*` stands for all moving links or joints.
         links: Names of the links in RobotRows.poses; pictures show them.
         stepping: free: no contacts; floor: contacts of shapes with half-spaces; bodies:
             contacts of all shapes with one another, joint limits and loops.

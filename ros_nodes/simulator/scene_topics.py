@@ -140,7 +140,7 @@ class SceneTopics:
         marker.ns, marker.id, marker.type = name, len(message.markers), kind
         set_vector(marker.scale, np.array(scale))
         c = marker.color
-        c.r, c.g, c.b, c.a = *colour, 1.0
+        (c.r, c.g, c.b), c.a = colour, 1.0
         message.markers.append(marker)
         return marker
 

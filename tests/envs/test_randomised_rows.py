@@ -11,20 +11,23 @@ pytest.importorskip("gymnasium", reason="gymnasium is not installed")
 import dyn_core as dyn
 from dyn_core.envs import TaskEnv, TaskVectorEnv, robot_task
 from dyn_core.errors import ModelError, SettingError, ShapeError
-from dyn_core.tasks import PayloadMass, Scaled, Uniform
+from dyn_core.tasks import PayloadMass, Uniform, UniformFactor
 
-RESISTANCE = {"*.damping": Scaled(0.5, 2.0), "*.friction": Scaled(0.5, 2.0)}
+RESISTANCE = {
+    "*.damping": UniformFactor(0.5, 2.0),
+    "*.friction": UniformFactor(0.5, 2.0),
+}
 CASES = {
     "reach": {
-        "*.mass": Scaled(0.8, 1.2),
-        "*.inertia": Scaled(0.8, 1.2),
+        "*.mass": UniformFactor(0.8, 1.2),
+        "*.inertia": UniformFactor(0.8, 1.2),
         "link7.mass": Uniform(0.5, 1.0),
         "tool.payload": PayloadMass(0.0, 2.0),
         "joint4.armature": Uniform(0.0, 0.1),
         **RESISTANCE,
     },
     "quadruped_stand": {
-        "*.mass": Scaled(0.8, 1.2),
+        "*.mass": UniformFactor(0.8, 1.2),
         "trunk.payload": PayloadMass(0.0, 3.0),
         **RESISTANCE,
     },
@@ -57,7 +60,7 @@ def test_a_row_is_a_robot_built_with_its_values(name):
 
 
 def test_a_star_stands_for_all_that_moves():
-    """Scaled keeps within its bounds; entries of their own come before a star."""
+    """UniformFactor keeps within its bounds; entries of their own come before a star."""
     model = dyn.load("arm7")
     task = robot_task("reach", values=CASES["reach"])
     masses = [path for path in task.draws if path.endswith(".mass")]
@@ -79,7 +82,7 @@ def test_a_star_stands_for_all_that_moves():
     assert np.array_equal(copy.start(np.random.default_rng(1), 200), state)
 
 
-@pytest.mark.parametrize("kind", [Uniform, Scaled, PayloadMass])
+@pytest.mark.parametrize("kind", [Uniform, UniformFactor, PayloadMass])
 @pytest.mark.parametrize(
     ("low", "high"),
     [(math.nan, 1.0), (0.0, math.inf), (2.0, 1.0), ("much", 1.0), (None, 1.0)],
@@ -90,7 +93,7 @@ def test_bounds_that_are_none_are_refused(kind, low, high):
         kind(low, high)
 
 
-@pytest.mark.parametrize("kind", [Scaled, PayloadMass])
+@pytest.mark.parametrize("kind", [UniformFactor, PayloadMass])
 def test_factors_and_payloads_are_not_negative(kind):
     """Uniform may be negative, such as gravity."""
     with pytest.raises(SettingError, match="0 <= low <= high"):
@@ -106,11 +109,20 @@ def test_factors_and_payloads_are_not_negative(kind):
             "link3.mass: low is -1.0; valid: at least",
         ),
         ({"*.friction": Uniform(-1.0, 1.0)}, "joint1.friction: low is -1.0"),
-        ({"joint1.stiffness": Scaled(0.5, 1.0)}, "joint1.stiffness is zero in robot"),
-        ({"*.stiffness": Scaled(0.5, 1.0)}, r"\*.stiffness is zero in robot 'arm7'"),
-        ({"*.mas": Scaled(0.5, 1.0)}, r"'arm7' has '\*.mas'; valid: \*.mass"),
-        ({"*.gravity": Scaled(0.5, 1.0)}, r"'arm7' has '\*.gravity'; valid: \*.mass"),
-        ({"link9.mass": Scaled(0.5, 1.0)}, "link9"),
+        (
+            {"joint1.stiffness": UniformFactor(0.5, 1.0)},
+            "joint1.stiffness is zero in robot",
+        ),
+        (
+            {"*.stiffness": UniformFactor(0.5, 1.0)},
+            r"\*.stiffness is zero in robot 'arm7'",
+        ),
+        ({"*.mas": UniformFactor(0.5, 1.0)}, r"'arm7' has '\*.mas'; valid: \*.mass"),
+        (
+            {"*.gravity": UniformFactor(0.5, 1.0)},
+            r"'arm7' has '\*.gravity'; valid: \*.mass",
+        ),
+        ({"link9.mass": UniformFactor(0.5, 1.0)}, "link9"),
         ({"link3.mass": 2.0}, "values of 'link3.mass' are 2.0; valid: Uniform"),
     ],
 )
