@@ -203,7 +203,7 @@ def test_a_replay_plays_pauses_and_ends(player):
     player.advance(0.01)
     assert player.time == 0.0 and player.playing
     player.play(False)
-    player._set_repeat(False)
+    player.repeat = False
     player.advance(0.2)
     assert player.time == 0.0
     player.play(True)

@@ -68,7 +68,16 @@ class Curves:
                     with_mark(self._t, columns, self._time),
                     (
                         {"label": "t [s]"},
-                        *(_series(name, *looks[name]) for name in names),
+                        *(
+                            {
+                                "label": name,
+                                "stroke": stroke,
+                                "width": 1.5,
+                                "dash": DASHES[dash][1],
+                            }
+                            for name in names
+                            for stroke, dash in [looks[name]]
+                        ),
                         {"label": "now", "stroke": MARK, "width": 1.0},
                     ),
                     title=title,
@@ -131,17 +140,6 @@ def _look(k: int) -> tuple[str, int]:
     """Return the colour of the k-th joint's curves, and the index of their DASHES."""
     count = len(colors.CURVES)
     return colors.CURVES[k % count], k // count % len(DASHES)
-
-
-def _series(name: str, stroke: str, dash: int) -> dict[str, Any]:
-    """Return label, colour and dashes of a curve for uPlot.
-
-    Args:
-        name: Label.
-        stroke, dash: Colour, and index of DASHES.
-    """
-    dashes = {"dash": DASHES[dash][1]} if dash else {}
-    return {"label": name, "stroke": stroke, "width": 1.5, **dashes}
 
 
 def _legend(looks: Mapping[str, tuple[str, int]]) -> str:
@@ -362,7 +360,9 @@ class Viewer:
             chosen = gui.add_dropdown("speed", tuple(SPEEDS), initial_value="1")
             chosen.on_update(lambda event: self._set_speed(event.target.value))
             again = gui.add_checkbox("repeat", self.repeat)
-            again.on_update(lambda event: self._set_repeat(bool(event.target.value)))
+            again.on_update(
+                lambda event: setattr(self, "repeat", bool(event.target.value))
+            )
 
     def _said(self, more: str) -> str:
         """Return the scene's notes and one more ("": none) as HTML, escaped."""
@@ -433,9 +433,6 @@ class Viewer:
 
     def _set_speed(self, name: str) -> None:
         self.speed = SPEEDS[name]
-
-    def _set_repeat(self, wanted: bool) -> None:
-        self.repeat = wanted
 
     # Methods for programs.
 
