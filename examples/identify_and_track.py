@@ -1,10 +1,8 @@
 """Record, identify, write a URDF, and track better: the whole loop on a simulated arm.
 
-The real arm has 30 % more mass in each link than its URDF says, and friction that the
-URDF lacks. A controller that computes torques from the URDF moves it; the run is saved
-as a measurement. `dyn evaluate` identifies masses, centres of mass, inertias and
-friction from the file, and writes a URDF with a sidecar. The same controller with the
-identified robot then follows another motion.
+The real arm is 30 % heavier than its URDF, which lacks friction, too. A controller with
+this URDF moves it; `dyn evaluate` identifies the arm from the record and writes a URDF
+and a sidecar, with which the same controller follows another motion.
 
     python examples/identify_and_track.py [FOLDER]
 
@@ -14,7 +12,6 @@ the folder (default: the present one).
 
 from __future__ import annotations
 
-import os
 import sys
 from pathlib import Path
 from typing import Any
@@ -41,28 +38,17 @@ def real_arm() -> dyn.Model:
 
 
 def track(model: dyn.Model, seed: int, duration: float) -> tuple[Any, np.ndarray]:
-    """Follow a sum of sines by computed torque; return the run and its errors.
-
-    Args:
-        model: Robot from which the controller computes torques.
-        seed: Seed of the motion.
-        duration: Duration [s].
-
-    Returns:
-        The Recording, and position minus reference, (rows, 7) [rad].
-    """
+    """Follow a sum of sines by the torques of a model; return run and errors [rad]."""
     rng = np.random.default_rng(seed)
     w, a = 2 * np.pi * rng.uniform(0.1, 0.5, (7, 4)), rng.uniform(-0.2, 0.2, (7, 4))
     middle = (model.lower + model.upper) / 2
     inverse = dyn.solver("rnea").build(model, joint_friction=True)
 
     def reference(t: float) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Return position, velocity and acceleration at a time."""
         s, c = a * np.sin(w * t), a * w * np.cos(w * t)
         return middle + s.sum(axis=1), c.sum(axis=1), -(s * w * w).sum(axis=1)
 
     def law(t: float, q: np.ndarray, qd: np.ndarray) -> np.ndarray:
-        """Return the joint torques of computed torque."""
         r, rd, rdd = reference(t)
         return np.asarray(inverse(q, rd, rdd + KP * (r - q) + KD * (rd - qd)))
 
@@ -86,16 +72,10 @@ def main(folder: Path) -> tuple[float, float]:
         ),
         folder / "run.npz",
     )
-    before = Path.cwd()
-    os.chdir(folder)
-    try:
-        asked = (
-            "evaluate run.npz --robot arm7 --identify mine --friction coulomb --urdf"
-        )
-        if dyn_command(asked.split()):
-            raise SystemExit(1)
-    finally:
-        os.chdir(before)
+    asked = ["evaluate", str(folder / "run.npz"), "--robot", "arm7", "--urdf"]
+    asked += ["--identify", str(folder / "mine"), "--friction", "coulomb"]
+    if dyn_command(asked):
+        raise SystemExit(1)
     robots = {"with its URDF": urdf, "identified": dyn.load_urdf(folder / "mine.urdf")}
     errors, curves = [], []
     for name, model in robots.items():

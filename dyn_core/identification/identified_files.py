@@ -257,10 +257,10 @@ def _rewritten(text: str, wanted: Mapping[tuple[str, str], Wanted]) -> str:
         place = tuple(path[2:])
         attributes = _ATTRIBUTE.sub(_mended, inner)
         if len(path) == 2 and not closes:  # a <transmission> has a <joint>, too
-            given = {
+            named = {
                 x[1]: html.unescape(x[2][1:-1]) for x in _ATTRIBUTE.finditer(attributes)
             }
-            todo = dict(wanted.get((tag, given.get("name", "").strip()), {}))
+            todo = dict(wanted.get((tag, named.get("name", "").strip()), {}))
         elif not closes and place in todo:
             attributes = _with_numbers(attributes, todo.pop(place))
         if attributes != inner:
@@ -318,8 +318,8 @@ def _with_numbers(attributes: str, values: Mapping[str, Sequence[Any]]) -> str:
     """
     left = dict(values)
 
-    def put(found: re.Match[str]) -> str:
-        name, quoted = found.groups()
+    def put(attribute: re.Match[str]) -> str:
+        name, quoted = attribute.groups()
         before, after = quoted[1:-1].split(), left.pop(name, ())
         shown = [
             before[k] if len(before) == len(after)
@@ -327,8 +327,8 @@ def _with_numbers(attributes: str, values: Mapping[str, Sequence[Any]]) -> str:
             else repr(float(x)) for k, x in enumerate(after)
         ]  # fmt: skip
         if shown in (before, []):
-            return found[0]
-        return found[0][: -len(quoted)] + f"{quoted[0]}{' '.join(shown)}{quoted[0]}"
+            return attribute[0]
+        return attribute[0][: -len(quoted)] + f"{quoted[0]}{' '.join(shown)}{quoted[0]}"
 
     text = _ATTRIBUTE.sub(put, attributes)
     more = [f' {name}="{_shown(x)}"' for name, x in left.items() if any(x)]

@@ -106,10 +106,10 @@ class SceneTopics:
         inertias = [model.frames[link].inertia for link in self._links]
         mass = sum(float(I.m) for I in inertias)
         if mass:
-            held = [float(I.m) * (X[:3, :3] @ [*map(float, I.c)] + X[:3, 3])
+            moments = [float(I.m) * (X[:3, :3] @ [*map(float, I.c)] + X[:3, 3])
                     for I, X in zip(inertias, poses, strict=True)]  # fmt: skip
             ball = self._add(message, "centre of mass", SPHERE, MASS, [0.05 * size] * 3)
-            set_vector(ball.pose.position, np.sum(held, axis=0) / mass)
+            set_vector(ball.pose.position, np.sum(moments, axis=0) / mass)
         length = size / (mass * np.linalg.norm(model.a_grav.lin) or 1.0)
         for name, point, force, colour in self._arrows(poses):
             wide = [0.02 * size, 0.04 * size, 0.0]

@@ -151,8 +151,8 @@ def test_markers_show_the_mass_and_the_forces(packages, ros):
     assert {x.header.frame_id for x in (first, mass, *arrows)} == {"world"}
     scene = RobotScene(model)
     centre = scene.mass_centre(scene.poses(plant.q))
-    found = mass.pose.position
-    np.testing.assert_allclose([found.x, found.y, found.z], centre, atol=1e-9)
+    c = mass.pose.position
+    np.testing.assert_allclose([c.x, c.y, c.z], centre, atol=1e-9)
     forces = plant.channels().forces["contacts"]()
     scale = {
         round((a.points[1].z - a.points[0].z) / x.force[5], 9)
