@@ -59,7 +59,7 @@ if TYPE_CHECKING:
         user_loop,
     )
     from dyn_core.planar import ChainModel, make_chain
-    from dyn_core.prediction import kalman, lqr
+    from dyn_core.prediction import cost, kalman, lqr, plan
     from dyn_core.recordings import Recording
     from dyn_core.reports.doctor.examine import doctor
     from dyn_core.simulation import (
@@ -138,7 +138,7 @@ _NAMES = {
         "ChainModel",
         "make_chain",
     ),
-    "dyn_core.prediction": ("kalman", "lqr"),
+    "dyn_core.prediction": ("cost", "kalman", "lqr", "plan"),
     "dyn_core.recordings": ("Recording",),
     "dyn_core.reports.doctor.examine": ("doctor",),
     "dyn_core.simulation": (
@@ -204,6 +204,7 @@ __all__ = [
     "base_parameters",
     "close_loops",
     "close_rates",
+    "cost",
     "count",
     "coupling",
     "default_engine",
@@ -221,6 +222,7 @@ __all__ = [
     "make_loop",
     "parameter_names",
     "parameters_of",
+    "plan",
     "planar",
     "problems",
     "robots",

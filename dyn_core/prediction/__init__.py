@@ -1,5 +1,47 @@
-"""Predictive and linear optimal control."""
+"""Predictive and linear optimal control: joint forces of least cost, and feedback.
 
+linear.py has the regulators and estimators of linear systems. Of plans, cost.py has the
+costs, problem.py the problem as data, planning.py the entry for users, solving.py the
+base class of solvers, result.py their results; descent.py, shooting.py and riccati.py
+are the iterations of box_fddp and ilqr.
+"""
+
+from dyn_core.prediction import cost
+from dyn_core.prediction.cost import Cost
+from dyn_core.prediction.descent import Descent
 from dyn_core.prediction.linear import Estimator, Linear, Regulator, kalman, lqr
+from dyn_core.prediction.planning import Plan, plan
+from dyn_core.prediction.problem import ControlProblem
+from dyn_core.prediction.result import (
+    DIVERGED,
+    MAX_ITERATIONS,
+    REASONS,
+    PlanResiduals,
+    PlanResult,
+    PlanStart,
+)
+from dyn_core.prediction.shooting import Penalty, Shooting
+from dyn_core.prediction.solving import PlanSolver
 
-__all__ = ["Estimator", "Linear", "Regulator", "kalman", "lqr"]
+__all__ = [
+    "DIVERGED",
+    "MAX_ITERATIONS",
+    "REASONS",
+    "ControlProblem",
+    "Cost",
+    "Descent",
+    "Estimator",
+    "Linear",
+    "Penalty",
+    "Plan",
+    "PlanResiduals",
+    "PlanResult",
+    "PlanSolver",
+    "PlanStart",
+    "Regulator",
+    "Shooting",
+    "cost",
+    "kalman",
+    "lqr",
+    "plan",
+]

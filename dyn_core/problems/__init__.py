@@ -94,6 +94,12 @@ from dyn_core.problems.kinematics import (
     ZERO_MOMENT_POINT,
 )
 from dyn_core.problems.ports import KINDS, PASSIVE, REST, Port, Signature
+from dyn_core.problems.prediction import (
+    KNOT_COST,
+    KNOT_COST_DERIVATIVES,
+    KNOT_POLICY,
+    OPTIMAL_CONTROL,
+)
 from dyn_core.problems.system import System
 
 # All Signatures imported above, by name.
@@ -176,6 +182,9 @@ __all__ = [
     "JACOBIAN",
     "JOINT_REACTIONS",
     "KINDS",
+    "KNOT_COST",
+    "KNOT_COST_DERIVATIVES",
+    "KNOT_POLICY",
     "LOOP_CONSTRAINTS",
     "LOOP_FD_DERIVATIVES",
     "LOOP_FORWARD_DYNAMICS",
@@ -192,6 +201,7 @@ __all__ = [
     "MOVED_STATE",
     "MOVED_STATE_SLOPES",
     "OPERATIONAL_INERTIA",
+    "OPTIMAL_CONTROL",
     "PARAMETER_JACOBIAN",
     "PASSIVE",
     "PAYLOAD_ESTIMATION",

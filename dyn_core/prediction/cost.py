@@ -1,0 +1,313 @@
+"""Costs of a plan, as data: what is compared, with which target and weight.
+
+    value = sum over the knots of dt weight residual² / 2  +  weight residual² / 2 at the
+    end
+
+Weights are per squared unit of the residual; while the robot moves also per second.
+They are numbers, or one for each entry of the residual. A target with one more axis has
+a row for each of the knots + 1 states. Solvers of KNOT_COST compute the residuals.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from dyn_core.errors import SettingError
+from dyn_core.kinematics.poses import pose_matrices
+from dyn_core.model import Model
+from dyn_core.spatial import Vector
+from dyn_core.validation import float_array, known_keywords, shown
+
+WHEN = ("always", "running", "end")
+PARTS = {"pose": 6, "orientation": 3, "position": 3}
+Function = Callable[..., Any]
+
+
+@known_keywords
+@dataclass(frozen=True, eq=False)
+class Cost:
+    """One cost of a plan; the functions of this module return them.
+
+    Attributes:
+        kind: Name of the residual.
+        name: Name by which Plan.solve changes the target.
+        weight: Weight, one number or one for each entry of the residual.
+        target: Target as flat numbers, with a row for each state if it varies; None:
+            the neutral one.
+        when: "running" (at each knot, times dt), "end" (at the last state), "always".
+        frames: Names of links.
+        part: Part of a pose, or reference of a velocity.
+        function: Residual of a cost of the kind "custom".
+    """
+
+    kind: str
+    name: str
+    weight: Any
+    target: Any = None
+    when: str = "running"
+    frames: tuple[str, ...] = ()
+    part: str = ""
+    function: Function | None = None
+
+    def __post_init__(self) -> None:
+        if self.when not in WHEN:
+            self._refuse("when", self.when, ", ".join(WHEN))
+        weight = float_array(f"{self.name}: weight", self.weight, "a number or a list")
+        if weight.ndim > 1 or not np.isfinite(weight).all() or (weight < 0).any():
+            self._refuse("weight", self.weight, "finite numbers, 0 or more")
+        object.__setattr__(self, "weight", weight)
+
+    def _refuse(self, what: str, value: Any, valid: str) -> None:
+        """Raise the SettingError for an invalid value of a cost."""
+        text = f"cost {self.name}: {what} is {shown(value)}; valid: {valid}"
+        raise SettingError(text, what)
+
+    @property
+    def runs(self) -> bool:
+        """Whether it counts at the knots."""
+        return self.when != "end"
+
+    @property
+    def ends(self) -> bool:
+        """Whether it counts at the last state."""
+        return self.when != "running"
+
+    def size(self, model: Model) -> int:
+        """Return the number of entries of the residual.
+
+        Raises:
+            SettingError: The function of a user returns no list of numbers.
+            ModelError: The robot has no such link.
+        """
+        for frame in self.frames:
+            model.frame(frame)
+        if self.function is None:
+            return {
+                "pose": PARTS.get(self.part, 6),
+                "frame_velocity": 6,
+                "centre_of_mass": 3,
+                "distance": 1,
+            }.get(self.kind, model.nv)
+        zero = Vector([0.0] * model.nv)
+        result = self.function(model, Vector(model.neutral().tolist()), zero, zero)
+        if not isinstance(result, (list, tuple, Vector)) or not len(result):
+            self._refuse("function's result", result, "a list of numbers")
+        return len(result)
+
+    def target_size(self, model: Model) -> int:
+        """Return the number of numbers of a target."""
+        if self.kind == "distance":
+            return 1 if len(self.frames) == 2 else 4
+        return len(self.neutral_target(model))
+
+    def neutral_target(self, model: Model) -> np.ndarray:
+        """Return the target that stands for None, flat."""
+        if self.kind == "posture":
+            return model.neutral()
+        sizes = {"pose": 12, "frame_velocity": 6, "centre_of_mass": 3, "custom": 0}
+        return np.zeros(sizes.get(self.kind, model.nv))
+
+    def read_target(self, model: Model, target: Any = None) -> np.ndarray:
+        """Return a target as flat numbers, (n,), or (states, n) if it varies.
+
+        Args:
+            model: Robot.
+            target: Target in place of the one of this cost; None: that one.
+
+        Raises:
+            SettingError: It has another shape, or a number that is not finite.
+        """
+        value = self.target if target is None else target
+        if value is None:
+            return self.neutral_target(model)
+        size = self.target_size(model)
+        if self.kind == "pose":
+            array = _pose(self, value)
+        else:
+            array = np.atleast_1d(float_array(self.name, value, f"{size} numbers"))
+        good = array.ndim in (1, 2) and array.shape[-1] == size
+        if not good or not np.isfinite(array).all():
+            wanted = f"{size} finite numbers, or a row of them for each state"
+            self._refuse("target", value, wanted)
+        return array
+
+    def settings(self, model: Model, states: int, target: Any = None) -> np.ndarray:
+        """Return weights and target for each state, (states, n).
+
+        Args:
+            model: Robot.
+            states: Number of states of the plan.
+            target: Target in place of the one of this cost; None: that one.
+
+        Raises:
+            SettingError: Weights or target have a wrong number of entries or rows.
+        """
+        size, array = self.size(model), self.read_target(model, target)
+        if self.weight.ndim and len(self.weight) != size:
+            self._refuse("weight", self.weight, f"one number, or {size}")
+        if array.ndim == 2 and len(array) != states:
+            self._refuse("target", array.shape, f"{states} rows, one for each state")
+        weights = np.broadcast_to(self.weight, (states, size))
+        return np.hstack([weights, np.broadcast_to(array, (states, array.shape[-1]))])
+
+
+def _pose(cost: Cost, value: Any) -> np.ndarray:
+    """Return poses as 12 numbers: rows of the rotation, then the position."""
+    if cost.part == "position" and np.shape(value)[-1:] == (3,):
+        place = float_array(cost.name, value, "3 numbers")
+        rotation = np.broadcast_to(np.eye(3).ravel(), (*place.shape[:-1], 9))
+        return np.concatenate([rotation, place], -1)
+    single = np.ndim(value) == 1 or np.shape(value) == (4, 4)
+    poses = pose_matrices([value] if single else value)
+    flat = np.hstack([poses[:, :3, :3].reshape(-1, 9), poses[:, :3, 3]])
+    return flat[0] if single else flat
+
+
+def posture(
+    target: Any = None, weight: Any = 1.0, when: str = "running", name: str = "posture"
+) -> Cost:
+    """Return the cost of a distance from joint positions.
+
+    Args:
+        target: Joint positions, (nq,) [rad | m]; None: the neutral ones.
+        weight: Weight of the displacement, as of Model.difference [1/rad² | 1/m²].
+        when, name: See Cost.
+    """
+    return Cost("posture", name, weight, target, when)
+
+
+def velocity(
+    weight: Any = 1.0, target: Any = None, when: str = "running", name: str = "velocity"
+) -> Cost:
+    """Return the cost of joint velocities, or of their difference from a target.
+
+    Args:
+        weight: Weight [s²/rad² | s²/m²].
+        target: Joint velocities, (nv,) [rad/s | m/s]; None: zero.
+        when, name: See Cost.
+    """
+    return Cost("velocity", name, weight, target, when)
+
+
+def effort(weight: Any = 1.0, target: Any = None, name: str = "effort") -> Cost:
+    """Return the cost of joint forces, or of their difference from a target.
+
+    Args:
+        weight: Weight [1/(N·m)² | 1/N²].
+        target: Joint forces, (nv,) [N·m | N]; None: zero.
+        name: See Cost.
+    """
+    return Cost("effort", name, weight, target)
+
+
+def pose(
+    frame: str,
+    target: Any,
+    weight: Any = 1.0,
+    when: str = "running",
+    part: str = "pose",
+    name: str = "",
+) -> Cost:
+    """Return the cost of a frame's displacement from a pose.
+
+    The residual is the displacement [angular; linear] from the target to the frame, by
+    the logarithm of the pose, in axes of the frame; of a position in base axes.
+
+    Args:
+        frame: Name of the link.
+        target: Pose in the base: (4, 4), or (x, y, z, qx, qy, qz, qw); for
+            part="position" also (x, y, z).
+        weight: Weight [1/rad²; 1/m²].
+        part: "pose", "orientation" or "position".
+        when, name: See Cost; the default name is that of the frame.
+
+    Raises:
+        SettingError: `part` is unknown.
+    """
+    if part not in PARTS:
+        text = f"cost {name or frame}: part is {shown(part)}; valid: {', '.join(PARTS)}"
+        raise SettingError(text, "part")
+    return Cost("pose", name or frame, weight, target, when, (frame,), part)
+
+
+def frame_velocity(
+    frame: str,
+    weight: Any = 1.0,
+    target: Any = None,
+    when: str = "running",
+    reference: str = "aligned",
+    name: str = "",
+) -> Cost:
+    """Return the cost of a frame's velocity, or of its difference from a target.
+
+    Args:
+        frame: Name of the link.
+        weight: Weight [s²/rad²; s²/m²].
+        target: Velocity [angular; linear], (6,) [rad/s; m/s]; None: zero.
+        reference: Axes: "aligned" (base axes, origin of the frame), "local", "world".
+        when, name: See Cost; the default name is that of the frame and "velocity".
+    """
+    name = name or f"{frame} velocity"
+    return Cost("frame_velocity", name, weight, target, when, (frame,), reference)
+
+
+def centre_of_mass(
+    target: Any,
+    weight: Any = 1.0,
+    when: str = "running",
+    name: str = "centre_of_mass",
+) -> Cost:
+    """Return the cost of the centre of mass's distance from a point.
+
+    Args:
+        target: Point in the base, (3,) [m].
+        weight: Weight [1/m²].
+        when, name: See Cost.
+    """
+    return Cost("centre_of_mass", name, weight, target, when)
+
+
+def distance(
+    frame: str,
+    to: Any,
+    target: float = 0.0,
+    weight: Any = 1.0,
+    at_least: bool = False,
+    when: str = "running",
+    name: str = "",
+) -> Cost:
+    """Return the cost of the distance between two origins, or an origin and a point.
+
+    Args:
+        frame: Name of the link.
+        to: Name of another link, or a point in the base, (3,) [m].
+        target: Distance [m].
+        weight: Weight [1/m²].
+        at_least: Whether only a distance below the target costs.
+        when, name: See Cost; the default name is that of the frame and "distance".
+    """
+    name, part = name or f"{frame} distance", "at_least" if at_least else "equal"
+    if isinstance(to, str):
+        return Cost("distance", name, weight, [target], when, (frame, to), part)
+    point = float_array(f"cost {name}: to", to, "a link, or 3 numbers").ravel()
+    place = [target, *point.tolist()]
+    return Cost("distance", name, weight, place, when, (frame,), part)
+
+
+def custom(
+    function: Function, weight: Any = 1.0, when: str = "running", name: str = "custom"
+) -> Cost:
+    """Return the cost of residuals that a function of the user returns.
+
+    Args:
+        function: Called as function(model, q, qd, tau), with Vectors, once, to be
+            traced; it returns a list of numbers, as algorithms do (dyn.authoring). At
+            the end of the plan tau is zero.
+        weight: Weight, 1 per squared unit of the residuals.
+        when, name: See Cost.
+    """
+    return Cost("custom", name, weight, None, when, function=function)

@@ -1,0 +1,208 @@
+"""Iterations of differential dynamic programming with gaps between the knots.
+
+Each iteration makes the problem quadratic along the trajectory, computes feedback by a
+Riccati sweep, and tries step lengths; limits of position and velocity are an augmented
+Lagrangian around it.
+"""
+
+from __future__ import annotations
+
+
+import numpy as np
+
+from dyn_core.prediction.problem import ControlProblem
+from dyn_core.prediction.result import (
+    CONVERGED,
+    DIVERGED,
+    INFEASIBLE,
+    MAX_ITERATIONS,
+    REASONS,
+    STALLED,
+    PlanResiduals,
+    PlanResult,
+    PlanStart,
+)
+from dyn_core.prediction.shooting import Iteration, Penalty, Trajectory
+
+LENGTHS = tuple(0.5**k for k in range(8))  # step lengths, the longest first
+DECREASE = 1e-4  # accepted share of the predicted decrease
+CLOSED = 1e-9  # largest gap that counts as closed
+ROUNDING = 1e-15  # relative error of a value
+LEAST_DAMPING, FIRST_DAMPING, MOST_DAMPING, CHANGE = 1e-9, 1e-5, 1e6, 10.0
+POOR, GOOD = 0.25, 0.75  # ratios of decrease to prediction that change the damping
+LIMIT_TOLERANCE = 1e-4  # largest violation of a limit [rad | m | rad/s | m/s]
+LOOSE = 1e-3  # tolerance of the first round of the augmented Lagrangian
+ROUNDS = 30  # of the augmented Lagrangian
+
+
+class Descent:
+    """box_fddp and ilqr of one problem.
+
+    Args:
+        problem: Problem.
+        max_iterations: Largest number of iterations, of all rounds together.
+        tolerance: Predicted decrease, relative to 1 + |value|, that counts as none.
+        gaps: Whether the first guess of the states may have gaps; else only the first
+            guess of the joint forces is used.
+    """
+
+    def __init__(
+        self,
+        problem: ControlProblem,
+        max_iterations: int = 200,
+        tolerance: float = 1e-14,
+        gaps: bool = True,
+    ) -> None:
+        self.problem, self.state = problem, Iteration(problem)
+        self.max_iterations, self.tolerance, self.gaps = max_iterations, tolerance, gaps
+
+    def __call__(self, start: PlanStart) -> PlanResult:
+        """Return the plan from a start."""
+        state, bounds, penalty = self.state, self.problem.bounds, Penalty(self.problem)
+        tau = np.clip(start.tau_guess, bounds.tau_lower, bounds.tau_upper)
+        state.load(start, Trajectory(start.q_guess, start.qd_guess, tau))
+        state.plan.q[0], state.plan.qd[0] = start.q, start.qd
+        if not self.gaps:
+            self._roll(start)
+        used, reason, tolerance = 0, MAX_ITERATIONS, LOOSE if penalty.active else 0.0
+        for _ in range(ROUNDS):
+            tolerance, most = max(tolerance, self.tolerance), self.max_iterations - used
+            count, reason = self._minimise(start, penalty, most, tolerance)
+            used += count
+            if reason in (MAX_ITERATIONS, DIVERGED):
+                break
+            if penalty.violation(state.plan.q, state.plan.qd) > LIMIT_TOLERANCE:
+                penalty.update(state.plan.q, state.plan.qd)
+                tolerance *= 0.1
+            elif tolerance <= self.tolerance or reason == STALLED:
+                break
+            else:
+                tolerance = self.tolerance
+        else:
+            reason = INFEASIBLE
+        return self._result(start, penalty, used, reason)
+
+    def _roll(self, start: PlanStart) -> None:
+        """Replace the plan by the motion under its joint forces."""
+        path, _ = self.state.rollouts(start, self.state.plan.tau[None])
+        self.state.load(start, Trajectory(*(x[0] for x in path)))
+
+    def _minimise(
+        self, start: PlanStart, penalty: Penalty, most: int, tolerance: float
+    ) -> tuple[int, int]:
+        """Move the plan to the optimum for fixed multipliers.
+
+        Args:
+            start: Start and settings.
+            penalty: Limits.
+            most: Largest number of iterations.
+            tolerance: Predicted decrease that counts as none.
+
+        Returns:
+            Number of iterations, and index of the reason.
+        """
+        state, damping = self.state, 0.0
+        value = state.expand(start, penalty)
+        if not np.isfinite(value) or not np.isfinite(state.model.gap).all():
+            return 0, DIVERGED
+        for count in range(most):
+            change = state.feedback(damping)
+            while change is None and damping < MOST_DAMPING:
+                damping = max(damping * CHANGE, FIRST_DAMPING)
+                change = state.feedback(damping)
+            if change is None:
+                return count, STALLED
+            closed = np.abs(state.model.gap).max() <= CLOSED
+            small = tolerance * (1.0 + abs(value))
+            if closed and -change[0] <= small and damping <= 1.0:
+                return count, CONVERGED
+            ratio = self._line_search(start, penalty, value, *change)
+            if ratio is None and not closed:
+                # The penalty of the gaps is too small, as where a limit begins to act.
+                self._roll(start)
+            elif ratio is None:
+                # A decrease that rounding hides.
+                if -change[0] <= 100 * ROUNDING * (1.0 + abs(value)):
+                    return count, CONVERGED
+                if damping >= MOST_DAMPING:
+                    return count + 1, STALLED
+                damping = max(damping * CHANGE, FIRST_DAMPING)
+                continue
+            elif ratio > GOOD:
+                damping = damping / CHANGE if damping > LEAST_DAMPING else 0.0
+            elif ratio < POOR:
+                damping = max(damping * CHANGE, FIRST_DAMPING)
+            value = state.expand(start, penalty)
+        return most, MAX_ITERATIONS
+
+    def _line_search(
+        self,
+        start: PlanStart,
+        penalty: Penalty,
+        value: float,
+        slope: float,
+        curvature: float,
+    ) -> float | None:
+        """Accept the longest step that decreases the merit, or return None.
+
+            merit = value + nu sum |gap|_1
+
+        nu is as large as the full step needs to be a descent of the merit. The result
+        is the ratio of the decrease of the merit to its prediction.
+
+        Source: J. Nocedal, S. Wright, Numerical Optimization, section 18.3, in place of
+        the conditions of FDDP.
+        """
+        state, noise = self.state, ROUNDING * (1.0 + abs(value))
+        gap = float(np.abs(state.model.gap).sum())
+        nu = 0.0
+        if gap > CLOSED:
+            nu = max(0.0, slope + max(0.0, curvature) / 2) / (0.5 * gap)
+            noise = 0.0
+        slope -= nu * gap
+        for length in LENGTHS:
+            change = state.attempt(start, penalty, length) - value - nu * length * gap
+            if change <= DECREASE * length * slope + noise:
+                state.accept()
+                expected = length * (slope + length * curvature / 2)
+                return change / expected if -expected > 10 * noise else 0.5
+        return None
+
+    def _result(
+        self, start: PlanStart, penalty: Penalty, used: int, reason: int
+    ) -> PlanResult:
+        """Return the result of a search.
+
+        Args:
+            start: Start and settings.
+            penalty: Limits.
+            used: Number of iterations.
+            reason: Index of the reason.
+        """
+        state, plan = self.state, Trajectory(*(x.copy() for x in self.state.plan))
+        residuals = PlanResiduals(
+            float(np.abs(state.model.gap).max()),
+            state.stationarity(),
+            penalty.violation(plan.q, plan.qd),
+        )
+        detail = self._violated(plan, penalty) if reason == INFEASIBLE else ""
+        return PlanResult(
+            self.problem.model,
+            self.problem.dt,
+            *plan,
+            state.sweep.K.copy(),
+            state.value,
+            residuals,
+            used,
+            REASONS[reason],
+            detail,
+        )
+
+    def _violated(self, plan: Trajectory, penalty: Penalty) -> str:
+        """Return the limit that is violated most, in words."""
+        excess = penalty.excess(plan.q, plan.qd)
+        k, i, side = np.unravel_index(excess.argmax(), excess.shape)
+        nv, end = self.problem.model.nv, ("lower", "upper")[side]
+        what = f"{end} limit of position" if i < nv else "limit of velocity"
+        joint = self.problem.coordinate(int(i) % nv)
+        return f"{what} of joint '{joint}' by {excess[k, i, side]:.3g} at state {k}"

@@ -1,0 +1,113 @@
+"""Laws of the costs of knots and of plans, and random problems, for tests of solvers."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from dyn_core.prediction import cost
+from dyn_core.prediction.problem import ControlProblem
+from dyn_core.problems import (
+    KNOT_COST,
+    KNOT_COST_DERIVATIVES,
+    KNOT_POLICY,
+    OPTIMAL_CONTROL,
+)
+from dyn_core.problems.prediction import PLAN
+from dyn_core.problems.system import SystemKind
+from dyn_core.solving.registry import solver as find
+from dyn_core.testing.case import Case, Pairs, SystemCase, derivative
+from dyn_core.testing.models import random_model
+
+
+def _state(case: Case) -> tuple[np.ndarray, ...]:
+    """Return q, qd, joint forces and settings of a case."""
+    return tuple(case.arguments(case.program()))
+
+
+def costs_are_not_negative(case: Case) -> Pairs:
+    """value >= 0 for weights >= 0"""
+    *state, settings = _state(case)
+    yield float(case.program()(*state, np.abs(settings)) >= 0.0), 1.0
+
+
+def cost_slopes_are_those_of_costs(case: Case) -> Pairs:
+    """d value = l_x . dx + l_u . dtau;  the Hessian is symmetric"""
+    q, qd, tau, settings = _state(case)
+    value, nv = case.other("knot_cost"), case.model.nv
+    dq, dqd, dtau = case.rng.normal(size=(3, nv))
+
+    def along(t: float) -> Any:
+        moved = case.model.integrate(q, t * dq)
+        return np.array([value(moved, qd + t * dqd, tau + t * dtau, settings)])
+
+    result = case.program()(q, qd, tau, settings)
+    slope = result.l_x @ np.concatenate([dq, dqd]) + result.l_u @ dtau
+    yield np.array([slope]), derivative(along)
+    yield result.l_xx, result.l_xx.T
+    yield result.l_uu, result.l_uu.T
+
+
+def policies_are_steps(case: Case) -> Pairs:
+    """x_next = step(x, tau) (+) (length - 1) gap,  lower <= tau <= upper"""
+    inputs = dict(zip(
+        (port.name for port in case.program().inputs), _state(case), strict=True
+    ))  # fmt: skip
+    inputs["lower"], inputs["upper"] = np.sort([inputs["lower"], inputs["upper"]], 0)
+    result, nv = case.program()(**inputs), case.model.nv
+    yield np.clip(result.tau, inputs["lower"], inputs["upper"]), result.tau
+    step = case.other("semi_implicit_euler")
+    q, qd = step(inputs["q"], inputs["qd"], result.tau, inputs["dt"])
+    back = (inputs["length"] - 1.0) * inputs["gap"]
+    yield case.model.integrate(q, back[:nv]), result.q_next
+    yield qd + back[nv:], result.qd_next
+
+
+class PlanCase(SystemCase):
+    """A solver of OPTIMAL_CONTROL on a random problem, at a random start."""
+
+    def arguments(self, program: Any) -> list[np.ndarray]:
+        """Return the inputs for one start: a guess that stays there, without forces."""
+        model, N = self.model.model, self.model.knots
+        q, qd = model.random(self.rng), 0.1 * self.rng.normal(size=model.nv)
+        guess = np.tile(q, (N + 1, 1)), np.zeros((N + 1, model.nv))
+        return [q, qd, *guess, np.zeros((N, model.nv))]
+
+
+def plans_obey_the_step(case: PlanCase) -> Pairs:
+    """x[0] = start,  x[k+1] = step(x[k], tau[k]),  tau within its bounds"""
+    problem = case.model
+    q, qd, *guess = case.arguments(None)
+    plan = case.program()(q, qd, *guess)
+    yield plan.q_plan[0], q
+    yield plan.qd_plan[0], qd
+    step = find("semi_implicit_euler").build(problem.model, engine="graph")
+    for k in range(problem.knots):
+        ends = step(plan.q_plan[k], plan.qd_plan[k], plan.tau_plan[k], problem.dt)
+        yield plan.q_plan[k + 1], ends[0]
+        yield plan.qd_plan[k + 1], ends[1]
+    bounds = problem.bounds
+    yield np.clip(plan.tau_plan, bounds.tau_lower, bounds.tau_upper), plan.tau_plan
+
+
+def random_problem(seed: int, size: int = 3, **restriction: Any) -> ControlProblem:
+    """Return a short plan of a random robot towards rest.
+
+    Args:
+        seed: Seed of the random numbers.
+        size: Number of joints.
+        restriction: Restrictions of the random robot.
+    """
+    robot = random_model(seed, size=size, kinds=("revolute", "prismatic"))
+    costs = [cost.posture(when="always"), cost.velocity(), cost.effort()]
+    return ControlProblem(robot, costs, 0.1, 4, limits=False)
+
+
+LAWS = {
+    KNOT_COST: (costs_are_not_negative,),
+    KNOT_COST_DERIVATIVES: (cost_slopes_are_those_of_costs,),
+    KNOT_POLICY: (policies_are_steps,),
+    OPTIMAL_CONTROL: (plans_obey_the_step,),
+}
+SYSTEMS = (SystemKind(PLAN, PlanCase, random_problem),)

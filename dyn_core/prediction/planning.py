@@ -1,0 +1,196 @@
+"""Plans for users: `plan(model, costs).solve(q, qd)`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from dyn_core.errors import NonFiniteError, ShapeError, SignatureError, StateError
+from dyn_core.model import Model
+from dyn_core.prediction.cost import Cost
+from dyn_core.prediction.problem import ControlProblem
+from dyn_core.prediction.result import PlanResult, PlanStart
+from dyn_core.prediction.solving import PlanSolver
+from dyn_core.problems import OPTIMAL_CONTROL
+from dyn_core.solving.registry import solver as find
+from dyn_core.validation import float_array, state_array
+
+SLACK = 1e-6  # distance by which a start may be beyond a limit: rounding
+
+
+class Plan:
+    """A problem of optimal control and a solver, for repeated calls.
+
+    Attributes:
+        problem: Robot, costs, time grid and limits.
+        solver: The solver.
+        options: Value of each option of the solver.
+    """
+
+    def __init__(
+        self, problem: ControlProblem, solver: Any = "box_fddp", **options: Any
+    ) -> None:
+        """Choose the solver and compile what it needs.
+
+        Args:
+            problem: Problem.
+            solver: Name of a solver of OPTIMAL_CONTROL, or a PlanSolver.
+            options: Options of the solver.
+
+        Raises:
+            SolverNotFound: No solver has this name.
+            SignatureError: The solver solves another problem.
+            UnsupportedError: The solver has no such option, or its value is invalid.
+        """
+        chosen = find(solver, OPTIMAL_CONTROL)
+        if not isinstance(chosen, PlanSolver):
+            raise SignatureError(
+                f"{chosen.name} is no PlanSolver; valid: a solver of optimal_control"
+            )
+        self.problem, self.solver = problem, chosen
+        _, self.options = chosen.read_options(problem, options)
+        self._planner = chosen.prepare(problem, **self.options)
+        robot = problem.model.without_loops() if problem.model.loops else problem.model
+        self._hold = find("rnea").build(robot)
+
+    def solve(
+        self,
+        q: ArrayLike,
+        qd: ArrayLike,
+        guess: PlanResult | Any = None,
+        targets: Mapping[str, Any] | None = None,
+    ) -> Any:
+        """Return the plan from a start, or a list of plans from many.
+
+        Args:
+            q, qd: State at the start, (nq,) and (nv,), or a row for each start.
+            guess: Earlier result to start from, or joint forces, (N, nv) [N·m | N];
+                None: the forces that hold the start, as far as the bounds allow.
+            targets: By name of a cost its target, in place of its own.
+
+        Returns:
+            A PlanResult; its `reason` tells how the search ended.
+
+        Raises:
+            ShapeError: An array has the wrong shape.
+            NonFiniteError: A number is NaN or infinite.
+            StateError: The start is beyond a limit.
+            SettingError: A target is invalid.
+        """
+        model = self.problem.model
+        settings = self.problem.settings(dict(targets or {}))
+        if np.ndim(q) == 2 or np.ndim(qd) == 2:
+            starts = state_array("q", q, model.nq), state_array("qd", qd, model.nv)
+            count = max(len(x) for x in starts if x.ndim == 2)
+            if any(x.ndim == 2 and len(x) != count for x in starts):
+                raise ShapeError("qd", f"{count} rows", f"shape {starts[1].shape}")
+            rows = zip(*(np.broadcast_to(x, (count, x.shape[-1])) for x in starts),
+                       strict=True)  # fmt: skip
+            return [self._planner(self._start(*row, guess, settings)) for row in rows]
+        return self._planner(self._start(q, qd, guess, settings))
+
+    def _start(
+        self, q: Any, qd: Any, guess: Any, settings: tuple[np.ndarray, np.ndarray]
+    ) -> PlanStart:
+        """Return the start and first guess of one plan, checked."""
+        model, N = self.problem.model, self.problem.knots
+        q, qd = self._state("q", q, model.nq), self._state("qd", qd, model.nv)
+        model.require_position(q.tolist())
+        self._check_limits(q, qd)
+        if isinstance(guess, PlanResult):
+            states, speeds, tau = guess.q, guess.qd, guess.tau
+            if states.shape != (N + 1, model.nq):
+                wanted = f"a plan of {N} knots of this robot"
+                raise ShapeError("guess", wanted, f"q of shape {states.shape}")
+        else:
+            states, speeds = np.tile(q, (N + 1, 1)), np.zeros((N + 1, model.nv))
+            tau = np.zeros((N, model.nv))
+            if guess is None:
+                still = np.zeros(model.nv)
+                tau += self._held(self._hold(q, still, still))
+            else:
+                tau += float_array("guess", guess, f"shape ({N}, {model.nv})")
+        arrays = (states, speeds, tau)
+        if not all(np.isfinite(x).all() for x in arrays):
+            raise NonFiniteError("guess holds NaN or infinity; valid: finite numbers")
+        return PlanStart(q, qd, *(np.array(x) for x in arrays), *settings)
+
+    def _state(self, name: str, values: Any, size: int) -> np.ndarray:
+        """Return one state vector of finite numbers."""
+        array = float_array(name, values, f"shape ({size},)")
+        if array.shape != (size,):
+            raise ShapeError(name, f"shape ({size},)", f"shape {array.shape}")
+        if not np.isfinite(array).all():
+            raise NonFiniteError(f"{name} holds NaN or infinity; valid: finite numbers")
+        return array
+
+    def _held(self, tau: np.ndarray) -> np.ndarray:
+        """Return joint forces within the bounds."""
+        bounds = self.problem.bounds
+        return np.clip(tau, bounds.tau_lower, bounds.tau_upper)
+
+    def _check_limits(self, q: np.ndarray, qd: np.ndarray) -> None:
+        """Raise StateError if the start is beyond a limit; it names the joint."""
+        bounds = self.problem.bounds
+        for k, place in enumerate(bounds.place):
+            for what, x, low, high in (
+                ("position", q[place], bounds.q_lower[k], bounds.q_upper[k]),
+                ("velocity", qd[k], -bounds.qd[k], bounds.qd[k]),
+            ):
+                if place >= 0 and not low - SLACK <= x <= high + SLACK:
+                    raise StateError(
+                        f"plan: the start is beyond a limit: {what} of joint"
+                        f" '{self.problem.coordinate(k)}' is {x:.6g}; valid: {low:g} to"
+                        f" {high:g}, or limits=False",
+                        "limit",
+                    )
+
+
+def plan(
+    model: Model,
+    costs: Sequence[Cost],
+    duration: float = 1.0,
+    knots: int = 50,
+    solver: Any = "box_fddp",
+    *,
+    effort_limits: Mapping[str, Any] | None = None,
+    passive: Sequence[str] = (),
+    limits: bool = True,
+    step_options: Mapping[str, Any] | None = None,
+    **options: Any,
+) -> Plan:
+    """Return a plan to be solved: joint forces and motion of least cost.
+
+        swing = dyn.plan(model, costs=[dyn.cost.posture(goal, 100.0, when="end"),
+                                       dyn.cost.effort(1e-3)], duration=2.0, knots=100)
+        result = swing.solve(q, qd)
+        result.tau, result.gains, result.reason
+
+    Args:
+        model: Robot.
+        costs: Costs, as the functions of dyn.cost return them.
+        duration: Length of the plan [s].
+        knots: Number of steps, at least 2.
+        solver: Name of a solver of optimal_control, or a PlanSolver.
+        effort_limits, passive, limits, step_options: See ControlProblem.
+        options: Options of the solver, such as max_iterations.
+
+    Raises:
+        SettingError: A number, cost or name is invalid.
+        ModelError: The robot has no link that a cost names.
+        SolverNotFound, UnsupportedError: Solver or option is unknown or invalid.
+    """
+    problem = ControlProblem(
+        model,
+        costs,
+        duration,
+        knots,
+        dict(effort_limits or {}),
+        tuple(passive),
+        limits,
+        dict(step_options or {}),
+    )
+    return Plan(problem, solver, **options)

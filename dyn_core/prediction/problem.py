@@ -1,0 +1,242 @@
+"""Problems of optimal control: a robot, costs, a time grid and limits, as data."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any, ClassVar
+
+import numpy as np
+
+from dyn_core.errors import ModelError, SettingError
+from dyn_core.model import Model
+from dyn_core.model.coordinates.labels import coordinates_of
+from dyn_core.prediction.cost import Cost
+from dyn_core.problems.prediction import PLAN
+from dyn_core.problems.system import System
+from dyn_core.sharing import cached_property
+from dyn_core.validation import (
+    Quantity,
+    Switch,
+    Whole,
+    float_array,
+    known_keywords,
+    known_name,
+    shown,
+)
+
+MOST_KNOTS = 100_000  # more are a mistake: a plan keeps several matrices for each
+
+
+@dataclass(frozen=True)
+class Bounds:
+    """Limits of the coordinates of a robot, infinite where there is none.
+
+    Attributes:
+        tau_lower, tau_upper: Joint forces, (nv,) [N·m | N].
+        q_lower, q_upper: Positions of the coordinates whose joint has nq = nv, (nv,)
+            [rad | m].
+        qd: Velocities, both directions, (nv,) [rad/s | m/s].
+        place: Index in q of each coordinate of qd, (nv,); -1 for joints with nq != nv.
+    """
+
+    tau_lower: np.ndarray
+    tau_upper: np.ndarray
+    q_lower: np.ndarray
+    q_upper: np.ndarray
+    qd: np.ndarray
+    place: np.ndarray
+
+
+@known_keywords
+@dataclass(frozen=True, eq=False)
+class ControlProblem(System):
+    """A robot, the costs of its motion, a time grid and limits.
+
+        least  sum of the costs,   x[k+1] = step(x[k], tau[k]),   tau within its bounds
+
+    Attributes:
+        model: Robot.
+        costs: Costs.
+        duration: Length of the plan [s].
+        knots: Number N of steps, at least 2; a plan has N + 1 states.
+        effort_limits: By joint the largest joint force in both directions, or (lower,
+            upper) [N·m | N]; None: unlimited. Other joints keep the limits of the
+            robot, in which 0 stands for unlimited.
+        passive: Names of joints without a drive: their force is zero. Floating joints
+            are passive, unless effort_limits names them.
+        limits: Whether the robot's limits of position and velocity hold.
+        step_options: Build options of the step, such as joint_friction.
+        name: Name in messages.
+
+    Raises:
+        SettingError: A number, cost or name is invalid; there are no costs, or fewer
+            than two knots.
+        ModelError: The robot has no link that a cost names.
+    """
+
+    kind: ClassVar[str] = PLAN
+    model: Model
+    costs: Sequence[Cost]
+    duration: float = 1.0
+    knots: int = 50
+    effort_limits: Mapping[str, Any] = field(default_factory=dict)
+    passive: Sequence[str] = ()
+    limits: bool = True
+    step_options: Mapping[str, Any] = field(default_factory=dict)
+    name: str = "plan"
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.model, Model):
+            text = f"plan: model is {shown(self.model)}; valid: a robot, as of dyn.load"
+            raise SettingError(text, "model")
+        costs = self.costs
+        good = isinstance(costs, (list, tuple)) and costs
+        if not good or not all(isinstance(x, Cost) for x in costs):
+            text = f"plan: costs are {shown(costs)}; valid: a list of one cost or more,"
+            raise SettingError(f"{text} such as dyn.cost.effort(1e-3)", "costs")
+        object.__setattr__(self, "costs", tuple(costs))
+        for name, kind in (
+            ("duration", Quantity(0.0, above=True)),
+            ("knots", Whole(2, MOST_KNOTS)),
+            ("limits", Switch()),
+        ):
+            try:
+                value = kind.read(f"plan: {name}", getattr(self, name))
+            except ModelError as error:
+                raise SettingError(str(error), name) from error
+            object.__setattr__(self, name, value)
+        _ = self.bounds, self.settings({})
+
+    @property
+    def dt(self) -> float:
+        """Length of a step [s]."""
+        return self.duration / self.knots
+
+    @property
+    def sizes(self) -> dict[str, int]:
+        """Named sizes of Ports: those of the robot, nx, knots and states."""
+        more = {"knots": self.knots, "states": self.knots + 1, "nx": 2 * self.model.nv}
+        return {**self.model.sizes, **more}
+
+    @cached_property
+    def planners(self) -> dict[Any, Any]:
+        """What solvers have prepared for this problem, by solver and options."""
+        return {}
+
+    @cached_property
+    def running(self) -> tuple[Cost, ...]:
+        """Costs that count at the knots."""
+        return tuple(cost for cost in self.costs if cost.runs)
+
+    @cached_property
+    def ending(self) -> tuple[Cost, ...]:
+        """Costs that count at the last state."""
+        return tuple(cost for cost in self.costs if cost.ends)
+
+    @cached_property
+    def bounds(self) -> Bounds:
+        """Limits of all coordinates.
+
+        Raises:
+            SettingError: A joint or a limit is invalid.
+        """
+        model = self.model
+        free = np.full(model.nv, np.inf)
+        upper = np.where(model.effort_limit > 0, model.effort_limit, np.inf)
+        lower, place = -upper, np.full(model.nv, -1)
+        passive = [self._joint("passive", name) for name in self.passive]
+        for name in model.joint_names:
+            part, joint = model.v_slice(name), model.joint[model.body_of_joint(name)]
+            if joint.nq == joint.nv:
+                start = model.q_slice(name).start
+                place[part] = np.arange(start, start + joint.nv)
+            if name in passive or joint.kind == "floating":
+                lower[part] = upper[part] = 0.0
+        for name, limit in self.effort_limits.items():
+            part = model.v_slice(self._joint("effort_limits", name))
+            lower[part], upper[part] = _range(name, limit)
+        on = self.limits & (place >= 0)
+        return Bounds(
+            lower,
+            upper,
+            np.where(on, model.lower, -free),
+            np.where(on, model.upper, free),
+            np.where(on & (model.velocity_limit > 0), model.velocity_limit, free),
+            place,
+        )
+
+    def _joint(self, setting: str, name: str) -> str:
+        """Return the name of an independent joint; raise SettingError for another."""
+        try:
+            return known_name(f"plan: {setting}", "joint", name, self.model.joint_names)
+        except ModelError as error:
+            raise SettingError(str(error), setting) from error
+
+    def settings(self, targets: Mapping[str, Any]) -> tuple[np.ndarray, np.ndarray]:
+        """Return weights and targets of the costs, (knots, n) and (m,).
+
+        Args:
+            targets: By name of a cost its target, in place of its own.
+
+        Raises:
+            SettingError: A name is unknown, or a weight or target is invalid.
+        """
+        names = [cost.name for cost in self.costs]
+        for name in targets:
+            known_cost = names.count(name) == 1
+            if not known_cost:
+                valid = ", ".join(sorted({x for x in names if names.count(x) == 1}))
+                text = f"plan: target of {shown(name)}; valid: {valid or 'none'}"
+                raise SettingError(text, "targets")
+        states = self.knots + 1
+        running, ending = [np.zeros((self.knots, 0))], [np.zeros(0)]
+        for cost in self.costs:
+            table = cost.settings(self.model, states, targets.get(cost.name))
+            if cost.ends:
+                ending.append(table[-1])
+            if cost.runs:
+                weights = np.ones(table.shape[1])
+                weights[: cost.size(self.model)] = self.dt
+                running.append(table[:-1] * weights)
+        return np.hstack(running), np.hstack(ending)
+
+    def coordinate(self, k: int) -> str:
+        """Return the name of a velocity coordinate, for messages."""
+        return coordinates_of(self.model).velocities[k]
+
+    def parameter(self, path: str) -> list[Any]:
+        """Return the numbers of a parameter path of the robot, flat."""
+        return self.model.parameter(path)
+
+    def unit(self, path: str) -> str:
+        """Return the SI unit of a parameter path of the robot."""
+        return self.model.unit(path)
+
+    def with_values(self, values: Mapping[str, Sequence[Any]]) -> ControlProblem:
+        """Return self for an empty mapping; raise a ModelError for any path."""
+        for path in values:
+            raise ModelError(
+                f"a plan has no parameter '{path}'; valid: those of models"
+            )
+        return self
+
+
+def _range(name: str, limit: Any) -> tuple[float, float]:
+    """Return (lower, upper) of a joint force from a user's limit.
+
+    Raises:
+        SettingError: It is no number, 0 or more, and no pair in ascending order.
+    """
+    if limit is None:
+        return -np.inf, np.inf
+    refuse = partial(SettingError, setting="effort_limits")
+    array = float_array(f"effort_limits.{name}", limit, "a number, or (lower, upper)")
+    pair = np.array([-array, array]) if array.ndim == 0 else array
+    if pair.shape != (2,) or np.isnan(pair).any() or pair[0] > pair[1]:
+        raise refuse(
+            f"plan: effort_limits.{name} is {shown(limit)}; valid: a number, 0 or more,"
+            " or (lower, upper)"
+        )
+    return float(pair[0]), float(pair[1])

@@ -1,0 +1,125 @@
+"""The result of a plan: motion, joint forces, feedback, and how the search ended."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from dyn_core.model import Model
+from dyn_core.validation import one_state
+
+REASONS = (
+    "converged",
+    "max_iterations",
+    "infeasible: limit",
+    "diverged: cost",
+    "stalled",
+)
+CONVERGED, MAX_ITERATIONS, INFEASIBLE, DIVERGED, STALLED = range(len(REASONS))
+
+
+class PlanStart(NamedTuple):
+    """Start and first guess of a plan of N knots.
+
+    Attributes:
+        q, qd: State at the start, (nq,), (nv,).
+        q_guess, qd_guess: States, (N + 1, nq) and (N + 1, nv).
+        tau_guess: Joint forces, (N, nv) [N·m | N].
+        running: Weights and targets of the costs at the knots, (N, n).
+        ending: Weights and targets of the costs at the last state, (m,).
+    """
+
+    q: np.ndarray
+    qd: np.ndarray
+    q_guess: np.ndarray
+    qd_guess: np.ndarray
+    tau_guess: np.ndarray
+    running: np.ndarray
+    ending: np.ndarray
+
+
+class PlanResiduals(NamedTuple):
+    """How far a plan is from an exact optimum.
+
+    Attributes:
+        gap: Largest entry of the displacement from the end of a step to the next state.
+        stationarity: Largest entry of the gradient by joint forces that bounds do not
+            hold back [1/(N·m) | 1/N]; -1 where the solver does not compute it.
+        limit: Largest violation of a limit of position or velocity.
+    """
+
+    gap: float
+    stationarity: float
+    limit: float
+
+
+@dataclass(frozen=True, eq=False)
+class PlanResult:
+    """A plan of N knots; for many starts `Plan.solve` returns a list of them.
+
+    Attributes:
+        model: Robot.
+        dt: Length of a step [s].
+        q: Positions, (N + 1, nq) [rad | m].
+        qd: Velocities, (N + 1, nv) [rad/s | m/s].
+        tau: Joint forces, (N, nv) [N·m | N], constant from knot to knot.
+        gains: Feedback K, (N, nv, 2 nv): tau + K dx, dx = (dq, dqd) from the plan. The
+            rows of joint forces at a bound are zero.
+        value: Sum of the costs.
+        residuals: Gap, stationarity and limit violation.
+        iterations: Number of iterations.
+        reason: One of REASONS.
+        detail: The limit that is violated or the cost that diverged, in words.
+    """
+
+    model: Model
+    dt: float
+    q: np.ndarray
+    qd: np.ndarray
+    tau: np.ndarray
+    gains: np.ndarray
+    value: float
+    residuals: PlanResiduals
+    iterations: int
+    reason: str
+    detail: str = ""
+
+    @property
+    def converged(self) -> bool:
+        """Whether the plan is an optimum within the tolerance."""
+        return self.reason == REASONS[CONVERGED]
+
+    @property
+    def times(self) -> np.ndarray:
+        """Times of the states, (N + 1,) [s]."""
+        return self.dt * np.arange(len(self.q))
+
+    def control(self, time: float, q: ArrayLike, qd: ArrayLike) -> np.ndarray:
+        """Return the joint forces of plan and feedback at a time, (nv,) [N·m | N].
+
+            tau = tau_k + K_k dx,   dx = (q (-) q_plan(time), qd - qd_plan(time))
+
+        The planned state is interpolated between knots. Bounds are not applied.
+
+        Args:
+            time: Time since the start of the plan [s]; before it the first knot holds,
+                after its end the last one.
+            q, qd: Measured state, (nq,), (nv,).
+
+        Raises:
+            ShapeError: q or qd has another shape.
+        """
+        q = one_state("q", q, self.model.nq)
+        qd = one_state("qd", qd, self.model.nv)
+        last = len(self.tau) - 1
+        place = min(max(time / self.dt, 0.0), last + 1.0)
+        k = min(int(place), last)
+        part = place - k
+        moved = self.model.difference(self.q[k], self.q[k + 1])
+        planned = self.model.integrate(self.q[k], part * moved)
+        speed = (1.0 - part) * self.qd[k] + part * self.qd[k + 1]
+        dx = np.concatenate([self.model.difference(planned, q), qd - speed])
+        return self.tau[k] + self.gains[k] @ dx

@@ -1,0 +1,342 @@
+"""Programs of a plan's knots, bound to the arrays of one trajectory."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from dyn_core.engines.machine_code import (
+    FloatArray,
+    FloatArray2,
+    KernelAddress,
+    TiedKernel,
+    compiled,
+    machine_code,
+    run_kernel,
+)
+from dyn_core.prediction.problem import ControlProblem
+from dyn_core.prediction.result import PlanStart
+from dyn_core.prediction.riccati import (
+    Expansion,
+    Sweep,
+    allocate_sweep,
+    copy,
+    predicted_change,
+    stationarity,
+    sweep_back,
+)
+from dyn_core.problems import (
+    KNOT_COST,
+    KNOT_COST_DERIVATIVES,
+    KNOT_POLICY,
+    STEP_DERIVATIVES,
+)
+from dyn_core.solving.registry import solver
+
+
+class Trajectory(NamedTuple):
+    """States and joint forces: q (N + 1, nq), qd (N + 1, nv), tau (N, nv)."""
+
+    q: FloatArray2
+    qd: FloatArray2
+    tau: FloatArray2
+
+
+class KnotArrays(NamedTuple):
+    """The kernel of KNOT_POLICY, and the arrays that it reads and writes."""
+
+    kernel: KernelAddress
+    q: FloatArray
+    qd: FloatArray
+    q_plan: FloatArray
+    qd_plan: FloatArray
+    tau_plan: FloatArray
+    k: FloatArray
+    K: FloatArray2
+    gap: FloatArray
+    length: FloatArray
+    settings: FloatArray
+    time: FloatArray
+    q_next: FloatArray
+    qd_next: FloatArray
+    tau: FloatArray
+    value: FloatArray
+
+
+@machine_code
+def follow(
+    knot: KnotArrays,
+    plan: Trajectory,
+    model: Expansion,
+    work: Sweep,
+    tried: Trajectory,
+    settings: FloatArray2,
+    times: FloatArray,
+    length: float,
+) -> float:
+    """Compute the motion under the feedback of a sweep; return the costs of its knots.
+
+    tried has the start in its first row. The result is infinite if a knot has none.
+    """
+    total = 0.0
+    knot.length[0] = length
+    for i in range(len(plan.tau)):
+        copy_row(knot.q, tried.q[i])
+        copy_row(knot.qd, tried.qd[i])
+        copy_row(knot.q_plan, plan.q[i])
+        copy_row(knot.qd_plan, plan.qd[i])
+        copy_row(knot.tau_plan, plan.tau[i])
+        copy_row(knot.k, work.k[i])
+        copy(knot.K, work.K[i])
+        copy_row(knot.gap, model.gap[i + 1])
+        copy_row(knot.settings, settings[i])
+        knot.time[0] = times[i]
+        if run_kernel(knot.kernel) != 0:
+            return np.inf
+        copy_row(tried.q[i + 1], knot.q_next)
+        copy_row(tried.qd[i + 1], knot.qd_next)
+        copy_row(tried.tau[i], knot.tau)
+        total += knot.value[0]
+    return total
+
+
+@machine_code
+def copy_row(to: FloatArray, row: FloatArray) -> None:
+    """Copy a row."""
+    for i in range(len(to)):
+        to[i] = row[i]
+
+
+HUGE = 1e150
+
+
+class Penalty:
+    """Limits of position and velocity as an augmented Lagrangian.
+
+        sum of (max(0, lambda + rho g)² - lambda²) / (2 rho),   g <= 0
+
+    g has four rows for each coordinate: lower and upper limit of q, then of qd. The
+    first state is given: its limits are not counted.
+
+    Attributes:
+        rho: Weight of squared violations, (nx, 2): lower and upper.
+        multipliers: lambda of each state, (N + 1, nx, 2).
+    """
+
+    START, FACTOR, MOST = 10.0, 10.0, 1e9
+
+    def __init__(self, problem: ControlProblem) -> None:
+        bounds, nv = problem.bounds, problem.model.nv
+        self._place = np.maximum(bounds.place, 0)
+        low = np.concatenate([bounds.q_lower, -bounds.qd])
+        high = np.concatenate([bounds.q_upper, bounds.qd])
+        self.low, self.high = low, high
+        self.active = bool(np.isfinite([low, high]).any())
+        self.rho = self.START
+        self.multipliers = np.zeros((problem.knots + 1, 2 * nv, 2))
+        self.previous = np.inf
+
+    def excess(self, q: np.ndarray, qd: np.ndarray) -> np.ndarray:
+        """Return g, (..., nx, 2), negative inside; -inf where there is no limit."""
+        x = np.concatenate([q[..., self._place], qd], -1)
+        return np.stack([self.low - x, x - self.high], -1)
+
+    def terms(self, q: np.ndarray, qd: np.ndarray) -> tuple[np.ndarray, ...]:
+        """Return value (...), gradient and diagonal of the Hessian, (..., N + 1, nx).
+
+        Args:
+            q, qd: States, (..., N + 1, nq) and (..., N + 1, nv).
+        """
+        pushed = np.maximum(self.multipliers + self.rho * self.excess(q, qd), 0.0)
+        pushed[..., 0, :, :] = 0.0
+        pushed = np.minimum(pushed, HUGE)  # a trial that diverged has no finite value
+        value = (pushed**2 - self.multipliers**2).sum((-1, -2, -3)) / (2 * self.rho)
+        curved = self.rho * (pushed > 0).sum(-1)
+        return value, pushed[..., 1] - pushed[..., 0], curved
+
+    def violation(self, q: np.ndarray, qd: np.ndarray) -> float:
+        """Return the largest violation of a limit behind the first state."""
+        return float(max(0.0, self.excess(q, qd)[1:].max(initial=0.0)))
+
+    def update(self, q: np.ndarray, qd: np.ndarray) -> None:
+        """Set multipliers by the violations; raise rho where they shrink slowly."""
+        excess = self.excess(q, qd)
+        self.multipliers = np.maximum(self.multipliers + self.rho * excess, 0.0)
+        self.multipliers[0] = 0.0
+        now = self.violation(q, qd)
+        if now > 0.25 * self.previous:
+            self.rho = min(self.rho * self.FACTOR, self.MOST)
+        self.previous = now
+
+
+class Shooting:
+    """The Programs of a problem, and motions under joint forces.
+
+    Attributes:
+        problem: Problem.
+        times: Times of the knots, (N,) [s].
+        policy: Program of KNOT_POLICY.
+    """
+
+    def __init__(self, problem: ControlProblem) -> None:
+        self.problem, model = problem, problem.model
+        self.options = dict(problem.step_options)
+        if model.driven:
+            self.options["inputs"] = ["time"]
+        self.times = problem.dt * np.arange(problem.knots)
+        self.policy = solver("knot_policy", KNOT_POLICY).build(
+            model, costs=problem.running, **self.options
+        )
+        end = solver("knot_cost", KNOT_COST)
+        self.end_cost = end.build(model, costs=problem.ending)
+        self.zero = np.zeros(model.nv)
+
+    def rollouts(
+        self, start: PlanStart, tau: np.ndarray
+    ) -> tuple[Trajectory, np.ndarray]:
+        """Return motions from the start and their costs, (n,).
+
+        Joint forces beyond the bounds are clipped.
+
+        Args:
+            start: Start and settings.
+            tau: Joint forces, (n, N, nv).
+        """
+        model, (n, N, nv) = self.problem.model, tau.shape
+        bounds, dt, values = self.problem.bounds, self.problem.dt, np.zeros(n)
+        q, qd, used = np.empty((n, N + 1, model.nq)), np.empty((n, N + 1, nv)), tau.copy()
+        q[:, 0], qd[:, 0] = start.q, start.qd
+        K, gap = np.zeros((nv, 2 * nv)), np.zeros(2 * nv)
+        limits = bounds.tau_lower, bounds.tau_upper
+        for i in range(N):
+            plan = start.q, start.qd, self.zero, tau[:, i], K, *limits, gap, 1.0
+            time = (self.times[i],) if model.driven else ()
+            more = start.running[i], dt, *time
+            result, _ = self.policy(q[:, i], qd[:, i], *plan, *more, status=True)
+            q[:, i + 1], qd[:, i + 1], used[:, i], value = result
+            values += value
+        ends = q[:, -1], qd[:, -1], self.zero, start.ending
+        return Trajectory(q, qd, used), values + self.end_cost(*ends, status=True)[0]
+
+
+class Iteration(Shooting):
+    """One trajectory with its quadratic model, sweep and trial, in arrays that stay.
+
+    Attributes:
+        plan, tried: Trajectory, and the last trial.
+        model: Quadratic model along the plan.
+        sweep: Feedback, and work arrays.
+        value: Costs of the plan, without those of limits.
+    """
+
+    def __init__(self, problem: ControlProblem) -> None:
+        super().__init__(problem)
+        model, N, nv = problem.model, problem.knots, problem.model.nv
+        nx = 2 * nv
+        linear = solver("semi_implicit_euler_derivatives", STEP_DERIVATIVES)
+        self._linear = linear.build(model, **self.options).on_one_thread
+        slopes = solver("knot_cost_derivatives", KNOT_COST_DERIVATIVES)
+        self._slopes = slopes.build(model, costs=problem.running).on_one_thread
+        self._end_slopes = slopes.build(model, costs=problem.ending)
+        self.plan, self.tried = (
+            Trajectory(*(np.zeros(x) for x in ((N + 1, model.nq), (N + 1, nv), (N, nv))))
+            for _ in range(2)
+        )
+        shapes = [(N, nx, nx), (N, nx, nv), (N + 1, nx), (N + 1, nx), (N, nv)]
+        shapes += [(N + 1, nx, nx), (N, nv, nx), (N, nv, nv)]
+        self.model = Expansion(*(np.zeros(x) for x in shapes), self.plan.tau)
+        bounds = problem.bounds
+        self.sweep = allocate_sweep(N, bounds.tau_lower, bounds.tau_upper)
+        self._running = np.zeros((N, self._slopes.inputs[3].size))
+        self._ends = np.zeros((N, model.nq)), np.zeros((N, nv)), np.zeros((N, nx, 0))
+        self._values, self.value = np.zeros(N), np.inf
+        bound = self.model, self.sweep
+        self._back = compiled(sweep_back).bind(*bound)
+        self._predict = compiled(predicted_change).bind(*bound)
+        self._stationarity = compiled(stationarity).bind(*bound)
+        self._bind_policy()
+
+    def _bind_policy(self) -> None:
+        """Bind the kernel of the policy to arrays, and `follow` to all of them."""
+        flat = {p.name: np.zeros(max(p.size, 1)) for p in self.policy.inputs}
+        flat["dt"][0] = self.problem.dt
+        flat["lower"][:], flat["upper"][:] = self.sweep.lower, self.sweep.upper
+        results = {p.name: np.zeros(max(p.size, 1)) for p in self.policy.outputs}
+        shaped = [
+            [values[p.name][: p.size].reshape(p.shape) for p in ports]
+            for ports, values in (
+                (self.policy.inputs, flat),
+                (self.policy.outputs, results),
+            )
+        ]
+        self._tied = TiedKernel(self.policy, *shaped)
+        inputs = {p.name: x for p, x in zip(self.policy.inputs, shaped[0], strict=True)}
+        names = ("q", "qd", "q_plan", "qd_plan", "tau_plan", "k", "K", "gap")
+        knot = KnotArrays(
+            self._tied.kernel,
+            *(inputs[name] for name in names),
+            flat["length"],
+            inputs["settings"],
+            flat.get("time", np.zeros(1)),
+            *(results[p.name] for p in self.policy.outputs),
+        )
+        self._follow = compiled(follow).bind(
+            knot, self.plan, self.model, self.sweep, self.tried, self._running, self.times
+        )
+
+    def load(self, start: PlanStart, plan: Trajectory) -> None:
+        """Set the trajectory and the settings of the costs."""
+        for mine, given in zip(self.plan, plan, strict=True):
+            mine[...] = given
+        self._running[...] = start.running
+        self.tried.q[0], self.tried.qd[0] = start.q, start.qd
+
+    def expand(self, start: PlanStart, penalty: Penalty) -> float:
+        """Compute the quadratic model along the plan; return its value."""
+        plan, m, N = self.plan, self.model, self.problem.knots
+        inputs = plan.q[:-1], plan.qd[:-1], plan.tau
+        time = (self.times,) if self.problem.model.driven else ()
+        q, qd, none = self._ends
+        out = q, qd, m.A, m.B, none
+        self._linear(*inputs, self.problem.dt, *time, out=out, status=True)
+        costs = self._values, m.l_x[:-1], m.l_u, m.l_xx[:-1], m.l_ux, m.l_uu
+        self._slopes(*inputs, self._running, out=costs, status=True)
+        ends = plan.q[-1], plan.qd[-1], self.zero, start.ending
+        end, _ = self._end_slopes(*ends, status=True)
+        m.l_x[N], m.l_xx[N] = end.l_x, end.l_xx
+        nv, model = self.problem.model.nv, self.problem.model
+        m.gap[1:, :nv] = model.difference(plan.q[1:], q)
+        m.gap[1:, nv:] = qd - plan.qd[1:]
+        value = self.value = float(self._values.sum() + end.value)
+        if penalty.active:
+            more, gradient, curved = penalty.terms(plan.q, plan.qd)
+            value += float(more)
+            m.l_x[...] += gradient
+            diagonal = np.arange(2 * nv)
+            m.l_xx[:, diagonal, diagonal] += curved
+        return value
+
+    def feedback(self, damping: float) -> tuple[float, float] | None:
+        """Sweep back; return slope and curvature along the full step, None: failed."""
+        slope, curvature = self._predict() if self._back(damping) else (np.nan, np.nan)
+        return (slope, curvature) if np.isfinite(slope + curvature) else None
+
+    def attempt(self, start: PlanStart, penalty: Penalty, length: float) -> float:
+        """Compute the trial of a step length; return its value, or infinity."""
+        value, tried = self._follow(length), self.tried
+        ends = tried.q[-1], tried.qd[-1], self.zero, start.ending
+        if np.isfinite(value):
+            value += self.end_cost(*ends, status=True)[0]
+        if penalty.active and np.isfinite(value):
+            value += float(penalty.terms(tried.q, tried.qd)[0])
+        return float(value) if np.isfinite(value) else np.inf
+
+    def accept(self) -> None:
+        """Make the last trial the plan."""
+        for mine, tried in zip(self.plan, self.tried, strict=True):
+            mine[...] = tried
+
+    def stationarity(self) -> float:
+        """Return the largest gradient by a joint force that no bound holds back."""
+        return float(self._stationarity())

@@ -1,0 +1,58 @@
+"""Base class of the solvers of OPTIMAL_CONTROL."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from dyn_core.prediction.problem import ControlProblem
+from dyn_core.prediction.result import REASONS, PlanResult, PlanStart
+from dyn_core.problems import OPTIMAL_CONTROL
+from dyn_core.solving.numpy_solver import ArraySolver
+
+Planner = Callable[[PlanStart], PlanResult]
+
+
+class PlanSolver(ArraySolver):
+    """A Solver of OPTIMAL_CONTROL, which is given a ControlProblem.
+
+    A subclass has `name`, `options` with their defaults, and `prepare`. `dyn.plan`
+    accepts its name or an instance.
+    """
+
+    signature = OPTIMAL_CONTROL
+
+    @abstractmethod
+    def prepare(self, problem: ControlProblem, **options: Any) -> Planner:
+        """Return a function that solves the problem from a start, for repeated calls.
+
+        Args:
+            problem: Robot, costs, time grid and limits.
+            options: A value of each entry of `options`.
+        """
+
+    def outputs(self, model: Any, *inputs: Any, **options: Any) -> tuple[Any, ...]:
+        """Return the outputs of OPTIMAL_CONTROL for one start.
+
+        Args:
+            model: The ControlProblem.
+            inputs: q, qd, q_guess, qd_guess and tau_guess.
+            options: A value of each option.
+        """
+        key = self.name, tuple(sorted(options.items()))
+        if key not in model.planners:
+            model.planners[key] = self.prepare(model, **options)
+        result = model.planners[key](PlanStart(*inputs, *model.settings({})))
+        return (
+            result.q,
+            result.qd,
+            result.tau,
+            result.gains,
+            result.value,
+            np.array(result.residuals),
+            float(result.iterations),
+            float(REASONS.index(result.reason)),
+        )

@@ -1,0 +1,58 @@
+"""Optimal control by differential dynamic programming, with and without gaps."""
+
+from dyn_core.authoring import hookimpl
+from dyn_core.prediction.descent import Descent
+from dyn_core.prediction.solving import PlanSolver
+from dyn_core.validation import Quantity, Whole
+
+OPTIONS = {"max_iterations": 200, "tolerance": 1e-14}
+VALID = {"max_iterations": Whole(1), "tolerance": Quantity(0.0)}
+
+
+class BoxFDDP(PlanSolver):
+    """Plans by feasibility-driven dynamic programming with bounds on joint forces.
+
+        Q_xx = l_xx + A.T V A,  Q_ux = l_ux + B.T V A,  Q_uu = l_uu + B.T V B
+
+    The guess of the states may have gaps, which full steps close. Second derivatives of
+    the dynamics are left out (iterative LQR). The rows of the feedback of saturated
+    joint forces are zero. Eight step lengths are tried at once, by the merit of value
+    and gaps. Limits of position and velocity are an augmented Lagrangian.
+
+    Source: C. Mastalli et al., A feasibility-driven approach to control-limited DDP,
+    Autonomous Robots 46 (2022).
+    """
+
+    name = "box_fddp"
+    source = "C. Mastalli et al., A feasibility-driven approach to control-limited DDP"
+    options, valid = OPTIONS, VALID
+    default = True
+
+    def prepare(self, problem, **options):
+        """Return a function that plans from a start and guess of states and forces."""
+        return Descent(problem, **options)
+
+
+class ILQR(PlanSolver):
+    """Plans by iterative LQR with bounds on joint forces.
+
+    As box_fddp, but each iteration begins with the motion under its joint forces: a
+    guess of the states is not used.
+
+    Source: Y. Tassa, N. Mansard, E. Todorov, Control-limited differential dynamic
+    programming, ICRA 2014.
+    """
+
+    name = "ilqr"
+    source = "Y. Tassa et al., Control-limited differential dynamic programming"
+    options, valid = OPTIONS, VALID
+
+    def prepare(self, problem, **options):
+        """Return a function that plans from a start and a guess of joint forces."""
+        return Descent(problem, gaps=False, **options)
+
+
+@hookimpl
+def dyn_solvers():
+    """Offer the solvers of this file."""
+    return [BoxFDDP(), ILQR()]

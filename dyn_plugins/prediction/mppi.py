@@ -1,0 +1,117 @@
+"""Optimal control by sampling: model predictive path integral control."""
+
+import numpy as np
+
+from dyn_core.authoring import hookimpl
+from dyn_core.prediction.result import (
+    DIVERGED,
+    MAX_ITERATIONS,
+    REASONS,
+    PlanResiduals,
+    PlanResult,
+)
+from dyn_core.prediction.shooting import Penalty, Shooting
+from dyn_core.prediction.solving import PlanSolver
+from dyn_core.validation import Quantity, Whole
+
+FORCE = 10.0  # standard deviation of a joint force without bounds, times `noise`
+
+
+class MPPI(PlanSolver):
+    """Plans by weighted means of random joint forces.
+
+        tau <- sum_i w_i (tau + noise_i),   w_i = exp(-(J_i - min J) / lambda) / sum
+
+    lambda is `temperature` times the mean of J - min J. The noise of a joint has the
+    standard deviation `noise` times half of its range of joint forces; with `nodes` it
+    is drawn at as many nodes and interpolated by straight lines. It is the same in each
+    call. No derivatives are needed; there is no feedback (gains are zero), and violated
+    limits of position and velocity are costs. The result is the best mean.
+
+    Source: G. Williams et al., Information theoretic MPC for model-based reinforcement
+    learning, ICRA 2017.
+    """
+
+    name = "mppi"
+    source = "G. Williams et al., Information theoretic MPC, ICRA 2017"
+    options = {
+        "samples": 1024,
+        "max_iterations": 30,
+        "temperature": 0.05,
+        "noise": 0.2,
+        "nodes": 0,
+        "seed": 0,
+    }
+    valid = {
+        "samples": Whole(2),
+        "max_iterations": Whole(1),
+        "temperature": Quantity(0.0, above=True),
+        "noise": Quantity(0.0, above=True),
+        "nodes": Whole(0),
+        "seed": Whole(0),
+    }
+
+    def prepare(self, problem, **options):
+        """Return a function that plans from a start and a guess of joint forces."""
+        shooting, penalty = Shooting(problem), Penalty(problem)
+        penalty.rho = 1e4
+        return lambda start: _plan(problem, shooting, penalty, start, **options)
+
+
+def _plan(
+    problem, shooting, penalty, start, samples, max_iterations, temperature, noise,
+    nodes, seed,
+):  # fmt: skip
+    """Return the PlanResult; arguments as of MPPI."""
+    rng, bounds = np.random.default_rng(seed), problem.bounds
+    half = (bounds.tau_upper - bounds.tau_lower) / 2
+    scale = noise * np.where(np.isfinite(half), half, FORCE)
+    mean = np.clip(start.tau_guess, bounds.tau_lower, bounds.tau_upper)
+    best, value, path = np.inf, np.inf, None
+    for _ in range(max_iterations + 1):
+        change = scale * _noise(rng, samples, *mean.shape, nodes)
+        change[0] = 0.0  # the mean itself
+        tau = np.clip(mean + change, bounds.tau_lower, bounds.tau_upper)
+        tried, costs = shooting.rollouts(start, tau)
+        values = costs
+        if penalty.active:
+            values = values + penalty.terms(tried.q, tried.qd)[0]
+        values = np.where(np.isfinite(values), values, np.inf)
+        if path is None or values[0] < best:
+            best, value, path = values[0], costs[0], [x[0] for x in tried]
+        above = values - values.min()
+        if not np.isfinite(values.min()):
+            break
+        spread = temperature * above[np.isfinite(above)].mean()
+        weights = np.exp(-above / max(spread, 1e-300))
+        mean = np.tensordot(weights / weights.sum(), tau, 1)
+    q, qd, tau = path
+    return PlanResult(
+        problem.model,
+        problem.dt,
+        q,
+        qd,
+        tau,
+        np.zeros((*tau.shape, 2 * problem.model.nv)),
+        float(value),
+        PlanResiduals(0.0, -1.0, penalty.violation(q, qd)),
+        max_iterations,
+        REASONS[MAX_ITERATIONS if np.isfinite(best) else DIVERGED],
+    )
+
+
+def _noise(rng, samples, knots, width, nodes):
+    """Return normal numbers (samples, knots, width), interpolated between nodes."""
+    if nodes == 0 or nodes >= knots:
+        return rng.normal(size=(samples, knots, width))
+    drawn = rng.normal(size=(samples, nodes, width))
+    place = np.linspace(0, nodes - 1, knots)
+    k = np.minimum(place.astype(int), max(nodes - 2, 0))
+    part = (place - k)[:, None]
+    return drawn[:, k] * (1 - part) + drawn[:, np.minimum(k + 1, nodes - 1)] * part
+
+
+@hookimpl
+def dyn_solvers():
+    """Offer the solver of this file."""
+    return [MPPI()]

@@ -1,0 +1,138 @@
+"""Costs of a plan: derivatives by differences, targets and weights, refusals."""
+
+import numpy as np
+import pytest
+
+import dyn_core as dyn
+from dyn_core.errors import ModelError, SettingError
+from dyn_core.prediction import ControlProblem
+
+cost = dyn.cost
+
+
+def every_cost(model, rng):
+    """Return a cost of each kind on links of a robot."""
+    last, middle = model.frame_names[-1], model.frame_names[len(model.frame_names) // 2]
+    pose = dyn.solver("forward_kinematics").build(
+        model, frames=[last], engine="graph"
+    )
+    target = pose(model.random(rng))[0]
+    return {
+        "pose": cost.pose(last, target, weight=[1, 2, 3, 4, 5, 6]),
+        "orientation": cost.pose(middle, target, part="orientation"),
+        "position": cost.pose(middle, [0.1, 0.2, 0.3], 2.0, part="position"),
+        "posture": cost.posture(model.random(rng), 3.0),
+        "velocity": cost.velocity(2.0, rng.normal(size=model.nv)),
+        "effort": cost.effort(1e-3, rng.normal(size=model.nv)),
+        "frame_velocity": cost.frame_velocity(last, 0.3, reference="local"),
+        "centre_of_mass": cost.centre_of_mass([0.1, 0.2, 0.3], 5.0),
+        "distance": cost.distance(last, [0.0, 0.0, 2.0], 0.1),
+        "distance of links": cost.distance(last, middle, 9.0, at_least=True),
+        "custom": cost.custom(
+            lambda model, q, qd, tau: [qd[0] * tau[0], q[0] * q[1] + qd[1]], [1.0, 2.0]
+        ),
+    }
+
+
+@pytest.mark.parametrize("name", ["arm7", "quadruped", "every_joint"])
+def test_derivatives_of_each_cost_are_those_of_its_value(name):
+    model = dyn.load(name)
+    rng, nv, h = np.random.default_rng(1), model.nv, 1e-6
+    state = [model.random(rng), rng.normal(size=nv), rng.normal(size=nv)]
+    for kind, item in every_cost(model, rng).items():
+        settings = item.settings(model, 1)[0]
+        build = {"costs": [item], "engine": "graph"}
+        value = dyn.solver("knot_cost").build(model, **build)
+        found = dyn.solver("knot_cost_derivatives").build(model, **build)
+        result = found(*state, settings)
+        assert result.value == pytest.approx(value(*state, settings), rel=1e-14)
+        gradient, slopes = np.concatenate([result.l_x, result.l_u]), []
+        for k in range(3 * nv):
+            ends = []
+            for sign in (1.0, -1.0):
+                moved, unit = list(state), sign * h * np.eye(nv)[k % nv]
+                number = k // nv
+                moved[number] = (
+                    model.integrate(state[0], unit) if k < nv else state[number] + unit
+                )
+                ends.append(value(*moved, settings))
+            slopes.append((ends[0] - ends[1]) / (2 * h))
+        scale = max(1.0, np.abs(gradient).max())
+        np.testing.assert_allclose(gradient, slopes, atol=2e-6 * scale, err_msg=kind)
+
+
+def test_the_hessian_is_that_of_gauss_newton():
+    """Of a linear residual it is exact, and of others positive semidefinite."""
+    model, rng = dyn.load("arm7"), np.random.default_rng(2)
+    costs = list(every_cost(model, rng).values())
+    build = dyn.solver("knot_cost_derivatives").build
+    state = model.random(rng), rng.normal(size=7), rng.normal(size=7)
+    settings = np.hstack([item.settings(model, 1)[0] for item in costs])
+    r = build(model, costs=costs, engine="graph")(*state, settings)
+    whole = np.block([[r.l_xx, r.l_ux.T], [r.l_ux, r.l_uu]])
+    np.testing.assert_allclose(whole, whole.T, atol=1e-12)
+    assert np.linalg.eigvalsh(whole).min() > -1e-9
+    effort = cost.effort(np.arange(1.0, 8.0))
+    r = build(model, costs=[effort], engine="graph")(*state, effort.settings(model, 1)[0])
+    np.testing.assert_array_equal(r.l_uu, np.diag(np.arange(1.0, 8.0)))
+
+
+def test_targets_may_vary_along_the_plan():
+    model = dyn.load("arm7")
+    rows = np.linspace(0, 1, 11)[:, None] * np.ones(7)
+    problem = ControlProblem(
+        model, [cost.posture(rows, 2.0, when="always")], duration=2.0, knots=10
+    )
+    running, ending = problem.settings({})
+    np.testing.assert_allclose(running[:, :7], 2.0 * 0.2)
+    np.testing.assert_array_equal(running[:, 7:], rows[:-1])
+    np.testing.assert_array_equal(ending, np.r_[2.0 * np.ones(7), rows[-1]])
+    running, _ = problem.settings({"posture": np.ones(7)})
+    np.testing.assert_array_equal(running[:, 7:], 1.0)
+
+
+@pytest.mark.parametrize(
+    ("make", "words"),
+    [
+        (lambda: cost.effort(-1.0), "weight is -1.0; valid: finite numbers, 0 or more"),
+        (lambda: cost.effort(np.nan), "weight is nan"),
+        (lambda: cost.posture(when="later"), "'later'; valid: always, running, end"),
+        (lambda: cost.pose("link7", np.eye(4), part="all"), "valid: pose, orientation"),
+    ],
+)
+def test_a_cost_that_is_invalid_is_refused(make, words):
+    with pytest.raises(SettingError, match=words):
+        make()
+
+
+@pytest.mark.parametrize(
+    ("choices", "words"),
+    [
+        ({"costs": []}, "valid: a list of one cost or more"),
+        ({"costs": [1.0]}, "valid: a list of one cost or more"),
+        ({"knots": 1}, "knots is 1; valid: a whole number, 2"),
+        ({"duration": 0.0}, "duration is 0"),
+        ({"costs": [cost.posture(np.zeros(3))]}, "valid: 7 finite numbers"),
+        ({"costs": [cost.posture(np.full(7, np.nan))]}, "valid: 7 finite numbers"),
+        ({"costs": [cost.effort([1.0, 2.0])]}, "valid: one number, or 7"),
+        ({"costs": [cost.posture(np.zeros((4, 7)))]}, "valid: 11 rows"),
+        ({"passive": ["elbow"]}, "elbow"),
+        ({"effort_limits": {"elbow": 1.0}}, "elbow"),
+        ({"effort_limits": {"JOINT": (1.0, -1.0)}}, "valid: a number, 0 or more"),
+        ({"costs": [cost.custom(lambda model, q, qd, tau: 1.0)]}, "a list of numbers"),
+    ],
+)
+def test_a_problem_that_is_invalid_is_refused(choices, words):
+    model = dyn.load("arm7")
+    if "effort_limits" in choices:
+        limits = choices["effort_limits"]
+        first = model.joint_names[0]
+        limits = {k.replace("JOINT", first): x for k, x in limits.items()}
+        choices = {"effort_limits": limits}
+    with pytest.raises(SettingError, match=words):
+        ControlProblem(model, **{"costs": [cost.effort()], "knots": 10, **choices})
+
+
+def test_an_unknown_link_is_refused_by_name():
+    with pytest.raises(ModelError, match="gripper"):
+        dyn.plan(dyn.load("arm7"), [cost.pose("gripper", np.eye(4))])

@@ -1,0 +1,298 @@
+"""Plans: LQ problems, optimality, bounds, limits, gaps, refusals, many starts."""
+
+import numpy as np
+import pytest
+
+import dyn_core as dyn
+from dyn_core.errors import NonFiniteError, ShapeError, StateError, UnsupportedError
+from dyn_core.prediction import ControlProblem, Plan
+from dyn_core.prediction.feedback import box_step
+from dyn_core.prediction.result import PlanStart
+from dyn_core.prediction.shooting import Shooting, Trajectory
+from dyn_core.problems import OPTIMAL_CONTROL
+
+cost = dyn.cost
+DESCENT = ("box_fddp", "ilqr")
+
+
+def slide():
+    """Return a robot with one prismatic joint: its steps are linear."""
+    text = """<robot name="slide"><link name="base"/>
+    <link name="cart"><inertial><mass value="2"/>
+    <inertia ixx="1" iyy="1" izz="1" ixy="0" ixz="0" iyz="0"/></inertial></link>
+    <joint name="rail" type="prismatic"><parent link="base"/><child link="cart"/>
+    <axis xyz="1 0 0"/><limit lower="-5" upper="5" velocity="100" effort="1000"/></joint>
+    </robot>"""
+    return dyn.load_urdf(text)
+
+
+def swing(solver="box_fddp", **choices):
+    """Return a plan that swings two links up, and its start."""
+    model = dyn.load("two_link", gravity=(0.0, -9.81, 0.0))
+    goal = [np.pi / 2, 0.0]
+    costs = [
+        cost.posture(goal, 20.0, when="end"),
+        cost.velocity(2.0, when="end", name="end velocity"),
+        cost.effort(1e-2),
+    ]
+    choices = {"duration": 1.5, "knots": 40, "limits": False, **choices}
+    return dyn.plan(model, costs, solver=solver, **choices), [-np.pi / 2, 0.0]
+
+
+@pytest.mark.parametrize("solver", DESCENT)
+def test_a_linear_quadratic_problem_takes_one_iteration_and_is_riccatis(solver):
+    """K and k are those of the Riccati recursion; the second iteration changes none."""
+    model, N, dt = slide(), 30, 0.05
+    costs = [cost.posture(weight=3.0, when="always"), cost.effort(0.1)]
+    plan = dyn.plan(
+        model, costs, duration=N * dt, knots=N, solver=solver, limits=False,
+        effort_limits={"rail": None},
+    )  # fmt: skip
+    result = plan.solve([1.0], [0.5])
+    assert result.reason == "converged" and result.iterations <= 2
+    A, B = np.array([[1.0, dt], [0.0, 1.0]]), np.array([[dt * dt], [dt]]) / 2.0
+    Q, R, V = np.diag([3.0 * dt, 0.0]), np.array([[0.1 * dt]]), np.diag([3.0, 0.0])
+    x = np.array([1.0, 0.5])
+    gains = []
+    for _ in range(N):
+        gains.append(-np.linalg.solve(R + B.T @ V @ B, B.T @ V @ A))
+        V = Q + A.T @ V @ (A + B @ gains[-1])
+    np.testing.assert_allclose(result.value, x @ V @ x / 2, rtol=1e-12)
+    for k, K in enumerate(reversed(gains)):
+        np.testing.assert_allclose(result.gains[k], K, rtol=1e-10, atol=1e-12)
+        np.testing.assert_allclose(result.tau[k], K @ x, rtol=1e-9, atol=1e-12)
+        x = A @ x + B @ result.tau[k]
+
+
+def gradient(plan, start, tau):
+    """Return the value of joint forces and its gradient by differences."""
+    shooting = Shooting(plan.problem)
+    settings = plan.problem.settings({})
+    N, model = plan.problem.knots, plan.problem.model
+    guess = np.tile(start, (N + 1, 1)), np.zeros((N + 1, model.nv)), tau
+
+    def value(tau):
+        first = PlanStart(np.array(start), np.zeros(model.nv), *guess, *settings)
+        path = shooting.rollout(first, tau)
+        return shooting.value(first, Trajectory(*(x[None] for x in path)))[0]
+
+    slopes = np.zeros_like(tau)
+    for index in np.ndindex(*tau.shape):
+        unit = np.zeros_like(tau)
+        unit[index] = 2e-6
+        slopes[index] = (value(tau + unit) - value(tau - unit)) / 4e-6
+    return value(tau), slopes
+
+
+@pytest.mark.parametrize("solver", DESCENT)
+@pytest.mark.parametrize("bound", [None, 7.0])
+def test_plans_are_optima_within_the_bounds(solver, bound):
+    """The gradient by differences vanishes, or a bound holds it back: KKT."""
+    joint = "joint1" if bound is None else None
+    plan, start = swing(solver)
+    joint = plan.problem.model.joint_names[0]
+    if bound is not None:
+        plan, start = swing(solver, effort_limits={joint: bound})
+    result = plan.solve(start, [0.0, 0.0])
+    assert result.reason == "converged", result
+    value, slopes = gradient(plan, start, result.tau)
+    assert value == pytest.approx(result.value, rel=1e-12)
+    bounds = plan.problem.bounds
+    assert (result.tau >= bounds.tau_lower).all()
+    assert (result.tau <= bounds.tau_upper).all()
+    low, high = result.tau <= bounds.tau_lower, result.tau >= bounds.tau_upper
+    free = ~low & ~high
+    assert np.abs(slopes[free]).max() < 1e-6
+    assert (slopes[low] > -1e-6).all() and (slopes[high] < 1e-6).all()
+    assert result.residuals.stationarity < 1e-6
+    assert result.residuals.gap < 1e-9
+    if bound is not None:
+        assert (low | high).any()
+        assert (result.gains[low | high] == 0).all()
+    else:
+        assert np.abs(result.gains).max() > 0
+
+
+def test_gaps_of_a_guess_of_states_close():
+    """A straight line of states is a valid guess; both guesses reach the same optimum."""
+    plan, start = swing()
+    plain = plan.solve(start, [0.0, 0.0])
+    line = np.linspace(start, [np.pi / 2, 0.0], 41)
+    guess = plain.__class__(
+        plain.model, plain.dt, line, np.zeros((41, 2)), np.zeros((40, 2)),
+        plain.gains, 0.0, plain.residuals, 0, "stalled",
+    )  # fmt: skip
+    result = plan.solve(start, [0.0, 0.0], guess=guess)
+    assert result.reason == "converged"
+    assert result.residuals.gap < 1e-9
+    assert result.residuals.stationarity < 1e-6
+    step = dyn.solver("semi_implicit_euler").build(plan.problem.model)
+    for k in range(40):
+        q, qd = step(result.q[k], result.qd[k], result.tau[k], plan.problem.dt)
+        np.testing.assert_allclose(result.q[k + 1], q, atol=1e-9)
+        np.testing.assert_allclose(result.qd[k + 1], qd, atol=1e-8)
+
+
+def test_a_warm_start_from_the_optimum_takes_no_iteration():
+    plan, start = swing()
+    first = plan.solve(start, [0.0, 0.0])
+    again = plan.solve(start, [0.0, 0.0], guess=first)
+    assert again.converged and again.iterations <= 1
+    np.testing.assert_allclose(again.tau, first.tau, atol=1e-7)
+
+
+def test_limits_of_position_and_velocity_hold():
+    model = slide()
+    slow = dyn.plan(
+        model, [cost.posture([4.0], 10.0, when="always"), cost.effort(1e-4)],
+        duration=2.0, knots=40,
+    )  # fmt: skip
+    object.__setattr__(slow.problem.bounds, "qd", np.array([2.0]))
+    object.__setattr__(slow.problem.bounds, "q_upper", np.array([3.0]))
+    plan = Plan(slow.problem)
+    result = plan.solve([0.0], [0.0])
+    assert result.reason == "converged"
+    assert result.qd.max() < 2.0 + 1.01e-4 and result.qd.max() > 1.99
+    assert result.q.max() < 3.0 + 1.01e-4 and result.q.max() > 2.99
+    assert result.residuals.limit <= 1e-4
+
+
+def test_limits_that_cannot_hold_are_named():
+    """No effort within the bounds stops a cart that is too fast."""
+    plan = dyn.plan(
+        slide(), [cost.effort(1e-3)], duration=1.0, knots=20,
+        effort_limits={"rail": 1.0}, max_iterations=2000,
+    )  # fmt: skip
+    result = plan.solve([4.0], [10.0])
+    assert result.reason == "infeasible: limit"
+    assert "upper limit of position of joint 'rail'" in result.detail
+
+
+def test_a_cost_that_is_not_finite_is_a_reason():
+    model = slide()
+    plan = dyn.plan(model, [cost.posture([1e200], 1e200, when="always")])
+    result = plan.solve([0.0], [0.0])
+    assert result.reason == "diverged: cost"
+
+
+@pytest.mark.parametrize(
+    ("q", "qd", "error", "words"),
+    [
+        ([np.nan, 0.0], [0.0, 0.0], NonFiniteError, "q"),
+        ([0.0, 0.0], [np.inf, 0.0], NonFiniteError, "qd"),
+        ([0.0], [0.0, 0.0], ShapeError, "q"),
+        ([9.0, 0.0], [0.0, 0.0], StateError, "beyond a limit: position of joint"),
+        ([0.0, 0.0], [99.0, 0.0], StateError, "beyond a limit: velocity of joint"),
+    ],
+)
+def test_a_start_that_is_invalid_is_refused(q, qd, error, words):
+    model = dyn.load("two_link")
+    plan = dyn.plan(model, [cost.effort()], knots=5, duration=0.1)
+    with pytest.raises(error, match=words):
+        plan.solve(q, qd)
+
+
+def test_options_and_solvers_are_checked():
+    model = dyn.load("two_link")
+    with pytest.raises(UnsupportedError, match="max_iteration"):
+        dyn.plan(model, [cost.effort()], max_iteration=3)
+    with pytest.raises(UnsupportedError, match="max_iterations"):
+        dyn.plan(model, [cost.effort()], max_iterations=0)
+    with pytest.raises(LookupError, match="box_fddp"):
+        dyn.plan(model, [cost.effort()], solver="box_fdp")
+
+
+def test_many_starts_give_the_plans_of_each():
+    plan, start = swing()
+    starts = np.array([start, [-1.2, 0.3], [-1.0, -0.2]])
+    many = plan.solve(starts, np.zeros((3, 2)))
+    for one, row in zip(many, starts, strict=True):
+        np.testing.assert_array_equal(one.tau, plan.solve(row, [0.0, 0.0]).tau)
+    with pytest.raises(ShapeError, match="rows"):
+        plan.solve(starts, np.zeros((2, 2)))
+
+
+def test_floating_bases_are_planned_in_tangent_coordinates():
+    """The root joint has no drive; a pose of the base that legs cannot hold is tried."""
+    model = dyn.load("quadruped")
+    q = model.neutral()
+    q[7:] = (model.lower + model.upper)[6:] / 2
+    q[3:7] = [0.6, 0.0, 0.0, 0.8]
+    costs = [cost.posture(q, 1.0, when="always"), cost.effort(1e-2)]
+    plan = dyn.plan(model, costs, duration=0.2, knots=10)
+    result = plan.solve(q, np.r_[1.0, 0.5, -0.3, np.zeros(15)])
+    assert result.reason == "converged"
+    assert (result.tau[:, :6] == 0).all() and (result.gains[:, :6] == 0).all()
+    np.testing.assert_allclose(np.linalg.norm(result.q[:, 3:7], axis=1), 1.0, atol=1e-9)
+    assert result.residuals.stationarity < 1e-6
+
+
+def test_box_steps_satisfy_kkt():
+    rng = np.random.default_rng(3)
+    for n in (1, 2, 5, 9) * 10:
+        M = rng.normal(size=(n, n))
+        Q, g, G = M @ M.T + 0.1 * np.eye(n), rng.normal(size=n), rng.normal(size=(n, 4))
+        lower, upper = -rng.uniform(0, 1, n), rng.uniform(0, 1, n)
+        upper[0], lower[0] = (0.0, 0.0) if rng.uniform() < 0.2 else (upper[0], lower[0])
+        u, K = box_step(Q, g, G, lower, upper)
+        slope = Q @ u + g
+        low, high = u <= lower, u >= upper
+        assert (u >= lower).all() and (u <= upper).all()
+        assert np.abs(slope[~low & ~high]).max(initial=0) < 1e-10
+        assert (slope[low & ~high] > -1e-10).all() and (slope[high & ~low] < 1e-10).all()
+        free = ~low & ~high
+        np.testing.assert_allclose(K[~free], 0.0)
+        if free.any():
+            wanted = -np.linalg.solve(Q[np.ix_(free, free)], G[free])
+            np.testing.assert_allclose(K[free], wanted, atol=1e-9)
+
+
+def test_random_problems_are_solved_or_have_a_reason():
+    reasons = []
+    for seed in range(50):
+        rng = np.random.default_rng(seed)
+        model = dyn.load("two_link", gravity=(0.0, -9.81, 0.0))
+        costs = [
+            cost.posture(rng.uniform(-1.5, 1.5, 2), 10 ** rng.uniform(0, 2), "end"),
+            cost.velocity(10 ** rng.uniform(-1, 1), when="always"),
+            cost.effort(10 ** rng.uniform(-3, 0)),
+        ]
+        limits = {model.joint_names[0]: float(rng.uniform(2, 30))}
+        plan = dyn.plan(
+            model, costs, duration=0.6, knots=15, effort_limits=limits,
+            solver=DESCENT[seed % 2], limits=bool(seed % 3),
+        )  # fmt: skip
+        result = plan.solve(rng.uniform(-1, 1, 2), rng.uniform(-0.5, 0.5, 2))
+        assert np.isfinite(result.value)
+        assert np.abs(result.tau[:, 0]).max() <= next(iter(limits.values()))
+        if result.converged:
+            assert result.residuals.stationarity < 1e-5, (seed, result.residuals)
+            assert result.residuals.limit <= 1e-4
+        reasons.append(result.reason)
+    assert reasons.count("converged") >= 45, reasons
+
+
+def test_a_plan_follows_its_feedback_between_knots():
+    plan, start = swing()
+    result = plan.solve(start, [0.0, 0.0])
+    np.testing.assert_allclose(
+        result.control(0.0, result.q[0], result.qd[0]), result.tau[0]
+    )
+    k, dx = 7, np.array([0.01, -0.02, 0.1, 0.2])
+    tau = result.control(k * result.dt, result.q[k] + dx[:2], result.qd[k] + dx[2:])
+    np.testing.assert_allclose(tau, result.tau[k] + result.gains[k] @ dx, atol=1e-9)
+    late = result.control(99.0, result.q[-1], result.qd[-1])
+    np.testing.assert_allclose(late, result.tau[-1], atol=1e-9)
+
+
+def test_programs_of_optimal_control_return_the_plan():
+    plan, start = swing()
+    wanted = plan.solve(start, [0.0, 0.0])
+    program = dyn.solver("box_fddp", OPTIMAL_CONTROL).build(plan.problem)
+    N = plan.problem.knots
+    hold = dyn.solver("rnea").build(plan.problem.model)(start, [0, 0], [0, 0])
+    guess = np.tile(start, (N + 1, 1)), np.zeros((N + 1, 2)), np.tile(hold, (N, 1))
+    result = program(start, [0.0, 0.0], *guess)
+    np.testing.assert_array_equal(result.tau_plan, wanted.tau)
+    assert result.reason == 0.0
+    assert isinstance(program.model, ControlProblem)
