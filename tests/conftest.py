@@ -31,7 +31,7 @@ QUICK = (
     "planar/test_files.py", "planar/test_states.py", "oracles/test_kim_derivatives.py",
     "oracles/test_kim_hybrid.py", "plugins", "nodes/test_conversions.py", "reports/test_motion_files.py",
     "nodes/test_transitions.py", "launch_files", "control/test_control.py", "docs/test_docs.py",
-    "house/test_house.py", "prediction/test_linear.py", "identification/test_identification.py", "simulation/test_simulate.py", "control/reference/test_trajectory.py",
+    "house/test_house.py", "prediction/test_linear.py", "prediction/test_costs.py", "identification/test_identification.py", "simulation/test_simulate.py", "control/reference/test_trajectory.py",
     "view/test_scene.py", "export/test_laws.py", "bridges/test_casadi.py", "batch/test_map_rows.py",
     "bench/test_bench_contact.py", "commands/test_check_derivatives.py", "mutation", "validation/test_validation.py", "envs/test_robot_envs.py",
 )  # fmt: skip

@@ -7,7 +7,6 @@ Lagrangian around it.
 
 from __future__ import annotations
 
-
 import numpy as np
 
 from dyn_core.prediction.problem import ControlProblem
@@ -22,7 +21,7 @@ from dyn_core.prediction.result import (
     PlanResult,
     PlanStart,
 )
-from dyn_core.prediction.shooting import Iteration, Penalty, Trajectory
+from dyn_core.prediction.shooting import Iteration, Penalty, PlanPath
 
 LENGTHS = tuple(0.5**k for k in range(8))  # step lengths, the longest first
 DECREASE = 1e-4  # accepted share of the predicted decrease
@@ -60,7 +59,7 @@ class Descent:
         """Return the plan from a start."""
         state, bounds, penalty = self.state, self.problem.bounds, Penalty(self.problem)
         tau = np.clip(start.tau_guess, bounds.tau_lower, bounds.tau_upper)
-        state.load(start, Trajectory(start.q_guess, start.qd_guess, tau))
+        state.load(start, PlanPath(start.q_guess, start.qd_guess, tau))
         state.plan.q[0], state.plan.qd[0] = start.q, start.qd
         if not self.gaps:
             self._roll(start)
@@ -85,7 +84,7 @@ class Descent:
     def _roll(self, start: PlanStart) -> None:
         """Replace the plan by the motion under its joint forces."""
         path, _ = self.state.rollouts(start, self.state.plan.tau[None])
-        self.state.load(start, Trajectory(*(x[0] for x in path)))
+        self.state.load(start, PlanPath(*(x[0] for x in path)))
 
     def _minimise(
         self, start: PlanStart, penalty: Penalty, most: int, tolerance: float
@@ -179,7 +178,7 @@ class Descent:
             used: Number of iterations.
             reason: Index of the reason.
         """
-        state, plan = self.state, Trajectory(*(x.copy() for x in self.state.plan))
+        state, plan = self.state, PlanPath(*(x.copy() for x in self.state.plan))
         residuals = PlanResiduals(
             float(np.abs(state.model.gap).max()),
             state.stationarity(),
@@ -198,7 +197,7 @@ class Descent:
             detail,
         )
 
-    def _violated(self, plan: Trajectory, penalty: Penalty) -> str:
+    def _violated(self, plan: PlanPath, penalty: Penalty) -> str:
         """Return the limit that is violated most, in words."""
         excess = penalty.excess(plan.q, plan.qd)
         k, i, side = np.unravel_index(excess.argmax(), excess.shape)

@@ -52,7 +52,6 @@ class Plan:
             )
         self.problem, self.solver = problem, chosen
         _, self.options = chosen.read_options(problem, options)
-        self._planner = chosen.prepare(problem, **self.options)
         robot = problem.model.without_loops() if problem.model.loops else problem.model
         self._hold = find("rnea").build(robot)
 
@@ -89,8 +88,12 @@ class Plan:
                 raise ShapeError("qd", f"{count} rows", f"shape {starts[1].shape}")
             rows = zip(*(np.broadcast_to(x, (count, x.shape[-1])) for x in starts),
                        strict=True)  # fmt: skip
-            return [self._planner(self._start(*row, guess, settings)) for row in rows]
-        return self._planner(self._start(q, qd, guess, settings))
+            return [self._plan(self._start(*row, guess, settings)) for row in rows]
+        return self._plan(self._start(q, qd, guess, settings))
+
+    def _plan(self, start: PlanStart) -> PlanResult:
+        """Return the plan from a checked start."""
+        return self.solver.solve(self.problem, start, **self.options)
 
     def _start(
         self, q: Any, qd: Any, guess: Any, settings: tuple[np.ndarray, np.ndarray]
@@ -110,7 +113,7 @@ class Plan:
             tau = np.zeros((N, model.nv))
             if guess is None:
                 still = np.zeros(model.nv)
-                tau += self._held(self._hold(q, still, still))
+                tau += self._clipped(self._hold(q, still, still))
             else:
                 tau += float_array("guess", guess, f"shape ({N}, {model.nv})")
         arrays = (states, speeds, tau)
@@ -127,7 +130,7 @@ class Plan:
             raise NonFiniteError(f"{name} holds NaN or infinity; valid: finite numbers")
         return array
 
-    def _held(self, tau: np.ndarray) -> np.ndarray:
+    def _clipped(self, tau: np.ndarray) -> np.ndarray:
         """Return joint forces within the bounds."""
         bounds = self.problem.bounds
         return np.clip(tau, bounds.tau_lower, bounds.tau_upper)

@@ -30,7 +30,7 @@ MOST_KNOTS = 100_000  # more are a mistake: a plan keeps several matrices for ea
 
 
 @dataclass(frozen=True)
-class Bounds:
+class CoordinateBounds:
     """Limits of the coordinates of a robot, infinite where there is none.
 
     Attributes:
@@ -136,7 +136,7 @@ class ControlProblem(System):
         return tuple(cost for cost in self.costs if cost.ends)
 
     @cached_property
-    def bounds(self) -> Bounds:
+    def bounds(self) -> CoordinateBounds:
         """Limits of all coordinates.
 
         Raises:
@@ -158,7 +158,7 @@ class ControlProblem(System):
             part = model.v_slice(self._joint("effort_limits", name))
             lower[part], upper[part] = _range(name, limit)
         on = self.limits & (place >= 0)
-        return Bounds(
+        return CoordinateBounds(
             lower,
             upper,
             np.where(on, model.lower, -free),

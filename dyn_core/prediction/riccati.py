@@ -51,7 +51,7 @@ class Sweep(NamedTuple):
 
     Attributes:
         k, K: Change of the joint forces, (N, nv), and feedback, (N, nv, nx).
-        lower, upper: Bounds of the joint forces, (nv,).
+        lower, upper: CoordinateBounds of the joint forces, (nv,).
         V, VA, Q_xx: Work, (nx, nx). VB: (nx, nv). Q_ux, KT: (nv, nx).
         Q_uu, damped, L: (nv, nv).
         v, Q_x, dx, dx_next: (nx,).

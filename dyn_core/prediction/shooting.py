@@ -35,7 +35,7 @@ from dyn_core.problems import (
 from dyn_core.solving.registry import solver
 
 
-class Trajectory(NamedTuple):
+class PlanPath(NamedTuple):
     """States and joint forces: q (N + 1, nq), qd (N + 1, nv), tau (N, nv)."""
 
     q: FloatArray2
@@ -67,10 +67,10 @@ class KnotArrays(NamedTuple):
 @machine_code
 def follow(
     knot: KnotArrays,
-    plan: Trajectory,
+    plan: PlanPath,
     model: Expansion,
     work: Sweep,
-    tried: Trajectory,
+    tried: PlanPath,
     settings: FloatArray2,
     times: FloatArray,
     length: float,
@@ -194,7 +194,7 @@ class Shooting:
 
     def rollouts(
         self, start: PlanStart, tau: np.ndarray
-    ) -> tuple[Trajectory, np.ndarray]:
+    ) -> tuple[PlanPath, np.ndarray]:
         """Return motions from the start and their costs, (n,).
 
         Joint forces beyond the bounds are clipped.
@@ -205,7 +205,11 @@ class Shooting:
         """
         model, (n, N, nv) = self.problem.model, tau.shape
         bounds, dt, values = self.problem.bounds, self.problem.dt, np.zeros(n)
-        q, qd, used = np.empty((n, N + 1, model.nq)), np.empty((n, N + 1, nv)), tau.copy()
+        q, qd, used = (
+            np.empty((n, N + 1, model.nq)),
+            np.empty((n, N + 1, nv)),
+            tau.copy(),
+        )
         q[:, 0], qd[:, 0] = start.q, start.qd
         K, gap = np.zeros((nv, 2 * nv)), np.zeros(2 * nv)
         limits = bounds.tau_lower, bounds.tau_upper
@@ -217,14 +221,14 @@ class Shooting:
             q[:, i + 1], qd[:, i + 1], used[:, i], value = result
             values += value
         ends = q[:, -1], qd[:, -1], self.zero, start.ending
-        return Trajectory(q, qd, used), values + self.end_cost(*ends, status=True)[0]
+        return PlanPath(q, qd, used), values + self.end_cost(*ends, status=True)[0]
 
 
 class Iteration(Shooting):
     """One trajectory with its quadratic model, sweep and trial, in arrays that stay.
 
     Attributes:
-        plan, tried: Trajectory, and the last trial.
+        plan, tried: PlanPath, and the last trial.
         model: Quadratic model along the plan.
         sweep: Feedback, and work arrays.
         value: Costs of the plan, without those of limits.
@@ -240,7 +244,7 @@ class Iteration(Shooting):
         self._slopes = slopes.build(model, costs=problem.running).on_one_thread
         self._end_slopes = slopes.build(model, costs=problem.ending)
         self.plan, self.tried = (
-            Trajectory(*(np.zeros(x) for x in ((N + 1, model.nq), (N + 1, nv), (N, nv))))
+            PlanPath(*(np.zeros(x) for x in ((N + 1, model.nq), (N + 1, nv), (N, nv))))
             for _ in range(2)
         )
         shapes = [(N, nx, nx), (N, nx, nv), (N + 1, nx), (N + 1, nx), (N, nv)]
@@ -282,10 +286,16 @@ class Iteration(Shooting):
             *(results[p.name] for p in self.policy.outputs),
         )
         self._follow = compiled(follow).bind(
-            knot, self.plan, self.model, self.sweep, self.tried, self._running, self.times
+            knot,
+            self.plan,
+            self.model,
+            self.sweep,
+            self.tried,
+            self._running,
+            self.times,
         )
 
-    def load(self, start: PlanStart, plan: Trajectory) -> None:
+    def load(self, start: PlanStart, plan: PlanPath) -> None:
         """Set the trajectory and the settings of the costs."""
         for mine, given in zip(self.plan, plan, strict=True):
             mine[...] = given

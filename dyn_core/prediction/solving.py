@@ -34,6 +34,27 @@ class PlanSolver(ArraySolver):
             options: A value of each entry of `options`.
         """
 
+    def solve(
+        self, problem: ControlProblem, start: PlanStart, **options: Any
+    ) -> PlanResult:
+        """Return the plan from a start.
+
+        What the solver prepares for the problem is used again.
+
+        Args:
+            problem: Robot, costs, time grid and limits.
+            start: Start, first guess, and settings of the costs.
+            options: A value of each entry of `options`.
+
+        Returns:
+            The plan; its reason says how the search ended.
+        """
+        key = self.name, tuple(sorted(options.items()))
+        if key not in problem.planners:
+            problem.planners[key] = self.prepare(problem, **options)
+        planner: Planner = problem.planners[key]
+        return planner(start)
+
     def outputs(self, model: Any, *inputs: Any, **options: Any) -> tuple[Any, ...]:
         """Return the outputs of OPTIMAL_CONTROL for one start.
 
@@ -42,10 +63,8 @@ class PlanSolver(ArraySolver):
             inputs: q, qd, q_guess, qd_guess and tau_guess.
             options: A value of each option.
         """
-        key = self.name, tuple(sorted(options.items()))
-        if key not in model.planners:
-            model.planners[key] = self.prepare(model, **options)
-        result = model.planners[key](PlanStart(*inputs, *model.settings({})))
+        start = PlanStart(*inputs, *model.settings({}))
+        result = self.solve(model, start, **options)
         return (
             result.q,
             result.qd,

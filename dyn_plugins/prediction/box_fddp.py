@@ -1,8 +1,7 @@
 """Optimal control by differential dynamic programming, with and without gaps."""
 
 from dyn_core.authoring import hookimpl
-from dyn_core.prediction.descent import Descent
-from dyn_core.prediction.solving import PlanSolver
+from dyn_core.prediction import Descent, PlanSolver
 from dyn_core.validation import Quantity, Whole
 
 OPTIONS = {"max_iterations": 200, "tolerance": 1e-14}

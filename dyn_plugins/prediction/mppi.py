@@ -3,15 +3,16 @@
 import numpy as np
 
 from dyn_core.authoring import hookimpl
-from dyn_core.prediction.result import (
+from dyn_core.prediction import (
     DIVERGED,
     MAX_ITERATIONS,
     REASONS,
+    Penalty,
     PlanResiduals,
     PlanResult,
+    PlanSolver,
+    Shooting,
 )
-from dyn_core.prediction.shooting import Penalty, Shooting
-from dyn_core.prediction.solving import PlanSolver
 from dyn_core.validation import Quantity, Whole
 
 FORCE = 10.0  # standard deviation of a joint force without bounds, times `noise`

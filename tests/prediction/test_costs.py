@@ -13,9 +13,7 @@ cost = dyn.cost
 def every_cost(model, rng):
     """Return a cost of each kind on links of a robot."""
     last, middle = model.frame_names[-1], model.frame_names[len(model.frame_names) // 2]
-    pose = dyn.solver("forward_kinematics").build(
-        model, frames=[last], engine="graph"
-    )
+    pose = dyn.solver("forward_kinematics").build(model, frames=[last], engine="graph")
     target = pose(model.random(rng))[0]
     return {
         "pose": cost.pose(last, target, weight=[1, 2, 3, 4, 5, 6]),
@@ -43,8 +41,8 @@ def test_derivatives_of_each_cost_are_those_of_its_value(name):
         settings = item.settings(model, 1)[0]
         build = {"costs": [item], "engine": "graph"}
         value = dyn.solver("knot_cost").build(model, **build)
-        found = dyn.solver("knot_cost_derivatives").build(model, **build)
-        result = found(*state, settings)
+        slopes_of = dyn.solver("knot_cost_derivatives").build(model, **build)
+        result = slopes_of(*state, settings)
         assert result.value == pytest.approx(value(*state, settings), rel=1e-14)
         gradient, slopes = np.concatenate([result.l_x, result.l_u]), []
         for k in range(3 * nv):
@@ -73,7 +71,9 @@ def test_the_hessian_is_that_of_gauss_newton():
     np.testing.assert_allclose(whole, whole.T, atol=1e-12)
     assert np.linalg.eigvalsh(whole).min() > -1e-9
     effort = cost.effort(np.arange(1.0, 8.0))
-    r = build(model, costs=[effort], engine="graph")(*state, effort.settings(model, 1)[0])
+    r = build(model, costs=[effort], engine="graph")(
+        *state, effort.settings(model, 1)[0]
+    )
     np.testing.assert_array_equal(r.l_uu, np.diag(np.arange(1.0, 8.0)))
 
 
@@ -92,7 +92,7 @@ def test_targets_may_vary_along_the_plan():
 
 
 @pytest.mark.parametrize(
-    ("make", "words"),
+    ("make", "message"),
     [
         (lambda: cost.effort(-1.0), "weight is -1.0; valid: finite numbers, 0 or more"),
         (lambda: cost.effort(np.nan), "weight is nan"),
@@ -100,13 +100,13 @@ def test_targets_may_vary_along_the_plan():
         (lambda: cost.pose("link7", np.eye(4), part="all"), "valid: pose, orientation"),
     ],
 )
-def test_a_cost_that_is_invalid_is_refused(make, words):
-    with pytest.raises(SettingError, match=words):
+def test_a_cost_that_is_invalid_is_refused(make, message):
+    with pytest.raises(SettingError, match=message):
         make()
 
 
 @pytest.mark.parametrize(
-    ("choices", "words"),
+    ("choices", "message"),
     [
         ({"costs": []}, "valid: a list of one cost or more"),
         ({"costs": [1.0]}, "valid: a list of one cost or more"),
@@ -122,14 +122,14 @@ def test_a_cost_that_is_invalid_is_refused(make, words):
         ({"costs": [cost.custom(lambda model, q, qd, tau: 1.0)]}, "a list of numbers"),
     ],
 )
-def test_a_problem_that_is_invalid_is_refused(choices, words):
+def test_a_problem_that_is_invalid_is_refused(choices, message):
     model = dyn.load("arm7")
     if "effort_limits" in choices:
         limits = choices["effort_limits"]
         first = model.joint_names[0]
         limits = {k.replace("JOINT", first): x for k, x in limits.items()}
         choices = {"effort_limits": limits}
-    with pytest.raises(SettingError, match=words):
+    with pytest.raises(SettingError, match=message):
         ControlProblem(model, **{"costs": [cost.effort()], "knots": 10, **choices})
 
 

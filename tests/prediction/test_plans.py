@@ -1,15 +1,18 @@
 """Plans: LQ problems, optimality, bounds, limits, gaps, refusals, many starts."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 import dyn_core as dyn
+from dyn_core.engines.machine_code import compiled
 from dyn_core.errors import NonFiniteError, ShapeError, StateError, UnsupportedError
-from dyn_core.prediction import ControlProblem, Plan
-from dyn_core.prediction.feedback import box_step
+from dyn_core.prediction import ControlProblem, Plan, riccati
 from dyn_core.prediction.result import PlanStart
-from dyn_core.prediction.shooting import Shooting, Trajectory
+from dyn_core.prediction.shooting import Iteration, Penalty, PlanPath, Shooting
 from dyn_core.problems import OPTIMAL_CONTROL
+from tests.support import riccati_reference as reference
 
 cost = dyn.cost
 DESCENT = ("box_fddp", "ilqr")
@@ -65,30 +68,24 @@ def test_a_linear_quadratic_problem_takes_one_iteration_and_is_riccatis(solver):
 
 
 def gradient(plan, start, tau):
-    """Return the value of joint forces and its gradient by differences."""
-    shooting = Shooting(plan.problem)
-    settings = plan.problem.settings({})
-    N, model = plan.problem.knots, plan.problem.model
-    guess = np.tile(start, (N + 1, 1)), np.zeros((N + 1, model.nv)), tau
-
-    def value(tau):
-        first = PlanStart(np.array(start), np.zeros(model.nv), *guess, *settings)
-        path = shooting.rollout(first, tau)
-        return shooting.value(first, Trajectory(*(x[None] for x in path)))[0]
-
-    slopes = np.zeros_like(tau)
-    for index in np.ndindex(*tau.shape):
-        unit = np.zeros_like(tau)
-        unit[index] = 2e-6
-        slopes[index] = (value(tau + unit) - value(tau - unit)) / 4e-6
-    return value(tau), slopes
+    """Return the value of joint forces and its gradient by differences, bounds aside."""
+    free = dict.fromkeys(plan.problem.model.joint_names)
+    problem = replace(plan.problem, effort_limits=free)
+    N, nv = tau.shape
+    guess = np.tile(start, (N + 1, 1)), np.zeros((N + 1, nv)), tau
+    first = PlanStart(np.array(start), np.zeros(nv), *guess, *problem.settings({}))
+    units = 2e-6 * np.eye(tau.size).reshape(-1, N, nv)
+    _, values = Shooting(problem).rollouts(
+        first, np.concatenate([tau + units, tau - units, [tau]])
+    )
+    plus, minus = values[:-1].reshape(2, N, nv)
+    return values[-1], (plus - minus) / 4e-6
 
 
 @pytest.mark.parametrize("solver", DESCENT)
 @pytest.mark.parametrize("bound", [None, 7.0])
 def test_plans_are_optima_within_the_bounds(solver, bound):
     """The gradient by differences vanishes, or a bound holds it back: KKT."""
-    joint = "joint1" if bound is None else None
     plan, start = swing(solver)
     joint = plan.problem.model.joint_names[0]
     if bound is not None:
@@ -176,7 +173,7 @@ def test_a_cost_that_is_not_finite_is_a_reason():
 
 
 @pytest.mark.parametrize(
-    ("q", "qd", "error", "words"),
+    ("q", "qd", "error", "message"),
     [
         ([np.nan, 0.0], [0.0, 0.0], NonFiniteError, "q"),
         ([0.0, 0.0], [np.inf, 0.0], NonFiniteError, "qd"),
@@ -185,10 +182,10 @@ def test_a_cost_that_is_not_finite_is_a_reason():
         ([0.0, 0.0], [99.0, 0.0], StateError, "beyond a limit: velocity of joint"),
     ],
 )
-def test_a_start_that_is_invalid_is_refused(q, qd, error, words):
+def test_a_start_that_is_invalid_is_refused(q, qd, error, message):
     model = dyn.load("two_link")
     plan = dyn.plan(model, [cost.effort()], knots=5, duration=0.1)
-    with pytest.raises(error, match=words):
+    with pytest.raises(error, match=message):
         plan.solve(q, qd)
 
 
@@ -231,20 +228,60 @@ def test_box_steps_satisfy_kkt():
     rng = np.random.default_rng(3)
     for n in (1, 2, 5, 9) * 10:
         M = rng.normal(size=(n, n))
-        Q, g, G = M @ M.T + 0.1 * np.eye(n), rng.normal(size=n), rng.normal(size=(n, 4))
         lower, upper = -rng.uniform(0, 1, n), rng.uniform(0, 1, n)
         upper[0], lower[0] = (0.0, 0.0) if rng.uniform() < 0.2 else (upper[0], lower[0])
-        u, K = box_step(Q, g, G, lower, upper)
+        work = riccati.allocate_sweep(1, lower, upper)
+        Q, g, G = work.damped, work.Q_u, work.Q_ux
+        Q[...], g[:], G[...] = (
+            M @ M.T + 0.1 * np.eye(n),
+            rng.normal(size=n),
+            rng.normal(size=(n, 2 * n)),
+        )
+        work.low[:], work.high[:] = lower, upper
+        u, K = work.k[0], work.K[0]
+        assert compiled(riccati.box_step)(work, u, K) == 1
         slope = Q @ u + g
         low, high = u <= lower, u >= upper
         assert (u >= lower).all() and (u <= upper).all()
         assert np.abs(slope[~low & ~high]).max(initial=0) < 1e-10
-        assert (slope[low & ~high] > -1e-10).all() and (slope[high & ~low] < 1e-10).all()
+        assert (slope[low & ~high] > -1e-10).all() and (
+            slope[high & ~low] < 1e-10
+        ).all()
         free = ~low & ~high
         np.testing.assert_allclose(K[~free], 0.0)
         if free.any():
             wanted = -np.linalg.solve(Q[np.ix_(free, free)], G[free])
             np.testing.assert_allclose(K[free], wanted, atol=1e-9)
+
+
+@pytest.mark.parametrize("damping", [0.0, 0.3])
+def test_the_compiled_sweep_is_the_one_of_numpy(damping):
+    """Also as Python; tests/support/riccati_reference.py is the readable form."""
+    plan, start = swing()
+    state = Iteration(plan.problem)
+    settings = plan.problem.settings({})
+    rng = np.random.default_rng(4)
+    guess = (
+        rng.normal(size=(41, 2)),
+        rng.normal(size=(41, 2)),
+        8 * rng.normal(size=(40, 2)),
+    )
+    first = PlanStart(guess[0][0], guess[1][0], *guess, *settings)
+    state.load(first, PlanPath(*guess))
+    state.expand(first, Penalty(plan.problem))
+    bounds = np.full(2, -9.0), np.full(2, 9.0)
+    model = state.model
+    wanted = reference.riccati(
+        model, bounds[0] - guess[2], bounds[1] - guess[2], damping
+    )
+    for compile_it in (compiled, lambda function: function):
+        work = riccati.allocate_sweep(40, *bounds)
+        assert compile_it(riccati.sweep_back)(model, work, damping) == 1
+        np.testing.assert_allclose(work.k, wanted.k, rtol=1e-8, atol=1e-8)
+        np.testing.assert_allclose(work.K, wanted.K, rtol=1e-8, atol=1e-8)
+        change = compile_it(riccati.predicted_change)(model, work)
+        np.testing.assert_allclose(change, [wanted.slope, wanted.curvature], rtol=1e-8)
+    assert (wanted.K == 0).all(2).any() and not (wanted.K == 0).all()
 
 
 def test_random_problems_are_solved_or_have_a_reason():
@@ -296,3 +333,17 @@ def test_programs_of_optimal_control_return_the_plan():
     np.testing.assert_array_equal(result.tau_plan, wanted.tau)
     assert result.reason == 0.0
     assert isinstance(program.model, ControlProblem)
+
+
+def test_mppi_comes_near_the_optimum_and_is_repeatable():
+    plan, start = swing()
+    best = plan.solve(start, [0.0, 0.0])
+    for nodes in (0, 6):
+        sampled, _ = swing("mppi", samples=256, max_iterations=40, nodes=nodes)
+        result = sampled.solve(start, [0.0, 0.0])
+        np.testing.assert_array_equal(result.tau, sampled.solve(start, [0.0, 0.0]).tau)
+        bounds = sampled.problem.bounds
+        assert (np.abs(result.tau) <= bounds.tau_upper).all()
+        first = sampled.solve(start, [0.0, 0.0], guess=best)
+        assert first.value <= best.value * (1 + 1e-12)
+        assert result.value < 60.0

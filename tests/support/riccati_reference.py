@@ -1,4 +1,4 @@
-"""One Riccati sweep with bounds on the joint forces of each knot."""
+"""One Riccati sweep with bounds on the joint forces of each knot, in NumPy."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from dyn_core.prediction.shooting import Expansion
+from dyn_core.prediction.riccati import Expansion
 
 TINY = 1e-300
 MOST_STEPS = 100  # of the projected Newton method; each frees or clamps coordinates
