@@ -1,7 +1,6 @@
 """Costs of a plan, as data: what is compared, with which target and weight.
 
-    value = sum over the knots of dt weight residual² / 2  +  weight residual² / 2 at the
-    end
+    value = sum over the knots of dt weight residual² / 2, and at the end without dt
 
 Weights are per squared unit of the residual; while the robot moves also per second.
 They are numbers, or one for each entry of the residual. A target with one more axis has

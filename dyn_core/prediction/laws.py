@@ -1,4 +1,4 @@
-"""Laws of the costs of knots and of plans, and random problems, for tests of solvers."""
+"""Laws of plans and of the costs of their knots, and random problems."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def policies_are_steps(case: Case) -> Pairs:
         (port.name for port in case.program().inputs), _state(case), strict=True
     ))  # fmt: skip
     inputs["lower"], inputs["upper"] = np.sort([inputs["lower"], inputs["upper"]], 0)
-    result, nv = case.program()(**inputs), case.model.nv
+    result, nv = case.program()(*inputs.values()), case.model.nv
     yield np.clip(result.tau, inputs["lower"], inputs["upper"]), result.tau
     step = case.other("semi_implicit_euler")
     q, qd = step(inputs["q"], inputs["qd"], result.tau, inputs["dt"])

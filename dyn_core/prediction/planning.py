@@ -88,7 +88,7 @@ class Plan:
                 raise ShapeError("qd", f"{count} rows", f"shape {starts[1].shape}")
             rows = zip(*(np.broadcast_to(x, (count, x.shape[-1])) for x in starts),
                        strict=True)  # fmt: skip
-            return [self._plan(self._start(*row, guess, settings)) for row in rows]
+            return [self._plan(self._start(a, b, guess, settings)) for a, b in rows]
         return self._plan(self._start(q, qd, guess, settings))
 
     def _plan(self, start: PlanStart) -> PlanResult:
@@ -119,7 +119,8 @@ class Plan:
         arrays = (states, speeds, tau)
         if not all(np.isfinite(x).all() for x in arrays):
             raise NonFiniteError("guess holds NaN or infinity; valid: finite numbers")
-        return PlanStart(q, qd, *(np.array(x) for x in arrays), *settings)
+        copies = [np.array(x) for x in arrays]
+        return PlanStart._make([q, qd, *copies, *settings])
 
     def _state(self, name: str, values: Any, size: int) -> np.ndarray:
         """Return one state vector of finite numbers."""

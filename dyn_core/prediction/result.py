@@ -102,7 +102,7 @@ class PlanResult:
 
             tau = tau_k + K_k dx,   dx = (q (-) q_plan(time), qd - qd_plan(time))
 
-        The planned state is interpolated between knots. CoordinateBounds are not applied.
+        The planned state is interpolated between knots. Bounds are not applied.
 
         Args:
             time: Time since the start of the plan [s]; before it the first knot holds,

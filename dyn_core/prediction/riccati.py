@@ -246,7 +246,7 @@ def line_search(work: Sweep, u: FloatArray) -> int:
 
 @machine_code
 def factor(L: FloatArray2, Q: FloatArray2, free: IntArray) -> int:
-    """Compute the Cholesky factor of Q with unit rows where free is 0; return success."""
+    """Compute the Cholesky factor of Q, unit rows where free is 0; return success."""
     for j in range(len(free)):
         for i in range(j + 1):
             x = Q[j, i] if free[j] == 1 and free[i] == 1 else 0.0

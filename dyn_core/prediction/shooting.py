@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -263,42 +263,29 @@ class Iteration(Shooting):
 
     def _bind_policy(self) -> None:
         """Bind the kernel of the policy to arrays, and `follow` to all of them."""
-        flat = {p.name: np.zeros(max(p.size, 1)) for p in self.policy.inputs}
+        # Machine code cannot index a number: numbers are views of arrays of one entry.
+        ports = *self.policy.inputs, *self.policy.outputs
+        flat: dict[str, Any] = {p.name: np.zeros(max(p.size, 1)) for p in ports}
+        views = {p.name: flat[p.name][: p.size].reshape(p.shape) for p in ports}
         flat["dt"][0] = self.problem.dt
         flat["lower"][:], flat["upper"][:] = self.sweep.lower, self.sweep.upper
-        results = {p.name: np.zeros(max(p.size, 1)) for p in self.policy.outputs}
-        shaped = [
-            [values[p.name][: p.size].reshape(p.shape) for p in ports]
-            for ports, values in (
-                (self.policy.inputs, flat),
-                (self.policy.outputs, results),
-            )
-        ]
-        self._tied = TiedKernel(self.policy, *shaped)
-        inputs = {p.name: x for p, x in zip(self.policy.inputs, shaped[0], strict=True)}
-        names = ("q", "qd", "q_plan", "qd_plan", "tau_plan", "k", "K", "gap")
-        knot = KnotArrays(
-            self._tied.kernel,
-            *(inputs[name] for name in names),
-            flat["length"],
-            inputs["settings"],
-            flat.get("time", np.zeros(1)),
-            *(results[p.name] for p in self.policy.outputs),
+        self._tied = TiedKernel(
+            self.policy,
+            [views[p.name] for p in self.policy.inputs],
+            [views[p.name] for p in self.policy.outputs],
         )
+        arrays = {"time": np.zeros(1), **flat, "K": views["K"]}
+        arrays = {name: arrays[name] for name in KnotArrays._fields[1:]}
+        knot = KnotArrays(kernel=self._tied.kernel, **arrays)
         self._follow = compiled(follow).bind(
-            knot,
-            self.plan,
-            self.model,
-            self.sweep,
-            self.tried,
-            self._running,
-            self.times,
+            *(knot, self.plan, self.model, self.sweep),
+            *(self.tried, self._running, self.times),
         )
 
     def load(self, start: PlanStart, plan: PlanPath) -> None:
         """Set the trajectory and the settings of the costs."""
-        for mine, given in zip(self.plan, plan, strict=True):
-            mine[...] = given
+        for mine, new in zip(self.plan, plan, strict=True):
+            mine[...] = new
         self._running[...] = start.running
         self.tried.q[0], self.tried.qd[0] = start.q, start.qd
 

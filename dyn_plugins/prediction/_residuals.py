@@ -104,7 +104,7 @@ def _pose(cost, frames, target):
 
 
 def _distance(cost, frames, target):
-    """Return the distance between two frames, or a frame and a point, less its target."""
+    """Return a distance between frames, or to a point, less its target."""
     other = frames[1].r if len(frames) == 2 else Vector(target[1:4])
     apart = frames[0].r - other
     error = sqrt(apart @ apart + NEAR) - target[0]

@@ -21,6 +21,8 @@ def knot_cost(model, q, qd, tau, settings, costs):
 
     Args:
         costs: Costs, as dyn.cost makes them; their order is that of `settings`.
+
+    Source: J. Nocedal, S. Wright, Numerical Optimization, section 10.1.
     """
     value = 0.0
     for cost, weights, target in _parts(model, settings, costs):

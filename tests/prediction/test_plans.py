@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+import riccati_reference as reference
 
 import dyn_core as dyn
 from dyn_core.engines.machine_code import compiled
@@ -12,7 +13,6 @@ from dyn_core.prediction import ControlProblem, Plan, riccati
 from dyn_core.prediction.result import PlanStart
 from dyn_core.prediction.shooting import Iteration, Penalty, PlanPath, Shooting
 from dyn_core.problems import OPTIMAL_CONTROL
-from tests.support import riccati_reference as reference
 
 cost = dyn.cost
 DESCENT = ("box_fddp", "ilqr")
