@@ -179,6 +179,7 @@ class Descent:
             reason: Index of the reason.
         """
         state, plan = self.state, PlanPath(*(x.copy() for x in self.state.plan))
+        state.feedback(0.0)  # around the plan that is returned
         residuals = PlanResiduals(
             float(np.abs(state.model.gap).max()),
             state.stationarity(),

@@ -1,6 +1,6 @@
 """One Riccati sweep with bounds on the joint forces of each knot, as machine code.
 
-In the subset of machine code; matrices are small, so loops over rows are quickest.
+In the subset of machine code.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from dyn_core.contact.solvers.matrices.dense import product
 from dyn_core.engines.machine_code import (
     FloatArray,
     FloatArray2,
@@ -47,15 +48,19 @@ class Expansion(NamedTuple):
 
 
 class Sweep(NamedTuple):
-    """Results and work arrays of a sweep.
+    """Results and work arrays of a sweep; s = nx + 1, z = s + nv.
 
     Attributes:
         k, K: Change of the joint forces, (N, nv), and feedback, (N, nv, nx).
-        lower, upper: CoordinateBounds of the joint forces, (nv,).
-        V, VA, Q_xx: Work, (nx, nx). VB: (nx, nv). Q_ux, KT: (nv, nx).
-        Q_uu, damped, L: (nv, nv).
-        v, Q_x, dx, dx_next: (nx,).
-        Q_u, slope, change, tried, low, high: (nv,).
+        lower, upper: Bounds of the joint forces, (nv,).
+        V: Cost to go by (dx, 1), (s, s).
+        F, FT, VF, Q: Step and its transpose by (dx, 1, du), (s, z) and (z, s); V F; cost
+            to go by (dx, 1, du), (z, z).
+        KA, R, LT, new: Feedback and change as one matrix, (nv, s); (2 nv, s); (s, 2 nv);
+            (s, s).
+        damped, L: (nv, nv).
+        slope, change, tried, low, high, u, w: (nv,).
+        e, before_e: (nx,).
         free, before: Whether a joint force is between its bounds, (nv,).
     """
 
@@ -64,24 +69,25 @@ class Sweep(NamedTuple):
     lower: FloatArray
     upper: FloatArray
     V: FloatArray2
-    VA: FloatArray2
-    Q_xx: FloatArray2
-    VB: FloatArray2
-    Q_ux: FloatArray2
-    KT: FloatArray2
-    Q_uu: FloatArray2
+    F: FloatArray2
+    FT: FloatArray2
+    VF: FloatArray2
+    Q: FloatArray2
+    KA: FloatArray2
+    R: FloatArray2
+    LT: FloatArray2
+    new: FloatArray2
     damped: FloatArray2
     L: FloatArray2
-    v: FloatArray
-    Q_x: FloatArray
-    dx: FloatArray
-    dx_next: FloatArray
-    Q_u: FloatArray
     slope: FloatArray
     change: FloatArray
     tried: FloatArray
     low: FloatArray
     high: FloatArray
+    u: FloatArray
+    w: FloatArray
+    e: FloatArray
+    before_e: FloatArray
     free: IntArray
     before: IntArray
 
@@ -89,21 +95,27 @@ class Sweep(NamedTuple):
 def allocate_sweep(N: int, lower: np.ndarray, upper: np.ndarray) -> Sweep:
     """Return the arrays of sweeps over N steps, for bounds of joint forces, (nv,)."""
     n, x = len(lower), 2 * len(lower)
-    shapes = [(x, x)] * 3 + [(x, n)] + [(n, x)] * 2 + [(n, n)] * 3 + [(x,)] * 4
-    work = [np.zeros(shape) for shape in shapes + [(n,)] * 6]
+    s, z = x + 1, x + 1 + n
+    shapes = [(s, s), (s, z), (z, s), (s, z), (z, z), (n, s), (2 * n, s), (s, 2 * n)]
+    shapes += [(s, s), (n, n), (n, n), *[(n,)] * 7, *[(x,)] * 2]
     flags = [np.zeros(n, np.int64) for _ in range(2)]
     bounds = np.array(lower, float), np.array(upper, float)
+    work = [np.zeros(shape) for shape in shapes]
     return Sweep(np.zeros((N, n)), np.zeros((N, n, x)), *bounds, *work, *flags)
 
 
 @machine_code
-def sweep_back(model: Expansion, work: Sweep, damping: float) -> int:
+def sweep_back(
+    model: Expansion, work: Sweep, damping: float
+) -> tuple[int, float, float]:
     """Compute the feedback that minimises the quadratic model within the bounds.
 
-        Q_xx = l_xx + A.T V A,   Q_ux = l_ux + B.T V A,   Q_uu = l_uu + B.T V B
+        Q = l + F.T V F,   dx_next = F (dx, 1, du) = A dx + gap + B du
         k = argmin of k.T Q_uu k / 2 + Q_u.T k within the bounds,  K = -Q_ff^-1 Q_fx
+        V = Q_ss + K.T (Q_uu K + Q_us) + Q_us.T K,   s = (dx, 1)
 
-    The result is in work.k and work.K.
+    With the constant 1 as a state, gradients are a row of the matrices. The result is
+    in work.k and work.K.
 
     Args:
         model: Quadratic model.
@@ -111,76 +123,128 @@ def sweep_back(model: Expansion, work: Sweep, damping: float) -> int:
         damping: Share of the mean diagonal entry of Q_uu that is added to it.
 
     Returns:
-        1, or 0 if a Q_uu is not positive definite.
+        1, or 0 if a Q_uu is not positive definite; first and second derivative of the
+        model of the cost along the full step.
     """
     N, nv, nx = model.l_ux.shape
-    V, v = work.V, work.v
-    copy(V, model.l_xx[N])
+    V, Q, KA, e = work.V, work.Q, work.KA, work.e
+    s = nx + 1
+    z, first = s + nv, 0.0
+    V[nx, nx] = 0.0
     for i in range(nx):
-        v[i] = model.l_x[N, i]
-    add_times(v, V, model.gap[N])
-    for step in range(N):
-        i = N - 1 - step
-        A, B, K, k = model.A[i], model.B[i], work.K[i], work.k[i]
-        clear(work.VA)
-        add_product(work.VA, V, A)
-        clear(work.VB)
-        add_product(work.VB, V, B)
-        copy(work.Q_xx, model.l_xx[i])
-        add_transposed_product(work.Q_xx, A, work.VA)
-        copy(work.Q_ux, model.l_ux[i])
-        add_transposed_product(work.Q_ux, B, work.VA)
-        copy(work.Q_uu, model.l_uu[i])
-        add_transposed_product(work.Q_uu, B, work.VB)
+        e[i] = model.l_x[N, i]
+        V[i, nx], V[nx, i] = e[i], e[i]
         for j in range(nx):
-            work.Q_x[j] = model.l_x[i, j]
-        add_transposed_times(work.Q_x, A, v)
+            V[i, j] = model.l_xx[N, i, j]
+    for step in range(N):
+        k = N - 1 - step
+        lay_out(model, work, k)
+        product(V, work.F, work.VF, s, s, z, 0)
+        product(work.FT, work.VF, Q, z, s, z, 0)
+        add_costs(model, work, k)
         trace = 0.0
         for j in range(nv):
-            work.Q_u[j] = model.l_u[i, j]
-            trace += work.Q_uu[j, j]
-            work.low[j] = work.lower[j] - model.tau[i, j]
-            work.high[j] = work.upper[j] - model.tau[i, j]
-        add_transposed_times(work.Q_u, B, v)
-        copy(work.damped, work.Q_uu)
+            trace += Q[s + j, s + j]
+            work.low[j] = work.lower[j] - model.tau[k, j]
+            work.high[j] = work.upper[j] - model.tau[k, j]
         for j in range(nv):
+            for i in range(nv):
+                work.damped[j, i] = Q[s + j, s + i]
             work.damped[j, j] += damping * max(trace / float(nv), TINY)
-        if box_step(work, k, K) == 0:
-            return 0
-        # v = Q_x + K.T (Q_uu k + Q_u) + Q_ux.T k,  V = Q_xx + K.T KT + Q_ux.T K
-        copy(work.KT, work.Q_ux)
-        add_product(work.KT, work.Q_uu, K)
+        if box_step(work, nx) == 0:
+            return 0, 0.0, 0.0
+        first += slope_of_step(model, work, k)
         for j in range(nv):
-            work.slope[j] = work.Q_u[j]
-        add_times(work.slope, work.Q_uu, k)
-        add_transposed_times(work.Q_x, K, work.slope)
-        add_transposed_times(work.Q_x, work.Q_ux, k)
-        add_transposed_product(work.Q_xx, K, work.KT)
-        add_transposed_product(work.Q_xx, work.Q_ux, K)
-        for j in range(nx):
-            v[j] = work.Q_x[j]
-            for n in range(nx):
-                V[j, n] = 0.5 * (work.Q_xx[j, n] + work.Q_xx[n, j])
-        add_times(v, V, model.gap[i])
-    return 1
+            work.k[k, j] = KA[j, nx]
+            for i in range(nx):
+                work.K[k, j, i] = KA[j, i]
+            for i in range(s):
+                bent = Q[s + j, i]
+                for n in range(nv):
+                    bent += Q[s + j, s + n] * KA[n, i]
+                work.R[j, i], work.R[nv + j, i] = bent, KA[j, i]
+                work.LT[i, j], work.LT[i, nv + j] = KA[j, i], Q[s + j, i]
+        product(work.LT, work.R, work.new, s, 2 * nv, s, 0)
+        for i in range(s):
+            for j in range(s):
+                mean = Q[i, j] + Q[j, i] + work.new[i, j] + work.new[j, i]
+                V[i, j] = 0.5 * mean
+    return 1, first, V[nx, nx] - 2.0 * first
 
 
 @machine_code
-def box_step(work: Sweep, u: FloatArray, K: FloatArray2) -> int:
+def lay_out(model: Expansion, work: Sweep, k: int) -> None:
+    """Set F = [A gap B; 0 1 0] of step k, and its transpose."""
+    nv, nx = model.l_ux.shape[1], model.l_ux.shape[2]
+    F, FT, s = work.F, work.FT, nx + 1
+    for i in range(nx):
+        for j in range(nx):
+            F[i, j], FT[j, i] = model.A[k, i, j], model.A[k, i, j]
+        F[i, nx], FT[nx, i] = model.gap[k + 1, i], model.gap[k + 1, i]
+        for j in range(nv):
+            F[i, s + j], FT[s + j, i] = model.B[k, i, j], model.B[k, i, j]
+    F[nx, nx], FT[nx, nx] = 1.0, 1.0
+
+
+@machine_code
+def add_costs(model: Expansion, work: Sweep, k: int) -> None:
+    """Add gradients and Hessians of the costs at knot k to Q."""
+    nv, nx = model.l_ux.shape[1], model.l_ux.shape[2]
+    Q, s = work.Q, nx + 1
+    for i in range(nx):
+        for j in range(nx):
+            Q[i, j] += model.l_xx[k, i, j]
+        Q[i, nx] += model.l_x[k, i]
+        Q[nx, i] += model.l_x[k, i]
+    for j in range(nv):
+        for i in range(nx):
+            Q[s + j, i] += model.l_ux[k, j, i]
+        Q[s + j, nx] += model.l_u[k, j]
+        for i in range(nv):
+            Q[s + j, s + i] += model.l_uu[k, j, i]
+
+
+@machine_code
+def slope_of_step(model: Expansion, work: Sweep, k: int) -> float:
+    """Return the change of the cost by k and gap of knot k along the feedback; move e.
+
+    e = l_x + A.T e' + K.T w,   w = l_u + B.T e',   change k.T w + gap.T e'
+    """
+    nv, nx = model.l_ux.shape[1], model.l_ux.shape[2]
+    e, before, w, change = work.e, work.before_e, work.w, 0.0
+    for i in range(nx):
+        before[i] = e[i]
+        change += model.gap[k + 1, i] * e[i]
+        e[i] = model.l_x[k, i]
+    for j in range(nv):
+        w[j] = model.l_u[k, j]
+    for i in range(nx):
+        add_row(w, before[i], model.B[k, i])
+        add_row(e, before[i], model.A[k, i])
+    for j in range(nv):
+        change += work.KA[j, nx] * w[j]
+        for i in range(nx):
+            e[i] += work.KA[j, i] * w[j]
+    return change
+
+
+@machine_code
+def box_step(work: Sweep, nx: int) -> int:
     """Compute the least u.T Q u / 2 + g.T u within bounds, and its feedback by x.
 
-    Q, g, dg/dx and the bounds are work.damped, Q_u, Q_ux, low and high. Rows of K are
-    zero where a bound holds u.
+    Q is work.damped, g and dg/dx are columns of work.Q. Rows of the feedback are zero
+    where a bound holds u.
 
     Args:
-        work: Problem and work arrays.
-        u, K: Results, (nv,) and (nv, nx).
+        work: Problem; results are work.KA, feedback and u side by side, and work.u.
+        nx: Number of columns of the feedback.
 
     Returns:
         1, or 0 if Q is not positive definite.
 
     Source: D. Bertsekas, Projected Newton methods, SIAM J. Control 20 (1982).
     """
+    u, s = work.u, nx + 1
     n, full = len(u), 0
     for j in range(n):
         u[j] = min(max(0.0, work.low[j]), work.high[j])
@@ -188,7 +252,7 @@ def box_step(work: Sweep, u: FloatArray, K: FloatArray2) -> int:
     for _ in range(MOST_STEPS):
         same, some = 1, 0
         for j in range(n):
-            slope = work.Q_u[j]
+            slope = work.Q[s + j, nx]
             for i in range(n):
                 slope += work.damped[j, i] * u[i]
             work.slope[j] = slope
@@ -210,12 +274,12 @@ def box_step(work: Sweep, u: FloatArray, K: FloatArray2) -> int:
             work.change[j] = -work.slope[j] * float(work.free[j])
         solve_row(work.L, work.change)
         full = line_search(work, u)
-    clear(K)
     for j in range(n):
-        if work.free[j] == 1:
-            for i in range(K.shape[1]):
-                K[j, i] = -work.Q_ux[j, i]
-    solve_rows(work.L, K, work.free)
+        for i in range(s):
+            work.KA[j, i] = -work.Q[s + j, i] * float(work.free[j])
+    solve_rows(work.L, work.KA, work.free)
+    for j in range(n):
+        work.KA[j, nx] = u[j]
     return 1
 
 
@@ -298,74 +362,6 @@ def solve_rows(L: FloatArray2, Y: FloatArray2, free: IntArray) -> None:
 
 
 @machine_code
-def predicted_change(model: Expansion, work: Sweep) -> tuple[float, float]:
-    """Return first and second derivative of the cost model along the full step.
-
-    dx_next = A dx + B du + gap,   du = k + K dx,   dx_0 = 0
-    """
-    N, nv, nx = model.l_ux.shape
-    dx, after, du = work.dx, work.dx_next, work.change
-    for i in range(nx):
-        dx[i] = 0.0
-    slope, curvature = 0.0, 0.0
-    for i in range(N + 1):
-        for j in range(nx):
-            slope += model.l_x[i, j] * dx[j]
-            row = model.l_xx[i, j]
-            for n in range(nx):
-                curvature += dx[j] * row[n] * dx[n]
-        if i == N:
-            break
-        for j in range(nv):
-            du[j] = work.k[i, j]
-        add_times(du, work.K[i], dx)
-        for j in range(nv):
-            slope += model.l_u[i, j] * du[j]
-            bent = 0.0
-            for n in range(nx):
-                bent += 2.0 * model.l_ux[i, j, n] * dx[n]
-            for n in range(nv):
-                bent += model.l_uu[i, j, n] * du[n]
-            curvature += du[j] * bent
-        for j in range(nx):
-            after[j] = model.gap[i + 1, j]
-        add_times(after, model.A[i], dx)
-        add_times(after, model.B[i], du)
-        for j in range(nx):
-            dx[j] = after[j]
-    return slope, curvature
-
-
-@machine_code
-def stationarity(model: Expansion, work: Sweep) -> float:
-    """Return the largest gradient by a joint force that no bound holds back.
-
-    y[N] = l_x[N],   y[k] = l_x[k] + A.T y[k+1],   gradient l_u[k] + B.T y[k+1]
-    """
-    N, nv, nx = model.l_ux.shape
-    y, before, largest = work.dx, work.dx_next, 0.0
-    for j in range(nx):
-        y[j] = model.l_x[N, j]
-    for step in range(N):
-        i = N - 1 - step
-        for j in range(nv):
-            work.slope[j] = model.l_u[i, j]
-        for j in range(nx):
-            before[j] = model.l_x[i, j]
-        add_transposed_times(work.slope, model.B[i], y)
-        add_transposed_times(before, model.A[i], y)
-        for j in range(nv):
-            g, tau = work.slope[j], model.tau[i, j]
-            held_low = tau <= work.lower[j] and g > 0.0
-            held_high = tau >= work.upper[j] and g < 0.0
-            if not (held_low or held_high or work.lower[j] >= work.upper[j]):
-                largest = max(largest, abs(g))
-        for j in range(nx):
-            y[j] = before[j]
-    return largest
-
-
-@machine_code
 def add_row(row: FloatArray, factor: float, other: FloatArray) -> None:
     """Add factor times another row, in place."""
     for i in range(len(row)):
@@ -385,47 +381,3 @@ def copy(C: FloatArray2, A: FloatArray2) -> None:
     for i in range(len(C)):
         for j in range(C.shape[1]):
             C[i, j] = A[i, j]
-
-
-@machine_code
-def clear(C: FloatArray2) -> None:
-    """Set C to zero."""
-    for i in range(len(C)):
-        for j in range(C.shape[1]):
-            C[i, j] = 0.0
-
-
-@machine_code
-def add_product(C: FloatArray2, A: FloatArray2, B: FloatArray2) -> None:
-    """Add A B to C; zeros of A take no time, as those of a step's derivatives."""
-    for i in range(len(C)):
-        for n in range(len(B)):
-            if A[i, n] != 0.0:
-                add_row(C[i], A[i, n], B[n])
-
-
-@machine_code
-def add_transposed_product(C: FloatArray2, A: FloatArray2, B: FloatArray2) -> None:
-    """Add A.T B to C; zeros of A take no time."""
-    for n in range(len(B)):
-        for i in range(len(C)):
-            if A[n, i] != 0.0:
-                add_row(C[i], A[n, i], B[n])
-
-
-@machine_code
-def add_times(y: FloatArray, A: FloatArray2, x: FloatArray) -> None:
-    """Add A x to y."""
-    for i in range(len(y)):
-        total = 0.0
-        for j in range(len(x)):
-            total += A[i, j] * x[j]
-        y[i] += total
-
-
-@machine_code
-def add_transposed_times(y: FloatArray, A: FloatArray2, x: FloatArray) -> None:
-    """Add A.T x to y."""
-    for n in range(len(x)):
-        if x[n] != 0.0:
-            add_row(y, x[n], A[n])

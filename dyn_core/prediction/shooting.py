@@ -22,8 +22,6 @@ from dyn_core.prediction.riccati import (
     Sweep,
     allocate_sweep,
     copy,
-    predicted_change,
-    stationarity,
     sweep_back,
 )
 from dyn_core.problems import (
@@ -255,10 +253,7 @@ class Iteration(Shooting):
         self._running = np.zeros((N, self._slopes.inputs[3].size))
         self._ends = np.zeros((N, model.nq)), np.zeros((N, nv)), np.zeros((N, nx, 0))
         self._values, self.value = np.zeros(N), np.inf
-        bound = self.model, self.sweep
-        self._back = compiled(sweep_back).bind(*bound)
-        self._predict = compiled(predicted_change).bind(*bound)
-        self._stationarity = compiled(stationarity).bind(*bound)
+        self._back = compiled(sweep_back).bind(self.model, self.sweep)
         self._bind_policy()
 
     def _bind_policy(self) -> None:
@@ -316,8 +311,23 @@ class Iteration(Shooting):
 
     def feedback(self, damping: float) -> tuple[float, float] | None:
         """Sweep back; return slope and curvature along the full step, None: failed."""
-        slope, curvature = self._predict() if self._back(damping) else (np.nan, np.nan)
-        return (slope, curvature) if np.isfinite(slope + curvature) else None
+        success, slope, curvature = self._back(damping)
+        good = success and np.isfinite(slope + curvature)
+        return (slope, curvature) if good else None
+
+    def stationarity(self) -> float:
+        """Return the largest gradient by a joint force that no bound holds back.
+
+        y[N] = l_x[N],   y[k] = l_x[k] + A.T y[k+1],   gradient l_u[k] + B.T y[k+1]
+        """
+        m, tau, y = self.model, self.plan.tau, self.model.l_x[-1]
+        slopes = np.empty_like(tau)
+        for k in reversed(range(len(tau))):
+            slopes[k] = m.l_u[k] + y @ m.B[k]
+            y = m.l_x[k] + y @ m.A[k]
+        low, high = self.sweep.lower, self.sweep.upper
+        held = (tau <= low) & (slopes > 0) | (tau >= high) & (slopes < 0)
+        return float(np.abs(slopes[~(held | (low == high))]).max(initial=0.0))
 
     def attempt(self, start: PlanStart, penalty: Penalty, length: float) -> float:
         """Compute the trial of a step length; return its value, or infinity."""
@@ -333,7 +343,3 @@ class Iteration(Shooting):
         """Make the last trial the plan."""
         for mine, tried in zip(self.plan, self.tried, strict=True):
             mine[...] = tried
-
-    def stationarity(self) -> float:
-        """Return the largest gradient by a joint force that no bound holds back."""
-        return float(self._stationarity())
