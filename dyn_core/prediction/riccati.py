@@ -96,7 +96,16 @@ def allocate_sweep(N: int, lower: np.ndarray, upper: np.ndarray) -> Sweep:
     """Return the arrays of sweeps over N steps, for bounds of joint forces, (nv,)."""
     n, x = len(lower), 2 * len(lower)
     s, z = x + 1, x + 1 + n
-    shapes = [(s, s), (s, z), (z, s), (s, z), (z, z), (n, s), (2 * n, s), (s, 2 * n)]
+    shapes: list[tuple[int, ...]] = [
+        (s, s),
+        (s, z),
+        (z, s),
+        (s, z),
+        (z, z),
+        (n, s),
+        (2 * n, s),
+        (s, 2 * n),
+    ]
     shapes += [(s, s), (n, n), (n, n), *[(n,)] * 7, *[(x,)] * 2]
     flags = [np.zeros(n, np.int64) for _ in range(2)]
     bounds = np.array(lower, float), np.array(upper, float)
@@ -169,7 +178,9 @@ def sweep_back(
             for j in range(s):
                 mean = Q[i, j] + Q[j, i] + work.new[i, j] + work.new[j, i]
                 V[i, j] = 0.5 * mean
-    return 1, first, V[nx, nx] - 2.0 * first
+    second = -2.0 * first
+    second += V[nx, nx]
+    return 1, first, second
 
 
 @machine_code

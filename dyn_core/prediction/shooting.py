@@ -247,7 +247,8 @@ class Iteration(Shooting):
         )
         shapes = [(N, nx, nx), (N, nx, nv), (N + 1, nx), (N + 1, nx), (N, nv)]
         shapes += [(N + 1, nx, nx), (N, nv, nx), (N, nv, nv)]
-        self.model = Expansion(*(np.zeros(x) for x in shapes), self.plan.tau)
+        arrays = [np.zeros(x) for x in shapes]
+        self.model = Expansion._make([*arrays, self.plan.tau])
         bounds = problem.bounds
         self.sweep = allocate_sweep(N, bounds.tau_lower, bounds.tau_upper)
         self._running = np.zeros((N, self._slopes.inputs[3].size))
