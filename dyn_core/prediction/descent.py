@@ -22,6 +22,7 @@ from dyn_core.prediction.result import (
     PlanStart,
 )
 from dyn_core.prediction.shooting import Iteration, Penalty, PlanPath
+from dyn_core.sharing import Lock
 
 LENGTHS = tuple(0.5**k for k in range(8))  # step lengths, the longest first
 DECREASE = 1e-4  # accepted share of the predicted decrease
@@ -53,10 +54,15 @@ class Descent:
         gaps: bool = True,
     ) -> None:
         self.problem, self.state = problem, Iteration(problem)
+        self._lock = Lock()  # the arrays of the iterations are shared by all calls
         self.max_iterations, self.tolerance, self.gaps = max_iterations, tolerance, gaps
 
     def __call__(self, start: PlanStart) -> PlanResult:
-        """Return the plan from a start."""
+        """Return the plan from a start; other threads wait."""
+        with self._lock:
+            return self._solve(start)
+
+    def _solve(self, start: PlanStart) -> PlanResult:
         state, bounds, penalty = self.state, self.problem.bounds, Penalty(self.problem)
         tau = np.clip(start.tau_guess, bounds.tau_lower, bounds.tau_upper)
         state.load(start, PlanPath(start.q_guess, start.qd_guess, tau))

@@ -109,6 +109,9 @@ class ControlProblem(System):
             object.__setattr__(self, name, value)
         _ = self.bounds, self.settings({})
 
+    def __getstate__(self) -> dict[str, Any]:
+        return {k: x for k, x in self.__dict__.items() if k != "planners"}
+
     @property
     def dt(self) -> float:
         """Length of a step [s]."""

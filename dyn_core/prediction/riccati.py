@@ -53,14 +53,13 @@ class Sweep(NamedTuple):
     Attributes:
         k, K: Change of the joint forces, (N, nv), and feedback, (N, nv, nx).
         lower, upper: Bounds of the joint forces, (nv,).
-        V: Cost to go by (dx, 1), (s, s).
-        F, FT, VF, Q: Step and its transpose by (dx, 1, du), (s, z) and (z, s); V F; cost
-            to go by (dx, 1, du), (z, z).
-        KA, R, LT, new: Feedback and change as one matrix, (nv, s); (2 nv, s); (s, 2 nv);
-            (s, s).
-        damped, L: (nv, nv).
-        slope, change, tried, low, high, u, w: (nv,).
-        e, before_e: (nx,).
+        V, Q: Cost to go by (dx, 1), (s, s), and by (dx, 1, du), (z, z).
+        F, FT, VF: Step, (s, z), and its transpose; V F.
+        KA: Feedback and change side by side, (nv, s).
+        R, LT, new: Factors and product in the change of V.
+        damped, L: Damped Q_uu and its factor, (nv, nv).
+        slope, change, tried, low, high, u, w: Work, (nv,).
+        e, before_e: Slope of the cost by dx along the feedback, (nx,).
         free, before: Whether a joint force is between its bounds, (nv,).
     """
 
@@ -96,17 +95,8 @@ def allocate_sweep(N: int, lower: np.ndarray, upper: np.ndarray) -> Sweep:
     """Return the arrays of sweeps over N steps, for bounds of joint forces, (nv,)."""
     n, x = len(lower), 2 * len(lower)
     s, z = x + 1, x + 1 + n
-    shapes: list[tuple[int, ...]] = [
-        (s, s),
-        (s, z),
-        (z, s),
-        (s, z),
-        (z, z),
-        (n, s),
-        (2 * n, s),
-        (s, 2 * n),
-    ]
-    shapes += [(s, s), (n, n), (n, n), *[(n,)] * 7, *[(x,)] * 2]
+    pairs = (s, s), (s, z), (z, s), (s, z), (z, z), (n, s), (2 * n, s), (s, 2 * n)
+    shapes = [*pairs, (s, s), (n, n), (n, n), *[(n,)] * 7, (x,), (x,)]
     flags = [np.zeros(n, np.int64) for _ in range(2)]
     bounds = np.array(lower, float), np.array(upper, float)
     work = [np.zeros(shape) for shape in shapes]

@@ -1,5 +1,7 @@
 """Plans: LQ problems, optimality, bounds, limits, gaps, refusals, many starts."""
 
+import pickle
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 
 import numpy as np
@@ -7,6 +9,7 @@ import pytest
 import riccati_reference as reference
 
 import dyn_core as dyn
+from dyn_core.engines.llvm import host_machine
 from dyn_core.engines.machine_code import compiled
 from dyn_core.errors import NonFiniteError, ShapeError, StateError, UnsupportedError
 from dyn_core.prediction import ControlProblem, Plan, riccati
@@ -346,3 +349,27 @@ def test_mppi_comes_near_the_optimum_and_is_repeatable():
         first = sampled.solve(start, [0.0, 0.0], guess=best)
         assert first.value <= best.value * (1 + 1e-12)
         assert result.value < 60.0
+
+
+def test_plans_can_be_pickled_and_shared_by_threads():
+    plan, start = swing(knots=10)
+    wanted = plan.solve(start, [0.0, 0.0])
+    copied = pickle.loads(pickle.dumps(plan)).solve(start, [0.0, 0.0])
+    np.testing.assert_array_equal(copied.tau, wanted.tau)
+    starts = [np.array(start) + 0.05 * k for k in range(6)]
+    alone = [plan.solve(row, [0.0, 0.0]).tau for row in starts]
+    with ThreadPoolExecutor(3) as pool:
+        together = list(pool.map(lambda row: plan.solve(row, [0.0, 0.0]).tau, starts))
+    np.testing.assert_array_equal(alone, together)
+
+
+def test_plans_need_no_machine_code(monkeypatch):
+    """The same functions run as Python where LLVM is missing."""
+    plan, start = swing(knots=4, duration=0.2)
+    wanted = plan.solve(start, [0.0, 0.0])
+    monkeypatch.setenv("DYN_ENGINE", "graph")
+    monkeypatch.setattr(host_machine, "missing", lambda: "switched off")
+    slow, _ = swing(knots=4, duration=0.2)
+    result = slow.solve(start, [0.0, 0.0])
+    np.testing.assert_allclose(result.tau, wanted.tau, rtol=1e-9, atol=1e-9)
+    assert result.reason == wanted.reason
