@@ -1,0 +1,421 @@
+"""The law of mode predictive: plans that are made anew while the robot moves."""
+
+from __future__ import annotations
+
+import math
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from queue import SimpleQueue
+from typing import Any, ClassVar, NamedTuple
+from weakref import finalize
+
+import numpy as np
+
+from dyn_core.control.modes.control_law import ControlLaw, build_options, called
+from dyn_core.control.modes.tool_targets import POSE, ToolTargets
+from dyn_core.errors import DynError, SettingError, TargetError
+from dyn_core.prediction import cost
+from dyn_core.prediction.planning import plan
+from dyn_core.prediction.result import REASONS, CONVERGED, MAX_ITERATIONS, PlanResult
+from dyn_core.problems import FORWARD_KINEMATICS, IMPEDANCE_CONTROL
+from dyn_core.solving.control_mode import ModeMessage, ModeTopic
+from dyn_core.solving.registry import solver
+from dyn_core.validation import Field, ListOf, Name, Quantity, Whole
+
+POSTURE = "target_posture"
+GOOD = (REASONS[CONVERGED], REASONS[MAX_ITERATIONS], "stalled")
+FIRST = 2.0  # longest wait for the first plan [s]
+_WEIGHTS = ListOf(Quantity(0.0, 1e9))
+PREDICTIVE_FIELDS = (
+    Field("predictive.horizon", Quantity(0.01, 100.0), "length of a plan", "s", 1.0),
+    Field("predictive.knots", Whole(2, 1000), "steps of a plan", "", 50),
+    Field("predictive.replan_rate", Quantity(0.1, 2000.0),
+        "rate at which plans are made", "Hz", 20.0),
+    Field("predictive.plan_timeout", Quantity(1.0, 1000.0),
+        "age of the last plan at which the robot stops, in periods of replan_rate",
+        "", 5.0),
+    Field("predictive.iterations", Whole(1, 1000), "largest number of a plan", "", 10),
+    Field("predictive.frame", Name(),
+        "link that ~/target_pose leads; empty: the joints alone have a target", "", ""),
+    Field("predictive.pose_weight", _WEIGHTS,
+        "weight of the link's displacement from its target, angular before linear: one"
+        " number, or six", "1/rad², 1/m²", [10.0, 10.0, 10.0, 100.0, 100.0, 100.0]),
+    Field("predictive.posture_weight", _WEIGHTS,
+        "weight of the displacement from the target posture: one number, or one a joint",
+        "1/rad², 1/m²", [1.0]),
+    Field("predictive.velocity_weight", _WEIGHTS,
+        "weight of the joint velocities: one number, or one a joint",
+        "s²/rad², s²/m²", [0.1]),
+    Field("predictive.effort_weight", _WEIGHTS,
+        "weight of the joint efforts: one number, or one a joint",
+        "1/(N·m)², 1/N²", [1e-4]),
+    Field("predictive.end_factor", Quantity(0.0, 1e6),
+        "factor on the weights of pose, posture and velocity at the end of a plan",
+        "s", 10.0),
+)  # fmt: skip
+PREDICTIVE_TOPICS = (
+    ModeTopic(POSE, "geometry_msgs/PoseStamped",
+        "pose to which plans lead predictive.frame"),
+    ModeTopic(POSTURE, "std_msgs/Float64MultiArray",
+        "joint positions to which plans lead, in the order of the joints"),
+)  # fmt: skip
+
+
+class _Job(NamedTuple):
+    """What a plan is made of.
+
+    Attributes:
+        t: Time of the state, monotonic [s].
+        q, qd: State.
+        guess: Last plan, moved on to t, or None.
+        targets: Target of each cost that has one, by its name.
+    """
+
+    t: float
+    q: np.ndarray
+    qd: np.ndarray
+    guess: PlanResult | None
+    targets: dict[str, Any]
+
+
+class Planner:
+    """Makes plans in a thread of its own, one at a time; the caller never waits.
+
+    Attributes:
+        answer: Time of the state and plan, or error, of the last job; None while it
+            runs and before the first one.
+        busy: Whether a job runs.
+
+    Args:
+        solve: Function that returns the plan of a job.
+        threaded: Whether there is a thread; without it a job ends before `submit`
+            returns.
+    """
+
+    def __init__(
+        self, solve: Callable[[_Job], PlanResult], threaded: bool = True
+    ) -> None:
+        self.answer: tuple[float, PlanResult | DynError] | None = None
+        self.busy = False
+        self._solve, self._jobs = solve, SimpleQueue[Any]()
+        self._threaded = threaded
+        if threaded:
+            threading.Thread(target=_serve, args=(self._jobs,), daemon=True).start()
+            finalize(self, self._jobs.put, None)
+
+    def submit(self, job: _Job) -> None:
+        """Begin a job; the last answer is dropped. `busy` must be False."""
+        self.answer, self.busy = None, True
+        if self._threaded:
+            self._jobs.put((self._run, job))
+        else:
+            self._run(job)
+
+    def _run(self, job: _Job) -> None:
+        """Make the plan of a job."""
+        try:
+            self.answer = job.t, self._solve(job)
+        except DynError as error:
+            self.answer = job.t, error
+        except Exception as error:  # of a plugin: the thread goes on
+            self.answer = job.t, DynError(f"{type(error).__name__}: {error}")
+        self.busy = False
+
+
+def _serve(jobs: SimpleQueue[Any]) -> None:
+    """Run jobs until None comes."""
+    while (item := jobs.get()) is not None:
+        run, job = item
+        run(job)
+        del item, run, job  # a planner that nobody uses ends the thread
+
+
+class PredictiveLaw(ControlLaw):
+    """A law that follows the last of the plans that a thread makes.
+
+        tau = tau_k + K_k dx
+
+    is the feedback around the plan, see PlanResult.control; each plan starts at the
+    state at which it was begun, and its guess is the plan before. Until the first plan
+    the joints are held by their gains. A plan that did not succeed is dropped: the one
+    before goes on until its end or predictive.plan_timeout, then the robot stops.
+
+    Class attributes:
+        fields: Parameters of a mode with this law.
+        topics: Its topics.
+        threaded: Whether plans are made in a thread.
+
+    Attributes:
+        plan: The problem and its solver.
+        followed: Time of the start and plan that is followed; None before the first.
+        refused: Why the last plan was dropped; empty if it was not.
+
+    Raises:
+        SettingError: A parameter is invalid, or the payload shall change.
+        UnsupportedError: The robot has loops or driven joints.
+    """
+
+    fields: ClassVar[tuple[Field, ...]] = PREDICTIVE_FIELDS
+    topics: ClassVar[tuple[ModeTopic, ...]] = PREDICTIVE_TOPICS
+    threaded: ClassVar[bool] = True
+
+    def __init__(self, host: Any) -> None:
+        super().__init__(host)
+        model = host.robot
+        if host.carried.paths:
+            raise SettingError(
+                "payload_link: mode predictive plans for one payload; valid: none, with"
+                " the payload in the robot's file",
+                "payload_link",
+            )
+        self._links = tuple(model.frame_names)
+        poses = solver(FORWARD_KINEMATICS.name).build(model, frames=list(self._links))
+        self._poses = poses
+        self.targets = ToolTargets(self._links, lambda: poses(host.samples.q))
+        self.targets.jump = math.inf
+        self._goals: dict[str, Any] = {}
+        self.followed: tuple[float, PlanResult] | None = None
+        self.refused = ""
+        self._due = self._since = -math.inf
+        self._planner: Planner | None = None
+
+    def build(self, chosen: Any, engine: Any, wrap: Sequence[str]) -> Any:
+        """Return the Program that holds the joints; prepare the plans.
+
+        Args:
+            chosen, engine, wrap: As in ControlLaw; `chosen` is a solver of
+                optimal_control.
+
+        Raises:
+            SettingError: A shadow is asked for, or a parameter is invalid.
+            SolverNotFound: No solver has the name `chosen`.
+        """
+        host, read = self.host, self.host.parameters
+        if self._planner is not None:
+            raise SettingError("mode predictive has no shadow; valid: none", "shadow")
+        model, frame = host.robot, read["predictive.frame"]
+        factor = read["predictive.end_factor"]
+        costs = [cost.effort(_weight(read, "effort", model.nv))]
+        for when, share in (("running", 1.0), ("end", factor)):
+            name = "" if when == "running" else " at the end"
+            velocity = share * _weight(read, "velocity", model.nv)
+            posture = share * _weight(read, "posture", model.nv)
+            costs.append(cost.velocity(velocity, when=when, name=f"velocity{name}"))
+            costs.append(cost.posture(None, posture, when, f"posture{name}"))
+            if frame:
+                weight = share * _weight(read, "pose", 6)
+                costs.append(
+                    cost.pose(frame, np.eye(4), weight, when, name=f"pose{name}")
+                )
+        limits = dict(zip(model.joint_names, host.limit.tolist(), strict=True))
+        self.plan = plan(
+            model, costs, read["predictive.horizon"], read["predictive.knots"],
+            "box_fddp" if chosen == "auto" else chosen,
+            effort_limits={k: None if math.isinf(x) else x for k, x in limits.items()},
+            limits=False, step_options={"joint_friction": True, "joint_springs": True},
+            max_iterations=read["predictive.iterations"],
+        )  # fmt: skip
+        self._frame = frame
+        start = model.start()
+        self.plan.solve(start, np.zeros(model.nv))  # compiled now, not while it moves
+        self._planner = Planner(self._solve, self.threaded)
+        law = solver(IMPEDANCE_CONTROL.name)
+        options = build_options(host, law.signature, engine)
+        if "wrap" in getattr(law, "options", ()):
+            options["wrap"] = tuple(wrap)
+        program = law.build(model, **options)
+        program.prepare()
+        return program
+
+    def _solve(self, job: _Job) -> PlanResult:
+        """Return the plan of a job."""
+        result: PlanResult = self.plan.solve(job.q, job.qd, job.guess, job.targets)
+        return result
+
+    @property
+    def frame(self) -> str | None:
+        """Link whose speed the envelope bounds, if no other one is named."""
+        return self._frame or None
+
+    @property
+    def status(self) -> str:
+        """What /diagnostics says while the law acts."""
+        return "holding until the first plan" if self.followed is None else "planning"
+
+    @property
+    def warnings(self) -> dict[str, str]:
+        """Why the last plan was dropped, if it was."""
+        return {"plan": f"plan dropped: {self.refused}"} if self.refused else {}
+
+    # ---- a cycle
+
+    def begin(self) -> None:
+        """Hold the present pose and posture, and plan from here on.
+
+        Requires a state.
+        """
+        q = self.host.samples.q
+        self.clear()
+        if self._frame:
+            k = self._links.index(self._frame)
+            self.targets.hold(np.asarray(self._poses(q))[k])
+        self._goals[POSTURE] = q.copy()
+
+    def clear(self) -> None:
+        """Discard plans and targets."""
+        self.targets.clear()
+        self.followed, self.refused = None, ""
+        self._due = self._since = -math.inf
+
+    def advance(self, t: float) -> None:
+        """Take over a finished plan, begin the next one, and stop if plans are late.
+
+        Args:
+            t: Time, monotonic [s].
+        """
+        host, planner = self.host, self._planner
+        assert planner is not None
+        if self._since == -math.inf:
+            self._since = self._due = t
+        self._receive_plan()
+        if t >= self._due and not planner.busy:
+            self._due = t + 1.0 / self._rate
+            planner.submit(self._job(t))
+            self._receive_plan()
+        if host.safety.running is None:
+            late = self._lateness(t)
+            if late:
+                host.safety.violated(t, late)
+
+    @property
+    def _rate(self) -> float:
+        """Rate of plans [Hz]."""
+        return float(self.host.parameters["predictive.replan_rate"])
+
+    def _lateness(self, t: float) -> str:
+        """Return why there is no plan to follow at time t, as a sentence, or ""."""
+        reason = f": {self.refused}" if self.refused else ""
+        if self.followed is None:
+            waited = t - self._since
+            if waited <= FIRST:
+                return ""
+            return f"no plan within {FIRST:g} s{reason}"
+        age = t - self.followed[0]
+        longest = self.host.parameters["predictive.plan_timeout"] / self._rate
+        longest = min(longest, self.plan.problem.duration)
+        if age <= longest:
+            return ""
+        return (
+            f"the last plan is {age:.3g} s old{reason}; valid: at most {longest:.3g} s"
+        )
+
+    def _receive_plan(self) -> None:
+        """Follow the plan that is ready, if it is a good one that began after `begin`."""
+        planner = self._planner
+        if planner is None or planner.answer is None:
+            return
+        (t, answer), planner.answer = planner.answer, None
+        if t < self._since:
+            return
+        if isinstance(answer, DynError):
+            self.refused = str(answer)
+        elif answer.reason not in GOOD or not _finite(answer):
+            self.refused = f"{answer.reason} {answer.detail}".strip()
+        else:
+            self.followed, self.refused = (t, answer), ""
+
+    def _job(self, t: float) -> _Job:
+        """Return the job of a plan from the present state."""
+        samples = self.host.samples
+        q, guess = samples.q, None
+        if self.followed is not None:
+            start, last = self.followed
+            moved = min(round((t - start) / last.dt), len(last.tau))
+            guess = _shifted(last, moved)
+            q = guess.q[0] + samples.change(guess.q[0], q)
+        posture = self._goals[POSTURE]
+        targets = {"posture": posture, "posture at the end": posture}
+        if self._frame:
+            targets |= dict.fromkeys(("pose", "pose at the end"), self.targets.pose)
+        return _Job(t, np.array(q), np.array(samples.qd), guess, targets)
+
+    def torque(self, program: Any) -> np.ndarray:
+        """Return the torque for the present state, (nv,) [N·m | N].
+
+        Args:
+            program: Program from `build`.
+        """
+        host, samples = self.host, self.host.samples
+        if self.followed is None:
+            reference = host.follower.reference
+            host.compare(samples.q, reference.q)
+            return called(program, samples.q, samples.qd, *reference, host.kp, host.kd)
+        start, followed = self.followed
+        time = samples.t - start
+        k = min(max(int(time / followed.dt), 0), len(followed.tau))
+        q = followed.q[k] + samples.change(followed.q[k], samples.q)
+        host.compare(samples.q, samples.q)
+        return followed.control(time, q, samples.qd)
+
+    # ---- targets
+
+    def receive(self, message: ModeMessage) -> None:
+        """Use a target; the next plan leads there.
+
+        Raises:
+            TargetError: It is invalid, or no target is followed now; the previous one
+                stays in force.
+            SettingError: The topic is unknown.
+        """
+        topic, host = message.topic, self.host
+        if topic not in [each.name for each in self.mode.topics]:
+            super().receive(message)
+        if not host.enabled or host.safety.running is not None or not self._goals:
+            raise TargetError(
+                f"{topic}: disabled or stopped: no target is followed; enable or reset"
+            )
+        if topic == POSE:
+            if not self._frame:
+                raise TargetError(f"{topic}: valid: with predictive.frame set")
+            self.targets.receive(message)
+            return
+        q = np.asarray(message.values, float)
+        low, high = host.limits.lower, host.limits.upper
+        if q.shape != low.shape or not np.isfinite(q).all():
+            valid = f"{len(low)} finite numbers, one a joint"
+            raise TargetError(f"{topic} is {message.values}; valid: {valid}")
+        for k in np.flatnonzero((q < low) | (q > high))[:1]:
+            raise TargetError(
+                f"{topic}: {q[k]:g} for joint '{host.model.joint_names[k]}'; valid:"
+                f" {low[k]:g} to {high[k]:g}"
+            )
+        self._goals[POSTURE] = q
+
+
+def _weight(read: Mapping[str, Any], what: str, size: int) -> np.ndarray:
+    """Return weights of a cost, (size,).
+
+    Raises:
+        SettingError: Their number is neither 1 nor `size`.
+    """
+    name = f"predictive.{what}_weight"
+    values = np.asarray(read[name], float)
+    if values.shape not in ((1,), (size,)):
+        raise SettingError(f"{name}: {len(values)} numbers; valid: 1 or {size}", name)
+    return np.broadcast_to(values, size).copy()
+
+
+def _finite(plan: PlanResult) -> bool:
+    """Return whether all numbers of a plan are finite."""
+    return all(np.isfinite(x).all() for x in (plan.q, plan.qd, plan.tau, plan.gains))
+
+
+def _shifted(plan: PlanResult, steps: int) -> PlanResult:
+    """Return a plan without its first steps; the last state and effort are repeated."""
+    states = np.minimum(np.arange(len(plan.q)) + steps, len(plan.q) - 1)
+    knots = np.minimum(np.arange(len(plan.tau)) + steps, len(plan.tau) - 1)
+    return replace(
+        plan, q=plan.q[states], qd=plan.qd[states], tau=plan.tau[knots],
+        gains=plan.gains[knots],
+    )  # fmt: skip
