@@ -17,14 +17,20 @@ from dyn_core.control.modes.tool_targets import POSE, ToolTargets
 from dyn_core.errors import DynError, SettingError, TargetError
 from dyn_core.prediction import cost
 from dyn_core.prediction.planning import plan
-from dyn_core.prediction.result import REASONS, CONVERGED, MAX_ITERATIONS, PlanResult
+from dyn_core.prediction.result import (
+    CONVERGED,
+    MAX_ITERATIONS,
+    REASONS,
+    STALLED,
+    PlanResult,
+)
 from dyn_core.problems import FORWARD_KINEMATICS, IMPEDANCE_CONTROL
 from dyn_core.solving.control_mode import ModeMessage, ModeTopic
 from dyn_core.solving.registry import solver
 from dyn_core.validation import Field, ListOf, Name, Quantity, Whole
 
 POSTURE = "target_posture"
-GOOD = (REASONS[CONVERGED], REASONS[MAX_ITERATIONS], "stalled")
+GOOD = [REASONS[k] for k in (CONVERGED, MAX_ITERATIONS, STALLED)]
 FIRST = 2.0  # longest wait for the first plan [s]
 _WEIGHTS = ListOf(Quantity(0.0, 1e9))
 PREDICTIVE_FIELDS = (
@@ -42,7 +48,8 @@ PREDICTIVE_FIELDS = (
         "weight of the link's displacement from its target, angular before linear: one"
         " number, or six", "1/rad², 1/m²", [10.0, 10.0, 10.0, 100.0, 100.0, 100.0]),
     Field("predictive.posture_weight", _WEIGHTS,
-        "weight of the displacement from the target posture: one number, or one a joint",
+        "weight of the displacement from the target posture: one number, or one a"
+        " joint",
         "1/rad², 1/m²", [1.0]),
     Field("predictive.velocity_weight", _WEIGHTS,
         "weight of the joint velocities: one number, or one a joint",
@@ -177,7 +184,7 @@ class PredictiveLaw(ControlLaw):
         self._goals: dict[str, Any] = {}
         self.followed: tuple[float, PlanResult] | None = None
         self.refused = ""
-        self._due = self._since = -math.inf
+        self._due = self._since = self._time = -math.inf
         self._planner: Planner | None = None
 
     def build(self, chosen: Any, engine: Any, wrap: Sequence[str]) -> Any:
@@ -276,6 +283,7 @@ class PredictiveLaw(ControlLaw):
         """
         host, planner = self.host, self._planner
         assert planner is not None
+        self._time = t
         if self._since == -math.inf:
             self._since = self._due = t
         self._receive_plan()
@@ -311,7 +319,7 @@ class PredictiveLaw(ControlLaw):
         )
 
     def _receive_plan(self) -> None:
-        """Follow the plan that is ready, if it is a good one that began after `begin`."""
+        """Follow the plan that is ready, if it is a good one of this activation."""
         planner = self._planner
         if planner is None or planner.answer is None:
             return
@@ -352,7 +360,7 @@ class PredictiveLaw(ControlLaw):
             host.compare(samples.q, reference.q)
             return called(program, samples.q, samples.qd, *reference, host.kp, host.kd)
         start, followed = self.followed
-        time = samples.t - start
+        time = self._time - start
         k = min(max(int(time / followed.dt), 0), len(followed.tau))
         q = followed.q[k] + samples.change(followed.q[k], samples.q)
         host.compare(samples.q, samples.q)

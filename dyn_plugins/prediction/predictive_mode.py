@@ -1,0 +1,27 @@
+"""The mode of the controller that plans ahead."""
+
+from dyn_core.authoring import ControlMode, hookimpl
+from dyn_core.problems import OPTIMAL_CONTROL
+
+
+@hookimpl
+def dyn_control_modes():
+    """Offer the mode of this file."""
+    from dyn_core.prediction.predictive_law import PredictiveLaw  # for controllers
+
+    return [
+        ControlMode(
+            "predictive",
+            OPTIMAL_CONTROL,
+            "box_fddp",
+            "plans ahead within the effort limits, and follows the last plan",
+            slot="optimal_control",
+            law=PredictiveLaw,
+            gains=("p", "d"),
+            stiff=True,
+            follows=False,
+            status="planning",
+            parameters=PredictiveLaw.fields,
+            topics=PredictiveLaw.topics,
+        ),
+    ]
