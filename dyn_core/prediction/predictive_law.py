@@ -108,7 +108,9 @@ class Planner:
         self._solve, self._jobs = solve, SimpleQueue[Any]()
         self._threaded = threaded
         if threaded:
-            threading.Thread(target=_serve, args=(self._jobs,), daemon=True).start()
+            threading.Thread(
+                target=_serve, args=(self._jobs,), name="dyn_planner", daemon=True
+            ).start()
             finalize(self, self._jobs.put, None)
 
     def submit(self, job: _Job) -> None:

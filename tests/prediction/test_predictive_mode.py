@@ -1,0 +1,240 @@
+"""Mode predictive of the controller: plans within limits, late and failed plans, targets."""
+
+import gc
+import threading
+import weakref
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+import dyn_core as dyn
+from dyn_core.control import Controller, Rules
+from dyn_core.prediction.predictive_law import Planner, PredictiveLaw
+
+CYCLE = 2e-3
+SETTINGS = {
+    "predictive.replan_rate": 20.0,
+    "predictive.horizon": 1.0,
+    "predictive.knots": 25,
+    "predictive.posture_weight": [10.0],
+    "predictive.effort_weight": [1e-3],
+}
+LIFT = {
+    **SETTINGS,
+    "predictive.horizon": 2.0,
+    "predictive.knots": 50,
+    "predictive.posture_weight": [0.1],
+    "predictive.velocity_weight": [0.0],
+    "predictive.effort_weight": [1e-2],
+    "predictive.end_factor": 500.0,
+    "predictive.iterations": 20,
+}
+
+
+def never(planner, job):
+    """Begin a plan that does not end."""
+    planner.busy = True
+
+
+@pytest.fixture(autouse=True)
+def without_thread(monkeypatch):
+    """A plan is ready in the cycle in which it is begun, so that runs repeat."""
+    monkeypatch.setattr(PredictiveLaw, "threaded", False)
+
+
+def controller(model, settings=None, **more):
+    """Return a controller in mode predictive without bounds on states."""
+    choices = {"rules": Rules(good_samples=1), "bounds": None, "state_bounds": None}
+    choices |= {"kp": 20.0, "kd": 2.0, "effort_slew": 1e9, "mode": "predictive"}
+    choices["parameters"] = SETTINGS if settings is None else settings
+    return Controller(model, **{**choices, **more})
+
+
+class Loop:
+    """A simulated robot in a loop with a controller."""
+
+    def __init__(self, model, q, made):
+        self.model, self.made, self.t = model, made, 0.0
+        self.q, self.qd = np.array(q, float), np.zeros(model.nv)
+        build = dyn.solver("semi_implicit_euler").build
+        self.step = build(model, joint_friction=True, joint_springs=True)
+
+    def run(self, seconds):
+        """Advance; return the efforts of all cycles."""
+        efforts = []
+        for _ in range(round(seconds / CYCLE)):
+            efforts.append(self.made.update(self.t, self.q, self.qd))
+            self.q, self.qd = self.step(self.q, self.qd, efforts[-1], CYCLE)
+            self.t += CYCLE
+        return np.array(efforts)
+
+    def send(self, topic, values, frame="", stamp=None):
+        self.made.receive(topic, self.t, values, frame, stamp)
+
+
+@pytest.fixture(scope="module")
+def pendulum():
+    """Return a pendulum that stands at q = 0, and its largest weight."""
+    model = dyn.load("cart_pole").lock({"slide": 0.0})
+    weight = dyn.solver("gravity").build(model)
+    return model, max(abs(weight([a])[0]) for a in np.linspace(0.0, 3.0, 50))
+
+
+def test_it_lifts_what_its_motor_cannot_hold_on_the_way(pendulum):
+    """Half the largest weight is enough for a plan, which swings first."""
+    model, weight = pendulum
+    limits = {"hinge": 0.5 * weight}
+    loop = Loop(model, [np.pi], controller(model, LIFT, effort_limits=limits))
+    loop.run(0.2)
+    loop.send("target_posture", [0.0])
+    efforts = loop.run(4.0)
+    assert abs(efforts).max() <= 0.5 * weight
+    np.testing.assert_allclose([*loop.q, *loop.qd], 0.0, atol=1e-2)
+    assert loop.made.stopped is None
+    # Computed torque hangs where the weight equals the limit.
+    plain = controller(model, {}, mode="computed_torque", effort_limits=limits)
+    other = Loop(model, [np.pi], plain)
+    other.run(0.1)
+    path = plain.make_trajectory(["hinge"], [0.1, 2.0], [[np.pi], [0.0]])
+    plain.follow(path, other.t)
+    other.run(4.0)
+    assert abs(other.q[0]) > 1.5
+
+
+def test_it_leads_joints_and_tool_to_their_targets():
+    """The tool's target counts by its weight; a posture alone is met exactly."""
+    model = dyn.load("two_link")
+    loop = Loop(model, [0.1, 0.2], controller(model))
+    loop.run(0.1)
+    np.testing.assert_allclose(loop.q, [0.1, 0.2], atol=1e-3)  # held until a target
+    loop.send("target_posture", [0.8, -0.6])
+    loop.run(2.0)
+    np.testing.assert_allclose(loop.q, [0.8, -0.6], atol=1e-3)
+    tool = model.frame_names[-1]
+    leads = {
+        **SETTINGS,
+        "predictive.frame": tool,
+        "predictive.pose_weight": [0.0] * 3 + [1e4] * 3,
+        "predictive.posture_weight": [1e-3],
+    }
+    loop = Loop(model, [0.4, 0.5], controller(model, leads))
+    loop.run(0.1)
+    pose = dyn.solver("forward_kinematics").build(model, frames=[tool])
+    goal = np.asarray(pose(np.array([0.7, 0.9])))[0]
+    loop.send("target_pose", [*goal[:3, 3], 0.0, 0.0, 0.0, 1.0])
+    loop.run(2.0)
+    reached = np.asarray(pose(loop.q))[0]
+    np.testing.assert_allclose(reached[:3, 3], goal[:3, 3], atol=1e-3)
+
+
+def test_a_late_plan_is_followed_to_its_end_then_the_robot_stops(monkeypatch):
+    """plan_timeout in periods of replan_rate; the stop says how old the plan is."""
+    model = dyn.load("two_link")
+    made = controller(model)
+    loop = Loop(model, [0.1, 0.2], made)
+    loop.run(0.1)
+    monkeypatch.setattr(Planner, "submit", never)
+    loop.run(0.2)
+    assert made.stopped is None and made.control_law.status == "planning"
+    loop.run(0.1)
+    assert "the last plan is 0.25" in made.stopped.reason
+    assert "valid: at most 0.25 s" in made.stopped.reason
+
+
+@pytest.mark.parametrize("way", ["error", "nan", "diverged"])
+def test_a_plan_that_fails_is_dropped(way, monkeypatch):
+    """The one before goes on; the reason is a warning, then part of the stop."""
+    model = dyn.load("two_link")
+    made = controller(model)
+    loop = Loop(model, [0.1, 0.2], made)
+    loop.run(0.06)
+    law, before = made.control_law, made.control_law.followed[1]
+    good = law._planner._solve
+
+    def bad(job):
+        if way == "error":
+            raise ZeroDivisionError("a weight is 0")
+        result = good(job)
+        if way == "nan":
+            return replace(result, tau=np.nan * result.tau)
+        return replace(result, reason="diverged: cost", detail="posture")
+
+    monkeypatch.setattr(law._planner, "_solve", bad)
+    efforts = loop.run(0.1)
+    assert law.followed[1] is before and np.isfinite(efforts).all()
+    why = {"error": "ZeroDivisionError: a weight is 0", "nan": "converged",
+           "diverged": "diverged: cost posture"}[way]  # fmt: skip
+    assert why in law.warnings["plan"]
+    efforts = loop.run(0.3)
+    assert why in made.stopped.reason and np.isfinite(efforts).all()
+
+
+def test_without_a_first_plan_the_joints_are_held_then_the_robot_stops(monkeypatch):
+    """The gains hold until then."""
+    monkeypatch.setattr(Planner, "submit", never)
+    model = dyn.load("two_link")
+    made = controller(model)
+    loop = Loop(model, [0.1, 0.2], made)
+    loop.run(1.9)
+    assert made.control_law.status == "holding until the first plan"
+    np.testing.assert_allclose(loop.q, [0.1, 0.2], atol=1e-3)
+    loop.run(0.2)
+    assert "no plan within 2 s" in made.stopped.reason
+
+
+def test_targets_that_are_not_valid_are_refused():
+    """The last valid one stays in force."""
+    model = dyn.load("two_link")
+    loop = Loop(model, [0.1, 0.2], controller(model))
+    with pytest.raises(dyn.errors.TargetError, match="no target is followed"):
+        loop.send("target_posture", [0.0, 0.0])
+    loop.run(0.02)
+    for values, why in (
+        ([0.0], "2 finite numbers"),
+        ([0.0, np.nan], "2 finite numbers"),
+        ([9.0, 0.0], "9 for joint .*; valid: -3.1 to 3.1"),
+    ):
+        with pytest.raises(dyn.errors.TargetError, match=why):
+            loop.send("target_posture", values)
+    with pytest.raises(dyn.errors.TargetError, match="predictive.frame"):
+        loop.send("target_pose", [0, 0, 0, 0, 0, 0, 1])
+    np.testing.assert_array_equal(
+        loop.made.control_law._goals["target_posture"], [0.1, 0.2]
+    )
+
+
+@pytest.mark.parametrize(
+    ("settings", "more", "why"),
+    [
+        ({"predictive.knots": 1}, {}, "predictive.knots"),
+        ({"predictive.posture_weight": [1.0] * 3}, {}, "3 numbers; valid: 1 or 2"),
+        ({"predictive.frame": "hand"}, {}, "hand"),
+        ({}, {"payload_link": "link2"}, "payload_link: mode predictive"),
+        ({}, {"law_solver": "nothing"}, "nothing"),
+    ],
+)
+def test_wrong_settings_are_refused(settings, more, why):
+    """At configure, in words."""
+    with pytest.raises(dyn.DynError, match=why):
+        controller(dyn.load("two_link"), {**SETTINGS, **settings}, **more)
+
+
+def test_plans_are_made_in_a_thread_that_ends_with_its_law(monkeypatch):
+    """The cycle does not wait for it."""
+    monkeypatch.setattr(PredictiveLaw, "threaded", True)
+    model = dyn.load("two_link")
+    made = controller(model)
+    (thread,) = [x for x in threading.enumerate() if x.name == "dyn_planner"]
+    made.update(0.0, [0.1, 0.2], [0.0, 0.0])
+    planner = made.control_law._planner
+    while planner.answer is None:
+        thread.join(0.01)
+    made.update(0.01, [0.1, 0.2], [0.0, 0.0])
+    assert made.control_law.followed is not None
+    gone = weakref.ref(planner)
+    del made, planner
+    gc.collect()
+    assert gone() is None
+    thread.join(10.0)
+    assert not thread.is_alive()
