@@ -11,6 +11,7 @@ from dyn_core.prediction.cost import Cost
 from dyn_core.prediction.descent import Descent
 from dyn_core.prediction.linear import Estimator, Linear, Regulator, kalman, lqr
 from dyn_core.prediction.planning import Plan, plan
+from dyn_core.prediction.predictive_law import PredictiveLaw
 from dyn_core.prediction.problem import ControlProblem
 from dyn_core.prediction.result import (
     DIVERGED,
@@ -38,6 +39,7 @@ __all__ = [
     "PlanResult",
     "PlanSolver",
     "PlanStart",
+    "PredictiveLaw",
     "Regulator",
     "Shooting",
     "cost",

@@ -69,7 +69,7 @@ PREDICTIVE_TOPICS = (
 )  # fmt: skip
 
 
-class _Job(NamedTuple):
+class PlanJob(NamedTuple):
     """What a plan is made of.
 
     Attributes:
@@ -101,7 +101,7 @@ class Planner:
     """
 
     def __init__(
-        self, solve: Callable[[_Job], PlanResult], threaded: bool = True
+        self, solve: Callable[[PlanJob], PlanResult], threaded: bool = True
     ) -> None:
         self.answer: tuple[float, PlanResult | DynError] | None = None
         self.busy = False
@@ -113,7 +113,7 @@ class Planner:
             ).start()
             finalize(self, self._jobs.put, None)
 
-    def submit(self, job: _Job) -> None:
+    def submit(self, job: PlanJob) -> None:
         """Begin a job; the last answer is dropped. `busy` must be False."""
         self.answer, self.busy = None, True
         if self._threaded:
@@ -121,7 +121,7 @@ class Planner:
         else:
             self._run(job)
 
-    def _run(self, job: _Job) -> None:
+    def _run(self, job: PlanJob) -> None:
         """Make the plan of a job."""
         try:
             self.answer = job.t, self._solve(job)
@@ -237,7 +237,7 @@ class PredictiveLaw(ControlLaw):
         program.prepare()
         return program
 
-    def _solve(self, job: _Job) -> PlanResult:
+    def _solve(self, job: PlanJob) -> PlanResult:
         """Return the plan of a job."""
         result: PlanResult = self.plan.solve(job.q, job.qd, job.guess, job.targets)
         return result
@@ -335,7 +335,7 @@ class PredictiveLaw(ControlLaw):
         else:
             self.followed, self.refused = (t, answer), ""
 
-    def _job(self, t: float) -> _Job:
+    def _job(self, t: float) -> PlanJob:
         """Return the job of a plan from the present state."""
         samples = self.host.samples
         q, guess = samples.q, None
@@ -348,7 +348,7 @@ class PredictiveLaw(ControlLaw):
         targets = {"posture": posture, "posture at the end": posture}
         if self._frame:
             targets |= dict.fromkeys(("pose", "pose at the end"), self.targets.pose)
-        return _Job(t, np.array(q), np.array(samples.qd), guess, targets)
+        return PlanJob(t, np.array(q), np.array(samples.qd), guess, targets)
 
     def torque(self, program: Any) -> np.ndarray:
         """Return the torque for the present state, (nv,) [N·m | N].

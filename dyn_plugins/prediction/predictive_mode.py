@@ -7,7 +7,7 @@ from dyn_core.problems import OPTIMAL_CONTROL
 @hookimpl
 def dyn_control_modes():
     """Offer the mode of this file."""
-    from dyn_core.prediction.predictive_law import PredictiveLaw  # for controllers
+    from dyn_core.prediction import PredictiveLaw  # needed by controllers alone
 
     return [
         ControlMode(
