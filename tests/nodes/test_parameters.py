@@ -502,7 +502,7 @@ def test_descriptors_have_type_range_and_unit(make):
     samples = node.describe_parameter("good_samples").integer_range[0]
     assert (samples.from_value, samples.to_value) == (1, 1000)
     mode = node.describe_parameter("mode")
-    modes = "computed_torque, impedance, gravity, cartesian, predictive, predictive"
+    modes = "computed_torque, impedance, gravity, cartesian, predictive"
     assert mode.additional_constraints == f"one of {modes}"
 
 
