@@ -6,6 +6,8 @@ import signal
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+RUNS_WHILE_TRACED = "never"  # a mark, see engines/llvm/cached/fingerprint.py
+
 ENDING = signal.SIGINT, signal.SIGTERM
 
 

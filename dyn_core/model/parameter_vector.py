@@ -25,6 +25,8 @@ from dyn_core.model.model import Model
 from dyn_core.spatial import RigidInertia, Vector
 from dyn_core.validation import float_array, known_keywords
 
+RUNS_WHILE_TRACED = "never"  # a mark, see engines/llvm/cached/fingerprint.py
+
 INERTIAL = ("m", "mcx", "mcy", "mcz", "Ixx", "Ixy", "Iyy", "Ixz", "Iyz", "Izz")
 FRICTION = ("damping", "friction")
 ROTORS = ("armature",)

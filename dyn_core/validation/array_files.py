@@ -20,6 +20,8 @@ import numpy as np
 from dyn_core.errors import SettingError, one_line, why_unread
 from dyn_core.validation.tables import shown
 
+RUNS_WHILE_TRACED = "never"  # a mark, see engines/llvm/cached/fingerprint.py
+
 SIZE = 2**30  # bytes of arrays in any file; in a larger file, RATIO bytes for each byte
 RATIO = 20
 _UNITS = "# units:"

@@ -316,7 +316,7 @@ print(trace_cache.key(program.function, ""))
 
 def test_processes_with_other_wings_share_keys():
     """What else is imported makes no other key: a cache would be of no use then."""
-    wings = ["batch", "commands.main", "envs.vector", "export", "reports", "view"]
+    wings = ["batch", "commands.sim", "envs.vector", "export", "reports", "view"]
     keys = {
         subprocess.run(
             [sys.executable, "-c", WINGS, *names],

@@ -17,6 +17,8 @@ from dyn_core.contact.rows.step_tables import (
 from dyn_core.contact.rows.structure import Structure
 from dyn_core.engines.machine_code import FloatArray, IntArray, machine_code
 
+RUNS_WHILE_TRACED = "never"  # a mark, see engines/llvm/cached/fingerprint.py
+
 
 @machine_code
 def takes_part(rule: Rule, gap: float) -> bool:

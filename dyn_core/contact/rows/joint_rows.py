@@ -13,6 +13,8 @@ from dyn_core.contact.rows.step_tables import ROLES, DenseRows, JointRows
 from dyn_core.contact.rows.structure import Structure
 from dyn_core.model import Model
 
+RUNS_WHILE_TRACED = "never"  # a mark, see engines/llvm/cached/fingerprint.py
+
 
 @dataclass
 class JointTable:

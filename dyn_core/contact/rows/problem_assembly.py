@@ -36,6 +36,8 @@ from dyn_core.contact.rows.step_tables import (
 )
 from dyn_core.engines.machine_code import machine_code
 
+RUNS_WHILE_TRACED = "never"  # a mark, see engines/llvm/cached/fingerprint.py
+
 
 @machine_code
 def prepare_step(scene: Scene, step: StepArrays, state: int) -> tuple[int, int, int]:

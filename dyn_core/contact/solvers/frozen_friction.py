@@ -32,6 +32,8 @@ from dyn_core.contact.solvers.solver_memory import (
 )
 from dyn_core.engines.machine_code import FloatArray, machine_code
 
+RUNS_WHILE_TRACED = "never"  # a mark, see engines/llvm/cached/fingerprint.py
+
 STEPS = 1000  # Newton steps of a try; all but one problem in a million need < 100
 TRIES = 4  # from the given impulses; from zero; a tenth of the bounds; no friction
 TOLERANCE = 1e-9  # of velocities, relative to the largest free one, scaled

@@ -39,7 +39,6 @@ from dyn_core.engines.llvm.threads import WORKERS, count
 from dyn_core.engines.machine_code import TiedBatch, compiled
 from dyn_core.errors import ShapeError, UnsupportedError
 
-RUNS_WHILE_TRACED = "never"  # a mark, see engines/llvm/cached/fingerprint.py
 BLOCK = 128  # maximum number of rows of a block
 WHOLE = 8  # the number of rows of a block's memory is a multiple of it
 SHARES = 4  # approximate number of blocks per thread, if there are enough rows

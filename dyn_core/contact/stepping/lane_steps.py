@@ -34,7 +34,6 @@ from dyn_core.engines.machine_code import (
     run_kernel,
 )
 
-RUNS_WHILE_TRACED = "never"  # a mark, see engines/llvm/cached/fingerprint.py
 LEAST = 3  # minimum number of states of a pack: fewer are stepped alone
 NARROWEST, LARGEST = 4, 320  # minimum number of lanes, maximum of coordinates
 HARD = 20.0  # a state that needed more iterations is stepped alone the next time

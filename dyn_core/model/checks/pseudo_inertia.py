@@ -15,6 +15,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike
 
+RUNS_WHILE_TRACED = "never"  # a mark, see engines/llvm/cached/fingerprint.py
+
 
 def _basis() -> np.ndarray:
     """Return the matrices dJ/d(parameter) of the ten parameters, (10, 4, 4)."""

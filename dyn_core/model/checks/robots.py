@@ -7,6 +7,8 @@ from typing import Any
 from dyn_core.errors import UnsupportedError
 from dyn_core.model.assembly.tree import Tree
 
+RUNS_WHILE_TRACED = "never"  # a mark, see engines/llvm/cached/fingerprint.py
+
 
 def check_robot(model: Any, who: str) -> None:
     """Raise UnsupportedError if an argument is not a robot, such as the name of one.

@@ -9,6 +9,8 @@ import numpy as np
 from dyn_core.model.model import Model
 from dyn_core.spatial import Vector
 
+RUNS_WHILE_TRACED = "never"  # a mark, see engines/llvm/cached/fingerprint.py
+
 
 class Coordinates(NamedTuple):
     """Names and units of positions and velocities.

@@ -15,6 +15,8 @@ from dyn_core.model.sources.locate import locate
 from dyn_core.model.sources.packages import package_folders
 from dyn_core.model.urdf_xml.xml_text import Source
 
+RUNS_WHILE_TRACED = "never"  # a mark, see engines/llvm/cached/fingerprint.py
+
 ROBOT = (
     "path of a URDF, xacro or MJCF file, name of a robot (shipped, of"
     " example-robot-data or robot_descriptions), or package://PKG/FILE"

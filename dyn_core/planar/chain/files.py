@@ -63,6 +63,8 @@ from dyn_core.validation import (
     writing,
 )
 
+RUNS_WHILE_TRACED = "never"  # a mark, see engines/llvm/cached/fingerprint.py
+
 LINKS = ("link_masses", "link_coms", "link_inertias")
 JOINT = Either((Name(), Whole()))
 _POSITIVE, _LIMIT = Quantity(0.0, above=True), Either((Quantity(), Nothing()))

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from dyn_core.engines.machine_code import FloatArray, FloatArray2, machine_code
 
+RUNS_WHILE_TRACED = "never"  # a mark, see engines/llvm/cached/fingerprint.py
+
 TILE = 8  # number of columns of a tile
 
 
