@@ -85,7 +85,7 @@ class PortInterface:
         shape: Sizes of the axes; () for a number.
         size: Number of entries.
         unit: SI unit; alternatives by a bar, parts by a semicolon.
-        kind: One of dyn_core.problems.ports.KINDS.
+        kind: One of dyn_core.problems.signatures.KINDS.
         meaning: A short noun phrase, with the frame if there is one.
         axes: For each axis nq, nv or nb if it counts coordinates or bodies, else "".
     """

@@ -4,8 +4,8 @@ The constraints of joints (kind, s, a_w, active, alpha_w) are optional inputs: t
 chain's own hold unless a Program is built with inputs=[...] for them.
 """
 
-from dyn_core.problems.ports import Signature
-from dyn_core.problems.ports import port_row as P
+from dyn_core.problems.signatures import Signature
+from dyn_core.problems.signatures import port_row as P
 
 CHAIN, OBJECT, TASK = "planar_chain", "planar_object", "task"
 

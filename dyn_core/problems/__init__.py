@@ -93,13 +93,13 @@ from dyn_core.problems.kinematics import (
     MOMENTUM,
     ZERO_MOMENT_POINT,
 )
-from dyn_core.problems.ports import KINDS, PASSIVE, REST, Port, Signature
 from dyn_core.problems.prediction import (
     KNOT_COST,
     KNOT_COST_DERIVATIVES,
     KNOT_POLICY,
     OPTIMAL_CONTROL,
 )
+from dyn_core.problems.signatures import KINDS, PASSIVE, REST, Port, Signature
 from dyn_core.problems.system import System
 
 # All Signatures imported above, by name.

@@ -4,7 +4,7 @@ For robots with loops: bearing forces and independent coordinates, too.
 """
 
 from dyn_core.problems.dynamics import HYBRID_DYNAMICS, JOINT_REACTIONS
-from dyn_core.problems.joint_ports import (
+from dyn_core.problems.ports import (
     BODY_ACCELERATION,
     FORCE,
     INERTIA,
@@ -19,8 +19,8 @@ from dyn_core.problems.joint_ports import (
     qdd,
     tau,
 )
-from dyn_core.problems.ports import DYNAMICS, PASSIVE, Signature
-from dyn_core.problems.ports import port_row as P
+from dyn_core.problems.signatures import DYNAMICS, PASSIVE, Signature
+from dyn_core.problems.signatures import port_row as P
 
 # fmt: off
 f_loop = P("f_loop", "nl 6", WRENCH,

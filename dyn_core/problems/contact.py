@@ -6,7 +6,7 @@ into STATUSES of that file.
 """
 
 from dyn_core.problems.derivatives import STEP_DERIVATIVES
-from dyn_core.problems.joint_ports import (
+from dyn_core.problems.ports import (
     INERTIA,
     VELOCITY,
     WRENCH,
@@ -18,8 +18,8 @@ from dyn_core.problems.joint_ports import (
     qd_next,
     tau,
 )
-from dyn_core.problems.ports import DYNAMICS, PASSIVE, Signature
-from dyn_core.problems.ports import port_row as P
+from dyn_core.problems.signatures import DYNAMICS, PASSIVE, Signature
+from dyn_core.problems.signatures import port_row as P
 
 LAYOUT = "constraint_layout"
 

@@ -12,7 +12,7 @@ from dyn_core.problems.constraints import (
     LOOP_INVERSE_DYNAMICS,
 )
 from dyn_core.problems.dynamics import HYBRID_DYNAMICS
-from dyn_core.problems.joint_ports import (
+from dyn_core.problems.ports import (
     ACCELERATION,
     FORCE,
     INERTIA,
@@ -33,9 +33,9 @@ from dyn_core.problems.joint_ports import (
     tau,
     tau_v,
 )
-from dyn_core.problems.ports import DYNAMICS, PASSIVE, Port, Signature, slope_row
-from dyn_core.problems.ports import port_row as P
-from dyn_core.problems.ports import slope_row as d
+from dyn_core.problems.signatures import DYNAMICS, PASSIVE, Port, Signature, slope_row
+from dyn_core.problems.signatures import port_row as P
+from dyn_core.problems.signatures import slope_row as d
 
 _SIZES = {
     "qdd": "nv", "lambda": "m", "tau_a": "na", "tau_u": "nu", "qdd_v": "nf",

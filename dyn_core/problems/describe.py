@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from dyn_core.problems.ports import Port, Signature
+from dyn_core.problems.signatures import Port, Signature
 
 
 class InstanceDoc:

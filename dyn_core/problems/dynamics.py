@@ -1,6 +1,6 @@
 """Kinds of problem of a robot's dynamics: motion, steps, control laws, estimation."""
 
-from dyn_core.problems.joint_ports import (
+from dyn_core.problems.ports import (
     ACCELERATION,
     BODY_ACCELERATION,
     BODY_VELOCITY,
@@ -22,8 +22,8 @@ from dyn_core.problems.joint_ports import (
     tau,
     tau_v,
 )
-from dyn_core.problems.ports import OF_INERTIA, PASSIVE, REST, Signature
-from dyn_core.problems.ports import port_row as P
+from dyn_core.problems.signatures import OF_INERTIA, PASSIVE, REST, Signature
+from dyn_core.problems.signatures import port_row as P
 
 MOMENTUM_UNIT = "kg·m²/s | kg·m/s"
 TEN = "kg; kg·m; kg·m²"  # the ten inertial parameters of a body

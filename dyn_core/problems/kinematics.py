@@ -1,6 +1,6 @@
 """Kinds of problem of a robot's kinematics, energy and momentum."""
 
-from dyn_core.problems.joint_ports import (
+from dyn_core.problems.ports import (
     BODY_ACCELERATION,
     BODY_VELOCITY,
     POSITION,
@@ -9,8 +9,8 @@ from dyn_core.problems.joint_ports import (
     qd,
     qdd,
 )
-from dyn_core.problems.ports import DYNAMICS, Signature
-from dyn_core.problems.ports import port_row as P
+from dyn_core.problems.signatures import DYNAMICS, Signature
+from dyn_core.problems.signatures import port_row as P
 
 # fmt: off
 frame_poses = P("poses", "nf 4 4", "-; m",

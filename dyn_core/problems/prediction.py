@@ -4,7 +4,7 @@ A plan has N knots and N + 1 states: joint forces act from knot to knot. The sta
 x = (q, qd); its displacement dx = (dq, dqd) has nx = 2 nv coordinates.
 """
 
-from dyn_core.problems.joint_ports import (
+from dyn_core.problems.ports import (
     FORCE,
     POSITION,
     VELOCITY,
@@ -15,8 +15,8 @@ from dyn_core.problems.joint_ports import (
     qd,
     qd_next,
 )
-from dyn_core.problems.ports import PASSIVE, Signature
-from dyn_core.problems.ports import port_row as P
+from dyn_core.problems.signatures import PASSIVE, Signature
+from dyn_core.problems.signatures import port_row as P
 
 PLAN = "control_problem"  # `kind` of the Systems of OPTIMAL_CONTROL
 

@@ -24,8 +24,8 @@ from dyn_core.model.passive_forces import (
     with_potentials,
 )
 from dyn_core.problems import ENERGY
-from dyn_core.problems.joint_ports import qd
-from dyn_core.problems.ports import Port, Signature
+from dyn_core.problems.ports import qd
+from dyn_core.problems.signatures import Port, Signature
 from dyn_core.recordings.recording import Recording, RunSteps
 from dyn_core.solving.registry import solver, solvers
 from dyn_core.solving.solver import TracedSolver

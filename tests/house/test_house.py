@@ -455,7 +455,9 @@ OFFERED = (
 def test_solvers_import_public_modules_only():
     """A solver needs what authors are offered: no engine, registry or number kind."""
     for path in sorted((ROOT / "dyn_plugins").rglob("*.py")):
-        if {"_testing", "problem_kinds.py", "chain_kinds.py", "plan_kinds.py"} & {*path.parts}:
+        if {"_testing", "problem_kinds.py", "chain_kinds.py", "plan_kinds.py"} & {
+            *path.parts
+        }:
             continue  # laws and cases of the plugin
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             if isinstance(node, ast.ImportFrom) and node.module.startswith("dyn_core."):

@@ -11,8 +11,8 @@ from dyn_core.model import Model
 from dyn_core.model.coordinates.pivots import joint_factors
 from dyn_core.numbers.scalar import maximum, sqrt, where
 from dyn_core.problems import CARTESIAN_CONTROL, JACOBIAN, MASS_MATRIX
-from dyn_core.problems.ports import Signature
-from dyn_core.problems.ports import port_row as P
+from dyn_core.problems.signatures import Signature
+from dyn_core.problems.signatures import port_row as P
 from dyn_core.solving.registry import solver
 from dyn_core.solving.solver import TracedSolver
 from dyn_core.spatial import Matrix, Vector

@@ -18,9 +18,9 @@ from dyn_core.model import Model
 from dyn_core.model.coordinates import split_q, split_v
 from dyn_core.model.payload import PayloadInput
 from dyn_core.numbers.scalar import absolute, sqrt, where
-from dyn_core.problems.joint_ports import FORCE, plain_tau, q, qd
-from dyn_core.problems.ports import Signature
-from dyn_core.problems.ports import port_row as P
+from dyn_core.problems.ports import FORCE, plain_tau, q, qd
+from dyn_core.problems.signatures import Signature
+from dyn_core.problems.signatures import port_row as P
 from dyn_core.solving.solver import TracedSolver
 from dyn_core.spatial import Motion, Vector, total
 from dyn_core.validation import known_keywords

@@ -58,9 +58,9 @@ from dyn_core.problems import (
     PASSIVE,
     TRACKING_CONTROL,
 )
-from dyn_core.problems.joint_ports import plain_tau
-from dyn_core.problems.ports import Signature
-from dyn_core.problems.ports import port_row as P
+from dyn_core.problems.ports import plain_tau
+from dyn_core.problems.signatures import Signature
+from dyn_core.problems.signatures import port_row as P
 from dyn_core.solving.registry import default_registry, solver
 from dyn_core.solving.solver import TracedSolver
 

@@ -19,8 +19,8 @@ from dyn_core.model.passive_forces import resistance, without_dry_friction
 from dyn_core.numbers.reverse import Record
 from dyn_core.numbers.scalar import tanh
 from dyn_core.problems import INVERSE_DYNAMICS, REGRESSOR
-from dyn_core.problems.joint_ports import q, qd, qdd
-from dyn_core.problems.ports import Port, Signature
+from dyn_core.problems.ports import q, qd, qdd
+from dyn_core.problems.signatures import Port, Signature
 from dyn_core.solving.registry import solver
 from dyn_core.solving.solver import TracedSolver
 from dyn_core.spatial import Transform, Vector
