@@ -125,8 +125,8 @@ def sweep_back(
         1, or 0 if a Q_uu is not positive definite; first and second derivative of the
         model of the cost along the full step.
     """
-    N, nv, nx = model.l_ux.shape
     V, Q, KA, e = work.V, work.Q, work.KA, work.e
+    N, nv, nx = len(work.k), len(work.u), len(e)
     s = nx + 1
     z, first = s + nv, 0.0
     V[nx, nx] = 0.0
@@ -168,9 +168,7 @@ def sweep_back(
             for j in range(s):
                 mean = Q[i, j] + Q[j, i] + work.new[i, j] + work.new[j, i]
                 V[i, j] = 0.5 * mean
-    second = -2.0 * first
-    second += V[nx, nx]
-    return 1, first, second
+    return 1, first, V[nx, nx] - 2.0 * first
 
 
 @machine_code

@@ -327,8 +327,8 @@ class Iteration(Shooting):
             slopes[k] = m.l_u[k] + y @ m.B[k]
             y = m.l_x[k] + y @ m.A[k]
         low, high = self.sweep.lower, self.sweep.upper
-        held = (tau <= low) & (slopes > 0) | (tau >= high) & (slopes < 0)
-        return float(np.abs(slopes[~(held | (low == high))]).max(initial=0.0))
+        stays = (tau <= low) & (slopes > 0) | (tau >= high) & (slopes < 0)
+        return float(np.abs(slopes[~(stays | (low == high))]).max(initial=0.0))
 
     def attempt(self, start: PlanStart, penalty: Penalty, length: float) -> float:
         """Compute the trial of a step length; return its value, or infinity."""

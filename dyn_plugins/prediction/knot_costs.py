@@ -35,7 +35,7 @@ def knot_cost(model, q, qd, tau, settings, costs):
 def knot_cost_derivatives(model, q, qd, tau, settings, costs):
     """Return the value of the costs at one knot and its derivatives.
 
-        gradient J.T W r,   Hessian J.T W J
+        gradient = J.T W r,   Hessian = J.T W J
 
     The Hessian is that of Gauss-Newton, without the second derivatives of residuals.
 
