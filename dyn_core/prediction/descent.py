@@ -7,6 +7,8 @@ Lagrangian around it.
 
 from __future__ import annotations
 
+from copy import copy
+
 import numpy as np
 
 from dyn_core.prediction.problem import ControlProblem
@@ -63,7 +65,8 @@ class Descent:
             return self._solve(start)
 
     def _solve(self, start: PlanStart) -> PlanResult:
-        state, bounds, penalty = self.state, self.problem.bounds, Penalty(self.problem)
+        state, bounds = self.state, self.problem.bounds
+        penalty = copy(start.penalty) or Penalty(self.problem)
         tau = np.clip(start.tau_guess, bounds.tau_lower, bounds.tau_upper)
         state.load(start, PlanPath(start.q_guess, start.qd_guess, tau))
         state.plan.q[0], state.plan.qd[0] = start.q, start.qd
@@ -74,12 +77,14 @@ class Descent:
             tolerance, most = max(tolerance, self.tolerance), self.max_iterations - used
             count, reason = self._minimise(start, penalty, most, tolerance)
             used += count
-            if reason in (MAX_ITERATIONS, DIVERGED):
+            if reason == DIVERGED:
                 break
             if penalty.violation(state.plan.q, state.plan.qd) > LIMIT_TOLERANCE:
                 penalty.update(state.plan.q, state.plan.qd)
                 tolerance *= 0.1
-            elif tolerance <= self.tolerance or reason == STALLED:
+                if reason == MAX_ITERATIONS:  # a plan from this guess begins with it
+                    break
+            elif tolerance <= self.tolerance or reason in (STALLED, MAX_ITERATIONS):
                 break
             else:
                 tolerance = self.tolerance
@@ -202,6 +207,7 @@ class Descent:
             used,
             REASONS[reason],
             detail,
+            penalty,
         )
 
     def _violated(self, plan: PlanPath, penalty: Penalty) -> str:

@@ -99,12 +99,13 @@ class Plan:
         self, q: Any, qd: Any, guess: Any, settings: tuple[np.ndarray, np.ndarray]
     ) -> PlanStart:
         """Return the start and first guess of one plan, checked."""
-        model, N = self.problem.model, self.problem.knots
+        model, N, penalty = self.problem.model, self.problem.knots, None
         q, qd = self._state("q", q, model.nq), self._state("qd", qd, model.nv)
         model.require_position(q.tolist())
         self._check_limits(q, qd)
         if isinstance(guess, PlanResult):
             states, speeds, tau = guess.q, guess.qd, guess.tau
+            penalty = guess.penalty
             if states.shape != (N + 1, model.nq):
                 wanted = f"a plan of {N} knots of this robot"
                 raise ShapeError("guess", wanted, f"q of shape {states.shape}")
@@ -120,7 +121,7 @@ class Plan:
         if not all(np.isfinite(x).all() for x in arrays):
             raise NonFiniteError("guess holds NaN or infinity; valid: finite numbers")
         copies = [np.array(x) for x in arrays]
-        return PlanStart._make([q, qd, *copies, *settings])
+        return PlanStart._make([q, qd, *copies, *settings, penalty])
 
     def _state(self, name: str, values: Any, size: int) -> np.ndarray:
         """Return one state vector of finite numbers."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -30,6 +30,7 @@ class PlanStart(NamedTuple):
         tau_guess: Joint forces, (N, nv) [N·m | N].
         running: Weights and targets of the costs at the knots, (N, n).
         ending: Weights and targets of the costs at the last state, (m,).
+        penalty: Penalty of limits of the result that is the guess; None: a new one.
     """
 
     q: np.ndarray
@@ -39,6 +40,7 @@ class PlanStart(NamedTuple):
     tau_guess: np.ndarray
     running: np.ndarray
     ending: np.ndarray
+    penalty: Any = None
 
 
 class PlanResiduals(NamedTuple):
@@ -72,7 +74,8 @@ class PlanResult:
         residuals: Gap, stationarity and limit violation.
         iterations: Number of iterations.
         reason: One of REASONS.
-        detail: The limit that is violated or the cost that diverged, in words.
+        detail: The limit that is violated, in words.
+        penalty: Penalty of the limits, for the next plan from this guess.
     """
 
     model: Model
@@ -86,6 +89,7 @@ class PlanResult:
     iterations: int
     reason: str
     detail: str = ""
+    penalty: Any = None
 
     @property
     def converged(self) -> bool:
