@@ -51,7 +51,7 @@ class Descent:
     def __init__(
         self,
         problem: ControlProblem,
-        max_iterations: int = 200,
+        max_iterations: int = 500,
         tolerance: float = 1e-14,
         gaps: bool = True,
     ) -> None:

@@ -10,6 +10,7 @@ from dyn_core.engines.machine_code import (
     FloatArray,
     FloatArray2,
     KernelAddress,
+    TiedBatch,
     TiedKernel,
     compiled,
     machine_code,
@@ -107,6 +108,7 @@ def copy_row(to: FloatArray, row: FloatArray) -> None:
 
 
 HUGE = 1e150
+_FLAT = ("revolute", "continuous", "prismatic")  # their displacements are differences
 
 
 class Penalty:
@@ -236,24 +238,49 @@ class Iteration(Shooting):
         super().__init__(problem)
         model, N, nv = problem.model, problem.knots, problem.model.nv
         nx = 2 * nv
-        linear = solver("semi_implicit_euler_derivatives", STEP_DERIVATIVES)
-        self._linear = linear.build(model, **self.options).on_one_thread
+        steps = solver("semi_implicit_euler_derivatives", STEP_DERIVATIVES)
+        linear = steps.build(model, **self.options)
         slopes = solver("knot_cost_derivatives", KNOT_COST_DERIVATIVES)
-        self._slopes = slopes.build(model, costs=problem.running).on_one_thread
+        running = slopes.build(model, costs=problem.running)
         self._end_slopes = slopes.build(model, costs=problem.ending)
-        self.plan, self.tried = (
-            PlanPath(*(np.zeros(x) for x in ((N + 1, model.nq), (N + 1, nv), (N, nv))))
-            for _ in range(2)
+        lanes = getattr(linear, "lanes", 1)
+        # Batches are multiples of the lanes; what they write behind the N rows of the
+        # knots is replaced, or not read.
+        rows = -(-N // lanes) * lanes
+
+        def allocate(*shape: int) -> np.ndarray:
+            return np.zeros((max(rows, N + 1), *shape))
+
+        q, qd, tau, settings = map(allocate, (model.nq, nv, nv, running.inputs[3].size))
+        ends = allocate(model.nq), allocate(nv)
+        A, B, none = allocate(nx, nx), allocate(nx, nv), allocate(nx, 0)
+        values, l_x, l_u, l_xx = (
+            allocate(),
+            allocate(nx),
+            allocate(nv),
+            allocate(nx, nx),
         )
-        shapes = [(N, nx, nx), (N, nx, nv), (N + 1, nx), (N + 1, nx), (N, nv)]
-        shapes += [(N + 1, nx, nx), (N, nv, nx), (N, nv, nv)]
-        arrays = [np.zeros(x) for x in shapes]
-        self.model = Expansion._make([*arrays, self.plan.tau])
+        l_ux, l_uu, gap = allocate(nv, nx), allocate(nv, nv), allocate(nx)
+        times, dt = allocate(), np.array(problem.dt)
+        times[:N] = self.times
+        time = (times[:rows],) if model.driven else ()
+        inputs = q[:rows], qd[:rows], tau[:rows]
+        out = [x[:rows] for x in (*ends, A, B, none)]
+        self._linear = TiedBatch(linear, (*inputs, dt, *time), out)
+        out = [x[:rows] for x in (values, l_x, l_u, l_xx, l_ux, l_uu)]
+        self._slopes = TiedBatch(running, (*inputs, settings[:rows]), out)
+        self.plan = PlanPath(q[: N + 1], qd[: N + 1], tau[:N])
+        self.tried = PlanPath(*(np.zeros(x.shape) for x in self.plan))
+        states, knots = (gap, l_x), (l_u, l_ux, l_uu)
+        gap, l_x, l_xx = (x[: N + 1] for x in (*states, l_xx))
+        l_u, l_ux, l_uu = (x[:N] for x in knots)
+        parts = A[:N], B[:N], gap, l_x, l_u, l_xx, l_ux, l_uu, self.plan.tau
+        self.model = Expansion(*parts)
+        self._ends = ends[0][:N], ends[1][:N]
+        self._running, self._values, self.value = settings[:N], values[:N], np.inf
         bounds = problem.bounds
         self.sweep = allocate_sweep(N, bounds.tau_lower, bounds.tau_upper)
-        self._running = np.zeros((N, self._slopes.inputs[3].size))
-        self._ends = np.zeros((N, model.nq)), np.zeros((N, nv)), np.zeros((N, nx, 0))
-        self._values, self.value = np.zeros(N), np.inf
+        self._flat = all(model.joint[i].kind in _FLAT for i in model.independent)
         self._back = compiled(sweep_back).bind(self.model, self.sweep)
         self._bind_policy()
 
@@ -288,18 +315,14 @@ class Iteration(Shooting):
     def expand(self, start: PlanStart, penalty: Penalty) -> float:
         """Compute the quadratic model along the plan; return its value."""
         plan, m, N = self.plan, self.model, self.problem.knots
-        inputs = plan.q[:-1], plan.qd[:-1], plan.tau
-        time = (self.times,) if self.problem.model.driven else ()
-        q, qd, none = self._ends
-        out = q, qd, m.A, m.B, none
-        self._linear(*inputs, self.problem.dt, *time, out=out, status=True)
-        costs = self._values, m.l_x[:-1], m.l_u, m.l_xx[:-1], m.l_ux, m.l_uu
-        self._slopes(*inputs, self._running, out=costs, status=True)
+        self._linear(N)
+        self._slopes(N)
         ends = plan.q[-1], plan.qd[-1], self.zero, start.ending
-        end, _ = self._end_slopes(*ends, status=True)
+        end = self._end_slopes(*ends)
         m.l_x[N], m.l_xx[N] = end.l_x, end.l_xx
-        nv, model = self.problem.model.nv, self.problem.model
-        m.gap[1:, :nv] = model.difference(plan.q[1:], q)
+        nv, model, (q, qd) = self.problem.model.nv, self.problem.model, self._ends
+        before = plan.q[1:]
+        m.gap[1:, :nv] = q - before if self._flat else model.difference(before, q)
         m.gap[1:, nv:] = qd - plan.qd[1:]
         value = self.value = float(self._values.sum() + end.value)
         if penalty.active:
@@ -335,7 +358,7 @@ class Iteration(Shooting):
         value, tried = self._follow(length), self.tried
         ends = tried.q[-1], tried.qd[-1], self.zero, start.ending
         if np.isfinite(value):
-            value += self.end_cost(*ends, status=True)[0]
+            value += self.end_cost(*ends)
         if penalty.active and np.isfinite(value):
             value += float(penalty.terms(tried.q, tried.qd)[0])
         return float(value) if np.isfinite(value) else np.inf

@@ -4,7 +4,7 @@ from dyn_core.authoring import hookimpl
 from dyn_core.prediction import Descent, PlanSolver
 from dyn_core.validation import Quantity, Whole
 
-OPTIONS = {"max_iterations": 200, "tolerance": 1e-14}
+OPTIONS = {"max_iterations": 500, "tolerance": 1e-14}
 VALID = {"max_iterations": Whole(1), "tolerance": Quantity(0.0)}
 
 

@@ -7,6 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import riccati_reference as reference
+from scipy.optimize import minimize
 
 import dyn_core as dyn
 from dyn_core.engines.llvm import host_machine
@@ -155,6 +156,37 @@ def test_limits_of_position_and_velocity_hold():
     assert result.qd.max() < 2.0 + 1.01e-4 and result.qd.max() > 1.99
     assert result.q.max() < 3.0 + 1.01e-4 and result.q.max() > 2.99
     assert result.residuals.limit <= 1e-4
+
+
+def test_limits_agree_with_a_solver_of_quadratic_programs():
+    """Efforts and speeds at their limits: the optimum of SciPy's SLSQP, within 1e-4."""
+    model, N, dt = slide(), 15, 0.1
+    costs = [cost.posture([3.0], 10.0, when="always"), cost.effort(1e-2)]
+    plan = dyn.plan(
+        model, costs, duration=N * dt, knots=N, effort_limits={"rail": 12.0}
+    )
+    object.__setattr__(plan.problem.bounds, "qd", np.array([2.0]))
+    result = plan.solve([0.0], [0.0])
+
+    def states(tau):
+        qd = np.cumsum(tau) * dt / 2.0
+        return np.cumsum(qd) * dt, qd
+
+    def value(tau):
+        q = np.r_[0.0, states(tau)[0]] - 3.0
+        running = 10.0 * q[:-1] ** 2 + 1e-2 * tau**2
+        return (dt * running.sum() + 10.0 * q[-1] ** 2) / 2
+
+    peer = minimize(
+        value, np.zeros(N), method="SLSQP", bounds=[(-12.0, 12.0)] * N,
+        constraints={"type": "ineq", "fun": lambda tau: 2.0 - np.abs(states(tau)[1])},
+        options={"ftol": 1e-13, "maxiter": 1000},
+    )  # fmt: skip
+    assert peer.success and result.converged
+    assert result.tau.max() == 12.0 and result.qd.max() == pytest.approx(2.0, abs=1e-4)
+    assert value(result.tau[:, 0]) == pytest.approx(result.value, rel=1e-12)
+    assert result.value == pytest.approx(peer.fun, rel=1e-4)
+    np.testing.assert_allclose(result.tau[:, 0], peer.x, atol=1e-2)
 
 
 def test_limits_that_cannot_hold_are_named():
