@@ -264,16 +264,25 @@ class PredictiveLaw(ControlLaw):
 
         Requires a state.
         """
-        q = self.host.samples.q
         self.clear()
+        self.brake()
+
+    def brake(self) -> None:
+        """Make the present pose and posture the target, and plan for it at once.
+
+        The last plan is followed until that one is ready. Requires a state.
+        """
+        q = self.host.samples.q
         if self._frame:
             k = self._links.index(self._frame)
             self.targets.hold(np.asarray(self._poses(q))[k])
         self._goals[POSTURE] = q.copy()
+        self._due = -math.inf
 
     def clear(self) -> None:
         """Discard plans and targets."""
         self.targets.clear()
+        self._goals.clear()
         self.followed, self.refused = None, ""
         self._due = self._since = -math.inf
 

@@ -128,6 +128,25 @@ def test_it_leads_joints_and_tool_to_their_targets():
     np.testing.assert_allclose(reached[:3, 3], goal[:3, 3], atol=1e-3)
 
 
+def test_a_stop_that_holds_forgets_the_target():
+    """The next plan brakes where the robot is; after a reset it stays there."""
+    model = dyn.load("two_link")
+    made = controller(model, rules=Rules(good_samples=1, on_estop="hold"))
+    loop = Loop(model, [0.1, 0.2], made)
+    loop.run(0.1)
+    loop.send("target_posture", [2.0, -2.0])
+    loop.run(0.3)
+    before = loop.q.copy()
+    assert abs(loop.qd).max() > 1.0
+    made.estop(loop.t)
+    loop.run(2.0)
+    assert made.stopped is not None
+    np.testing.assert_allclose(loop.q, before, atol=0.05)
+    made.reset_stop()
+    loop.run(1.0)
+    np.testing.assert_allclose(loop.q, before, atol=0.05)
+
+
 def test_a_late_plan_is_followed_to_its_end_then_the_robot_stops(monkeypatch):
     """plan_timeout in periods of replan_rate; the stop says how old the plan is."""
     model = dyn.load("two_link")
