@@ -1,7 +1,7 @@
 """Plans beside Crocoddyl: five problems of an arm, bounded and not, with one optimum.
 
-Its wheel may have been built for another Pinocchio than the installed one; its steps
-are then wrong, and the comparison is skipped.
+Crocoddyl 3.2.1 with Pinocchio 4.1.0 has wrong steps (see test_crocoddyl.py), and frame
+placements end its process: the comparison is then skipped. It runs with Pinocchio 4.0.0.
 """
 
 import numpy as np
