@@ -16,6 +16,7 @@ from bench import (
     knots,
     loading_times,
     measure,
+    plans,
     reaching,
     result_memory,
 )
@@ -108,6 +109,11 @@ def add(parser: argparse.ArgumentParser) -> None:
         help="linearised steps of a trajectory instead, beside Crocoddyl",
     )
     parser.add_argument(
+        "--mpc",
+        action="store_true",
+        help="plans of optimal control instead",
+    )
+    parser.add_argument(
         "--memory",
         action="store_true",
         help="results that are kept, large batches on all cores, and float32 instead",
@@ -185,6 +191,7 @@ def _refuse_what_changes_nothing(arguments: argparse.Namespace) -> None:
         ),
         ("steps", ("peers", "solvers", "chains"), "--robot, --lock, --markdown"),
         ("planar", ("envs", *_ALL_OTHERS, "robot", *_OF_SOLVERS), "--markdown"),
+        ("mpc", ("planar", "envs", *_ALL_OTHERS, "robot", *_OF_SOLVERS), "--markdown"),
         ("envs", (*_ALL_OTHERS, "robot", *_OF_SOLVERS), "--markdown"),
     ):
         for name in names if getattr(arguments, table) else ():
@@ -209,6 +216,10 @@ def run(arguments: argparse.Namespace) -> int:
         print(measure.machine())
         world = env_tables if arguments.envs else planar_tables
         print_tables(world.LEGEND, world.tables(progress), show)
+        return 0
+    if arguments.mpc:
+        print(measure.machine())
+        print_tables(plans.LEGEND, plans.tables(progress), show)
         return 0
     if arguments.batches:
         print(measure.machine())
