@@ -98,7 +98,7 @@ def _say(message: str) -> None:
 
 
 def add_count(parser: argparse.ArgumentParser) -> None:
-    """Add the arguments of `dyn count`."""
+    """Add the arguments of `dyn count`, and its function as `run`."""
     parser.add_argument("solver", help="name of a solver (dyn solvers)")
     add_robot(parser)
     parser.add_argument(

@@ -21,7 +21,7 @@ PLACE = "JOINT=VALUE"
 
 
 def add_excite(parser: argparse.ArgumentParser) -> None:
-    """Add the arguments of `dyn excite`."""
+    """Add the arguments of `dyn excite`, and its function as `run`."""
     add_robot(parser)
     parser.add_argument(
         "-o", "--out", metavar="FILE", help="trajectory that is written: .json"
@@ -187,8 +187,10 @@ def _start(model: Model, typed: Sequence[str] | None) -> np.ndarray | None:
         typed: Entries JOINT=VALUE [rad | m], or None.
 
     Raises:
-        SettingError: An entry has another form, or a name occurs twice.
-        ModelError: A joint is unknown, or a number is not finite.
+        SettingError: An entry is not JOINT=VALUE with a finite number, or a name occurs
+            twice.
+        ModelError: No moving joint has the name, a joint has several coordinates, or a
+            follower is off its rule.
     """
     return None if typed is None else model.position(named_numbers("start", typed))
 

@@ -211,7 +211,7 @@ def _drawn(port: Any, program: Any, lead: tuple[int, ...]) -> np.ndarray:
 
 
 def add_explain(parser: argparse.ArgumentParser) -> None:
-    """Add the arguments of `dyn explain`."""
+    """Add the arguments of `dyn explain`, and its function as `run`."""
     parser.add_argument("solver", help="name of a solver (dyn solvers)")
     add_robot(parser)
     parser.add_argument("--inputs", default="", help="optional inputs, by commas")

@@ -29,7 +29,7 @@ from dyn_core.solving.registry import default_registry
 
 
 def add_export(parser: argparse.ArgumentParser) -> None:
-    """Add the arguments of `dyn export`."""
+    """Add the arguments of `dyn export`, and its function as `run`."""
     listed = "\n".join(f"  {x.name:12} {x.meaning}" for x in TARGETS.values())
     listed += (
         f"\n  {', '.join(gpu.ARCHITECTURES)}: PTX for NVIDIA's GPUs, experimental:"

@@ -13,14 +13,14 @@ from dyn_core.solving.registry import default_registry
 
 
 def add_help(parser: argparse.ArgumentParser) -> None:
-    """Add the arguments of `dyn help`."""
+    """Add the arguments of `dyn help`, and its function as `run`."""
     what = "a command, a solver, a kind of problem, or words such as: mass matrix, H"
     parser.add_argument("name", nargs="*", help=what)
     parser.set_defaults(run=_help)
 
 
 def add_solvers(parser: argparse.ArgumentParser) -> None:
-    """Add the arguments of `dyn solvers`."""
+    """Add the arguments of `dyn solvers`, and its function as `run`."""
     what = "only solvers of this kind of problem"
     parser.add_argument("problem", nargs="?", metavar="PROBLEM", help=what)
     parser.add_argument("--problem", dest="named", help=argparse.SUPPRESS)  # as in 0.1

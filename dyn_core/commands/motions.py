@@ -29,7 +29,7 @@ FILE = "NPZ, CSV or bag (MCAP, SQLite, folder)"
 
 
 def add_id(parser: argparse.ArgumentParser) -> None:
-    """Add the arguments of `dyn id`."""
+    """Add the arguments of `dyn id`, and its function as `run`."""
     _add_common(parser, f"{FILE} with positions; velocities and accelerations that it"
                 " has not are estimated", "inverse_dynamics")  # fmt: skip
     parser.add_argument(
@@ -40,7 +40,7 @@ def add_id(parser: argparse.ArgumentParser) -> None:
 
 
 def add_fd(parser: argparse.ArgumentParser) -> None:
-    """Add the arguments of `dyn fd`."""
+    """Add the arguments of `dyn fd`, and its function as `run`."""
     what = f"{FILE} with positions, velocities and joint forces"
     _add_common(parser, what, "forward_dynamics")
     parser.set_defaults(run=run_forward)

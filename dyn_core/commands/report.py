@@ -14,7 +14,7 @@ from dyn_core.reports.write import write_report
 
 
 def add_report(parser: argparse.ArgumentParser) -> None:
-    """Add the arguments of `dyn report`."""
+    """Add the arguments of `dyn report`, and its function as `run`."""
     parser.add_argument(
         "runs", nargs="+", metavar="RUN",
         help="file of dyn sim (.npz has everything); others are compared with the"

@@ -10,7 +10,7 @@ from dyn_core.model.sources.locate import collections
 
 
 def add_robots(parser: argparse.ArgumentParser) -> None:
-    """Add the arguments of `dyn robots`."""
+    """Add the arguments of `dyn robots`, and its function as `run`."""
     parser.add_argument("text", nargs="?", default="", help="a part of the name")
     parser.set_defaults(run=_robots)
 

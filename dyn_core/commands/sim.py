@@ -215,7 +215,7 @@ STEP = "semi_implicit_euler"
 
 
 def add_sim(parser: argparse.ArgumentParser) -> None:
-    """Add the arguments of `dyn sim`."""
+    """Add the arguments of `dyn sim`, and its function as `run`."""
     add_robot(parser)
     parser.add_argument(
         "--duration", type=float, metavar="S",

@@ -251,8 +251,9 @@ class Controller(Laws):
         Raises:
             SettingError: No state has been received, the mode follows no trajectory,
                 or the controller is disabled or stopped.
-            TrajectoryError: The trajectory starts too far from the robot or more than a
-                day ahead, or leaves the limits.
+            TrajectoryError: A joint begins farther than start_tolerance from both the
+                reference and the robot (not checked for the method none), the
+                trajectory starts more than a day ahead, or it exceeds the limits.
         """
         if self.reference is None or self.seen is None:
             raise SettingError(

@@ -286,9 +286,12 @@ class PayloadEstimator:
         Raises:
             SettingError: A noise is invalid, or the solver does not solve
                 PAYLOAD_ESTIMATION.
-            ModelError: The robot has no link settings.link, or the sensor's link does
-                not carry it.
-            UnsupportedError: No joint moves this link, or as by SensedLink.
+            SolverNotFound: No solver has the name settings.estimator.
+            ModelError: The robot has no link settings.link or settings.sensor, or the
+                sensor's link does not carry settings.link.
+            UnsupportedError: No joint moves the link (with a sensor: the sensor's
+                link), a joint moves behind the sensor's link, or the solver does not
+                support the robot, such as one with loops.
         """
         self.settings, nv = settings, model.nv
         self.velocity_noise = checked_gains(

@@ -60,8 +60,9 @@ class Rules:
             torque that is not finite, before the stop of on_violation.
         differentiate: Whether missing velocities are computed from positions.
         filter_time: Time constant of the velocity filter [s].
-        start_tolerance: Largest distance between the robot and the first point of a
-            trajectory that starts there at once [rad | m].
+        start_tolerance: Largest distance of each joint between the point where a
+            trajectory begins (its first point at time zero, or its present point if it
+            began earlier) and the nearer of reference and robot [rad | m].
         limit_tolerance: Distance by which a trajectory may exceed a position limit, or
             the position of a robot or reference already outside; a stop from outside a
             limit may travel as far [rad | m].

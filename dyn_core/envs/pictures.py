@@ -108,7 +108,10 @@ class TaskPicture(ABC):
 
 
 def picture_of(task: Task | RobotTask) -> TaskPicture:
-    """Return a new RobotPicture of a RobotTask, else a new Picture of a Task."""
+    """Return a new RobotPicture of a RobotTask, else a new Picture of a Task.
+
+    Raises UnsupportedError if matplotlib is not installed.
+    """
     return RobotPicture(task) if isinstance(task, RobotTask) else Picture(task)
 
 

@@ -61,7 +61,8 @@ def with_table(model: Model, path: str | os.PathLike[str]) -> Model:
         SettingError: The file cannot be read, or its parameters do not match the
             robot's.
         ModelError: No robot can have the parameters; names the fault.
-        UnsupportedError: `model` is not a robot.
+        UnsupportedError: `model` is not a robot, or a parameter that is not a linear
+            one belongs to the robot as a whole; gravity is allowed.
     """
     values = {row[0]: _value(path, row) for row in csv_rows(Path(path))[1:]}
     if not values:
@@ -123,6 +124,8 @@ def _with_names(
     Raises:
         SettingError: The robot has no such parameter, or the parameter no such number.
         ModelError: No robot can have the values.
+        UnsupportedError: A parameter belongs to the robot as a whole; gravity is
+            allowed.
     """
     values = {k: v for k, v in values.items() if k != "delay"}
     paths = dict.fromkeys(re.sub(r"(:\w+|\[\d+\])$", "", name) for name in values)

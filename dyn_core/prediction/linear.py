@@ -182,11 +182,13 @@ def lqr(
         motors: Names of the joints with a motor; None: Model.active_joints.
 
     Raises:
-        UnsupportedError: The robot has closed loops or prescribed joints, the position
-            cannot be held, or a mode cannot be stabilised; names the joints.
-        SettingError: A weight or the period is invalid, or Q does not see a mode that
-            is not stable by itself.
-        ShapeError: `q` has another shape.
+        UnsupportedError: The robot has closed loops or prescribed joints; the position
+            cannot be held, or a mode cannot be stabilised (names the joints); or the
+            Riccati equation cannot be solved, as the weights differ too much.
+        SettingError: A weight is not symmetric or not positive (semi)definite, the
+            period is not a positive number, `motors` names an unknown joint, or Q does
+            not see a mode that does not decay by itself.
+        ShapeError: `q`, Q or R has another shape.
         NonFiniteError: `q` is not finite.
     """
     from scipy import linalg
@@ -243,10 +245,12 @@ def kalman(
         motors: As in `lqr`; efforts of other joints are not used.
 
     Raises:
-        UnsupportedError: The robot has closed loops or prescribed joints, the position
-            cannot be held, or a mode that does not decay is not measured; names the
-            joints.
-        SettingError: A name or number is invalid.
+        UnsupportedError: The robot has closed loops or prescribed joints; the position
+            cannot be held, or a mode that does not decay is not measured (names the
+            joints); or the Riccati equation cannot be solved, as the deviations differ
+            too much.
+        SettingError: `measured` is empty or no mapping; it or `motors` has an unknown
+            name; or a deviation, the period or effort_noise is not a positive number.
         ShapeError: `q` has another shape.
         NonFiniteError: `q` is not finite.
     """
@@ -282,6 +286,8 @@ def _linear(
         UnsupportedError: The robot has closed loops or prescribed joints, or a joint
             without a motor would need an effort.
         SettingError: The period is invalid, or a name in `motors` is unknown.
+        ShapeError: `q` has another shape.
+        NonFiniteError: `q` is not finite.
     """
     if model.loops or model.driven:
         what = "closed loops" if model.loops else "prescribed joints"

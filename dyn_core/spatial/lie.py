@@ -322,7 +322,9 @@ def dexp3_rate(w: Vector, wd: Vector) -> Matrix:
 
 
 def dexp3_inverse(w: Vector) -> Matrix:
-    """Return the inverse of dexp3(w), 3x3; |w| must be below 2 pi (not checked).
+    """Return the inverse of the left Jacobian dexp3(w), 3x3.
+
+    |w| must be below 2 pi (not checked).
 
     Source: KIM-S1.
     """

@@ -146,7 +146,7 @@ _DT = 1e-2  # length of a step in time [s]
 
 
 def add_check_derivatives(parser: argparse.ArgumentParser) -> None:
-    """Add the arguments of `dyn check-derivatives`.
+    """Add the arguments of `dyn check-derivatives`, and its function as `run`.
 
     Running it returns 0 if all errors are within the tolerance, else 1.
     """

@@ -17,7 +17,7 @@ from dyn_core.testing import conformance
 
 
 def add_check_plugin(parser: argparse.ArgumentParser) -> None:
-    """Add the arguments of `dyn check-plugin`."""
+    """Add the arguments of `dyn check-plugin`, and its function as `run`."""
     parser.add_argument("name", help="a solver, or a distribution or module")
     parser.add_argument("--engine", default="graph", help="default: %(default)s")
     parser.add_argument(

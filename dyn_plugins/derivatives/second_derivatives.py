@@ -184,7 +184,8 @@ def _within(joint, above, below):
     """Return the blocks of a joint with itself, without the terms of own_changes.
 
     above, below: The two results of `_pair` for the joint with itself. For coordinates
-    in series an entry is from `above` where the row's coordinate acts first.
+    in series an entry is from `above` where the row's coordinate acts before the
+    column's, else from `below`. For other joints all entries are from `above`.
     """
     if joint.series is None:
         return above

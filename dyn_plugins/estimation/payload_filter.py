@@ -223,8 +223,10 @@ class CarriedLink:
     Attributes:
         way: Indices of the n velocity coordinates that move the link, ascending.
         J: Jacobian of its velocity by these coordinates, n columns, link coordinates.
-        Y: Momentum p by the ten inertial parameters of the payload, (n, 10).
-        B: Rate of momentum beta, without joint forces, by the same parameters, (n, 10).
+        Y: Derivative of the payload's momentum p by its ten inertial parameters,
+            (n, 10).
+        B: Derivative of beta, the rate of p without joint forces, by the same
+            parameters, (n, 10).
     """
 
     def __init__(self, model, q, qd, frame):
@@ -480,19 +482,22 @@ def _momentum_noise(model, q, link, pi, velocity_noise):
 
 
 def _corrected(state, noise, Y, error):
-    """Return the estimate updated with a measured momentum, one row after another.
+    """Return the estimate updated with the robot's own momentum, row after row.
 
-    The rows are decorrelated by the factors of the noise.
+        p = P - Y pi + noise
+
+    P: momentum of robot and payload; p: the robot's own, measured; pi: payload. The
+    rows are decorrelated by the factors of the noise.
 
     Args:
-        state: Factors of momentum and payload.
-        noise: Factors of the covariance of the momentum's noise.
-        Y: Momentum by payload, (n, 10).
-        error: Measured minus predicted momentum, n.
+        state: Factors of the covariance of (P, pi) (CovarianceFactors).
+        noise: Factors L, D of the covariance of p's noise (Factored).
+        Y: Derivative of the payload's momentum by pi, (n, 10).
+        error: Measured p minus the predicted P - Y pi, n.
 
     Returns:
-        Updated factors; the change of momentum and payload, n + 10; the prediction
-        errors divided by their standard deviations, n.
+        Updated factors; the change of (P, pi), n + 10; the prediction errors of the
+        decorrelated rows divided by their standard deviations, n.
     """
     n = len(error)
     units = [[float(i == j) for i in range(n)] for j in range(n)]
@@ -518,7 +523,7 @@ def _measured_anew(payload, noise, Y):
     Args:
         payload: Factors of the payload's covariance.
         noise: Factors L, D of the covariance of p's noise (Factored).
-        Y: Momentum by payload, (n, 10).
+        Y: Derivative of the payload's momentum by pi, (n, 10).
     """
     n = len(noise.over_D)
     U = [[noise.L[j][i] if j > i else 0.0 for j in range(n)] for i in range(n)]

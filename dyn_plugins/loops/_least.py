@@ -196,6 +196,7 @@ class LeastLoops:
 
             y.T A = 0  and  y.T d²f(t, t) = 0  for y of dependent rows, tangents t
 
+        f are the closure errors of the loops, A their derivatives by the coordinates.
         Rows that depend on each other everywhere satisfy both equations, and stay
         dependent; at a dead point of a linkage the second fails: another branch of
         motion begins there. Near a dead point, the gradients of the rows differ in
@@ -204,13 +205,14 @@ class LeastLoops:
         at the same distance for all solvers, and self.B gets one combination of rows
         more.
 
-        Only one combination of rows can be distinguished; several linkages near dead
-        points at the same time are refused (SingularError). Nothing happens without
-        rows or coordinates. Errors are raised when the Program runs.
+        Only one such combination can be added: with refuse and a tolerance above
+        TOLERANCE, several linkages near dead points at the same time also raise
+        SingularError. Nothing happens without rows or coordinates. Errors are raised
+        when the Program runs.
 
         Args:
-            dead_point: refuse: a SingularError at a dead point; least: rows that are
-                dependent there have no effect.
+            dead_point: refuse: a SingularError at a dead point; least: no error, and
+                rows that are dependent there have no effect.
         """
         size = self.model.nv
         if not self.rows or not size:

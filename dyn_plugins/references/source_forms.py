@@ -602,6 +602,10 @@ def _jacobian(solver, model, x, kind, s, active):
 def _lambdas(c, i):
     """Return pairs (joint, factor): alpha_i = sum of factor . a_joint (WAW-2.1).
 
+    alpha_i is the acceleration of joint angle i, of link i relative to the previous
+    link (link 0: to the x axis); a factor is a vector (2,) [1/m]. There are no terms of
+    velocity, as L is normal to its link.
+
     c: Chain; i: Index of the angle, below n - 1.
     """
     if i == 0:

@@ -129,8 +129,8 @@ class TrajectoryInput:
             stamp: ROS time of its time zero [s]; None: now.
 
         Raises:
-            TrajectoryError: It has already ended.
-            DynError: It is too far from the robot, or nothing can be followed now.
+            TrajectoryError: It has already ended, or the controller refuses it now, see
+                Controller.follow.
         """
         node, wait = self.node, 0.0
         if stamp is not None:

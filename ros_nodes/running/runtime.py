@@ -107,7 +107,8 @@ class LastResort:
     def _say(self, reason: str) -> None:
         """Send the final command, log the reason, wait until the command has arrived.
 
-        Exceptions are ignored. Without a node, the reason is printed.
+        The wait is bounded by the node's wait_for_delivery. Exceptions are ignored.
+        Without a node, the reason is printed to stderr instead.
 
         Args:
             reason: Sentence for the log.

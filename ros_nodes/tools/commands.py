@@ -23,7 +23,7 @@ TOPIC = re.compile(r"[~/]?[A-Za-z_]\w*(/[A-Za-z_]\w*)*", re.ASCII)
 
 
 def add_plot(parser: argparse.ArgumentParser) -> None:
-    """Add the arguments of `dyn plot`."""
+    """Add the arguments of `dyn plot`, and its function as `run`."""
     _add_recording(parser)
     parser.add_argument(
         "-o", "--output", default="recording.png", help="picture (default: %(default)s)"
@@ -69,7 +69,7 @@ def _add_timeout(parser: argparse.ArgumentParser) -> None:
 
 
 def add_param(parser: argparse.ArgumentParser) -> None:
-    """Add the verbs and arguments of `dyn param`."""
+    """Add the verbs and arguments of `dyn param`, and its function as `run`."""
     verbs = _verbs(parser)
     _verb(verbs, "list", "names of parameters", "of all nodes")
     verb = _verb(verbs, "get", "value of a parameter")
@@ -85,7 +85,7 @@ def add_param(parser: argparse.ArgumentParser) -> None:
 
 
 def add_lifecycle(parser: argparse.ArgumentParser) -> None:
-    """Add the verbs and arguments of `dyn lifecycle`."""
+    """Add the verbs and arguments of `dyn lifecycle`, and its function as `run`."""
     verbs = _verbs(parser)
     verb = verbs.add_parser("nodes", help="nodes that have a life cycle")
     _add_timeout(verb)
@@ -98,7 +98,7 @@ def add_lifecycle(parser: argparse.ArgumentParser) -> None:
 
 
 def add_move(parser: argparse.ArgumentParser) -> None:
-    """Add the arguments of `dyn move`."""
+    """Add the arguments of `dyn move`, and its function as `run`."""
     parser.add_argument(
         "node", nargs="?", default="/computed_torque",
         help="a node computed_torque in mode cartesian (default: %(default)s)",
@@ -126,7 +126,7 @@ def add_move(parser: argparse.ArgumentParser) -> None:
 
 
 def add_record(parser: argparse.ArgumentParser) -> None:
-    """Add the arguments of `dyn record`."""
+    """Add the arguments of `dyn record`, and its function as `run`."""
     parser.add_argument(
         "--topics", nargs="+", metavar="TOPIC", help="default: all that are published"
     )
@@ -161,7 +161,7 @@ def _add_recording(parser: argparse.ArgumentParser) -> None:
 
 
 def add_evaluate(parser: argparse.ArgumentParser) -> None:
-    """Add the arguments of `dyn evaluate`."""
+    """Add the arguments of `dyn evaluate`, and its function as `run`."""
     _add_recording(parser)
     parser.add_argument("--robot", required=True, help=ROBOT)
     parser.add_argument("--extras", help="sidecar YAML file of the robot")
@@ -225,7 +225,7 @@ def add_evaluate(parser: argparse.ArgumentParser) -> None:
 
 
 def add_check_node(parser: argparse.ArgumentParser) -> None:
-    """Add the arguments of `dyn check-node`."""
+    """Add the arguments of `dyn check-node`, and its function as `run`."""
     parser.add_argument("--robot", default="", help=ROBOT)
     add_search(parser)
     parser.add_argument("--params", help="parameter file of both nodes (see demo.yaml)")

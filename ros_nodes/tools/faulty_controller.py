@@ -106,7 +106,8 @@ class FailingSolver(NumpySolver):
     Inputs and outputs: those of INVERSE_DYNAMICS; an external force is ignored.
 
     Attributes:
-        failing: Whether all solvers of this class fail.
+        failing: Whether all solvers of this class fail; the kinds holding and blocking
+            fail once and set it to False.
 
     Args:
         kind: Key of KINDS: the failure.
@@ -164,7 +165,10 @@ class Blocker:
 
 
 def _fail(*_: Any) -> None:
-    """Handle a signal: let all solvers fail from now on. The arguments are ignored."""
+    """Handle a signal: let all solvers fail from now on.
+
+    Solvers of the kinds holding and blocking fail only once. The arguments are ignored.
+    """
     FailingSolver.failing = True
 
 

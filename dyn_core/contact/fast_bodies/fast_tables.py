@@ -40,9 +40,10 @@ class FastTables(NamedTuple):
         root: First body on each body's path from the base; 0 for the world, (nb + 1,).
         line_start, line: Bodies on the path from the base to body i, itself included:
             line[line_start[i] : line_start[i + 1]].
-        column_start: First column of each body's joint, (nb + 2,).
+        column_start: First column of each body's joint, (nb + 2,); a follower has
+            columns of its own, for the coordinates of its leader.
         lever: Bound of the speed of all points of the robot that a column moves, per
-            unit of its coordinate's speed, (nc,) [m | 1].
+            unit of its coordinate's speed, (nc,) [m | 1]; FAR if unknown.
         allowed: Distance up to which a body may move in a step without a fast pair,
             (nb + 1,) [m].
         thin: Half of the smallest thickness of each shape, (shapes,) [m].
@@ -248,9 +249,17 @@ def _arm(shapes: Shapes, k: int) -> float:
 def _levers(model: Model, shapes: Shapes, arm: np.ndarray) -> np.ndarray:
     """Return a bound of the speed of the shapes that each column moves, (nc,) [m | 1].
 
-    The speed is per unit of the coordinate's speed, and FAR at most.
+    Each body has a column for each coordinate of its joint, in the order of the bodies;
+    a follower has its own, for the coordinates of its leader. The speed is of the
+    robot's shapes on the body and its descendants, per unit of the coordinate's speed,
+    due to this body's joint alone. The bound is FAR at most, and FAR for joints not in
+    UNIFORM.
 
-    arm: Distance of each shape's core from its body's origin [m].
+    Args:
+        model: Robot.
+        shapes: Shapes of robot and world.
+        arm: Bound of the distance of each shape's core from its body's origin,
+            (shapes,) [m].
     """
     # Largest distance of shape points of a body and its subtree from its origin.
     behind = np.zeros(model.nb + 1)

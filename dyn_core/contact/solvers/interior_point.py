@@ -364,7 +364,9 @@ def _start(rows: Rows, blocks: int, work: SolverWork) -> int:
             eta.
 
     Returns:
-        Number of complementarity products; rows with equal bounds have none.
+        Number of complementarity products: 2 for a cone, 1 without friction, and 1 for
+        each finite bound of a row of INTERVALS. Rows with equal bounds have none: their
+        impulse is fixed. Rows of other laws have none and start at zero.
     """
     scaled, point, x = work.scaled, work.interior, work.iterates.x
     terms = 0

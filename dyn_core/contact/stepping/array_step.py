@@ -123,7 +123,11 @@ class ArrayStep:
 
     @property
     def payload(self) -> tuple[np.ndarray, ...]:
-        """Memory of the payload's inputs of Programs; it is never reallocated."""
+        """Memory of the payload's ten parameters, one array (10,); never reallocated.
+
+        The tuple is empty without a payload link. `step` overwrites the memory with the
+        values of ContactModel.carried.
+        """
         return self._payload
 
     def make_room(self, contacts: int) -> None:

@@ -81,15 +81,16 @@ def gyroscopic_change(
     h: float,
     remaining: float = 1.0,
 ) -> np.ndarray:
-    """Return the change of a step's velocity by gyroscopic moments, (nv,).
+    """Return the correction of a step's velocity to mean gyroscopic moments, (nv,).
 
-    Zeros for robots whose joints all have one coordinate. See
+    It is to be added to the velocity after an explicit step [rad/s | m/s]. Only
+    floating and ball joints at the base have one; other entries are zero. See
     coordinates.gyroscopic_change.
 
     Args:
         model: Robot.
         H: Joint-space inertia, (nv, nv).
-        qd: Velocity, (nv,).
+        qd: Velocity before the step, (nv,).
         force: H times the acceleration without constraints, (nv,) [N·m | N].
         h: Step [s].
         remaining: Fraction of the step during which the body moves on from the position

@@ -189,7 +189,10 @@ def step_energy(
     work_of: Mapping[str, float],
     shift: np.ndarray | None = None,
 ) -> StepEnergy:
-    """Return the energies of a step, see StepEnergy.
+    """Return the work of each kind of force in a step [J], see StepEnergy.
+
+    These are applied forces, friction of joints, constraints, and the correction of
+    positions.
 
         H (qd+ - qd) = h (tau - C) - h B (qd+ - qd) + J.T lambda
 

@@ -213,7 +213,7 @@ class ToolTargets:
     def _check_stamp(
         self, topic: str, stamp: float | None, clock: float | None
     ) -> None:
-        """Check the time stamp of a message.
+        """Check the time stamp of a message; nothing is stored.
 
         Args:
             topic: Topic of the message.
@@ -223,7 +223,8 @@ class ToolTargets:
 
         Raises:
             TargetError: The stamp is older than `oldest`, ahead of the clock by more
-                than that, or earlier than the last stamp of the topic.
+                than that, or earlier than the stamp of the last accepted message of the
+                topic.
         """
         if stamp is None:
             return

@@ -227,8 +227,10 @@ class TrajectoryFollower:
             q: Position of the robot, (n,); None: the reference's.
 
         Raises:
-            TrajectoryError: The trajectory starts too far from the robot or more than a
-                day ahead, or exceeds the limits.
+            TrajectoryError: A joint begins farther than start_tolerance from both the
+                reference and the robot (not checked for the method none), the
+                trajectory starts more than a day ahead, or it exceeds the limits.
+                Nothing has changed.
         """
         assert self.reference is not None
         if start - now > LONGEST:
@@ -332,9 +334,9 @@ class TrajectoryFollower:
     def _check_start(
         self, first: np.ndarray, reference: np.ndarray, q: np.ndarray
     ) -> None:
-        """Raise a TrajectoryError if a start is far from both reference and robot.
+        """Raise a TrajectoryError if a joint starts far from both reference and robot.
 
-        It is raised if a joint is farther than start_tolerance from the nearer of both.
+        Far is more than start_tolerance [rad | m] from the nearer of both.
 
         Args:
             first: First position of the trajectory, (n,).

@@ -527,7 +527,11 @@ class _Writer:
         return code.new(f"fcmp une {code.real} {name}, {zero}")
 
     def _value(self, k: int) -> tuple[str, str]:
-        """Return (register, "real" or "truth") of node k; the first use loads it."""
+        """Return (register, "real" or "truth") of node k; the first use loads it.
+
+        A constant is returned in place of a register, without a load. Outputs are
+        loaded from the memory of the outputs, other nodes from their slots.
+        """
         value = self.code.values.get(k)
         if value is None:
             node = self.schedule.graph.nodes[k]

@@ -89,7 +89,7 @@ class Instructions:
     """The instructions of one LLVM function.
 
     Methods that return a Value or a register append instructions to `lines`, unless the
-    result is a constant or exists already.
+    result is a constant or one of the arguments. Equal instructions are not merged.
 
     Attributes:
         width: Lanes of its values, of type Lanes for float32.
@@ -110,14 +110,19 @@ class Instructions:
         self.suffix = suffix(width)
 
     def new(self, instruction: str) -> str:
-        """Append an instruction; return its register."""
+        """Append an instruction, also if an equal one exists; return its register."""
         self.named += 1
         name = f"%n{self.named}"
         self.lines.append(f"  {name} = {instruction}")
         return name
 
     def value(self, kind_name: str, instruction: str) -> Value:
-        """Append an instruction; return its result as a Value."""
+        """Append an instruction, also if an equal one exists; return a Value of it.
+
+        Args:
+            kind_name: Kind of the result: real, whole or truth.
+            instruction: LLVM text right of the equals sign.
+        """
         return Value(self, kind_name, self.new(instruction))
 
     def lift(self, x: Any, kind_name: str = "real") -> Value:

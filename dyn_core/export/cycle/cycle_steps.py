@@ -321,7 +321,7 @@ class Cycle:
     def _stop(self, when: Any, kind: Any, fault: Sequence[Any]) -> None:
         """Start a stop of a kind if `when` holds; an equal or stronger stop remains.
 
-        Sets `stop`, `since`, and the fault with its value and bound.
+        Sets `stop`, `since` (the time of this cycle), `fault`, `value` and `bound`.
 
         Args:
             when: Condition.

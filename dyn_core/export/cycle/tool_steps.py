@@ -142,8 +142,9 @@ class ToolCycle(Cycle):
     def _answer(self, k: int, numbers: Any, valid: Any, near: Any) -> Any:
         """Append the answer to target k; return the condition that it is used.
 
-        A target is used if it is new, the law follows targets, its numbers and its
-        frame are finite, no number is beyond LARGEST, and both conditions hold.
+        A target is used if it is new, the law follows targets, its frame is finite, its
+        numbers are finite and within ±LARGEST, and both conditions hold. Otherwise the
+        answer is the first of the other ANSWERS that applies.
 
         Args:
             k: Number of the target, see the class.

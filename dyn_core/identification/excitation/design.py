@@ -140,7 +140,10 @@ class DesignProblem:
         return np.vstack([self.start, rest])
 
     def motion(self, x: np.ndarray) -> MotionSamples:
-        """Return the samples of the motion for variables x, (count,)."""
+        """Return position, velocity and acceleration for the scaled x, (count,).
+
+        Each is (samples, nv).
+        """
         c = self.coefficients(x)
         return MotionSamples(*(matrix @ c for matrix in self.matrices))
 

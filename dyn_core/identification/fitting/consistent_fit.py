@@ -354,7 +354,8 @@ def _roundish(ten: np.ndarray) -> np.ndarray:
     """Return the ten parameters of a body with the same mass and centre of mass.
 
     The principal values of its mass distribution about the centre are raised to THICK
-    times the largest one. For a mass of zero or less, the result is USUAL, 1 kg.
+    times the largest one; if none is positive, as for a point mass, to THICK times
+    0.01 m² times the mass. For a mass of zero or less, the result is USUAL, 1 kg.
     """
     if ten[0] <= 0:
         return USUAL

@@ -28,7 +28,7 @@ def with_numbers(unknowns: Unknowns, z: np.ndarray) -> Model:
 
     Raises:
         ModelError: No robot can have the values; names the fault.
-        UnsupportedError: A path belongs to the robot as a whole.
+        UnsupportedError: A path belongs to the robot as a whole and is not gravity.
     """
     model, layout = unknowns.model, unknowns.layout
     if unknowns.paths:
@@ -48,7 +48,7 @@ def with_paths(model: Model, values: Mapping[str, np.ndarray]) -> Model:
 
     Raises:
         ModelError: No robot can have the values; names the fault.
-        UnsupportedError: A path belongs to the robot as a whole.
+        UnsupportedError: A path belongs to the robot as a whole and is not gravity.
     """
     changed = model.with_values({k: tuple(map(float, x)) for k, x in values.items()})
     build = changed.build

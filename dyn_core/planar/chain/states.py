@@ -30,7 +30,8 @@ def from_angles(
         chain: Planar chain.
         x0, v0: Position and velocity of joint 0, (..., 2) [m], [m/s].
         theta, theta_dot: Angles and rates of all joints but the last, (..., n-1) [rad],
-            [rad/s].
+            [rad/s]: of joint 0 the angle of link 0 from the x axis, of every other
+            joint the angle of its link relative to the previous link.
 
     Raises:
         ShapeError: Angles or rates do not have n-1 entries.
@@ -54,8 +55,9 @@ def to_angles(
     """Return the arguments x0, v0, theta, theta_dot of from_angles for a state.
 
     x0 and v0, (..., 2) [m], [m/s], are the position and velocity of joint 0; theta,
-    (..., n-1) [rad], are in (-pi, pi]; theta_dot are their rates [rad/s]. Errors of the
-    link lengths are lost.
+    (..., n-1) [rad], are in (-pi, pi]; theta_dot are their rates [rad/s]. All angles
+    but the first are relative to the previous link. Errors of the link lengths are
+    lost.
 
     Source: WAW-2.1.
     """
@@ -72,6 +74,9 @@ def joint_angles(
     chain: ChainModel, state: ChainState, near: np.ndarray | None = None
 ) -> np.ndarray:
     """Return the joint angles, (..., n-1) [rad].
+
+    The first is the angle of link 0 from the x axis, the others are relative to the
+    previous link.
 
     Args:
         chain: Planar chain.

@@ -30,7 +30,8 @@ def state_to_chain(
 
     Args:
         model: Robot.
-        chain: Chain with as many links as the robot, of the same lengths.
+        chain: Chain with as many links as the robot; the result has its lengths, which
+            must be the robot's (not checked).
         q: Joint positions, nq [rad | m].
         qd: Joint velocities, nv [rad/s | m/s].
         tip: Link at whose origin the last chain link ends; None: see from_model.
@@ -39,8 +40,8 @@ def state_to_chain(
         x, v, (n, 2) [m], [m/s].
 
     Raises:
-        ModelError: The state leaves the plane of the chain, or the robot does not fit
-            the chain.
+        ModelError: The robot is not a planar chain, the chain has another number of
+            links, or the state leaves the plane of the chain.
         ShapeError: q or qd has another length, or is a batch.
 
     Source: WAW-15.2, WAW-2.1.
@@ -86,7 +87,8 @@ def state_to_model(
 
     Args:
         model: Robot.
-        chain: Chain with as many links as the robot, of the same lengths.
+        chain: Chain with as many links as the robot; its lengths must be the robot's
+            (not checked).
         state: x, v, (n, 2) [m], [m/s]; errors of lengths and bend angles are ignored.
         tip: Link at whose origin the last chain link ends; None: see from_model.
 
@@ -94,8 +96,8 @@ def state_to_model(
         q, nq [rad | m], and qd, nv [rad/s | m/s].
 
     Raises:
-        ModelError: The robot's base cannot reach the state of joint 0, or the robot
-            does not fit the chain.
+        ModelError: The robot is not a planar chain, the chain has another number of
+            links, or the robot's base cannot reach the state of joint 0.
         ShapeError: x or v has another shape.
 
     Source: WAW-15.2, WAW-2.1.

@@ -285,7 +285,10 @@ class Rods:
         return joints
 
     def _links(self, p: Mapping[str, Any], split: bool) -> int:
-        """Return the number of the chain's links; p and split are as in `chain`."""
+        """Return the number of links of the chain: one for each rod.
+
+        With `split`, a rod with mass is two links. p and split are as in `chain`.
+        """
         return sum(2 if split and rod.massive else 1 for rod in self.of(p))
 
 

@@ -391,9 +391,10 @@ def free_steps_are_forward_dynamics(case: Case) -> Pairs:
 
 
 def rows_are_rates_of_gaps(case: Case) -> Pairs:
-    """rows qd = d gaps/dt;  the last rows and gaps belong to loops, such as a rod
+    """rows qd = d gaps/dt;  the last rows and gaps are the A and f of loop_constraints
 
-    Checked without and with a rod; its rows equal those of loop_constraints.
+    The outputs `rows` and `gaps` are of limits of ball joints, then of loops and
+    couplings, such as a rod; contacts have none. Checked without and with a rod.
     """
     for robot in (case, with_rod(case)):
         program = robot.program()

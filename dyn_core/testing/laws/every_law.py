@@ -179,7 +179,10 @@ MOMENTUM_LAWS: dict[Signature, tuple[Law, ...]] = {
 
 
 def regressor_gives_joint_forces(case: Case) -> Pairs:
-    """Y pi = ID(q, qd, qdd);  columns of bodies come first, then columns of joints"""
+    """Y pi = ID(q, qd, qdd), Y with rotors;  without: its first 10 nb columns
+
+    Columns of bodies come first, then columns of joints.
+    """
     tau = case.other("rnea")(case.q, case.qd, case.qdd)
     Y = case.program(rotors=True)(case.q, case.qd, case.qdd)
     yield Y @ parameters_of(case.model, rotors=True), tau
@@ -229,7 +232,7 @@ def regressors_keep_the_balance_of_power(case: Case) -> Pairs:
 
 
 def energy_regressor_gives_energies(case: Case) -> Pairs:
-    """[kinetic; potential] = Y pi"""
+    """[kinetic; potential] = Y pi, Y with rotors;  without: its first 10 nb columns"""
     energies = np.array(case.other("energy")(case.q, case.qd))
     Y = case.program(rotors=True)(case.q, case.qd)
     yield Y @ parameters_of(case.model, rotors=True), energies

@@ -330,6 +330,10 @@ def _slip_slope(
     the relaxation:  S_nn = 1 / (R_n + c² R_t),   S_Tn = c t S_nn = S_nT.T,
     S_TT = c lambda_n / |y_T| (1 - t t.T) / R_t, and in the relaxation c² t t.T S_nn
 
+    y are the impulses before the law is applied (`target`), lambda the impulses after
+    it (work.gamma). The first term of S_TT is zero if y_T = 0. How S is stored is told
+    in the module.
+
     Args:
         rows, scaled: Problem, scaled problem.
         work: Reads gamma, u, du and center; sets work.slopes in the rows of the block.
@@ -354,6 +358,9 @@ def _across_slope(
     """Set S_TT of the sliding tangents of block k; slopes.right becomes t.
 
         S_TT = eta (1 - t t.T),  eta = |gamma_T| / (|y_T| R_t),  t = gamma_T / |gamma_T|
+
+    y are the impulses before the law is applied (`target`). eta = 0 if y_T = 0, t = 0
+    if gamma_T = 0.
 
     Args:
         rows, scaled: Problem, scaled problem.

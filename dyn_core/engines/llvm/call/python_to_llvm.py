@@ -307,7 +307,7 @@ class _Function:
     def _argument(self, node: ast.expr) -> str:
         """Return the LLVM type and value of an argument of a call, as one text.
 
-        real(a) is a double; all others are i64.
+        real(a) loads the double at the address a; any other argument is an i64.
         """
         is_call = isinstance(node, ast.Call) and isinstance(node.func, ast.Name)
         if is_call and node.func.id == "real":  # type: ignore[attr-defined]
