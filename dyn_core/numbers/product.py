@@ -52,11 +52,14 @@ class ProductShape(NamedTuple):
 def unrolled_product(
     a: Sequence[Any], b: Sequence[Any], c: Sequence[Any], shape: ProductShape
 ) -> list[Any]:
-    """Return the entries of the product, row by row, computed with scalar operators.
+    """Return the entries of A B, -A B, C + A B or C - A B, by scalar operators.
 
     Args:
         a, b, c: Entries of A, B and C, row by row; c is read only where shape.onto.
-        shape: Sizes (inner >= 1) and signs.
+        shape: Sizes (inner >= 1); sign of A B, and whether it is added to C.
+
+    Returns:
+        The entries, row by row.
     """
     rows, inner, columns, negative, onto = shape
     result = []

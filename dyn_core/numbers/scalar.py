@@ -58,7 +58,7 @@ class Number:
 
         Args:
             a, b, c: Entries of A, B and C, row by row; c is empty unless shape.onto.
-            shape: Sizes, inner >= 1, and signs.
+            shape: Sizes, inner >= 1; sign of A B, and whether it is added to C.
         """
         return unrolled_product(a, b, c, shape)
 
@@ -319,12 +319,12 @@ def loop(
 def flat_product(
     a: Sequence[Any], b: Sequence[Any], c: Sequence[Any], shape: ProductShape
 ) -> list[Any]:
-    """Return the entries of a product of matrices, row by row.
+    """Return the entries of A B, -A B, C + A B or C - A B, row by row.
 
     Args:
-        a, b, c: Entries of A, B and C, row by row, any numbers; c is empty where the
-            product is not added to a matrix.
-        shape: Sizes, each at least 1, and signs.
+        a, b, c: Entries of A, B and C, row by row, any numbers; c is empty unless
+            shape.onto.
+        shape: Sizes, each at least 1; sign of A B, and whether it is added to C.
     """
     number = _number_of(*a, *b, *c)
     if number is None:

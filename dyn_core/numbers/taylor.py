@@ -102,7 +102,7 @@ class Taylor(Number):
 
         Args:
             a, b, c: Entries of A, B and C, row by row; c is empty without a C.
-            shape: Sizes and signs.
+            shape: Sizes, sign of A B, and whether it is added to C.
         """
         rank, numbers = self.rank, [*a, *b, *c]
         second = any(

@@ -76,7 +76,8 @@ class BlockFactored:
         are not structural zeros.
 
         Args:
-            rest: The matrix that is being eliminated, (n, n).
+            rest: The matrix that is being eliminated, (n, n); its lower block triangle
+                is valid.
             k: Index of the block.
             left: Indices of the blocks that are not eliminated yet.
         """
@@ -94,7 +95,8 @@ class BlockFactored:
         Sets self.above[k] and the rows of self.L of block k.
 
         Args:
-            rest: The matrix that is being eliminated, (n, n); changed in place.
+            rest: The matrix that is being eliminated, (n, n). Only its lower block
+                triangle is read and changed; entries above it become invalid.
             k: Index of the block.
             factors: Factors of its block of D.
         """

@@ -97,6 +97,11 @@ def joint_reactions(model, q, qd, qdd, f_ext, coordinates, part, gravity):
             offset: f_net supports the weight, as in algorithms with an accelerated
             base.
 
+    Raises:
+        SingularError: The columns of S of a joint are linearly dependent, such as at a
+            pitch of pi/2 of a joint with roll, pitch and yaw; not for part="whole".
+            Raised when the Program runs.
+
     Source: RBD5-3.3, RBD5-3.5; TAZZ-3.7.
     """
     X, S, v, a = outward(model, q, qd, qdd, -model.a_grav)

@@ -145,12 +145,15 @@ class ModelTopics:
                 self.publishers[topic].publish(message)
 
     def _call(self, problem: str, state: _Moment, *values: Any, **options: Any) -> Any:
-        """Return the result of the default solver of a problem, built at its first use.
+        """Return the result of the default solver of a problem.
+
+        Its Program is built at the first call and stored by the problem's name alone,
+        so `options` must be the same in each call.
 
         Args:
             problem: Name of the problem.
-            state: State; its `more` follows the values, without the payload where the
-                solver is built for a link.
+            state: State; its `more` follows the values. With options only the time of
+                it, if there is one: solvers for a link have no payload as input.
             values: Position and further inputs.
             options: Options of the solver.
         """

@@ -22,14 +22,19 @@ def takes_rows(world: World) -> bool:
 
 
 def in_machine_code(world: World) -> bool:
-    """Return whether the steps of a world call no Python."""
+    """Return whether the steps of a world call no Python.
+
+    True if its solver, with the given options, works on Rows (takes_rows) and a step
+    solves a single problem (has_one_problem).
+    """
     return takes_rows(world) and has_one_problem(world)
 
 
 def has_one_problem(world: World) -> bool:
     """Return whether a step of a world solves a single problem.
 
-    Sequential impacts, Poisson's law and events solve further problems.
+    True for the restitution newton, the impacts simultaneous and a stepper in SCHEMES;
+    sequential impacts, Poisson's law and events solve further problems.
     """
     newton = world.restitution == "newton" and world.impacts == "simultaneous"
     return newton and world.stepper in SCHEMES

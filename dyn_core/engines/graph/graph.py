@@ -317,7 +317,7 @@ def run_product(shape: ProductShape, operands: Sequence[Any]) -> list[Any]:
     """Return the entries of a product of matrices, row by row.
 
     Args:
-        shape: Sizes and signs.
+        shape: Sizes, sign of A B, and whether it is added to C.
         operands: Entries of A, of B and, if shape.onto, of C, each row by row; floats
             or columns.
     """

@@ -70,7 +70,7 @@ class Symbol(Number):
 
         Args:
             a, b, c: Entries of A, B and C, row by row; c is empty without a C.
-            shape: Sizes and signs.
+            shape: Sizes, sign of A B, and whether it is added to C.
         """
         row = shape.rows == shape.inner == 1
         if shape.work < (ROLLED_ROW if row else ROLLED):
@@ -282,7 +282,7 @@ class Tracer:
 
         Args:
             a, b, c: Entries of A, B and C, row by row; c is empty without a C.
-            shape: Sizes and signs.
+            shape: Sizes, sign of A B, and whether it is added to C.
         """
         if not self.folding:
             return unrolled_product(a, b, c, shape)

@@ -90,7 +90,11 @@ def fixed_values(
 
 
 def _value(field: Field, chosen: Any) -> Any:
-    """Return the value of a Field for a setting; the default for None and "model"."""
+    """Return the value of a Field for a setting.
+
+    None and "model" mean the default. A single value for a Field of a list becomes a
+    list of one entry; other values are returned unchanged and unchecked.
+    """
     if chosen is None or chosen == "model":
         return field.default
     if isinstance(field.value_kind, ListOf) and not isinstance(chosen, (list, tuple)):

@@ -136,7 +136,10 @@ def load_with(
 
 
 def urdf_with(settings: Mapping[str, Sequence[str]], source: Source) -> str:
-    """Return the URDF text of a source, xacro expanded; empty for an MJCF.
+    """Return the URDF text of a source; empty for an MJCF.
+
+    xacro is expanded in files *.xacro, and in any other source if there are xacro
+    arguments.
 
     Args:
         settings: Values of the parameters READING; missing ones are empty.

@@ -155,7 +155,8 @@ def load(
         package_paths: Folders that are packages or contain packages, for package:// and
             $(find PKG); they are searched before the parent folders of the file,
             AMENT_PREFIX_PATH and ROS_PACKAGE_PATH.
-        xacro_arguments: Values of <xacro:arg>, by name.
+        xacro_arguments: Values of <xacro:arg>, by name. xacro is expanded in files
+            *.xacro, in any other source only if arguments are given.
 
     Raises:
         ModelError: There is no such robot, or it or an argument is not valid; names the
@@ -181,7 +182,7 @@ class RobotXml(NamedTuple):
     """The XML of a robot.
 
     Attributes:
-        text: The whole text, xacro expanded.
+        text: The whole text; its xacro is expanded where read_robot does so.
         root: Root element; for an MJCF it may have no children.
         origin: Record of the source.
     """
@@ -194,7 +195,10 @@ class RobotXml(NamedTuple):
 def read_robot(
     located: Located, xacro_arguments: Mapping[str, Any] | None = None
 ) -> RobotXml:
-    """Return the XML of a robot, xacro expanded, and its origin.
+    """Return the XML of a robot and its origin.
+
+    xacro is expanded in files *.xacro, and in any other source if `xacro_arguments` are
+    given; else its tags and expressions remain in the text.
 
     Args:
         located: Robot that was looked up.

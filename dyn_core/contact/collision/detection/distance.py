@@ -341,7 +341,12 @@ def grow(work: Work, faces: int, new: int, tol: float) -> int:
 
 @machine_code
 def nearest_face(work: Work, faces: int) -> int:
-    """Return the index of the face, of `faces`, that is closest to the origin."""
+    """Return the index of the face closest to the origin; the first of equal ones.
+
+    Args:
+        work: Polytope; reads work.face.
+        faces: Number of faces, at least 1; the faces 0 to faces - 1 are compared.
+    """
     best = 0
     for m in range(1, faces):
         if work.face[m, 3] < work.face[best, 3]:

@@ -109,7 +109,7 @@ def open_slab(table, size, block):
 
 
 def take(table, n):
-    """Return the address of n bytes; 0 without memory (malloc).
+    """Return the address of n bytes; 0 without memory. It replaces malloc.
 
     The address is a multiple of 64. The memory is not initialised. COLD in the table is
     set to 1 if it is probably not in the processor's cache.
@@ -146,7 +146,7 @@ def take(table, n):
 
 
 def give(table, address, n):
-    """Free memory at an address, which may be 0; return 0 (free).
+    """Free memory at an address, which may be 0; return 0. It replaces free.
 
     Args:
         table: Address of the table.
@@ -174,7 +174,11 @@ def give(table, address, n):
 
 
 def take_zeroed(table, count, n):
-    """Return the address of count * n zero bytes; 0 without memory (calloc)."""
+    """Return the address of count * n zero bytes; 0 without memory.
+
+    It replaces calloc, with memory from `take`. The product must not overflow (not
+    checked).
+    """
     memory = take(table, count * n)
     if memory != 0:
         memset(memory, 0, count * n)
@@ -182,7 +186,9 @@ def take_zeroed(table, count, n):
 
 
 def resize(table, address, n):
-    """Return the address of n bytes with the old content; 0 without memory (realloc).
+    """Return the address of n bytes with the old content; 0 without memory.
+
+    It replaces realloc.
 
     The old memory is returned where it is large enough; else it is freed if there is
     new memory, and remains valid if not. For address 0 it is `take`.

@@ -278,7 +278,7 @@ class Products:
 
         Args:
             code: Function being written.
-            shape: Sizes and signs.
+            shape: Sizes, sign of A B, and whether it is added to C.
             places: Arrays of the matrices.
             pointer: Returns the register of an entry's address: pointer(array, row,
                 column).

@@ -42,7 +42,7 @@ class StraightProducts:
         """Return the name of a product's function, which is written at its first use.
 
         Args:
-            shape: Sizes and signs.
+            shape: Sizes, sign of A B, and whether it is added to C.
             places: Arrays; only the distances of their entries count.
         """
         a, b, c, to = places.a, places.b, places.c or places.result, places.result
@@ -68,7 +68,7 @@ class StraightProducts:
 
         Args:
             code: Function being written.
-            shape: Sizes and signs.
+            shape: Sizes, sign of A B, and whether it is added to C.
             arrays: A, B, C and the result, each with first entry 0.
         """
         vectors = -(-shape.columns // self.lanes)
@@ -94,7 +94,7 @@ class StraightProducts:
 
         Args:
             code: Function being written.
-            shape: Sizes and signs.
+            shape: Sizes, sign of A B, and whether it is added to C.
             arrays: A, B, C and the result, each with first entry 0.
             rows: Rows of the tile.
             columns: First column of each vector, and its number of entries beyond the
