@@ -155,6 +155,17 @@ def test_the_header_is_good_in_cpp(tmp_path):
     assert sh(tmp_path / "main") == "0 no error 3 -1 1"
 
 
+@pytest.mark.parametrize("standard", ["gnu++11", "c++17"])
+def test_c_source_is_good_in_cpp(standard, tmp_path):
+    """A C++ compiler takes a file .c as C++: `g++ main.cpp rnea_arm7.c`."""
+    need("g++")
+    made(build("rnea", "arm7", finite=True), tmp_path, form="c", variant="batch")
+    strict = (f"-std={standard}", "-Wall", "-Wextra", "-Werror")
+    files = ("rnea_arm7_check.c", "rnea_arm7.c")
+    sh("g++", *strict, *files, "-o", "main", cwd=tmp_path)
+    assert sh(tmp_path / "main").startswith("equal bits")
+
+
 @pytest.mark.turns("exact")
 @pytest.mark.parametrize("target", sorted(set(TARGETS) - {"cortex-m4f"}))
 @pytest.mark.parametrize("exact", [True, False])

@@ -183,6 +183,8 @@ def _entry(interface: Interface, body: list[str]) -> str:
     real, prefix = interface.real, interface.prefix
     arguments = f"const {real} *const *in, {real} *const *out, void *scratch"
     lines = [
+        # A C++ compiler takes a file .c as C++; the header says the same linkage.
+        '#ifdef __cplusplus\nextern "C"\n#endif',
         f"int64_t {prefix}({arguments});",
         "",
         f"int64_t {prefix}({arguments})",
