@@ -62,7 +62,7 @@ def _help(arguments: argparse.Namespace) -> int:
     else:
         known = [*solvers, *problems, *commands]
         name = " ".join(asked)
-        message = unknown_name("solver, problem or command", name, known)
+        message = unknown_name("command, problem or solver", name, known)
         raise UnsupportedError(message)
     return 0
 

@@ -59,10 +59,11 @@ def summary(solver: Any) -> str:
 
 
 def mentions(registry: Any, terms: Sequence[str]) -> list[str]:
-    """Return a line for each problem with these outputs, or else that has all terms.
+    """Return a line for each problem with these outputs, then that has all terms.
 
     Terms are compared with the beginnings of the words of its name, its meaning, its
-    outputs and its solvers' summaries.
+    outputs and its solvers' summaries. If a term is one letter that names an output,
+    such as H, only problems with that output are returned.
 
     Args:
         registry: Registry.
@@ -79,7 +80,8 @@ def mentions(registry: Any, terms: Sequence[str]) -> list[str]:
             by_output.append(line)
         elif all(f" {word.lower()}" in said for word in terms):
             by_text.append(line)
-    return by_output or by_text
+    letters = by_output and min(map(len, terms)) == 1
+    return by_output if letters else [*by_output, *by_text]
 
 
 def _docstring(solver: Any) -> str:

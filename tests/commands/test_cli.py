@@ -131,6 +131,7 @@ def test_help_of_problems_commands_and_unknown_names(capsys):
         (["Jacobian"], "jacobian: "),
         (["H"], "id_derivatives: "),
         (["centre", "mass"], "centre_of_mass: "),
+        (["contact"], "chain_event_step: "),
     ],
 )
 def test_help_finds_words(capsys, terms, first):
@@ -139,6 +140,8 @@ def test_help_finds_words(capsys, terms, first):
     shown = capsys.readouterr().out
     assert shown.startswith(first)
     assert terms != ["H"] or "\nmass_matrix: joint-space inertia matrix (crba)" in shown
+    assert terms != ["H"] or "\nhybrid" not in shown
+    assert terms != ["contact"] or "\ncontact_step: " in shown
 
 
 def test_every_solver_has_a_help_page():
