@@ -655,6 +655,12 @@ class Model(Tree, System):
 
         Source: KIM-3.0.
         """
+        for loop in loops:
+            if not isinstance(loop, LoopConstraint):
+                raise ModelError(
+                    f"a loop is {loop!r}; valid: what dyn.make_loop, dyn.user_loop or"
+                    " dyn.coupling returns, each an argument of its own"
+                )
         build = replace(self.build, loops=(*self.build.loops, *loops))
         closed = replace(self, build=build)
         check_loops(closed)

@@ -111,15 +111,24 @@ class SimulatedPlant(ABC):
         if tau.shape != self.effort_limit.shape:
             self.counters["command of wrong size"] += 1
             wanted = f"shape {self.effort_limit.shape}"
+            if tau.shape == (len(self.channels().joints),):
+                wanted += ", the forces of joints of several coordinates among them"
             raise ShapeError("command", wanted, f"shape {tau.shape}")
         if not math.isfinite(np.dot(tau, tau)) and not np.isfinite(tau).all():
             self.counters["command not finite"] += 1
-            raise NonFiniteError("command is not finite", "command")
+            message = f"command is not finite at t = {t:g} s{self._at_joint(tau)}"
+            raise NonFiniteError(message, "command")
         limit = self.effort_limit
         limited = np.minimum(np.maximum(tau, -limit), limit)
         if limited.tobytes() != tau.tobytes() and (limited != tau).any():
             self.counters["command limited"] += 1
         self.tau, self.commanded, self.braked = limited, t, False
+
+    def _at_joint(self, tau: np.ndarray) -> str:
+        """Return " at joint NAME" for the first number that is not finite, or ""."""
+        channels, bad = self.channels(), np.flatnonzero(~np.isfinite(tau))[0]
+        named = dict(zip(channels.columns.tolist(), channels.joints, strict=True))
+        return f" at joint {named[bad]}" if bad in named else ""
 
     @property
     def effort(self) -> np.ndarray:

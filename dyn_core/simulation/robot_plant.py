@@ -375,5 +375,10 @@ def _state(name: str, values: Any, size: int) -> np.ndarray:
     except (TypeError, ValueError, OverflowError):
         array = np.full(1, np.nan)
     if array.shape != (size,) or not np.isfinite(array).all():
-        raise SettingError(f"{name} needs {size} finite numbers, got {values!r}", name)
+        valid = "; valid: an array, such as model.start() or model.position({...})"
+        raise SettingError(
+            f"{name} needs {size} finite numbers, got {values!r}"
+            f"{valid if name == 'q0' else ''}",
+            name,
+        )
     return array

@@ -144,6 +144,8 @@ class Solver(ABC, Generic[Built]):
         if getattr(system, "kind", None) != self.signature.system:
             wanted = self.signature.system
             valid = f"a System of the kind '{wanted}'"
+            if wanted == "robot":
+                valid = "what dyn.load returns"
             if isinstance(system, System):
                 valid = f"solvers of a Signature whose system is '{system.kind}'"
             other = str(system) if isinstance(system, System) else repr(system)

@@ -62,7 +62,7 @@ def check_file_name(
     """
     file, shown = Path(path), f"{label or f'--{option}'} {os.fspath(path)!r}"
     if file.suffix not in endings:
-        valid = ", ".join(endings)
+        valid = ", ".join(dict.fromkeys(x.lower() for x in endings))
         raise SettingError(f"{shown}; valid: a file that ends with {valid}", option)
     if not file.parent.is_dir():
         raise SettingError(f"{shown}; there is no such folder", option)

@@ -38,7 +38,8 @@ SETTINGS = [  # settings of simulate, what is said
         "no setting is called 'step'; .*valid for simulate: period, subst",
     ),
     ({"prescribed": 3}, "prescribed is 3; valid: a list of joints"),
-    ({"q0": "abc"}, "q0 needs 2 finite numbers, got 'abc'"),
+    ({"q0": "abc"}, "q0 needs 2 finite numbers, got 'abc'; valid: .*model.position"),
+    ({"q0": {"joint1": 1}}, "q0 needs 2 .*; valid: an array, such as model.start()"),
     ({"qd0": ["a", 1]}, "qd0 needs 2 finite numbers"),
     ({"limit_stops": "no"}, "limit_stops is 'no'; valid: True, False"),
     ({"period": 1.0}, "duration is 0.004, less than half a period of 1 s; valid: 0"),
@@ -251,6 +252,27 @@ def test_commands_are_real_numbers(shipped, tau):
         _run(model, lambda t, q, qd: tau)
     run = _run(model, lambda t, q, qd: np.array([0.5 + 0j, 0.5]))
     np.testing.assert_array_equal(run.tau, np.full((2, 2), 0.5))
+
+
+def test_a_command_that_is_not_finite_has_a_time_and_a_joint(shipped):
+    """A law that divides by zero is found by both."""
+    law = lambda t, q, qd: [0.0, 0.0 if t < 0.002 else math.nan]  # noqa: E731
+    with pytest.raises(dyn.NonFiniteError, match="finite at t = 0.002 s at joint joint2"):
+        _run(shipped["two_link"], law)
+
+
+def test_a_floating_base_has_forces_in_a_command(shipped):
+    """Who gives those of the motors alone is told what else is wanted."""
+    message = r"wanted shape \(18,\), the forces of joints of several .*, got .*\(12,\)"
+    with pytest.raises(dyn.ShapeError, match=message):
+        _run(shipped["quadruped"], lambda t, q, qd: np.zeros(12))
+
+
+def test_a_loop_is_made_by_a_function(shipped):
+    """A name, or a list of loops, is no loop."""
+    for wrong in ("left_foot", [dyn.make_loop("a", "point", "b")]):
+        with pytest.raises(dyn.ModelError, match="a loop is .*valid: what dyn.make_loop"):
+            shipped["quadruped"].with_loops(wrong)
 
 
 def test_rollouts_take_numbers(shipped):
@@ -487,6 +509,7 @@ def test_what_is_no_model_is_refused(wrong):
     calls = [
         lambda: _run(wrong),
         lambda: dyn.Simulator(wrong),
+        lambda: dyn.solver("rnea").build(wrong),
         lambda: dyn.ContactSimulator(wrong),
         lambda: dyn.identify(wrong, z, z, z, z),
         lambda: dyn.base_parameters(wrong),
