@@ -254,3 +254,42 @@ def test_the_planar_chain_falls(monkeypatch, tmp_path, capsys):
     assert "joint 0 may slide: nothing happens" in printed
     pytest.importorskip("matplotlib", reason="matplotlib is not installed")
     assert (tmp_path / "planar_chain.png").stat().st_size > 10_000
+
+
+def test_a_pole_swings_up_and_stands(monkeypatch, tmp_path, capsys):
+    """Within the force of the cart, and not with a tenth of it."""
+    pytest.importorskip("matplotlib", reason="matplotlib is not installed")
+    pytest.importorskip("PIL", reason="Pillow is not installed")
+    monkeypatch.syspath_prepend(str(EXAMPLES))
+    script = importlib.import_module("swing_up")
+    script.main(tmp_path)
+    model, plan, run = script.swing_up()
+    assert plan.converged
+    assert 0.99 * script.FORCE < np.abs(run.tau[:, 0]).max() <= script.FORCE
+    assert (run.tau[:, 1] == 0).all()
+    assert np.abs(run.q[-1]).max() < 5e-3
+    limits = model.upper[0], model.lower[0]
+    assert limits[1] < run.q[:, 0].min() and run.q[:, 0].max() < limits[0]
+    _, weak, _ = script.swing_up(0.1 * script.FORCE)
+    assert np.abs(weak.q[-1, 1]) > 1.0
+    assert "converged after" in capsys.readouterr().out
+    assert (tmp_path / "swing_up.png").stat().st_size > 10_000
+    assert 50_000 < (tmp_path / "swing_up.gif").stat().st_size < 300_000
+
+
+def test_an_arm_lifts_and_carries_within_its_limits(monkeypatch, tmp_path, capsys):
+    """Less torque than the weight on the straight path; a known load ends in place."""
+    pytest.importorskip("matplotlib", reason="matplotlib is not installed")
+    monkeypatch.syspath_prepend(str(EXAMPLES))
+    script = importlib.import_module("lift_and_carry")
+    script.main(tmp_path)
+    plan, run, weight = script.lift()
+    assert plan.converged
+    assert np.abs(run.tau[:, 1]).max() <= script.TORQUE < 0.6 * weight
+    np.testing.assert_allclose(run.q[-1], script.HIGH, atol=0.03)
+    *plans, off = script.carry(known=True)
+    assert all(each.converged for each in plans)
+    assert off < 2e-3
+    assert script.carry(known=False)[2] > 0.05
+    assert "30.0 N·m; its weight on the straight path: 52.5" in capsys.readouterr().out
+    assert (tmp_path / "lift.png").stat().st_size > 10_000

@@ -2,7 +2,7 @@
 
     python tests/house/public_names.py > tests/house/public_names.txt
 
-A release promises them (docs/stability.md): the test beside this file compares.
+A release promises them (docs/design.md): the test beside this file compares.
 """
 
 import re

@@ -8,7 +8,7 @@ LIST = Path(__file__).with_name("public_names.txt")
 
 
 def test_public_names_are_those_of_the_list():
-    """A name that goes has an alias first (docs/stability.md); a new one is listed.
+    """A name that goes has an alias first (docs/design.md); a new one is listed.
 
     `python tests/house/public_names.py > tests/house/public_names.txt` writes the list.
     """
