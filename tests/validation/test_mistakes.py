@@ -257,7 +257,9 @@ def test_commands_are_real_numbers(shipped, tau):
 def test_a_command_that_is_not_finite_has_a_time_and_a_joint(shipped):
     """A law that divides by zero is found by both."""
     law = lambda t, q, qd: [0.0, 0.0 if t < 0.002 else math.nan]  # noqa: E731
-    with pytest.raises(dyn.NonFiniteError, match="finite at t = 0.002 s at joint joint2"):
+    with pytest.raises(
+        dyn.NonFiniteError, match="finite at t = 0.002 s at joint joint2"
+    ):
         _run(shipped["two_link"], law)
 
 
@@ -271,7 +273,9 @@ def test_a_floating_base_has_forces_in_a_command(shipped):
 def test_a_loop_is_made_by_a_function(shipped):
     """A name, or a list of loops, is no loop."""
     for wrong in ("left_foot", [dyn.make_loop("a", "point", "b")]):
-        with pytest.raises(dyn.ModelError, match="a loop is .*valid: what dyn.make_loop"):
+        with pytest.raises(
+            dyn.ModelError, match="a loop is .*valid: what dyn.make_loop"
+        ):
             shipped["quadruped"].with_loops(wrong)
 
 
