@@ -64,7 +64,8 @@ RULE_FIELDS = (
         "cycles in which the last good torque replaces one that is not finite, before"
         " the stop of on_violation", "", 3),
     Field("start_tolerance", Quantity(1e-6, 10.0),
-        "largest distance between the robot and a first point at time zero",
+        "largest distance of a joint from a first point at time zero to the nearer of"
+        " reference and robot",
         "rad, m", 0.1),
     Field("limit_tolerance", Quantity(1e-9, 1.0),
         "distance by which a trajectory may be outside a position limit, from robot or"
