@@ -113,9 +113,9 @@ class Descent:
         """
         state, damping = self.state, 0.0
         value = state.expand(start, penalty)
-        if not np.isfinite(value) or not np.isfinite(state.model.gap).all():
-            return 0, DIVERGED
         for count in range(most):
+            if not np.isfinite(value) or not np.isfinite(state.model.gap).all():
+                return count, DIVERGED
             change = state.feedback(damping)
             while change is None and damping < MOST_DAMPING:
                 damping = max(damping * CHANGE, FIRST_DAMPING)
@@ -143,7 +143,7 @@ class Descent:
             elif ratio < POOR:
                 damping = max(damping * CHANGE, FIRST_DAMPING)
             value = state.expand(start, penalty)
-        return most, MAX_ITERATIONS
+        return most, MAX_ITERATIONS if np.isfinite(value) else DIVERGED
 
     def _line_search(
         self,

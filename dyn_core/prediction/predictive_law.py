@@ -53,7 +53,7 @@ PREDICTIVE_FIELDS = (
         "1/rad², 1/m²", [1.0]),
     Field("predictive.velocity_weight", _WEIGHTS,
         "weight of the joint velocities: one number, or one a joint",
-        "s²/rad², s²/m²", [0.1]),
+        "s²/rad², s²/m²", [4.0]),
     Field("predictive.effort_weight", _WEIGHTS,
         "weight of the joint efforts: one number, or one a joint",
         "1/(N·m)², 1/N²", [1e-4]),
@@ -148,7 +148,9 @@ class PredictiveLaw(ControlLaw):
     is the feedback around the plan, see PlanResult.control; each plan starts at the
     state at which it was begun, and its guess is the plan before. Until the first plan
     the joints are held by their gains. A plan that did not succeed is dropped: the one
-    before goes on until its end or predictive.plan_timeout, then the robot stops.
+    before goes on until its end or predictive.plan_timeout, then the robot stops. Plans
+    know damping and springs of the joints, but no dry friction, whose corner takes many
+    iterations, and no limits of position and velocity.
 
     Class attributes:
         fields: Parameters of a mode with this law.
@@ -204,6 +206,9 @@ class PredictiveLaw(ControlLaw):
         if self._planner is not None:
             raise SettingError("mode predictive has no shadow; valid: none", "shadow")
         model, frame = host.robot, read["predictive.frame"]
+        paths = [f"{name}.friction" for name in model.joint_names]
+        dry = {path: np.zeros_like(model.value(path)).tolist() for path in paths}
+        smooth = model.with_values(dry)
         factor = read["predictive.end_factor"]
         costs = [cost.effort(_weight(read, "effort", model.nv))]
         for when, share in (("running", 1.0), ("end", factor)):
@@ -219,7 +224,7 @@ class PredictiveLaw(ControlLaw):
                 )
         limits = dict(zip(model.joint_names, host.limit.tolist(), strict=True))
         self.plan = plan(
-            model, costs, read["predictive.horizon"], read["predictive.knots"],
+            smooth, costs, read["predictive.horizon"], read["predictive.knots"],
             "box_fddp" if chosen == "auto" else chosen,
             effort_limits={k: None if math.isinf(x) else x for k, x in limits.items()},
             limits=False, step_options={"joint_friction": True, "joint_springs": True},

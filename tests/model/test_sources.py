@@ -174,8 +174,8 @@ def test_collections_that_are_missing_say_how_they_are_installed(monkeypatch):
         monkeypatch.setattr(f"dyn_core.model.sources.{name}.home", lambda: None)
     with pytest.raises(
         ModelError,
-        match=r"example-robot-data \(not installed: pip install example-robot-data\), "
-        r"robot_descriptions \(not installed: pip install robot_descriptions\)",
+        match=r"robot_descriptions \(not installed: pip install robot_descriptions\), "
+        r"example-robot-data \(not installed: pip install example-robot-data\)",
     ):
         dyn.load("panda")
 

@@ -18,6 +18,7 @@ SETTINGS = {
     "predictive.horizon": 1.0,
     "predictive.knots": 25,
     "predictive.posture_weight": [10.0],
+    "predictive.velocity_weight": [0.1],
     "predictive.effort_weight": [1e-3],
 }
 LIFT = {

@@ -17,7 +17,7 @@ from dyn_core.testing import random_model
 from dyn_core.validation import known_keywords
 
 # Functions that hand keywords on to others, which check them.
-OTHER_WAY = {"doctor", "inverse_kinematics", "make_chain", "simulate"}
+OTHER_WAY = {"doctor", "inverse_kinematics", "make_chain", "plan", "simulate"}
 NO_KEYWORDS = {"default_engine", "default_registry"}
 FUNCTIONS = sorted(
     name
