@@ -204,7 +204,7 @@ FD_PARAMETER_JACOBIAN = Signature("fd_parameter_jacobian",
 STEP_DERIVATIVES = Signature("step_derivatives",
     (q, qd, plain_tau, dt, f_ext), (q_next, qd_next, A, B, dx_dp),
     passive=PASSIVE, divides_by_inertia=True,
-    meaning="state after a step in time and its derivatives, nx = 2 nv")
+    meaning="a step in time, linearised: state after it and derivatives, nx = 2 nv")
 ID_FORCE_JACOBIAN = Signature("id_force_jacobian", (q,), (dtau_df_ext,),
     of_trees=True, ignores=DYNAMICS,
     meaning="derivative of inverse dynamics by external forces")

@@ -69,4 +69,4 @@ OPTIMAL_CONTROL = Signature("optimal_control",
     (q_start, qd_start, q_guess, qd_guess, tau_guess),
     (q_plan, qd_plan, tau_plan, gains, value, residuals, iterations, reason),
     system=PLAN,
-    meaning="joint forces and motion of least cost, and the feedback around them")
+    meaning="joint forces and motion of least cost (MPC), and the feedback around them")

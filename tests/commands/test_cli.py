@@ -132,6 +132,8 @@ def test_help_of_problems_commands_and_unknown_names(capsys):
         (["H"], "id_derivatives: "),
         (["centre", "mass"], "centre_of_mass: "),
         (["contact"], "chain_event_step: "),
+        (["MPC"], "optimal_control: "),
+        (["linearise"], "step_derivatives: "),
     ],
 )
 def test_help_finds_words(capsys, terms, first):
