@@ -123,6 +123,12 @@ def said(processes: Processes) -> str:
     return "the controller logged no warning"
 
 
+def followed(reached: int, sent: int, processes: Processes) -> str:
+    """Return how many trajectories were followed, with the last warning if not all."""
+    why = f"; the last warning: {said(processes)}" if reached < sent else ""
+    return f"{reached} of {sent} followed to their end{why}"
+
+
 @dataclass(frozen=True)
 class Usage:
     """Resources that a process uses.
@@ -291,8 +297,9 @@ class _DemoNode:
             f" p50, p99, p99.9 since the start"
             f" {self.values['all round trips p50, p99, p99.9 [us]']} us",
             "largest effort [of limit]": self.values["largest effort [of limit]"],
-            "trajectories": f"{self.values['trajectories reached']} of"
-            f" {self.sent} followed to their end",
+            "trajectories": followed(
+                int(self.values["trajectories reached"]), self.sent, processes
+            ),
             "processes": ", ".join(
                 before.compared(Usage.of(process))
                 for before, process in zip(usage, processes.all, strict=True)

@@ -342,6 +342,10 @@ def test_demo_says_why_a_trajectory_was_not_followed():
     warning = "trajectory refused: disabled or stopped: [1, 2]"
     processes.all[1].lines[:0] = [f"[WARN] [1.2] [computed_torque]: {warning}"]
     assert demo_ros.said(processes) == warning
+    assert demo_ros.followed(2, 2, processes) == "2 of 2 followed to their end"
+    assert demo_ros.followed(0, 1, processes) == (
+        f"0 of 1 followed to their end; the last warning: {warning}"
+    )
 
 
 @pytest.fixture
