@@ -51,7 +51,14 @@ def test_blocks_of_yaml_are_valid(page, block, tmp_path):
     path = tmp_path / "shown.yaml"
     path.write_text(block, encoding="utf-8")
     if "ros__parameters" in block:
-        assert any(read_parameters(path).values())
+        nodes = read_parameters(path)
+        assert any(nodes.values())
+        reference = (DOCS / "reference" / "parameters.md").read_text("utf-8")
+        known = re.findall(r"^\| `([^`]+)`", reference, re.MULTILINE)
+        known = [re.sub(r"<\w+>", "[^.]+", key.replace(".", r"\.")) for key in known]
+        valid = re.compile(rf"{'|'.join(known)}|\w+\.options\.\w+")
+        named = [key for keys in nodes.values() for key in keys]
+        assert not [key for key in named if not valid.fullmatch(key)]
     else:
         assert SIDECAR.read(str(path), read_yaml(path, "sidecar", "keys")[0])
 
