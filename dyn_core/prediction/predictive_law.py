@@ -24,7 +24,7 @@ from dyn_core.prediction.result import (
     STALLED,
     PlanResult,
 )
-from dyn_core.problems import FORWARD_KINEMATICS, IMPEDANCE_CONTROL
+from dyn_core.problems import FORWARD_KINEMATICS, TRACKING_CONTROL
 from dyn_core.solving.control_mode import ModeMessage, ModeTopic
 from dyn_core.solving.registry import solver
 from dyn_core.validation import Field, ListOf, Name, Quantity, Whole
@@ -234,7 +234,7 @@ class PredictiveLaw(ControlLaw):
         start = model.start()
         self.plan.solve(start, np.zeros(model.nv))  # compiled now, not while it moves
         self._planner = Planner(self._solve, self.threaded)
-        law = solver(IMPEDANCE_CONTROL.name)
+        law = solver(TRACKING_CONTROL.name)
         options = build_options(host, law.signature, engine)
         if "wrap" in getattr(law, "options", ()):
             options["wrap"] = tuple(wrap)

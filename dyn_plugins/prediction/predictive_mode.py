@@ -18,7 +18,6 @@ def dyn_control_modes():
             slot="optimal_control",
             law=PredictiveLaw,
             gains=("p", "d"),
-            stiff=True,
             follows=False,
             status="planning",
             parameters=PredictiveLaw.fields,

@@ -24,8 +24,6 @@ computed_torque:
   ros__parameters:
     robot_description_file: ROBOT
     mode: predictive
-    kp: [20.0]
-    kd: [2.0]
     predictive:
       horizon: 2.0
       knots: 50
@@ -57,8 +55,9 @@ def test_a_lift_beyond_the_effort_limit(start, until, ros, tmp_path):
     )
     goal = Float64MultiArray(data=[np.pi])
 
+    node.create_timer(0.1, lambda: targets.publish(goal))  # also before it is active
+
     def stands():
-        targets.publish(goal)  # also before the controller is active
         if not states:
             return False
         q, qd = states[-1].position[0], states[-1].velocity[0]
