@@ -131,10 +131,7 @@ def test_the_modes_of_this_project_are_what_the_controller_says():
     exported = {mode.problem for mode in modes.values() if mode.exportable}
     assert exported == {problem for _, problem, *_ in CYCLES.values()}
     assert all(f"{m.solver}_cycle" in CYCLES for m in modes.values() if m.exportable)
-    assert [name for name, mode in modes.items() if mode.stiff] == [
-        "impedance",
-        "predictive",
-    ]
+    assert [name for name, mode in modes.items() if mode.stiff] == ["impedance"]
     assert [name for name, mode in modes.items() if mode.tracks] == ["computed_torque"]
     for mode in modes.values():
         assert dyn.solver(mode.solver).signature == mode.problem
