@@ -680,7 +680,11 @@ def test_a_solver_refuses_what_it_is_not_for():
         ("rnea", chain, "for a robot, not for ChainModel.*'planar_chain'"),
         ("chain_recursion", arm, "for a planar_chain, not for Model.*'robot'"),
         ("admm", arm, "for a constraint_layout, not for Model"),
-        ("rnea", "two_link", "for a robot, not for 'two_link'; valid: what dyn.load returns"),
+        (
+            "rnea",
+            "two_link",
+            "for a robot, not for 'two_link'; valid: what dyn.load returns",
+        ),
     ):
         with pytest.raises(dyn.UnsupportedError, match=message):
             dyn.solver(name).build(system)
