@@ -14,7 +14,7 @@ import numpy as np
 
 from dyn_core.control.modes.control_law import ControlLaw, build_options, called
 from dyn_core.control.modes.tool_targets import POSE, ToolTargets
-from dyn_core.errors import DynError, SettingError, TargetError
+from dyn_core.errors import DynError, SettingError, TargetError, UnsupportedError
 from dyn_core.prediction import cost
 from dyn_core.prediction.planning import plan
 from dyn_core.prediction.result import (
@@ -41,7 +41,8 @@ PREDICTIVE_FIELDS = (
     Field("predictive.plan_timeout", Quantity(1.0, 1000.0),
         "age of the last plan at which the robot stops, in periods of replan_rate",
         "", 5.0),
-    Field("predictive.iterations", Whole(1, 1000), "largest number of a plan", "", 10),
+    Field("predictive.iterations", Whole(1, 1000),
+        "largest number of iterations of the solver for a plan", "", 10),
     Field("predictive.frame", Name(),
         "link that ~/target_pose leads; empty: the joints alone have a target", "", ""),
     Field("predictive.pose_weight", _WEIGHTS,
@@ -90,8 +91,8 @@ class Planner:
     """Makes plans in a thread of its own, one at a time; the caller never waits.
 
     Attributes:
-        answer: Time of the state and plan, or error, of the last job; None while it
-            runs and before the first one.
+        answer: Time of the state and plan, or error, of the last job that has ended;
+            the reader sets it to None.
         busy: Whether a job runs.
 
     Args:
@@ -114,8 +115,8 @@ class Planner:
             finalize(self, self._jobs.put, None)
 
     def submit(self, job: PlanJob) -> None:
-        """Begin a job; the last answer is dropped. `busy` must be False."""
-        self.answer, self.busy = None, True
+        """Begin a job. `busy` must be False."""
+        self.busy = True
         if self._threaded:
             self._jobs.put((self._run, job))
         else:
@@ -141,16 +142,16 @@ def _serve(jobs: SimpleQueue[Any]) -> None:
 
 
 class PredictiveLaw(ControlLaw):
-    """A law that follows the last of the plans that a thread makes.
+    """A law that follows plans, which a thread makes one after the other.
 
         tau = tau_k + K_k dx
 
-    is the feedback around the plan, see PlanResult.control; each plan starts at the
-    state at which it was begun, and its guess is the plan before. Until the first plan
-    the joints are held by their gains. A plan that did not succeed is dropped: the one
-    before goes on until its end or predictive.plan_timeout, then the robot stops. Plans
-    know damping and springs of the joints, but no dry friction, whose corner takes many
-    iterations, and no limits of position and velocity.
+    The torque is the feedback around the last plan, see PlanResult.control. Each plan
+    starts at a measured state, and its guess is the plan before. Until the first plan
+    the joint gains hold the robot. A plan that failed is dropped: the one before is
+    followed until its end or predictive.plan_timeout, then the robot stops. Plans take
+    damping and springs of the joints into account, but neither dry friction, which is
+    not smooth and takes many iterations, nor limits of position and velocity.
 
     Class attributes:
         fields: Parameters of a mode with this law.
@@ -180,11 +181,19 @@ class PredictiveLaw(ControlLaw):
                 " the payload in the robot's file",
                 "payload_link",
             )
+        if model.loops or model.driven:
+            what = "closed loops" if model.loops else "prescribed joints"
+            raise UnsupportedError(
+                f"mode predictive: robot '{model.name}' has {what}; valid: a robot"
+                " without them"
+            )
         self._links = tuple(model.frame_names)
-        poses = solver(FORWARD_KINEMATICS.name).build(model, frames=list(self._links))
+        poses = solver(FORWARD_KINEMATICS.name).build(
+            model, frames=list(self._links), engine=host.engine
+        )
         self._poses = poses
         self.targets = ToolTargets(self._links, lambda: poses(host.samples.q))
-        self.targets.jump = math.inf
+        self.targets.jump, self.targets.oldest = math.inf, host.rules.max_state_age
         self._goals: dict[str, Any] = {}
         self.followed: tuple[float, PlanResult] | None = None
         self.refused = ""
@@ -294,6 +303,8 @@ class PredictiveLaw(ControlLaw):
     def advance(self, t: float) -> None:
         """Take over a finished plan, begin the next one, and stop if plans are late.
 
+        In a stop the joint gains hold the robot where plans became late.
+
         Args:
             t: Time, monotonic [s].
         """
@@ -307,10 +318,12 @@ class PredictiveLaw(ControlLaw):
             self._due = t + 1.0 / self._rate
             planner.submit(self._job(t))
             self._receive_plan()
-        if host.safety.running is None:
-            late = self._lateness(t)
-            if late:
-                host.safety.violated(t, late)
+        late = self._lateness(t)
+        if late and host.safety.running is None:
+            host.safety.violated(t, late)
+        elif late and self.followed is not None:  # in a stop that holds
+            self.followed = None
+            host.follower.rest(host.samples.q)
 
     @property
     def _rate(self) -> float:

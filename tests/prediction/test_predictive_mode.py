@@ -4,6 +4,7 @@ import gc
 import threading
 import weakref
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -146,6 +147,69 @@ def test_a_stop_that_holds_forgets_the_target():
     made.reset_stop()
     loop.run(1.0)
     np.testing.assert_allclose(loop.q, before, atol=0.05)
+
+
+def test_a_stop_that_holds_needs_no_more_plans(monkeypatch):
+    """The joint gains hold the robot where it is when the last plan becomes late."""
+    model = dyn.load("two_link")
+    made = controller(model, rules=Rules(good_samples=1, on_estop="hold"))
+    loop = Loop(model, [0.1, 0.2], made)
+    loop.run(0.1)
+    loop.send("target_posture", [0.8, -0.6])
+    loop.run(1.5)
+    made.estop(loop.t)
+    monkeypatch.setattr(Planner, "submit", never)
+    loop.run(0.5)
+    law = made.control_law
+    assert made.stopped.kind == "hold" and law.followed is None
+    np.testing.assert_allclose(made.reference.q, [0.8, -0.6], atol=0.01)
+    loop.q = loop.q + 0.05  # a push
+    efforts = loop.run(1.0)
+    assert (efforts[0] < -0.1).all()  # towards the reference
+    np.testing.assert_allclose(loop.q, made.reference.q, atol=0.02)  # friction
+
+
+def test_an_answer_that_nobody_has_read_is_kept():
+    """A job that ends between a look at the answer and the next job is not lost."""
+    planner = Planner(lambda job: job, threaded=False)
+    first, second = SimpleNamespace(t=1.0), SimpleNamespace(t=2.0)
+    planner.submit(first)
+    planner._solve = lambda job: never(planner, job)
+    planner._run = lambda job: None
+    planner.submit(second)
+    assert planner.answer == (1.0, first)
+
+
+def test_robots_with_loops_or_prescribed_joints_are_refused():
+    """By name of what they have."""
+    tip = dyn.make_loop("tip", "axes", "link3", at_a={"xyz": (0.6, 0, 1.2)},
+                        at_b={"xyz": (0.3, 0, 0)}, axes=("x", "z"))  # fmt: skip
+    with pytest.raises(dyn.UnsupportedError, match="closed loops"):
+        controller(dyn.load("planar3").with_loops(tip), {})
+    turning = dyn.load("two_link")
+    turning = turning.drive(
+        turning.joint_names[0], lambda t: (None, (0.1 * t, 0.0, 0.0))
+    )
+    with pytest.raises(dyn.UnsupportedError, match="prescribed joints"):
+        controller(turning, {})
+
+
+def test_old_stamps_are_refused():
+    """A pose as old as a state may not be, as in mode cartesian."""
+    model = dyn.load("two_link")
+    made = controller(
+        model,
+        {**SETTINGS, "predictive.frame": model.frame_names[-1]},
+        rules=Rules(good_samples=1, max_state_age=0.2),
+    )
+    loop = Loop(model, [0.1, 0.2], made)
+    loop.run(0.02)
+    pose = [0.1, 0.0, 0.3, 0.0, 0.0, 0.0, 1.0]
+    with pytest.raises(dyn.errors.TargetError, match="0.300 s old; valid: at most 0.2"):
+        made.receive("target_pose", loop.t, pose, "", 9.7, 10.0)
+    with pytest.raises(dyn.errors.TargetError, match="length 2"):
+        made.receive("target_pose", loop.t, [0, 0, 0, 0, 0, 0, 2.0])
+    made.receive("target_pose", loop.t, pose, "", 9.9, 10.0)
 
 
 def test_a_late_plan_is_followed_to_its_end_then_the_robot_stops(monkeypatch):
