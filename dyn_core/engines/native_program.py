@@ -438,11 +438,11 @@ class NativeProgram(BlockCalls, GraphProgram):
     def _seconds(self, made: Variant) -> float:
         """Return the time of machine code for one state, estimated from its steps [s].
 
-        From _FAST on the shortest of three calls with zeros counts if it is longer: the
-        time of large results is that of memory.
+        Between _FAST and _HOLD the shortest of three calls with zeros counts if it is
+        longer: large results take the time of memory.
         """
         seconds = made.steps * STEP["scalar"]
-        if seconds < _FAST or not isinstance(made, Kernel):
+        if not _FAST <= seconds < _HOLD or not isinstance(made, Kernel):
             return seconds
         numbers, measured = np.zeros(sum(self._sizes[0]), self.dtype), []
         for _ in range(3):

@@ -19,6 +19,8 @@ import numpy as np
 
 from dyn_core.errors import SettingError, ShapeError, UnsupportedError, unknown_name
 from dyn_core.model.coordinates.labels import coordinates_of
+from dyn_core.model.passive_forces import without_dry_friction
+from dyn_core.prediction.problem import require_tree
 from dyn_core.problems import FD_DERIVATIVES, GRAVITY_FORCE
 from dyn_core.solving.registry import solver
 from dyn_core.validation import (
@@ -28,7 +30,7 @@ from dyn_core.validation import (
     one_state,
     state_array,
 )
-from dyn_core.validation.tables import known_name, shown
+from dyn_core.validation.tables import shown
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
@@ -193,14 +195,14 @@ def lqr(
     """
     from scipy import linalg
 
-    linear, rates = _linear(model, q, period, motors)
+    linear, A, B = _linear(model, q, period, motors)
     n, m = linear.B.shape
     weights = _weights("Q", Q, n, definite=False)
     efforts = _weights("R", R, m, definite=True)
-    mode = _lost(*rates)
+    mode = _lost(A, B[:, list(linear.motors)])
     if mode is not None:
         raise UnsupportedError(f"{_joints(model, mode)}: no motor stabilises this mode")
-    mode = _lost(rates[0].T, weights)
+    mode = _lost(A.T, weights)
     if mode is not None:
         raise SettingError(
             f"Q is zero for a motion of {_joints(model, mode)} that does not decay by"
@@ -257,17 +259,17 @@ def kalman(
     from scipy import linalg
 
     noise = _positive("effort_noise", effort_noise)
-    linear, rates = _linear(model, q, _positive("period", period), motors)
+    linear, A, B = _linear(model, q, _positive("period", period), motors)
     deviations = _deviations(model, measured)
     rows, n = sorted(deviations), len(linear.A)
     C, N = np.eye(n)[rows], np.diag([deviations[k] ** 2 for k in rows])
-    mode = _lost(rates[0].T, C.T)
+    mode = _lost(A.T, C.T)
     if mode is not None:
         raise UnsupportedError(
             f"a motion of {_joints(model, mode)} that does not decay by itself shows in"
             " nothing that is measured; valid: a measured position of it"
         )
-    A, forces = linear.A, _discrete(*_rates(model, linear.q), period)[1]
+    A, forces = _discrete(A, B, period)
     W = noise**2 * forces @ forces.T
     P = _solved(linalg.solve_discrete_are, A.T, C.T, W, N)
     L = np.linalg.solve(C @ P @ C.T + N, C @ P).T
@@ -279,8 +281,10 @@ def kalman(
 
 def _linear(
     model: Model, q: ArrayLike, period: float | None, motors: Sequence[str] | None
-) -> tuple[Linear, tuple[np.ndarray, np.ndarray]]:
-    """Return the robot linearised at rest at q, and its A and B in continuous time.
+) -> tuple[Linear, np.ndarray, np.ndarray]:
+    """Return the robot linearised at rest at q, then A and B of dx/dt.
+
+    This B (2 nv, nv) is by the forces of all joints, also of those without a motor.
 
     Raises:
         UnsupportedError: The robot has closed loops or prescribed joints, or a joint
@@ -289,17 +293,16 @@ def _linear(
         ShapeError: `q` has another shape.
         NonFiniteError: `q` is not finite.
     """
-    if model.loops or model.driven:
-        what = "closed loops" if model.loops else "prescribed joints"
-        raise UnsupportedError(
-            f"robot '{model.name}' has {what}; valid: a robot without them"
-        )
+    require_tree(model)
     q = one_state("q", q, model.nq)
     joints = [*model.active_joints] if motors is None else [*motors]
     for name in joints:
-        known_name("motors", "joint", name, model.joint_names)
+        if name not in model.joint_names:
+            raise SettingError(unknown_name("joint", name, model.joint_names), "motors")
     driven = [k for name in joints for k in _indices(model, name)]
-    tau = np.array(_holding(model, q))
+    gravity = solver(GRAVITY_FORCE.name).build
+    hold = gravity(model, joint_springs=True, finite=True)(q)
+    tau = np.array(hold)
     free = np.setdiff1d(np.arange(model.nv), driven)
     needed = free[np.abs(tau[free]) > NO_EFFORT * max(1.0, np.abs(tau).max())]
     if needed.size:
@@ -310,32 +313,17 @@ def _linear(
             f" would need efforts [N·m | N]: {efforts}"
         )
     tau[free] = 0.0
-    A, B = _rates(model, q)
-    rates = steps = A, B[:, driven]
-    if period is not None:
-        steps = _discrete(*rates, _positive("period", period))
-    return Linear(model, q, tau, tuple(driven), period, *steps), rates
-
-
-def _holding(model: Model, q: np.ndarray) -> np.ndarray:
-    """Return the joint forces (nv,) that hold the robot at q against weight, springs.
-
-    Raises NonFiniteError for NaN, infinity or a quaternion not of unit length.
-    """
-    build = solver(GRAVITY_FORCE.name).build
-    return np.asarray(build(model, joint_springs=True, finite=True)(q))
-
-
-def _rates(model: Model, q: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return A (2 nv, 2 nv) and B (2 nv, nv), by all joint forces, for dx/dt."""
-    nv, paths = model.nv, [f"{name}.friction" for name in model.joint_names]
-    dry = {path: np.zeros_like(model.value(path)).tolist() for path in paths}
-    build = solver(FD_DERIVATIVES.name).build
-    program = build(model.with_values(dry), joint_friction=True, joint_springs=True)
-    slopes = program(q, np.zeros(nv), _holding(model, q))
-    zero, one = np.zeros((nv, nv)), np.eye(nv)
+    derivatives = solver(FD_DERIVATIVES.name).build
+    smooth = without_dry_friction(model)
+    program = derivatives(smooth, joint_friction=True, joint_springs=True)
+    slopes = program(q, np.zeros(model.nv), hold)
+    zero, one = np.zeros((model.nv, model.nv)), np.eye(model.nv)
     A = np.block([[zero, one], [slopes.dqdd_dq, slopes.dqdd_dqd]])
-    return A, np.vstack([zero, slopes.Hinv])
+    B = np.vstack([zero, slopes.Hinv])
+    steps = A, B[:, driven]
+    if period is not None:
+        steps = _discrete(*steps, _positive("period", period))
+    return Linear(model, q, tau, tuple(driven), period, *steps), A, B
 
 
 def _discrete(

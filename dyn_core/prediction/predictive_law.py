@@ -14,9 +14,11 @@ import numpy as np
 
 from dyn_core.control.modes.control_law import ControlLaw, build_options, called
 from dyn_core.control.modes.tool_targets import POSE, ToolTargets
-from dyn_core.errors import DynError, SettingError, TargetError, UnsupportedError
+from dyn_core.errors import DynError, SettingError, TargetError
+from dyn_core.model.passive_forces import without_dry_friction
 from dyn_core.prediction import cost
 from dyn_core.prediction.planning import plan
+from dyn_core.prediction.problem import require_tree
 from dyn_core.prediction.result import (
     CONVERGED,
     MAX_ITERATIONS,
@@ -181,12 +183,7 @@ class PredictiveLaw(ControlLaw):
                 " the payload in the robot's file",
                 "payload_link",
             )
-        if model.loops or model.driven:
-            what = "closed loops" if model.loops else "prescribed joints"
-            raise UnsupportedError(
-                f"mode predictive: robot '{model.name}' has {what}; valid: a robot"
-                " without them"
-            )
+        require_tree(model)
         self._links = tuple(model.frame_names)
         poses = solver(FORWARD_KINEMATICS.name).build(
             model, frames=list(self._links), engine=host.engine
@@ -215,9 +212,6 @@ class PredictiveLaw(ControlLaw):
         if self._planner is not None:
             raise SettingError("mode predictive has no shadow; valid: none", "shadow")
         model, frame = host.robot, read["predictive.frame"]
-        paths = [f"{name}.friction" for name in model.joint_names]
-        dry = {path: np.zeros_like(model.value(path)).tolist() for path in paths}
-        smooth = model.with_values(dry)
         factor = read["predictive.end_factor"]
         costs = [cost.effort(_weight(read, "effort", model.nv))]
         for when, share in (("running", 1.0), ("end", factor)):
@@ -233,7 +227,8 @@ class PredictiveLaw(ControlLaw):
                 )
         limits = dict(zip(model.joint_names, host.limit.tolist(), strict=True))
         self.plan = plan(
-            smooth, costs, read["predictive.horizon"], read["predictive.knots"],
+            without_dry_friction(model), costs, read["predictive.horizon"],
+            read["predictive.knots"],
             "box_fddp" if chosen == "auto" else chosen,
             effort_limits={k: None if math.isinf(x) else x for k, x in limits.items()},
             limits=False, step_options={"joint_friction": True, "joint_springs": True},

@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from dyn_core.errors import ModelError, SettingError
+from dyn_core.errors import ModelError, SettingError, UnsupportedError
 from dyn_core.model import Model
 from dyn_core.model.coordinates.labels import coordinates_of
 from dyn_core.prediction.cost import Cost
@@ -224,6 +224,15 @@ class ControlProblem(System):
                 f"a plan has no parameter '{path}'; valid: those of models"
             )
         return self
+
+
+def require_tree(model: Model) -> None:
+    """Raise an UnsupportedError for a robot with closed loops or prescribed joints."""
+    if model.loops or model.driven:
+        what = "closed loops" if model.loops else "prescribed joints"
+        raise UnsupportedError(
+            f"robot '{model.name}' has {what}; valid: a robot without them"
+        )
 
 
 def _range(name: str, limit: Any) -> tuple[float, float]:

@@ -5,6 +5,7 @@ import pytest
 from scipy import linalg
 
 import dyn_core as dyn
+from dyn_core.model.passive_forces import without_dry_friction
 
 POLE = dyn.load("cart_pole")
 UP = {"motors": ["slide"]}
@@ -67,14 +68,12 @@ def test_holding_efforts_balance_weight_and_springs():
 @pytest.mark.parametrize("period", [None, 0.01])
 def test_the_linear_model_is_the_motion_nearby(period):
     """A and B predict a simulated motion to second order; dry friction is left out."""
-    model = dyn.load("every_joint").with_values(
-        {f"{x}.friction": [0.0] * dyn.load("every_joint").value(f"{x}.friction").size
-         for x in dyn.load("every_joint").joint_names}
-    )  # fmt: skip
+    model = dyn.load("every_joint")
+    calm = without_dry_friction(model)
     q = model.random(1)
     hold = dyn.lqr(model, q, 1.0, 1.0, period=period, motors=model.joint_names)
     fd = dyn.solver("forward_dynamics").build(
-        model, joint_springs=True, joint_friction=True
+        calm, joint_springs=True, joint_friction=True
     )
     rng = np.random.default_rng(0)
     x, du = rng.normal(size=2 * model.nv), rng.normal(size=model.nv)
@@ -167,6 +166,30 @@ def test_an_estimate_has_the_predicted_covariance():
         np.diag(measured), np.diag(observer.covariance), rtol=0.1
     )
     assert abs(observer.poles).max() < 1
+
+
+def test_an_estimate_at_rest_stays_and_forces_move_it():
+    """The forces that hold the robot move nothing; others do as A and B say."""
+    model = dyn.load("arm7")
+    q, still = model.random(2), np.zeros(7)
+    seen = dyn.kalman(model, q, {"position": 1e-3}, period=0.01, effort_noise=0.1)
+    assert abs(seen.tau).max() > 1.0
+    for got, expected in zip(
+        seen.update((q, still), seen.tau, (q, still)), (q, still), strict=True
+    ):
+        np.testing.assert_allclose(got, expected, atol=1e-12)
+    push = np.linspace(-0.1, 0.1, 7)
+    moved = seen.B @ push
+    measured = model.integrate(q, moved[:7]), moved[7:]
+    x = seen.state(*seen.update((q, still), seen.tau + push, measured))
+    np.testing.assert_allclose(x, moved, atol=1e-12)
+
+
+def test_a_joint_without_a_motor_gets_no_force():
+    """Not even the little that rounding asks for."""
+    hold = dyn.lqr(POLE, upright() + [0.0, 1e-8], 1.0, 1.0, **UP)
+    assert hold.tau[1] == 0.0
+    assert hold.control(upright() + 0.1, np.ones(2))[1] == 0.0
 
 
 def test_what_cannot_be_held_stabilised_or_seen_is_named():

@@ -322,3 +322,79 @@ def test_plans_are_made_in_a_thread_that_ends_with_its_law(monkeypatch):
     assert gone() is None
     thread.join(10.0)
     assert not thread.is_alive()
+
+
+def test_a_stop_that_holds_plans_at_once_and_follows_no_target():
+    """Also where plans are rare; targets are refused until a reset."""
+    model = dyn.load("two_link")
+    rare = {**SETTINGS, "predictive.replan_rate": 2.0}
+    made = controller(model, rare, rules=Rules(good_samples=1, on_estop="hold"))
+    loop = Loop(model, [0.1, 0.2], made)
+    loop.run(0.1)
+    made.estop(loop.t)
+    stopped = loop.t
+    loop.run(2 * CYCLE)
+    assert made.control_law.followed[0] >= stopped
+    with pytest.raises(dyn.errors.TargetError, match="disabled or stopped"):
+        loop.send("target_posture", [0.8, -0.6])
+
+
+def test_a_plan_of_an_earlier_activation_is_not_followed():
+    """The robot may stand elsewhere since."""
+    model = dyn.load("two_link")
+    made = controller(model)
+    loop = Loop(model, [0.1, 0.2], made)
+    loop.run(0.1)
+    law, old = made.control_law, made.control_law.followed
+    made.reset()
+    loop.run(2 * CYCLE)
+    late, _ = law.followed
+    law._planner.answer = old
+    loop.run(CYCLE)
+    assert law.followed[0] >= late > old[0]
+
+
+def test_the_guess_of_a_plan_is_the_one_before_moved_on():
+    """By whole knots; its end is repeated."""
+    model = dyn.load("two_link")
+    made = controller(model)
+    loop = Loop(model, [0.1, 0.2], made)
+    loop.run(0.01)
+    loop.send("target_posture", [0.8, -0.6])
+    loop.run(0.13)
+    law, jobs = made.control_law, []
+    law._planner._solve = lambda job: (
+        jobs.append(job)
+        or made.control_law.plan.solve(job.q, job.qd, job.guess, job.targets)
+    )
+    begun, plan = law.followed
+    law._due = loop.t
+    loop.run(CYCLE)
+    knots = round((jobs[0].t - begun) / plan.dt)
+    assert knots >= 1
+    np.testing.assert_array_equal(jobs[0].guess.q[:-knots], plan.q[knots:])
+    np.testing.assert_array_equal(jobs[0].guess.tau[-knots:], plan.tau[[-1] * knots])
+
+
+def test_a_full_turn_of_a_continuous_joint_is_no_error(pendulum):
+    """Drivers report angles between -pi and pi: the effort does not jump."""
+    model, weight = pendulum
+    made = controller(model, LIFT, effort_limits={"hinge": 2 * weight})
+    loop = Loop(model, [3.1], made)
+    loop.run(0.1)
+    effort = made.control_law.torque(None)
+    made.update(loop.t, loop.q - 2 * np.pi, loop.qd)
+    np.testing.assert_allclose(made.control_law.torque(None), effort, atol=1e-3)
+
+
+def test_a_plan_is_not_followed_beyond_its_end(monkeypatch):
+    """However long predictive.plan_timeout is."""
+    model = dyn.load("two_link")
+    made = controller(model, {**SETTINGS, "predictive.plan_timeout": 1000.0})
+    loop = Loop(model, [0.1, 0.2], made)
+    loop.run(0.04)
+    monkeypatch.setattr(Planner, "submit", never)
+    loop.run(0.9)
+    assert made.stopped is None
+    loop.run(0.2)
+    assert "valid: at most 1 s" in made.stopped.reason
