@@ -367,10 +367,10 @@ def test_the_guess_of_a_plan_is_the_one_before_moved_on():
         jobs.append(job)
         or made.control_law.plan.solve(job.q, job.qd, job.guess, job.targets)
     )
-    begun, plan = law.followed
+    start, plan = law.followed
     law._due = loop.t
     loop.run(CYCLE)
-    knots = round((jobs[0].t - begun) / plan.dt)
+    knots = round((jobs[0].t - start) / plan.dt)
     assert knots >= 1
     np.testing.assert_array_equal(jobs[0].guess.q[:-knots], plan.q[knots:])
     np.testing.assert_array_equal(jobs[0].guess.tau[-knots:], plan.tau[[-1] * knots])
