@@ -410,7 +410,8 @@ class PayloadEstimator:
         new, counts = np.asarray(changed) > 0, np.asarray(used) > 0
         self.changes = self.changes + new
         self.outliers = self.outliers + (~counts & ~new if dt else 0 * new)
-        self._squares = self._squares + counts * np.asarray(square)
+        # The square of an outlier may be infinite, and 0 * inf is NaN.
+        self._squares = self._squares + np.where(counts, square, 0.0)
         self._count = self._count + counts
         worse = np.maximum(self.mismatch, 1.0)[..., None, None]
         self.estimate = PayloadEstimate(ten, covariance * worse, t)

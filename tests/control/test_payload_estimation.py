@@ -427,6 +427,8 @@ def test_a_force_torque_sensor_shows_the_payload(arm, sensed):
     """Mass to 0.5 %, its centre to 0.5 mm, as its deviations say."""
     estimator = _from_sensor(arm, sensed)
     assert _errors(estimator.estimate).max() < 1
+    assert abs(estimator.estimate.mass - LOAD.mass) < 1e-3  # as estimation.md says
+    assert np.linalg.norm(estimator.estimate.com - LOAD.com) < 2e-4
     normal = (estimator.estimate.ten - LOAD.parameters) / estimator.estimate.deviations
     assert np.abs(normal[:4]).max() < 4.0
     assert (estimator.outliers, estimator.changes) == (0, 0)
@@ -446,6 +448,18 @@ def test_a_wrong_convention_of_the_sensor_shows_another_payload(arm, sensed, cha
     """With a wrong sign of the moment alone, forces still show mass and centre."""
     estimate = _from_sensor(arm, sensed, change).estimate
     assert not _errors(estimate).max() < 5
+
+
+@pytest.mark.filterwarnings("error::RuntimeWarning")
+@pytest.mark.parametrize("size", [1e7, 1e200, 1e308])
+def test_a_reading_of_any_size_is_one_outlier(arm, sensed, size):
+    """Its square may be infinite; mismatch and deviations stay finite."""
+    rows = [*sensed[:300]]
+    rows[200] = (*rows[200][:3], np.full(6, size))
+    estimator = _from_sensor(arm, rows)
+    assert (estimator.outliers, estimator.changes) == (1, 0)
+    assert 0 < estimator.mismatch < 4
+    assert np.isfinite(estimator.estimate.deviations).all()
 
 
 def test_a_sensor_sees_all_that_hangs_on_it_and_nothing_else(arm):
