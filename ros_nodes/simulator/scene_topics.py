@@ -27,9 +27,10 @@ class SceneTopics:
     - /tf, /tf_static (tf2_msgs): each link in its parent, the root link in the world
       frame (parameter contact.frame_id). Links that do not move in their parent are
       static.
-    - ~/markers (visualization_msgs, MarkerArray): the centre of mass, and arrows of
-      contact forces and of the wrench of contact.wrench_link, in the world frame. The
-      arrow of the robot's weight would be as long as the robot.
+    - ~/markers (visualization_msgs, MarkerArray): the centre of mass of the moving
+      bodies with their payload, and arrows of contact forces and of the wrench of
+      contact.wrench_link, in the world frame. The arrow of the robot's weight would be
+      as long as the robot.
 
     What the installation has no messages for is logged, and not published.
 
@@ -48,11 +49,9 @@ class SceneTopics:
         model = plant.model
         described, places = model.build.description, model.frames
         self._links = [x.name for x in described.links if x.name in places]
+        engine = node.value("engine") or None
         self._kinematics = dyn.solver("forward_kinematics").build(
-            model,
-            frames=self._links,
-            inputs=["time"] if model.driven else [],
-            engine=node.value("engine") or None,
+            model, frames=self._links, engine=engine
         )
         self._world = node.value("contact.frame_id")
         above = {x.child: x.parent for x in described.joints if x.parent in places}
@@ -64,6 +63,10 @@ class SceneTopics:
             node.keep(still).publish(self._transforms(True))
         if array is not None:
             self._array, self._marker = array, _kind(node, MARKERS[0], "Marker")
+            self._centre = dyn.solver("centre_of_mass").build(
+                model, inputs=plant.carried.paths, engine=engine
+            )
+            self._centre.prepare()  # not in a cycle, where it would delay states
             self._offer(array, "~/markers", 1, self._scene)
         node.every(1.0 / node.value("scene_rate"), self.publish)
 
@@ -79,8 +82,7 @@ class SceneTopics:
 
     def _poses(self) -> np.ndarray:
         """Return the poses of the links in the world, (links, 4, 4)."""
-        time = (np.zeros(1),) if self.plant.model.driven else ()
-        return np.asarray(self._kinematics(self.plant.q, *time))
+        return np.asarray(self._kinematics(self.plant.q))
 
     def _transforms(self, fixed: bool) -> Any:
         """Return a TFMessage of the links that are fixed in their parents, or not."""
@@ -103,13 +105,12 @@ class SceneTopics:
         message, poses, model = self._array(), self._poses(), self.plant.model
         size = max(float(np.ptp(poses[:, :3, 3], axis=0).max()), 0.1)
         self._add(message, "").action = DELETE_ALL
-        inertias = [model.frames[link].inertia for link in self._links]
-        mass = sum(float(I.m) for I in inertias)
+        mass, zero = float(model.mass), np.zeros(model.nv)
         if mass:
-            moments = [float(I.m) * (X[:3, :3] @ [*map(float, I.c)] + X[:3, 3])
-                    for I, X in zip(inertias, poses, strict=True)]  # fmt: skip
+            carried = self.plant.carried.values
+            centre = self._centre(self.plant.q, zero, zero, *carried)[0]
             ball = self._add(message, "centre of mass", SPHERE, MASS, [0.05 * size] * 3)
-            set_vector(ball.pose.position, np.sum(moments, axis=0) / mass)
+            set_vector(ball.pose.position, np.asarray(centre))
         length = size / (mass * np.linalg.norm(model.a_grav.lin) or 1.0)
         for name, point, force, colour in self._arrows(poses):
             wide = [0.02 * size, 0.04 * size, 0.0]

@@ -162,6 +162,27 @@ def test_markers_show_the_mass_and_the_forces(packages, ros):
     assert len({x.id for x in (first, mass, *arrows)}) == 6
 
 
+def test_the_centre_of_mass_is_of_what_moves(packages, ros):
+    """With its payload, and without the base of an arm, as in the viewer."""
+    model = dyn.load("arm7")
+    plant = dyn.Simulator(model, engine="graph", payload_link="tool")
+    plant.q[:] = model.random(np.random.default_rng(0))
+    node, load = _Node(), dyn.control.Payload(3.0, (0.02, -0.01, 0.09))
+    topics = _topics(node, plant)
+    scene = RobotScene(model)
+    centre = scene.mass_centre(scene.poses(plant.q))
+    (X,) = dyn.solver("forward_kinematics").build(
+        model, frames=["tool"], engine="graph"
+    )(plant.q)
+    held = X[:3, :3] @ load.com + X[:3, 3]
+    both = (float(model.mass) * centre + 3.0 * held) / (float(model.mass) + 3.0)
+    for wanted in centre, both:
+        topics.publish()
+        c = node.published["~/markers"].sent[-1].markers[1].pose.position
+        np.testing.assert_allclose([c.x, c.y, c.z], wanted, atol=1e-9)
+        plant.attach(load)
+
+
 def test_the_wrench_of_the_sensor_is_two_arrows(packages, ros):
     """In the world, at the link, from the wrench in its axes."""
     model = dyn.load("arm7")
