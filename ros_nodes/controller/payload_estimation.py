@@ -18,6 +18,7 @@ from dyn_core.control.payload_estimator import (
     PayloadSettings,
 )
 from dyn_core.control.safety.health import WARN, Condition
+from dyn_core.control.states.state_samples import StateAge
 from ros_nodes.base.qos import subscription
 from ros_nodes.controller.mode_topics import QOS
 from ros_nodes.conversions import stamp_seconds
@@ -68,6 +69,7 @@ class PayloadWatch:
         self.measured = node.value(f"{ESTIMATION}.effort") == "measured"
         self.estimator = PayloadEstimator(model, self._settings(), engine)
         self.reading: tuple[np.ndarray, float] | None = None
+        self._age = StateAge(node.value("max_state_age"), "reading")
         if topic := node.value(TOPIC):
             subscription(node, WrenchStamped, topic, self.take, QOS)
         self._sent: np.ndarray | None = None
@@ -120,16 +122,22 @@ class PayloadWatch:
         )
 
     def take(self, message: WrenchStamped) -> None:
-        """Keep a reading of the sensor, or refuse it.
+        """Store a reading of the sensor, or refuse it.
 
         Args:
-            message: Its frame_id is sensor_link, or empty.
+            message: Its frame_id is sensor_link, or empty; its stamp is zero, or at
+                most max_state_age from the present time.
         """
-        numbers, frame, _ = read_target("geometry_msgs/WrenchStamped", message)
-        link, wrench = self.node.value(SENSOR), np.array(numbers)
-        if frame not in ("", link) or not np.isfinite(wrench).all():
-            why = f"frame_id '{frame}', {numbers}; valid: '{link}', finite numbers"
-            self.node.refuse("wrench refused", f"{self.node.value(TOPIC)}: {why}")
+        numbers, frame, stamp = read_target("geometry_msgs/WrenchStamped", message)
+        node, link, wrench = self.node, self.node.value(SENSOR), np.array(numbers)
+        clock = node.get_clock().now().nanoseconds * 1e-9
+        try:
+            if frame not in ("", link) or not np.isfinite(wrench).all():
+                why = f"frame_id '{frame}', {numbers}; valid: '{link}', finite numbers"
+                raise dyn.SettingError(why, SENSOR)
+            self._age.check(stamp, clock or None)
+        except dyn.DynError as error:
+            node.refuse("wrench refused", f"{node.value(TOPIC)}: {error}")
             return
         self.reading = wrench, time.monotonic()
 

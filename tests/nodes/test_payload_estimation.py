@@ -265,6 +265,30 @@ def test_a_force_torque_sensor_takes_the_place_of_efforts(make, monkeypatch):
     assert watch.estimator.estimate is estimate
 
 
+def test_old_readings_of_a_sensor_are_refused(make):
+    """A recording that is played again, or a source that queues, is no measurement."""
+    sensor = {"payload_estimation.wrench_topic": "/wrist/wrench",
+              "payload_estimation.sensor_link": "flange"}  # fmt: skip
+    node = make(**WATCH, **sensor, max_state_age=0.5)
+    watch, said = _watch(node), []
+    node.refuse = lambda kind, why: said.append((kind, why))
+    now = node.get_clock().now().nanoseconds // 10**9
+    for seconds in (now - 100, now + 100):
+        message = _wrench(np.ones(6))
+        message.header.stamp.sec = seconds
+        watch.take(message)
+    assert watch.reading is None
+    (kind, old), (_, ahead) = said
+    assert kind == "wrench refused"
+    assert old.startswith("/wrist/wrench: the reading is 10") and "s old; valid" in old
+    assert "ahead of the clock; valid: at most 0.5 s (max_state_age)" in ahead
+    message.header.stamp = node.get_clock().now().to_msg()
+    for fresh in message, _wrench(np.ones(6)):
+        watch.reading = None
+        watch.take(fresh)
+        assert watch.reading is not None
+
+
 def test_brakes_teach_nothing(make):
     """Disabled, the arm stands still without effort: the payload is kept."""
     node = make(**WATCH)

@@ -39,16 +39,17 @@ SEVERAL = 10  # refused states after which two clocks may be said to differ
 
 
 class StateAge:
-    """Refuses states that are too old or in the future.
+    """Refuses states, or other samples, that are too old or in the future.
 
     Attributes:
         longest: Largest age and largest lead [s]; 0: no limit.
+        what: Name of a sample in messages.
         unstamped: Whether a state without a stamp, whose age cannot be checked, has
             come.
     """
 
-    def __init__(self, longest: float) -> None:
-        self.longest = longest
+    def __init__(self, longest: float, what: str = "state") -> None:
+        self.longest, self.what = longest, what
         self.restart()
 
     def restart(self) -> None:
@@ -86,12 +87,12 @@ class StateAge:
         side = "old" if age > 0 else "ahead of the clock"
         if self._refused >= SEVERAL and self._most - self._least <= STEADY:
             raise StateError(
-                f"the state is {abs(age):.3f} s {side}, as all of the last"
+                f"the {self.what} is {abs(age):.3f} s {side}, as all of the last"
                 f" {self._refused}: the clock of its source differs by that; {valid},"
                 " or clocks that are synchronised",
                 OLD,
             )
-        raise StateError(f"the state is {abs(age):.6g} s {side}; {valid}", OLD)
+        raise StateError(f"the {self.what} is {abs(age):.6g} s {side}; {valid}", OLD)
 
 
 def check_sample(
