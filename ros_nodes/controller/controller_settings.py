@@ -18,6 +18,7 @@ from dyn_core.errors import SettingError
 from dyn_core.solving.control_mode import INVERSE_DYNAMICS
 from ros_nodes.parameter_tables.controller_parameters import CONTROLLER
 from ros_nodes.parameter_tables.payload_parameters import (
+    ESTIMATION,
     PAYLOAD_ESTIMATION,
     SENSOR,
     TOPIC,
@@ -210,8 +211,8 @@ def without_effect(value: Value, joints: Sequence[str]) -> list[str]:
         idle.append("guard_wait")
     if not value("payload_estimation.plugin_name"):
         idle += [field.name for field in PAYLOAD_ESTIMATION]
-    elif not value(TOPIC):
-        idle.append(SENSOR)
+    else:
+        idle.append(f"{ESTIMATION}.effort" if value(TOPIC) else SENSOR)
     defaults = {field.name: field.default for field in CONTROLLER}
     return [name for name in idle if value(name) != defaults[name]]
 

@@ -467,6 +467,10 @@ def test_a_sensor_sees_all_that_hangs_on_it_and_nothing_else(arm):
     locked = arm.lock({"joint7": 0.4})
     at_wrist = PayloadEstimator(locked, PayloadSettings("tool", sensor="link6"))
     assert at_wrist.program.model.frame_names == ("link6", "link7", "flange", "tool")
+    assert at_wrist.program.model.nv == 6  # the locked joint stays locked
+    forced = arm.with_forces(lambda model, q, qd: [-0.1 * x for x in qd])
+    of_forced = PayloadEstimator(forced, PayloadSettings("tool", sensor="flange"))
+    assert of_forced.program.model.build.forces == ()  # not of its six coordinates
     for link, sensor, kind, match in (
         ("tool", "link0", dyn.UnsupportedError, "no joint moves link 'link0'"),
         ("tool", "link6", dyn.UnsupportedError, "'joint7' moves behind 'link6'"),

@@ -349,6 +349,13 @@ def test_an_integral_that_no_contact_carries_is_refused(standing):
     with pytest.raises(dyn.SettingError, match=message):
         run.controller.set_parameters({name: 760.0})
     assert run.controller.parameters[name] == 740.0
+    stopped = standing(
+        {"cartesian.wrench_gain": [0.0] * 5 + [2.0], name: 760.0}, tared=False
+    )
+    stopped.go(20 * T)  # the period of the states becomes known
+    assert stopped.controller.stopped.cause == "gains"
+    assert f"{name} is 760; valid: less than 750" in stopped.controller.stopped.reason
+    assert not stopped.tau.any()
 
 
 # ---- loss of contact and of the sensor
@@ -383,6 +390,28 @@ def test_a_tool_without_contact_is_no_faster_than_contact_speed(standing, arm):
         qd = np.linalg.pinv(J) @ [0, 0, 0, 0, 0, v]
         force = run.cycle(push=np.zeros(6), target=DOWN, qd=qd)
         np.testing.assert_allclose(force, share * DOWN, atol=1e-6)
+
+
+@pytest.mark.parametrize("axes", ["aligned", "local"])
+@pytest.mark.parametrize("step", [T, 0.2])
+def test_the_brake_is_the_speed_along_each_axis(standing, arm, poses, axes, step):
+    """Of the tool against the reference; in long steps by the mass that moves."""
+    settings = {"cartesian.reference": axes, "cartesian.contact_speed": [0.1, 0.15]}
+    run = standing(settings, tared=False)
+    qd = np.array([0.01, -0.02, 0.03, 0.01, -0.04, 0.02, -0.05])
+    run.cycle(qd=qd)
+    run.law.targets.v = v_ref = np.array([0.02, -0.03, 0.05, 0.02, -0.01, 0.03])
+    R = np.eye(3) if axes == "aligned" else poses(Q)[-1, :3, :3].T
+    into = np.kron(np.eye(2), R)
+    J = into @ dyn.solver("jacobian").build(arm, frame="tool", reference="aligned")(Q)
+    mobility = np.diag(J @ np.linalg.solve(dyn.solver("crba").build(arm)(Q), J.T))
+    f = np.array([0.3, -0.2, 0.1, 1.0, -2.0, 3.0])
+    bounds = np.repeat(settings["cartesian.contact_speed"], 3)
+    speeds = np.maximum(bounds, np.abs(f) * step * mobility)
+    assert (speeds > bounds).any() == (step > T)
+    wanted = np.clip(np.sign(f) * (J @ qd - into @ v_ref) / speeds, -1, 2)
+    assert (np.abs(wanted) < 1).sum() > 3
+    np.testing.assert_allclose(run.law.wrench._brake(f, step, into), wanted, atol=1e-9)
 
 
 @pytest.mark.parametrize("lost", [True, False])

@@ -289,6 +289,21 @@ def test_old_readings_of_a_sensor_are_refused(make):
         assert watch.reading is not None
 
 
+def test_a_sensor_and_sent_efforts_exclude_each_other(make):
+    """With a sensor, effort has no effect; without one, sensor_link has none."""
+    more = {"payload_estimation.sensor_link": "flange",
+            "payload_estimation.effort": "sent"}  # fmt: skip
+    topic = {"payload_estimation.wrench_topic": "/wrist/wrench"}
+    for settings, idle in (
+        (more, "payload_estimation.sensor_link"),
+        (more | topic | {"robot_compensates_gravity": True},
+         "payload_estimation.effort"),
+    ):  # fmt: skip
+        node = make(**WATCH, **settings)
+        names = node.controller.model.joint_names
+        assert without_effect(node.value, names) == [idle]
+
+
 def test_brakes_teach_nothing(make):
     """Disabled, the arm stands still without effort: the payload is kept."""
     node = make(**WATCH)

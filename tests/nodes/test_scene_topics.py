@@ -135,6 +135,18 @@ def test_frames_are_the_tree_of_the_urdf(packages, ros, name):
     assert len(still) == 1 and len(moving) == 2
 
 
+def test_a_world_frame_named_as_the_root_link_is_the_root_link(packages, ros):
+    """A frame that were its own parent would make TF refuse the tree."""
+    model = dyn.load("arm7")
+    node = _Node(**{"contact.frame_id": "link0"})
+    _topics(node, dyn.Simulator(model, engine="graph"))
+    node.jobs[0][1]()
+    sent = [*node.published["/tf_static"].sent, *node.published["/tf"].sent]
+    tree = {x.child_frame_id: x.header.frame_id for m in sent for x in m.transforms}
+    assert tree["link1"] == "link0" and "link0" not in tree
+    assert {*tree, "link0"} == {*model.frame_names}
+
+
 def test_markers_show_the_mass_and_the_forces(packages, ros):
     """A robot that stands: arrows of contacts add up to its weight, as long as it is."""
     model = dyn.load("quadruped", root_joint="floating")
@@ -204,8 +216,9 @@ def test_the_wrench_of_the_sensor_is_two_arrows(packages, ros):
     for arrow, part in ((torque, w[:3]), (force, w[3:])):
         a, b = (np.array([p.x, p.y, p.z]) for p in arrow.points)
         np.testing.assert_allclose(a, pose[:3, 3], atol=1e-12)
-        across = np.cross(b - a, pose[:3, :3] @ part)
-        np.testing.assert_allclose(across, np.zeros(3), atol=1e-9)
+        wanted = pose[:3, :3] @ part
+        np.testing.assert_allclose(np.cross(b - a, wanted), np.zeros(3), atol=1e-9)
+        assert (b - a) @ wanted > 0
 
 
 def test_what_is_not_installed_is_said_once_and_not_published(packages, ros):
