@@ -85,11 +85,10 @@ class PayloadSettings:
 
 
 class SensedLink:
-    """All that hangs on a force-torque sensor, as a floating robot of its own.
+    """The links that a force-torque sensor carries, as a floating robot.
 
-    Gravity moves it, and the wrench of the sensor on its link, which is minus the
-    reading (see simulation.contacts.WrenchSensor). A constant offset of the reading
-    counts as payload.
+    Gravity and the sensor move it. The sensor's wrench on its link is minus the reading
+    (see simulation.contacts.WrenchSensor), so a constant offset counts as payload.
 
     Attributes:
         model: Floating robot; its one joint is between world and the sensor's link.

@@ -32,7 +32,7 @@ class SceneTopics:
       contact.wrench_link, in the world frame. The arrow of the robot's weight would be
       as long as the robot.
 
-    What the installation has no messages for is logged, and not published.
+    Topics whose messages are not installed are logged, and not published.
 
     Args:
         node: The simulator node, configured with a robot.
