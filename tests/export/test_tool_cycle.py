@@ -269,6 +269,12 @@ def test_numbers_of_refusals_are_told(monkeypatch):
     assert pair.send("target_stiffness", [1.0, 1.0, 1.0, -1.0, 1.0, 1.0])
     pair.go()
     assert pair.answers == [ANSWERS[4], ANSWERS[3], "", ANSWERS[4]]
+    assert pair.send("target_pose", [2e7, 0, 0, 0, 0, 0, 1.0])
+    assert pair.send("target_twist", [0, 0, 2e7, 0, 0, 0])
+    assert pair.send("target_wrench", [0, 0, 0, 0, 0, -2e7])
+    assert pair.send("target_stiffness", [1.0, 1.0, 1.0, 2e7, 1.0, 1.0])
+    pair.go()
+    assert pair.answers == [ANSWERS[3]] * 4
     before = pair.state.copy()
     pair.go()
     assert (pair.state[51:] != before[51:]).sum() <= 1  # the time of the reference
