@@ -186,8 +186,8 @@ def test_the_centre_of_mass_is_of_what_moves(packages, ros):
     (X,) = dyn.solver("forward_kinematics").build(
         model, frames=["tool"], engine="graph"
     )(plant.q)
-    held = X[:3, :3] @ load.com + X[:3, 3]
-    both = (float(model.mass) * centre + 3.0 * held) / (float(model.mass) + 3.0)
+    load_centre = X[:3, :3] @ load.com + X[:3, 3]
+    both = (float(model.mass) * centre + 3.0 * load_centre) / (float(model.mass) + 3.0)
     for wanted in centre, both:
         topics.publish()
         c = node.published["~/markers"].sent[-1].markers[1].pose.position
