@@ -12,6 +12,7 @@ from dyn_core.engines.machine_code import (
     FloatArray,
     KernelAddress,
     PythonKernel,
+    TiedBatch,
     TiedKernel,
     call_python,
     compiled,
@@ -96,6 +97,16 @@ def test_a_program_that_refuses_says_so(engine):
     upside_down[:] = 0.0, 0.0, 0.0, 1.0
     assert compiled(run_kernel)(tied.kernel) == 0
     assert outputs[-1][0] == pytest.approx(0.5)
+
+
+def test_programs_of_another_precision_are_refused():
+    """Their numbers have another size in memory."""
+    rnea = dyn.solver("rnea").build(dyn.load("arm7"), engine="native", dtype="float32")
+    memory = [np.zeros(7) for _ in range(4)]
+    with pytest.raises(ShapeError, match="float64"):
+        TiedKernel(rnea, memory[:3], memory[3:])
+    with pytest.raises(ShapeError, match="float64"):
+        TiedBatch(rnea, [x[None] for x in memory[:3]], [memory[3][None]])
 
 
 def test_machine_code_calls_python():

@@ -84,8 +84,7 @@ class TiedKernel:
             ValueError: The number of arrays differs from the number of Ports.
             CompileError: LLVM failed.
         """
-        _check(program.inputs, inputs)
-        _check(program.outputs, outputs)
+        _check(program, inputs, outputs)
         program.prepare()
         self._kept: list[Any] = [program, *inputs, *outputs]
         made = program.kernels()[0] if hasattr(program, "kernels") else None
@@ -139,8 +138,7 @@ class TiedBatch:
         """
         rows, one = len(outputs[0]), zip(program.inputs, inputs, strict=True)
         alone = [x if x.shape == port.shape else x[0] for port, x in one]
-        _check(program.inputs, alone)
-        _check(program.outputs, [x[0] for x in outputs])
+        _check(program, alone, [x[0] for x in outputs])
         program.prepare(batch=True)
         self._program, self._arrays = program, (tuple(inputs), tuple(outputs))
         self._status = np.zeros(rows, np.int64)
@@ -187,14 +185,21 @@ class TiedBatch:
         self._program(*values, out=out if len(out) > 1 else out[0], status=True)
 
 
-def _check(ports: Sequence[Any], arrays: Sequence[np.ndarray]) -> None:
+def _check(
+    program: Any, inputs: Sequence[np.ndarray], outputs: Sequence[np.ndarray]
+) -> None:
     """Check that arrays are contiguous, aligned float64 arrays of the Ports' shapes.
 
     Raises:
-        ShapeError: An array is not.
+        ShapeError: An array is not, or the Program has another dtype.
         ValueError: The numbers of Ports and arrays differ.
     """
-    for port, array in zip(ports, arrays, strict=True):
+    dtype = getattr(program, "dtype", np.dtype(float))
+    if dtype != np.float64:
+        raise ShapeError("program", "a Program of dtype float64", f"dtype {dtype}")
+    pairs = [*zip(program.inputs, inputs, strict=True)]
+    pairs += zip(program.outputs, outputs, strict=True)
+    for port, array in pairs:
         lies = array.flags.c_contiguous and array.flags.aligned
         if array.shape != port.shape or array.dtype != np.float64 or not lies:
             wanted = f"a contiguous float64 array of shape {port.shape}"
