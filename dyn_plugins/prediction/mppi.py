@@ -69,8 +69,9 @@ def _plan(
     scale = noise * np.where(np.isfinite(half), half, FORCE)
     mean = np.clip(start.tau_guess, bounds.tau_lower, bounds.tau_upper)
     best, value, path = np.inf, np.inf, None
-    for _ in range(max_iterations + 1):
-        change = scale * _noise(rng, samples, *mean.shape, nodes)
+    for count in range(max_iterations + 1):
+        drawn = samples if count < max_iterations else 1  # of the last, the mean alone
+        change = scale * _noise(rng, drawn, *mean.shape, nodes)
         change[0] = 0.0  # the mean itself
         tau = np.clip(mean + change, bounds.tau_lower, bounds.tau_upper)
         tried, costs = shooting.rollouts(start, tau)
@@ -80,9 +81,9 @@ def _plan(
         values = np.where(np.isfinite(values), values, np.inf)
         if path is None or values[0] < best:
             best, value, path = values[0], costs[0], [x[0] for x in tried]
-        above = values - values.min()
-        if not np.isfinite(values.min()):
+        if drawn == 1 or not np.isfinite(values.min()):
             break
+        above = values - values.min()
         spread = temperature * above[np.isfinite(above)].mean()
         weights = np.exp(-above / max(spread, 1e-300))
         mean = np.tensordot(weights / weights.sum(), tau, 1)
@@ -96,7 +97,7 @@ def _plan(
         np.zeros((*tau.shape, 2 * problem.model.nv)),
         float(value),
         PlanResiduals(0.0, -1.0, penalty.violation(q, qd)),
-        max_iterations,
+        count,
         REASONS[MAX_ITERATIONS if np.isfinite(best) else DIVERGED],
     )
 
