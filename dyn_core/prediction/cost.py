@@ -23,6 +23,7 @@ from dyn_core.validation import float_array, known_keywords, shown
 
 WHEN = ("always", "running", "end")
 PARTS = {"pose": 6, "orientation": 3, "position": 3}
+REFERENCES = ("aligned", "local", "world")
 Function = Callable[..., Any]
 
 
@@ -225,12 +226,14 @@ def pose(
         when, name: See Cost; the default name is that of the frame.
 
     Raises:
-        SettingError: `part` is unknown.
+        SettingError: `part` is unknown, or there is no target.
     """
+    made = Cost("pose", name or frame, weight, target, when, (frame,), part)
     if part not in PARTS:
-        text = f"cost {name or frame}: part is {shown(part)}; valid: {', '.join(PARTS)}"
-        raise SettingError(text, "part")
-    return Cost("pose", name or frame, weight, target, when, (frame,), part)
+        made._refuse("part", part, ", ".join(PARTS))
+    if target is None:
+        made._refuse("target", target, "a pose")
+    return made
 
 
 def frame_velocity(
@@ -249,9 +252,15 @@ def frame_velocity(
         target: Velocity [angular; linear], (6,) [rad/s; m/s]; None: zero.
         reference: Axes: "aligned" (base axes, origin of the frame), "local", "world".
         when, name: See Cost; the default name is that of the frame and "velocity".
+
+    Raises:
+        SettingError: `reference` is unknown.
     """
     name = name or f"{frame} velocity"
-    return Cost("frame_velocity", name, weight, target, when, (frame,), reference)
+    made = Cost("frame_velocity", name, weight, target, when, (frame,), reference)
+    if reference not in REFERENCES:
+        made._refuse("reference", reference, ", ".join(REFERENCES))
+    return made
 
 
 def centre_of_mass(
@@ -284,7 +293,8 @@ def distance(
     Args:
         frame: Name of the link.
         to: Name of another link, or a point in the base, (3,) [m].
-        target: Distance [m].
+        target: Distance [m]. In Plan.solve the target is this number, or for a point
+            (distance, x, y, z).
         weight: Weight [1/m²].
         at_least: Whether only a distance below the target costs.
         when, name: See Cost; the default name is that of the frame and "distance".
@@ -308,5 +318,11 @@ def custom(
             the end of the plan tau is zero.
         weight: Weight, 1 per squared unit of the residuals.
         when, name: See Cost.
+
+    Raises:
+        SettingError: `function` cannot be called.
     """
-    return Cost("custom", name, weight, None, when, function=function)
+    made = Cost("custom", name, weight, None, when, function=function)
+    if not callable(function):
+        made._refuse("function", function, "a function of model, q, qd and tau")
+    return made

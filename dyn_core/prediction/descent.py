@@ -7,8 +7,6 @@ Lagrangian around it.
 
 from __future__ import annotations
 
-from copy import copy
-
 import numpy as np
 
 from dyn_core.prediction.problem import ControlProblem
@@ -66,7 +64,7 @@ class Descent:
 
     def _solve(self, start: PlanStart) -> PlanResult:
         state, bounds = self.state, self.problem.bounds
-        penalty = copy(start.penalty) or Penalty(self.problem)
+        penalty = Penalty(self.problem, start.penalty)
         tau = np.clip(start.tau_guess, bounds.tau_lower, bounds.tau_upper)
         state.load(start, PlanPath(start.q_guess, start.qd_guess, tau))
         state.plan.q[0], state.plan.qd[0] = start.q, start.qd
@@ -116,10 +114,7 @@ class Descent:
         for count in range(most):
             if not np.isfinite(value) or not np.isfinite(state.model.gap).all():
                 return count, DIVERGED
-            change = state.feedback(damping)
-            while change is None and damping < MOST_DAMPING:
-                damping = max(damping * CHANGE, FIRST_DAMPING)
-                change = state.feedback(damping)
+            change, damping = self._sweep(damping)
             if change is None:
                 return count, STALLED
             closed = np.abs(state.model.gap).max() <= CLOSED
@@ -144,6 +139,19 @@ class Descent:
                 damping = max(damping * CHANGE, FIRST_DAMPING)
             value = state.expand(start, penalty)
         return most, MAX_ITERATIONS if np.isfinite(value) else DIVERGED
+
+    def _sweep(self, damping: float) -> tuple[tuple[float, float] | None, float]:
+        """Sweep back with the least damping that succeeds, from a given one on.
+
+        Returns:
+            Slope and curvature along the full step, None if no damping succeeds; the
+            damping.
+        """
+        change = self.state.feedback(damping)
+        while change is None and damping < MOST_DAMPING:
+            damping = max(damping * CHANGE, FIRST_DAMPING)
+            change = self.state.feedback(damping)
+        return change, damping
 
     def _line_search(
         self,
@@ -190,7 +198,8 @@ class Descent:
             reason: Index of the reason.
         """
         state, plan = self.state, PlanPath(*(x.copy() for x in self.state.plan))
-        state.feedback(0.0)  # around the plan that is returned
+        change, _ = self._sweep(0.0)  # around the plan that is returned
+        gains = np.zeros_like(state.sweep.K) if change is None else state.sweep.K.copy()
         residuals = PlanResiduals(
             float(np.abs(state.model.gap).max()),
             state.stationarity(),
@@ -201,7 +210,7 @@ class Descent:
             self.problem.model,
             self.problem.dt,
             *plan,
-            state.sweep.K.copy(),
+            gains,
             state.value,
             residuals,
             used,
@@ -211,7 +220,7 @@ class Descent:
         )
 
     def _violated(self, plan: PlanPath, penalty: Penalty) -> str:
-        """Return the limit that is violated most, in words."""
+        """Return which limit is violated most, by how much and where."""
         excess = penalty.excess(plan.q, plan.qd)
         k, i, side = np.unravel_index(excess.argmax(), excess.shape)
         nv, end = self.problem.model.nv, ("lower", "upper")[side]

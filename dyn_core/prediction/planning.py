@@ -8,7 +8,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from dyn_core.errors import NonFiniteError, ShapeError, SignatureError, StateError
+from dyn_core.errors import (
+    NonFiniteError,
+    SettingError,
+    ShapeError,
+    SignatureError,
+    StateError,
+)
 from dyn_core.model import Model
 from dyn_core.prediction.cost import Cost
 from dyn_core.prediction.problem import ControlProblem
@@ -44,6 +50,7 @@ class Plan:
             SolverNotFound: No solver has this name.
             SignatureError: The solver solves another problem.
             UnsupportedError: The solver has no such option, or its value is invalid.
+            TraceError: The function of a custom cost cannot be traced.
         """
         chosen = find(solver, OPTIMAL_CONTROL)
         if not isinstance(chosen, PlanSolver):
@@ -53,7 +60,10 @@ class Plan:
         self.problem, self.solver = problem, chosen
         _, self.options = chosen.read_options(problem, options)
         robot = problem.model.without_loops() if problem.model.loops else problem.model
-        self._hold = find("rnea").build(robot)
+        self._times = (0.0,) if robot.driven else ()
+        inputs = {"inputs": ["time"]} if robot.driven else {}
+        self._hold = find("rnea").build(robot, **inputs)
+        chosen.prepared(problem, **self.options)
 
     def solve(
         self,
@@ -77,7 +87,7 @@ class Plan:
             ShapeError: An array has the wrong shape.
             NonFiniteError: A number is NaN or infinite.
             StateError: The start is beyond a limit.
-            SettingError: A target is invalid.
+            SettingError: A target is invalid, or the guess is of another robot.
         """
         model = self.problem.model
         settings = self.problem.settings(dict(targets or {}))
@@ -106,17 +116,26 @@ class Plan:
         if isinstance(guess, PlanResult):
             states, speeds, tau = guess.q, guess.qd, guess.tau
             penalty = guess.penalty
-            if states.shape != (N + 1, model.nq):
-                wanted = f"a plan of {N} knots of this robot"
-                raise ShapeError("guess", wanted, f"q of shape {states.shape}")
+            if guess.model.joint_names != model.joint_names:
+                raise SettingError(
+                    f"guess is a plan of robot '{guess.model.name}'; valid: a plan of"
+                    f" '{model.name}', with the same joints, or joint forces",
+                    "guess",
+                )
+            if len(tau) != N:
+                raise ShapeError("guess", f"a plan of {N} knots", f"one of {len(tau)}")
         else:
             states, speeds = np.tile(q, (N + 1, 1)), np.zeros((N + 1, model.nv))
             tau = np.zeros((N, model.nv))
             if guess is None:
                 still = np.zeros(model.nv)
-                tau += self._clipped(self._hold(q, still, still))
+                tau += self._clipped(self._hold(q, still, still, *self._times))
             else:
-                tau += float_array("guess", guess, f"shape ({N}, {model.nv})")
+                wanted = f"shape {tau.shape}"
+                given = float_array("guess", guess, wanted)
+                if given.shape != tau.shape:
+                    raise ShapeError("guess", wanted, f"shape {given.shape}")
+                tau = given
         arrays = (states, speeds, tau)
         if not all(np.isfinite(x).all() for x in arrays):
             raise NonFiniteError("guess holds NaN or infinity; valid: finite numbers")
@@ -167,7 +186,7 @@ def plan(
     step_options: Mapping[str, Any] | None = None,
     **options: Any,
 ) -> Plan:
-    """Return a plan to be solved: joint forces and motion of least cost.
+    """Return a compiled plan, to be solved: joint forces and motion of least cost.
 
         swing = dyn.plan(model, costs=[dyn.cost.posture(goal, 100.0, when="end"),
                                        dyn.cost.effort(1e-3)], duration=2.0, knots=100)
@@ -187,15 +206,16 @@ def plan(
         SettingError: A number, cost or name is invalid.
         ModelError: The robot has no link that a cost names.
         SolverNotFound, UnsupportedError: Solver or option is unknown or invalid.
+        TraceError: The function of a custom cost cannot be traced.
     """
     problem = ControlProblem(
         model,
         costs,
         duration,
         knots,
-        dict(effort_limits or {}),
-        tuple(passive),
+        {} if effort_limits is None else effort_limits,
+        passive,
         limits,
-        dict(step_options or {}),
+        {} if step_options is None else step_options,
     )
     return Plan(problem, solver, **options)

@@ -14,6 +14,7 @@ from dyn_core.model import Model
 from dyn_core.model.coordinates.labels import coordinates_of
 from dyn_core.prediction.cost import Cost
 from dyn_core.problems.prediction import PLAN
+from dyn_core.problems.signatures import PASSIVE
 from dyn_core.problems.system import System
 from dyn_core.sharing import cached_property
 from dyn_core.validation import (
@@ -27,6 +28,7 @@ from dyn_core.validation import (
 )
 
 MOST_KNOTS = 100_000  # more are a mistake: a plan keeps several matrices for each
+STEP_OPTIONS = ("engine", *PASSIVE)
 
 
 @dataclass(frozen=True)
@@ -67,7 +69,7 @@ class ControlProblem(System):
         passive: Names of joints without a drive: their force is zero. Floating joints
             are passive, unless effort_limits names them.
         limits: Whether the robot's limits of position and velocity hold.
-        step_options: Build options of the step, such as joint_friction.
+        step_options: Build options of the step: joint_friction, joint_springs, engine.
         name: Name in messages.
 
     Raises:
@@ -107,7 +109,27 @@ class ControlProblem(System):
             except ModelError as error:
                 raise SettingError(str(error), name) from error
             object.__setattr__(self, name, value)
+        if isinstance(self.passive, str):
+            self._refuse("passive", self.passive, "a list of names of joints")
+        for name, valid in (
+            ("effort_limits", "limits by name of the joint"),
+            ("step_options", "values by name of the option"),
+        ):
+            if not isinstance(getattr(self, name), Mapping):
+                self._refuse(name, getattr(self, name), valid)
+        for option in self.step_options:
+            if option not in STEP_OPTIONS:
+                self._refuse("step_options", option, ", ".join(STEP_OPTIONS))
+        for name in self.passive:
+            if name in self.effort_limits:
+                text = f"plan: joint {shown(name)} is passive and has effort_limits"
+                raise SettingError(f"{text}; valid: one of the two", "passive")
         _ = self.bounds, self.settings({})
+
+    def _refuse(self, setting: str, value: Any, valid: str) -> None:
+        """Raise the SettingError for an invalid value of a setting."""
+        text = f"plan: {setting} is {shown(value)}; valid: {valid}"
+        raise SettingError(text, setting)
 
     def __getstate__(self) -> dict[str, Any]:
         return {k: x for k, x in self.__dict__.items() if k != "planners"}
@@ -239,14 +261,16 @@ def _range(name: str, limit: Any) -> tuple[float, float]:
     """Return (lower, upper) of a joint force from a user's limit.
 
     Raises:
-        SettingError: It is no number, 0 or more, and no pair in ascending order.
+        SettingError: It is no number, 0 or more, and no pair in ascending order with a
+            finite force between.
     """
     if limit is None:
         return -np.inf, np.inf
     refuse = partial(SettingError, setting="effort_limits")
     array = float_array(f"effort_limits.{name}", limit, "a number, or (lower, upper)")
     pair = np.array([-array, array]) if array.ndim == 0 else array
-    if pair.shape != (2,) or np.isnan(pair).any() or pair[0] > pair[1]:
+    good = pair.shape == (2,) and pair[0] <= pair[1]  # false for NaN
+    if not good or pair[0] == np.inf or pair[1] == -np.inf:
         raise refuse(
             f"plan: effort_limits.{name} is {shown(limit)}; valid: a number, 0 or more,"
             " or (lower, upper)"

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
 
+from dyn_core.errors import NonFiniteError
 from dyn_core.model import Model
 from dyn_core.validation import one_state
 
@@ -69,12 +71,13 @@ class PlanResult:
         qd: Velocities, (N + 1, nv) [rad/s | m/s].
         tau: Joint forces, (N, nv) [N·m | N], constant from knot to knot.
         gains: Feedback K, (N, nv, 2 nv): tau + K dx, dx = (dq, dqd) from the plan. The
-            rows of joint forces at a bound are zero.
+            rows of joint forces at a bound are zero. If the costs leave joint forces
+            free, it is the one of slightly damped joint forces.
         value: Sum of the costs.
         residuals: Gap, stationarity and limit violation.
         iterations: Number of iterations.
         reason: One of REASONS.
-        detail: The limit that is violated, in words.
+        detail: Which limit is violated most, by how much and at which state.
         penalty: Penalty of the limits, for the next plan from this guess.
     """
 
@@ -111,11 +114,14 @@ class PlanResult:
         Args:
             time: Time since the start of the plan [s]; before it the first knot holds,
                 after its end the last one.
-            q, qd: Measured state, (nq,), (nv,).
+            q, qd: Measured state, (nq,), (nv,). NaN leads to NaN: it is not tested.
 
         Raises:
             ShapeError: q or qd has another shape.
+            NonFiniteError: The time is NaN.
         """
+        if math.isnan(time):
+            raise NonFiniteError("time is nan; valid: seconds from the plan's start")
         q = one_state("q", q, self.model.nq)
         qd = one_state("qd", qd, self.model.nv)
         last = len(self.tau) - 1

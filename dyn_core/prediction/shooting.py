@@ -116,17 +116,25 @@ class Penalty:
 
         sum of (max(0, lambda + rho g)² - lambda²) / (2 rho),   g <= 0
 
-    g has four rows for each coordinate: lower and upper limit of q, then of qd. The
-    first state is given: its limits are not counted.
+    g of a state is (nx, 2): lower and upper limit of the positions, then of the
+    velocities. The first state is given: its limits are not counted.
 
     Attributes:
-        rho: Weight of squared violations, (nx, 2): lower and upper.
+        rho: Weight of squared violations.
         multipliers: lambda of each state, (N + 1, nx, 2).
+        active: Whether there is a limit.
     """
 
     START, FACTOR, MOST = 10.0, 10.0, 1e9
 
-    def __init__(self, problem: ControlProblem) -> None:
+    def __init__(self, problem: ControlProblem, earlier: Penalty | None = None) -> None:
+        """Read the limits of a problem.
+
+        Args:
+            problem: Problem.
+            earlier: Penalty of an earlier plan, whose weight and multipliers are a
+                first guess; it is not changed. Its limits are not used.
+        """
         bounds, nv = problem.bounds, problem.model.nv
         self._place = np.maximum(bounds.place, 0)
         low = np.concatenate([bounds.q_lower, -bounds.qd])
@@ -136,6 +144,9 @@ class Penalty:
         self.rho = self.START
         self.multipliers = np.zeros((problem.knots + 1, 2 * nv, 2))
         self.previous = np.inf
+        if earlier is not None and earlier.multipliers.shape == self.multipliers.shape:
+            self.rho, self.previous = earlier.rho, earlier.previous
+            self.multipliers = earlier.multipliers.copy()
 
     def excess(self, q: np.ndarray, qd: np.ndarray) -> np.ndarray:
         """Return g, (..., nx, 2), negative inside; -inf where there is no limit."""
@@ -182,14 +193,15 @@ class Shooting:
     def __init__(self, problem: ControlProblem) -> None:
         self.problem, model = problem, problem.model
         self.options = dict(problem.step_options)
-        if model.driven:
-            self.options["inputs"] = ["time"]
+        timed: dict[str, Any] = {"inputs": ["time"]} if model.driven else {}
+        self.options.update(timed)
+        self._timed, self._end_time = timed, (problem.duration,) if timed else ()
         self.times = problem.dt * np.arange(problem.knots)
         self.policy = solver("knot_policy", KNOT_POLICY).build(
             model, costs=problem.running, **self.options
         )
         end = solver("knot_cost", KNOT_COST)
-        self.end_cost = end.build(model, costs=problem.ending)
+        self.end_cost = end.build(model, costs=problem.ending, **timed)
         self.zero = np.zeros(model.nv)
 
     def rollouts(
@@ -220,7 +232,7 @@ class Shooting:
             result, _ = self.policy(q[:, i], qd[:, i], *plan, *more, status=True)
             q[:, i + 1], qd[:, i + 1], used[:, i], value = result
             values += value
-        ends = q[:, -1], qd[:, -1], self.zero, start.ending
+        ends = q[:, -1], qd[:, -1], self.zero, start.ending, *self._end_time
         return PlanPath(q, qd, used), values + self.end_cost(*ends, status=True)[0]
 
 
@@ -241,8 +253,8 @@ class Iteration(Shooting):
         steps = solver("semi_implicit_euler_derivatives", STEP_DERIVATIVES)
         linear = steps.build(model, **self.options)
         slopes = solver("knot_cost_derivatives", KNOT_COST_DERIVATIVES)
-        running = slopes.build(model, costs=problem.running)
-        self._end_slopes = slopes.build(model, costs=problem.ending)
+        running = slopes.build(model, costs=problem.running, **self._timed)
+        self._end_slopes = slopes.build(model, costs=problem.ending, **self._timed)
         lanes = getattr(linear, "lanes", 1)
         # Batches are multiples of the lanes; what they write behind the N rows of the
         # knots is replaced, or not read.
@@ -268,7 +280,7 @@ class Iteration(Shooting):
         out = [x[:rows] for x in (*ends, A, B, none)]
         self._linear = TiedBatch(linear, (*inputs, dt, *time), out)
         out = [x[:rows] for x in (values, l_x, l_u, l_xx, l_ux, l_uu)]
-        self._slopes = TiedBatch(running, (*inputs, settings[:rows]), out)
+        self._slopes = TiedBatch(running, (*inputs, settings[:rows], *time), out)
         self.plan = PlanPath(q[: N + 1], qd[: N + 1], tau[:N])
         self.tried = PlanPath(*(np.zeros(x.shape) for x in self.plan))
         states, knots = (gap, l_x), (l_u, l_ux, l_uu)
@@ -288,8 +300,8 @@ class Iteration(Shooting):
         """Bind the kernel of the policy to arrays, and `follow` to all of them."""
         # Machine code cannot index a number: numbers are views of arrays of one entry.
         ports = *self.policy.inputs, *self.policy.outputs
-        flat: dict[str, Any] = {p.name: np.zeros(max(p.size, 1)) for p in ports}
-        views = {p.name: flat[p.name][: p.size].reshape(p.shape) for p in ports}
+        flat: dict[str, Any] = {p.name: np.zeros(p.size) for p in ports}
+        views = {p.name: flat[p.name].reshape(p.shape) for p in ports}
         flat["dt"][0] = self.problem.dt
         flat["lower"][:], flat["upper"][:] = self.sweep.lower, self.sweep.upper
         self._tied = TiedKernel(
@@ -317,7 +329,7 @@ class Iteration(Shooting):
         plan, m, N = self.plan, self.model, self.problem.knots
         self._linear(N)
         self._slopes(N)
-        ends = plan.q[-1], plan.qd[-1], self.zero, start.ending
+        ends = plan.q[-1], plan.qd[-1], self.zero, start.ending, *self._end_time
         end = self._end_slopes(*ends)
         m.l_x[N], m.l_xx[N] = end.l_x, end.l_xx
         nv, model, (q, qd) = self.problem.model.nv, self.problem.model, self._ends
@@ -356,7 +368,7 @@ class Iteration(Shooting):
     def attempt(self, start: PlanStart, penalty: Penalty, length: float) -> float:
         """Compute the trial of a step length; return its value, or infinity."""
         value, tried = self._follow(length), self.tried
-        ends = tried.q[-1], tried.qd[-1], self.zero, start.ending
+        ends = tried.q[-1], tried.qd[-1], self.zero, start.ending, *self._end_time
         if np.isfinite(value):
             value += self.end_cost(*ends)
         if penalty.active and np.isfinite(value):

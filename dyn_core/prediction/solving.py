@@ -37,9 +37,7 @@ class PlanSolver(ArraySolver):
     def solve(
         self, problem: ControlProblem, start: PlanStart, **options: Any
     ) -> PlanResult:
-        """Return the plan from a start.
-
-        What the solver prepares for the problem is used again.
+        """Return the plan from a start, by what `prepared` returns.
 
         Args:
             problem: Robot, costs, time grid and limits.
@@ -49,11 +47,20 @@ class PlanSolver(ArraySolver):
         Returns:
             The plan; its reason says how the search ended.
         """
-        key = self.name, tuple(sorted(options.items()))
+        return self.prepared(problem, **options)(start)
+
+    def prepared(self, problem: ControlProblem, **options: Any) -> Planner:
+        """Return the result of `prepare`, which is called once for each problem.
+
+        Args:
+            problem: Robot, costs, time grid and limits.
+            options: A value of each entry of `options`.
+        """
+        key = self, tuple(sorted(options.items()))
         if key not in problem.planners:
             problem.planners[key] = self.prepare(problem, **options)
         planner: Planner = problem.planners[key]
-        return planner(start)
+        return planner
 
     def outputs(self, model: Any, *inputs: Any, **options: Any) -> tuple[Any, ...]:
         """Return the outputs of OPTIMAL_CONTROL for one start.

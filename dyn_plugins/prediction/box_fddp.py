@@ -15,8 +15,8 @@ class BoxFDDP(PlanSolver):
 
     The guess of the states may have gaps, which full steps close. Second derivatives of
     the dynamics are left out (iterative LQR). The rows of the feedback of saturated
-    joint forces are zero. Eight step lengths are tried at once, by the merit of value
-    and gaps. Limits of position and velocity are an augmented Lagrangian.
+    joint forces are zero. A step is halved, up to seven times, until the merit of value
+    and gaps decreases. Limits of position and velocity are an augmented Lagrangian.
 
     Source: C. Mastalli et al., A feasibility-driven approach to control-limited DDP,
     Autonomous Robots 46 (2022).

@@ -98,6 +98,12 @@ def test_targets_may_vary_along_the_plan():
         (lambda: cost.effort(np.nan), "weight is nan"),
         (lambda: cost.posture(when="later"), "'later'; valid: always, running, end"),
         (lambda: cost.pose("link7", np.eye(4), part="all"), "valid: pose, orientation"),
+        (lambda: cost.pose("link7", None), "target is empty"),
+        (
+            lambda: cost.frame_velocity("link7", reference="base"),
+            "reference is 'base'; valid: aligned, local, world",
+        ),
+        (lambda: cost.custom(None), "function is empty; valid: a function"),
     ],
 )
 def test_a_cost_that_is_invalid_is_refused(make, message):
@@ -119,12 +125,25 @@ def test_a_cost_that_is_invalid_is_refused(make, message):
         ({"passive": ["elbow"]}, "elbow"),
         ({"effort_limits": {"elbow": 1.0}}, "elbow"),
         ({"effort_limits": {"JOINT": (1.0, -1.0)}}, "valid: a number, 0 or more"),
+        ({"effort_limits": {"JOINT": (np.inf, np.inf)}}, "valid: a number, 0 or more"),
+        ({"effort_limits": {"JOINT": (-np.inf, -np.inf)}}, "valid: a number, 0"),
+        ({"effort_limits": [1.0, 2.0]}, "effort_limits is .*by name of the joint"),
+        ({"passive": "joint1"}, "passive is 'joint1'; valid: a list of names"),
+        (
+            {"passive": ["joint1"], "effort_limits": {"joint1": 5.0}},
+            "'joint1' is passive and has effort_limits",
+        ),
+        (
+            {"step_options": {"dtype": "float32"}},
+            "step_options.*'dtype'; valid: engine",
+        ),
+        ({"step_options": {"costs": []}}, "'costs'; valid: engine"),
         ({"costs": [cost.custom(lambda model, q, qd, tau: 1.0)]}, "a list of numbers"),
     ],
 )
 def test_a_problem_that_is_invalid_is_refused(choices, message):
     model = dyn.load("arm7")
-    if "effort_limits" in choices:
+    if "JOINT" in choices.get("effort_limits", ()):
         limits = choices["effort_limits"]
         first = model.joint_names[0]
         limits = {k.replace("JOINT", first): x for k, x in limits.items()}

@@ -12,8 +12,14 @@ from scipy.optimize import minimize
 import dyn_core as dyn
 from dyn_core.engines.llvm import host_machine
 from dyn_core.engines.machine_code import compiled
-from dyn_core.errors import NonFiniteError, ShapeError, StateError, UnsupportedError
-from dyn_core.prediction import ControlProblem, Plan, riccati
+from dyn_core.errors import (
+    NonFiniteError,
+    SettingError,
+    ShapeError,
+    StateError,
+    UnsupportedError,
+)
+from dyn_core.prediction import ControlProblem, Plan, PlanSolver, riccati
 from dyn_core.prediction.result import PlanStart
 from dyn_core.prediction.shooting import Iteration, Penalty, PlanPath, Shooting
 from dyn_core.problems import OPTIMAL_CONTROL
@@ -179,14 +185,43 @@ def test_limits_agree_with_a_solver_of_quadratic_programs():
 
     peer = minimize(
         value, np.zeros(N), method="SLSQP", bounds=[(-12.0, 12.0)] * N,
-        constraints={"type": "ineq", "fun": lambda tau: 2.0 - np.abs(states(tau)[1])},
-        options={"ftol": 1e-13, "maxiter": 1000},
+        constraints=[
+            {"type": "ineq", "fun": lambda tau, sign=sign: 2.0 + sign * states(tau)[1]}
+            for sign in (1.0, -1.0)
+        ],
+        options={"ftol": 1e-9, "maxiter": 1000},
     )  # fmt: skip
     assert peer.success and result.converged
     assert result.tau.max() == 12.0 and result.qd.max() == pytest.approx(2.0, abs=1e-4)
     assert value(result.tau[:, 0]) == pytest.approx(result.value, rel=1e-12)
     assert result.value == pytest.approx(peer.fun, rel=1e-4)
     np.testing.assert_allclose(result.tau[:, 0], peer.x, atol=1e-2)
+
+
+def test_a_guess_without_limits_does_not_suspend_them():
+    """The limits are those of the problem; the guess gives multipliers alone."""
+    model = dyn.load("two_link")
+    far = [cost.posture([9.0, 0.0], 1e3, when="always"), cost.effort(1e-4)]
+    free = {"effort_limits": dict.fromkeys(model.joint_names), "knots": 20}
+    beyond = dyn.plan(model, far, limits=False, **free).solve([0, 0], [0, 0])
+    assert beyond.q.max() > 8.0
+    result = dyn.plan(model, far, **free).solve([0, 0], [0, 0], guess=beyond)
+    assert result.q[:, 0].max() == pytest.approx(model.upper[0], abs=1e-4)
+    assert np.abs(result.qd).max() <= model.velocity_limit[0] + 1e-4
+    assert result.residuals.limit <= 1e-4
+
+
+def test_the_multipliers_of_a_guess_are_used_and_not_changed():
+    model = slide()
+    costs = [cost.posture([9.0], 10.0, when="always"), cost.effort(1e-4)]
+    plan = dyn.plan(model, costs, duration=2.0, knots=20)
+    first = plan.solve([0.0], [0.0])
+    before = first.penalty.multipliers.copy()
+    assert before.max() > 1.0
+    again = plan.solve([0.0], [0.0], guess=first)
+    assert again.converged and again.iterations < first.iterations / 2
+    plan.solve([1.0], [0.0], guess=first)
+    np.testing.assert_array_equal(first.penalty.multipliers, before)
 
 
 def test_limits_that_cannot_hold_are_named():
@@ -222,6 +257,129 @@ def test_a_start_that_is_invalid_is_refused(q, qd, error, message):
     plan = dyn.plan(model, [cost.effort()], knots=5, duration=0.1)
     with pytest.raises(error, match=message):
         plan.solve(q, qd)
+
+
+@pytest.mark.parametrize(
+    ("guess", "error", "message"),
+    [
+        (lambda: np.zeros((3, 2)), ShapeError, r"guess.*\(5, 2\).*\(3, 2\)"),
+        (lambda: np.zeros(2), ShapeError, "guess"),
+        (lambda: np.full((5, 2), np.nan), NonFiniteError, "guess"),
+        (lambda: other_plan("cart_pole", 5), SettingError, "robot 'cart_pole'"),
+        (lambda: other_plan("two_link", 4), ShapeError, "5 knots"),
+    ],
+)
+def test_a_guess_that_is_invalid_is_refused(guess, error, message):
+    model = dyn.load("two_link")
+    plan = dyn.plan(model, [cost.effort()], knots=5, duration=0.1)
+    with pytest.raises(error, match=message):
+        plan.solve([0.0, 0.0], [0.0, 0.0], guess=guess())
+
+
+def other_plan(name, knots):
+    """Return a plan of a robot that stays at rest."""
+    model = dyn.load(name)
+    plan = dyn.plan(model, [cost.effort()], knots=knots, duration=0.1, limits=False)
+    return plan.solve(model.neutral(), np.zeros(model.nv))
+
+
+def test_a_plan_that_diverged_is_no_guess():
+    """Its motion is not finite."""
+    model = dyn.load("two_link")
+    plan = dyn.plan(
+        model, [cost.effort()], knots=5, solver="ilqr", limits=False,
+        effort_limits=dict.fromkeys(model.joint_names),
+    )  # fmt: skip
+    result = plan.solve([0.0, 0.0], [0.0, 0.0], guess=np.full((5, 2), 1e200))
+    assert result.reason == "diverged: cost"
+    with pytest.raises(NonFiniteError, match="guess"):
+        plan.solve([0.0, 0.0], [0.0, 0.0], guess=result)
+
+
+def test_feedback_is_whole_without_a_cost_of_efforts():
+    """A cost of one joint leaves others free; their feedback is regularised."""
+    model = slide()
+    costs = [cost.custom(lambda model, q, qd, tau: [q[0] - 1.0], 10.0, when="end")]
+    weights = np.r_[1.0, np.zeros(6)]
+    arm, q = dyn.load("arm7"), np.array([0.0, 0.2, 0.0, -1.5, 0.0, 1.5, 0.0])
+    for robot, start, chosen in (
+        (model, [0.0], costs),
+        (arm, q, [cost.posture(q + 0.1, weights, when="end")]),
+    ):
+        plan = dyn.plan(
+            robot, chosen, duration=0.5, knots=10, limits=False,
+            effort_limits=dict.fromkeys(robot.joint_names),
+        )  # fmt: skip
+        result = plan.solve(start, np.zeros(robot.nv))
+        # The gains are those of one sweep around the result.
+        state = Iteration(plan.problem)
+        first = PlanStart(
+            result.q[0], result.qd[0], result.q, result.qd, result.tau,
+            *plan.problem.settings({}),
+        )  # fmt: skip
+        state.load(first, PlanPath(result.q, result.qd, result.tau))
+        state.expand(first, Penalty(plan.problem))
+        for damping in (0.0, *10.0 ** np.arange(-5, 7)):
+            if state.feedback(damping) is not None:
+                break
+        np.testing.assert_allclose(result.gains, state.sweep.K, rtol=1e-6, atol=1e-6)
+
+
+def test_solvers_of_one_name_keep_their_own_preparations():
+    class Fixed(PlanSolver):
+        name = "fixed"
+
+        def __init__(self, answer):
+            self.answer = answer
+
+        def prepare(self, problem):
+            return lambda start: self.answer
+
+    problem = ControlProblem(slide(), [cost.effort()])
+    plans = [Plan(problem, Fixed(k)) for k in range(2)]
+    assert [plan.solve([0.0], [0.0]) for plan in plans] == [0, 1]
+
+
+def test_plans_are_compiled_before_the_first_start(monkeypatch):
+    plan, start = swing(knots=5)
+    monkeypatch.setattr(type(plan.solver), "prepare", None)
+    assert plan.solve(start, [0.0, 0.0]).iterations > 0
+
+
+def test_placements_that_move_are_planned_at_the_time_of_each_knot():
+    """The tool meets its target where the base is at the end."""
+    model = dyn.load("two_link")
+    joint, tool = model.joint_names[0], model.frame_names[-1]
+    moving = model.drive(joint, lambda t: (None, (t * t, 0.0, 0.0)))
+    poses = dyn.solver("forward_kinematics").build(
+        moving, frames=[tool], inputs=["time"]
+    )
+    goal = poses([0.1, 0.5], 0.4)[0]
+    costs = [cost.pose(tool, goal, 1e6, when="end", part="position"), cost.effort(1e-4)]
+    plan = dyn.plan(
+        moving, costs, duration=0.4, knots=8, limits=False,
+        effort_limits=dict.fromkeys(model.joint_names),
+    )  # fmt: skip
+    result = plan.solve([0.0, 0.3], [0.0, 0.0])
+    assert result.converged and result.residuals.stationarity < 1e-5
+    end = poses(result.q[-1], 0.4)[0]
+    np.testing.assert_allclose(end[:3, 3], goal[:3, 3], atol=1e-4)
+    step = dyn.solver("semi_implicit_euler").build(moving, inputs=["time"])
+    for k in range(8):
+        q, qd = step(result.q[k], result.qd[k], result.tau[k], 0.05, 0.05 * k)
+        np.testing.assert_allclose(result.q[k + 1], q, atol=1e-9)
+        np.testing.assert_allclose(result.qd[k + 1], qd, atol=1e-8)
+
+
+def test_closed_robots_start_at_a_closed_position():
+    tip = dyn.make_loop("tip", "axes", "link3", at_a={"xyz": (0.6, 0, 1.2)},
+                        at_b={"xyz": (0.3, 0, 0)}, axes=("x", "z"))  # fmt: skip
+    model = dyn.load("planar3").with_loops(tip)
+    costs = [cost.velocity(when="always"), cost.effort(1e-2)]
+    plan = dyn.plan(model, costs, duration=0.3, knots=6, limits=False)
+    closed = dyn.close_loops(model, model.start())
+    result = plan.solve(closed, np.zeros(model.nv))
+    assert result.converged and result.residuals.stationarity < 1e-6
 
 
 def test_options_and_solvers_are_checked():
@@ -354,6 +512,8 @@ def test_a_plan_follows_its_feedback_between_knots():
     np.testing.assert_allclose(tau, result.tau[k] + result.gains[k] @ dx, atol=1e-9)
     late = result.control(99.0, result.q[-1], result.qd[-1])
     np.testing.assert_allclose(late, result.tau[-1], atol=1e-9)
+    with pytest.raises(NonFiniteError, match="time is nan"):
+        result.control(np.nan, result.q[-1], result.qd[-1])
 
 
 def test_programs_of_optimal_control_return_the_plan():
@@ -367,6 +527,13 @@ def test_programs_of_optimal_control_return_the_plan():
     np.testing.assert_array_equal(result.tau_plan, wanted.tau)
     assert result.reason == 0.0
     assert isinstance(program.model, ControlProblem)
+
+
+@pytest.mark.filterwarnings("error")
+def test_mppi_names_a_cost_that_is_not_finite():
+    plan = dyn.plan(slide(), [cost.posture([1e200], 1e200)], solver="mppi", samples=8)
+    result = plan.solve([0.0], [0.0])
+    assert result.reason == "diverged: cost" and result.iterations == 0
 
 
 def test_mppi_comes_near_the_optimum_and_is_repeatable():
