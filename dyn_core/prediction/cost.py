@@ -1,9 +1,9 @@
-"""Costs of a plan, as data: what is compared, with which target and weight.
+"""Costs of a plan, as data: residuals, targets and weights.
 
     value = sum over the knots of dt weight residual² / 2, and at the end without dt
 
 Weights are per squared unit of the residual; while the robot moves also per second.
-They are numbers, or one for each entry of the residual. A target with one more axis has
+A weight is one number, or one for each entry of the residual. A target with one more axis has
 a row for each of the knots + 1 states. Solvers of KNOT_COST compute the residuals.
 """
 
@@ -116,7 +116,7 @@ class Cost:
 
         Args:
             model: Robot.
-            target: Target in place of the one of this cost; None: that one.
+            target: Target in place of the attribute; None: the attribute.
 
         Raises:
             SettingError: It has another shape, or a number that is not finite.
@@ -141,7 +141,7 @@ class Cost:
         Args:
             model: Robot.
             states: Number of states of the plan.
-            target: Target in place of the one of this cost; None: that one.
+            target: Target in place of the attribute; None: the attribute.
 
         Raises:
             SettingError: Weights or target have a wrong number of entries or rows.
@@ -223,7 +223,7 @@ def pose(
             part="position" also (x, y, z).
         weight: Weight [1/rad²; 1/m²].
         part: "pose", "orientation" or "position".
-        when, name: See Cost; the default name is that of the frame.
+        when, name: See Cost; by default the name is the frame's.
 
     Raises:
         SettingError: `part` is unknown, or there is no target.
@@ -251,7 +251,7 @@ def frame_velocity(
         weight: Weight [s²/rad²; s²/m²].
         target: Velocity [angular; linear], (6,) [rad/s; m/s]; None: zero.
         reference: Axes: "aligned" (base axes, origin of the frame), "local", "world".
-        when, name: See Cost; the default name is that of the frame and "velocity".
+        when, name: See Cost; by default the name is "FRAME velocity".
 
     Raises:
         SettingError: `reference` is unknown.
@@ -297,7 +297,7 @@ def distance(
             (distance, x, y, z).
         weight: Weight [1/m²].
         at_least: Whether only a distance below the target costs.
-        when, name: See Cost; the default name is that of the frame and "distance".
+        when, name: See Cost; by default the name is "FRAME distance".
     """
     name, part = name or f"{frame} distance", "at_least" if at_least else "equal"
     if isinstance(to, str):

@@ -141,7 +141,7 @@ class ControlProblem(System):
 
     @property
     def sizes(self) -> dict[str, int]:
-        """Named sizes of Ports: those of the robot, nx, knots and states."""
+        """Named sizes of Ports: the robot's sizes, nx, knots and states."""
         more = {"knots": self.knots, "states": self.knots + 1, "nx": 2 * self.model.nv}
         return {**self.model.sizes, **more}
 
@@ -243,7 +243,7 @@ class ControlProblem(System):
         """Return self for an empty mapping; raise a ModelError for any path."""
         for path in values:
             raise ModelError(
-                f"a plan has no parameter '{path}'; valid: those of models"
+                f"a plan has no parameter '{path}'; valid: none, the robot has them"
             )
         return self
 

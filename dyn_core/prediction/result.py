@@ -72,7 +72,7 @@ class PlanResult:
         tau: Joint forces, (N, nv) [N·m | N], constant from knot to knot.
         gains: Feedback K, (N, nv, 2 nv): tau + K dx, dx = (dq, dqd) from the plan. The
             rows of joint forces at a bound are zero. If the costs leave joint forces
-            free, it is the one of slightly damped joint forces.
+            undetermined, K is the feedback with slightly damped joint forces.
         value: Sum of the costs.
         residuals: Gap, stationarity and limit violation.
         iterations: Number of iterations.

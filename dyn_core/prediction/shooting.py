@@ -243,7 +243,7 @@ class Iteration(Shooting):
         plan, tried: PlanPath, and the last trial.
         model: Quadratic model along the plan.
         sweep: Feedback, and work arrays.
-        value: Costs of the plan, without those of limits.
+        value: Costs of the plan, without the penalty of the limits.
     """
 
     def __init__(self, problem: ControlProblem) -> None:

@@ -20,7 +20,7 @@ def knot_cost(model, q, qd, tau, settings, costs):
     Inputs and outputs: those of KNOT_COST.
 
     Args:
-        costs: Costs, as dyn.cost makes them; their order is that of `settings`.
+        costs: Costs, as dyn.cost makes them, in the order of `settings`.
 
     Source: J. Nocedal, S. Wright, Numerical Optimization, section 10.1.
     """
@@ -37,12 +37,12 @@ def knot_cost_derivatives(model, q, qd, tau, settings, costs):
 
         gradient = J.T W r,   Hessian = J.T W J
 
-    The Hessian is that of Gauss-Newton, without the second derivatives of residuals.
+    The Hessian is by Gauss-Newton, without the second derivatives of residuals.
 
     Inputs and outputs: those of KNOT_COST_DERIVATIVES.
 
     Args:
-        costs: Costs, as dyn.cost makes them; their order is that of `settings`.
+        costs: Costs, as dyn.cost makes them, in the order of `settings`.
 
     Source: J. Nocedal, S. Wright, Numerical Optimization, section 10.3.
     """
@@ -84,7 +84,7 @@ def knot_policy(
 
     Args:
         step: Solver of STEP.
-        costs: Costs, as dyn.cost makes them; their order is that of `settings`.
+        costs: Costs, as dyn.cost makes them, in the order of `settings`.
 
     Source: C. Mastalli et al., A feasibility-driven approach to control-limited DDP,
     Autonomous Robots 46 (2022).

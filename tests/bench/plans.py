@@ -45,8 +45,8 @@ def tables(progress: Progress) -> Iterator[tuple[str, Table]]:
 
 def _rows(robot: Robot, knots: int, aim: float | None) -> Iterator[list[str]]:
     """Measure the plans of one robot."""
-    model, rng = robot.model, np.random.default_rng(0)
-    start = time.perf_counter()
+    start, rng = time.perf_counter(), np.random.default_rng(0)
+    model = robot.model
     free = _plan(model, knots, None)
     q, qd = model.start(), np.zeros(model.nv)
     free.solve(q, qd)

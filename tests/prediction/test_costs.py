@@ -2,6 +2,8 @@
 
 import numpy as np
 import pytest
+from scipy import linalg
+from scipy.spatial.transform import Rotation
 
 import dyn_core as dyn
 from dyn_core.errors import ModelError, SettingError
@@ -155,3 +157,58 @@ def test_a_problem_that_is_invalid_is_refused(choices, message):
 def test_an_unknown_link_is_refused_by_name():
     with pytest.raises(ModelError, match="gripper"):
         dyn.plan(dyn.load("arm7"), [cost.pose("gripper", np.eye(4))])
+
+
+def test_values_of_costs_are_weighted_squares():
+    """Residuals from SciPy's rotations and matrix logarithm, and other solvers."""
+    model, rng = dyn.load("arm7"), np.random.default_rng(5)
+    q, qd, tau = model.random(rng), rng.normal(size=7), rng.normal(size=7)
+    build = {"frames": ["tool", "link4"], "engine": "graph"}
+    poses = dyn.solver("forward_kinematics").build(model, **build)
+    (tool, link), target = poses(q), poses(model.random(rng))[0]
+    apart = np.linalg.norm(tool[:3, 3] - link[:3, 3])
+    log = linalg.logm(np.linalg.inv(target) @ tool).real
+    twist = np.r_[log[2, 1], log[0, 2], log[1, 0], log[:3, 3]]
+    turn = Rotation.from_matrix(target[:3, :3].T @ tool[:3, :3]).as_rotvec()
+    speeds, wanted = {}, np.arange(6.0)
+    for axes in ("aligned", "local", "world"):
+        program = dyn.solver("frame_velocity").build(
+            model, frame="tool", reference=axes, engine="graph"
+        )
+        speeds[axes] = np.asarray(program(q, qd)) - wanted
+    six, seven = np.arange(1.0, 7.0), np.arange(1.0, 8.0)
+    far, near = apart + 0.1, apart - 0.1
+    cases = [
+        (cost.pose("tool", target, six), six @ twist**2),
+        (cost.pose("tool", target, part="orientation"), turn @ turn),
+        (
+            cost.pose("tool", target, part="position"),
+            ((tool - target)[:3, 3] ** 2).sum(),
+        ),
+        (cost.posture(tau, seven), seven @ (q - tau) ** 2),
+        (cost.velocity(seven, tau), seven @ (qd - tau) ** 2),
+        (cost.effort(seven, q), seven @ (tau - q) ** 2),
+        (cost.distance("tool", "link4", near), 0.01),
+        (cost.distance("tool", link[:3, 3], near), 0.01),
+        (cost.distance("tool", "link4", far, at_least=True), 0.01),
+        (cost.distance("tool", "link4", near, at_least=True), 0.0),
+        *(
+            (cost.frame_velocity("tool", six, wanted, reference=axes), six @ speed**2)
+            for axes, speed in speeds.items()
+        ),
+    ]
+    for item, doubled in cases:
+        program = dyn.solver("knot_cost").build(model, costs=[item], engine="graph")
+        value = program(q, qd, tau, item.settings(model, 1)[0])
+        assert 2.0 * value == pytest.approx(doubled, rel=1e-8, abs=1e-12), item
+
+
+def test_a_limit_of_zero_is_none():
+    """As robot files write it."""
+    text = """<robot name="r"><link name="base"/><link name="cart"/>
+    <joint name="rail" type="prismatic"><parent link="base"/><child link="cart"/>
+    <axis xyz="1 0 0"/><limit lower="-5" upper="5" velocity="0" effort="0"/></joint>
+    </robot>"""
+    bounds = ControlProblem(dyn.load_urdf(text), [cost.velocity()]).bounds
+    assert bounds.tau_upper == -bounds.tau_lower == bounds.qd == np.inf
+    assert (bounds.q_lower, bounds.q_upper) == (-5.0, 5.0)

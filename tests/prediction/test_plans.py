@@ -54,7 +54,7 @@ def swing(solver="box_fddp", **choices):
 
 @pytest.mark.parametrize("solver", DESCENT)
 def test_a_linear_quadratic_problem_takes_one_iteration_and_is_riccatis(solver):
-    """K and k are those of the Riccati recursion; the second iteration changes none."""
+    """K and k obey the Riccati recursion; the second iteration changes none."""
     model, N, dt = slide(), 30, 0.05
     costs = [cost.posture(weight=3.0, when="always"), cost.effort(0.1)]
     plan = dyn.plan(
@@ -199,7 +199,7 @@ def test_limits_agree_with_a_solver_of_quadratic_programs():
 
 
 def test_a_guess_without_limits_does_not_suspend_them():
-    """The limits are those of the problem; the guess gives multipliers alone."""
+    """Limits come from the problem; the guess gives multipliers alone."""
     model = dyn.load("two_link")
     far = [cost.posture([9.0, 0.0], 1e3, when="always"), cost.effort(1e-4)]
     free = {"effort_limits": dict.fromkeys(model.joint_names), "knots": 20}
@@ -311,7 +311,7 @@ def test_feedback_is_whole_without_a_cost_of_efforts():
             effort_limits=dict.fromkeys(robot.joint_names),
         )  # fmt: skip
         result = plan.solve(start, np.zeros(robot.nv))
-        # The gains are those of one sweep around the result.
+        # All gains come from one sweep around the result.
         state = Iteration(plan.problem)
         first = PlanStart(
             result.q[0], result.qd[0], result.q, result.qd, result.tau,

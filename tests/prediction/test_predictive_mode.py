@@ -130,6 +130,21 @@ def test_it_leads_joints_and_tool_to_their_targets():
     np.testing.assert_allclose(reached[:3, 3], goal[:3, 3], atol=1e-3)
 
 
+@pytest.mark.parametrize(("weight", "speed"), [(4.0, 1.1), (0.1, 6.5)])
+def test_the_weight_of_velocities_slows_a_large_step(weight, speed):
+    """docs/optimal_control.md has the speeds; the node's bound is 6 rad/s."""
+    settings = {**SETTINGS, "predictive.velocity_weight": [weight]}
+    model = dyn.load("two_link")
+    loop = Loop(model, [0.0, 0.0], controller(model, settings))
+    loop.run(0.1)
+    loop.send("target_posture", [0.8, -0.6])
+    speeds = []
+    for _ in range(400):
+        loop.run(CYCLE)
+        speeds.append(abs(loop.qd[1]))
+    assert max(speeds) == pytest.approx(speed, abs=0.05)
+
+
 def test_a_stop_that_holds_forgets_the_target():
     """The next plan brakes where the robot is; after a reset it stays there."""
     model = dyn.load("two_link")
