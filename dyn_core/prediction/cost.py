@@ -2,9 +2,9 @@
 
     value = sum over the knots of dt weight residual² / 2, and at the end without dt
 
-Weights are per squared unit of the residual; while the robot moves also per second.
-A weight is one number, or one for each entry of the residual. A target with one more axis has
-a row for each of the knots + 1 states. Solvers of KNOT_COST compute the residuals.
+Weights are per squared unit of the residual, of running costs also per second. A weight
+is one number, or one for each entry of the residual. A target with one more axis has a
+row for each of the knots + 1 states. Solvers of KNOT_COST compute the residuals.
 """
 
 from __future__ import annotations

@@ -132,10 +132,10 @@ class Plan:
                 tau += self._clipped(self._hold(q, still, still, *self._times))
             else:
                 wanted = f"shape {tau.shape}"
-                given = float_array("guess", guess, wanted)
-                if given.shape != tau.shape:
-                    raise ShapeError("guess", wanted, f"shape {given.shape}")
-                tau = given
+                forces = float_array("guess", guess, wanted)
+                if forces.shape != tau.shape:
+                    raise ShapeError("guess", wanted, f"shape {forces.shape}")
+                tau = forces
         arrays = (states, speeds, tau)
         if not all(np.isfinite(x).all() for x in arrays):
             raise NonFiniteError("guess holds NaN or infinity; valid: finite numbers")

@@ -13,6 +13,7 @@ import dyn_core as dyn
 from dyn_core.engines.llvm import host_machine
 from dyn_core.engines.machine_code import compiled
 from dyn_core.errors import (
+    DynError,
     NonFiniteError,
     SettingError,
     ShapeError,
@@ -283,6 +284,22 @@ def other_plan(name, knots):
     return plan.solve(model.neutral(), np.zeros(model.nv))
 
 
+def test_a_quaternion_that_is_not_of_unit_length_is_no_start():
+    model = dyn.load("quadruped")
+    plan = dyn.plan(model, [cost.effort()], knots=2, duration=0.02, limits=False)
+    q = model.neutral()
+    q[3:7] *= 2.0
+    with pytest.raises(DynError, match="quaternion"):
+        plan.solve(q, np.zeros(model.nv))
+
+
+def test_a_guess_beyond_the_bounds_is_clipped():
+    """Also the forces that hold the start, if they are the guess."""
+    plan, start = swing(effort_limits={"joint1": 1.0}, max_iterations=1)
+    for guess in (None, np.full((40, 2), 50.0)):
+        assert np.abs(plan.solve(start, [0, 0], guess=guess).tau[:, 0]).max() <= 1.0
+
+
 def test_a_plan_that_diverged_is_no_guess():
     """Its motion is not finite."""
     model = dyn.load("two_link")
@@ -510,6 +527,9 @@ def test_a_plan_follows_its_feedback_between_knots():
     k, dx = 7, np.array([0.01, -0.02, 0.1, 0.2])
     tau = result.control(k * result.dt, result.q[k] + dx[:2], result.qd[k] + dx[2:])
     np.testing.assert_allclose(tau, result.tau[k] + result.gains[k] @ dx, atol=1e-9)
+    middle = (result.q[k] + result.q[k + 1]) / 2, (result.qd[k] + result.qd[k + 1]) / 2
+    between = result.control((k + 0.5) * result.dt, *middle)
+    np.testing.assert_allclose(between, result.tau[k], atol=1e-9)
     late = result.control(99.0, result.q[-1], result.qd[-1])
     np.testing.assert_allclose(late, result.tau[-1], atol=1e-9)
     with pytest.raises(NonFiniteError, match="time is nan"):
@@ -548,6 +568,25 @@ def test_mppi_comes_near_the_optimum_and_is_repeatable():
         first = sampled.solve(start, [0.0, 0.0], guess=best)
         assert first.value <= best.value * (1 + 1e-12)
         assert result.value < 60.0
+
+
+def test_mppi_pays_for_violated_limits():
+    model = slide()
+    costs = [cost.posture([9.0], 10.0, when="always"), cost.effort(1e-4)]
+    choices = {"duration": 2.0, "knots": 20, "solver": "mppi", "samples": 64}
+    free = {**choices, "effort_limits": {"rail": 40.0}}
+    beyond = dyn.plan(model, costs, limits=False, **free).solve([0.0], [0.0])
+    within = dyn.plan(model, costs, **free).solve([0.0], [0.0])
+    assert beyond.q.max() > 6.0
+    assert within.q.max() < 5.1 and within.residuals.limit < 0.1
+
+
+def test_ilqr_does_not_use_the_states_of_a_guess():
+    plan, start = swing("ilqr", knots=10)
+    first = plan.solve(start, [0.0, 0.0])
+    other = replace(first, q=first.q + 1.0, qd=first.qd - 1.0)
+    results = [plan.solve(start, [0.0, 0.0], guess=x).tau for x in (first, other)]
+    np.testing.assert_array_equal(*results)
 
 
 def test_plans_can_be_pickled_and_shared_by_threads():
