@@ -141,6 +141,26 @@ def test_gaps_of_a_guess_of_states_close():
         np.testing.assert_allclose(result.qd[k + 1], qd, atol=1e-8)
 
 
+@pytest.mark.parametrize("name", ["two_link", "quadruped"])
+def test_gaps_lead_from_a_state_to_the_end_of_the_step_before(name):
+    """gap = step(x[k], tau[k]) (-) x[k+1]."""
+    model, rng, N = dyn.load(name), np.random.default_rng(2), 3
+    problem = ControlProblem(model, [cost.effort()], 0.3, N, limits=False)
+    state, step = Iteration(problem), dyn.solver("semi_implicit_euler").build(model)
+    q = np.array([model.random(rng) for _ in range(N + 1)])
+    path = PlanPath(
+        q, rng.normal(size=(N + 1, model.nv)), rng.normal(size=(N, model.nv))
+    )
+    start = PlanStart(q[0], path.qd[0], *path, *problem.settings({}))
+    state.load(start, path)
+    state.expand(start, Penalty(problem))
+    for k in range(N):
+        q_next, qd_next = step(q[k], path.qd[k], path.tau[k], problem.dt)
+        wanted = *model.difference(q[k + 1], q_next), *(qd_next - path.qd[k + 1])
+        np.testing.assert_allclose(state.model.gap[k + 1], wanted, atol=1e-9)
+    assert not state.model.gap[0].any()
+
+
 def test_a_warm_start_from_the_optimum_takes_no_iteration():
     plan, start = swing()
     first = plan.solve(start, [0.0, 0.0])
@@ -294,10 +314,28 @@ def test_a_quaternion_that_is_not_of_unit_length_is_no_start():
 
 
 def test_a_guess_beyond_the_bounds_is_clipped():
-    """Also the forces that hold the start, if they are the guess."""
+    """Also the forces that hold the start, and where no iteration follows."""
     plan, start = swing(effort_limits={"joint1": 1.0}, max_iterations=1)
+    endless = dyn.plan(
+        plan.problem.model, [cost.posture([1e200, 0.0], 1e200)], knots=40,
+        effort_limits={"joint1": 1.0}, limits=False,
+    )  # fmt: skip
     for guess in (None, np.full((40, 2), 50.0)):
-        assert np.abs(plan.solve(start, [0, 0], guess=guess).tau[:, 0]).max() <= 1.0
+        for each in (plan, endless):
+            tau = each.solve(start, [0.0, 0.0], guess=guess).tau
+            assert np.abs(tau[:, 0]).max() <= 1.0
+
+
+def test_few_iterations_are_no_proof_that_limits_cannot_hold():
+    """A plan that is continued from its own result reaches them."""
+    costs = [cost.posture([9.0], 10.0, when="always"), cost.effort(1e-4)]
+    plan = dyn.plan(slide(), costs, duration=2.0, knots=20, max_iterations=4)
+    result = plan.solve([0.0], [0.0])
+    assert (result.reason, result.iterations) == ("max_iterations", 4)
+    assert result.residuals.limit > 0.1
+    for _ in range(20):
+        result = plan.solve([0.0], [0.0], guess=result)
+    assert result.converged and result.residuals.limit <= 1e-4
 
 
 def test_a_plan_that_diverged_is_no_guess():
@@ -367,7 +405,7 @@ def test_placements_that_move_are_planned_at_the_time_of_each_knot():
     """The tool meets its target where the base is at the end."""
     model = dyn.load("two_link")
     joint, tool = model.joint_names[0], model.frame_names[-1]
-    moving = model.drive(joint, lambda t: (None, (t * t, 0.0, 0.0)))
+    moving = model.drive(joint, lambda t: (None, (9.0 * t * t * t, 0.0, 0.0)))
     poses = dyn.solver("forward_kinematics").build(
         moving, frames=[tool], inputs=["time"]
     )
@@ -386,6 +424,12 @@ def test_placements_that_move_are_planned_at_the_time_of_each_knot():
         q, qd = step(result.q[k], result.qd[k], result.tau[k], 0.05, 0.05 * k)
         np.testing.assert_allclose(result.q[k + 1], q, atol=1e-9)
         np.testing.assert_allclose(result.qd[k + 1], qd, atol=1e-8)
+    start = PlanStart(
+        result.q[0], result.qd[0], *[None] * 3, *plan.problem.settings({})
+    )
+    path, values = Shooting(plan.problem).rollouts(start, result.tau[None])
+    np.testing.assert_allclose(path.q[0], result.q, atol=1e-8)
+    assert values[0] == pytest.approx(result.value, rel=1e-6)
 
 
 def test_closed_robots_start_at_a_closed_position():
