@@ -15,6 +15,7 @@ import numpy as np
 import yaml
 
 from dyn_core.errors import ModelError, SettingError
+from dyn_core.identification.fitting.sought_robot import with_described_values
 from dyn_core.model import Model, load_urdf
 from dyn_core.model.description import FRICTION_SPEED, JointSpec
 from dyn_core.model.urdf_xml.xml_text import read_source
@@ -76,8 +77,10 @@ def joints_sidecar(model: Model) -> dict[str, Any]:
     """Return friction, rotors and springs of joints in the format of a sidecar.
 
     The keys are joints and, if a joint has a spring, springs; each maps joint names to
-    numbers. A root joint that no file describes is left out.
+    numbers. A root joint that no file describes is left out. Raises ModelError if no
+    robot can have the model's parameters.
     """
+    model = with_described_values(model)
     specs = {joint.name: joint for joint in model.build.description.joints}
     joints: dict[str, Any] = {}
     springs: dict[str, Any] = {}
@@ -140,7 +143,8 @@ def write_robot(path: Path, model: Model) -> tuple[Path, ...]:
 
     Raises:
         SettingError: The extension is unknown, or the file cannot be written.
-        ModelError: The robot was not read from a URDF file.
+        ModelError: The robot was not read from a URDF file, or no robot can have its
+            parameters.
     """
     check_file(path, ROBOT_FILES)
     with writing(path):
@@ -184,7 +188,8 @@ def urdf_of(model: Model) -> str:
     is as it was, to the last character.
 
     Raises:
-        ModelError: The robot was not read from a URDF file.
+        ModelError: The robot was not read from a URDF file, or no robot can have its
+            parameters.
     """
     file = model.source.file
     if model.source.kind != "urdf" or file is None or not Path(file).is_file():
@@ -195,6 +200,7 @@ def urdf_of(model: Model) -> str:
     old = load_urdf(file, sidecar=False).build.description
     links = {link.name: link.inertia for link in old.links}
     joints = {joint.name: joint for joint in old.joints}
+    model = with_described_values(model)
     wanted: dict[tuple[str, str], Wanted] = {}
     for link in model.build.description.links:
         if link.name in links and _differs(links[link.name], link.inertia):

@@ -164,10 +164,9 @@ def _moving_paths(model: Model, path: str, values: Mapping[str, Any]) -> list[st
     Raises ModelError if the robot has none.
     """
     kind, known = path[2:], parameter_paths.paths(model)
-    names = [
-        name for name, _, what in (x.rpartition(".") for x in known) if what == kind
-    ]
-    if not any(names):
+    split = (x.rpartition(".") for x in known)
+    names = [name for name, dot, what in split if dot and what == kind]
+    if not names:
         kinds = dict.fromkeys(f"*.{x.rpartition('.')[2]}" for x in known if "." in x)
         message = f"no part of robot '{model.name}' has '{path}'; valid:"
         raise ModelError(f"{message} {', '.join(kinds)}", path)

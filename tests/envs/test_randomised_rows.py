@@ -82,6 +82,12 @@ def test_a_star_stands_for_all_that_moves():
     assert np.array_equal(copy.start(np.random.default_rng(1), 200), state)
 
 
+def test_a_star_leaves_out_the_path_of_the_whole_robot():
+    """`armature` is one parameter of the robot, `*.armature` one of each joint."""
+    task = robot_task("reach", values={"*.armature": Uniform(0.0, 0.1)})
+    assert list(task.draws) == [f"joint{k}.armature" for k in range(1, 8)]
+
+
 @pytest.mark.parametrize("kind", [Uniform, UniformFactor, PayloadMass])
 @pytest.mark.parametrize(
     ("low", "high"),

@@ -158,6 +158,26 @@ def test_bodies_appear_and_vanish_in_a_urdf(tmp_path):
     assert urdf_of(again) == text
 
 
+def test_values_set_after_loading_are_written(tmp_path):
+    """with_values and without_friction change the robot that is written."""
+    values = {"joint1.damping": 3.5, "joint2.armature": 0.25, "link1.mass": 7.5}
+    made = dyn.load("two_link").with_values(values)
+    write_robot(tmp_path / "made.urdf", made)
+    again = dyn.load_urdf(tmp_path / "made.urdf")
+    assert {path: again.parameter(path)[0] for path in values} == values
+    np.testing.assert_allclose(_torques(again), _torques(made), rtol=1e-13)
+    write_robot(tmp_path / "made.yaml", made)
+    again = dyn.load_urdf(
+        dyn.robots.path("two_link"), extras=str(tmp_path / "made.yaml")
+    )
+    assert again.parameter("joint2.armature")[0] == 0.25
+    write_robot(tmp_path / "made.urdf", dyn.load("two_link").without_friction())
+    again = dyn.load_urdf(tmp_path / "made.urdf")
+    assert again.parameter("joint1.damping")[0] == 0.0
+    with pytest.raises(dyn.ModelError, match="link1"):
+        urdf_of(made.with_values({"link1.mass": -1.0}))
+
+
 @pytest.mark.parametrize("name", ["two_link", "arm7", "quadruped", "every_joint"])
 def test_saved_numbers_are_read_back(name, tmp_path):
     """Masses, damping and friction to the last bit, inertias to rounding."""

@@ -10,7 +10,7 @@ import numpy as np
 
 from dyn_core.errors import UnsupportedError
 from dyn_core.identification.selection import Unknowns
-from dyn_core.model import Model, parameter_paths
+from dyn_core.model import Model, assemble, parameter_paths
 from dyn_core.model.description import Description
 from dyn_core.model.parameter_vector import with_linear_parameters
 
@@ -79,6 +79,26 @@ def with_paths(model: Model, values: Mapping[str, np.ndarray]) -> Model:
     )
     same = made.joint_names == model.joint_names
     return made if same else made.reorder(model.joint_names)
+
+
+def with_described_values(model: Model) -> Model:
+    """Return the robot rebuilt so that its description has its present parameters.
+
+    Model.with_values and without_friction change numbers that the description, from
+    which files are written, does not get.
+
+    Raises:
+        ModelError: No robot can have the values; names the fault.
+    """
+    described = assemble(model.build)
+    values = {}
+    for path in parameter_paths.paths(model):
+        if path in ("time", "armature"):  # each joint has an armature of its own
+            continue
+        numbers = parameter_paths.value(model, path)
+        if not np.array_equal(numbers, parameter_paths.value(described, path)):
+            values[path] = numbers
+    return with_paths(described, values) if values else model
 
 
 def _with_joint(
