@@ -81,7 +81,7 @@ class Curves:
                         {"label": "now", "stroke": MARK, "width": 1.0},
                     ),
                     title=title,
-                    scales={"x": {"time": False}},
+                    scales={"x": {"time": False}, "y": {"range": y_range(columns)}},
                     legend={"show": not many},
                     aspect=1.6,
                     padding=(ABOVE, BESIDE, 0, 0),
@@ -122,18 +122,28 @@ def with_mark(
 
     Returns:
         k + 2 arrays (n + 3,): times, the k curves, the line. The line goes from the
-        smallest to the largest value of all curves.
+        top of y_range to below it; at all other times it is there, out of sight.
     """
-    low, high = float(columns.min()), float(columns.max())
+    bottom, top = y_range(columns)
     place = int(np.searchsorted(t, time, side="right"))
     times = np.insert(t, place, [time] * 3)
     curves = [
         np.insert(column, place, [float(np.interp(time, t, column))] * 3)
         for column in columns
     ]
-    mark = np.full(len(times), low)
-    mark[place + 1] = high
+    mark = np.full(len(times), bottom - (top - bottom))
+    mark[place + 1] = top
     return times, *curves, mark
+
+
+def y_range(columns: np.ndarray) -> tuple[float, float]:
+    """Return the ends of a plot's vertical axis: all values, and a tenth more.
+
+    Constant curves have 1 above and below. `columns` are the curves, (k, n).
+    """
+    low, high = float(columns.min()), float(columns.max())
+    margin = 0.1 * (high - low) or 1.0
+    return low - margin, high + margin
 
 
 def _look(k: int) -> tuple[str, int]:
@@ -160,7 +170,7 @@ def _legend(looks: Mapping[str, tuple[str, int]]) -> str:
     return f'<div style="{style}">{"".join(entries)}</div>'
 
 
-__all__ = ["Curves", "with_mark"]
+__all__ = ["Curves", "with_mark", "y_range"]
 
 
 SPEEDS = {"1/10": 0.1, "1/4": 0.25, "1/2": 0.5, "1": 1.0, "2": 2.0, "5": 5.0}
