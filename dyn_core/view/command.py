@@ -123,7 +123,8 @@ def robot_of_run(arguments: argparse.Namespace) -> Model:
         arguments: Arguments of `dyn view`; `what` is the recording.
 
     Raises:
-        SettingError: There is no such file, or neither names a robot.
+        SettingError, ShapeError: There is no such file, it cannot be read, or neither
+            names a robot.
         ModelError: The robot cannot be loaded.
     """
     if not Path(arguments.what).exists():

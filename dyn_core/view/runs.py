@@ -9,7 +9,7 @@ import numpy as np
 
 from dyn_core import robots
 from dyn_core.envs import IDS, register
-from dyn_core.errors import DynError, SettingError, unknown_name
+from dyn_core.errors import SettingError, unknown_name
 from dyn_core.model import Model
 from dyn_core.planar.chain.files import load_chain_file
 from dyn_core.recordings import read_motion
@@ -113,19 +113,18 @@ def sweep(scene: VisualScene) -> Replay:
 def saved_robot(path: str) -> tuple[str, str]:
     """Return (robot, kind of its root joint) that a file of a run names.
 
-    Only NPZ files of runs name them. Both are empty if the file names no known robot or
-    cannot be read; the kind is empty if the file does not name it.
+    Only NPZ files of runs name them. Both are empty if the file names no known robot;
+    the kind is empty if the file does not name it.
 
     Args:
         path: File of the run.
+
+    Raises:
+        SettingError, ShapeError: It is an NPZ file that cannot be read.
     """
     if Path(path).suffix != ".npz" or not Path(path).is_file():
         return "", ""
-    try:
-        facts = read_motion(path).facts
-    except DynError:
-        return "", ""  # read_run raises the error
-    return named_robot(facts)
+    return named_robot(read_motion(path).facts)
 
 
 def read_run(path: str, model: Model, joint_states: str = "") -> Replay:

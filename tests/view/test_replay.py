@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import dyn_core as dyn
-from dyn_core import envs, robots
+from dyn_core import cli, envs, robots
 from dyn_core.errors import ModelError, SettingError, ShapeError, UnsupportedError
 from dyn_core.model.coordinates.labels import coordinates_of
 from dyn_core.model.sources import example_robots
@@ -144,6 +144,16 @@ def test_a_saved_run_names_an_installed_robot(tmp_path):
     run = dyn.simulate(dyn.load("ur5"), duration=0.01, progress=False)
     run.save(tmp_path / "run.npz")
     assert runs.saved_robot(str(tmp_path / "run.npz")) == ("ur5", "fixed")
+
+
+def test_a_damaged_file_is_named_and_no_robot_is_asked_for(tmp_path, capsys):
+    """It may well name its robot, but cannot be read."""
+    damaged = tmp_path / "run.npz"
+    damaged.write_bytes(b"PK damaged")
+    with pytest.raises(SettingError, match=r"run\.npz: no NPZ that can be read"):
+        runs.saved_robot(str(damaged))
+    assert cli.main(["view", str(damaged)]) == 1
+    assert "--robot" not in capsys.readouterr().err
 
 
 def test_a_saved_run_of_an_arm_is_read_by_the_other_commands(tmp_path):
