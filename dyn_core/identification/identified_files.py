@@ -304,15 +304,15 @@ def _added(todo: Wanted, place: tuple[str, ...]) -> list[str]:
         place: Path of the element. Zeros are what a missing element means.
     """
     lines: list[str] = []
+    parent = ""
     for key in [k for k in todo if k[: len(place)] == place]:
         values = {k: x for k, x in todo.pop(key).items() if any(x)}
-        parents = key[len(place) : -1]
         if values:
-            attributes = _with_numbers("", values)
-            lines.append(f"{'  ' * len(parents)}<{key[-1]}{attributes}/>")
-            if parents and len(lines) == 1:
-                lines.insert(0, f"<{parents[0]}>")
-    return [*lines, f"</{lines[0][1:]}"] if lines and len(lines[0]) < 12 else lines
+            *above, tag = key[len(place) :]
+            parent = above[0] if above else ""
+            indent = "  " if parent else ""
+            lines.append(f"{indent}<{tag}{_with_numbers('', values)}/>")
+    return [f"<{parent}>", *lines, f"</{parent}>"] if parent else lines
 
 
 def _with_numbers(attributes: str, values: Mapping[str, Sequence[Any]]) -> str:
@@ -326,7 +326,7 @@ def _with_numbers(attributes: str, values: Mapping[str, Sequence[Any]]) -> str:
 
     def put(attribute: re.Match[str]) -> str:
         name, quoted = attribute.groups()
-        before, after = quoted[1:-1].split(), left.pop(name, ())
+        before, after = html.unescape(quoted[1:-1]).split(), left.pop(name, ())
         shown = [
             before[k] if len(before) == len(after)
             and math.isclose(float(before[k]), x, rel_tol=1e-12, abs_tol=1e-15)

@@ -158,6 +158,17 @@ def test_bodies_appear_and_vanish_in_a_urdf(tmp_path):
     assert urdf_of(again) == text
 
 
+def test_a_number_with_a_character_reference_is_read(tmp_path):
+    """XML may write a point as &#46;."""
+    text = Path(dyn.robots.path("two_link")).read_text(encoding="utf-8")
+    file = tmp_path / "odd.urdf"
+    file.write_text(text.replace('value="1.7"', 'value="1&#46;7"'), encoding="utf-8")
+    model = dyn.load_urdf(file)
+    moved = urdf_of(_with(model, {"link1.com": [0.5, 0.0, 0.0]}))
+    assert 'xyz="0.5 0 0"' in moved and 'value="1&#46;7"' in moved
+    assert 'value="1.75"' in urdf_of(_with(model, {"link1.mass": 1.75}))
+
+
 def test_values_set_after_loading_are_written(tmp_path):
     """with_values and without_friction change the robot that is written."""
     values = {"joint1.damping": 3.5, "joint2.armature": 0.25, "link1.mass": 7.5}
