@@ -158,6 +158,23 @@ def test_bodies_appear_and_vanish_in_a_urdf(tmp_path):
     assert urdf_of(again) == text
 
 
+def test_places_and_turned_inertias_are_read_back(tmp_path):
+    """An origin's angles; an inertia whose axes in the file are not the link's."""
+    text = Path(dyn.robots.path("two_link")).read_text(encoding="utf-8")
+    turned = text.replace('xyz="0.35 0 0"', 'xyz="0.35 0 0" rpy="0.3 0.2 0.1"')
+    (tmp_path / "turned.urdf").write_text(turned, encoding="utf-8")
+    place = [0.7, 0.1, -0.2, 0.3, -0.1, 0.2]
+    values = {"joint2.origin": place, "link1.mass": 2.5}
+    made = _with(dyn.load_urdf(tmp_path / "turned.urdf"), values)
+    write_robot(tmp_path / "made.urdf", made)
+    again = dyn.load_urdf(tmp_path / "made.urdf")
+    assert again.parameter("joint2.origin") == pytest.approx(place, abs=1e-12)
+    for path in ("link1.mass", "link1.com", "link1.inertia"):
+        np.testing.assert_allclose(
+            again.parameter(path), made.parameter(path), rtol=1e-12, atol=1e-15
+        )
+
+
 def test_a_number_with_a_character_reference_is_read(tmp_path):
     """XML may write a point as &#46;."""
     text = Path(dyn.robots.path("two_link")).read_text(encoding="utf-8")

@@ -455,6 +455,19 @@ def test_start_is_the_nearest_position_within_the_limits(shipped, name):
     assert list(dyn.Simulator(model, engine="graph").q) == list(start) or model.loops
 
 
+def test_joints_of_several_coordinates_start_within_their_limits(shipped):
+    """All coordinates but those of joints with a quaternion."""
+    model = shipped["every_joint"]
+    ends = {"lower": np.full(model.nv, 0.1), "upper": np.full(model.nv, 0.2)}
+    start, wide = dataclasses.replace(model, **ends).start(), 0
+    for i in model.independent:
+        q, joint = model.q_slices[i], model.joint[i]
+        moved = joint.nq == joint.nv
+        np.testing.assert_array_equal(start[q], 0.1 if moved else model.neutral()[q])
+        wide += moved and joint.nv > 1
+    assert wide
+
+
 def test_arm7_starts_within_its_limits():
     """Zero is outside the limits of an elbow; the start differs there alone."""
     model = dyn.load("arm7")

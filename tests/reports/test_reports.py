@@ -17,9 +17,10 @@ from dyn_core.control.controller import Controller
 from dyn_core.errors import ModelWarning
 from dyn_core.model.coordinates.labels import coordinates_of
 from dyn_core.plots import Curve, Panel, draw
+from dyn_core.plots.motions import plot_motion
 from dyn_core.plots.table_plots import plot_errors
 from dyn_core.recordings import MotionRecord, read_motion, run_record, write_motion
-from dyn_core.recordings.runs import robot_facts
+from dyn_core.recordings.runs import named_robot, robot_facts
 from dyn_core.reports import (
     differences,
     report_page,
@@ -423,6 +424,24 @@ def test_a_joint_has_one_look_in_all_panels_and_a_free_base_its_own():
     assert looks[1] == looks[3] == looks[4] and len({*looks[1].values()}) == 12
     limits = next(x for x in run_sections(motion) if x.title.startswith("Joint forces"))
     assert "root_joint" not in limits.content and "hind_left_knee" in limits.content
+    pushed = replace(motion, tau=force + (np.arange(model.nv) == 2))
+    limits = next(x for x in run_sections(pushed) if x.title.startswith("Joint forces"))
+    assert limits.content.count("root_joint") == 1
+
+
+def test_panels_have_the_limits_and_references_of_their_own_coordinates():
+    """Joints of several coordinates come first in no column."""
+    names = ["hip", "base.0", "base.1", "knee"]
+    limits, rows = np.array([5.0, 6.0, 7.0, 8.0]), np.ones((3, 1))
+    columns = {"q": np.zeros((3, 4)), "q_ref": rows * [1.0, 2.0, 3.0, 4.0],
+               "tau": 0.95 * rows * limits}  # fmt: skip
+    by_key = {"q": names, "tau": names}
+    figure = plot_motion(np.arange(3.0), columns, by_key, limits=limits)
+    base, joints, _, forces = figure.axes
+    assert [x.get_ydata()[0] for x in base.lines[2:4]] == [2.0, 3.0]
+    assert [x.get_ydata()[0] for x in joints.lines[2:4]] == [1.0, 4.0]
+    levels = {abs(float(x.get_ydata()[0])) for x in forces.lines[2:]}
+    assert levels == {5.0, 8.0}
 
 
 def test_a_report_shows_the_robot_and_no_folders():
@@ -438,6 +457,8 @@ def test_a_report_shows_the_robot_and_no_folders():
     lost = replace(record, facts={**record.facts, "source": "/nowhere/two_link.urdf"})
     other = replace(record, facts={**record.facts, "source": "arm7"})
     assert robot_pictures(lost) is None and robot_pictures(other) is None
+    assert named_robot(lost.facts) == ("", "")
+    assert named_robot(other.facts)[0] == "arm7"
 
 
 def test_runs_of_one_name_are_told_apart_without_folders_of_the_user(tmp_path):

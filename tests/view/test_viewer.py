@@ -86,6 +86,8 @@ def test_the_curves_show_where_the_time_is(player):
             bottom, top = plot.scales["y"]["range"]
             assert bottom < values.min() and values.max() < top == mark.max()
             assert mark.min() < bottom
+            k = int(mark.argmax())  # the line is vertical
+            assert t[k - 1] == t[k] == t[k + 1] and mark[k - 1] == mark[k + 1] < bottom
             for column, truth in zip(columns, values.T, strict=True):
                 expected = np.interp(t, run.t - run.t[0], truth)
                 np.testing.assert_allclose(column, expected, atol=1e-12)
@@ -113,6 +115,8 @@ def test_each_joint_has_one_look_in_all_plots():
     run = replay.of_arrays(model, np.linspace(0.0, 1.0, 5), q, tau)
     (names, _), (forces, values) = run.curves.values()
     assert list(names) == list(forces) and values.shape == (5, 12)
+    pushed = replay.of_arrays(model, run.t, q, tau + (np.arange(model.nv) == 2))
+    assert len(pushed.curves["joint force [N·m | N]"][0]) == 13
     with Viewer(run.scene, run, port=0) as viewer:
         looks = [
             {x["label"]: (x["stroke"], *x.get("dash", ())) for x in plot.series[1:-1]}
