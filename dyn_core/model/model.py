@@ -658,8 +658,8 @@ class Model(Tree, System):
         for loop in loops:
             if not isinstance(loop, LoopConstraint):
                 raise ModelError(
-                    f"a loop is {loop!r}; valid: what dyn.make_loop, dyn.user_loop or"
-                    " dyn.coupling returns, each an argument of its own"
+                    f"a loop is {shown(loop)}; valid: results of dyn.make_loop,"
+                    " dyn.user_loop or dyn.coupling, each an argument of its own"
                 )
         build = replace(self.build, loops=(*self.build.loops, *loops))
         closed = replace(self, build=build)

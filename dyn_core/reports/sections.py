@@ -62,7 +62,7 @@ def robot_pictures(record: MotionRecord) -> np.ndarray | None:
     """Return pictures of a run's first, middle and last row, (height, width, 3) uint8.
 
     They are beside one another. None if its facts name no robot that can be loaded and
-    has this name and these joints, or matplotlib is not installed.
+    has this name and one of the recorded joints, or matplotlib is not installed.
     """
     source, root_joint = named_robot(record.facts)
     if not source or not can_draw():

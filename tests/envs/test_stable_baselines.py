@@ -117,6 +117,28 @@ def test_ends_of_an_episode(sb3):
     assert infos[1]["terminal_observation"].dtype == np.float32
 
 
+def test_a_fall_in_the_last_step_is_no_truncation(sb3):
+    """TimeLimit.truncated makes an algorithm add the value of the last observation."""
+    ours = envs.sb3("quadruped_stand", 2, max_episode_steps=1)
+    ours.reset()
+    state = ours.vector.get_state()
+    state[1, ours.vector.task.layout["q"].start + 2] = 0.05
+    ours.vector.set_state(state)
+    _, _, done, infos = ours.step(np.zeros((2, 12), np.float32))
+    assert done.all()
+    assert [info["TimeLimit.truncated"] for info in infos] == [True, False]
+
+
+def test_a_seed_is_used_once(sb3):
+    """Else every reset would begin the same episodes."""
+    ours = envs.sb3("reach", 2)
+    ours.seed(4)
+    first, second = ours.reset(), ours.reset()
+    assert not np.array_equal(first, second)
+    ours.seed(4)
+    assert np.array_equal(ours.reset(), first)
+
+
 def test_attributes_and_methods(sb3):
     """One TaskVectorEnv serves all rows; an index selects a row of what it returns."""
     from stable_baselines3.common.monitor import Monitor

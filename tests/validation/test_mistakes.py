@@ -274,7 +274,7 @@ def test_a_loop_is_made_by_a_function(shipped):
     """A name, or a list of loops, is no loop."""
     for wrong in ("left_foot", [dyn.make_loop("a", "point", "b")]):
         with pytest.raises(
-            dyn.ModelError, match="a loop is .*valid: what dyn.make_loop"
+            dyn.ModelError, match="a loop is .*valid: results of dyn.make_loop"
         ):
             shipped["quadruped"].with_loops(wrong)
 
