@@ -352,8 +352,10 @@ class PredictiveLaw(ControlLaw):
             return
         if isinstance(answer, DynError):
             self.refused = str(answer)
-        elif answer.reason not in GOOD or not _finite(answer):
+        elif answer.reason not in GOOD:
             self.refused = f"{answer.reason} {answer.detail}".strip()
+        elif not _finite(answer):
+            self.refused = "its numbers are not finite"
         else:
             self.followed, self.refused = (t, answer), ""
 

@@ -262,7 +262,7 @@ def test_a_plan_that_fails_is_dropped(way, monkeypatch):
     monkeypatch.setattr(law._planner, "_solve", bad)
     efforts = loop.run(0.1)
     assert law.followed[1] is before and np.isfinite(efforts).all()
-    why = {"error": "ZeroDivisionError: a weight is 0", "nan": "converged",
+    why = {"error": "ZeroDivisionError: a weight is 0", "nan": "not finite",
            "diverged": "diverged: cost posture"}[way]  # fmt: skip
     assert why in law.warnings["plan"]
     efforts = loop.run(0.3)
