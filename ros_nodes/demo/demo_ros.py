@@ -25,7 +25,7 @@ from dyn_core.errors import one_line
 from ros_nodes.demo.demo_plan import GAINS, Outcome, Waypoints
 from ros_nodes.graphs import GRAPHS
 from ros_nodes.processes import Process, Processes, private_environment
-from ros_nodes.running.runtime import make_executor
+from ros_nodes.running.runtime import make_executor, spin_once
 
 PATIENCE = 30.0  # longest start-up time of the nodes [s]
 REPORTED = 60.0  # period of the status lines of a long run [s]
@@ -426,7 +426,7 @@ class _DemoNode:
         """
         deadline = time.monotonic() + patience
         while not done():
-            self.executor.spin_once(timeout_sec=0.05)
+            spin_once(self.executor, 0.05)
             ended = processes.ended()
             if ended:
                 last = ended[0].lines[-1] if ended[0].lines else "nothing"

@@ -17,7 +17,7 @@ from collections.abc import Callable, Collection, Sequence
 from typing import Any
 
 from dyn_core.errors import cut
-from dyn_core.signals import note_signals
+from dyn_core.signals import ENDING, note_signals, noted_signals
 from ros_nodes.running.callbacks import place_of
 
 PATIENCE = 1.5  # longest time without a sign of life after a signal [s]
@@ -278,3 +278,22 @@ def make_executor() -> Any:
         return EventsExecutor()
     except (ImportError, OSError, RuntimeError, AttributeError):
         return SingleThreadedExecutor()
+
+
+def spin_once(executor: Any, seconds: float) -> None:
+    """Process incoming events; if there is none, wait for one.
+
+    A signal that raises KeyboardInterrupt does so after the events: EventsExecutor
+    would log an exception of a callback as FATAL, with lines of source.
+
+    Args:
+        executor: Result of make_executor.
+        seconds: Longest wait [s].
+    """
+    raising, numbers = signal.default_int_handler, ()
+    if threading.current_thread() is threading.main_thread():
+        numbers = tuple(n for n in ENDING if signal.getsignal(n) is raising)
+    with noted_signals(*numbers) as stop:
+        executor.spin_once(timeout_sec=seconds)
+    if stop:
+        raise KeyboardInterrupt

@@ -13,7 +13,7 @@ from rclpy.node import Node
 from rclpy.signals import SignalHandlerOptions
 
 from dyn_core.errors import DynError, SettingError, nearest
-from ros_nodes.running.runtime import make_executor
+from ros_nodes.running.runtime import make_executor, spin_once
 
 SETTLED = 0.5  # time without a change after which the list of nodes is complete [s]
 ASKED = 3  # number of requests: the first response of a service may be lost
@@ -47,7 +47,7 @@ class Live:
         Args:
             seconds: Longest wait [s].
         """
-        self._executor.spin_once(timeout_sec=seconds)
+        spin_once(self._executor, seconds)
 
     def until(self, done: Callable[[], Any], seconds: float) -> bool:
         """Spin until done() is true; return False if it is not true in time.

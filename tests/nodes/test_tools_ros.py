@@ -276,6 +276,26 @@ def test_where_no_node_is_the_tools_say_so(what, monkeypatch):
         param._list_all(live) if what == "param" else lifecycle._all(live, "get")
 
 
+def test_ctrl_c_comes_behind_the_callbacks(capfd):
+    """An executor would log it as FATAL in a callback, with lines of source."""
+    pytest.importorskip("rclpy", reason="rclpy is not installed (extra ros)")
+    from ros_nodes.tools.live import connect
+
+    handler, calls = signal.getsignal(signal.SIGINT), []
+
+    def interrupted():
+        signal.raise_signal(signal.SIGINT)
+        calls.append(1)
+
+    with connect(10.0) as live:
+        live.node.create_timer(0.001, interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            live.until(lambda: False, 10.0)
+    assert calls
+    assert capfd.readouterr().err == ""
+    assert signal.getsignal(signal.SIGINT) is handler
+
+
 def _campaign(*arguments, patience=240):
     command = [
         sys.executable,
