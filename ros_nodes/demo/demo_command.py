@@ -103,7 +103,8 @@ def run(arguments: argparse.Namespace) -> int:
         arguments: Parsed arguments of `dyn demo`.
 
     Returns:
-        Exit status: 0 if all tracking errors are finite, else 1.
+        Exit status: 0 if each motion was followed to its end and all tracking errors
+            are finite, else 1.
 
     Raises:
         DynError: An option, the parameter file or the robot is not valid, or a run over
@@ -142,7 +143,7 @@ def run(arguments: argparse.Namespace) -> int:
     report(outcome)
     if arguments.plot:
         _plot(outcome, Path(arguments.plot))
-    return 0 if np.isfinite(outcome.errors()).all() else 1
+    return 0 if outcome.followed and np.isfinite(outcome.errors()).all() else 1
 
 
 def _settings(arguments: argparse.Namespace) -> dict:
@@ -234,6 +235,8 @@ def _in_one_process(model: dyn.Model, waypoints: Waypoints, settings: dict) -> O
     controller = Controller(
         model, kp, kd, inverse_dynamics=settings["inverse_dynamics"]
     )
+    ended: list[str] = []
+    controller.listeners.append(lambda _, outcome: ended.append(outcome))
     still = np.zeros_like(waypoints.positions)
     trajectory = make_trajectory(
         model.joint_names,
@@ -267,7 +270,11 @@ def _in_one_process(model: dyn.Model, waypoints: Waypoints, settings: dict) -> O
             for k in ("forward_dynamics", "step", "inverse_dynamics")
         ),
     }
-    return Outcome(model.joint_names, record.t, record.q, record.q_ref, facts)
+    followed = ended == ["reached"]
+    if not followed:
+        reason = "; ".join(ended) or "it has not ended"
+        facts["trajectories"] = f"0 of 1 followed to their end: {reason}"
+    return Outcome(model.joint_names, record.t, record.q, record.q_ref, facts, followed)
 
 
 def report(outcome: Outcome) -> None:

@@ -21,6 +21,7 @@ class Outcome:
         t: Times of the samples, (samples,) [s].
         q, q_ref: Positions and references, (samples, n) [rad | m].
         facts: Lines to print, by title: rates, latency, solvers.
+        followed: Whether each motion was followed to its end.
     """
 
     names: tuple[str, ...]
@@ -28,6 +29,7 @@ class Outcome:
     q: np.ndarray
     q_ref: np.ndarray
     facts: dict[str, str] = field(default_factory=dict)
+    followed: bool = True
 
     def errors(self) -> np.ndarray:
         """Return the largest tracking error by joint, (n,) [rad | m].

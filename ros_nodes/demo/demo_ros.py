@@ -32,6 +32,7 @@ REPORTED = 60.0  # period of the status lines of a long run [s]
 SETTLING = 3.0  # longest time for the arm to come to rest [s]
 TRIES = 5  # largest number of motions to the start
 MISSED = 0.05  # share of missed cycles from which the machine is called busy
+REACHED = "trajectories reached"  # key in /diagnostics of the controller
 AT_START = 1e-3  # largest distance from the start at which the motion begins [rad | m]
 
 
@@ -124,7 +125,7 @@ def said(processes: Processes) -> str:
 
 
 def followed(reached: int, sent: int, processes: Processes) -> str:
-    """Return how many trajectories were followed, with the last warning if not all."""
+    """Return how many motions were followed, with the last warning if not all."""
     why = f"; the last warning: {said(processes)}" if reached < sent else ""
     return f"{reached} of {sent} followed to their end{why}"
 
@@ -192,7 +193,6 @@ class _DemoNode:
         ready: Start-up time of each node as a phrase, by name.
         ticks: Time, monotonic [s], and the simulator's numbers of cycles, missed cycles
             and answered states, in this order.
-        sent: Number of trajectories sent.
         reference: Last reference position, (n,) [rad | m]; None before the first.
         sender: Publisher of trajectories.
 
@@ -209,7 +209,6 @@ class _DemoNode:
         self.values: dict[str, str] = {}
         self.ready: dict[str, str] = {}
         self.ticks: list[tuple[float, ...]] = []  # see class
-        self.sent = 0  # number of trajectories
         self.reference: np.ndarray | None = None
         create = self.node.create_subscription
         create(JointState, "computed_torque/reference", self._on_reference, 10)
@@ -276,6 +275,11 @@ class _DemoNode:
             2 * SETTLING, processes, "the clock stopped",
         )  # fmt: skip
         self._go_to_start(processes, waypoints.start)
+        self.values.pop(REACHED, None)  # it may not count the last motion to the start
+        self._until(
+            lambda: REACHED in self.values, PATIENCE, processes, "no diagnostics came"
+        )
+        before = int(self.values[REACHED])
         self.rows.clear()
         self.ticks.clear()
         started = time.monotonic()
@@ -289,6 +293,7 @@ class _DemoNode:
         moved = max(np.ptp(np.array([row[2] for row in self.rows]), axis=0))
         if moved < 0.01:
             raise dyn.DynError(f"the trajectory was not followed: {said(processes)}")
+        reached = self._reached(before, repeat, processes)
         facts = {
             "run": "two processes over ROS 2 topics on 127.0.0.1",
             "loop": self._loop(),
@@ -297,9 +302,7 @@ class _DemoNode:
             f" p50, p99, p99.9 since the start"
             f" {self.values['all round trips p50, p99, p99.9 [us]']} us",
             "largest effort [of limit]": self.values["largest effort [of limit]"],
-            "trajectories": followed(
-                int(self.values["trajectories reached"]), self.sent, processes
-            ),
+            "trajectories": followed(reached, repeat, processes),
             "processes": ", ".join(
                 before.compared(Usage.of(process))
                 for before, process in zip(usage, processes.all, strict=True)
@@ -312,7 +315,31 @@ class _DemoNode:
         }
         t = np.array([row[0] - started for row in self.rows])
         q, q_ref = (np.array([row[k] for row in self.rows]) for k in (1, 2))
-        return Outcome(self.model.joint_names, t, q, q_ref, facts)
+        names, all_followed = self.model.joint_names, reached >= repeat
+        return Outcome(names, t, q, q_ref, facts, all_followed)
+
+    def _reached(self, before: int, repeat: int, processes: Processes) -> int:
+        """Return the number of motions that were followed to their end.
+
+        If some were not, new diagnostics are awaited for SETTLING seconds.
+
+        Args:
+            before: Number of trajectories reached before the first motion.
+            repeat: Number of motions that were sent.
+            processes: The nodes.
+
+        Raises:
+            DynError: A node has ended, or executor and clock do not go on.
+        """
+        deadline = time.monotonic() + SETTLING
+        self._until(
+            lambda: (
+                int(self.values[REACHED]) - before >= repeat
+                or time.monotonic() > deadline
+            ),
+            2 * SETTLING, processes, "the clock stopped",
+        )  # fmt: skip
+        return int(self.values[REACHED]) - before
 
     def _go_to_start(self, processes: Processes, start: np.ndarray) -> None:
         """Move the arm from where the controller holds it to the start of the motion.
@@ -404,7 +431,6 @@ class _DemoNode:
             point.time_from_start = Duration(seconds=float(t)).to_msg()
             message.points.append(point)
         self.sender.publish(message)
-        self.sent += 1
 
     def _until(
         self,

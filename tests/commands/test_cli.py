@@ -396,6 +396,36 @@ def test_demo_without_rclpy_says_so(tmp_path):
     assert "one process, no ROS" in done.stdout
 
 
+def test_demo_fails_where_the_motion_is_not_followed(capsys):
+    """Half a second takes joint5 beyond its velocity limit: the controller stops."""
+    command = ["demo", "--one-process", "--plot", "", "--duration"]
+    assert cli.main([*command, "0.5"]) == 1
+    reason = "stopped: velocity of joint 'joint5'"
+    (line,) = [x for x in capsys.readouterr().out.splitlines() if "0 of 1" in x]
+    assert line.startswith(f"trajectories: 0 of 1 followed to their end: {reason}")
+
+
+@pytest.mark.ros
+@pytest.mark.parametrize(("scale", "status"), [(1.0, 0), (0.1, 1)])
+def test_demo_over_ros_fails_where_a_motion_is_not_followed(scale, status):
+    """The second of two motions is too fast for the controller, which stops."""
+    pytest.importorskip("rclpy", reason="rclpy is not installed (extra ros)")
+    code = (
+        "from dyn_core.cli import main; from ros_nodes.demo import demo_ros\n"
+        "send, motions = demo_ros._DemoNode._send, []\n"
+        "def sent(node, times, positions):\n"
+        "    motions.append(1) if len(times) == 3 else None\n"
+        f"    send(node, times * ({scale} if len(motions) == 2 else 1), positions)\n"
+        "demo_ros._DemoNode._send = sent\n"
+        "raise SystemExit(main(['demo', '--repeat', '2', '--duration', '1.5',"
+        " '--plot', '']))\n"
+    )
+    done = _python("-c", code)
+    said = done.stdout + done.stderr
+    assert done.returncode == status, said
+    assert f"trajectories: {2 - status} of 2 followed to their end" in said
+
+
 @pytest.mark.ros
 def test_demo_over_ros():
     """Two processes: errors, rate, latency, missed cycles, solver names, status 0."""
