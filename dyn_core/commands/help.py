@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from collections.abc import Sequence
 
-from dyn_core.errors import UnsupportedError, unknown_name
+from dyn_core.errors import SettingError, UnsupportedError, unknown_name
 from dyn_core.problems import Signature
 from dyn_core.problems import describe as describe_problem
 from dyn_core.solving.help_pages import mentions, summary
@@ -70,8 +70,13 @@ def _help(arguments: argparse.Namespace) -> int:
 def _solvers(arguments: argparse.Namespace) -> int:
     """Print the solvers by problem; return 1 if a plugin failed to load, else 0.
 
-    Raises SignatureError if the problem is unknown.
+    Raises:
+        SettingError: The problem is given as PROBLEM and by --problem.
+        SignatureError: The problem is unknown.
     """
+    if None not in (arguments.problem, arguments.named):
+        message = "--problem is now PROBLEM, and both are there; valid: PROBLEM"
+        raise SettingError(message, "problem")
     registry = default_registry()
     problems = registry.problems()
     asked = arguments.named if arguments.problem is None else arguments.problem

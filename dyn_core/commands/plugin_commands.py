@@ -47,7 +47,7 @@ def _add_commands(
         hook: The plugin's dyn_commands.
 
     Raises:
-        PluginError: A name is in use, or a command has no action.
+        PluginError: A name is in use, a group is no str, or a command has no action.
         Exception: Errors of the plugin pass through.
     """
     apart = subparsers._parser_class("dyn")
@@ -58,6 +58,12 @@ def _add_commands(
         command.set_defaults(plugin_error=partial(_error, who))
         if name in subparsers.choices:
             raise PluginError(f"{who} adds a command '{name}'; there is one", who)
+        if not isinstance(command.group, str):
+            group = shown(command.group)
+            raise PluginError(
+                f"{who} adds a command '{name}' with the group {group}; valid: a str",
+                who,
+            )
         if not _runs(command.complete()):
             raise PluginError(
                 f"{who} adds a command '{name}' without an action;"

@@ -49,11 +49,8 @@ def run(arguments: argparse.Namespace) -> int:
     stems = [Path(path).stem for path in arguments.runs]
     alone = len(set(stems)) == len(stems)
     paths = [os.path.abspath(path) for path in arguments.runs]
-    names = (
-        stems
-        if alone
-        else [os.path.relpath(x, os.path.commonpath(paths)) for x in paths]
-    )
+    common = os.path.commonpath([os.path.dirname(path) for path in paths])
+    names = stems if alone else [os.path.relpath(path, common) for path in paths]
     write_report(records, names, arguments.out, arguments.title)
     if arguments.screenshot is not None:
         screenshot(arguments.out, arguments.screenshot)

@@ -89,6 +89,9 @@ def test_plugins_of_a_problem(capsys):
     out = capsys.readouterr().out
     assert cli.main(["plugins", "--problem", "forward_dynamics"]) == 0
     assert capsys.readouterr().out == out
+    both = ["solvers", "inverse_dynamics", "--problem", "forward_dynamics"]
+    assert cli.main(both) == 1
+    assert "--problem is now PROBLEM, and both are there" in capsys.readouterr().err
     assert out.startswith("forward_dynamics: joint accelerations")
     assert [x.split()[0] for x in out.splitlines()[1:]] == dyn.solvers(
         "forward_dynamics"

@@ -279,6 +279,11 @@ BAD_COMMANDS = {
         "    subparsers.add_parser('x5', help='%').set_defaults(run=print)\n",
         "dyn_commands failed: ValueError",
     ),
+    "has_no_group": (
+        HOOK + "def dyn_commands(subparsers):\n"
+        "    subparsers.add_parser('x6', help='y', group=['x']).set_defaults(run=print)\n",
+        r"adds a command 'x6' with the group \['x'\]; valid: a str",
+    ),
 }  # fmt: skip
 GOOD_COMMAND = (
     HOOK

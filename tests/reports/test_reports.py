@@ -472,3 +472,5 @@ def test_runs_of_one_name_are_told_apart_without_folders_of_the_user(tmp_path):
     files = [str(tmp_path / folder / "run.npz") for folder in ("a", "b")]
     assert cli.main(["report", *files, "--out", str(page)]) == 0
     assert str(tmp_path) not in page.read_text() and "b/run.npz" in page.read_text()
+    assert cli.main(["report", files[0], files[0], "--out", str(page)]) == 0
+    assert "b/run.npz" not in page.read_text() and "run.npz" in page.read_text()
