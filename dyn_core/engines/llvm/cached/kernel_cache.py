@@ -207,8 +207,8 @@ def limit() -> int:
 def remove(home: Path, maximum: float) -> tuple[int, int]:
     """Remove unfinished files older than an hour, and entries beyond a size.
 
-    The least recently used entries are removed until the rest fits. Files that another
-    process removes meanwhile are ignored.
+    The least recently used entries are removed until the rest fits. Younger unfinished
+    files, and files that another process removes meanwhile, are ignored.
 
     Args:
         home: Folder of the cache.
@@ -227,7 +227,9 @@ def remove(home: Path, maximum: float) -> tuple[int, int]:
                 state = item.stat()
             except FileNotFoundError:
                 continue  # another process removed it
-            left = item.name.endswith(".new") and state.st_mtime < old
+            left = item.name.endswith(".new")
+            if left and state.st_mtime >= old:
+                continue  # a process may be writing it
             entries.append((not left, state.st_mtime, state.st_size, item.path))
     count, total = len(entries), sum(size for _, _, size, _ in entries)
     for kept, _, size, path in sorted(entries):
