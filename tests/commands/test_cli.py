@@ -149,6 +149,14 @@ def test_help_finds_words(capsys, terms, first):
     assert terms != ["contact"] or "\ncontact_step: " in shown
 
 
+def test_help_compares_beginnings_of_words(capsys):
+    """Otherwise "ass" would find each mass."""
+    assert cli.main(["help", "mas"]) == 0
+    assert "\nmass_matrix: " in capsys.readouterr().out
+    assert cli.main(["help", "ass"]) == 1
+    assert "no command, problem or solver is called 'ass'" in capsys.readouterr().err
+
+
 def test_every_solver_has_a_help_page():
     """Whatever a solver is made of, its page and its repr are short and complete."""
     for name in dyn.solvers(references=True):
@@ -223,7 +231,9 @@ def test_a_command_imports_only_what_it_needs(command, spared):
     assert {*spared} & {*loaded} == set()
 
 
-def test_robots_are_listed_by_source_and_found_by_a_part_of_their_name(capsys):
+def test_robots_are_listed_by_source_and_found_by_a_part_of_their_name(
+    monkeypatch, capsys
+):
     """Whatever dyn.load takes; planar chains, too; nothing found is an error."""
     assert cli.main(["robots"]) == 0
     blocks = capsys.readouterr().out
@@ -233,6 +243,14 @@ def test_robots_are_listed_by_source_and_found_by_a_part_of_their_name(capsys):
     lines = capsys.readouterr().out.splitlines()[1:]
     assert "    double_pendulum" in lines
     assert all("pend" in line.lower() for line in lines if line[0] == " ")
+    names = {"here": ["Arm", "leg"], "elsewhere": []}
+    monkeypatch.setattr("dyn_core.commands.robots.collections", lambda: names)
+    assert cli.main(["robots", "aRM"]) == 0
+    assert capsys.readouterr().out == "here:\n    Arm\n"
+    assert cli.main(["robots"]) == 0
+    missing = "\nelsewhere: not installed (pip install elsewhere)\n"
+    assert missing in capsys.readouterr().out
+    monkeypatch.undo()
     assert cli.main(["robots", "tow_link"]) == 1
     assert "did you mean 'two_link'" in capsys.readouterr().err
 

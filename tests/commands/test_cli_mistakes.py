@@ -222,6 +222,7 @@ IDLE = {  # arguments that change nothing beside others, what is said
     "explain ir": (["explain", "rnea", "two_link", "--ir", "batch", "--assembly", "batch"], "not allowed with argument --ir"),
     "check-plugin": (["check-plugin", "task_step", "--robot", "two_link"], "--robot changes nothing: task_step is for task"),
     "up": (["up", "simulator", "--params", "other.yaml"], "parameters of rviz; valid: sections for simulator, or"),
+    "up guard": (["up", "guard", "--robot", "two_link"], "a guard has no robot; valid: none"),
     "verb": (["param", "lst"], "no verb of param is called 'lst'; did you mean 'list'"),
     "topics": (["plot", "run.npz", "--commands", "x"], "changes nothing; valid: a bag"),
     "demo": (["demo", "--one-process", "--params", "other.yaml"], "valid: sections for simulator, computed_torque, or"),

@@ -195,6 +195,24 @@ def test_the_command_writes_a_file(arm, tmp_path):
     assert len(yaml.safe_load(out.read_text())["points"]) == 16
 
 
+def test_the_command_adds_friction_unless_it_is_left_out(arm, tmp_path):
+    """A damper of 100 N·m·s/rad needs effort in the direction of the motion."""
+    extras, out = tmp_path / "extras.yaml", tmp_path / "out.yaml"
+    extras.write_text("joints: {joint1: {damping: 100.0}}\n")
+    command = ["feed-forward", _file(arm, tmp_path), "--robot", "two_link"]
+    command += ["--extras", str(extras), "--period", "0.1", "-o", str(out)]
+    efforts = []
+    for option in ([], ["--no-friction"]):
+        assert cli.main([*command, *option]) == 0
+        points = yaml.safe_load(out.read_text())["points"]
+        efforts.append(np.array([point["effort"] for point in points]))
+    velocities = np.array([point["velocities"] for point in points])
+    expected = velocities * [100.0, 0.0]
+    assert expected.max() > 10.0
+    # The friction that the robot has besides is below 0.2 N·m.
+    assert np.abs(efforts[0] - efforts[1] - expected).max() < 0.2
+
+
 def test_the_command_prints_and_warns(arm, tmp_path, capsys):
     """Several messages; an effort over its limit is named on stderr."""
     path = tmp_path / "fast.yaml"

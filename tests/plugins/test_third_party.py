@@ -329,6 +329,7 @@ def test_a_bad_command_is_left_out_and_dyn_works(command, what):
     (line,) = said.err.splitlines()
     assert line.startswith(f"dyn: warning: plugin left out: {name} ")
     assert re.search(message, line), line
+    assert command("plugins")[1] == said  # the former name of dyn solvers
     status, said = command("info", "two_link")  # it needs no plugin
     assert (status, said.err) == (0, "")
     assert "moving bodies" in said.out
