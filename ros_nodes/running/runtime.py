@@ -290,9 +290,9 @@ def spin_once(executor: Any, seconds: float) -> None:
         executor: Result of make_executor.
         seconds: Longest wait [s].
     """
-    raising, numbers = signal.default_int_handler, ()
+    raising, numbers = signal.default_int_handler, list[int]()
     if threading.current_thread() is threading.main_thread():
-        numbers = tuple(n for n in ENDING if signal.getsignal(n) is raising)
+        numbers = [n for n in ENDING if signal.getsignal(n) is raising]
     with noted_signals(*numbers) as stop:
         executor.spin_once(timeout_sec=seconds)
     if stop:
