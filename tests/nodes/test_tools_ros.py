@@ -281,19 +281,23 @@ def test_ctrl_c_comes_behind_the_callbacks(capfd):
     pytest.importorskip("rclpy", reason="rclpy is not installed (extra ros)")
     from ros_nodes.tools.live import connect
 
-    handler, calls = signal.getsignal(signal.SIGINT), []
+    handler, calls = signal.default_int_handler, []
 
     def interrupted():
         signal.raise_signal(signal.SIGINT)
         calls.append(1)
 
-    with connect(10.0) as live:
-        live.node.create_timer(0.001, interrupted)
-        with pytest.raises(KeyboardInterrupt):
-            live.until(lambda: False, 10.0)
+    before = signal.signal(signal.SIGINT, handler)  # ignored in a background process
+    try:
+        with connect(10.0) as live:
+            live.node.create_timer(0.001, interrupted)
+            with pytest.raises(KeyboardInterrupt):
+                live.until(lambda: False, 10.0)
+        assert signal.getsignal(signal.SIGINT) is handler
+    finally:
+        signal.signal(signal.SIGINT, before)
     assert calls
     assert capfd.readouterr().err == ""
-    assert signal.getsignal(signal.SIGINT) is handler
 
 
 def _campaign(*arguments, patience=240):
