@@ -63,7 +63,8 @@ def _help(arguments: argparse.Namespace) -> int:
         known = [*solvers, *problems, *commands]
         name = " ".join(asked)
         message = unknown_name("command, problem or solver", name, known)
-        raise UnsupportedError(message)
+        others = "names of Pinocchio, MuJoCo and Drake: docs/other_libraries.md"
+        raise UnsupportedError(f"{message}; {others}")
     return 0
 
 

@@ -155,7 +155,11 @@ class ContactSimulator(RobotPlant):
             self.world.stabilisation,
             f"it is pushed out at {self.world.push_out_speed:g} m/s at most",
         )
-        where = f"{worst.id.link_a}/{worst.id.link_b}"
+        a, b = worst.id.link_a, worst.id.link_b
+        where = f"{a}/{b}"
+        if {a, b} <= set(self.model.frames):
+            how += "; links that always meet: "
+            how += f"pairs: {{deny: [[{a}, {b}]]}} in the sidecar"
         return (f"the start overlaps by {-worst.gap:.3g} m at {where}: {how}",)
 
     def fallen(self) -> tuple[str, ...]:

@@ -75,13 +75,18 @@ def mentions(registry: Any, terms: Sequence[str]) -> list[str]:
         line = f"{problem.name}: {problem.meaning} ({', '.join(names)})"
         parts = [line.replace("_", " "), *(port.meaning for port in problem.outputs)]
         parts += [summary(registry.solver(name)) for name in names]
-        said = " " + " ".join(re.findall(r"\w+", " ".join(parts).lower()))
+        said = _spelled(" " + " ".join(re.findall(r"\w+", " ".join(parts).lower())))
         if {*terms} <= {port.name for port in problem.outputs}:
             by_output.append(line)
-        elif all(f" {word.lower()}" in said for word in terms):
+        elif all(f" {_spelled(word.lower())}" in said for word in terms):
             by_text.append(line)
     letters = by_output and min(map(len, terms)) == 1
     return by_output if letters else [*by_output, *by_text]
+
+
+def _spelled(text: str) -> str:
+    """Return a text with s for each z: linearise and linearize are found alike."""
+    return text.replace("z", "s")
 
 
 def _docstring(solver: Any) -> str:

@@ -154,7 +154,9 @@ def test_help_compares_beginnings_of_words(capsys):
     assert cli.main(["help", "mas"]) == 0
     assert "\nmass_matrix: " in capsys.readouterr().out
     assert cli.main(["help", "ass"]) == 1
-    assert "no command, problem or solver is called 'ass'" in capsys.readouterr().err
+    error = capsys.readouterr().err
+    assert "no command, problem or solver is called 'ass'" in error
+    assert "names of Pinocchio, MuJoCo and Drake: docs/other_libraries.md" in error
 
 
 def test_every_solver_has_a_help_page():

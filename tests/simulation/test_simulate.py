@@ -287,6 +287,34 @@ def test_a_start_deep_in_the_floor_is_reported():
     assert run(0.1).warnings == ()
 
 
+def test_a_start_within_another_link_says_how_to_leave_the_pair_out():
+    """The sentence is of links alone, as the floor cannot be denied for one start."""
+    mass = """<inertial><mass value="1"/><inertia ixx=".1" iyy=".1" izz=".1" ixy="0"
+    ixz="0" iyz="0"/></inertial>"""
+    form = '<collision><geometry><sphere radius="0.1"/></geometry></collision>'
+    links = "".join(
+        f'<link name="{name}">{mass}{form}</link>' for name in ("hip", "thigh", "shin")
+    )
+    joints = "".join(
+        f"""<joint name="{parent}_{child}" type="revolute"><parent link="{parent}"/>
+        <child link="{child}"/><axis xyz="0 0 1"/>
+        <limit lower="-1" upper="1" effort="9" velocity="9"/></joint>"""
+        for parent, child in (("hip", "thigh"), ("thigh", "shin"))
+    )
+    text = f'<robot name="leg">{links}{joints}</robot>'
+
+    def warnings(**options):
+        model = dyn.load_urdf(text, **options)
+        return dyn.simulate(model, world={}, duration=0.004, engine="graph").warnings
+
+    denied = "pairs: {deny: [[shin, hip]]} in the sidecar"
+    (warning,) = (x for x in warnings() if "overlaps" in x)
+    other = denied.replace("shin, hip", "hip, shin")
+    assert warning.endswith((denied, other))
+    sidecar = {"pairs": {"deny": [["hip", "shin"]]}}
+    assert not any("hip" in x for x in warnings(extras=sidecar))
+
+
 def test_a_start_with_a_zero_quaternion_is_refused():
     """No scaling makes it one."""
     model = dyn.load_urdf(dyn.robots.path("quadruped"), root_joint="floating")
