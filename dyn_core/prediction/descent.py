@@ -119,8 +119,11 @@ class Descent:
                 return count, STALLED
             closed = np.abs(state.model.gap).max() <= CLOSED
             small = tolerance * (1.0 + abs(value))
-            if closed and -change[0] <= small and damping <= 1.0:
-                return count, CONVERGED
+            if closed and -change[0] <= small:
+                if damping <= 1.0:
+                    return count, CONVERGED
+                damping /= CHANGE  # the decrease is small because of the damping
+                continue
             ratio = self._line_search(start, penalty, value, *change)
             if ratio is None and not closed:
                 # The penalty of the gaps is too small, as where a limit begins to act.

@@ -59,10 +59,9 @@ class Plan:
             )
         self.problem, self.solver = problem, chosen
         _, self.options = chosen.read_options(problem, options)
-        robot = problem.model.without_loops() if problem.model.loops else problem.model
-        self._times = (0.0,) if robot.driven else ()
-        inputs = {"inputs": ["time"]} if robot.driven else {}
-        self._hold = find("rnea").build(robot, **inputs)
+        self._times = (0.0,) if problem.model.driven else ()
+        inputs = {"inputs": ["time"]} if problem.model.driven else {}
+        self._holds = [_hold(phase.model, **inputs) for phase in problem.phases]
         chosen.prepared(problem, **self.options)
 
     def solve(
@@ -129,7 +128,9 @@ class Plan:
             tau = np.zeros((N, model.nv))
             if guess is None:
                 still = np.zeros(model.nv)
-                tau += self._clipped(self._hold(q, still, still, *self._times))
+                for phase, hold in zip(self.problem.phases, self._holds, strict=True):
+                    forces = hold(q, still, still, *self._times)
+                    tau[phase.first : phase.end] = self._clipped(forces)
             else:
                 wanted = f"shape {tau.shape}"
                 forces = float_array("guess", guess, wanted)
@@ -173,6 +174,18 @@ class Plan:
                     )
 
 
+def _hold(model: Model, **options: Any) -> Any:
+    """Return the Program of the joint forces that hold a robot: (q, qd, qdd) -> tau.
+
+    The least forces of the motors where loops hold a robot whose base is free.
+    """
+    if model.loops and any(model.joint[i].nv == 6 for i in model.independent):
+        return find("rnea_loops").build(model, dependent="least_norm", **options)
+    return find("rnea").build(
+        model.without_loops() if model.loops else model, **options
+    )
+
+
 def plan(
     model: Model,
     costs: Sequence[Cost],
@@ -184,6 +197,7 @@ def plan(
     passive: Sequence[str] = (),
     limits: bool = True,
     step_options: Mapping[str, Any] | None = None,
+    contacts: Sequence[Any] = (),
     **options: Any,
 ) -> Plan:
     """Return a compiled plan, to be solved: joint forces and motion of least cost.
@@ -199,7 +213,7 @@ def plan(
         duration: Length of the plan [s].
         knots: Number of steps, at least 2.
         solver: Name of a solver of optimal_control, or a PlanSolver.
-        effort_limits, passive, limits, step_options: See ControlProblem.
+        effort_limits, passive, limits, step_options, contacts: See ControlProblem.
         options: Options of the solver, such as max_iterations.
 
     Raises:
@@ -217,5 +231,6 @@ def plan(
         passive,
         limits,
         {} if step_options is None else step_options,
+        contacts,
     )
     return Plan(problem, solver, **options)

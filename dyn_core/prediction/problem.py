@@ -5,13 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any, ClassVar
+from itertools import pairwise
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
 from dyn_core.errors import ModelError, SettingError, UnsupportedError
 from dyn_core.model import Model
 from dyn_core.model.coordinates.labels import coordinates_of
+from dyn_core.model.loops.loop_constraints import Loop
 from dyn_core.prediction.cost import Cost
 from dyn_core.problems.prediction import PLAN
 from dyn_core.problems.signatures import PASSIVE
@@ -29,6 +31,7 @@ from dyn_core.validation import (
 
 MOST_KNOTS = 100_000  # more are a mistake: a plan keeps several matrices for each
 STEP_OPTIONS = ("engine", *PASSIVE)
+_CONTACTS = "a list of (loop of dyn.make_loop, begin, end) with times [s]"
 
 
 @dataclass(frozen=True)
@@ -51,6 +54,19 @@ class CoordinateBounds:
     place: np.ndarray
 
 
+class Phase(NamedTuple):
+    """Knots in which the same contacts hold.
+
+    Attributes:
+        model: Robot with their loops.
+        first, end: The first knot, and the first one behind them.
+    """
+
+    model: Model
+    first: int
+    end: int
+
+
 @known_keywords
 @dataclass(frozen=True, eq=False)
 class ControlProblem(System):
@@ -70,6 +86,10 @@ class ControlProblem(System):
             are passive, unless effort_limits names them.
         limits: Whether the robot's limits of position and velocity hold.
         step_options: Build options of the step: joint_friction, joint_springs, engine.
+        contacts: Scheduled contacts, (loop, begin, end) with a loop of make_loop and
+            times [s]: the loop holds in the steps that begin in begin <= t < end. In
+            its first step the robot meets it without rebound, and what is missing to
+            the loop's position is made up: a foot should be near its place by then.
         name: Name in messages.
 
     Raises:
@@ -87,6 +107,7 @@ class ControlProblem(System):
     passive: Sequence[str] = ()
     limits: bool = True
     step_options: Mapping[str, Any] = field(default_factory=dict)
+    contacts: Sequence[tuple[Loop, float, float]] = ()
     name: str = "plan"
 
     def __post_init__(self) -> None:
@@ -124,7 +145,9 @@ class ControlProblem(System):
             if name in self.effort_limits:
                 text = f"plan: joint {shown(name)} is passive and has effort_limits"
                 raise SettingError(f"{text}; valid: one of the two", "passive")
-        _ = self.bounds, self.settings({})
+        if not isinstance(self.contacts, (list, tuple)):
+            self._refuse("contacts", self.contacts, _CONTACTS)
+        _ = self.bounds, self.phases, self.settings({})
 
     def _refuse(self, setting: str, value: Any, valid: str) -> None:
         """Raise the SettingError for an invalid value of a setting."""
@@ -191,6 +214,48 @@ class ControlProblem(System):
             np.where(on & (model.velocity_limit > 0), model.velocity_limit, free),
             place,
         )
+
+    @cached_property
+    def phases(self) -> tuple[Phase, ...]:
+        """Runs of knots with the same contacts, one after another.
+
+        Raises:
+            SettingError: A contact is no loop with two times in ascending order, holds
+                at no knot, or its loop does not fit the robot.
+        """
+        spans = [self._span(contact) for contact in self.contacts]
+        edges = {0, self.knots, *(k for _, *ends in spans for k in ends)}
+        borders, phases = sorted(edges), []
+        robots: dict[Any, Model] = {(): self.model}
+        for first, end in pairwise(borders):
+            loops = [loop for loop, begin, last in spans if begin <= first < last]
+            key = tuple(map(id, loops))
+            if key not in robots:
+                try:
+                    robots[key] = self.model.with_loops(*loops)
+                except ModelError as error:
+                    raise SettingError(
+                        f"plan: contacts: {error}", "contacts"
+                    ) from error
+            phases.append(Phase(robots[key], first, end))
+        return tuple(phases)
+
+    def _span(self, contact: Any) -> tuple[Any, int, int]:
+        """Return the loop of a contact, its first knot and the first one behind it."""
+        row = contact if isinstance(contact, (list, tuple)) else ()
+        if len(row) != 3 or not isinstance(row[0], Loop):
+            self._refuse("contacts", contact, _CONTACTS)
+        try:
+            times = [Quantity().read("plan: contacts: time", t) for t in row[1:]]
+        except ModelError as error:
+            raise SettingError(str(error), "contacts") from error
+        begin, end = np.clip(times, 0.0, self.duration)
+        # A knot at the time itself belongs to what begins there, whatever the rounding.
+        first, last = (int(np.ceil(t / self.dt - 1e-9)) for t in (begin, end))
+        if not first < last:
+            valid = f"times that contain a knot, begin < end, 0 to {self.duration:g} s"
+            self._refuse("contacts", f"{row[0].name}: {row[1]} to {row[2]} s", valid)
+        return row[0], first, last
 
     def _joint(self, setting: str, name: str) -> str:
         """Return the name of an independent joint; raise SettingError for another."""

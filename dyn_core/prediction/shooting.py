@@ -16,6 +16,7 @@ from dyn_core.engines.machine_code import (
     machine_code,
     run_kernel,
 )
+from dyn_core.model import Model
 from dyn_core.prediction.problem import ControlProblem
 from dyn_core.prediction.result import PlanStart
 from dyn_core.prediction.riccati import (
@@ -187,7 +188,7 @@ class Shooting:
     Attributes:
         problem: Problem.
         times: Times of the knots, (N,) [s].
-        policy: Program of KNOT_POLICY.
+        policies: Program of KNOT_POLICY of each phase.
     """
 
     def __init__(self, problem: ControlProblem) -> None:
@@ -197,9 +198,14 @@ class Shooting:
         self.options.update(timed)
         self._timed, self._end_time = timed, (problem.duration,) if timed else ()
         self.times = problem.dt * np.arange(problem.knots)
-        self.policy = solver("knot_policy", KNOT_POLICY).build(
-            model, costs=problem.running, **self.options
-        )
+        policy = solver("knot_policy", KNOT_POLICY)
+        self.policies = [
+            policy.build(
+                phase.model, costs=problem.running,
+                step=_step_of(phase.model), **self.options,
+            )
+            for phase in problem.phases
+        ]  # fmt: skip
         end = solver("knot_cost", KNOT_COST)
         self.end_cost = end.build(model, costs=problem.ending, **timed)
         self.zero = np.zeros(model.nv)
@@ -225,15 +231,21 @@ class Shooting:
         q[:, 0], qd[:, 0] = start.q, start.qd
         K, gap = np.zeros((nv, 2 * nv)), np.zeros(2 * nv)
         limits = bounds.tau_lower, bounds.tau_upper
-        for i in range(N):
+        phases = zip(self.problem.phases, self.policies, strict=True)
+        for i, policy in ((i, x) for p, x in phases for i in range(p.first, p.end)):
             plan = start.q, start.qd, self.zero, tau[:, i], K, *limits, gap, 1.0
             time = (self.times[i],) if model.driven else ()
             more = start.running[i], dt, *time
-            result, _ = self.policy(q[:, i], qd[:, i], *plan, *more, status=True)
+            result, _ = policy(q[:, i], qd[:, i], *plan, *more, status=True)
             q[:, i + 1], qd[:, i + 1], used[:, i], value = result
             values += value
         ends = q[:, -1], qd[:, -1], self.zero, start.ending, *self._end_time
         return PlanPath(q, qd, used), values + self.end_cost(*ends, status=True)[0]
+
+
+def _step_of(model: Model) -> str:
+    """Return the name of the step of a plan: projected on loops, if there are any."""
+    return "projected_euler" if model.loops else "semi_implicit_euler"
 
 
 class Iteration(Shooting):
@@ -250,15 +262,24 @@ class Iteration(Shooting):
         super().__init__(problem)
         model, N, nv = problem.model, problem.knots, problem.model.nv
         nx = 2 * nv
-        steps = solver("semi_implicit_euler_derivatives", STEP_DERIVATIVES)
-        linear = steps.build(model, **self.options)
+        linear = [
+            solver(f"{_step_of(phase.model)}_derivatives", STEP_DERIVATIVES).build(
+                phase.model, **self.options
+            )
+            for phase in problem.phases
+        ]
         slopes = solver("knot_cost_derivatives", KNOT_COST_DERIVATIVES)
         running = slopes.build(model, costs=problem.running, **self._timed)
         self._end_slopes = slopes.build(model, costs=problem.ending, **self._timed)
-        lanes = getattr(linear, "lanes", 1)
-        # Batches are multiples of the lanes; what they write behind the N rows of the
-        # knots is replaced, or not read.
-        rows = -(-N // lanes) * lanes
+        lanes = max(getattr(program, "lanes", 1) for program in (*linear, running))
+
+        def whole(rows: int) -> int:
+            return -(-rows // lanes) * lanes
+
+        # Batches are multiples of the lanes; what they write behind their rows is
+        # replaced by the next phase, or not read.
+        rows = max(p.first + whole(p.end - p.first) for p in problem.phases)
+        rows = max(rows, whole(N))
 
         def allocate(*shape: int) -> np.ndarray:
             return np.zeros((max(rows, N + 1), *shape))
@@ -275,12 +296,18 @@ class Iteration(Shooting):
         l_ux, l_uu, gap = allocate(nv, nx), allocate(nv, nv), allocate(nx)
         times, dt = allocate(), np.array(problem.dt)
         times[:N] = self.times
-        time = (times[:rows],) if model.driven else ()
-        inputs = q[:rows], qd[:rows], tau[:rows]
-        out = [x[:rows] for x in (*ends, A, B, none)]
-        self._linear = TiedBatch(linear, (*inputs, dt, *time), out)
-        out = [x[:rows] for x in (values, l_x, l_u, l_xx, l_ux, l_uu)]
-        self._slopes = TiedBatch(running, (*inputs, settings[:rows], *time), out)
+        timed = (times,) if model.driven else ()
+        self._linear = []
+        for phase, program in zip(problem.phases, linear, strict=True):
+            count = phase.end - phase.first
+            some = slice(phase.first, phase.first + whole(count))
+            inputs = *(x[some] for x in (q, qd, tau)), dt, *(x[some] for x in timed)
+            out = [x[some] for x in (*ends, A, B, none)]
+            self._linear.append((TiedBatch(program, inputs, out), count))
+        some = slice(whole(N))
+        out = [x[some] for x in (values, l_x, l_u, l_xx, l_ux, l_uu)]
+        inputs = (*(x[some] for x in (q, qd, tau, settings, *timed)),)
+        self._slopes = TiedBatch(running, inputs, out)
         self.plan = PlanPath(q[: N + 1], qd[: N + 1], tau[:N])
         self.tried = PlanPath(*(np.zeros(x.shape) for x in self.plan))
         states, knots = (gap, l_x), (l_u, l_ux, l_uu)
@@ -294,28 +321,38 @@ class Iteration(Shooting):
         self.sweep = allocate_sweep(N, bounds.tau_lower, bounds.tau_upper)
         self._flat = all(model.joint[i].kind in _FLAT for i in model.independent)
         self._back = compiled(sweep_back).bind(self.model, self.sweep)
-        self._bind_policy()
+        self._bind_policies()
 
-    def _bind_policy(self) -> None:
-        """Bind the kernel of the policy to arrays, and `follow` to all of them."""
-        # Machine code cannot index a number: numbers are views of arrays of one entry.
-        ports = *self.policy.inputs, *self.policy.outputs
-        flat: dict[str, Any] = {p.name: np.zeros(p.size) for p in ports}
-        views = {p.name: flat[p.name].reshape(p.shape) for p in ports}
-        flat["dt"][0] = self.problem.dt
-        flat["lower"][:], flat["upper"][:] = self.sweep.lower, self.sweep.upper
-        self._tied = TiedKernel(
-            self.policy,
-            [views[p.name] for p in self.policy.inputs],
-            [views[p.name] for p in self.policy.outputs],
-        )
-        arrays = {"time": np.zeros(1), **flat, "K": views["K"]}
-        arrays = {name: arrays[name] for name in KnotArrays._fields[1:]}
-        knot = KnotArrays(kernel=self._tied.kernel, **arrays)
-        self._follow = compiled(follow).bind(
-            *(knot, self.plan, self.model, self.sweep),
-            *(self.tried, self._running, self.times),
-        )
+    def _bind_policies(self) -> None:
+        """Bind the kernel of each phase's policy, and `follow` to the phase's knots."""
+        self._tied, self._follows = [], []
+        for phase, policy in zip(self.problem.phases, self.policies, strict=True):
+            # Machine code cannot index a number: it gets views of arrays of one entry.
+            ports = *policy.inputs, *policy.outputs
+            flat: dict[str, Any] = {p.name: np.zeros(p.size) for p in ports}
+            views = {p.name: flat[p.name].reshape(p.shape) for p in ports}
+            flat["dt"][0] = self.problem.dt
+            flat["lower"][:], flat["upper"][:] = self.sweep.lower, self.sweep.upper
+            tied = TiedKernel(
+                policy,
+                [views[p.name] for p in policy.inputs],
+                [views[p.name] for p in policy.outputs],
+            )
+            self._tied.append(tied)
+            arrays = {"time": np.zeros(1), **flat, "K": views["K"]}
+            arrays = {name: arrays[name] for name in KnotArrays._fields[1:]}
+            knots, states = (slice(phase.first, phase.end + i) for i in (0, 1))
+            plan, tried = (
+                PlanPath(x.q[states], x.qd[states], x.tau[knots])
+                for x in (self.plan, self.tried)
+            )
+            model = self.model._replace(gap=self.model.gap[states])
+            sweep = self.sweep._replace(k=self.sweep.k[knots], K=self.sweep.K[knots])
+            follows = compiled(follow).bind(
+                *(KnotArrays(kernel=tied.kernel, **arrays), plan, model, sweep),
+                *(tried, self._running[knots], self.times[knots]),
+            )
+            self._follows.append(follows)
 
     def load(self, start: PlanStart, plan: PlanPath) -> None:
         """Set the trajectory and the settings of the costs."""
@@ -327,7 +364,8 @@ class Iteration(Shooting):
     def expand(self, start: PlanStart, penalty: Penalty) -> float:
         """Compute the quadratic model along the plan; return its value."""
         plan, m, N = self.plan, self.model, self.problem.knots
-        self._linear(N)
+        for linear, count in self._linear:
+            linear(count)
         self._slopes(N)
         ends = plan.q[-1], plan.qd[-1], self.zero, start.ending, *self._end_time
         end = self._end_slopes(*ends)
@@ -367,7 +405,7 @@ class Iteration(Shooting):
 
     def attempt(self, start: PlanStart, penalty: Penalty, length: float) -> float:
         """Compute the trial of a step length; return its value, or infinity."""
-        value, tried = self._follow(length), self.tried
+        value, tried = sum(x(length) for x in self._follows), self.tried
         ends = tried.q[-1], tried.qd[-1], self.zero, start.ending, *self._end_time
         if np.isfinite(value):
             value += self.end_cost(*ends)

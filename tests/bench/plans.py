@@ -39,7 +39,7 @@ def tables(progress: Progress) -> Iterator[tuple[str, Table]]:
             progress(f"{robot.name}: {error}")
             continue
         if robot.floating and aim is None:
-            rows.append(["iteration, scheduled contacts", "-", "2500", "-", "-"])
+            rows.append(_scheduled(robot.model, knots))
         yield f"{robot.title}, {knots} knots", rows
 
 
@@ -70,6 +70,24 @@ def _rows(robot: Robot, knots: int, aim: float | None) -> Iterator[list[str]]:
     yield _row("first answer", first, 1, 1e6)
 
 
+def _scheduled(model: Any, knots: int) -> list[str]:
+    """Measure a plan of a quadruped on two feet in the middle, on four else."""
+    q, end = model.start(), knots * DT
+    feet = [name for name in model.frame_names if name.lower().endswith("foot")]
+    places = dyn.solver("forward_kinematics").build(model, frames=feet)(q)
+    loops = [
+        dyn.make_loop(foot, "point", foot, at_a={"xyz": place[:3, 3]})
+        for foot, place in zip(feet, places, strict=True)
+    ]
+    spans = [(0.0, 0.3 * end), (0.7 * end, end)]
+    contacts = [(loop, 0.0, end) for loop in (loops[0], loops[3])]
+    contacts += [(loop, *span) for loop in loops[1:3] for span in spans]
+    plan = _plan(model, knots, None, turn=0.03, contacts=contacts)
+    plan.solve(q, np.zeros(model.nv))
+    what = "iteration, scheduled contacts"
+    return _row(what, *_iteration(plan, q, np.zeros(model.nv)), 2500)
+
+
 def _row(what: str, seconds: float, count: int, aim: float | None) -> list[str]:
     shown = "-" if aim is None else f"{aim:.0f}"
     return [what, f"{seconds * 1e6:.1f}", shown, f"{1 / seconds:.0f}", f"{count}"]
@@ -80,11 +98,12 @@ def _plan(
     knots: int,
     bound: float | None,
     solver: str = "box_fddp",
+    turn: float = 0.3,
     **options: Any,
 ) -> Any:
-    """Return a plan to a posture half a radian away, and for mppi to a pose."""
+    """Return a plan to a posture a `turn` away in each joint, and for mppi to a pose."""
     q = model.start()
-    goal = model.integrate(q, np.full(model.nv, 0.3))
+    goal = model.integrate(q, np.full(model.nv, turn))
     frame = model.frame_names[-1]
     costs = [
         dyn.cost.posture(goal, 0.1),
