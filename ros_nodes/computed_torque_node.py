@@ -222,8 +222,10 @@ class ComputedTorqueNode(RobotNode):
     def on_activate(self, state: Any) -> TransitionCallbackReturn:
         """Activate the node; log and return FAILURE if a required guard forbids it.
 
+        An exception is logged, and ERROR is returned.
+
         Args:
-            state: Previous state, not used.
+            state: Previous state, passed on to rclpy.
         """
         refusal = self.activation.refused(time.monotonic())
         if refusal is not None:

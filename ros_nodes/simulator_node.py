@@ -125,7 +125,8 @@ class SimulatorNode(RobotNode):
     def _communicate(self, built: BuiltPlant) -> None:
         """Create the publishers, subscriptions, services and the timer for a plant.
 
-        Raises SettingError if a QoS override of a topic is not valid.
+        Raises SettingError if a QoS override, the payload or contact.wrench_link is not
+        valid, and UnsupportedError if the plant has no wrench at that link.
         """
         keep = self.keep
         self.clock: Any = None

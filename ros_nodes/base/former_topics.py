@@ -30,8 +30,12 @@ class FormerTopics(Node):
     ) -> Any:
         """Return a subscription; its callback gets messages of the former name, too.
 
+        Only a topic of FORMER has a former name; any other has one subscription, as of
+        rclpy.
+
         Args:
-            msg_type, topic, callback, qos_profile, choices: As those of rclpy.
+            topic: Name of the topic as in the code, not yet resolved.
+            msg_type, callback, qos_profile, choices: As those of rclpy.
         """
         create = super().create_subscription
         made = create(msg_type, topic, callback, qos_profile, **choices)
@@ -51,10 +55,13 @@ class FormerTopics(Node):
     def create_publisher(
         self, msg_type: Any, topic: str, qos_profile: Any, **choices: Any
     ) -> Any:
-        """Return a publisher; it publishes under the former name, too.
+        """Return a publisher; its `publish` also publishes under the former name.
+
+        Only a topic of FORMER has a former name; any other gets the publisher of rclpy.
 
         Args:
-            msg_type, topic, qos_profile, choices: As those of rclpy.
+            topic: Name of the topic as in the code, not yet resolved.
+            msg_type, qos_profile, choices: As those of rclpy.
         """
         create = super().create_publisher
         made: Any = create(msg_type, topic, qos_profile, **choices)
@@ -84,19 +91,25 @@ class FormerTopics(Node):
         return others
 
     def destroy_subscription(self, subscription: Any) -> bool:
-        """Destroy a subscription, and that of its former name; return whether it was.
+        """Destroy a subscription and, if there is one, that of its former name.
 
         Args:
             subscription: A subscription of this node.
+
+        Returns:
+            Whether it was destroyed; False: it is no subscription of this node.
         """
         self._destroy_other(subscription)
         return bool(super().destroy_subscription(subscription))
 
     def destroy_publisher(self, publisher: Any) -> bool:
-        """Destroy a publisher, and that of its former name; return whether it was.
+        """Destroy a publisher and, if there is one, that of its former name.
 
         Args:
             publisher: A publisher of this node.
+
+        Returns:
+            Whether it was destroyed; False: it is no publisher of this node.
         """
         self._destroy_other(publisher)
         return bool(super().destroy_publisher(publisher))

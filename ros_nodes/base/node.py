@@ -61,8 +61,10 @@ def load_robot(node: ParameterNode, urdf: str, **choices: Any) -> dyn.Model:
         choices: Further arguments of dyn.load, such as root_joint.
 
     Raises:
-        SettingError: There is no robot, or parameter `joints` is not valid.
+        SettingError: There is no robot, parameter `joints` is not valid, or a value
+            of lock.JOINT has the wrong type.
         DynError: The robot cannot be read.
+        ParameterException: rclpy refuses a value of lock.JOINT.
     """
     extras = node.value("model_extras") or None
     shipped = FOLDER / f"{extras}.dyn.yaml"
@@ -101,7 +103,7 @@ def read_robot(
     Python's ModelWarning is suppressed: `load` logs each of `model.warnings`.
 
     Args:
-        node: Node whose parameters READING are passed on.
+        node: Node; its parameters package_paths and xacro_arguments are used.
         source: Name or path for dyn.load, or a buffer with a description.
         choices: Further arguments of dyn.load.
 
@@ -123,7 +125,10 @@ def _select(node: ParameterNode, model: dyn.Model) -> dyn.Model:
 
     Raises:
         SettingError: A listed joint does not exist, has several coordinates or is
-            listed twice; or joints are not listed and unlisted_joints is "refuse".
+            listed twice; joints are not listed and unlisted_joints is "refuse"; or
+            a value of lock.JOINT has the wrong type.
+        DynError: A joint cannot be locked at its position.
+        ParameterException: rclpy refuses a value of lock.JOINT.
     """
     listed = list(node.value("joints"))
     if not listed:
@@ -289,8 +294,9 @@ class RobotNode(ParameterNode):
             choices: Further arguments of dyn.load.
 
         Raises:
-            SettingError: No robot is set, or parameter `joints` is not valid.
+            SettingError: There is no robot, or `joints` or a lock.JOINT is not valid.
             DynError: The robot cannot be read.
+            ParameterException: rclpy refuses a value of lock.JOINT.
         """
         return load_robot(self, self._urdf, **choices)
 
@@ -317,6 +323,7 @@ class RobotNode(ParameterNode):
 
         Without a robot, the node stays unconfigured and True is returned; with
         autostart, a robot on the topic robot_description starts the node later.
+        The node must be unconfigured; else rclpy raises its RCLError.
         """
         if self.waits_for_robot():
             self.get_logger().info("waiting for a robot on the topic robot_description")
@@ -420,6 +427,8 @@ class RobotNode(ParameterNode):
     @reported
     def on_cleanup(self, state: Any) -> TransitionCallbackReturn:
         """Wait for the last command to arrive; release all resources made by configure.
+
+        An exception is logged, and ERROR is returned.
 
         Args:
             state: Previous state, not used.
@@ -600,7 +609,8 @@ class RobotNode(ParameterNode):
     ) -> None:
         """Publish a status on /diagnostics; may be called in any thread.
 
-        `diagnose_change` compares with this level.
+        `diagnose_change` compares with this level. OK is published as WARN if the
+        robot has warnings or a callback has failed.
 
         Args:
             level: Severity: OK, WARN, ERROR or STALE.

@@ -67,8 +67,8 @@ def ros_type(field: Field) -> Parameter.Type:
     """Return the ROS parameter type of a Field, an array type for a ListOf.
 
     Raises:
-        KeyError: The value, or the element of a list, is of no kind of Quantity, Whole,
-            Switch and Name.
+        KeyError: The kind of the value, or of the entries of a list, is none of
+            Quantity, Whole, Switch and Name.
     """
     kind = field.value_kind
     if isinstance(kind, ListOf):

@@ -38,6 +38,7 @@ def publisher(node: Any, kind: Any, topic: str, qos: QoSProfile | int) -> Any:
 
     Raises:
         SettingError: An override is not valid.
+        RCLError: rclpy refuses the name of the topic.
     """
     settings = _settings(node, topic, "publisher", qos)
     return node.keep(node.create_publisher(kind, topic, **settings))
@@ -57,13 +58,15 @@ def subscription(
         node: A RobotNode.
         kind: Message type.
         topic: Name of the topic.
-        take: Callback; called with each message.
+        take: Callback; called with each message until clean-up. Its exceptions are
+            logged and counted.
         qos: Default quality of service; parameters qos_overrides.TOPIC.subscription.*
             override it.
         choices: Further arguments of create_subscription.
 
     Raises:
         SettingError: An override is not valid.
+        RCLError: rclpy refuses the name of the topic.
     """
     settings = _settings(node, topic, "subscription", qos)
     listen = node.create_subscription
@@ -85,6 +88,7 @@ def _settings(
 
     Raises:
         SettingError: An override is not valid.
+        RCLError: rclpy refuses the name of the topic.
     """
     head = f"{QOS}{node.resolve_topic_name(topic)}.{entity}."
     overrides = node._parameter_overrides

@@ -161,9 +161,10 @@ def bounds(value: Value, count: int) -> Bounds:
 
 
 def collision(value: Value, joints: Sequence[str]) -> CollisionSettings | None:
-    """Return the collision detection settings, also of an observer without thresholds.
+    """Return the settings of the observer of external efforts; None without observer.
 
-    None if no threshold is positive and no external wrench is estimated.
+    It is needed if a threshold is positive, for collisions, or if external_wrench.link
+    is set; in the latter case alone the settings have no thresholds.
 
     Args:
         value: Returns the value of a parameter by name.
@@ -184,14 +185,14 @@ def without_effect(value: Value, joints: Sequence[str]) -> list[str]:
     """Return the names of parameters that are changed from the default but unused.
 
     A parameter is unused while the feature that it belongs to is off, such as
-    shadow.tolerance without shadow.plugin_name.
+    shadow.tolerance without shadow.plugin_name. The list is empty if there is none.
 
     Args:
         value: Returns the value of a parameter by name.
         joints: Names of the joints.
 
     Raises:
-        SettingError: As for collision.
+        SettingError: collision.gain or collision.release is outside its range.
     """
     idle = []
     if {value("on_stale"), *(value(name) for name in ON_EVENTS)} == {"zero"}:

@@ -34,8 +34,8 @@ class ExternalWrenchTopics:
         node: A ComputedTorqueNode that has its controller.
 
     Raises:
-        SettingError: The link is unknown or does not move, or the number of deviations
-            is wrong.
+        SettingError: The link is unknown or does not move, the number of deviations is
+            wrong, or a QoS override is not valid.
     """
 
     def __init__(self, node: Any) -> None:
@@ -65,7 +65,8 @@ class ExternalWrenchTopics:
     def estimate(self) -> WrenchEstimate | None:
         """Return the estimate at the last state, in the axes of the root, or None.
 
-        None while inactive and before the first state.
+        It is also stored in `last`. None without a link, while inactive, and before the
+        first state; `last` stays then.
         """
         controller = self.controller
         if self.wrench is None or not self.node.active or controller.q is None:
@@ -77,8 +78,8 @@ class ExternalWrenchTopics:
     def publish(self) -> None:
         """Publish wrench and covariance in the axes of the link, if anyone listens.
 
-        Nothing is published without an estimate. `last` is set in any case, see
-        `estimate`.
+        Nothing is published without an estimate. The estimate is made, and stored in
+        `last`, even if nobody listens.
         """
         heard = [one.get_subscription_count() > 0 for one in self.publishers]
         estimate = self.estimate()

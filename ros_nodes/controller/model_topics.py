@@ -138,7 +138,15 @@ class ModelTopics:
             self.node.refuse("model topics", str(result))
 
     def _publish(self, topics: Sequence[str], state: _Moment) -> None:
-        """Compute and publish topics; called in the worker thread."""
+        """Compute and publish topics in the worker thread; the first failure ends it.
+
+        The worker passes the failure to `_done`. Nothing is published once the node is
+        inactive.
+
+        Args:
+            topics: Topics that have subscribers.
+            state: State of the robot.
+        """
         for topic in topics:
             message = self._quantities[topic](state)
             if self.node.active:
@@ -213,11 +221,14 @@ class ModelTopics:
 
 
 def labelled_array(values: Any, *labels: Sequence[str]) -> Float64MultiArray:
-    """Return a message of an array.
+    """Return an array as Float64MultiArray, row by row, with a label for each axis.
+
+    A label has the names of the entries along the axis, separated by commas.
 
     Args:
         values: Array.
-        labels: Names of the entries along each axis.
+        labels: Names of the entries along each axis, as many as it has entries (not
+            checked).
     """
     flat, size = np.asarray(values, float).ravel(), 1
     dimensions = []

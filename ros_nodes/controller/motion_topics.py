@@ -24,6 +24,9 @@ class MotionTopics:
 
     Args:
         node: A ComputedTorqueNode that has its controller.
+
+    Raises:
+        SettingError: A QoS override of a topic is not valid.
     """
 
     def __init__(self, node: Any) -> None:

@@ -56,7 +56,8 @@ class PayloadWatch:
         node: A ComputedTorqueNode that has its controller.
 
     Raises:
-        SettingError: payload.link is empty, or the chosen efforts contain no weight.
+        SettingError: payload.link is empty, wrench_topic is set without sensor_link,
+            the chosen efforts contain no weight, or a QoS override is not valid.
         DynError: The solver or a setting of the estimator is not valid.
     """
 
@@ -89,8 +90,9 @@ class PayloadWatch:
         """Return the settings of the estimator from the node's parameters.
 
         Raises:
-            SettingError: payload.link is empty, or sent efforts are chosen and contain
-                no weight, as the robot compensates gravity.
+            SettingError: payload.link is empty, wrench_topic is set without
+                sensor_link, or sent efforts are chosen and contain no weight, as the
+                robot compensates gravity.
             DynError: The solver or one of its options is not valid.
         """
         value, link = self.node.value, self.node.value("payload.link")
@@ -122,7 +124,10 @@ class PayloadWatch:
         )
 
     def take(self, message: WrenchStamped) -> None:
-        """Store a reading of the sensor, or refuse it.
+        """Store a reading of the sensor; refuse (count and log) an invalid one.
+
+        Refused are another frame, a number that is not finite, and a stamp too far from
+        now.
 
         Args:
             message: Its frame_id is sensor_link, or empty; its stamp is zero, or at
@@ -144,9 +149,14 @@ class PayloadWatch:
     def _effort(self, message: JointState, sent: np.ndarray | None) -> Any:
         """Return the effort or reading that acted until a state; None if not known.
 
+        With a wrench_topic it is the last reading of the sensor, (6,), None if it is
+        older than LONGEST periods. Else it is the effort in the message or `sent`, (n,)
+        [N·m | N], as the parameter payload_estimation.effort says; None also if the
+        message is invalid.
+
         Args:
             message: The joint state.
-            sent: Effort that answered the previous state.
+            sent: Effort that answered the previous state; None: none was sent.
         """
         if self.node.value(TOPIC):
             longest = LONGEST * self.node.value(f"{ESTIMATION}.period")

@@ -126,8 +126,9 @@ class TrajectoryGoals:
         node: A ComputedTorqueNode with its controller.
 
     Raises:
-        SettingError: cmd_timeout is not valid for constraints.goal_time.
-        ParameterException: A constraint of a joint is not valid.
+        SettingError: cmd_timeout is not valid for constraints.goal_time, or a
+            constraint of a joint has the wrong type.
+        ParameterException: rclpy refuses a constraint of a joint.
     """
 
     def __init__(self, node: Any) -> None:

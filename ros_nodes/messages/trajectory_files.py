@@ -55,14 +55,15 @@ MESSAGE = Table(
 
 
 def read_trajectories(path: str | Path) -> list[dict[str, Any]]:
-    """Return the messages of a file, checked, as mappings with the fields of MESSAGE.
+    """Return the JointTrajectory messages of a file, checked, as mappings.
 
+    The keys are the fields of the message; optional fields that are absent stay absent.
     A file that ends with .json has one message. All other files are YAML, with messages
     separated by lines of `---`, and at most 20 000 numbers in each.
 
     Raises:
-        ModelError: The file cannot be read, is larger than SIZE, has no message, or has
-            other content.
+        ModelError: The file cannot be read, is larger than SIZE (100 MB), has no
+            message, or has other content.
     """
     content = _content(path)
     if str(path).endswith(".json"):

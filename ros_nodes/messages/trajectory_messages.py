@@ -83,7 +83,7 @@ class _CdrReader:
         return value
 
     def string(self) -> str:
-        """Read and return a string; invalid UTF-8 is replaced.
+        """Read and return a string without its final NUL; invalid UTF-8 is replaced.
 
         Raises TrajectoryError if the message ends earlier.
         """
@@ -96,7 +96,7 @@ class _CdrReader:
     def doubles(self) -> np.ndarray:
         """Read and return a sequence of float64 numbers, as a view of the data.
 
-        Empty if the sequence is.
+        An empty sequence gives a new empty array.
 
         Raises TrajectoryError if the message ends earlier.
         """
@@ -110,7 +110,10 @@ class _CdrReader:
         return values
 
     def point(self) -> tuple[list[np.ndarray], float]:
-        """Read and return a point: one array for each of FIELDS, and its time [s]."""
+        """Read and return a point: one array for each of FIELDS, and its time [s].
+
+        Raises TrajectoryError if the message ends earlier.
+        """
         rows = [self.doubles() for _ in FIELDS]
         return rows, self.whole("i") + 1e-9 * self.whole()
 

@@ -41,8 +41,10 @@ def run(arguments: argparse.Namespace) -> int:
 
     Raises:
         SettingError: The node is not there, or publishes the pose of another link than
-            its tool; or a speed is too large for its target_jump.
-        DynError: It follows no target poses, or publishes no pose of its tool.
+            its tool; a speed is too large for its target_jump; or a number is not
+            valid.
+        DynError: It follows no target poses, publishes no pose of its tool, or does not
+            answer; or ROS 2 does not start.
     """
     with noted_signals(*ENDING) as stop, connect(arguments.timeout) as live:
         name = live.require(arguments.node)

@@ -50,7 +50,10 @@ class ToolPath:
         self._first, self._way = first, (first.inv() * last).as_rotvec()
 
     def pose(self, t: float) -> np.ndarray:
-        """Return the pose at a time since the start [s], (7,)."""
+        """Return the pose at a time since the start [s], (7,).
+
+        It is `start` before time 0, and `end` after `duration`.
+        """
         u = min(max(t / self.duration, 0.0), 1.0) if self.duration else 1.0
         s = u**3 * (10 - 15 * u + 6 * u * u)
         place = self.start[:3] + s * (self.end[:3] - self.start[:3])

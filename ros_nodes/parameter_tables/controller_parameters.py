@@ -105,9 +105,10 @@ CONTROLLER = (
 
 
 def mode_fields() -> tuple[Field, ...]:
-    """Return the parameters of all modes of the controller that plugins offer.
+    """Return the Fields of all modes of the controller that plugins offer.
 
-    A mode whose law is chosen itself has a Field SLOT.plugin_name as well.
+    They are the parameters of each mode and, for each slot that CONTROLLER lacks, one
+    Field SLOT.plugin_name with the solver of the law; its default is the mode's solver.
     """
     known = {field.name for field in CONTROLLER}
     fields: list[Field] = []

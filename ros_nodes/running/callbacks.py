@@ -141,7 +141,10 @@ class Callbacks:
 
 
 def name_of(callback: Callback) -> str:
-    """Return the qualified name of a callback without "<locals>" and "<lambda>"."""
+    """Return the qualified name of a callback without "<locals>" and "<lambda>".
+
+    An object without such a name, as of functools.partial, has the name of its type.
+    """
     name = getattr(callback, "__qualname__", type(callback).__name__)
     return str(name).replace(".<locals>", "").replace(".<lambda>", "")
 

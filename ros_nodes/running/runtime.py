@@ -132,7 +132,7 @@ def run(make: Callable[[], Any], args: Sequence[str] | None = None) -> int:
     """Run a node until a signal, and return the exit status of the process.
 
     To be called in the main thread. Signal handlers and Python's switch interval remain
-    changed.
+    changed. An exception of the final command or of the node's destruction is raised.
 
     Args:
         make: Returns the node; called after rclpy.init.
@@ -188,7 +188,8 @@ def _end(node: Any, stop: Sequence[int], sign_of_life: Callable[[], None]) -> No
     """Bring a node to rest, send its final command, and destroy it.
 
     A further signal ends the wait for rest. An exception on the way to rest is
-    reported; an exception in a later step is raised.
+    reported; an exception in a later step is raised, and the steps after it are left
+    out.
 
     Args:
         node: The node.

@@ -132,13 +132,19 @@ class CommandInput:
         self._alive = now
 
     def on_array(self, message: Any) -> None:
-        """Pass a command as Float64MultiArray to the plant; refuse an invalid one."""
+        """Pass a command as Float64MultiArray to the plant; refuse an invalid one.
+
+        A command that may be too old is refused, too, see check_gap. Ignored while
+        inactive.
+        """
         self._take(COMMANDS, lambda: self.reader.array(message))
 
     def on_joint_state(self, message: Any) -> None:
         """Pass a command as JointState to the plant; refuse an invalid one.
 
-        Positions and velocities are ignored, which is logged once.
+        A command without a stamp that may be too old is refused, too, see check_gap.
+        Positions and velocities are ignored, which is logged once. Ignored while
+        inactive.
         """
         stamp = stamp_seconds(message.header.stamp)
         age = None if stamp is None else self.ros_time() - stamp
@@ -287,7 +293,9 @@ class PlantTopics:
             ros_time: Returns the time to which stamps refer [s].
 
         Raises:
-            SettingError: A QoS override or the payload is not valid.
+            SettingError: A QoS override, the payload or contact.wrench_link is not
+                valid.
+            UnsupportedError: The plant has no wrench at contact.wrench_link.
         """
         self.node = node
         self.plant: Any = plant
@@ -323,10 +331,13 @@ class PlantTopics:
     # ---- outputs
 
     def _wrench_publisher(self) -> Any:
-        """Return the publisher of ~/wrench; None without contact.wrench_link.
+        """Return the publisher of ~/wrench; None without link or contacts.
+
+        That is without contact.wrench_link, or if contact.enabled is false.
 
         Raises:
-            SettingError: The link is unknown or does not move.
+            SettingError: The plant has no sensor, or the link is unknown or does not
+                move.
             UnsupportedError: The plant has no wrench at this link.
         """
         node, link = self.node, self.node.value("contact.wrench_link")

@@ -85,7 +85,10 @@ class SceneTopics:
         return np.asarray(self._kinematics(self.plant.q))
 
     def _transforms(self, fixed: bool) -> Any:
-        """Return a TFMessage of the links that are fixed in their parents, or not."""
+        """Return a TFMessage with the pose of links in their parents.
+
+        `fixed`: True: links that do not move in their parents; False: the other links.
+        """
         message, stamp = self._transform(), self.node.stamp()
         places, poses = self.plant.model.frames, self._poses()
         of = dict(zip(self._links, poses, strict=True))
@@ -101,7 +104,11 @@ class SceneTopics:
         return message
 
     def _scene(self) -> Any:
-        """Return a MarkerArray; its first marker deletes those of the last message."""
+        """Return the MarkerArray of ~/markers at the last state, in the world frame.
+
+        The first marker deletes those of the last message. A robot without mass has no
+        centre of mass; arrows are scaled by its weight.
+        """
         message, poses, model = self._array(), self._poses(), self.plant.model
         size = max(float(np.ptp(poses[:, :3, 3], axis=0).max()), 0.1)
         self._add(message, "").action = DELETE_ALL
@@ -121,7 +128,13 @@ class SceneTopics:
         return message
 
     def _arrows(self, poses: np.ndarray) -> Iterator[tuple[str, Any, Any, Any]]:
-        """Yield name, point [m], force [N] and colour of contacts and of the sensor."""
+        """Yield name, point [m], vector and colour of each arrow, in the world frame.
+
+        They are the contact forces [N], then torque [N·m] and force [N] of the sensor.
+        There are none without contacts, and none of the sensor without
+        contact.wrench_link or before the first step. `poses` are those of the links,
+        (links, 4, 4).
+        """
         for x in self.channels.forces.get("contacts", list)() or ():
             yield "contacts", np.asarray(x.point), x.force[3:], FORCE
         link, sensed = self.node.value("contact.wrench_link"), self.channels.wrench
@@ -135,7 +148,11 @@ class SceneTopics:
         self, message: Any, name: str, kind: int = 0, colour: Any = MASS,
         scale: Any = (0.0, 0.0, 0.0),
     ) -> Any:  # fmt: skip
-        """Append a marker to a MarkerArray, and return it; see visualization_msgs."""
+        """Append a marker in the world frame to a MarkerArray; return the marker.
+
+        `name` is its namespace, `kind` its type, such as SPHERE, `colour` red, green
+        and blue from 0 to 1, `scale` its size along x, y and z [m].
+        """
         marker = self._marker()
         marker.header.frame_id, marker.header.stamp = self._world, self.node.stamp()
         marker.ns, marker.id, marker.type = name, len(message.markers), kind
@@ -147,7 +164,10 @@ class SceneTopics:
 
 
 def _kind(node: RobotNode, package: str, name: str) -> Any:
-    """Return a type of messages; None if it is not installed, or none is wanted."""
+    """Return a message type; None if scene_rate is 0, or if it is not installed.
+
+    The latter is logged. `package` is such as tf2_msgs, `name` the name of the type.
+    """
     if not node.value("scene_rate"):
         return None
     try:

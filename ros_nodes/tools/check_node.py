@@ -99,7 +99,8 @@ class FaultResult:
     def line(self) -> str:
         """Return the row of the table: name, time to zero, bound, verdict, diagnostics.
 
-        The time is "-" if the effort need not become zero.
+        Time and bound are "-" if the effort need not become zero; diagnostics are cut
+        to 70 characters.
         """
         zero = f"{self.zero:8.3f}" if self.fault.follows == STOPS else f"{'-':>8}"
         bound = f"{self.bound:6.3f}" if self.bound is not None else "     -"
@@ -178,7 +179,7 @@ def _settings(arguments: argparse.Namespace) -> tuple[dict[str, dict[str, Any]],
 
     They are read from the parameter file, then the robot, an initial position and short
     periods of diagnostics are set; without --params, the file is demo.yaml and gravity
-    is OBLIQUE.
+    is OBLIQUE. effort_timeout is twice state_timeout if the file sets only the latter.
 
     Raises:
         DynError: The file or the robot is not valid, or no joint can move.
@@ -247,7 +248,12 @@ def _lacking(parameters: dict[str, dict[str, Any]], model: Model) -> list[str]:
 
 
 def _lacks(fault: Fault, lacking: list[str]) -> bool:
-    """Return whether something is lacking that a fault needs."""
+    """Return whether a fault needs a feature that is lacking.
+
+    Args:
+        fault: The fault; it may need its `needs`, its `state`, and "solver".
+        lacking: Result of `_lacking`.
+    """
     needs = {fault.needs, fault.state, "solver" if fault.solver else ""}
     return bool(needs & {*lacking})
 
@@ -401,7 +407,8 @@ def _tried(stand: Any, fault: Fault, limits: dict[str, float]) -> FaultResult:
     """Return the result of a fault; repeat the fault where the machine has paused.
 
     A busy machine suspends a process now and then: a late reaction is then no failure
-    of the nodes. A wrong effort (WRONG) is never repeated.
+    of the nodes. A wrong effort (WRONG) is never repeated. After REPEATED (5) attempts
+    the last result is returned, with the pause in its reason.
 
     Args:
         stand: A FaultStand.

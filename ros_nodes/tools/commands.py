@@ -303,8 +303,10 @@ def _move(arguments: argparse.Namespace) -> int:
 
     Raises:
         SettingError: A number or the name of the node is not valid, even without ROS;
-            the node is not there.
-        DynError: It follows no target poses, or publishes no pose of its tool.
+            the node is not there, shows another link than its tool, or allows only a
+            lower speed.
+        DynError: It follows no target poses, publishes no pose of its tool, or does not
+            answer; or ROS 2 does not start.
     """
     from ros_nodes.moving.tool_path import ToolPath
 
@@ -335,6 +337,7 @@ def _record(arguments: argparse.Namespace) -> int:
         SettingError: The output does not fit the storage, exists already or has no
             folder, or an argument is not valid.
         UnsupportedError: rosbags is not installed.
+        DynError: ROS 2 does not start.
     """
     if arguments.output.endswith(".mcap") and arguments.storage != "mcap":
         raise SettingError(
@@ -367,7 +370,8 @@ def _evaluate(arguments: argparse.Namespace) -> int:
     """Run `dyn evaluate`; return the exit status 0.
 
     Raises:
-        DynError: As for recordings.evaluate_recording.
+        DynError: An option has no effect, a file cannot be read or written, or the
+            identified parameters are impossible.
     """
     from ros_nodes.tools import recordings
 

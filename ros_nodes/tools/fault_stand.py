@@ -130,9 +130,9 @@ class FaultStand(NodeStand):
             self.sound.append(self.seen[COMMANDS][-1].values)
 
     def second_source(self) -> None:
-        """Send states of the robot `elsewhere`, too, until `restore`.
+        """Send joint states of another robot at `elsewhere` until `restore`, too.
 
-        They come from a second publisher.
+        They come from a second publisher, with the normal velocities.
         """
         self._say_states(list(self.names), self.elsewhere, self.normal["qd"])
 
@@ -192,7 +192,10 @@ class FaultStand(NodeStand):
         self.feed = {**feed, **rest}
 
     def second_controller(self) -> None:
-        """Send the effort `last` from a second publisher until `restore`."""
+        """Send the last effort before the fault from a second publisher.
+
+        It is sent at the period of the states until `restore`.
+        """
         data = Float64MultiArray(data=self.last)
         self._say(Float64MultiArray, EFFORTS, lambda: data)
 

@@ -64,8 +64,8 @@ class Fault:
         says: Text that diagnostics must contain.
         unsaid: Text that diagnostics must not contain.
         logs: Text that the controller's log must contain exactly once since its start.
-        needs: Feature that parameters or robot may lack, "age" or "limits"; then the
-            fault is left out.
+        needs: Feature that parameters or robot may lack, "age", "limits" or
+            "cartesian"; then the fault is left out. Empty: none.
         state: State of the controller before the fault: it holds, moves, is inactive,
             or waits for a required guard.
         guard: Whether the guard watches the controller.

@@ -44,6 +44,8 @@ class Live:
     def spin(self, seconds: float = 0.02) -> None:
         """Process incoming events; if there is none, wait for one.
 
+        A signal whose handler raises KeyboardInterrupt raises it after the events.
+
         Args:
             seconds: Longest wait [s].
         """

@@ -166,7 +166,10 @@ def parameter_names(live: Live, node: str) -> list[str]:
 
 
 def values(live: Live, node: str, names: list[str]) -> dict[str, Any]:
-    """Return the ParameterValue of each name; type NOT_SET for one without a value.
+    """Return the ParameterValue of each name.
+
+    The type is NOT_SET for a parameter without a value, and for one that the node
+    lacks.
 
     Raises:
         DynError: There is no such service, or no response in time.
@@ -185,6 +188,8 @@ def values(live: Live, node: str, names: list[str]) -> dict[str, Any]:
 
 def descriptors(live: Live, node: str, names: list[str]) -> list[Any]:
     """Return the ParameterDescriptor of each name, in the order of the names.
+
+    A node of rclpy returns none at all if it lacks one of the parameters.
 
     Raises:
         DynError: There is no such service, or no response in time.

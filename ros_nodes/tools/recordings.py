@@ -139,8 +139,8 @@ def _identified(result: Evaluation, arguments: argparse.Namespace) -> Evaluation
         The evaluation of the identified robot, with the identified delay removed.
 
     Raises:
-        DynError: No physical robot has the identified parameters; the table has been
-            written by then.
+        DynError: An option is not valid, a file cannot be written, or no physical robot
+            has the identified parameters; in the last case the table has been written.
     """
     name, recording = arguments.identify, arguments.recording
     names = ("only", "friction", "friction_speed")
