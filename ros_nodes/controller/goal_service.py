@@ -204,7 +204,8 @@ class GoalService:
         """Abort a goal for an error, and send the result.
 
         The sentence is the message of the error; another error than a DynError is also
-        named by its type. The code is the error's `code`, else INVALID_GOAL.
+        named by its type. The code is the error's `code`, else INVALID_GOAL. If the
+        goal has ended, the error is only logged.
 
         Args:
             goal: Identifier of the goal.

@@ -73,6 +73,7 @@ def build_plant(node: RobotNode, period: float) -> BuiltPlant:
     Raises:
         DynError: The robot or chain cannot be read, or a parameter is not valid, or has
             no effect on this plant.
+        ParameterException: rclpy refuses a value of effort_limits or lock.
     """
     build = _chain if node.value("chain_file") else _robot
     built = build(node, period)
@@ -96,7 +97,7 @@ def _robot(node: RobotNode, period: float) -> BuiltPlant:
         period: Duration of a cycle [s].
 
     Raises:
-        DynError: As for build_plant.
+        DynError, ParameterException: As for build_plant.
     """
     value = node.value
     root_joint = value("root_joint")
@@ -137,6 +138,10 @@ def _limit_efforts(
 
     Returns:
         Names, by index in `columns`, of the joints without any effort limit.
+
+    Raises:
+        SettingError: A value has the wrong type.
+        ParameterException: rclpy refuses a value.
     """
     node.declare(effort_fields(list(columns)))
     lacking = {}

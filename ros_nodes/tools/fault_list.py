@@ -42,7 +42,7 @@ FLOOD = 50  # number of calls at once
 
 
 def _fed(**changes: Any) -> Callable[[Any], object]:
-    """Return an `inject` that changes `feed`, the joint states that the stand sends.
+    """Return a function, for Fault.inject, that changes the joint states of the stand.
 
     Args:
         changes: New values of entries of NodeStand.feed.
@@ -55,7 +55,7 @@ def _fed(**changes: Any) -> Callable[[Any], object]:
 
 
 def _numbers(change: Callable[[np.ndarray, np.ndarray, int], Any]) -> Any:
-    """Return an `inject` that changes the numbers of states.
+    """Return a function, for Fault.inject, that changes positions and velocities.
 
     Args:
         change: Called with q, qd, (n,) each, and the index of the state since the
@@ -65,7 +65,7 @@ def _numbers(change: Callable[[np.ndarray, np.ndarray, int], Any]) -> Any:
 
 
 def _bad(field: str, value: float, once: bool = False) -> Callable[[Any], object]:
-    """Return an `inject` for one wrong number of the joint `stand.joint`.
+    """Return a function, for Fault.inject, for a wrong number of joint `stand.joint`.
 
     Args:
         field: "q" or "qd".
@@ -90,23 +90,23 @@ def _bad(field: str, value: float, once: bool = False) -> Callable[[Any], object
 
 
 def _without(stand: Any) -> None:
-    """Leave the joint `stand.joint` out of the states."""
+    """Leave the joint `stand.joint` out of the joint states from now on."""
     left = [k for k in range(len(stand.names)) if k != stand.joint]
     _reorder(stand, left)
 
 
 def _shuffled(stand: Any) -> None:
-    """Send the joints of the states in random order."""
+    """Send the joints of all joint states in one random order from now on."""
     _reorder(stand, stand.rng.permutation(len(stand.names)).tolist())
 
 
 def _twice(stand: Any) -> None:
-    """Send the joint `stand.joint` twice in each state."""
+    """Send the joint `stand.joint` twice in each joint state from now on."""
     _reorder(stand, [*range(len(stand.names)), stand.joint])
 
 
 def _reorder(stand: Any, order: list[int]) -> None:
-    """Send only the joints with the given indices.
+    """Send only the joints with the given indices in the joint states from now on.
 
     Args:
         stand: A NodeStand, whose feed is replaced.
@@ -118,7 +118,7 @@ def _reorder(stand: Any, order: list[int]) -> None:
 
 
 def _many_names(stand: Any) -> None:
-    """Send 5000 more joints at zero, and only every third state."""
+    """Send joint states with 5000 more joints at zero, and only every third of them."""
     feed, more = stand.feed, [f"other_{k}" for k in range(5000)]
     arrays = {x: np.append(feed[x], np.zeros(len(more))) for x in ("q", "qd")}
     names = [*feed["names"], *more]
@@ -126,7 +126,7 @@ def _many_names(stand: Any) -> None:
 
 
 def _signals(process: str, number: int) -> Callable[[Any], object]:
-    """Return an `inject` that sends a signal to the process of a node.
+    """Return a function, for Fault.inject, that sends a signal to a node's process.
 
     Args:
         process: Executable of the node.
@@ -136,9 +136,10 @@ def _signals(process: str, number: int) -> Callable[[Any], object]:
 
 
 def _pause_of(inject: Callable[[Any], object]) -> Callable[[Any], object]:
-    """Return an `inject` that changes the joint states for PAUSE seconds.
+    """Return a function, for Fault.inject, that changes joint states for PAUSE seconds.
 
-    The fault is over once efforts flow again.
+    It returns at once, with a function that tells whether the fault is over: the joint
+    states are the earlier ones, and efforts flow again.
 
     Args:
         inject: Changes the joint states.
@@ -154,7 +155,9 @@ def _pause_of(inject: Callable[[Any], object]) -> Callable[[Any], object]:
 
 
 def _stop_for(seconds: float, process: str = "") -> Callable[[Any], object]:
-    """Return an `inject` that suspends a process for a time.
+    """Return a function, for Fault.inject, that suspends a process for a time.
+
+    It returns at once; `later` of the stand schedules the continuation.
 
     Args:
         seconds: Duration [s].
@@ -170,7 +173,7 @@ def _stop_for(seconds: float, process: str = "") -> Callable[[Any], object]:
 
 
 def _jumps(seconds: float) -> Callable[[Any], object]:
-    """Return an `inject` that moves simulated time.
+    """Return a function, for Fault.inject, that moves simulated time.
 
     Args:
         seconds: Step [s]; negative: back.
@@ -208,7 +211,9 @@ def _bad_solver(kind: str, meaning: str) -> Fault:
 
 
 def _neighbour(kind: str) -> Callable[[Any], object]:
-    """Return an `inject` that starts another process for a while.
+    """Return a function, for Fault.inject, that starts a process of `neighbours`.
+
+    It does not wait; the process ends by itself.
 
     Args:
         kind: Key of neighbours.KINDS.
@@ -314,7 +319,10 @@ _TWICE: tuple[Fault, ...] = (
 
 
 def _target(topic: str, *numbers: float, **more: Any) -> Callable[[Any], object]:
-    """Return an `inject` that sends targets of the tool, see FaultStand.target."""
+    """Return a function, for Fault.inject, that sends targets of the tool.
+
+    The arguments are those of FaultStand.target.
+    """
     return lambda stand: stand.target(topic, *numbers, **more)
 
 

@@ -272,8 +272,8 @@ class FaultStand(NodeStand):
         A round follows the last response of the previous one.
 
         Returns:
-            A function without arguments: whether the last request was answered and
-                efforts flow again.
+            A function without arguments: whether the last request was answered, and
+                efforts flow again or the controller has ended.
         """
         answers: list[Any] = []
 
@@ -332,7 +332,7 @@ class FaultStand(NodeStand):
         self._start(WATCHER)
 
     def start_guard(self) -> Callable[[], bool]:
-        """Start the guard; return the method `flowing_again`."""
+        """Start the guard; return flowing_again, which tells whether efforts flow."""
         self._start(WATCHER)
         return self.flowing_again
 

@@ -419,7 +419,7 @@ class NodeStand:
         """Undo the effects of a fault; processes that have ended are not restarted.
 
         Suspended processes continue, resources made for the fault are destroyed, and
-        the feed becomes `normal`, which is on if there is a publisher of states.
+        the joint states are the normal ones, sent if there is a publisher of them.
         """
         self.restored += 1
         for resource in self._more:
@@ -544,9 +544,10 @@ class NodeStand:
         return self.said.get(name, (0, ""))[1]
 
     def worst_said(self) -> str:
-        """Return the most serious diagnostics as "NODE LEVEL: message".
+        """Return the most serious of the last diagnostics of all nodes.
 
-        ERROR precedes WARN, and WARN precedes OK and STALE; "-" without diagnostics.
+        The form is "NODE LEVEL: message"; ERROR precedes WARN, and WARN precedes OK and
+        STALE. "-" without diagnostics. Earlier diagnostics of a node do not count.
         """
         said: Mapping[str, tuple[int, str]] = self.said
         if not said:
