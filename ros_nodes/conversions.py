@@ -183,7 +183,7 @@ class JointMotion(NamedTuple):
 
 
 def joint_motion(pose: JointPose) -> JointMotion:
-    """Return a JointPose with its rotation as quaternion, and its velocity split."""
+    """Return a JointPose with quaternion, and linear and angular velocity apart."""
     twist = ros_twist(pose.velocity)
     rotation = quaternion(pose.rotation)
     return JointMotion(pose.name, pose.position, rotation, twist[:3], twist[3:])

@@ -123,7 +123,7 @@ class GoalService:
             self._end(outcome)
 
     def end_all(self, reason: str) -> None:
-        """Abort every goal, including goals that are still being checked.
+        """Abort every goal, also goals that are still being checked; send the results.
 
         Args:
             reason: Sentence for the clients.

@@ -124,7 +124,10 @@ def said(processes: Processes) -> str:
 
 
 def followed(reached: int, sent: int, processes: Processes) -> str:
-    """Return how many motions were followed, with the last warning if not all."""
+    """Return a phrase on how many of the sent motions were followed to their end.
+
+    It has the last warning of the controller if not all were.
+    """
     why = f"; the last warning: {said(processes)}" if reached < sent else ""
     return f"{reached} of {sent} followed to their end{why}"
 
@@ -418,7 +421,7 @@ class _DemoNode:
     def _settled(self) -> bool:
         """Return whether the last 20 samples have errors below 1e-3 rad or m.
 
-        The arm falls until the controller starts.
+        False if there are fewer. The arm falls until the controller starts.
         """
         errors = [np.abs(q - q_ref).max() for _, q, q_ref in self.rows[-20:]]
         return len(errors) == 20 and max(errors) < 1e-3

@@ -48,7 +48,7 @@ def _holds(tau: np.ndarray, _: Any) -> np.ndarray:
 
 
 def _takes(seconds: float) -> Callable[[np.ndarray, Any], np.ndarray]:
-    """Return a failure that delays the correct effort.
+    """Return a failure, for KINDS: the correct effort after a delay.
 
     Args:
         seconds: Delay of each call [s].
