@@ -351,7 +351,8 @@ class _DemoNode:
             start: Position, (nv,) [rad | m].
 
         Raises:
-            DynError: The start is not reached in TRIES motions, or a node has ended.
+            DynError: The start is not reached in TRIES motions, a node has ended, or
+                executor and clock do not go on.
         """
         for _ in range(TRIES):
             assert self.reference is not None
@@ -399,7 +400,7 @@ class _DemoNode:
         )
 
     def _rest(self, duration: float, processes: Processes) -> None:
-        """Wait until a motion is over and the arm at rest, for SETTLING at most.
+        """Wait until a motion is over, then up to SETTLING [s] for the arm to rest.
 
         On a busy machine late states keep the arm moving by milliradians: the summary
         tells whether the motion was followed.
