@@ -42,6 +42,10 @@ class Cost:
         frames: Names of links.
         part: Part of a pose, or reference of a velocity.
         function: Residual of a cost of the kind "custom".
+
+    Raises:
+        SettingError: `when` is unknown, or a weight is negative or not finite.
+        ShapeError: A weight is not numeric.
     """
 
     kind: str
@@ -62,25 +66,25 @@ class Cost:
         object.__setattr__(self, "weight", weight)
 
     def _refuse(self, what: str, value: Any, valid: str) -> None:
-        """Raise the SettingError for an invalid value of a cost."""
+        """Raise a SettingError: the value of `what` is not one of those in `valid`."""
         text = f"cost {self.name}: {what} is {shown(value)}; valid: {valid}"
         raise SettingError(text, what)
 
     @property
     def runs(self) -> bool:
-        """Whether it counts at the knots."""
+        """Whether it counts at the knots ("running" or "always")."""
         return self.when != "end"
 
     @property
     def ends(self) -> bool:
-        """Whether it counts at the last state."""
+        """Whether it counts at the last state ("end" or "always")."""
         return self.when != "running"
 
     def size(self, model: Model) -> int:
         """Return the number of entries of the residual.
 
         Raises:
-            SettingError: The function of a user returns no list of numbers.
+            SettingError: The function of a user returns no list, or an empty one.
             ModelError: The robot has no such link.
         """
         for frame in self.frames:
@@ -99,13 +103,20 @@ class Cost:
         return len(result)
 
     def target_size(self, model: Model) -> int:
-        """Return the number of numbers of a target."""
+        """Return how many numbers a target has for one state.
+
+        A pose has 12, a posture nq, a custom cost none; a distance has 1 between links,
+        4 to a point; others have as many as the residual.
+        """
         if self.kind == "distance":
             return 1 if len(self.frames) == 2 else 4
         return len(self.neutral_target(model))
 
     def neutral_target(self, model: Model) -> np.ndarray:
-        """Return the target that stands for None, flat."""
+        """Return the target that stands for None, flat.
+
+        The neutral position (nq,) for a posture, empty for a custom cost, else zeros.
+        """
         if self.kind == "posture":
             return model.neutral()
         sizes = {"pose": 12, "frame_velocity": 6, "centre_of_mass": 3, "custom": 0}
@@ -120,6 +131,7 @@ class Cost:
 
         Raises:
             SettingError: It has another shape, or a number that is not finite.
+            ShapeError, NonFiniteError, RotationError: It is no pose, or not numeric.
         """
         value = self.target if target is None else target
         if value is None:
@@ -156,7 +168,20 @@ class Cost:
 
 
 def _pose(cost: Cost, value: Any) -> np.ndarray:
-    """Return poses as 12 numbers: rows of the rotation, then the position."""
+    """Return poses as 12 numbers: rows of the rotation, then the position.
+
+    Args:
+        cost: Cost of a pose.
+        value: One pose, or a list of poses; for part="position" also points (x, y, z),
+            whose rotation is the identity.
+
+    Returns:
+        (12,), or (n, 12) for a list.
+
+    Raises:
+        ShapeError, NonFiniteError, RotationError: A pose is not valid, see
+            pose_matrices.
+    """
     if cost.part == "position" and np.shape(value)[-1:] == (3,):
         place = float_array(cost.name, value, "3 numbers")
         rotation = np.broadcast_to(np.eye(3).ravel(), (*place.shape[:-1], 9))
@@ -175,7 +200,7 @@ def posture(
     Args:
         target: Joint positions, (nq,) [rad | m]; None: the neutral ones.
         weight: Weight of the displacement, as of Model.difference [1/rad² | 1/m²].
-        when, name: See Cost.
+        when, name: See Cost. An invalid `when` or weight raises a SettingError.
     """
     return Cost("posture", name, weight, target, when)
 
@@ -188,7 +213,7 @@ def velocity(
     Args:
         weight: Weight [s²/rad² | s²/m²].
         target: Joint velocities, (nv,) [rad/s | m/s]; None: zero.
-        when, name: See Cost.
+        when, name: See Cost. An invalid `when` or weight raises a SettingError.
     """
     return Cost("velocity", name, weight, target, when)
 
@@ -199,7 +224,7 @@ def effort(weight: Any = 1.0, target: Any = None, name: str = "effort") -> Cost:
     Args:
         weight: Weight [1/(N·m)² | 1/N²].
         target: Joint forces, (nv,) [N·m | N]; None: zero.
-        name: See Cost.
+        name: See Cost. An invalid weight raises a SettingError.
     """
     return Cost("effort", name, weight, target)
 
@@ -226,7 +251,8 @@ def pose(
         when, name: See Cost; by default the name is the frame's.
 
     Raises:
-        SettingError: `part` is unknown, or there is no target.
+        SettingError: `part` or `when` is unknown, there is no target, or the weight is
+            invalid. The target is checked with the robot, by the problem.
     """
     made = Cost("pose", name or frame, weight, target, when, (frame,), part)
     if part not in PARTS:
@@ -254,7 +280,7 @@ def frame_velocity(
         when, name: See Cost; by default the name is "FRAME velocity".
 
     Raises:
-        SettingError: `reference` is unknown.
+        SettingError: `reference` or `when` is unknown, or the weight is invalid.
     """
     name = name or f"{frame} velocity"
     made = Cost("frame_velocity", name, weight, target, when, (frame,), reference)
@@ -274,7 +300,7 @@ def centre_of_mass(
     Args:
         target: Point in the base, (3,) [m].
         weight: Weight [1/m²].
-        when, name: See Cost.
+        when, name: See Cost. An invalid `when` or weight raises a SettingError.
     """
     return Cost("centre_of_mass", name, weight, target, when)
 
@@ -298,6 +324,10 @@ def distance(
         weight: Weight [1/m²].
         at_least: Whether only a distance below the target costs.
         when, name: See Cost; by default the name is "FRAME distance".
+
+    Raises:
+        SettingError: `when` is unknown, or the weight is invalid.
+        ShapeError: `to` is not numeric.
     """
     name, part = name or f"{frame} distance", "at_least" if at_least else "equal"
     if isinstance(to, str):
@@ -320,7 +350,8 @@ def custom(
         when, name: See Cost.
 
     Raises:
-        SettingError: `function` cannot be called.
+        SettingError: `function` cannot be called, `when` is unknown, or the weight is
+            invalid.
     """
     made = Cost("custom", name, weight, None, when, function=function)
     if not callable(function):

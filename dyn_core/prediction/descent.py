@@ -58,7 +58,10 @@ class Descent:
         self.max_iterations, self.tolerance, self.gaps = max_iterations, tolerance, gaps
 
     def __call__(self, start: PlanStart) -> PlanResult:
-        """Return the plan from a start; other threads wait."""
+        """Return the plan from a start; other threads wait.
+
+        A search that fails raises nothing: the `reason` of the plan tells.
+        """
         with self._lock:
             return self._solve(start)
 
@@ -91,7 +94,7 @@ class Descent:
         return self._result(start, penalty, used, reason)
 
     def _roll(self, start: PlanStart) -> None:
-        """Replace the plan by the motion under its joint forces."""
+        """Replace the plan by the motion under its joint forces, without gaps."""
         path, _ = self.state.rollouts(start, self.state.plan.tau[None])
         self.state.load(start, PlanPath(*(x[0] for x in path)))
 
@@ -147,8 +150,8 @@ class Descent:
         """Sweep back with the least damping that succeeds, from a given one on.
 
         Returns:
-            Slope and curvature along the full step, None if no damping succeeds; the
-            damping.
+            Slope and curvature along the full step, None if no damping succeeds up to
+            MOST_DAMPING; the last damping.
         """
         change = self.state.feedback(damping)
         while change is None and damping < MOST_DAMPING:
@@ -169,7 +172,8 @@ class Descent:
             merit = value + nu sum |gap|_1
 
         nu is as large as the full step needs to be a descent of the merit. The result
-        is the ratio of the decrease of the merit to its prediction.
+        is the ratio of the decrease of the merit to its prediction, 0.5 where rounding
+        hides the prediction. None: no step of LENGTHS decreases it, the plan stays.
 
         Source: J. Nocedal, S. Wright, Numerical Optimization, section 18.3, in place of
         the conditions of FDDP.
@@ -192,7 +196,7 @@ class Descent:
     def _result(
         self, start: PlanStart, penalty: Penalty, used: int, reason: int
     ) -> PlanResult:
-        """Return the result of a search.
+        """Return the result of a search; the gains are zero if no feedback exists.
 
         Args:
             start: Start and settings.

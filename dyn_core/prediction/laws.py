@@ -22,7 +22,10 @@ from dyn_core.testing.models import random_model
 
 
 def _state(case: Case) -> tuple[np.ndarray, ...]:
-    """Return q, qd, joint forces and settings of a case."""
+    """Return the random inputs of a case's Program, in the order of its ports.
+
+    Of a cost they are q, qd, joint forces and settings.
+    """
     return tuple(case.arguments(case.program()))
 
 
@@ -68,7 +71,10 @@ class PlanCase(SystemCase):
     """A solver of OPTIMAL_CONTROL on a random problem, at a random start."""
 
     def arguments(self, program: Any) -> list[np.ndarray]:
-        """Return the inputs for one start: a guess that stays there, without forces."""
+        """Return q, qd and a guess of states and joint forces for one random start.
+
+        The guess rests at q without joint forces. `program` is not used.
+        """
         model, N = self.model.model, self.model.knots
         q, qd = model.random(self.rng), 0.1 * self.rng.normal(size=model.nv)
         guess = np.tile(q, (N + 1, 1)), np.zeros((N + 1, model.nv))
@@ -94,10 +100,12 @@ def plans_obey_the_step(case: PlanCase) -> Pairs:
 def random_problem(seed: int, size: int = 3, **restriction: Any) -> ControlProblem:
     """Return a short plan of a random robot towards rest.
 
+    It has 4 knots in 0.1 s, and no limits of position and velocity.
+
     Args:
         seed: Seed of the random numbers.
         size: Number of joints.
-        restriction: Restrictions of the random robot.
+        restriction: Not used.
     """
     robot = random_model(seed, size=size, kinds=("revolute", "prismatic"))
     costs = [cost.posture(when="always"), cost.velocity(), cost.effort()]

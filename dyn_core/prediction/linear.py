@@ -284,7 +284,8 @@ def _linear(
 ) -> tuple[Linear, np.ndarray, np.ndarray]:
     """Return the robot linearised at rest at q, then A and B of dx/dt.
 
-    This B (2 nv, nv) is by the forces of all joints, also of those without a motor.
+    With a period, the first has the A and B of the period. The last B (2 nv, nv) is by
+    the forces of all joints, also of those without a motor.
 
     Raises:
         UnsupportedError: The robot has closed loops or prescribed joints, or a joint
@@ -377,7 +378,7 @@ def _lost(A: np.ndarray, B: np.ndarray) -> np.ndarray | None:
 
 
 def _joints(model: Model, mode: np.ndarray) -> str:
-    """Return the names of the coordinates that take part in a mode (2 nv,)."""
+    """Return the quoted names of the coordinates that take part in a mode (2 nv,)."""
     size = np.abs(mode.reshape(2, -1)).max(0)
     names = coordinates_of(model).velocities
     taking = [names[k] for k in np.flatnonzero(size > SHARE * size.max())]
@@ -406,7 +407,7 @@ def _weights(name: str, values: ArrayLike, n: int, definite: bool) -> np.ndarray
         definite: Whether it must be positive definite, not only semidefinite.
 
     Raises:
-        SettingError: It is not symmetric or not positive (semi)definite.
+        SettingError: It is not finite, not symmetric or not positive (semi)definite.
         ShapeError: It has another shape.
     """
     wanted = f"a number, {n} numbers, or a matrix ({n}, {n})"
@@ -429,6 +430,8 @@ def _weights(name: str, values: ArrayLike, n: int, definite: bool) -> np.ndarray
 
 def _deviations(model: Model, measured: Mapping[str, float]) -> dict[int, float]:
     """Return the standard deviations of what is measured by index in x.
+
+    A later entry of `measured` replaces an earlier one of the same joint.
 
     Raises:
         SettingError: Nothing is measured, a name is unknown, or a deviation is not a

@@ -86,7 +86,10 @@ class Plan:
             ShapeError: An array has the wrong shape.
             NonFiniteError: A number is NaN or infinite.
             StateError: The start is beyond a limit.
-            SettingError: A target is invalid, or the guess is of another robot.
+            SettingError: A target is invalid or of an unknown cost, or the guess is of
+                another robot.
+            RotationError: The rotation of a target pose is not orthonormal.
+            QuaternionError: A quaternion in q has not the length 1, within 1e-3.
         """
         model = self.problem.model
         settings = self.problem.settings(dict(targets or {}))
@@ -107,7 +110,10 @@ class Plan:
     def _start(
         self, q: Any, qd: Any, guess: Any, settings: tuple[np.ndarray, np.ndarray]
     ) -> PlanStart:
-        """Return the start and first guess of one plan, checked."""
+        """Return the start and first guess of one plan, checked.
+
+        The guess is copied. Raises the errors of `solve`.
+        """
         model, N, penalty = self.problem.model, self.problem.knots, None
         q, qd = self._state("q", q, model.nq), self._state("qd", qd, model.nv)
         model.require_position(q.tolist())
@@ -144,7 +150,10 @@ class Plan:
         return PlanStart._make([q, qd, *copies, *settings, penalty])
 
     def _state(self, name: str, values: Any, size: int) -> np.ndarray:
-        """Return one state vector of finite numbers."""
+        """Return one state vector (size,) of finite numbers.
+
+        Raises ShapeError for another shape, NonFiniteError for NaN or infinity.
+        """
         array = float_array(name, values, f"shape ({size},)")
         if array.shape != (size,):
             raise ShapeError(name, f"shape ({size},)", f"shape {array.shape}")
@@ -158,7 +167,10 @@ class Plan:
         return np.clip(tau, bounds.tau_lower, bounds.tau_upper)
 
     def _check_limits(self, q: np.ndarray, qd: np.ndarray) -> None:
-        """Raise StateError if the start is beyond a limit; it names the joint."""
+        """Raise StateError if the start is beyond a limit by more than SLACK.
+
+        It names the joint. Joints with nq != nv are not checked.
+        """
         bounds = self.problem.bounds
         for k, place in enumerate(bounds.place):
             for what, x, low, high in (
@@ -219,6 +231,7 @@ def plan(
     Raises:
         SettingError: A number, cost or name is invalid.
         ModelError: The robot has no link that a cost names.
+        ShapeError, NonFiniteError, RotationError: A target is no pose, or not numeric.
         SolverNotFound, UnsupportedError: Solver or option is unknown or invalid.
         TraceError: The function of a custom cost cannot be traced.
     """

@@ -117,7 +117,7 @@ class Planner:
             finalize(self, self._jobs.put, None)
 
     def submit(self, job: PlanJob) -> None:
-        """Begin a job. `busy` must be False."""
+        """Begin a job; its plan or error comes in `answer`. `busy` must be False."""
         self.busy = True
         if self._threaded:
             self._jobs.put((self._run, job))
@@ -125,7 +125,10 @@ class Planner:
             self._run(job)
 
     def _run(self, job: PlanJob) -> None:
-        """Make the plan of a job."""
+        """Make the plan of a job, and store it in `answer`; then `busy` is False.
+
+        An exception is stored as a DynError, and not raised.
+        """
         try:
             self.answer = job.t, self._solve(job)
         except DynError as error:
@@ -136,7 +139,7 @@ class Planner:
 
 
 def _serve(jobs: SimpleQueue[Any]) -> None:
-    """Run jobs until None comes."""
+    """Call run(job) for each pair (run, job) of the queue until None comes."""
     while (item := jobs.get()) is not None:
         run, job = item
         run(job)
@@ -247,23 +250,23 @@ class PredictiveLaw(ControlLaw):
         return program
 
     def _solve(self, job: PlanJob) -> PlanResult:
-        """Return the plan of a job."""
+        """Return the plan of a job; raises the errors of Plan.solve."""
         result: PlanResult = self.plan.solve(job.q, job.qd, job.guess, job.targets)
         return result
 
     @property
     def frame(self) -> str | None:
-        """Link whose speed the envelope bounds, if no other one is named."""
+        """Link whose speed the envelope bounds, if no other one is named; or None."""
         return self._frame or None
 
     @property
     def status(self) -> str:
-        """What /diagnostics says while the law acts."""
+        """What /diagnostics says: "holding until the first plan" or "planning"."""
         return "holding until the first plan" if self.followed is None else "planning"
 
     @property
     def warnings(self) -> dict[str, str]:
-        """Why the last plan was dropped, if it was."""
+        """A warning by its kind: why the last plan was dropped; empty if it was not."""
         return {"plan": f"plan dropped: {self.refused}"} if self.refused else {}
 
     # ---- a cycle
@@ -326,7 +329,11 @@ class PredictiveLaw(ControlLaw):
         return float(self.host.parameters["predictive.replan_rate"])
 
     def _lateness(self, t: float) -> str:
-        """Return why there is no plan to follow at time t, as a sentence, or ""."""
+        """Return why there is no plan to follow at time t, as a sentence, or "".
+
+        "" while the followed plan is young enough, and for FIRST (2 s) before the first
+        one.
+        """
         reason = f": {self.refused}" if self.refused else ""
         if self.followed is None:
             waited = t - self._since
@@ -343,7 +350,11 @@ class PredictiveLaw(ControlLaw):
         )
 
     def _receive_plan(self) -> None:
-        """Follow the plan that is ready, if it is a good one of this activation."""
+        """Follow the plan that is ready, if its reason is in GOOD and it is finite.
+
+        Else `refused` says why not, and the plan before is followed. A plan from before
+        the activation is discarded. Nothing happens if no plan is ready.
+        """
         planner = self._planner
         if planner is None or planner.answer is None:
             return
@@ -360,7 +371,10 @@ class PredictiveLaw(ControlLaw):
             self.followed, self.refused = (t, answer), ""
 
     def _job(self, t: float) -> PlanJob:
-        """Return the job of a plan from the present state."""
+        """Return the job of a plan from the present state.
+
+        The guess is the followed plan without the steps that are over, or None.
+        """
         samples = self.host.samples
         q, guess = samples.q, None
         if self.followed is not None:
@@ -375,7 +389,9 @@ class PredictiveLaw(ControlLaw):
         return PlanJob(t, np.array(q), np.array(samples.qd), guess, targets)
 
     def torque(self, program: Any) -> np.ndarray:
-        """Return the torque for the present state, (nv,) [N·m | N].
+        """Return the torque for the present state, (nv,) [N·m | N]; not limited.
+
+        It is the feedback of the followed plan; without a plan, of the joint gains.
 
         Args:
             program: Program from `build`.
@@ -428,7 +444,7 @@ class PredictiveLaw(ControlLaw):
 
 
 def _weight(read: Mapping[str, Any], what: str, size: int) -> np.ndarray:
-    """Return weights of a cost, (size,).
+    """Return the weights predictive.WHAT_weight of a cost, (size,), as a new array.
 
     Raises:
         SettingError: Their number is neither 1 nor `size`.
@@ -441,12 +457,15 @@ def _weight(read: Mapping[str, Any], what: str, size: int) -> np.ndarray:
 
 
 def _finite(plan: PlanResult) -> bool:
-    """Return whether all numbers of a plan are finite."""
+    """Return whether states, joint forces and gains of a plan are finite."""
     return all(np.isfinite(x).all() for x in (plan.q, plan.qd, plan.tau, plan.gains))
 
 
 def _shifted(plan: PlanResult, steps: int) -> PlanResult:
-    """Return a plan without its first steps; the last state and effort are repeated."""
+    """Return a plan without its first steps, and with as many knots.
+
+    The last state, joint force and gain are repeated.
+    """
     states = np.minimum(np.arange(len(plan.q)) + steps, len(plan.q) - 1)
     knots = np.minimum(np.arange(len(plan.tau)) + steps, len(plan.tau) - 1)
     return replace(

@@ -96,6 +96,7 @@ class ControlProblem(System):
         SettingError: A number, cost or name is invalid; there are no costs, or fewer
             than two knots.
         ModelError: The robot has no link that a cost names.
+        ShapeError, NonFiniteError, RotationError: A target is no pose, or not numeric.
     """
 
     kind: ClassVar[str] = PLAN
@@ -150,7 +151,7 @@ class ControlProblem(System):
         _ = self.bounds, self.phases, self.settings({})
 
     def _refuse(self, setting: str, value: Any, valid: str) -> None:
-        """Raise the SettingError for an invalid value of a setting."""
+        """Raise a SettingError: the value of a setting is not what `valid` says."""
         text = f"plan: {setting} is {shown(value)}; valid: {valid}"
         raise SettingError(text, setting)
 
@@ -170,7 +171,10 @@ class ControlProblem(System):
 
     @cached_property
     def planners(self) -> dict[Any, Any]:
-        """What solvers have prepared for this problem, by solver and options."""
+        """What solvers have prepared for this problem, by solver and options.
+
+        Empty at first; PlanSolver.prepared adds to it. It is not pickled.
+        """
         return {}
 
     @cached_property
@@ -265,13 +269,19 @@ class ControlProblem(System):
             raise SettingError(str(error), setting) from error
 
     def settings(self, targets: Mapping[str, Any]) -> tuple[np.ndarray, np.ndarray]:
-        """Return weights and targets of the costs, (knots, n) and (m,).
+        """Return weights and targets of running and end costs, (knots, n) and (m,).
+
+        The weights at the knots are times dt.
 
         Args:
             targets: By name of a cost its target, in place of its own.
 
         Raises:
-            SettingError: A name is unknown, or a weight or target is invalid.
+            SettingError: A name is unknown or of several costs, or a weight or target
+                is invalid.
+            ModelError: The robot has no link that a cost names.
+            ShapeError, NonFiniteError, RotationError: A target is no pose, or not
+                numeric.
         """
         names = [cost.name for cost in self.costs]
         for name in targets:
@@ -297,11 +307,14 @@ class ControlProblem(System):
         return coordinates_of(self.model).velocities[k]
 
     def parameter(self, path: str) -> list[Any]:
-        """Return the numbers of a parameter path of the robot, flat."""
+        """Return the numbers of a parameter path of the robot, flat.
+
+        Raises ModelError for an unknown path.
+        """
         return self.model.parameter(path)
 
     def unit(self, path: str) -> str:
-        """Return the SI unit of a parameter path of the robot."""
+        """Return the SI unit of a parameter path; raise ModelError if it is unknown."""
         return self.model.unit(path)
 
     def with_values(self, values: Mapping[str, Sequence[Any]]) -> ControlProblem:
@@ -325,9 +338,12 @@ def require_tree(model: Model) -> None:
 def _range(name: str, limit: Any) -> tuple[float, float]:
     """Return (lower, upper) of a joint force from a user's limit.
 
+    None means no limit.
+
     Raises:
         SettingError: It is no number, 0 or more, and no pair in ascending order with a
             finite force between.
+        ShapeError: It is not numeric.
     """
     if limit is None:
         return -np.inf, np.inf

@@ -92,7 +92,7 @@ class Sweep(NamedTuple):
 
 
 def allocate_sweep(N: int, lower: np.ndarray, upper: np.ndarray) -> Sweep:
-    """Return the arrays of sweeps over N steps, for bounds of joint forces, (nv,)."""
+    """Return zero arrays of sweeps over N steps, with copies of the bounds, (nv,)."""
     n, x = len(lower), 2 * len(lower)
     s, z = x + 1, x + 1 + n
     pairs = (s, s), (s, z), (z, s), (s, z), (z, z), (n, s), (2 * n, s), (s, 2 * n)
@@ -123,7 +123,7 @@ def sweep_back(
 
     Returns:
         1, or 0 if a Q_uu is not positive definite; first and second derivative of the
-        model of the cost along the full step.
+        model of the cost along the full step, both 0 after a failure.
     """
     V, Q, KA, e = work.V, work.Q, work.KA, work.e
     N, nv, nx = len(work.k), len(work.u), len(e)
@@ -173,7 +173,7 @@ def sweep_back(
 
 @machine_code
 def lay_out(model: Expansion, work: Sweep, k: int) -> None:
-    """Set F = [A gap B; 0 1 0] of step k, and its transpose."""
+    """Set work.F = [A gap B; 0 1 0] of step k, and its transpose work.FT."""
     nv, nx = model.l_ux.shape[1], model.l_ux.shape[2]
     F, FT, s = work.F, work.FT, nx + 1
     for i in range(nx):
@@ -187,7 +187,7 @@ def lay_out(model: Expansion, work: Sweep, k: int) -> None:
 
 @machine_code
 def add_costs(model: Expansion, work: Sweep, k: int) -> None:
-    """Add gradients and Hessians of the costs at knot k to Q."""
+    """Add gradients and Hessians of the costs at knot k to work.Q, in place."""
     nv, nx = model.l_ux.shape[1], model.l_ux.shape[2]
     Q, s = work.Q, nx + 1
     for i in range(nx):
@@ -205,7 +205,9 @@ def add_costs(model: Expansion, work: Sweep, k: int) -> None:
 
 @machine_code
 def slope_of_step(model: Expansion, work: Sweep, k: int) -> float:
-    """Return the change of the cost by k and gap of knot k along the feedback; move e.
+    """Return the change of the cost by k and gap of knot k along the feedback.
+
+    work.e, the slope behind the knot, is replaced by the slope before it.
 
     e = l_x + A.T e' + K.T w,   w = l_u + B.T e',   change k.T w + gap.T e'
     """
@@ -284,7 +286,11 @@ def box_step(work: Sweep, nx: int) -> int:
 
 @machine_code
 def line_search(work: Sweep, u: FloatArray) -> int:
-    """Move u along work.change within the bounds; return whether nothing held it."""
+    """Move u along work.change within the bounds, in place.
+
+    The step is shortened until the cost decreases enough. Returns 1 after the full step
+    if no bound cut it, else 0.
+    """
     n, length = len(u), 1.0
     while True:
         whole, gain, predicted = 1, 0.0, 0.0
@@ -309,7 +315,11 @@ def line_search(work: Sweep, u: FloatArray) -> int:
 
 @machine_code
 def factor(L: FloatArray2, Q: FloatArray2, free: IntArray) -> int:
-    """Compute the Cholesky factor of Q, unit rows where free is 0; return success."""
+    """Compute the Cholesky factor L of Q, with unit rows where free is 0.
+
+    Only the lower triangle of L is written. Returns 1, or 0 if Q is not positive
+    definite.
+    """
     for j in range(len(free)):
         for i in range(j + 1):
             x = Q[j, i] if free[j] == 1 and free[i] == 1 else 0.0
@@ -345,7 +355,7 @@ def solve_row(L: FloatArray2, y: FloatArray) -> None:
 
 @machine_code
 def solve_rows(L: FloatArray2, Y: FloatArray2, free: IntArray) -> None:
-    """Replace the rows of Y by the solution X of L L.T X = Y; others stay zero."""
+    """Replace Y by the solution X of L L.T X = Y; rows with free 0 must be zero."""
     n = len(Y)
     for j in range(n):
         if free[j] == 1:
@@ -376,7 +386,7 @@ def scale_row(row: FloatArray, factor: float) -> None:
 
 @machine_code
 def copy(C: FloatArray2, A: FloatArray2) -> None:
-    """Copy A to C."""
+    """Copy A to C, of the same shape."""
     for i in range(len(C)):
         for j in range(C.shape[1]):
             C[i, j] = A[i, j]

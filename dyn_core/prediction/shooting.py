@@ -77,7 +77,8 @@ def follow(
 ) -> float:
     """Compute the motion under the feedback of a sweep; return the costs of its knots.
 
-    tried has the start in its first row. The result is infinite if a knot has none.
+    tried has the start in its first row, and gets the motion. The result is infinite if
+    a knot has no finite step. `length` is the share of the feedback's change and gaps.
     """
     total = 0.0
     knot.length[0] = length
@@ -103,7 +104,7 @@ def follow(
 
 @machine_code
 def copy_row(to: FloatArray, row: FloatArray) -> None:
-    """Copy a row."""
+    """Copy `row` into `to`, of the same length."""
     for i in range(len(to)):
         to[i] = row[i]
 
@@ -150,12 +151,17 @@ class Penalty:
             self.multipliers = earlier.multipliers.copy()
 
     def excess(self, q: np.ndarray, qd: np.ndarray) -> np.ndarray:
-        """Return g, (..., nx, 2), negative inside; -inf where there is no limit."""
+        """Return by how much states exceed their lower and upper limits, (..., nx, 2).
+
+        Negative inside; -inf where there is no limit.
+        """
         x = np.concatenate([q[..., self._place], qd], -1)
         return np.stack([self.low - x, x - self.high], -1)
 
     def terms(self, q: np.ndarray, qd: np.ndarray) -> tuple[np.ndarray, ...]:
         """Return value (...), gradient and diagonal of the Hessian, (..., N + 1, nx).
+
+        Gradient and Hessian are zero for the first state.
 
         Args:
             q, qd: States, (..., N + 1, nq) and (..., N + 1, nv).
@@ -168,7 +174,7 @@ class Penalty:
         return value, pushed[..., 1] - pushed[..., 0], curved
 
     def violation(self, q: np.ndarray, qd: np.ndarray) -> float:
-        """Return the largest violation of a limit behind the first state."""
+        """Return the largest violation of a limit after the first state; 0: none."""
         return float(max(0.0, self.excess(q, qd)[1:].max(initial=0.0)))
 
     def update(self, q: np.ndarray, qd: np.ndarray) -> None:
@@ -215,7 +221,8 @@ class Shooting:
     ) -> tuple[PlanPath, np.ndarray]:
         """Return motions from the start and their costs, (n,).
 
-        Joint forces beyond the bounds are clipped.
+        Joint forces beyond the bounds are clipped. A motion that fails raises nothing:
+        its further numbers and its cost are NaN.
 
         Args:
             start: Start and settings.
@@ -355,14 +362,20 @@ class Iteration(Shooting):
             self._follows.append(follows)
 
     def load(self, start: PlanStart, plan: PlanPath) -> None:
-        """Set the trajectory and the settings of the costs."""
+        """Copy a trajectory into `plan`, and the settings of the costs at the knots.
+
+        The first state of `tried` becomes that of the start.
+        """
         for mine, new in zip(self.plan, plan, strict=True):
             mine[...] = new
         self._running[...] = start.running
         self.tried.q[0], self.tried.qd[0] = start.q, start.qd
 
     def expand(self, start: PlanStart, penalty: Penalty) -> float:
-        """Compute the quadratic model along the plan; return its value."""
+        """Compute the quadratic model along the plan, in place; return its value.
+
+        It includes the penalty; the attribute `value` does not.
+        """
         plan, m, N = self.plan, self.model, self.problem.knots
         for linear, count in self._linear:
             linear(count)
@@ -384,7 +397,10 @@ class Iteration(Shooting):
         return value
 
     def feedback(self, damping: float) -> tuple[float, float] | None:
-        """Sweep back; return slope and curvature along the full step, None: failed."""
+        """Sweep back; return slope and curvature along the full step.
+
+        None: Q_uu with this damping is not positive definite, or a number not finite.
+        """
         success, slope, curvature = self._back(damping)
         good = success and np.isfinite(slope + curvature)
         return (slope, curvature) if good else None
@@ -404,7 +420,10 @@ class Iteration(Shooting):
         return float(np.abs(slopes[~(stays | (low == high))]).max(initial=0.0))
 
     def attempt(self, start: PlanStart, penalty: Penalty, length: float) -> float:
-        """Compute the trial of a step length; return its value, or infinity."""
+        """Compute the trial of a step length in `tried`; return its value with penalty.
+
+        Infinite if the motion has no finite costs.
+        """
         value, tried = sum(x(length) for x in self._follows), self.tried
         ends = tried.q[-1], tried.qd[-1], self.zero, start.ending, *self._end_time
         if np.isfinite(value):

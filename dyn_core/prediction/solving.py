@@ -50,7 +50,7 @@ class PlanSolver(ArraySolver):
         return self.prepared(problem, **options)(start)
 
     def prepared(self, problem: ControlProblem, **options: Any) -> Planner:
-        """Return the result of `prepare`, which is called once for each problem.
+        """Return the result of `prepare`, stored by problem, solver and options.
 
         Args:
             problem: Robot, costs, time grid and limits.
@@ -63,7 +63,7 @@ class PlanSolver(ArraySolver):
         return planner
 
     def outputs(self, model: Any, *inputs: Any, **options: Any) -> tuple[Any, ...]:
-        """Return the outputs of OPTIMAL_CONTROL for one start.
+        """Return the outputs of OPTIMAL_CONTROL for one start and the costs' targets.
 
         Args:
             model: The ControlProblem.
