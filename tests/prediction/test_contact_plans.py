@@ -72,15 +72,15 @@ def test_feet_stay_while_they_are_held_and_carry_the_robot():
         ],
         1,
     )
-    for k, held in ((3, range(4)), (10, (0, 3))):
-        J = np.vstack([jacobians[k, i][3:] for i in held])
+    for k, standing in ((3, range(4)), (10, (0, 3))):
+        J = np.vstack([jacobians[k, i][3:] for i in standing])
         pushes = np.linalg.lstsq(J.T, lacking[k], rcond=None)[0]
         np.testing.assert_allclose(J.T @ pushes, lacking[k], atol=0.05)
         rotated = dyn.solver("forward_kinematics").build(model, frames=feet)(
             result.q[k]
         )
         up = sum((rotated[i][:3, :3] @ f)[2]
-                 for i, f in zip(held, pushes.reshape(-1, 3), strict=True))  # fmt: skip
+                 for i, f in zip(standing, pushes.reshape(-1, 3), strict=True))  # fmt: skip
         assert up == pytest.approx(9.81 * model.mass, rel=0.05)
 
 
@@ -155,7 +155,7 @@ def test_samples_know_contacts():
 
 
 @pytest.mark.parametrize(
-    "contacts, words",
+    "contacts, message",
     (
         ("tip", "valid: a list of"),
         ([tip()], "valid: a list of"),
@@ -169,6 +169,6 @@ def test_samples_know_contacts():
         ([(dyn.make_loop("t", "point", "hand"), 0.0, 0.3)], "contacts: .*hand"),
     ),
 )  # fmt: skip
-def test_contacts_are_checked(contacts, words):
-    with pytest.raises((SettingError, dyn.ModelError), match=words):
+def test_contacts_are_checked(contacts, message):
+    with pytest.raises((SettingError, dyn.ModelError), match=message):
         dyn.plan(dyn.load("planar3"), [cost.effort()], 0.3, 6, contacts=contacts)
