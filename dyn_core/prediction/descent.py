@@ -44,6 +44,12 @@ class Descent:
         tolerance: Predicted decrease, relative to 1 + |value|, that counts as none.
         gaps: Whether the first guess of the states may have gaps; else only the first
             guess of the joint forces is used.
+        second_derivatives: Whether the Hessians have the second derivatives of the
+            steps: fewer iterations near an optimum, each of which takes longer.
+
+    Raises:
+        UnsupportedError: Second derivatives are wanted of a robot that has them not;
+            see shooting.curvature.
     """
 
     def __init__(
@@ -52,10 +58,12 @@ class Descent:
         max_iterations: int = 500,
         tolerance: float = 1e-14,
         gaps: bool = True,
+        second_derivatives: bool = False,
     ) -> None:
-        self.problem, self.state = problem, Iteration(problem)
+        self.problem, self.state = problem, Iteration(problem, second_derivatives)
         self._lock = Lock()  # the arrays of the iterations are shared by all calls
         self.max_iterations, self.tolerance, self.gaps = max_iterations, tolerance, gaps
+        self.second_derivatives = second_derivatives
 
     def __call__(self, start: PlanStart) -> PlanResult:
         """Return the plan from a start; other threads wait.
@@ -113,11 +121,17 @@ class Descent:
             Number of iterations, and index of the reason.
         """
         state, damping = self.state, 0.0
+        state.curved = False  # far from an optimum they make the Hessians indefinite
         value = state.expand(start, penalty)
         for count in range(most):
             if not np.isfinite(value) or not np.isfinite(state.model.gap).all():
                 return count, DIVERGED
-            change, damping = self._sweep(damping)
+            before = damping
+            change, damping = self._sweep(before)
+            if state.curved and damping > before:
+                state.curved = False
+                value = state.expand(start, penalty)
+                change, damping = self._sweep(before)
             if change is None:
                 return count, STALLED
             closed = np.abs(state.model.gap).max() <= CLOSED
@@ -128,6 +142,11 @@ class Descent:
                 damping /= CHANGE  # the decrease is small because of the damping
                 continue
             ratio = self._line_search(start, penalty, value, *change)
+            if ratio is None and state.curved:
+                state.curved = False
+                value = state.expand(start, penalty)
+                continue
+            state.curved = self.second_derivatives and (ratio or 0.0) > GOOD
             if ratio is None and not closed:
                 # The penalty of the gaps is too small, as where a limit begins to act.
                 self._roll(start)

@@ -16,6 +16,7 @@ from dyn_core.engines.machine_code import (
     machine_code,
     run_kernel,
 )
+from dyn_core.errors import UnsupportedError
 from dyn_core.model import Model
 from dyn_core.prediction.problem import ControlProblem
 from dyn_core.prediction.result import PlanStart
@@ -110,7 +111,7 @@ def copy_row(to: FloatArray, row: FloatArray) -> None:
 
 
 HUGE = 1e150
-_FLAT = ("revolute", "continuous", "prismatic")  # their displacements are differences
+_FLAT = ("revolute", "continuous", "prismatic")  # kinds with one number for a position
 
 
 class Penalty:
@@ -255,6 +256,29 @@ def _step_of(model: Model) -> str:
     return "projected_euler" if model.loops else "semi_implicit_euler"
 
 
+def _is_flat(model: Model) -> bool:
+    """Return whether displacements of positions are differences, at each joint."""
+    return all(model.joint[i].kind in _FLAT for i in model.independent)
+
+
+def curvature(problem: ControlProblem) -> Any:
+    """Return the Program of the second derivatives of forward dynamics, contracted.
+
+    Raises:
+        UnsupportedError: Steps of the robot have other second derivatives than dt qdd:
+            it has joints of several axes, loops, contacts, prescribed joints, or
+            friction.
+    """
+    model, friction = problem.model, problem.step_options.get("joint_friction")
+    contacts = model.loops or problem.contacts
+    if not _is_flat(model) or model.driven or friction or contacts:
+        raise UnsupportedError(
+            f"second_derivatives of robot '{model.name}'; valid: False, or a tree of"
+            " joints of one axis without contacts, prescribed joints and joint_friction"
+        )
+    return solver("fd_second_contracted").build(model, **dict(problem.step_options))
+
+
 class Iteration(Shooting):
     """One trajectory with its quadratic model, sweep and trial, in arrays that stay.
 
@@ -263,10 +287,15 @@ class Iteration(Shooting):
         model: Quadratic model along the plan.
         sweep: Feedback, and work arrays.
         value: Costs of the plan, without the penalty of the limits.
+        curved: Whether `expand` adds second derivatives of the steps.
     """
 
-    def __init__(self, problem: ControlProblem) -> None:
+    def __init__(
+        self, problem: ControlProblem, second_derivatives: bool = False
+    ) -> None:
         super().__init__(problem)
+        self._curvature = curvature(problem) if second_derivatives else None
+        self.curved = second_derivatives
         model, N, nv = problem.model, problem.knots, problem.model.nv
         nx = 2 * nv
         linear = [
@@ -326,7 +355,7 @@ class Iteration(Shooting):
         self._running, self._values, self.value = settings[:N], values[:N], np.inf
         bounds = problem.bounds
         self.sweep = allocate_sweep(N, bounds.tau_lower, bounds.tau_upper)
-        self._flat = all(model.joint[i].kind in _FLAT for i in model.independent)
+        self._flat = _is_flat(model)
         self._back = compiled(sweep_back).bind(self.model, self.sweep)
         self._bind_policies()
 
@@ -394,6 +423,8 @@ class Iteration(Shooting):
             m.l_x[...] += gradient
             diagonal = np.arange(2 * nv)
             m.l_xx[:, diagonal, diagonal] += curved
+        if self.curved:
+            self._add_curvature(self._curvature)
         return value
 
     def feedback(self, damping: float) -> tuple[float, float] | None:
@@ -408,16 +439,44 @@ class Iteration(Shooting):
     def stationarity(self) -> float:
         """Return the largest gradient by a joint force that no bound holds back.
 
-        y[N] = l_x[N],   y[k] = l_x[k] + A.T y[k+1],   gradient l_u[k] + B.T y[k+1]
+        l_u[k] + B.T y[k+1],   y of `costates`; NaN if the derivatives are.
         """
-        m, tau, y = self.model, self.plan.tau, self.model.l_x[-1]
-        slopes = np.empty_like(tau)
-        for k in reversed(range(len(tau))):
-            slopes[k] = m.l_u[k] + y @ m.B[k]
-            y = m.l_x[k] + y @ m.A[k]
+        m, tau = self.model, self.plan.tau
+        slopes = m.l_u + np.einsum("kx,kxu->ku", self.costates()[1:], m.B)
         low, high = self.sweep.lower, self.sweep.upper
         stays = (tau <= low) & (slopes > 0) | (tau >= high) & (slopes < 0)
         return float(np.abs(slopes[~(stays | (low == high))]).max(initial=0.0))
+
+    def costates(self) -> np.ndarray:
+        """Return the slope of the costs to go by each state of the plan, (N + 1, nx).
+
+        y[N] = l_x[N],   y[k] = l_x[k] + A.T y[k+1]
+        """
+        m = self.model
+        y = m.l_x.copy()
+        for k in reversed(range(len(m.A))):
+            y[k] += y[k + 1] @ m.A[k]
+        return y
+
+    def _add_curvature(self, program: Any) -> None:
+        """Add the second derivatives of the steps, times the costates, to the Hessians.
+
+            y . x_next = (y_v + dt y_q) . dt qdd + linear terms
+
+        Args:
+            program: Program of fd_second_contracted.
+        """
+        m, nv, dt = self.model, self.problem.model.nv, self.problem.dt
+        y = self.costates()[1:]
+        weights = dt * (y[:, nv:] + dt * y[:, :nv])
+        q, qd = self.plan.q[:-1], self.plan.qd[:-1]
+        curved, _ = program(q, qd, self.plan.tau, weights, status=True)
+        l_xx = m.l_xx[:-1]
+        l_xx[:, :nv, :nv] += curved.d2qdd_dqdq
+        l_xx[:, :nv, nv:] += curved.d2qdd_dqdqd
+        l_xx[:, nv:, :nv] += curved.d2qdd_dqdqd.swapaxes(1, 2)
+        l_xx[:, nv:, nv:] += curved.d2qdd_dqddqd
+        m.l_ux[:, :, :nv] += curved.d2qdd_dqdtau.swapaxes(1, 2)
 
     def attempt(self, start: PlanStart, penalty: Penalty, length: float) -> float:
         """Compute the trial of a step length in `tried`; return its value with penalty.

@@ -2,10 +2,14 @@
 
 from dyn_core.authoring import hookimpl
 from dyn_core.prediction import Descent, PlanSolver
-from dyn_core.validation import Quantity, Whole
+from dyn_core.validation import Quantity, Switch, Whole
 
-OPTIONS = {"max_iterations": 500, "tolerance": 1e-14}
-VALID = {"max_iterations": Whole(1), "tolerance": Quantity(0.0)}
+OPTIONS = {"max_iterations": 500, "tolerance": 1e-14, "second_derivatives": False}
+VALID = {
+    "max_iterations": Whole(1),
+    "tolerance": Quantity(0.0),
+    "second_derivatives": Switch(),
+}
 
 
 class BoxFDDP(PlanSolver):
@@ -14,9 +18,11 @@ class BoxFDDP(PlanSolver):
         Q_xx = l_xx + A.T V A,  Q_ux = l_ux + B.T V A,  Q_uu = l_uu + B.T V B
 
     The guess of the states may have gaps, which full steps close. Second derivatives of
-    the dynamics are left out (iterative LQR). The rows of the feedback of saturated
-    joint forces are zero. A step is halved, up to seven times, until the merit of value
-    and gaps decreases. Limits of position and velocity are an augmented Lagrangian.
+    the dynamics are left out (iterative LQR); with `second_derivatives`, y . d2x_next
+    is added while steps are as good as predicted, y the costates. The rows of the
+    feedback of saturated joint forces are zero. A step is halved, up to seven times,
+    until the merit of value and gaps decreases. Limits of position and velocity are an
+    augmented Lagrangian.
 
     Source: C. Mastalli et al., A feasibility-driven approach to control-limited DDP,
     Autonomous Robots 46 (2022).

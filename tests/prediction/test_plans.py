@@ -478,6 +478,43 @@ def test_floating_bases_are_planned_in_tangent_coordinates():
     assert result.residuals.stationarity < 1e-6
 
 
+def test_second_derivatives_are_those_of_the_value():
+    """Along a direction of joint forces; costs are quadratic in states and forces."""
+    model, rng, N = dyn.load("planar3"), np.random.default_rng(2), 8
+    costs = [cost.posture(weight=3.0, when="always"), cost.effort(0.1)]
+    plan = dyn.plan(model, costs, 0.4, N, limits=False, second_derivatives=True)
+    state = Iteration(plan.problem, second_derivatives=True)
+    start = plan._start([0.5, -0.3, 0.2], [1.0, 2.0, -1.0], None,
+                        plan.problem.settings({}))  # fmt: skip
+    tau = start.tau_guess + rng.normal(size=(N, 3))
+    path, _ = state.rollouts(start, tau[None])
+    state.load(start, PlanPath(*(x[0] for x in path)))
+    state.expand(start, Penalty(plan.problem))
+    m, way, dx, curved = state.model, rng.normal(size=(N, 3)), np.zeros(6), 0.0
+    for k, du in enumerate(way):
+        curved += dx @ m.l_xx[k] @ dx + 2 * du @ m.l_ux[k] @ dx + du @ m.l_uu[k] @ du
+        dx = m.A[k] @ dx + m.B[k] @ du
+    curved += dx @ m.l_xx[N] @ dx
+    step = 1e-3
+    _, values = state.rollouts(start, tau + step * np.array([way, 0 * way, -way]))
+    assert np.diff(values, 2)[0] / step**2 == pytest.approx(curved, rel=1e-5)
+
+
+def test_second_derivatives_save_iterations():
+    plain, start = swing()
+    newton, _ = swing(second_derivatives=True)
+    slow, fast = (plan.solve(start, [0.0, 0.0]) for plan in (plain, newton))
+    assert slow.converged and fast.converged
+    assert fast.value <= slow.value * (1 + 1e-9)
+    assert fast.iterations < slow.iterations
+    for robot, choices in (
+        (dyn.load("quadruped"), {}),
+        (dyn.load("two_link"), {"step_options": {"joint_friction": True}}),
+    ):
+        with pytest.raises(UnsupportedError, match="joints of one axis without"):
+            dyn.plan(robot, [cost.effort()], second_derivatives=True, **choices)
+
+
 def test_box_steps_satisfy_kkt():
     rng = np.random.default_rng(3)
     for n in (1, 2, 5, 9) * 10:
