@@ -58,7 +58,10 @@ _ONE_THREAD = CommonSetting(_take_one, _set_back)
 
 @once
 def _switches() -> tuple[Switch, ...]:
-    """Return (read, set) functions for each OpenBLAS installed with NumPy or SciPy."""
+    """Return (read, set) functions for each OpenBLAS installed with NumPy or SciPy.
+
+    They are looked for once; empty if there is none.
+    """
     import scipy
 
     switches: list[Switch | None] = []

@@ -153,7 +153,8 @@ def identify(
         NonFiniteError: The data hold NaN or infinity; names array and rows.
         IdentificationError: The data do not determine the parameters, or a weight is
             invalid.
-        SettingError: An option is invalid.
+        SettingError: An option is invalid, or most_evaluations or progress is given for
+            a fit without bounds, consistency and parameter paths.
         UnsupportedError: The robot has no joint, or it has loops.
 
     Source: C. Atkeson, C. An and J. Hollerbach, IJRR 5 (1986); M. Gautier, Dynamic
@@ -404,7 +405,7 @@ def nearest(
     Changes are measured by the scale of each parameter.
 
     Args:
-        A, b: Weighted rows and right sides.
+        A, b: Weighted rows, (rows, np), and right sides, (rows,).
         known: Prior and scale.
         base: Base parameters of the rows.
     """

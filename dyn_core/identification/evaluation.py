@@ -226,6 +226,7 @@ def evaluate(
             or an option is invalid.
         IdentificationError: No joint forces were measured, or there are too few
             samples.
+        ShapeError: The columns are numbered, and not as many as the robot's.
     """
     check_switch("joint_friction", joint_friction)
     say = report or (lambda line: None)
@@ -281,6 +282,9 @@ def _identified_late(
         model: Robot.
         motion: Filtered motion with unfiltered joint forces.
         options: Options of dyn.identify.
+
+    Raises:
+        DynError: As dyn.identify, or the delay is longer than every part of the motion.
     """
     once, late = {**options, "folds": 0}, 0.0
     moved, rate = motion, motion.tau_rate
@@ -375,7 +379,7 @@ def _measured_forces(record: MotionRecord) -> tuple[np.ndarray, str]:
 
 
 def _unwrapped(model: Model, q: np.ndarray) -> np.ndarray:
-    """Return a copy of positions without full-turn jumps of continuous joints."""
+    """Return a copy of positions (rows, nv) without full turns of continuous joints."""
     columns = zip(model.joint_names, q.T, strict=True)
     return np.column_stack([without_turns(model, name, x) for name, x in columns])
 

@@ -123,6 +123,7 @@ def write_sidecar(path: str | os.PathLike[str], model: Model, origin: str) -> No
 
     Raises:
         SettingError: The extension is another one, or the file cannot be written.
+        ModelError: No robot can have the model's parameters.
     """
     file = Path(path)
     check_file(file, (".yaml",))
@@ -183,9 +184,8 @@ def urdf_of(model: Model) -> str:
     """Return the text of the robot's URDF file with the robot's parameters.
 
     They are masses, inertias, damping, dry friction and origins of joints.
-
-    Only numbers that differ from the file are written, with all digits; everything else
-    is as it was, to the last character.
+    Only numbers that differ from the file are written, with all digits; missing
+    elements are added, and names lose invisible characters. The rest is unchanged.
 
     Raises:
         ModelError: The robot was not read from a URDF file, or no robot can have its
@@ -242,7 +242,7 @@ def _changed(old: JointSpec, new: JointSpec) -> Wanted:
 
 
 def _rewritten(text: str, wanted: Mapping[tuple[str, str], Wanted]) -> str:
-    """Return a URDF with other numbers; all else is as it was, to the last character.
+    """Return a URDF with other numbers; the rest of the text is unchanged.
 
     Elements that are missing are added at the end of their parent. Names lose their
     invisible characters, and the text, for UTF-8, declares this encoding.
@@ -289,7 +289,10 @@ def _rewritten(text: str, wanted: Mapping[tuple[str, str], Wanted]) -> str:
 
 
 def _mended(attribute: re.Match[str]) -> str:
-    """Return an attribute without invisible characters: a sidecar has such names."""
+    """Return an attribute without invisible characters in its value.
+
+    Without such characters its text is returned unchanged.
+    """
     name, quoted = attribute.groups()
     value = html.unescape(re.sub(r"[\t\r\n]", " ", quoted[1:-1]))
     mended = mended_name(value)
@@ -299,9 +302,12 @@ def _mended(attribute: re.Match[str]) -> str:
 def _added(todo: Wanted, place: tuple[str, ...]) -> list[str]:
     """Return lines of the elements that an element lacks; take them out of `todo`.
 
+    Zeros are not written, and no element without other numbers, as missing ones are
+    zero.
+
     Args:
-        todo: Numbers by path.
-        place: Path of the element. Zeros are what a missing element means.
+        todo: Numbers by path; changed in place.
+        place: Path of the element.
     """
     lines: list[str] = []
     parent = ""

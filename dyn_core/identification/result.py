@@ -114,7 +114,8 @@ def _with_names(
 ) -> Model:
     """Return the robot with values of parameter paths; a delay is ignored.
 
-    Numbers of a path that have no value are unchanged.
+    Numbers of a path that have no value are unchanged. Without values the robot itself
+    is returned.
 
     Args:
         model: Robot.

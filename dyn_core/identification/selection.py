@@ -179,9 +179,13 @@ class Unknowns:
     def bounds(self, more: Mapping[str, Any] | None, consistent: bool) -> Bounds:
         """Return lower and upper bounds, (n,) each, infinite where there are none.
 
+        Without bounds of the user, speed parameters have the bounds of SPEEDS; kinds that
+        cannot be negative, such as damping, have the lower bound 0, but numbers of a layout
+        only if `consistent`.
+
         Args:
             more: Bounds of the user, (least, largest) by name; they replace the
-                defaults.
+                defaults. None: none.
             consistent: Whether bodies, friction and rotors must be physical.
 
         Raises:

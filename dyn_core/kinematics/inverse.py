@@ -334,7 +334,7 @@ class InverseKinematics:
         """Search for a block of poses; return the best result of each.
 
         Args:
-            poses: Wanted poses, (n, 4, 4).
+            poses: Wanted poses, (n, 4, 4), with checked rotations; n may be 0.
             near: First starts, (n, nq); None: the nearest pool positions.
 
         Returns:
@@ -485,7 +485,7 @@ def _still_places(model: Model, frame: str, fixed: Sequence[str]) -> np.ndarray:
     Args:
         model: Robot.
         frame: Name of a link.
-        fixed: Names of joints.
+        fixed: Names of joints; empty: none is fixed.
 
     Raises:
         ModelError: A link or joint is unknown.

@@ -136,7 +136,8 @@ def write_bag(record: MotionRecord, path: Path, bar: RowProgress) -> None:
 
     Raises:
         UnsupportedError: rosbags is not installed, or a joint has several coordinates.
-        OSError: The folder of `path` cannot be written; no file is left behind.
+        OSError: The folder of `path` cannot be written, or `path` is a folder that is
+            not empty; no file is left behind.
     """
     check_joints(record, path)
     library = rosbags()
@@ -290,7 +291,7 @@ class Bag(NamedTuple):
 
         Args:
             kind: Message type.
-            topic: Full name of the topic.
+            topic: Full name of a topic in the bag that has this message type.
         """
         every = self.reader.connections
         chosen = [c for c in every if (c.msgtype, c.topic) == (kind, topic)]

@@ -471,7 +471,7 @@ def write_motion(
     NPZ holds everything; CSV times and columns; MCAP joint states and accelerations.
 
     Args:
-        record: Motion.
+        record: Motion; its times must be finite for MCAP.
         path: Name with the extension .npz, .csv or .mcap; an existing file is replaced.
         progress: Whether to show progress on a terminal.
 
@@ -479,6 +479,7 @@ def write_motion(
         SettingError: The name or folder is invalid, the file cannot be written, or CSV
             cannot represent the name of a column.
         UnsupportedError: MCAP cannot represent the joints, or rosbags is not installed.
+        TypeError: A fact has no type of JSON, for NPZ.
     """
     file, bar = Path(path), RowProgress(len(record.t), progress)
     check_output(os.fspath(path), "")

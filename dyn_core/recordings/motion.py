@@ -242,7 +242,8 @@ class MotionRecord:
         """Return the motion with joint forces shifted to earlier times.
 
         Both tau and command at t become those at t + seconds, interpolated linearly,
-        and constant beyond the last time. This motion is not changed.
+        and constant before the first and beyond the last time; there must be a row.
+        This motion is not changed.
 
         Args:
             seconds: Delay of the joint forces relative to the positions, as in

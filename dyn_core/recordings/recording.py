@@ -115,7 +115,8 @@ class Recording:
             path: Name that ends with .npz, .csv or .mcap.
 
         Raises:
-            SettingError: The name or folder is invalid, or the file cannot be written.
+            SettingError: The name or folder is invalid, the file cannot be written, or
+                CSV cannot represent the name of a column.
             UnsupportedError: MCAP cannot represent the joints, or rosbags is not
                 installed.
         """

@@ -231,15 +231,15 @@ def model_hash(model: Model) -> str:
 
 
 def _shown(item: tuple[str, Any]) -> str:
-    """Return an attribute, (key, value), as "KEY VALUE"; a function by its name."""
+    """Return an attribute, (key, value), as the string "key value"; see _name."""
     key, value = item
     return f"{key} {_name(value)}"
 
 
 def _name(value: Any) -> str:
-    """Return the name of a function or class; of one without, its type's.
+    """Return the name of a callable, or its type's name if it has none.
 
-    Other values are shown as text.
+    Of other values return str(value).
     """
     if callable(value):
         return str(getattr(value, "__name__", type(value).__name__))

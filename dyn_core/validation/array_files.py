@@ -163,6 +163,8 @@ def csv_table(file: Path) -> CsvTable:
 def csv_rows(file: Path) -> list[list[str]]:
     """Return the cells of a CSV as strings, row by row, without empty rows.
 
+    Lines that begin with # are rows like any other; rows may differ in length.
+
     Raises:
         SettingError: The file cannot be read, is not UTF-8 or is not valid CSV.
     """

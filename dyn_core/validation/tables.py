@@ -40,7 +40,8 @@ def shown(value: object) -> str:
     """Return a short representation of any value for an error message.
 
     It has at most 2 LONGEST + 3 characters. Nested values are truncated; None is shown
-    as "empty", objects without a plain representation as "a TYPE".
+    as "empty", objects without a plain representation as "a TYPE", and an int of too
+    many digits as "a long int".
     """
     try:
         text = "empty" if value is None else _LIMITS.repr(value)
@@ -155,7 +156,7 @@ class Quantity(Kind):
 
     @property
     def valid(self) -> str:  # type: ignore[override]
-        """The range, in words."""
+        """The range, in words; with `above` only its lower end."""
         if self.above:
             return f"a number above {self.low:g}"
         if self.high < math.inf:
@@ -399,7 +400,7 @@ class Either(Kind):
 
         Args:
             where: Path of the value, for error messages.
-            value: A value that one of the kinds takes.
+            value: A value that one of the kinds takes, which is not checked here.
 
         Raises:
             ModelError: That kind refuses the value.
@@ -491,13 +492,15 @@ def with_present_names(
 ) -> Mapping[Any, Any]:
     """Return values with the former names of Fields replaced by the present ones.
 
+    Each replaced name causes a DeprecationWarning. If there is none, `values` itself is
+    returned; it is never changed.
+
     Args:
         where: File or section, for the error message.
         values: Values by name.
         fields: Fields that have a present, and perhaps a former name.
-        what: "key" or "parameter".
-        tell: Called with a sentence about each replaced name, besides the
-            DeprecationWarning.
+        what: "key" or "parameter", for the warning.
+        tell: Called with the sentence of each warning, too; None: not called.
 
     Raises:
         ModelError: A value has both its former and its present name.
@@ -552,7 +555,8 @@ class Table(Kind):
         """Return the checked values, as a dict or as the result of `make`.
 
         Missing keys, and keys read as None, get their defaults; keys with the default
-        None are omitted. An instance of `made` is returned as it is.
+        None are omitted. A former name is read with a DeprecationWarning. An instance
+        of `made` is returned as it is.
 
         Args:
             where: Path of the value, for error messages.

@@ -35,7 +35,7 @@ def condition_number(rows: np.ndarray) -> float:
     It is infinite if a column or the smallest singular value is zero.
 
     Args:
-        rows: Y, (rows, columns).
+        rows: Y, (rows, columns), with at least as many rows as columns.
     """
     lengths = np.linalg.norm(rows, axis=0)
     if not (lengths > 0).all():

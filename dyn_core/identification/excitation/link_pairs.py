@@ -69,7 +69,10 @@ def link_capsules(model: Model, hulls: Hulls) -> list[LinkCapsule]:
 
 
 def _around(placed: PlacedShape, hulls: Hulls) -> tuple[np.ndarray, float]:
-    """Return segment (2, 3) and radius of an enclosing capsule, shape frame [m]."""
+    """Return segment (2, 3) and radius of an enclosing capsule, shape frame [m].
+
+    A mesh raises the errors of link_capsules.
+    """
     shape = placed.shape
     if isinstance(shape, Sphere):
         return np.zeros((2, 3)), shape.radius
@@ -93,7 +96,7 @@ def around_points(points: np.ndarray) -> tuple[np.ndarray, float]:
     the other axes.
 
     Args:
-        points: Points, (count, 3) [m].
+        points: Points, (count, 3), at least two [m].
     """
     _, axes = np.linalg.eigh(np.cov(points.T))
     local = points @ axes[:, ::-1]  # longest first

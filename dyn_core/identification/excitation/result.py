@@ -168,7 +168,8 @@ def check_file(path: str | Path) -> None:
     """Check the name of a trajectory file to be written, before it is computed.
 
     Raises:
-        SettingError: The name does not end with .json, or the folder is missing.
+        SettingError: The name does not end with .json or is that of a folder, or its
+            folder is missing.
     """
     check_file_name(path, [".json"], "out")
 

@@ -335,7 +335,10 @@ class _Problem:
 
 
 def _reduced(A: np.ndarray, b: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return rows R, at most n + 1, and right sides c, with |R x - c| = |A x - b|."""
+    """Return rows R, at most n + 1, and right sides c, with |R x - c| = |A x - b|.
+
+    They are A and b themselves if A has no more rows than that.
+    """
     if len(A) <= A.shape[1] + 1:
         return A, b
     R = np.asarray(np.linalg.qr(np.column_stack([A, b]), mode="r"))

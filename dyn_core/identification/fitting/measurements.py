@@ -146,6 +146,7 @@ def averaged(
             row for each sample.
         arrays: Arrays, (samples, ...); processed in blocks of about AT_ONCE samples.
         average: Number of samples of each mean; an incomplete last group is left out.
+            With fewer samples than that, the result is function(*arrays) as it is.
     """
     count = len(arrays[0]) // average * average
     pieces = []
@@ -277,7 +278,10 @@ class Measurements:
         return self._known
 
     def residual(self, z: np.ndarray) -> np.ndarray:
-        """Return measured minus predicted joint forces, (rows, nv)."""
+        """Return measured minus predicted joint forces, (rows, nv) [N·m | N].
+
+        The forces are predicted by parameters z, (n,).
+        """
         return self.tau - self.torques(z)
 
     def linearized(self, z: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -455,7 +459,7 @@ def checked_weights(model: Model, weight: Any) -> np.ndarray:
 
     Raises:
         SettingError: A joint is unknown.
-        ShapeError: The shape is wrong.
+        ShapeError: The shape is wrong, or a weight is no number.
         IdentificationError: A weight is not finite and above 0.
     """
     if isinstance(weight, Mapping):

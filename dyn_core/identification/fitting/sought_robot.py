@@ -85,10 +85,12 @@ def with_described_values(model: Model) -> Model:
     """Return the robot rebuilt so that its description has its present parameters.
 
     Model.with_values and without_friction change numbers that the description, from
-    which files are written, does not get.
+    which files are written, does not get. The model itself is returned if nothing
+    differs.
 
     Raises:
         ModelError: No robot can have the values; names the fault.
+        UnsupportedError: A path belongs to the robot as a whole and is not gravity.
     """
     described = assemble(model.build)
     values = {}

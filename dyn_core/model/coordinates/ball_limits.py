@@ -25,7 +25,8 @@ def ball_limit_rows(
 
     Args:
         model: Robot.
-        i: Number of the body that the ball joint carries.
+        i: Number of the body that the ball joint carries; KeyError if the joint has no
+            limits.
         q_joint: Position of the joint, floats or traced numbers.
 
     Returns:
