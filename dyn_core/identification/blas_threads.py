@@ -48,7 +48,7 @@ def _take_one() -> list[int]:
 
 
 def _set_back(counts: list[int]) -> None:
-    """Set the number of threads of each library, in the order of _switches()."""
+    """Set each library's number of threads to `counts`, in the order of _switches()."""
     for (_, set_threads), count in zip(_switches(), counts, strict=True):
         set_threads(count)
 

@@ -149,13 +149,15 @@ def identify(
         is None if no robot can have the parameters; neither raises.
 
     Raises:
-        ShapeError: An array has the wrong size, or there are too few samples.
-        NonFiniteError: The data hold NaN or infinity; names array and rows.
+        ShapeError: An array has the wrong size or is no numbers, or there are too few
+            samples.
+        NonFiniteError: The data or the prior hold NaN or infinity; names array and
+            rows.
         IdentificationError: The data do not determine the parameters, or a weight is
             invalid.
         SettingError: An option is invalid, or most_evaluations or progress is given for
             a fit without bounds, consistency and parameter paths.
-        UnsupportedError: The robot has no joint, or it has loops.
+        UnsupportedError: `model` is no robot, has no joint, or has loops.
 
     Source: C. Atkeson, C. An and J. Hollerbach, IJRR 5 (1986); M. Gautier, Dynamic
     identification of robots with power model, ICRA 1997 (weights of the rows); P.
@@ -243,8 +245,9 @@ class _Fit:
     def rows(self, data: Measurements, z: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Return weighted rows A (rows, np) and right sides b, linearised about z.
 
-        First come the reduced rows of the measurements (Measurements.linearized), then
-        one row for each parameter whose prior has a standard deviation.
+        z are parameters, (np,). First come the reduced rows of the measurements `data`
+        (Measurements.linearized), then one row for each parameter whose prior has a
+        standard deviation.
         """
         A, b = data.linearized(z)
         sure = np.flatnonzero(np.isfinite(self.deviations))
@@ -328,7 +331,8 @@ class _Fit:
 
         Speed parameters change by a factor of FASTER at most. If the joint forces are
         nonlinear in the parameters, the step is halved until the cost does not
-        increase, six times at most. `new` itself is not changed.
+        increase, six times at most. `data` are the measurements; `new` itself is not
+        changed.
         """
         kinds = np.array(data.unknowns.kinds)
         speeds = np.isin(kinds, list(SPEEDS))

@@ -149,8 +149,8 @@ class Evaluation:
         Each row averages samples, of measured as of computed joint forces, over 5 ms;
         there are at least four rows in a period of the filter. Joint forces are not
         filtered, because filtering would smear dry friction where a joint reverses.
-        Defaults are partial=True, consistent=True, and friction_speed=True for each law
-        with dry friction.
+        Defaults are partial=True, consistent=True, friction=self.joint_friction, and
+        friction_speed=True for each law with dry friction.
 
         Args:
             delay: Whether the joint forces may be delayed; the delay is then
@@ -221,7 +221,8 @@ def evaluate(
         report: Function called with a line for each stage; None: no reports.
 
     Raises:
-        UnsupportedError: The robot has loops, or joints with several coordinates.
+        UnsupportedError: The robot has loops, no joint, or joints with several
+            coordinates.
         SettingError: A joint was not measured, the cut-off frequency is out of range,
             or an option is invalid.
         IdentificationError: No joint forces were measured, or there are too few
@@ -350,7 +351,7 @@ def _check_model(model: Model) -> None:
 
 
 def _columns(model: Model, name: str) -> range:
-    """Return the velocity indices of a joint."""
+    """Return the indices in qd of the joint with this name, a range."""
     columns = model.v_slice(name)
     return range(columns.start, columns.stop)
 
@@ -387,7 +388,8 @@ def _unwrapped(model: Model, q: np.ndarray) -> np.ndarray:
 def _torque(model: Model, motion: SmoothMotion, joint_friction: bool) -> np.ndarray:
     """Return the model's joint forces with springs, filtered, (samples, nv) [N·m | N].
 
-    They are computed from the motion, and filtered like the measured ones.
+    They are computed from the motion, with friction if `joint_friction`, and filtered
+    like the measured ones.
     """
     return motion.filtered(_unfiltered_torque(model, motion, joint_friction))
 

@@ -42,7 +42,10 @@ _IN_JOINTS = ("armature", "rotors")  # sections whose values are in `joints`, to
 
 
 def check_file(path: Path, extensions: Sequence[str]) -> None:
-    """Raise SettingError unless a file's extension is valid, and its folder exists."""
+    """Raise SettingError unless a file's extension is valid, and its folder exists.
+
+    `extensions` are the valid ones, with their dots.
+    """
     if path.suffix not in extensions or not path.parent.is_dir():
         raise SettingError(
             f"{path}: valid: a file in a folder that is there, ending with"
@@ -163,7 +166,8 @@ def _write_whole_sidecar(path: Path, model: Model) -> None:
     """Write the robot's sidecar, with identified joints and springs, to `path`.
 
     It is the sidecar that the robot was read with, in which friction, rotors and
-    springs of joints are replaced; without such a file, it has only these.
+    springs of joints are replaced; without such a file, it has only these. Raises
+    ModelError if no robot can have the model's parameters.
     """
     content: dict[str, Any] = {}
     source = model.source.sidecar
@@ -218,7 +222,7 @@ def _differs(one: RigidInertia, other: RigidInertia) -> bool:
 
 
 def _inertial(I: RigidInertia) -> Wanted:
-    """Return the numbers of an <inertial>, in the axes of its link."""
+    """Return the numbers of an <inertial>, in its link's axes, for the inertia I."""
     moments = Symmetric.of(I.Ic).entries  # type: ignore[arg-type]
     return {
         ("inertial", "origin"): {"xyz": tuple(I.c), "rpy": (0.0, 0.0, 0.0)},
@@ -230,7 +234,7 @@ def _inertial(I: RigidInertia) -> Wanted:
 
 
 def _changed(old: JointSpec, new: JointSpec) -> Wanted:
-    """Return damping, friction and origin of a joint where they differ from `old`."""
+    """Return damping, friction and origin of joint `new` that differ from `old`."""
     changed: dict[str, Any] = {
         name: (getattr(new, name),)
         for name in ("damping", "friction")

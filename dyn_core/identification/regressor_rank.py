@@ -108,7 +108,7 @@ def base_parameters(
 
     Raises:
         SettingError: An option is invalid.
-        UnsupportedError: The robot has loops.
+        UnsupportedError: `model` is no robot, or has loops.
 
     Source: M. Gautier and W. Khalil, IEEE Transactions on Robotics and Automation 6
     (1990); numerically: M. Gautier, Journal of Robotic Systems 8 (1991).

@@ -37,7 +37,7 @@ from dyn_core.validation.array_files import csv_rows
 def write_table(path: str | os.PathLike[str], result: Identification) -> None:
     """Write the parameters of an identification as CSV, one a row.
 
-    Columns: name, value, prior, standard deviation.
+    Columns: name, value, prior, standard deviation. An existing file is replaced.
 
     Raises:
         SettingError: The file does not end with .csv, or cannot be written.
@@ -55,7 +55,8 @@ def with_table(model: Model, path: str | os.PathLike[str]) -> Model:
 
     Args:
         model: Robot.
-        path: File; only names and values are used.
+        path: File; its first row is skipped as a header, and only names and values are
+            used.
 
     Raises:
         SettingError: The file cannot be read, or its parameters do not match the
@@ -103,7 +104,10 @@ def _value(path: str | os.PathLike[str], row: list[str]) -> float:
 
 
 def _no_table(path: str | os.PathLike[str], reason: str) -> SettingError:
-    """Return (not raise) the error for a file that is no table of parameters."""
+    """Return (not raise) the error that a file is no table of parameters.
+
+    `reason` is the reason, for the message.
+    """
     valid = "rows of name, value"
     message = f"{path}: no table of parameters: {reason}; valid: {valid}"
     return SettingError(message, "parameters")

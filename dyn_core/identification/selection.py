@@ -179,9 +179,9 @@ class Unknowns:
     def bounds(self, more: Mapping[str, Any] | None, consistent: bool) -> Bounds:
         """Return lower and upper bounds, (n,) each, infinite where there are none.
 
-        Without bounds of the user, speed parameters have the bounds of SPEEDS; kinds that
-        cannot be negative, such as damping, have the lower bound 0, but numbers of a layout
-        only if `consistent`.
+        Without bounds of the user, speed parameters have the bounds of SPEEDS; kinds
+        that cannot be negative, such as damping, have the lower bound 0, but numbers of
+        a layout only if `consistent`.
 
         Args:
             more: Bounds of the user, (least, largest) by name; they replace the

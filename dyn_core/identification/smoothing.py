@@ -175,7 +175,10 @@ def smooth_motion(
 
 
 def _good_rows(t: np.ndarray, columns: list[np.ndarray]) -> np.ndarray:
-    """Return which samples are finite and later than all before, bool, (samples,)."""
+    """Return which samples are finite and later than all before, bool, (samples,).
+
+    `t` are times, (samples,); `columns` are arrays, (samples, n) each.
+    """
     good = np.isfinite(t)
     for array in columns:
         good = good & np.isfinite(array).all(axis=1)
@@ -185,7 +188,10 @@ def _good_rows(t: np.ndarray, columns: list[np.ndarray]) -> np.ndarray:
 
 
 def _gaps(t: np.ndarray, period: float) -> np.ndarray:
-    """Return the first row after each pause longer than GAP periods, (gaps,)."""
+    """Return the first row after each pause longer than GAP periods, (gaps,).
+
+    `t` are increasing times, (rows,) [s], `period` is the usual one between them [s].
+    """
     return np.flatnonzero(np.diff(t) > GAP * period) + 1
 
 

@@ -158,7 +158,9 @@ class Model(Tree, System):
 
         Raises:
             ModelError: Unknown path, wrong number of values, or values that are not
-                numbers. Whether they are physically meaningful is not checked.
+                numbers, or an axis that is not finite. Whether they are physically
+                meaningful is not checked.
+            SingularError: An axis has length 0, or is -z for a planar joint.
         """
         return parameter_paths.with_values(self, values)
 
@@ -406,7 +408,7 @@ class Model(Tree, System):
             q: Position (nq,), or positions (n, nq).
             dv: Displacement in the tangent space at q, (nv,) or (n, nv).
 
-        Raises ShapeError for arrays of other shapes.
+        Raises ShapeError for arrays of other shapes, ValueError for unequal batches.
         """
         return space.on_arrays(self, space.integrate, "q", q=q, dv=dv)
 
@@ -418,7 +420,7 @@ class Model(Tree, System):
         Args:
             q0, q1: Positions (nq,) or (n, nq).
 
-        Raises ShapeError for arrays of other shapes.
+        Raises ShapeError for arrays of other shapes, ValueError for unequal batches.
         """
         return space.on_arrays(self, space.difference, "v", q0=q0, q1=q1)
 
@@ -442,7 +444,7 @@ class Model(Tree, System):
             q: Position (nq,) or (n, nq).
             qd: Joint velocity (nv,) or (n, nv).
 
-        Raises ShapeError for arrays of other shapes.
+        Raises ShapeError for arrays of other shapes, ValueError for unequal batches.
 
         Source: RBD5-3.4 (quasi-velocities).
         """
@@ -459,7 +461,7 @@ class Model(Tree, System):
             u: Displacement from q0, (nv,) or (n, nv).
             qd: Joint velocity at the displaced position, (nv,) or (n, nv).
 
-        Raises ShapeError for arrays of other shapes.
+        Raises ShapeError for arrays of other shapes, ValueError for unequal batches.
         """
         return space.on_arrays(self, space.tangent_rate, "v", u=u, v=qd)
 
@@ -509,7 +511,8 @@ class Model(Tree, System):
         Coordinates keep their order; new ones come last.
 
         Args:
-            changes: New values of fields of Build, by the field's name.
+            changes: New values of fields of Build, by the field's name; another name is
+                a TypeError.
 
         Raises:
             ModelError: The changed Build is not valid, or numbers of this robot were
@@ -527,11 +530,12 @@ class Model(Tree, System):
 
         Args:
             joints: Position of each joint by name, as many numbers as it has position
-                coordinates [rad | m]. Joints locked earlier stay locked.
+                coordinates [rad | m]. Joints locked earlier stay locked; a new position
+                replaces an earlier one.
 
         Raises:
-            ModelError: `joints` is no mapping, a joint is unknown or fixed already, a
-                position is not valid, or as in `rebuilt`.
+            ModelError: `joints` is no mapping, a joint is unknown or fixed in the file,
+                a position is not valid, or as in `rebuilt`.
         """
         check_choices("warn", () if joints is None else joints)  # None: no lock there
         return self.rebuilt(lock={**self.build.lock, **joints})
@@ -591,8 +595,8 @@ class Model(Tree, System):
         """Return the robot with further passive forces, see model/passive_forces.py.
 
         Args:
-            function: (model, q, qd) -> joint forces, nv [N·m | N]. It is not called
-                here; a wrong result raises ModelError in Programs.
+            function: (model, q, qd) -> joint forces, nv [N·m | N]. It is not called nor
+                checked here; a wrong result raises ModelError in Programs.
             potential: (model, q) -> potential energy of these forces [J]; None: they
                 have none, and `energy` raises an error.
 
@@ -649,9 +653,9 @@ class Model(Tree, System):
         The loops are appended to `loops`.
 
         Raises:
-            ModelError: Unknown link or joint, name missing or used twice, both frames
-                on one link, or a coupling of joints that are fixed or have several
-                coordinates.
+            ModelError: An argument is no loop, unknown link or joint, name missing or
+                used twice, both frames on one link, or a coupling of joints that are
+                fixed or have several coordinates.
 
         Source: KIM-3.0.
         """

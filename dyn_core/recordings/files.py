@@ -93,6 +93,7 @@ def read_csv(file: Path) -> MotionRecord:
 
     Units are stored with the coordinates; no number is converted. Without a line of
     units, all coordinates have the unit "rad | m". Facts, series and notes are empty.
+    Of several columns t the first counts.
 
     Raises:
         ValueError: Times or positions are missing, a column is missing or repeated, or

@@ -73,17 +73,26 @@ class Recording:
 
     @property
     def qd(self) -> np.ndarray:
-        """Velocities at the start of each period, (rows, nv)."""
+        """Velocities at the start of each period, (rows, nv).
+
+        SettingError if the motion has none.
+        """
         return self.motion.column("qd")
 
     @property
     def tau(self) -> np.ndarray:
-        """Commanded joint forces, (rows, nv) [N·m | N]."""
+        """Commanded joint forces, (rows, nv) [N·m | N].
+
+        SettingError if the motion has none.
+        """
         return self.motion.column("tau")
 
     @property
     def q_ref(self) -> np.ndarray:
-        """Reference positions, (rows, nq); NaN where there was none."""
+        """Reference positions, (rows, nq); NaN where there was none.
+
+        SettingError if the motion has no such array.
+        """
         return self.motion.column("q_ref")
 
     @property

@@ -61,7 +61,8 @@ def inverse_dynamics(
             cut-off frequency is out of range or has no effect.
         ShapeError: The columns are numbered, and not as many as the robot's.
         NonFiniteError: A number or a result is not finite; says the row.
-        UnsupportedError: The solver is of another kind, or does not support this robot.
+        UnsupportedError: The solver is of another kind, or does not support this robot;
+            or the engine is unknown.
         SolverNotFound: No solver has this name.
     """
     motion = with_slopes(model, record.of(model).checked(["q"]), cutoff)
@@ -95,7 +96,8 @@ def forward_dynamics(
         SettingError: A column is missing, times do not increase, or there is no row.
         ShapeError: The columns are numbered, and not as many as the robot's.
         NonFiniteError: A number or a result is not finite; says the row.
-        UnsupportedError: The solver is of another kind, or does not support this robot.
+        UnsupportedError: The solver is of another kind, or does not support this robot;
+            or the engine is unknown.
         SolverNotFound: No solver has this name.
     """
     motion = record.of(model).checked(["q", "qd", "tau"])

@@ -252,6 +252,8 @@ def _numbers(lines: TextIO, labels: list[str]) -> np.ndarray:
 def _numbers_one_by_one(lines: TextIO, labels: list[str]) -> np.ndarray:
     """Return the numbers (rows, columns) cell by cell; an empty cell becomes NaN.
 
+    Empty lines and lines that begin with # are skipped.
+
     Args:
         lines: The open file, behind the labels; it is read to the end.
         labels: Labels of the columns.

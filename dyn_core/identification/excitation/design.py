@@ -167,7 +167,7 @@ class DesignProblem:
         """Return random variables of a motion within the joint limits, (count,).
 
         Limits of positions, velocities and accelerations hold at the samples; effort
-        limits and distances are not considered.
+        limits and distances are not considered. `rng` draws the numbers.
         """
         x = rng.normal(size=(self.series.size, self.nv))
         x[0] = rng.uniform(-0.5, 0.5, self.nv)
@@ -410,8 +410,8 @@ def excite(
     Raises:
         SettingError: An option is invalid, a joint lacks a limit, or no parameter
             affects the joint forces.
-        UnsupportedError: The robot has loops or driven joints, or a mesh needs the
-            extra `collision`.
+        UnsupportedError: `model` is no robot, has loops or driven joints, a mesh needs
+            the extra `collision`, or the engine is unknown.
         ModelError: A mesh cannot be used; names the link.
         ShapeError: `start` has entries that are no numbers.
 
@@ -534,7 +534,7 @@ def _start(start: Any, limits: MotionLimits) -> np.ndarray:
     """Return the positions at the start as an array, (nv,).
 
     Raises:
-        SettingError: The shape is wrong, or a position is not inside its range.
+        SettingError: The shape is not (nv,), or a position is not inside its `limits`.
         ShapeError: The positions are no numbers.
     """
     n = len(limits.names)
@@ -603,8 +603,9 @@ def _random_motions(
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Return variables, condition numbers and objectives of TRIALS random motions.
 
-    The shapes are (TRIALS, count), (TRIALS,) and (TRIALS,). The objective is log of the
-    condition number minus problem.signal times the mean logarithm of the lengths.
+    `seed` is of the random numbers; shapes are (TRIALS, count), (TRIALS,), (TRIALS,).
+    The objective is log of the condition number minus problem.signal times the mean
+    logarithm of the lengths.
     """
     rng = np.random.default_rng(seed)
     x = np.array([problem.random(rng) for _ in range(TRIALS)])

@@ -313,6 +313,10 @@ class HullPairs:
                 pair.
             hulls: Convex hulls of its meshes.
             engine: Engine of the Programs; None: the default.
+
+        Raises:
+            UnsupportedError: A mesh needs the extra `collision`.
+            ModelError: A mesh cannot be used; names the link.
         """
         self._hulls, self._placed = hulls, model.shapes
         self._used = sorted(set(np.ravel(pairs).tolist()))
@@ -453,7 +457,7 @@ class HullPairs:
 
 
 def _frame(placed: PlacedShape) -> np.ndarray:
-    """Return the frame of a shape in its body, (12,): rotation by rows, position."""
+    """Return a placed shape's frame in its body, (12,): rotation by rows, position."""
     return np.asarray(frame_rows(*placed.X.pose)[0])
 
 
@@ -558,6 +562,9 @@ class LinkPairs:
             close: Hulls of the pairs.
             q: Initial position, (1, nv).
             clearance: Minimum distance [m].
+
+        Raises:
+            UnsupportedError: Meshes need the extra `collision`.
         """
         for k, apart in enumerate(close.distances(q).values[0].tolist()):
             by = "hulls"
@@ -607,6 +614,9 @@ class LinkPairs:
 
         Args:
             q: Positions, (samples, nv).
+
+        Raises:
+            UnsupportedError: The extra `collision` is not installed.
         """
         if self.meshes is None:
             return []

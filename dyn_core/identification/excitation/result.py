@@ -137,6 +137,9 @@ class Excitation:
     def write(self, path: str | Path) -> None:
         """Write the trajectory as JSON, which `dyn feed-forward` and nodes read.
 
+        Args:
+            path: Name that ends with .json; an existing file is replaced.
+
         Raises:
             SettingError: Limits are violated, the name or folder is invalid, or the
                 file cannot be written.
@@ -153,7 +156,8 @@ class Excitation:
     def plot(self, title: str = "") -> Any:
         """Return a matplotlib figure of the motion and its joint forces.
 
-        It shows positions, velocities, accelerations, and joint forces with limits.
+        It shows positions, velocities, accelerations, and joint forces with limits,
+        under `title`; empty: none.
 
         Raises UnsupportedError if matplotlib is not installed.
         """

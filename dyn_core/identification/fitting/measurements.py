@@ -296,7 +296,7 @@ class Measurements:
         return rows[:, :-1], rows[:, -1]
 
     def reduced(self, z: np.ndarray) -> list[int]:
-        """Return the number of rows of each coordinate in `linearized`, nv numbers."""
+        """Return the number of rows of each coordinate in linearized(z), nv numbers."""
         return [len(x) for x in self._factored(z)]
 
     def slowness(self, z: np.ndarray) -> np.ndarray:
@@ -327,9 +327,9 @@ class Measurements:
     def _factored(self, z: np.ndarray) -> list[np.ndarray]:
         """Return for each coordinate few rows, (few, n + 1), with the same squares.
 
-        The last column holds the right sides. The rows are weighted by the trust, not
-        by the noise. The factorisation is cached until parameters of paths, the delay
-        or the trust change.
+        The rows are linearised about z, (n,); the last column holds the right sides.
+        The rows are weighted by the trust, not by the noise. The factorisation is
+        cached until parameters of paths, the delay or the trust change.
         """
         _, slopes = self._of_paths(z)
         if self._factors is not None:

@@ -90,7 +90,6 @@ def with_described_values(model: Model) -> Model:
 
     Raises:
         ModelError: No robot can have the values; names the fault.
-        UnsupportedError: A path belongs to the robot as a whole and is not gravity.
     """
     described = assemble(model.build)
     values = {}

@@ -302,6 +302,8 @@ class _Walk:
             spec: Joint.
             parent: Number of the body of its parent link.
             mount: Transform from this body to the parent link.
+
+        Raises ModelError if the numbers of the specification make no joint.
         """
         X = self.placement(spec, mount)
         pose = self.build.drives.get(spec.name)

@@ -296,6 +296,7 @@ def on_arrays(
 
     Raises:
         ShapeError: An array has another size or is not numeric.
+        ValueError: Batches have different lengths, neither of them 1.
     """
     vectors = [x for x in inputs.values() if isinstance(x, Vector)]
     if len(vectors) == len(inputs):

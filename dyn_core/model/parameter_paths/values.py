@@ -186,7 +186,8 @@ def with_rule(tree: AnyTree, name: str, what: str, values: Values) -> AnyTree:
 def _follows(specs: Mapping[str, JointSpec], joint: str, name: str) -> bool:
     """Return whether `joint` follows by the rule of joint `name`.
 
-    It does if `name`, which must have a rule, is `joint` or one of its leaders.
+    It does if `name`, which must have a rule, is `joint` or one of its leaders. `specs`
+    are the joints of the description by name.
     """
     while joint in specs and specs[joint].mimic is not None:
         if joint == name:
@@ -378,7 +379,8 @@ def _robot_numbers(tree: Tree, path: str) -> list[Scalar]:
 def _link_numbers(I: RigidInertia, what: str) -> list[Scalar]:
     """Return mass (1), com (3), inertia (6) or payload (10) of a link's inertia I.
 
-    A payload is an addition, so its ten numbers are zero. The orders are as in KINDS.
+    `what` is one of these. A payload is an addition, so its ten numbers are zero. The
+    orders are as in KINDS.
     """
     if what == "mass":
         return [I.m]
@@ -480,8 +482,9 @@ def with_values(tree: AnyTree, values: Mapping[str, Values | Scalar]) -> AnyTree
         values: Values by path; a path of one number accepts a bare number.
 
     Raises:
-        ModelError: `values` is not a mapping, a path is unknown, or its values are not
-            numbers or not as many as `size` returns.
+        ModelError: `values` is not a mapping, a path is unknown, its values are not
+            numbers or not as many as `size` returns, or an axis is not finite.
+        SingularError: An axis has length 0, or is -z for a planar joint.
     """
     if not isinstance(values, Mapping):
         valid = "a mapping of parameter paths to values"
@@ -572,7 +575,8 @@ def _changed_joint(tree: AnyTree, name: str, what: str, values: Values) -> AnyTr
         tree: Robot.
         name: Name of the joint.
         what: Last component of the path.
-        values: As many values as `numbers` returns.
+        values: As many values as `numbers` returns; an axis has the errors of
+            Joint.with_geometry.
     """
     if what in PLACES:
         return with_place(tree, name, what, values)

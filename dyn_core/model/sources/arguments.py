@@ -128,7 +128,7 @@ def load_with(
 
     Raises:
         SettingError: An xacro argument has not the form NAME=VALUE.
-        ModelError: As for dyn.load.
+        ModelError, UnsupportedError: As for dyn.load.
     """
     paths, pairs = (settings.get(name, ()) for name in READING)
     values = named_values(pairs, READING[1])
@@ -167,7 +167,7 @@ def load_robot(
 
     Raises:
         SettingError: An xacro argument has not the form NAME=VALUE.
-        ModelError: As for dyn.load.
+        ModelError, UnsupportedError: As for dyn.load.
     """
     pairs = named_values(arguments.xacro_argument, "--xacro-argument")
     choices: dict[str, Any] = {

@@ -17,11 +17,11 @@ def mesh_file(
     """Return the path of a link's mesh.
 
     Args:
-        file: Path or package:// address, as in the robot's file; relative paths start
-            at the folder of that file.
+        file: Path, file:// or package:// address, as in the robot's file; relative
+            paths start at the folder of that file.
         link: Name of the link, for errors.
         origin: Source of the robot (model.source).
-        packages: Folders of packages by name, which have priority over all others.
+        packages: Folders of packages by name; a package in it is searched nowhere else.
 
     Raises:
         ModelError: There is no such file; names link, address and folders searched.

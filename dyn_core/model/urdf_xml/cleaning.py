@@ -158,7 +158,10 @@ def _parts(
 def _note_unknown(
     owner: tuple[str, str], element: Element, known: Iterable[str], findings: Findings
 ) -> None:
-    """Add a note on each attribute of an element that is not in `known`."""
+    """Add a note on each attribute of an element that is not in `known`.
+
+    `owner` is link or joint, and its name; `findings` gets the notes.
+    """
     for key in element.attrib:
         if key not in known:
             what = f"unknown attribute '{key}' of <{element.tag}> is left out"
@@ -327,7 +330,8 @@ def _origin(
 
     rpy is computed from quat_xyzw if the element has it. An attribute of zeros alone is
     omitted, as zeros are the parser's default; without attributes the list is empty.
-    Raises ModelError for both rpy and quat_xyzw, or invalid numbers.
+    Raises ModelError for both rpy and quat_xyzw, a zero quaternion, or invalid numbers.
+    `owner` is link or joint, and its name.
     """
     if "quat_xyzw" in element.attrib:
         values = attributes(findings, owner, element)

@@ -106,7 +106,10 @@ def quaternion(R: Any) -> np.ndarray:
 
 
 def pose_parts(q: Any) -> tuple[np.ndarray, np.ndarray]:
-    """Return R (..., 3, 3) and p (..., 3) of our pose (x, y, z, qx, qy, qz, qw)."""
+    """Return R (..., 3, 3) and p (..., 3) of our pose (x, y, z, qx, qy, qz, qw).
+
+    The quaternion must have unit length, which is not checked.
+    """
     q = np.asarray(q, float)
     return rotation(q[..., 3:]), q[..., :3]
 

@@ -88,8 +88,10 @@ def from_mujoco_free_velocity(q: Any, qvel: Any) -> np.ndarray:
     """Return our free joint's velocity [angular; linear], (..., 6), of MuJoCo's qvel.
 
     Args:
-        q: Our position of the joint, (..., 7).
+        q: Our position of the joint (x, y, z, qx, qy, qz, qw), (..., 7).
         qvel: Linear in world axes, then angular in body axes, (..., 6).
+
+    The result is in body axes.
     """
     qvel, R = np.asarray(qvel), rotation(np.asarray(q)[..., 3:])
     body = np.einsum("...ji,...j->...i", R, qvel[..., :3])
@@ -110,7 +112,8 @@ def mujoco_free_acceleration(q: Any, v: Any, a: Any) -> np.ndarray:
         d/dt (R v_lin) = R (a_lin + w x v_lin)
 
     Args:
-        q, v, a: Our q (..., 7), qd and qdd (..., 6) of the joint.
+        q: Our position of the joint (x, y, z, qx, qy, qz, qw), (..., 7).
+        v, a: Our qd and qdd of the joint [angular; linear], body axes, (..., 6).
 
     Returns:
         [linear in world axes; angular in body axes], (..., 6).
@@ -122,8 +125,10 @@ def from_mujoco_free_acceleration(q: Any, v: Any, qacc: Any) -> np.ndarray:
     """Return our free joint's qdd [angular; linear], (..., 6), of MuJoCo's qacc.
 
     Args:
-        q, v: Our q (..., 7) and qd (..., 6) of the joint.
-        qacc: Rate of MuJoCo's qvel, [linear; angular], (..., 6).
+        q, v: Our q (..., 7) and qd [angular; linear], body axes, (..., 6), of the
+            joint.
+        qacc: Rate of MuJoCo's qvel, [linear in world axes; angular in body axes], (...,
+            6).
     """
     return spatial_from_classical(from_mujoco_free_velocity(q, qacc), v)
 
@@ -157,9 +162,9 @@ def mujoco_cvel(q: Any, com: Any, v: Any) -> np.ndarray:
         rot = R w,   lin = R v + (R w) x (com - p)
 
     Args:
-        q: Pose of the body, (..., 7).
+        q: Pose of the body in the world (x, y, z, qx, qy, qz, qw), (..., 7).
         com: data.subtree_com of its tree's root, (..., 3) [m].
-        v: Our velocity, (..., 6).
+        v: Velocity of the body [angular; linear], body axes, at its origin, (..., 6).
     """
     R, p = pose_parts(q)
     x = turned(R, v)
@@ -170,8 +175,8 @@ def mujoco_cvel(q: Any, com: Any, v: Any) -> np.ndarray:
 def from_mujoco_cvel(q: Any, com: Any, cvel: Any) -> np.ndarray:
     """Return our velocity [angular; linear], (..., 6), of data.cvel.
 
-    Inverse of mujoco_cvel: q is the pose of the body (..., 7), com the data.subtree_com
-    of its tree's root (..., 3) [m].
+    Inverse of mujoco_cvel, in body axes at the body's origin: q is the pose of the body
+    (..., 7), com the data.subtree_com of its tree's root (..., 3) [m].
     """
     R, p = pose_parts(q)
     x = np.array(cvel, float)
@@ -185,7 +190,8 @@ def mujoco_cacc(q: Any, com: Any, a: Any, g: Any) -> np.ndarray:
     Args:
         q, com: Pose of the body, (..., 7), and data.subtree_com, (..., 3), as in
             mujoco_cvel.
-        a: Our spatial acceleration without gravity, (..., 6).
+        a: Spatial acceleration of the body without gravity [angular; linear], body
+            axes, at its origin, (..., 6).
         g: Gravity, option.gravity, 3 [m/s²], world axes.
 
     Returns:
@@ -198,6 +204,8 @@ def mujoco_cacc(q: Any, com: Any, a: Any, g: Any) -> np.ndarray:
 
 def from_mujoco_cacc(q: Any, com: Any, cacc: Any, g: Any) -> np.ndarray:
     """Return our spatial acceleration (..., 6), without gravity, of data.cacc.
+
+    It is [angular; linear] in body axes at the body's origin.
 
     Args:
         q, com: Pose of the body, (..., 7), and data.subtree_com, (..., 3), as in
@@ -218,7 +226,7 @@ def mujoco_cfrc(q: Any, com: Any, f: Any) -> np.ndarray:
     Args:
         q, com: Pose of the body, (..., 7), and data.subtree_com, (..., 3), as in
             mujoco_cvel.
-        f: Our force [moment; force], (..., 6).
+        f: Force on the body [moment; force], body axes, about its origin, (..., 6).
 
     Returns:
         [torque; force] about com, world axes, (..., 6).
@@ -232,8 +240,8 @@ def mujoco_cfrc(q: Any, com: Any, f: Any) -> np.ndarray:
 def from_mujoco_cfrc(q: Any, com: Any, cfrc: Any) -> np.ndarray:
     """Return our force [moment; force], (..., 6), of data.cfrc_int or cfrc_ext.
 
-    Inverse of mujoco_cfrc: q is the pose of the body (..., 7), com the data.subtree_com
-    of its tree's root (..., 3) [m].
+    Inverse of mujoco_cfrc, in body axes about the body's origin: q is the pose of the
+    body (..., 7), com the data.subtree_com of its tree's root (..., 3) [m].
     """
     R, p = pose_parts(q)
     x = np.array(cfrc, float)
@@ -245,9 +253,9 @@ def mujoco_xfrc(q: Any, c: Any, f: Any) -> np.ndarray:
     """Return data.xfrc_applied: force, then torque about the body's com, world axes.
 
     Args:
-        q: Pose of the body, (..., 7).
+        q: Pose of the body in the world (x, y, z, qx, qy, qz, qw), (..., 7).
         c: Com in the body's frame (model.body_ipos), (..., 3) [m].
-        f: Our force [moment; force], (..., 6).
+        f: Force on the body [moment; force], body axes, about its origin, (..., 6).
     """
     x = np.array(f, float)
     x[..., :3] -= np.cross(np.asarray(c), x[..., 3:])
@@ -257,8 +265,8 @@ def mujoco_xfrc(q: Any, c: Any, f: Any) -> np.ndarray:
 def from_mujoco_xfrc(q: Any, c: Any, xfrc: Any) -> np.ndarray:
     """Return our force [moment; force], (..., 6), of data.xfrc_applied.
 
-    Inverse of mujoco_xfrc: q is the pose of the body (..., 7), c its com in its frame
-    (..., 3) [m].
+    Inverse of mujoco_xfrc, in body axes about the body's origin: q is the pose of the
+    body (..., 7), c its com in its frame (..., 3) [m].
     """
     x = turned(transposed(pose_parts(q)[0]), swap_blocks(xfrc))
     x[..., :3] += np.cross(np.asarray(c), x[..., 3:])
@@ -286,7 +294,8 @@ class MujocoInertia(NamedTuple):
 def mujoco_inertia(I: Any) -> MujocoInertia:
     """Return mass, com, principal axes and moments of our 6x6 inertias (..., 6, 6).
 
-    The moments are sorted, largest first; the quaternions have w >= 0.
+    The moments are sorted, largest first; the quaternions have w >= 0. Ours are
+    [angular; linear] about the body's origin in its axes.
     """
     m, c, Ic = inertia_parts(I)
     moments, axes = np.linalg.eigh(Ic)
@@ -376,8 +385,8 @@ def mujoco_jacobian(
     """Return jacp and jacr of mj_jac at the origin of a frame, of our Jacobian.
 
     Args:
-        q: Pose of the frame in the world, (..., 7).
-        J: Our Jacobian in the frame's axes, (..., 6, nv).
+        q: Pose of the frame in the world (x, y, z, qx, qy, qz, qw), (..., 7).
+        J: Our Jacobian [angular; linear] in the frame's axes, (..., 6, nv).
         free: By first column of each free joint: our q of that joint, (..., 7); None:
             no free joints. The columns of free joints are converted to MuJoCo's qvel.
     """
@@ -394,7 +403,7 @@ def from_mujoco_jacobian(
 ) -> np.ndarray:
     """Return our Jacobian (..., 6, nv), in the frame's axes, of jacp and jacr.
 
-    q and free are as in mujoco_jacobian.
+    Its rows are [angular; linear]; q and free are as in mujoco_jacobian.
     """
     back = transposed(pose_parts(q)[0])
     J = np.concatenate([back @ np.asarray(jacr), back @ np.asarray(jacp)], axis=-2)

@@ -101,7 +101,8 @@ def pinocchio_parameters(I: Any) -> np.ndarray:
 def from_pinocchio_parameters(ten: Any) -> np.ndarray:
     """Return our 6x6 inertias of Inertia.toDynamicParameters(), (..., 10).
 
-    m, m c (3), Ixx, Ixy, Iyy, Ixz, Iyz, Izz about the origin.
+    m, m c (3), Ixx, Ixy, Iyy, Ixz, Iyz, Izz about the origin. Ours are [angular;
+    linear] about the same origin.
     """
     ten = np.asarray(ten, float)
     h = skews(ten[..., 1:4])
@@ -137,7 +138,7 @@ def pinocchio_jacobian(J: Any, free: tuple[int, ...] = ()) -> np.ndarray:
     The halves of the rows are swapped.
 
     Args:
-        J: Our Jacobian, (..., 6, nv).
+        J: Our Jacobian [angular; linear], (..., 6, nv).
         free: First column of each free joint; the halves of its six columns are
             swapped, too.
     """
@@ -145,9 +146,9 @@ def pinocchio_jacobian(J: Any, free: tuple[int, ...] = ()) -> np.ndarray:
 
 
 def from_pinocchio_jacobian(J: Any, free: tuple[int, ...] = ()) -> np.ndarray:
-    """Return our Jacobian (..., 6, nv) of Pinocchio's.
+    """Return our Jacobian [angular; linear] of Pinocchio's J, (..., 6, nv).
 
-    `free` as in pinocchio_jacobian.
+    `free` is as in pinocchio_jacobian.
     """
     return tazz_jacobian(J, free)
 

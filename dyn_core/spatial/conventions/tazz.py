@@ -43,12 +43,12 @@ def from_tazz_pose(r: Any, R: Any) -> np.ndarray:
 
 
 def tazz_velocity(v: Any) -> np.ndarray:
-    """Return tazz's V = [v; w] of our velocity (..., 6)."""
+    """Return tazz's V = [v; w] of our velocity [w; v], (..., 6)."""
     return swap_blocks(v)
 
 
 def from_tazz_velocity(V: Any) -> np.ndarray:
-    """Return our velocity of tazz's V = [v; w] (..., 6)."""
+    """Return our velocity [w; v] of tazz's V = [v; w], (..., 6)."""
     return swap_blocks(V)
 
 
@@ -73,12 +73,12 @@ def from_tazz_acceleration(A: Any, V: Any) -> np.ndarray:
 
 
 def tazz_force(f: Any) -> np.ndarray:
-    """Return tazz's F = [f; n] of our force (..., 6)."""
+    """Return tazz's F = [f; n] of our force [n; f], (..., 6)."""
     return swap_blocks(f)
 
 
 def from_tazz_force(F: Any) -> np.ndarray:
-    """Return our force of tazz's F = [f; n] (..., 6)."""
+    """Return our force [n; f] of tazz's F = [f; n], (..., 6)."""
     return swap_blocks(F)
 
 
@@ -109,7 +109,7 @@ def tazz_transform(X: Any) -> np.ndarray:
 
 
 def from_tazz_transform(X: Any) -> np.ndarray:
-    """Return our transforms X, (..., 6, 6), of tazz's transforms for motions."""
+    """Return our transforms X [angular; linear] of tazz's for motions, (..., 6, 6)."""
     return swap_matrix(X)
 
 
@@ -136,12 +136,18 @@ def tazz_jacobian(J: Any, free: tuple[int, ...] = ()) -> np.ndarray:
 
 
 def from_tazz_jacobian(J: Any, free: tuple[int, ...] = ()) -> np.ndarray:
-    """Return our Jacobian (..., 6, nv) of tazz's; `free` as in tazz_jacobian."""
+    """Return our Jacobian [angular; linear] of tazz's J, (..., 6, nv).
+
+    `free` is as in tazz_jacobian.
+    """
     return tazz_jacobian(J, free)
 
 
 def classical_term(v: Any) -> np.ndarray:
-    """Return k = (w x v; 0) [m/s²; rad/s²], tazz's order, of our velocity (..., 6)."""
+    """Return k = (w x v; 0) [m/s²; rad/s²], in tazz's order, (..., 6).
+
+    v is our velocity [angular; linear], (..., 6).
+    """
     v = np.asarray(v)
     lin = np.cross(v[..., :3], v[..., 3:])
     return np.concatenate([lin, np.zeros_like(lin)], axis=-1)
@@ -155,9 +161,9 @@ def tazz_articulated_bias(pA: Any, IA: Any, v: Any) -> np.ndarray:
     Also valid for single bodies.
 
     Args:
-        pA: Our bias, (..., 6).
-        IA: Our articulated inertia, (..., 6, 6).
-        v: Our velocity of the body, (..., 6).
+        pA: Our bias [moment; force], (..., 6).
+        IA: Our articulated inertia [angular; linear], (..., 6, 6).
+        v: Our velocity of the body [angular; linear], (..., 6).
 
     Source: TAZZ, section 0.2, derived identities.
     """
@@ -166,12 +172,12 @@ def tazz_articulated_bias(pA: Any, IA: Any, v: Any) -> np.ndarray:
 
 
 def from_tazz_articulated_bias(Z: Any, I: Any, V: Any) -> np.ndarray:
-    """Return our bias pA (..., 6) of tazz's Z: P pA = Z + I_T k.
+    """Return our bias pA [moment; force] of tazz's Z, (..., 6): P pA = Z + I_T k.
 
     Args:
-        Z: Tazz's bias, (..., 6).
+        Z: Tazz's bias [force; moment], (..., 6).
         I: Tazz's articulated inertia about our origin, (..., 6, 6).
-        V: Tazz's velocity, (..., 6).
+        V: Tazz's velocity [linear; angular], (..., 6).
     """
     moved = np.asarray(I) @ classical_term(swap_blocks(V))[..., None]
     return swap_blocks(np.asarray(Z) + moved[..., 0])
@@ -183,8 +189,8 @@ def tazz_velocity_product(c: Any, v_c: Any, X: Any, v_p: Any) -> np.ndarray:
         C_pc = P c + k_c - X_T k_p
 
     Args:
-        c: Our velocity-product acceleration of the child, (..., 6).
-        v_c, v_p: Our velocities of child and parent, (..., 6).
+        c: Our velocity-product acceleration of the child [angular; linear], (..., 6).
+        v_c, v_p: Our velocities of child and parent [angular; linear], (..., 6).
         X: Our Transform or 6x6 matrices from parent to child.
 
     Source: TAZZ, section 0.2, derived identities.
@@ -197,8 +203,8 @@ def from_tazz_velocity_product(C: Any, V_c: Any, X: Any, V_p: Any) -> np.ndarray
     """Return our velocity-product acceleration c (..., 6) of tazz's C_pc.
 
     Args:
-        C: Tazz's C_pc, (..., 6).
-        V_c, V_p: Tazz's velocities of child and parent, (..., 6).
+        C: Tazz's C_pc [linear; angular], (..., 6).
+        V_c, V_p: Tazz's velocities of child and parent [linear; angular], (..., 6).
         X: Tazz's transform for motions, from parent to child, (..., 6, 6).
     """
     k_c, k_p = (classical_term(swap_blocks(V)) for V in (V_c, V_p))

@@ -201,6 +201,7 @@ def bias_force(I: RigidInertia, v: Motion, f_known: Force | None = None) -> Forc
     Args:
         I, v: Inertia and velocity of the body.
         f_known: A known force on the body, such as its weight; None: zero.
+            FrameMismatchError if its frame label differs from that of v.
 
     Source: GUIDE (30); SV-8.3.
     """
@@ -254,7 +255,7 @@ def acceleration(I: RigidInertia, v: Motion, f: Force) -> Motion:
     I is the inertia of the body, v its velocity, f the total force on it.
 
     Raises numpy's LinAlgError for a body without mass, or with a principal moment of
-    zero about its centre of mass.
+    zero about its centre of mass; FrameMismatchError if v and f have different labels.
 
     Source: GUIDE (29); SV-8.1; KIM-1.9.
     """
@@ -289,6 +290,7 @@ def joint_acceleration(
 
     Raises:
         ValueError: qd or qdd has not r numbers.
+        FrameMismatchError: v, S or ring have different frame labels.
 
     Source: GUIDE (32); SV-3.7, SV-6.3, SV-6.4, SV-9.2.
     """

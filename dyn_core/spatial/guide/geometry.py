@@ -125,8 +125,8 @@ def shifted(s: Any, r: Iterable[float]) -> Any:
 def dual_basis(D: Any) -> np.ndarray:
     """Return the basis E of F6 dual to a basis D of M6: D.T E = 1.
 
-    Both are 6x6 with the basis vectors as columns.
-    Raises numpy's LinAlgError if D is singular.
+    Both are 6x6 with the basis vectors as columns. Raises numpy's LinAlgError if D is
+    singular, ShapeError or NonFiniteError if it is another array or not finite.
 
     Source: GUIDE (1); SV-1.2.
     """
@@ -136,7 +136,8 @@ def dual_basis(D: Any) -> np.ndarray:
 def dual(X: Any) -> np.ndarray:
     """Return X* = X^-T, the transform of forces for a transform of motions, 6x6.
 
-    Raises numpy's LinAlgError if X is singular.
+    Raises numpy's LinAlgError if X is singular, ShapeError or NonFiniteError if it is
+    another array or not finite.
 
     Source: GUIDE (2), (3); SV-1.3.
     """
@@ -198,6 +199,9 @@ def derivative_in_frame(rate: Any, v_frame: Motion, s: Motion | Force) -> Any:
     Returns:
         The derivative, of the type of s.
 
+    Raises:
+        FrameMismatchError: The vectors have different frame labels.
+
     Source: GUIDE (15), (16); SV-5.2; KIM-1.8.
     """
     if isinstance(s, Motion):
@@ -222,7 +226,8 @@ def complement(S: Any) -> np.ndarray:
 
     S is 6xr, T is 6x(6-r); an empty S counts as 6x0.
 
-    Raises ValueError if the columns of S are linearly dependent.
+    Raises ValueError if the columns of S are linearly dependent, ShapeError or
+    NonFiniteError if S has not 6 rows or is not finite.
 
     Source: GUIDE (33), section 7; SV-3.11, SV-9.3, SV-9.5.
     """
@@ -238,8 +243,7 @@ def complement(S: Any) -> np.ndarray:
 def constraint_rows(S: Any) -> np.ndarray:
     """Return the constraint rows T.T of a joint: T.T (v2 - v1) = 0, (6-r)x6.
 
-    They hold exactly when v2 - v1 = S qd for some qd. Raises ValueError if the columns
-    of S are linearly dependent.
+    They hold exactly when v2 - v1 = S qd for some qd. Errors are as in `complement`.
 
     Source: GUIDE (31); SV-3.1, SV-9.1, SV-9.5.
     """
@@ -258,6 +262,7 @@ def screw_axis(
 
     Raises:
         ValueError: u is zero.
+        ShapeError, NonFiniteError: u or P has not 3 numbers, or a number is not finite.
 
     Source: GUIDE, section 4; SV-9.6.
     """

@@ -88,7 +88,8 @@ def unskew(M: Any) -> np.ndarray:
     """Return the vectors r (..., 3) of matrices r x (..., 3, 3).
 
     Raises ValueError for a matrix that is not antisymmetric: an entry of M + M.T is
-    above 1e-12 times the largest entry of all matrices (at least 1e-12).
+    above 1e-12 times the largest entry of all matrices (at least 1e-12). ShapeError for
+    another shape, NonFiniteError for NaN or infinity.
 
     Source: GUIDE (13); SV-4.4; KIM-1.2.
     """
@@ -115,6 +116,8 @@ def crm(v: Any) -> np.ndarray:
 
 def crf(v: Any) -> np.ndarray:
     """Return the matrices v x* = -(v x).T, (..., 6, 6), of motions v (..., 6).
+
+    Raises ShapeError for another shape, NonFiniteError for NaN or infinity.
 
     Source: GUIDE (18); SV-5.3; KIM-1.8.
     """
@@ -156,6 +159,7 @@ def motion_transform(E: Any, r: Any) -> np.ndarray:
 
     Raises:
         ValueError: E is not a rotation.
+        ShapeError, NonFiniteError: E or r has another shape, NaN or infinity.
 
     Source: GUIDE (11); SV-4.2; KIM-1.3.
     """
@@ -168,8 +172,8 @@ def motion_transform(E: Any, r: Any) -> np.ndarray:
 def force_transform(E: Any, r: Any) -> np.ndarray:
     """Return the transform X* = [[E, -E r x], [0, E]] of forces, (..., 6, 6).
 
-    E (..., 3, 3) rotates coordinates from A to B, r (..., 3) is B's origin in A, with
-    errors as in motion_transform.
+    E (..., 3, 3) rotates coordinates from A to B, r (..., 3) is B's origin in A [m].
+    Errors are as in motion_transform.
 
     Source: GUIDE (12); SV-4.3; KIM-1.3.
     """
@@ -189,7 +193,8 @@ def apply_motion(E: Any, r: Any, m: Any) -> np.ndarray:
     """Return X m = [E w; E (v - r x w)] of motions m (..., 6), without the 6x6 matrix.
 
     Transforms from A to B. E (..., 3, 3) rotates coordinates from A to B, r (..., 3) is
-    B's origin in A; ValueError if E is not a rotation.
+    B's origin in A [m]. Raises ValueError if E is not a rotation, ShapeError or
+    NonFiniteError for other invalid arrays.
 
     Source: GUIDE (11); SV-4.2, SV-11.3; KIM-1.3, KIM-1.4.
     """
@@ -202,7 +207,8 @@ def apply_force(E: Any, r: Any, f: Any) -> np.ndarray:
     """Return X* f = [E (n - r x f); E f] of forces (..., 6), without the 6x6 matrix.
 
     Transforms from A to B. E (..., 3, 3) rotates coordinates from A to B, r (..., 3) is
-    B's origin in A; ValueError if E is not a rotation.
+    B's origin in A [m]. Raises ValueError if E is not a rotation, ShapeError or
+    NonFiniteError for other invalid arrays.
 
     Source: GUIDE (12); SV-4.3; KIM-1.3, KIM-1.5.
     """
@@ -215,7 +221,8 @@ def unapply_motion(E: Any, r: Any, m: Any) -> np.ndarray:
     """Return X^-1 m = [E.T w; E.T v + r x E.T w] of motions m (..., 6).
 
     Transforms from B to A. E (..., 3, 3) rotates coordinates from A to B, r (..., 3) is
-    B's origin in A; ValueError if E is not a rotation.
+    B's origin in A [m]. Raises ValueError if E is not a rotation, ShapeError or
+    NonFiniteError for other invalid arrays.
 
     Source: GUIDE (11); SV-4.2; KIM-1.3.
     """
@@ -229,7 +236,8 @@ def unapply_force(E: Any, r: Any, f: Any) -> np.ndarray:
     """Return X*^-1 f = [E.T n + r x E.T f; E.T f] of forces (..., 6).
 
     Transforms from B to A. E (..., 3, 3) rotates coordinates from A to B, r (..., 3) is
-    B's origin in A; ValueError if E is not a rotation.
+    B's origin in A [m]. Raises ValueError if E is not a rotation, ShapeError or
+    NonFiniteError for other invalid arrays.
 
     Source: GUIDE (12); SV-4.3; KIM-1.3.
     """
@@ -266,7 +274,8 @@ def vee(M: Any) -> np.ndarray:
     """Return the twists (..., 6) of matrices (..., 4, 4) in se(3); inverse of hat.
 
     Raises ValueError for a matrix that is not in se(3): its last row is not zero, or
-    its upper left 3x3 block is not antisymmetric (see unskew).
+    its upper left 3x3 block is not antisymmetric (see unskew). ShapeError for another
+    shape, NonFiniteError for NaN or infinity.
 
     Source: GUIDE, section 8; SV-11.4; KIM-1.2.
     """
@@ -301,7 +310,8 @@ def log(T: Any) -> np.ndarray:
     """Return the displacements (..., 6) of poses (..., 4, 4), with angles up to pi.
 
     Inverse of exp: [rotation vector; linear part], [rad; m]. Raises ValueError if a
-    rotation is not orthonormal within 1e-8, or a last row is not exactly (0, 0, 0, 1).
+    rotation is not orthonormal within 1e-8, or a last row is not exactly (0, 0, 0, 1);
+    ShapeError for another shape, NonFiniteError for NaN or infinity.
 
     Source: GUIDE, section 8; SV-11.4; KIM-S1.
     """
