@@ -77,7 +77,7 @@ class Transform:
 
     @property
     def inverse(self) -> Transform:
-        """The transform from B to A."""
+        """The transform from B to A; of the identity it is the identity itself."""
         return self if self is _IDENTITY else Transform(self.E.T, -(self.E @ self.r))
 
     def __matmul__(self, other: Any) -> Any:

@@ -53,7 +53,7 @@ REACH = (
 
 
 class MotionSamples(NamedTuple):
-    """Position, velocity, acceleration, (samples, nv) each."""
+    """Position q, velocity qd and acceleration qdd of samples, (samples, nv) each."""
 
     q: np.ndarray
     qd: np.ndarray

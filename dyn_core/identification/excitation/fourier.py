@@ -42,7 +42,8 @@ class Fourier:
     def basis(self) -> np.ndarray:
         """Basis of coefficients [a; b] of motions at rest, (2 harmonics, size - 1).
 
-        The columns are scaled so that their motions have speeds of about one.
+        The columns are scaled so that their motions have speeds of about one. It is
+        computed once.
         """
         k = np.arange(1, self.harmonics + 1)
         w = 2 * np.pi / self.duration * k

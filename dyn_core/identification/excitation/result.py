@@ -179,7 +179,12 @@ def check_file(path: str | Path) -> None:
 
 
 class DenseCheck:
-    """Checks motions at 1 kHz, interpolated as by a controller."""
+    """Checks motions at 1 kHz, interpolated as by a controller.
+
+    Attributes:
+        base, limits, links, period: As the arguments.
+        forces, regressor: Programs of the joint forces and of the regressor.
+    """
 
     def __init__(
         self,

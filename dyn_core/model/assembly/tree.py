@@ -115,7 +115,10 @@ class Tree:
 
     @cached_property
     def independent(self) -> tuple[int, ...]:
-        """Bodies with independent coordinates, in the order of the coordinates."""
+        """Bodies with independent coordinates, in the order of the coordinates.
+
+        Bodies of joints without coordinates are left out. It is computed once.
+        """
         bodies = [
             i for i in self.bodies if self.leader[i].body == i and self.joint[i].nv
         ]

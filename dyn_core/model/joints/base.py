@@ -194,6 +194,8 @@ class Joint(ABC):
     def rate(self, u: Vector, qd: Vector) -> Vector:
         """Return du/dt (nv) of a displacement u(t) from a fixed start [rad/s | m/s].
 
+        It is qd itself for kinds without a quaternion.
+
         Args:
             u: Displacement from the start, nv [rad | m].
             qd: Velocity at the displaced position, nv [rad/s | m/s].
@@ -210,7 +212,8 @@ class Joint(ABC):
     def velocity_of(self, q: Vector, rate: Vector) -> Vector:
         """Return the velocity (nv) at which q (nq) changes at `rate` = dq/dt (nq).
 
-        Its units are [rad/s | m/s]. Inverse of position_rate.
+        Its units are [rad/s | m/s]. Inverse of position_rate; it is `rate` itself for
+        kinds without a quaternion.
         """
         return rate
 

@@ -128,6 +128,8 @@ class _OneAxis(Joint):
 class Revolute(_OneAxis):
     """Rotation by q [rad] about an axis.
 
+    Raises ModelError unless the axis has three finite numbers, not all zero.
+
     Source: TAZZ-4.1; KIM-2.4.
     """
 
@@ -150,6 +152,8 @@ class Continuous(Revolute):
 
 class Prismatic(_OneAxis):
     """Translation by q [m] along an axis.
+
+    Raises ModelError unless the axis has three finite numbers, not all zero.
 
     Source: TAZZ-4.2; KIM-2.4.
     """
@@ -174,7 +178,8 @@ class Helical(_OneAxis):
 
         S = (a; h a)
 
-    with pitch h [m/rad].
+    with pitch h [m/rad], which is not checked. Raises ModelError unless the axis has
+    three finite numbers, not all zero.
 
     Source: KIM-2.4.
     """

@@ -222,7 +222,8 @@ class Planar(_OfAxis):
     """Motion in a plane: q = (x, y, angle) [m, m, rad], qd = dq/dt.
 
     x and y are measured along fixed axes of the plane (plane_axes); the axis of the
-    joint is the normal.
+    joint is the normal. Raises ModelError unless the axis has three finite numbers, not
+    all zero.
 
     Source: KIM-2.4, there in the order (angle, x, y).
     """
@@ -266,6 +267,8 @@ class Planar(_OfAxis):
 
 class Cylindrical(_OfAxis):
     """Rotation about and translation along one axis: q = (angle [rad], slide [m]).
+
+    Raises ModelError unless the axis has three finite numbers, not all zero.
 
     Source: KIM-2.4.
     """

@@ -147,6 +147,7 @@ def _matches(a: frozenset[Bits], b: frozenset[Bits]) -> tuple[bool, bool]:
     """Return whether some, and whether all, pairs of geoms of two bodies may touch.
 
     `a` and `b` are the distinct (contype, conaffinity) of the geoms of each body.
+    Results are cached.
     """
     results = [bool(x[0] & y[1] or y[0] & x[1]) for x, y in product(a, b)]
     return any(results), all(results)
@@ -398,7 +399,7 @@ def _inertials(mjcf: Compiled) -> list[Inertial | None]:
 class _Joined:
     """Adds the joints between each body and its parent, with unique names.
 
-    Args are as in add_links.
+    Args and attributes are as the arguments of add_links.
     """
 
     def __init__(

@@ -33,7 +33,12 @@ class _TooLarge(Exception):
 
 
 class _Count:
-    """Counts of open elements and of all elements, updated while a file is parsed."""
+    """Counts of open elements and of all elements, updated while a file is parsed.
+
+    Attributes:
+        copies: For each open element: how often it is copied, innermost last.
+        elements: Number of elements so far, with all their copies.
+    """
 
     def __init__(self) -> None:
         self.copies = [1]
@@ -172,7 +177,7 @@ class Compiled:
         """Name of the link of each body; body 0 is `world`.
 
         An unnamed body k is called bodyK, with underscores appended if that name is in
-        use.
+        use. It is computed once.
         """
         names = self._named("body", self.model.nbody)
         taken = set(names)
@@ -185,7 +190,8 @@ class Compiled:
         """Name of each joint.
 
         An unnamed joint is called LINK_joint, or LINK_joint1, LINK_joint2, ... if its
-        body has several joints, with underscores appended if that name is in use.
+        body has several joints, with underscores appended if that name is in use. It is
+        computed once.
         """
         names = self._named("joint", self.model.njnt)
         taken = set(names)
@@ -203,7 +209,7 @@ class Compiled:
     def sites(self) -> tuple[str, ...]:
         """Name of the link of each site; "" for a site without a name.
 
-        A site with the name of a body is called NAME_site.
+        A site with the name of a body is called NAME_site. It is computed once.
         """
         names = self._named("site", self.model.nsite)
         taken = set(self.links)

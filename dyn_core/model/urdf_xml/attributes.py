@@ -104,7 +104,7 @@ def _usual(tag: str, keys: tuple[str, ...]) -> re.Pattern[str] | None:
     """Return the pattern of usual attribute values, joined by |.
 
     Values that do not match need the slower check of `attributes`. The result is None
-    if the element has an unknown attribute.
+    if the element has an unknown attribute; results are cached.
 
     Args:
         tag: Tag of the element.

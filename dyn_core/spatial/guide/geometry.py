@@ -307,7 +307,7 @@ def prismatic() -> MotionSubspace:
 def helical(pitch: float) -> MotionSubspace:
     """Return S of a screw joint about z with this pitch [m/rad], 6x1.
 
-    Raises NonFiniteError for NaN or infinity.
+    Raises ShapeError if it is no number, NonFiniteError for NaN or infinity.
 
     Source: GUIDE, section 7; SV-9.6.
     """

@@ -127,7 +127,8 @@ def crf(v: Any) -> np.ndarray:
 def cross_motions(v: Any, m: Any) -> np.ndarray:
     """Return v x m of arrays (..., 6): [w x m_w; w x m_v + v x m_w].
 
-    Raises ShapeError for another shape, NonFiniteError for NaN or infinity.
+    Raises ShapeError for another shape, NonFiniteError for NaN or infinity, ValueError
+    for batches that do not broadcast.
 
     Source: GUIDE (17); SV-5.3; KIM-1.8.
     """
@@ -140,7 +141,8 @@ def cross_motions(v: Any, m: Any) -> np.ndarray:
 def cross_forces(v: Any, f: Any) -> np.ndarray:
     """Return v x* f of arrays (..., 6): [w x n + v x f; w x f].
 
-    Raises ShapeError for another shape, NonFiniteError for NaN or infinity.
+    Raises ShapeError for another shape, NonFiniteError for NaN or infinity, ValueError
+    for batches that do not broadcast.
 
     Source: GUIDE (18); SV-5.3; KIM-1.8.
     """
@@ -158,7 +160,7 @@ def motion_transform(E: Any, r: Any) -> np.ndarray:
         r: Origin of B in A coordinates, (..., 3) [m].
 
     Raises:
-        ValueError: E is not a rotation.
+        ValueError: E is not a rotation, or batches do not broadcast.
         ShapeError, NonFiniteError: E or r has another shape, NaN or infinity.
 
     Source: GUIDE (11); SV-4.2; KIM-1.3.
@@ -193,8 +195,8 @@ def apply_motion(E: Any, r: Any, m: Any) -> np.ndarray:
     """Return X m = [E w; E (v - r x w)] of motions m (..., 6), without the 6x6 matrix.
 
     Transforms from A to B. E (..., 3, 3) rotates coordinates from A to B, r (..., 3) is
-    B's origin in A [m]. Raises ValueError if E is not a rotation, ShapeError or
-    NonFiniteError for other invalid arrays.
+    B's origin in A [m]. Raises ValueError if E is not a rotation or batches do not
+    broadcast, ShapeError or NonFiniteError for other invalid arrays.
 
     Source: GUIDE (11); SV-4.2, SV-11.3; KIM-1.3, KIM-1.4.
     """
@@ -207,8 +209,8 @@ def apply_force(E: Any, r: Any, f: Any) -> np.ndarray:
     """Return X* f = [E (n - r x f); E f] of forces (..., 6), without the 6x6 matrix.
 
     Transforms from A to B. E (..., 3, 3) rotates coordinates from A to B, r (..., 3) is
-    B's origin in A [m]. Raises ValueError if E is not a rotation, ShapeError or
-    NonFiniteError for other invalid arrays.
+    B's origin in A [m]. Raises ValueError if E is not a rotation or batches do not
+    broadcast, ShapeError or NonFiniteError for other invalid arrays.
 
     Source: GUIDE (12); SV-4.3; KIM-1.3, KIM-1.5.
     """
@@ -221,8 +223,8 @@ def unapply_motion(E: Any, r: Any, m: Any) -> np.ndarray:
     """Return X^-1 m = [E.T w; E.T v + r x E.T w] of motions m (..., 6).
 
     Transforms from B to A. E (..., 3, 3) rotates coordinates from A to B, r (..., 3) is
-    B's origin in A [m]. Raises ValueError if E is not a rotation, ShapeError or
-    NonFiniteError for other invalid arrays.
+    B's origin in A [m]. Raises ValueError if E is not a rotation or batches do not
+    broadcast, ShapeError or NonFiniteError for other invalid arrays.
 
     Source: GUIDE (11); SV-4.2; KIM-1.3.
     """
@@ -236,8 +238,8 @@ def unapply_force(E: Any, r: Any, f: Any) -> np.ndarray:
     """Return X*^-1 f = [E.T n + r x E.T f; E.T f] of forces (..., 6).
 
     Transforms from B to A. E (..., 3, 3) rotates coordinates from A to B, r (..., 3) is
-    B's origin in A [m]. Raises ValueError if E is not a rotation, ShapeError or
-    NonFiniteError for other invalid arrays.
+    B's origin in A [m]. Raises ValueError if E is not a rotation or batches do not
+    broadcast, ShapeError or NonFiniteError for other invalid arrays.
 
     Source: GUIDE (12); SV-4.3; KIM-1.3.
     """
