@@ -173,7 +173,8 @@ class CrossValidation:
     def ratio(self) -> float:
         """Ratio of residuals on held-out to fitted rows; near 1: no overfitting.
 
-        It is the root mean square over the coordinates of new / fitted.
+        It is the root mean square over the coordinates of new / fitted, infinite or NaN
+        if a fitted one is zero.
         """
         return float(np.sqrt(np.mean((self.new / self.fitted) ** 2)))
 

@@ -157,7 +157,7 @@ class Model(Tree, System):
                 number, such as `elbow.damping`, also accepts a bare number.
 
         Raises:
-            ModelError: Unknown path, wrong number of values, or values that are not
+            ModelError: Unknown path, wrong number of values, values that are no
                 numbers, or an axis that is not finite. Whether they are physically
                 meaningful is not checked.
             SingularError: An axis has length 0, or is -z for a planar joint.

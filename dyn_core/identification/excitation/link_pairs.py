@@ -69,7 +69,7 @@ def link_capsules(model: Model, hulls: Hulls) -> list[LinkCapsule]:
 
 
 def _around(placed: PlacedShape, hulls: Hulls) -> tuple[np.ndarray, float]:
-    """Return segment (2, 3) and radius of an enclosing capsule, shape frame [m].
+    """Return segment (2, 3) and radius of a capsule around a shape, shape frame [m].
 
     A mesh raises the errors of link_capsules.
     """

@@ -108,7 +108,7 @@ class Custom(Joint):
     Raises:
         ModelError: nq, neutral or span is not valid, or the function does not return a
             rotation and a finite position.
-        TypeError, ValueError: neutral or span is no number, or pose no function. Other errors of the function pass through, too.
+        TypeError, ValueError: neutral or span is no number, or pose no function.
 
     Source: KIM-2.4 (user-defined joints).
     """
