@@ -116,7 +116,7 @@ class Evaluation:
         )
 
     def lines(self) -> list[str]:
-        """Return the report: a line on the motion, a table by joint, notes."""
+        """Return the report as lines: on the motion, a table by joint, then notes."""
         motion, width = self.motion, max(map(len, ("joint", *self.names)))
         friction = "with" if self.joint_friction else "without"
         lines = [

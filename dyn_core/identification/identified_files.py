@@ -216,7 +216,7 @@ def urdf_of(model: Model) -> str:
 
 
 def _differs(one: RigidInertia, other: RigidInertia) -> bool:
-    """Return whether parameters of two inertias differ by more than rounding errors."""
+    """Return whether a parameter of two inertias differs by more than 1e-12 of it."""
     a, b = (np.array(x.parameters, float) for x in (one, other))
     return not np.allclose(a, b, rtol=1e-12, atol=1e-15)
 

@@ -138,7 +138,10 @@ def check_tolerance(tolerance: float) -> None:
 
 
 def regressor_of(layout: Layout) -> Any:
-    """Return the Program of a layout's regressor: q, qd, qdd -> (samples, nv, np)."""
+    """Return the Program of a layout's regressor: q, qd, qdd -> (samples, nv, np).
+
+    Raises UnsupportedError for a robot with loops.
+    """
     choices = {"friction": "damping" in layout.groups}
     choices["rotors"] = "armature" in layout.groups
     return solver("regressor").build(layout.model, **choices)

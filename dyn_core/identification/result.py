@@ -280,7 +280,7 @@ class Identification:
         return tuple(self.base.expression(int(k)) for k in np.flatnonzero(many))
 
     def lines(self) -> list[str]:
-        """Return the result as text: parameters, undetermined ones, validation."""
+        """Return lines of text: determined parameters, the others, then validation."""
         width = max(map(len, self.names), default=0)
         known = np.isfinite(self.standard_deviations)
         lines = [
@@ -430,7 +430,7 @@ def friction_curve(model: Model, joint: str, speed: np.ndarray) -> np.ndarray:
 
 
 def _listed(what: str, names: tuple[str, ...]) -> list[str]:
-    """Return lines with a heading and at most MOST_LINES names; empty without names."""
+    """Return lines: the heading `what`, at most MOST_LINES names; [] without names."""
     if not names:
         return []
     more = [f"  ... and {len(names) - MOST_LINES} more"]

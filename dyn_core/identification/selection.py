@@ -96,14 +96,14 @@ class Unknowns:
 
     @property
     def kinds(self) -> tuple[str, ...]:
-        """Kind of each parameter, such as mass."""
+        """Kind of each parameter, such as mass, in the order of `names`."""
         every = [kind for path in self.paths for kind in _kinds(self.model, path)]
         mine = self.layout.kinds if self.layout else ()
         return (*mine, *(every[k] for k in self.chosen), *("delay",) * self.delay)
 
     @property
     def values(self) -> np.ndarray:
-        """Values of the robot, (n,); 0 for the delay."""
+        """Values of the robot in the order of `names`, (n,); 0 for the delay."""
         every = [float(x) for path in self.paths for x in self.model.parameter(path)]  # type: ignore[arg-type]
         mine = self.layout.values if self.layout else np.zeros(0)
         return np.concatenate(
@@ -112,7 +112,7 @@ class Unknowns:
 
     @property
     def units(self) -> tuple[str, ...]:
-        """SI unit of each parameter; "SI" for a kind without a known unit."""
+        """SI unit of each parameter in turn; "SI" for a kind without a known unit."""
         units = []
         for name, kind in zip(self.names, self.kinds, strict=True):
             joint = name.rpartition(".")[0].partition("[")[0]

@@ -122,7 +122,7 @@ class Model(Tree, System):
         )
 
     def _repr_html_(self) -> str:
-        """Return the robot as HTML, for notebooks."""
+        """Return the robot as HTML for notebooks, see html_table."""
         return html_table(self)
 
     # The interface of System, for Signatures and solvers.

@@ -80,8 +80,8 @@ def complete_model(
         gravity: Gravity acceleration in the root frame, 3 [m/s²].
 
     Raises:
-        ModelError: The robot, its sidecar or a choice is not valid, or doubtful where
-            the check is strict.
+        ModelError: The robot, its sidecar or a choice is not valid, or doubtful and
+            choices.check is error.
     """
     beside = None if path is None else path.with_name(_stem(path) + ".dyn.yaml")
     description, origin = sidecar_file.complete(

@@ -168,7 +168,8 @@ def _add_collisions(
 ) -> None:
     """Add the collision shapes of a link to the builder.
 
-    An invalid shape is a finding, or a ModelError where the check is strict.
+    An invalid shape becomes a warning, or a ModelError if the builder's findings are
+    strict.
 
     Args:
         builder: Gets the shapes.
@@ -234,7 +235,7 @@ def _add_joint(
         findings: Collects a warning for missing limits.
 
     Raises:
-        ModelError: Limits contradict each other and the check is strict.
+        ModelError: Limits contradict each other and `findings` is strict.
     """
     name, kind, limit, dynamics = joint.name, joint.type, joint.limit, joint.dynamics
     axis = (1.0, 0.0, 0.0) if joint.axis is None else _triple(joint.axis)

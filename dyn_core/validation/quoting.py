@@ -36,7 +36,7 @@ def _unseen(x: str) -> bool:
 
 
 def mended_name(name: str) -> str:
-    """Return a name with every invisible character replaced by an underscore."""
+    """Return a name with an underscore for each invisible character."""
     if name.isprintable():
         return name
     return "".join("_" if _unseen(x) else x for x in name)

@@ -123,7 +123,7 @@ class DesignProblem:
 
     @property
     def count(self) -> int:
-        """Number of variables."""
+        """Number of variables in x; given positions at the start are none."""
         return (self.series.size - (self.start is not None)) * self.nv
 
     def coefficients(self, x: np.ndarray) -> np.ndarray:
@@ -188,7 +188,7 @@ class DesignProblem:
         return np.asarray(x.ravel())
 
     def outcome(self, x: np.ndarray) -> DesignOutcome:
-        """Return objective and scaled violations for variables x, (count,)."""
+        """Return objective, violations and condition number of variables x (count,)."""
         value, _, excess, condition = self._evaluated(x, None, 0.0)
         return DesignOutcome(value, excess, condition)
 

@@ -66,7 +66,7 @@ class PathForces:
 
     @property
     def linear(self) -> bool:
-        """Whether the joint forces are linear in all parameters that are sought."""
+        """Whether the joint forces are linear in all sought parameters of the paths."""
         kinds = {path.rpartition(".")[2] for path in self.unknowns.paths}
         return kinds <= {
             "payload", "damping", "friction", "friction_asymmetry", "armature",

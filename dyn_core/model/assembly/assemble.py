@@ -173,7 +173,7 @@ class _Walk:
     def root_joint_name(self) -> str:
         """Return a name for the floating root's joint that the file does not use.
 
-        A name other than ROOT_JOINT is a finding.
+        Another name than ROOT_JOINT adds a warning to `findings`.
         """
         name = unused_name(ROOT_JOINT, {*self.joints})
         if name != ROOT_JOINT:
@@ -335,8 +335,8 @@ class _Walk:
     def tree(self) -> Tree:
         """Return the Tree, with inertia_scale and warnings still empty.
 
-        `start` must have run. Position limits of followers that do not fit are
-        findings.
+        `start` must have run. Position limits of followers that do not fit become
+        warnings in `findings`.
 
         Raises ModelError if a leader is outside the sub-chain, fixed or locked.
         """
@@ -436,9 +436,9 @@ class _Walk:
         """Return (lower, upper, velocity, effort) of each coordinate of a joint.
 
         If it has one coordinate, position and velocity limits of its followers bound
-        its own; position limits of followers that leave no range are ignored and become
-        findings. If it has several coordinates, its position limits are infinite, and
-        followers are ignored.
+        its own; position limits of followers that leave no range are ignored, with a
+        warning in `findings`. If it has several coordinates, its position limits are
+        infinite, and followers are ignored.
 
         Args:
             i: Body that the joint carries; the joint is independent.

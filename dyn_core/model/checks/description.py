@@ -169,9 +169,10 @@ def _check_limits(joint: JointSpec) -> None:
     """Check the limits and resistances of a joint.
 
     Raises:
-        ModelError: A limit, damping, friction or armature is negative, in one direction
-            for friction; friction_speed or stribeck_speed is not positive; lower >
-            upper; swing or twist is not valid, or belongs to a joint that is no ball.
+        ModelError: A limit other than of position, damping, friction (in one
+            direction), stribeck or armature is negative or NaN; friction_speed or
+            stribeck_speed is not positive; lower > upper; swing or twist is not valid,
+            or belongs to a joint that is no ball.
     """
     name, kind = joint.name, joint.kind
     for what in (

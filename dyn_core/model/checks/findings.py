@@ -43,11 +43,11 @@ class Findings:
         self._owners.setdefault((kind, what, hint), []).append(name)
 
     def doubt(self, kind: str, name: str, what: str, instead: str = "") -> None:
-        """Add a warning, or raise a ModelError where the check is strict.
+        """Add a warning, or raise a ModelError if `strict`.
 
         Args:
             kind, name, what: Noun and name of the element, and finding, as in `note`.
-            instead: Action taken where the check is not strict; empty: none is named.
+            instead: Action taken if not `strict`; empty: none is named.
         """
         if self.strict:
             owner = f"{kind} '{name}': " if kind else ""
@@ -55,11 +55,11 @@ class Findings:
         self.note(kind, name, f"{what}; {instead}" if instead else what)
 
     def doubtful(self, error: ModelError, instead: str) -> None:
-        """Add an error as a warning, or raise a ModelError if the check is strict.
+        """Add an error as a warning, or raise a ModelError if `strict`.
 
         Args:
             error: The error.
-            instead: Action taken where the check is not strict.
+            instead: Action taken if not `strict`, for the warning.
         """
         if self.strict:
             raise ModelError(f"{error}; {PASS}", error.element) from error
@@ -120,5 +120,5 @@ def warn_of(robot: str, warnings: Sequence[str], stacklevel: int) -> None:
 
 
 def labelled(warning: str) -> str:
-    """Return a line of output for a warning or hint, with a label."""
+    """Return a line of output: "hint: TEXT" for a Hint, else "warning: TEXT"."""
     return f"{'hint' if isinstance(warning, Hint) else 'warning'}: {warning}"

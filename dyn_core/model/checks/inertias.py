@@ -28,11 +28,11 @@ AnyTree = TypeVar("AnyTree", bound=Tree)
 def check_inertias(description: Description, findings: Findings) -> None:
     """Check the inertia of every link.
 
-    Inertias that no mass distribution has are findings.
+    Inertias that no mass distribution has become warnings in `findings`.
 
     Raises:
         ModelError: A number is not finite, a mass is negative or above 0 but below
-            SMALLEST; or a finding where the check is strict.
+            SMALLEST; or such a warning if `findings` is strict.
     """
     links = description.links
     parameters = [link.inertia.parameters for link in links]
@@ -192,10 +192,11 @@ def _skew(r: np.ndarray) -> np.ndarray:
 
 
 def check_inertia_along(tree: Tree, findings: Findings) -> None:
-    """Add findings about joints without inertia along them.
+    """Add warnings about joints without inertia along them to `findings`.
 
     The names are taken from tree.without_inertia. Joints in loops are exempt: loop
-    constraints may determine their motion. Raises ModelError where the check is strict.
+    constraints may determine their motion. Raises ModelError where `findings` is
+    strict.
     """
     moved = joints_in_loops(tree)
     names = [name for name in tree.without_inertia if name not in moved]

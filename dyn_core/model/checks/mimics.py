@@ -17,8 +17,9 @@ def without_lost_rules(
 ) -> tuple[JointSpec, ...]:
     """Return the joints without <mimic> elements that lead nowhere or in a circle.
 
-    Each such element is a finding, or a ModelError where the check is strict. Of a
-    circle, only the first joint in order loses its rule: the others then follow it.
+    Each such element is a warning in `findings`, or a ModelError where `findings` is
+    strict. Of a circle, only the first joint in order loses its rule: the others then
+    follow it.
     """
     specs = {joint.name: joint for joint in joints}
     lost = set()

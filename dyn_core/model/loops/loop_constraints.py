@@ -426,6 +426,8 @@ def make_loop(
 def _check_keys(where: str, name: str, kind: str, checked: Mapping[str, Any]) -> None:
     """Raise ModelError if the kind lacks an argument or does not use one.
 
+    Also if a kind that rolls has a rotation among its axes.
+
     Args:
         where: Name of the loop in messages.
         name: Name of the loop.

@@ -195,7 +195,7 @@ def add_shapes(mjcf: Compiled, builder: DescriptionBuilder, findings: Findings) 
     file, are left out as doubtful findings.
 
     Raises:
-        ModelError: A finding is doubtful and the check is strict.
+        ModelError: A finding is doubtful and `findings` is strict.
     """
     for geom in range(mjcf.model.ngeom):
         if not touching(mjcf, geom):
@@ -268,7 +268,7 @@ def _mesh(
         file to the mesh's centre and principal axes, where MuJoCo puts its frame.
 
     Raises:
-        ModelError: The mesh is not supported and the check is strict.
+        ModelError: The mesh is not supported and `findings` is strict.
     """
     m, number = mjcf.model, int(mjcf.model.geom_dataid[geom])
     file = _mesh_file(mjcf, number)

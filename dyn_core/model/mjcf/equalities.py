@@ -127,7 +127,7 @@ def read_equalities(mjcf: Compiled, findings: Findings) -> Equalities:
     and constraints that fixed joints contradict are left out as doubtful findings.
 
     Raises:
-        ModelError: A finding is doubtful and the check is strict.
+        ModelError: A finding is doubtful and `findings` is strict.
     """
     result, relations, taken = Equalities(), [], set[str]()
     for k in range(mjcf.model.neq):
@@ -245,7 +245,7 @@ def _solve(
     skipped without a check.
 
     Raises:
-        ModelError: A finding is doubtful and the check is strict.
+        ModelError: A finding is doubtful and `findings` is strict.
     """
     places = result.places
     open_ones = [x for x in relations if x.is_linear]

@@ -58,7 +58,7 @@ def note_what_is_left_out(
         findings: Gets the findings.
 
     Raises:
-        ModelError: A finding is doubtful and the check is strict.
+        ModelError: A finding is doubtful and `findings` is strict.
     """
     for remark in mjcf.remarks:
         findings.note("", "", f"MuJoCo warns: {' '.join(remark.split())}")
@@ -83,7 +83,7 @@ def _note_options(mjcf: Compiled, findings: Findings) -> None:
     """Add findings about <option> and its flags.
 
     A density or viscosity of a fluid is doubtful, flags are notes. Raises ModelError
-    for a doubtful finding if the check is strict.
+    for a doubtful finding if `findings` is strict.
     """
     option, bits = mjcf.model.opt, mjcf.mujoco.mjtDisableBit
     if option.density or option.viscosity:
@@ -103,7 +103,7 @@ def _note_joints(mjcf: Compiled, findings: Findings) -> None:
 
     Doubtful are springs and ranges of free and ball joints, and nonlinear stiffness or
     damping; armature and dry friction of a free joint is a note. Raises ModelError for
-    a doubtful finding if the check is strict.
+    a doubtful finding if `findings` is strict.
     """
     m = mjcf.model
     for joint, name in enumerate(mjcf.joints):
@@ -135,8 +135,8 @@ def _note_bodies(mjcf: Compiled, findings: Findings) -> None:
     """Add findings about bodies, flexible parts, plugins and special geoms.
 
     Mocap bodies are notes. Doubtful are gravcomp, flex elements, plugins, and geoms
-    with adhesion or a surface velocity. Raises ModelError for a doubtful finding if the
-    check is strict.
+    with adhesion or a surface velocity. Raises ModelError for a doubtful finding if
+    `findings` is strict.
     """
     m = mjcf.model
     for body, name in enumerate(mjcf.links):
@@ -161,7 +161,7 @@ def _note_tendons(mjcf: Compiled, kept: Container[int], findings: Findings) -> N
 
     A tendon with a spring, damper, armature, friction or limit is doubtful; any other
     tendon is a note, unless its index is in `kept` (tendons that followers or couplings
-    replace). Raises ModelError for a doubtful finding if the check is strict.
+    replace). Raises ModelError for a doubtful finding if `findings` is strict.
     """
     m = mjcf.model
     forces = {
@@ -292,7 +292,7 @@ def described(
 
     Raises:
         ModelError: `root_joint` is floating, but the file has no body for it (see
-            how_joined); or a finding is doubtful and the check is strict.
+            how_joined); or a finding is doubtful and `findings` is strict.
     """
     builder = DescriptionBuilder(mjcf.name, findings)
     add_shapes(mjcf, builder, findings)

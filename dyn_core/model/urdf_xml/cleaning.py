@@ -41,7 +41,7 @@ def clean_robot(robot: Element, findings: Findings) -> CleanRobot:
 
     Raises:
         ModelError: The root is not <robot>, the file has unexpanded xacro, an element
-            is not valid, or doubtful where the check is strict.
+            is not valid, or doubtful where `findings` is strict.
     """
     if robot.tag != "robot":
         raise ModelError(f"the root element is <{robot.tag}>; a URDF has <robot>")
@@ -172,8 +172,8 @@ def _link(element: Element, clean: CleanRobot, findings: Findings) -> None:
     """Add a <link> to `clean`: its inertia for the parser, its shapes to clean.shapes.
 
     Shapes are not checked. Unknown attributes and elements, and a missing <inertia>,
-    are notes in `findings`. Raises ModelError for an invalid attribute, and, if the
-    check is strict, for an <inertial> without <mass> or without a moment.
+    are notes in `findings`. Raises ModelError for an invalid attribute, and, if
+    `findings` is strict, for an <inertial> without <mass> or without a moment.
     """
     name = plain_name(element.get("name", ""))
     owner = ("link", name)
@@ -209,7 +209,7 @@ def _link(element: Element, clean: CleanRobot, findings: Findings) -> None:
 def _moments(owner: tuple[str, str], element: Element, findings: Findings) -> Texts:
     """Return the six moments of <inertia> as text by name (ixx, ...).
 
-    Missing moments are "0", a doubtful finding: a ModelError if the check is strict.
+    Missing moments are "0", a doubtful finding: a ModelError if `findings` is strict.
     ModelError also for an invalid number. `owner` is "link" and the link's name.
     """
     moments = texts(findings, owner, element)
@@ -229,7 +229,7 @@ def _joint(element: Element, clean: CleanRobot, findings: Findings) -> None:
 
     Raises:
         ModelError: The type is unknown, <parent> or <child> is missing, an attribute is
-            missing or invalid, or a finding is doubtful and the check is strict.
+            missing or invalid, or a finding is doubtful and `findings` is strict.
     """
     name, kind = plain_name(element.get("name", "")), element.get("type")
     owner = ("joint", name)

@@ -44,7 +44,7 @@ def read_shapes(
         colors: Colours by name of the material, for visuals.
 
     Raises:
-        ModelError: A shape is not valid and the check is strict.
+        ModelError: A shape is not valid and `findings` is strict.
     """
     shapes = []
     for element in elements:
