@@ -214,7 +214,8 @@ def apply(description: Description, extras: Extras) -> Description:
 
     Raises:
         ModelError: The sidecar cannot be read, has an unknown key or name, or an entry
-            that is not valid or has no effect.
+            that is not valid or has no effect. Links of loops and point springs are
+            checked later.
     """
     content, source = read_yaml(extras, "sidecar", "extras")
     data = SIDECAR.read(source, {} if content is None else content)

@@ -127,7 +127,8 @@ def load_with(
         options: Further keywords of dyn.load.
 
     Raises:
-        SettingError: An xacro argument has not the form NAME=VALUE.
+        SettingError: An xacro argument has not the form NAME=VALUE, or a keyword is
+            unknown.
         ModelError, UnsupportedError: As for dyn.load.
     """
     paths, pairs = (settings.get(name, ()) for name in READING)
@@ -166,7 +167,8 @@ def load_robot(
         options: Further keywords of dyn.load; they override the arguments.
 
     Raises:
-        SettingError: An xacro argument has not the form NAME=VALUE.
+        SettingError: An xacro argument has not the form NAME=VALUE, or a keyword is
+            unknown.
         ModelError, UnsupportedError: As for dyn.load.
     """
     pairs = named_values(arguments.xacro_argument, "--xacro-argument")
