@@ -114,7 +114,8 @@ def read_csv(file: Path) -> MotionRecord:
         columns[kind][name] = column
         if units:
             units_by_name.setdefault(kind, {})[name] = _own_unit(kind, units[k], label)
-    missing = [x for x in ("t", "q") if x not in (*columns, *labels)]
+    missing = [x for x in ("t",) if x not in labels]
+    missing += [x for x in ("q",) if x not in columns]
     if missing:
         raise ValueError(
             f"{' and '.join(missing)} missing; valid: columns t, q[JOINT], qd[JOINT],"

@@ -240,7 +240,7 @@ def with_slopes(
             f" {DEGREE + 1} or more",
             "t",
         )
-    how = "no filter" if cutoff is None else f"filtered at {cutoff:g} Hz"
+    how = "no filter" if cutoff is None else f"filtered at {cutoff} Hz"
     method = f"derivatives of a spline of degree {DEGREE}, {how}, no shift in time"
     if record.qd is not None:
         qdd = _slope(record.t, record.qd, cutoff, 1)

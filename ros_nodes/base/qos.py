@@ -12,7 +12,7 @@ from rclpy.qos import QoSProfile
 from rclpy.qos_overriding_options import QoSOverridingOptions
 
 from dyn_core.errors import ModelError, SettingError, one_line
-from dyn_core.validation import Kind, Name, Whole
+from dyn_core.validation import Kind, Name, Whole, shown
 from ros_nodes.parameters import QOS, likeness
 
 # Longest wait for the arrival of last messages [s]. A busy subscriber may acknowledge
@@ -37,8 +37,7 @@ def publisher(node: Any, kind: Any, topic: str, qos: QoSProfile | int) -> Any:
             override it.
 
     Raises:
-        SettingError: An override is not valid.
-        RCLError: rclpy refuses the name of the topic.
+        SettingError: An override, or the name of the topic, is not valid.
     """
     settings = _settings(node, topic, "publisher", qos)
     return node.keep(node.create_publisher(kind, topic, **settings))
@@ -65,8 +64,7 @@ def subscription(
         choices: Further arguments of create_subscription.
 
     Raises:
-        SettingError: An override is not valid.
-        RCLError: rclpy refuses the name of the topic.
+        SettingError: An override, or the name of the topic, is not valid.
     """
     settings = _settings(node, topic, "subscription", qos)
     listen = node.create_subscription
@@ -87,10 +85,16 @@ def _settings(
         qos: Default quality of service.
 
     Raises:
-        SettingError: An override is not valid.
-        RCLError: rclpy refuses the name of the topic.
+        SettingError: An override, or the name of the topic, is not valid.
     """
-    head = f"{QOS}{node.resolve_topic_name(topic)}.{entity}."
+    try:
+        head = f"{QOS}{node.resolve_topic_name(topic)}.{entity}."
+    except RuntimeError as error:  # RCLError, whose module is private
+        raise SettingError(
+            f"{shown(topic)} is no name of a topic; valid: letters, digits, _ and /,"
+            " such as /arm/wrench or ~/wrench",
+            topic,
+        ) from error
     overrides = node._parameter_overrides
     for policy, valid in POLICIES.items():
         name = head + policy

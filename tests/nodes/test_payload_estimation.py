@@ -371,6 +371,13 @@ def test_noise_that_is_worse_than_said_is_a_warning(make):
         ({"payload_estimation.plugin_name": "payload_filtr"}, "payload_filter"),
         ({"payload_estimation.options.gat": 3.0}, "gate"),
         ({"payload_estimation.velocity_noise": [0.0]}, "velocity_noise"),
+        *(
+            (
+                {"payload_estimation.wrench_topic": name},
+                f"'{name}' is no name of a topic; valid: letters, digits",
+            )
+            for name in ("my topic", "a//b", "1st")
+        ),
         ({"payload_estimation.effort_noise": [0.1] * 3}, "a number, or 7"),
         (
             {"payload_estimation.effort": "sent", "robot_compensates_gravity": True},

@@ -163,6 +163,7 @@ BAD_CSV = {
     "": "it is empty",
     "t,q[joint1]\n": "it has no row",
     "t,qd[joint1]\n0,1\n": "q missing; valid: columns t, q",
+    "t,q,qd[joint1]\n0,1,2\n": "q missing; valid: columns t, q",
     "t,q[joint1],q[joint1]\n0,1,2\n": r"column q\[joint1\] is there twice",
     "t,q[joint1]\n0,1\n1\n": "row 2 has 1 cells for 2 labels",
     "t,q[joint1]\n0,1\n1,one\n": r"row 2: q\[joint1\] is 'one', no number",
