@@ -373,7 +373,10 @@ def test_noise_that_is_worse_than_said_is_a_warning(make):
         ({"payload_estimation.velocity_noise": [0.0]}, "velocity_noise"),
         *(
             (
-                {"payload_estimation.wrench_topic": name},
+                {
+                    "payload_estimation.wrench_topic": name,
+                    "payload_estimation.sensor_link": "link7",
+                },
                 f"'{name}' is no name of a topic; valid: letters, digits",
             )
             for name in ("my topic", "a//b", "1st")
