@@ -55,7 +55,10 @@ class MeasuredJoints:
 
     @classmethod
     def of_names(cls, names: Sequence[str]) -> MeasuredJoints:
-        """Return the joints of a plant with one coordinate a joint, in this order."""
+        """Return joints of a plant; coordinate k of q and qd belongs to names[k].
+
+        All are independent, with factor 1 and offset 0.
+        """
         n = len(names)
         return cls(
             list(names), np.arange(n), np.arange(n), np.ones(n), np.zeros(n), np.ones(n)
@@ -267,7 +270,8 @@ def _contact_axes(normal: np.ndarray) -> np.ndarray:
 def joint_forces(model: Model, reactions: np.ndarray) -> list[PointForce]:
     """Return the force of each moving body's joint on it, in the frame of its link.
 
-    Point and rotation are the origin and axes of the link: zeros and the identity.
+    Point and rotation are the origin and axes of the link: zeros and the identity. Each
+    force is named by the joint, in the order of the bodies.
 
     Args:
         model: Robot.

@@ -165,7 +165,7 @@ class ContactSimulator(RobotPlant):
     def fallen(self) -> tuple[str, ...]:
         """Return a sentence on each link that lies beside and below all height fields.
 
-        Empty if there is none.
+        The present q counts. The tuple is empty if there is no such link.
         """
         pairs = self.contact_model.pairs
         depths = {} if pairs is None else pairs.fallen(self.q)
@@ -627,7 +627,8 @@ class WrenchSensor:
         Args:
             motion: q, qd, qdd, and external forces on the bodies, (nb, 6). Those on the
                 body of the link act behind the sensor.
-            payload: Values of the payload's input.
+            payload: Values of the payload's input; ignored if it is in front of
+                the sensor.
         """
         if not self._counts:
             payload = [0.0 * np.asarray(x) for x in payload]
@@ -636,7 +637,10 @@ class WrenchSensor:
 
 
 def _behind(joints: Any, link: str) -> Iterator[str]:
-    """Yield all links that hang on a link."""
+    """Yield the names of the links that hang on a link, directly or through others.
+
+    The link itself is not among them. `joints` have the attributes parent and child.
+    """
     for joint in joints:
         if joint.parent == link:
             yield joint.child

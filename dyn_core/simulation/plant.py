@@ -125,7 +125,11 @@ class SimulatedPlant(ABC):
         self.tau, self.commanded, self.braked = limited, t, False
 
     def _at_joint(self, tau: np.ndarray) -> str:
-        """Return " at joint NAME" for the first number that is not finite, or ""."""
+        """Return " at joint NAME" for the first entry of `tau` that is not finite.
+
+        It is "" if that entry belongs to a joint of several coordinates. Raises
+        IndexError if all entries are finite.
+        """
         channels, bad = self.channels(), np.flatnonzero(~np.isfinite(tau))[0]
         named = dict(zip(channels.columns.tolist(), channels.joints, strict=True))
         return f" at joint {named[bad]}" if bad in named else ""
@@ -139,7 +143,8 @@ class SimulatedPlant(ABC):
         """Return whether there is no command, or it is too old.
 
         Args:
-            t: Time at which its age must not exceed command_timeout [s].
+            t: Time at which its age must not exceed command_timeout [s]; an age of NaN
+                is too old.
         """
         # An age that is NaN is too old.
         return self.commanded is None or not t - self.commanded <= self.command_timeout

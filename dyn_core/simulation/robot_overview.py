@@ -19,7 +19,10 @@ from dyn_core.spatial import RigidInertia, Transform, Vector
 
 
 def add_info(parser: argparse.ArgumentParser) -> None:
-    """Add the arguments of `dyn info`, and its function as `run`."""
+    """Add the arguments of `dyn info` to the parser, in place.
+
+    The function that prints the overview and returns 0 becomes the default of `run`.
+    """
     add_robot(parser)
     parser.add_argument("--strict", action="store_true", help="refuse a doubtful robot")
     parser.set_defaults(run=_info)

@@ -104,8 +104,7 @@ class Solver(ABC, Generic[Built]):
         """Return the help page: problem, inputs and outputs, options, source, plugin.
 
         Args:
-            inputs, outputs: Sized Ports of a Program to show instead of the
-                Signature's.
+            inputs, outputs: Sized Ports of a Program to show; None: the Signature's.
         """
         return describe_solver(self, inputs, outputs)
 

@@ -175,9 +175,10 @@ class ChainTask(Task):
         return rates
 
     def observe(self, state: Any) -> Sequence[Any]:
-        """Return the observation of a state, as described in the class.
+        """Return the observation of a state: of each link, direction and rate of turn.
 
-        Entries of directions are clipped to -1..1.
+        Position (2) and velocity (2) of joint 0 follow, unless it is guided. Entries of
+        directions are clipped to -1..1.
 
         Args:
             state: State, 6n entries.
@@ -190,12 +191,15 @@ class ChainTask(Task):
         return seen if self.guided else [*seen, *x.rows[0], *v.rows[0]]
 
     def reward(self, before: Any, action: Any, after: Any) -> Any:
-        """Return the reward of a step, as defined in the class.
+        """Return relative height - effort_cost sum (a / bound)², the reward of a step.
+
+        The relative height is that of the last joint above joint 0, over the sum of
+        lengths.
 
         Args:
             before: Not used.
             action: Clipped action, (na,).
-            after: State after the step, (ns,).
+            after: State after the step, (ns,); the height is of it.
         """
         x = self.parts(after)[0].rows
         height = (x[-1][1] - x[0][1]) * (1.0 / sum(self.system.lengths))
@@ -216,7 +220,7 @@ class ChainTask(Task):
 
         Joint angles are uniform in theta ± theta_spread, clipped to the limits of the
         chain, rates uniform in ± rate_spread. Joint 0 is at `placed` with velocity
-        zero.
+        zero. `rng` is advanced.
         """
         chain = self.system
         drawn = rng.uniform(-1.0, 1.0, (rows, 2, chain.n - 1))

@@ -89,7 +89,10 @@ class UniformFactor:
     def times(
         self, numbers: np.ndarray, rng: np.random.Generator, rows: int
     ) -> np.ndarray:
-        """Return `numbers`, (entries,), times one factor a row: (rows, entries)."""
+        """Return `numbers` times a factor drawn for each row, (rows, entries).
+
+        `rng` is advanced.
+        """
         return rng.uniform(self.low, self.high, (rows, 1)) * numbers
 
 
@@ -159,9 +162,11 @@ def draws_by_path(model: Model, values: Mapping[str, Any]) -> dict[str, Draw]:
 
 
 def _moving_paths(model: Model, path: str, values: Mapping[str, Any]) -> list[str]:
-    """Return the paths for `*` in a path, of what moves and is not in `values`.
+    """Return the paths that a path `*.KIND` stands for: of each part that has it.
 
-    Raises ModelError if the robot has none.
+    Left out are paths in `values`, and of parameters of links those of links fixed to
+    the base; the list may be empty. Raises ModelError if no part of the robot has this
+    parameter.
     """
     kind, known = path[2:], parameter_paths.paths(model)
     split = (x.rpartition(".") for x in known)

@@ -191,7 +191,8 @@ class RobotTask:
     def draws(self) -> dict[str, Draw]:
         """Distribution of each parameter that differs by row, by path without `*`.
 
-        Raises the errors of draws_by_path.
+        Raises ModelError for an unknown path or an invalid distribution, see
+        draws_by_path.
         """
         return draws_by_path(self.model, self.values)
 
@@ -202,7 +203,11 @@ class RobotTask:
 
     @cached_property
     def _minima(self) -> np.ndarray:
-        """Minimum of each number that `draws` fill in a flat state, behind the time."""
+        """Minimum of each number that follows the time in a flat state, (numbers,).
+
+        They are in the order of `draws`, each path's minimum once for each of its
+        entries.
+        """
         minima = [kind_of(self.model, path).minimum for path in self.draws]
         return np.repeat(minima, list(self.value_sizes.values()))
 
@@ -240,7 +245,8 @@ class RobotTask:
     def ns(self) -> int:
         """Number of entries of the flat state, whose parts are in `layout`.
 
-        The first access calls `initial` once and raises the errors of `layout`.
+        The first access calls `initial` once. Raises ShapeError and UnsupportedError as
+        `layout`.
         """
         return max(part.stop for part in self.layout.values())
 
@@ -248,7 +254,7 @@ class RobotTask:
     def entries(self) -> tuple[str, ...]:
         """Names of the entries of the flat state, in its order: q[0], ..., time[0], ...
 
-        Raises the errors of `layout`.
+        Raises ShapeError and UnsupportedError as `layout`.
         """
         return tuple(
             f"{key}[{k}]"
@@ -261,7 +267,7 @@ class RobotTask:
         """Number of entries of the observation.
 
         The first access calls `observe` with two initial rows; raises ShapeError if its
-        result is not (2, no), and the errors of `start`.
+        result is not (2, no); ShapeError, ModelError as `start`.
         """
         rows = self.rows(self.start(np.random.default_rng(0), 2))
         seen = np.asarray(self.observe(rows))
@@ -353,7 +359,8 @@ class RobotTask:
     def place_links(self, q: np.ndarray) -> np.ndarray:
         """Return the world poses of the task's links, (n, links, 4, 4).
 
-        Without links the result is (n, 0, 4, 4).
+        Without links the result is (n, 0, 4, 4). No error is raised for rows of q
+        without a finite result.
 
         Args:
             q: Positions of the robot, (n, nq).
@@ -366,9 +373,10 @@ class RobotTask:
         """Compile the kinematics of the links, and check `reward` with two rows.
 
         Raises:
-            ModelError: `reward` raises TypeError or ValueError.
+            ModelError: `reward` raises TypeError or ValueError, or `values` draw an
+                invalid number.
             ShapeError: The result of `reward` is neither (2,) nor a scalar, or
-                `initial` returns other shapes.
+                `initial` or `values` return other shapes.
         """
         if self.links:
             self._kinematics.prepare(batch=True)
@@ -377,7 +385,7 @@ class RobotTask:
     def _check_reward(self) -> None:
         """Call `reward` with two initial rows and zero actions, and check its result.
 
-        Raises the errors of `prepare`.
+        Raises ModelError and ShapeError as `prepare`.
         """
         rows = self.rows(self.start(np.random.default_rng(0), 2))
         try:

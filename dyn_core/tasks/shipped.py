@@ -67,11 +67,13 @@ class PendulumSwingUp(ObjectTask):
         return (UNIT, UNIT, OPEN)
 
     def observe(self, state: Any) -> Sequence[Any]:
-        """Return the observation of a state (ns entries), as listed in the class."""
+        """Return [cos theta, sin theta, theta'] of a state (theta, theta')."""
         return [cos(state[0]), sin(state[0]), state[1]]
 
     def reward(self, before: Any, action: Any, after: Any) -> Any:
-        """Return the reward of a step, as defined in the class.
+        """Return cos theta - rate_cost theta'² - effort_cost sum (a / bound)².
+
+        theta and theta' are of the state after the step.
 
         Args:
             before: Not used.
@@ -116,7 +118,7 @@ class AcrobotSwingUp(ObjectTask):
         return [0.0, action[0]]
 
     def observe(self, state: Any) -> Sequence[Any]:
-        """Return the observation of a state (ns entries), as listed in the class."""
+        """Return cos, sin of theta1, then of theta2, then both rates, of a state."""
         t1, t2, w1, w2 = state
         return [cos(t1), sin(t1), cos(t2), sin(t2), w1, w2]
 
@@ -127,11 +129,15 @@ class AcrobotSwingUp(ObjectTask):
         return p["l1"] * s1 + p["l2"] * (s1 * c2 + c1 * s2)
 
     def reward(self, before: Any, action: Any, after: Any) -> Any:
-        """Return the reward of a step, as defined in the class.
+        """Return the reward of a step.
+
+            y / (l1 + l2) - rate_cost (t1'² + t2'²) - effort_cost sum (a / bound)²
+
+        The height y of the tip and the rates t1', t2' are of the state after the step.
 
         Args:
             before: Not used.
-            action: Clipped action, (na,).
+            action: Clipped action a, (na,).
             after: State after the step, (ns,).
         """
         p = self.system.parameters
@@ -170,7 +176,7 @@ class WeightLift(ObjectTask):
         return (UNIT,) * 6 + (OPEN,) * 3
 
     def observe(self, state: Any) -> Sequence[Any]:
-        """Return the observation of a state (ns entries), as listed in the class."""
+        """Return cos and sin of each of the three angles, then their rates, of a state."""
         q, qd = self.parts(state)
         return [f(t) for t in q for f in (cos, sin)] + list(qd)
 
@@ -186,11 +192,15 @@ class WeightLift(ObjectTask):
         return [y1, y2, y2 + sin(t3)]
 
     def reward(self, before: Any, action: Any, after: Any) -> Any:
-        """Return the reward of a step, as defined in the class.
+        """Return the reward of a step.
+
+            y3 / 3 - rate_cost (t1'² + t2'² + t3'²) - effort_cost sum (a / bound)²
+
+        y3, the height of the weight [m], and the rates are of the state after the step.
 
         Args:
             before: Not used.
-            action: Clipped action, (na,).
+            action: Clipped action a, (na,).
             after: State after the step, (ns,).
         """
         _, w = self.parts(after)
@@ -293,11 +303,15 @@ class CartSwingUp(ObjectTask):
         return ((-2 * self.x_limit, 2 * self.x_limit), UNIT, UNIT, OPEN, OPEN)
 
     def observe(self, state: Any) -> Sequence[Any]:
-        """Return the observation of a state (ns entries), as listed in the class."""
+        """Return [x, cos theta, sin theta, x', theta'] of a state x, theta, x', theta'."""
         return [state[0], cos(state[1]), sin(state[1]), state[2], state[3]]
 
     def reward(self, before: Any, action: Any, after: Any) -> Any:
-        """Return the reward of a step, as defined in the class.
+        """Return the reward of a step, of the state after it.
+
+            cos theta - place_cost x² - rate_cost theta'² - effort_cost sum (a / bound)²
+
+        If |x| > x_limit, it is smaller by end_cost.
 
         Args:
             before: Not used.
@@ -374,11 +388,13 @@ class ClassicPendulum(PendulumSwingUp):
         return Vector((state[0], _clipped(state[1], 8.0)))
 
     def reward(self, before: Any, action: Any, after: Any) -> Any:
-        """Return the reward of a step, as defined in the class.
+        """Return -(theta² + 0.1 theta'² + 0.001 tau²) of the state before a step.
+
+        theta is wrapped to [-pi, pi).
 
         Args:
             before: State before the step: theta [rad], theta' [rad/s].
-            action: Clipped action: the torque [N·m].
+            action: Clipped action: the torque tau [N·m].
             after: Not used.
         """
         angle, rate, torque = _wrapped(before[0]), before[1], action[0]
@@ -420,7 +436,7 @@ class ClassicAcrobot(AcrobotSwingUp):
         return Vector((_wrapped(t1), _wrapped(t2), *rates))
 
     def reward(self, before: Any, action: Any, after: Any) -> Any:
-        """Return the reward of a step, as defined in the class.
+        """Return 0 if the tip is over 1 m above the support after the step, else -1.
 
         Args:
             before: Not used.

@@ -98,7 +98,11 @@ class Walker(ChainTask):
         return (OPEN, UNIT, UNIT, OPEN, OPEN, OPEN, *angles, *rates)
 
     def observe(self, state: Any) -> Sequence[Any]:
-        """Return the observation of a state (ns entries), as listed in the class."""
+        """Return the observation of a state (ns entries), 18 numbers.
+
+        Height of the rear hip, cos and sin of the pitch (clipped to -1..1), velocity of
+        the rear hip (2), rate of pitch, six joint angles in [-pi, pi], their rates (6).
+        """
         x, v, _, _ = self.parts(state)
         r = self.directions(x)
         w = self.turning(r, v)
@@ -118,7 +122,9 @@ class Walker(ChainTask):
         return (x[self.REAR][0] + x[self.FRONT][0]) * 0.5
 
     def reward(self, before: Any, action: Any, after: Any) -> Any:
-        """Return the reward of a step, as defined in the class.
+        """Return mean speed of the trunk's middle in x - effort_cost sum (a / bound)².
+
+        The speed is (x after - x before) / interval.
 
         Args:
             before, after: States before and after the step, (ns,).

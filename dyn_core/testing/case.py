@@ -87,7 +87,7 @@ class SystemCase:
     dtype: str = field(default="float64", kw_only=True)
 
     def options(self, solver: Solver) -> dict[str, Any]:
-        """Return the options of a solver that have no useful default; {} here."""
+        """Return values for a solver's options without a useful default; {} here."""
         return {}
 
     def program(self, **choices: Any) -> Program:

@@ -1,4 +1,4 @@
-"""Checks of a solver: the laws of its Signature, and the rules of every Program."""
+"""Checks of a solver: laws and rules of Programs, which yield pairs that must agree."""
 
 from __future__ import annotations
 

@@ -146,9 +146,10 @@ _DT = 1e-2  # length of a step in time [s]
 
 
 def add_check_derivatives(parser: argparse.ArgumentParser) -> None:
-    """Add the arguments of `dyn check-derivatives`, and its function as `run`.
+    """Add the arguments of `dyn check-derivatives` to the parser, in place.
 
-    Running it returns 0 if all errors are within the tolerance, else 1.
+    The default of `run` becomes the function of the command, which returns 0 if all
+    errors are within the tolerance, else 1.
     """
     add_robot(parser)
     parser.add_argument("--states", type=int, default=STATES, help="random states")

@@ -40,5 +40,5 @@ class ADMM(ContactSolver):
 
 @hookimpl
 def dyn_solvers():
-    """Offer the solvers of this file."""
+    """Return a list of the solvers of this file, for the Registry."""
     return [ADMM()]

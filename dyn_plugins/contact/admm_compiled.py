@@ -223,7 +223,7 @@ def _solved(factors, right):
 
 @hookimpl
 def dyn_solvers():
-    """Offer the solver of this file."""
+    """Return a list of the one solver of this file, for the Registry."""
     options = {
         "max_iterations": 2000,
         "tolerance": 1e-10,

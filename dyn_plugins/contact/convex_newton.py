@@ -43,5 +43,5 @@ class ConvexNewton(ContactSolver):
 
 @hookimpl
 def dyn_solvers():
-    """Offer the solvers of this file."""
+    """Return a list of the solvers of this file, for the Registry."""
     return [ConvexNewton()]

@@ -48,5 +48,5 @@ class CoulombNewton(ContactSolver):
 
 @hookimpl
 def dyn_solvers():
-    """Offer the solvers of this file."""
+    """Return a list of the solvers of this file, for the Registry."""
     return [CoulombNewton()]

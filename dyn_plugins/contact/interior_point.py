@@ -123,5 +123,5 @@ def _cones(problem):
 
 @hookimpl
 def dyn_solvers():
-    """Offer the solvers of this file."""
+    """Return a list of the solvers of this file, for the Registry."""
     return [InteriorPoint()]

@@ -330,5 +330,5 @@ class Lemke(ContactSolver):
 
 @hookimpl
 def dyn_solvers():
-    """Offer the solvers of this file."""
+    """Return a list of the solvers of this file, for the Registry."""
     return [Lemke()]

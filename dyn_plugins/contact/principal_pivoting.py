@@ -168,5 +168,5 @@ def _exact(A, b, x, lower, upper, between):
 
 @hookimpl
 def dyn_solvers():
-    """Offer the solvers of this file."""
+    """Return a list of the solvers of this file, for the Registry."""
     return [PrincipalPivoting()]

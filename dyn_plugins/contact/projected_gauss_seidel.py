@@ -194,7 +194,7 @@ def largest(values):
 
 @hookimpl
 def dyn_solvers():
-    """Offer the solvers of this file."""
+    """Return a list of the solvers of this file, for the Registry."""
     options = {"max_iterations": 1000, "tolerance": 1e-9, "relaxation": 1.0}
     return [
         TracedSolver(

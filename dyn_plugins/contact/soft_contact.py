@@ -94,5 +94,5 @@ class SoftContact(ContactSolver):
 
 @hookimpl
 def dyn_solvers():
-    """Offer the solvers of this file."""
+    """Return a list of the solvers of this file, for the Registry."""
     return [SoftContact()]

@@ -47,5 +47,5 @@ def _dense(columns):
 
 @hookimpl
 def dyn_solvers():
-    """Offer the solvers of this file."""
+    """Return a list of the solvers of this file, for the Registry."""
     return [TracedSolver("body_jacobians", BODY_JACOBIANS, body_jacobians)]

@@ -318,7 +318,7 @@ def _sizes(model, options):
 
 @hookimpl
 def dyn_solvers():
-    """Offer the solvers of this file."""
+    """Return a list of the solvers of this file, for the Registry."""
     steps = {
         contact_euler_derivatives: 0.2,
         contact_anitescu_potra_derivatives: 0.2,

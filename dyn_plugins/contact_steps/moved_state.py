@@ -29,5 +29,5 @@ def moved_state(model, q, u, dt, correction):
 
 @hookimpl
 def dyn_solvers():
-    """Offer the solvers of this file."""
+    """Return a list of the solvers of this file, for the Registry."""
     return [TracedSolver("moved_state", MOVED_STATE, moved_state, by_joint=False)]

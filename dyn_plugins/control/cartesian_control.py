@@ -415,7 +415,7 @@ def _symmetric(entry):
 
 @hookimpl
 def dyn_solvers():
-    """Offer the solvers of this file."""
+    """Return a list of the solvers of this file, for the Registry."""
     common = {
         "options": {
             "frame": Required("the name of a link"),

@@ -121,7 +121,7 @@ def gravity_compensation(model, q, qd, kd, inverse_dynamics):
 
 @hookimpl
 def dyn_solvers():
-    """Offer the solvers of this file."""
+    """Return a list of the solvers of this file, for the Registry."""
     common = {
         "slots": {"inverse_dynamics": INVERSE_DYNAMICS},
         "fills": {"inverse_dynamics": "auto"},

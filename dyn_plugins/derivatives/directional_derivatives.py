@@ -294,7 +294,7 @@ def directional(name, signature, algorithm, **more):
 
 @hookimpl
 def dyn_solvers():
-    """Offer the solvers of this file."""
+    """Return a list of the solvers of this file, for the Registry."""
     return [
         directional("id_directional", ID_DIRECTIONAL, id_directional, regrouped=True),
         directional("fd_directional", FD_DIRECTIONAL, fd_directional, regrouped=True),

@@ -276,7 +276,7 @@ ID = FixedForces(
 
 @hookimpl
 def dyn_solvers():
-    """Offer the solvers of this file."""
+    """Return a list of the solvers of this file, for the Registry."""
     return [
         ID,
         TracedSolver(

@@ -115,7 +115,7 @@ def _by_coordinate(blocks):
 
 @hookimpl
 def dyn_solvers():
-    """Offer the solvers of this file."""
+    """Return a list of the solvers of this file, for the Registry."""
     common = {
         "options": {"coordinates": "body"},
         "valid": {"coordinates": Name(("body", "base"))},

@@ -243,7 +243,7 @@ class ByParameters(FixedForces):
 
 @hookimpl
 def dyn_solvers():
-    """Offer the solvers of this file."""
+    """Return a list of the solvers of this file, for the Registry."""
     rows = (
         (PARAMETER_JACOBIAN, parameter_jacobian),
         (FD_PARAMETER_JACOBIAN, fd_parameter_jacobian),

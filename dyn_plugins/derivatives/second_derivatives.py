@@ -450,7 +450,7 @@ def _solver(algorithm, signature, **more):
 
 @hookimpl
 def dyn_solvers():
-    """Offer the solvers of this file."""
+    """Return a list of the solvers of this file, for the Registry."""
     contracted = _solver(id_second_contracted, ID_SECOND_CONTRACTED, regrouped=True)
     tensors = _solver(id_second_derivatives, ID_SECOND_DERIVATIVES, regrouped=True)
     rows = (

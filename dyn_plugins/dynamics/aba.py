@@ -50,5 +50,5 @@ def aba(model, q, qd, tau, f_ext):
 
 @hookimpl
 def dyn_solvers():
-    """Offer the solvers of this file."""
+    """Return a list of the solvers of this file, for the Registry."""
     return [TracedSolver("aba", FORWARD_DYNAMICS, aba, regrouped=True, default=True)]

@@ -148,7 +148,7 @@ def _full(I):
 
 @hookimpl
 def dyn_solvers():
-    """Offer the solvers of this file."""
+    """Return a list of the solvers of this file, for the Registry."""
     return [
         TracedSolver("articulated_bodies", ARTICULATED_BODIES, articulated_bodies),
     ]

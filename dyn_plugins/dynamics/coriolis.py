@@ -55,7 +55,7 @@ def inertial(model, q, qdd):
 
 @hookimpl
 def dyn_solvers():
-    """Offer the solvers of this file."""
+    """Return a list of the solvers of this file, for the Registry."""
     return [
         TracedSolver(
             "coriolis", CORIOLIS_FORCE, coriolis, regrouped=True, default=True

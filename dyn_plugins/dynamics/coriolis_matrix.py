@@ -73,7 +73,7 @@ def apparent_rate(joint, q, qd):
 
 @hookimpl
 def dyn_solvers():
-    """Offer the solvers of this file."""
+    """Return a list of the solvers of this file, for the Registry."""
     return [
         TracedSolver(
             "coriolis_matrix", CORIOLIS_MATRIX, coriolis_matrix, regrouped=True

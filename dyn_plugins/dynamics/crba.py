@@ -34,5 +34,5 @@ def crba(model, q):
 
 @hookimpl
 def dyn_solvers():
-    """Offer the solvers of this file."""
+    """Return a list of the solvers of this file, for the Registry."""
     return [TracedSolver("crba", MASS_MATRIX, crba, regrouped=True, default=True)]

@@ -248,7 +248,7 @@ def _part_size(model, options):
 
 @hookimpl
 def dyn_solvers():
-    """Offer the solvers of this file."""
+    """Return a list of the solvers of this file, for the Registry."""
     table = {"options": {"rows": (), "joint_rows": ()}, "sizes": _row_count}
     table["valid"] = {"rows": known_pairs}
     return [

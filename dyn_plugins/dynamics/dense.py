@@ -56,7 +56,7 @@ SOLVER = TracedSolver(
 
 @hookimpl
 def dyn_solvers():
-    """Offer the solvers of this file."""
+    """Return a list of the solvers of this file, for the Registry."""
     return [
         TracedSolver("bias", BIAS_FORCE, bias, regrouped=True, default=True),
         SOLVER,

@@ -30,7 +30,7 @@ def gravity(model, q):
 
 @hookimpl
 def dyn_solvers():
-    """Offer the solvers of this file."""
+    """Return a list of the solvers of this file, for the Registry."""
     return [
         TracedSolver("gravity", GRAVITY_FORCE, gravity, regrouped=True, default=True)
     ]

@@ -212,7 +212,7 @@ MASK = TracedSolver(
 
 @hookimpl
 def dyn_solvers():
-    """Offer the solvers of this file."""
+    """Return a list of the solvers of this file, for the Registry."""
     return [
         Hybrid(
             "hybrid",

@@ -118,7 +118,7 @@ def cross_response(model, q, moved, pushed):
 
 @hookimpl
 def dyn_solvers():
-    """Offer the solvers of this file."""
+    """Return a list of the solvers of this file, for the Registry."""
     pair = {
         "moved": Required("the name of a link"),
         "pushed": Required("the name of a link"),

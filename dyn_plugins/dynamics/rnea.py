@@ -105,7 +105,7 @@ def rnea_spatial(model, q, qd, qdd, f_ext):
 
 @hookimpl
 def dyn_solvers():
-    """Offer the solvers of this file."""
+    """Return a list of the solvers of this file, for the Registry."""
     return [
         TracedSolver("rnea", INVERSE_DYNAMICS, rnea, regrouped=True, default=True),
         TracedSolver("rnea_spatial", INVERSE_DYNAMICS, rnea_spatial),

@@ -97,7 +97,7 @@ def momentum_observer(model, q, qd, tau, dt, gain, r, p, beta):
 
 @hookimpl
 def dyn_solvers():
-    """Offer the solvers of this file."""
+    """Return a list of the solvers of this file, for the Registry."""
     return [
         TracedSolver(
             "momentum_observer",

@@ -582,7 +582,7 @@ def _sizes(model, options):
 
 @hookimpl
 def dyn_solvers():
-    """Offer the solvers of this file."""
+    """Return a list of the solvers of this file, for the Registry."""
     positive = Quantity(0.0, above=True)
     return [
         TracedSolver(

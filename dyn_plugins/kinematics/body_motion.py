@@ -171,7 +171,7 @@ def _seen(model, i, q, X0, f, coordinates, link):
 
 @hookimpl
 def dyn_solvers():
-    """Offer the solvers of this file."""
+    """Return a list of the solvers of this file, for the Registry."""
     return [
         TracedSolver(
             "body_motion",

@@ -144,7 +144,7 @@ def _plane_sizes(model, options):
 
 @hookimpl
 def dyn_solvers():
-    """Offer the solvers of this file."""
+    """Return a list of the solvers of this file, for the Registry."""
     return [
         TracedSolver("centroidal_matrix", CENTROIDAL_MATRIX, centroidal_matrix),
         TracedSolver("centre_of_mass", CENTRE_OF_MASS, centre_of_mass),

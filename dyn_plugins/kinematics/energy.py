@@ -119,7 +119,7 @@ def momentum(model, q, qd):
 
 @hookimpl
 def dyn_solvers():
-    """Offer the solvers of this file."""
+    """Return a list of the solvers of this file, for the Registry."""
     return [
         TracedSolver("energy", ENERGY, energy, by_joint=False, supports=no_potential),
         TracedSolver("momentum", MOMENTUM, momentum),

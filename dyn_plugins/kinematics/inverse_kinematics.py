@@ -259,7 +259,7 @@ def _known_joints(model, names):
 
 @hookimpl
 def dyn_solvers():
-    """Offer the solver of this file."""
+    """Return a list of the one solver of this file, for the Registry."""
     return [
         TracedSolver(
             "inverse_kinematics",

@@ -238,7 +238,7 @@ def _frame_count(model, options):
 
 @hookimpl
 def dyn_solvers():
-    """Offer the solvers of this file."""
+    """Return a list of the solvers of this file, for the Registry."""
     one = {
         "options": {"frame": Required("the name of a link"), "reference": "local"},
         "valid": OF_FRAME,

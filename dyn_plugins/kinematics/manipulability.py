@@ -66,7 +66,7 @@ def _descending(values):
 
 @hookimpl
 def dyn_solvers():
-    """Offer the solver of this file."""
+    """Return a list of the one solver of this file, for the Registry."""
     return [
         TracedSolver(
             "manipulability",

@@ -365,7 +365,7 @@ def _parameter_sizes(model, options):
 
 @hookimpl
 def dyn_solvers():
-    """Offer the solvers of this file."""
+    """Return a list of the solvers of this file, for the Registry."""
     rates = {"alpha": 0.0, "beta": 0.0}
     slot_options = {"alpha": DRIFT, "beta": DRIFT, **OPTIONS}
     slot = {"valid": VALID, "by_joint": False, "closes_loops": True, "default": True}

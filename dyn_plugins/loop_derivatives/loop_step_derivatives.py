@@ -64,7 +64,7 @@ def projected_euler_derivatives(
 
 @hookimpl
 def dyn_solvers():
-    """Offer the solvers of this file."""
+    """Return a list of the solvers of this file, for the Registry."""
     return [
         StepDerivativesSolver(
             "projected_euler_derivatives",

@@ -173,7 +173,7 @@ def hybrid_mask_loops(
 
 @hookimpl
 def dyn_solvers():
-    """Offer the solvers of this file."""
+    """Return a list of the solvers of this file, for the Registry."""
     rank = {"dependent": "refuse", "tolerance": DRIFTING, "dead_point": "refuse"}
     steady = {"alpha": DRIFT, "beta": DRIFT, **rank, "slack": DRIFTING_SLACK}
     common = {"by_joint": False, "closes_loops": True, "default": True}

@@ -325,7 +325,7 @@ def _motor_sizes(model, options):
 
 @hookimpl
 def dyn_solvers():
-    """Offer the solvers of this file."""
+    """Return a list of the solvers of this file, for the Registry."""
     dynamics = {
         "options": {"independent": None},
         "sizes": _independent_sizes,

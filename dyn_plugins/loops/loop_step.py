@@ -195,7 +195,7 @@ EITHER = Either((Nothing(), DEPENDENT["dependent"]))  # rule of their option dep
 
 @hookimpl
 def dyn_solvers():
-    """Offer the solvers of this file."""
+    """Return a list of the solvers of this file, for the Registry."""
     return [
         ProjectedStep(
             "projected_euler",

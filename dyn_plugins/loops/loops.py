@@ -491,7 +491,7 @@ def _square_sizes(model, options):
 
 @hookimpl
 def dyn_solvers():
-    """Offer the solvers of this file."""
+    """Return a list of the solvers of this file, for the Registry."""
     rates = {"alpha": 0.0, "beta": 0.0, "dependent": "refuse"}
     rank = {"tolerance": TOLERANCE, "slack": SLACK}
     force = {"objective": "torque", **rank}

@@ -73,7 +73,7 @@ def projected_midpoint(
 
 @hookimpl
 def dyn_solvers():
-    """Offer the solvers of this file."""
+    """Return a list of the solvers of this file, for the Registry."""
     return [
         ProjectedStep(
             "projected_midpoint",

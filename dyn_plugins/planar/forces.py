@@ -62,7 +62,7 @@ def outer_forces(model, x, v, tau, gravity=True, resistance=True):
 
 @hookimpl
 def dyn_solvers():
-    """Offer the solvers of this file."""
+    """Return a list of the solvers of this file, for the Registry."""
     options = {"gravity": True, "resistance": True}
     return [
         TracedSolver(

@@ -62,7 +62,7 @@ def points(chain, x0, v0, theta, theta_dot):
 
 @hookimpl
 def dyn_solvers():
-    """Offer the solvers of this file."""
+    """Return a list of the solvers of this file, for the Registry."""
     return [
         TracedSolver(
             "object_chain",

@@ -94,7 +94,7 @@ def stepped(scheme, q, qd, u, dt, object_dynamics):
 
 @hookimpl
 def dyn_solvers():
-    """Offer the solvers of this file."""
+    """Return a list of the solvers of this file, for the Registry."""
     steps = (object_euler, object_semi_implicit, object_rk4)
     return [
         TracedSolver(

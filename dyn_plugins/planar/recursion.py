@@ -85,7 +85,7 @@ def reactions(model, a, F, F_d):
 
 @hookimpl
 def dyn_solvers():
-    """Offer the solvers of this file."""
+    """Return a list of the solvers of this file, for the Registry."""
     return [
         TracedSolver(
             "chain_recursion",

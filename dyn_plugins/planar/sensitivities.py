@@ -236,7 +236,7 @@ def _masses(model):
 
 @hookimpl
 def dyn_solvers():
-    """Offer the solvers of this file."""
+    """Return a list of the solvers of this file, for the Registry."""
     return [
         TracedSolver(
             "chain_force_jacobian",

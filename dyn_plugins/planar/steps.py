@@ -394,7 +394,7 @@ def _known_window(model, window):
 
 @hookimpl
 def dyn_solvers():
-    """Offer the solvers of this file."""
+    """Return a list of the solvers of this file, for the Registry."""
     return [
         TracedSolver("chain_impact", CHAIN_IMPACT, chain_impact, by_joint=False),
         TracedSolver(

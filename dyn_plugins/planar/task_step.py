@@ -158,7 +158,7 @@ def _flat(rows):
 
 @hookimpl
 def dyn_solvers():
-    """Offer the solver of this file."""
+    """Return a list of the one solver of this file, for the Registry."""
     return [
         TracedSolver(
             "task_step", TASK_STEP, task_step, options={"unroll": 2}, by_joint=False

@@ -20,7 +20,7 @@ def aba_classical(model, q, qd, tau, f_ext):
 
 @hookimpl
 def dyn_solvers():
-    """Offer the solvers of this file."""
+    """Return a list of the solvers of this file, for the Registry."""
     return [
         TracedSolver("aba_classical", FORWARD_DYNAMICS, aba_classical, reference=True)
     ]

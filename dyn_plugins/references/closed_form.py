@@ -137,7 +137,7 @@ def closed_form(model, q, qd, qdd, f_ext):
 
 @hookimpl
 def dyn_solvers():
-    """Offer the solvers of this file."""
+    """Return a list of the solvers of this file, for the Registry."""
     return [
         TracedSolver(
             "closed_form",

@@ -103,7 +103,7 @@ def hd_directional_forward_mode(
 
 @hookimpl
 def dyn_solvers():
-    """Offer the solvers of this file."""
+    """Return a list of the solvers of this file, for the Registry."""
     rows = (
         (ID_DIRECTIONAL, id_directional_forward_mode, INVERSE_DYNAMICS, "rnea"),
         (FD_DIRECTIONAL, fd_directional_forward_mode, FORWARD_DYNAMICS, "aba"),

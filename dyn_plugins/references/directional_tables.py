@@ -335,7 +335,7 @@ def refuse_followers(model):
 
 @hookimpl
 def dyn_solvers():
-    """Offer the solvers of this file."""
+    """Return a list of the solvers of this file, for the Registry."""
     rows = (
         (FD_DIRECTIONAL, fd_directional_table),
         (HD_DIRECTIONAL, hd_directional_table),

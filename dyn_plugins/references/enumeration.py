@@ -279,5 +279,5 @@ class Enumeration(ContactSolver):
 
 @hookimpl
 def dyn_solvers():
-    """Offer the solvers of this file."""
+    """Return a list of the solvers of this file, for the Registry."""
     return [Enumeration()]

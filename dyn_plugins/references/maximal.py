@@ -82,7 +82,7 @@ def _dot(x, y):
 
 @hookimpl
 def dyn_solvers():
-    """Offer the solvers of this file."""
+    """Return a list of the solvers of this file, for the Registry."""
     return [
         TracedSolver(
             "maximal_euler",

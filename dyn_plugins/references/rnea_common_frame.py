@@ -47,7 +47,7 @@ def rnea_common_frame(model, q, qd, qdd, f_ext):
 
 @hookimpl
 def dyn_solvers():
-    """Offer the solvers of this file."""
+    """Return a list of the solvers of this file, for the Registry."""
     return [
         TracedSolver(
             "rnea_common_frame", INVERSE_DYNAMICS, rnea_common_frame, reference=True

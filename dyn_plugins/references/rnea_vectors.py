@@ -195,7 +195,7 @@ def rnea_vectors(model, q, qd, qdd, f_ext):
 
 @hookimpl
 def dyn_solvers():
-    """Offer the solvers of this file."""
+    """Return a list of the solvers of this file, for the Registry."""
     return [
         TracedSolver(
             "rnea_vectors",

@@ -616,5 +616,5 @@ def _lambdas(c, i):
 
 @hookimpl
 def dyn_solvers():
-    """Offer the solvers of this file."""
+    """Return a list of the solvers of this file, for the Registry."""
     return [Part1(), Part2(), ForceJacobianSource(), TorqueResponseSource()]

@@ -45,7 +45,7 @@ def step_derivatives_forward_mode(model, q, qd, tau, dt, f_ext, step, paths):
 
 @hookimpl
 def dyn_solvers():
-    """Offer the solvers of this file."""
+    """Return a list of the solvers of this file, for the Registry."""
     return [
         StepDerivativesSolver(
             "step_derivatives_forward_mode",

@@ -187,7 +187,7 @@ def rk4(model, q, qd, tau, dt, f_ext, forward_dynamics, limit_stops):
 
 @hookimpl
 def dyn_solvers():
-    """Offer the solvers of this file."""
+    """Return a list of the solvers of this file, for the Registry."""
     common = {
         "slots": {"forward_dynamics": FORWARD_DYNAMICS},
         "fills": {"forward_dynamics": "auto"},

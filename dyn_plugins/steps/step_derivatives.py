@@ -358,7 +358,7 @@ class StepDerivativesSolver(TracedSolver):
 
 @hookimpl
 def dyn_solvers():
-    """Offer the solvers of this file."""
+    """Return a list of the solvers of this file, for the Registry."""
     common = {
         "slots": STEP_SLOTS,
         "fills": {

@@ -121,7 +121,12 @@ def initial(rng: np.random.Generator, rows: int) -> Start:
 
 
 def observe(rows: RobotRows) -> np.ndarray:
-    """Return the observations, (n, 58), as listed in humanoid_stand."""
+    """Return the observations, (n, 58), in the order of humanoid_stand.
+
+    Height of the torso minus the stance's, the world's vertical in its axes (3), its
+    angular and linear velocity (6), joint angles minus the stance's (16), their rates /
+    10 (16), the last action (16).
+    """
     return np.concatenate(
         [
             rows.q[:, 2:3] - STAND,
@@ -136,11 +141,13 @@ def observe(rows: RobotRows) -> np.ndarray:
 
 
 def reward(before: RobotRows, action: np.ndarray, after: RobotRows) -> np.ndarray:
-    """Return the reward of a step, (n,), as defined in humanoid_stand.
+    """Return 1 - |z - stance| - 2 (1 - u_z) - 0.1 |v|² - 0.01 sum a² by row, (n,).
+
+    z is the height of the torso, u its vertical axis, v its velocity.
 
     Args:
         before: Not used.
-        action: Clipped actions, (n, 16).
+        action: Clipped actions a, (n, 16).
         after: Rows after the step.
     """
     low = np.abs(after.q[:, 2] - STAND)

@@ -58,7 +58,11 @@ def initial(rng: np.random.Generator, rows: int) -> Start:
 
 
 def observe(rows: RobotRows) -> np.ndarray:
-    """Return the observations, (n, 17), as listed in push_box."""
+    """Return the observations, (n, 17), in the order of push_box.
+
+    q (2) and qd (2) of the arm, then in x and y: tip (2), box (2) and the box's x axis
+    (2); velocity of the box (3); vectors from box to goal (2) and from tip to box (2).
+    """
     tip, box = rows.place(2)[:, :2], rows.place(3)[:, :2]
     heading = rows.axes(3)[:, :2, 0]
     speed = np.einsum("nij,nj->ni", rows.axes(3), rows.qd[:, 5:8])
@@ -68,11 +72,11 @@ def observe(rows: RobotRows) -> np.ndarray:
 
 
 def reward(before: RobotRows, action: np.ndarray, after: RobotRows) -> np.ndarray:
-    """Return the reward of a step, (n,), as defined in push_box.
+    """Return -|goal - box| - 0.2 |box - tip| - 0.001 sum a² in x and y, by row, (n,).
 
     Args:
         before: Not used.
-        action: Clipped actions, (n, 2).
+        action: Clipped actions a, (n, 2).
         after: Rows after the step.
     """
     box, tip = after.place(3)[:, :2], after.place(2)[:, :2]

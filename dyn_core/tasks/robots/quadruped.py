@@ -115,11 +115,13 @@ def observe_walk(rows: RobotRows) -> np.ndarray:
 
 
 def reward_walk(before: RobotRows, action: np.ndarray, after: RobotRows) -> np.ndarray:
-    """Return the reward of a step, (n,), as defined in quadruped_walk.
+    """Return 0.5 + min(v_x, 1) - |v_y| - 0.1 |w_z| - 0.01 sum a² by row, (n,).
+
+    v is the trunk's velocity in the world, w_z its rate about its own z axis.
 
     Args:
         before: Not used.
-        action: Clipped actions, (n, 12).
+        action: Clipped actions a, (n, 12).
         after: Rows after the step.
     """
     speed = velocity(after)
@@ -180,11 +182,13 @@ def observe_stand(rows: RobotRows) -> np.ndarray:
 
 
 def reward_stand(before: RobotRows, action: np.ndarray, after: RobotRows) -> np.ndarray:
-    """Return the reward of a step, (n,), as defined in quadruped_stand.
+    """Return exp(-100 |p|²) - 10 (1 - u_z) - 0.5 |v|² - 0.01 sum a² by row, (n,).
+
+    p is the trunk's horizontal position, u its vertical axis, v its velocity.
 
     Args:
         before: Not used.
-        action: Clipped actions, (n, 12).
+        action: Clipped actions a, (n, 12).
         after: Rows after the step.
     """
     away = (after.q[:, :2] ** 2).sum(axis=1)

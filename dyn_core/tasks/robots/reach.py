@@ -37,12 +37,12 @@ def observe(rows: RobotRows) -> np.ndarray:
 
 
 def reward(before: RobotRows, action: np.ndarray, after: RobotRows) -> np.ndarray:
-    """Return the reward of a step, (n,), as defined in reach.
+    """Return exp(-(d / 0.05 m)²) - d - 0.01 sum a² by row, (n,); d: hand to goal [m].
 
     Args:
         before: Not used.
-        action: Clipped actions, (n, 7).
-        after: Rows after the step.
+        action: Clipped actions a, (n, 7).
+        after: Rows after the step, in which d is taken.
     """
     distance = np.linalg.norm(way(after), axis=1)
     return np.exp(-((distance / 0.05) ** 2)) - distance - 0.01 * (action**2).sum(axis=1)

@@ -1,4 +1,4 @@
-"""Laws of contact solvers and of steps with contact.
+"""Laws of contact solvers and contact steps: each yields pairs that must agree.
 
 A law takes a case: a solver under test, its robot, and a random state q, qd, qdd. It
 yields pairs (left, right) of arrays that must agree; a pair (float(condition), 1.0)
@@ -94,7 +94,7 @@ class LayoutTrial(SystemCase):
         return [drawn[port.name] for port in program.inputs]
 
     def solve(self, **changed: Any) -> Any:
-        """Return the outputs for `inputs`, some of them replaced by `changed`."""
+        """Return the outputs for `inputs`, some replaced by those in `changed`."""
         return self.program()(**{**self.inputs, **changed})
 
 

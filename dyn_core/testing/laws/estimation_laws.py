@@ -1,4 +1,4 @@
-"""Laws of estimation: observers of external forces, and of payloads.
+"""Laws of observers of forces and payloads: each yields pairs that must agree.
 
 A momentum observer follows with its lag; exact data give exact payloads, noise a
 covariance.

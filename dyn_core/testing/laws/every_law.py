@@ -1,4 +1,4 @@
-"""Laws: identities that every solver of a Signature satisfies.
+"""Laws: identities of all solvers of a Signature; each yields pairs that must agree.
 
 They hold on every robot and engine. A law takes a case: a solver under test, its robot,
 and a random state q, qd, qdd. It yields pairs (left, right) of arrays that must agree;

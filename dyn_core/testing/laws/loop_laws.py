@@ -1,4 +1,4 @@
-"""Laws of constrained dynamics with loops, against dense algebra.
+"""Laws of dynamics with loops: each yields pairs that must agree (dense algebra).
 
 A law takes a case: a solver under test, its robot, and a random state q, qd, qdd. It
 yields pairs (left, right) of arrays that must agree; a pair (float(condition), 1.0)

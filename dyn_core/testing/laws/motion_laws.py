@@ -1,4 +1,4 @@
-"""Laws of the motion of bodies and tools, joint reactions and inverse kinematics.
+"""Laws of motion, reactions and inverse kinematics: each yields pairs that must agree.
 
 A law takes a case: a solver under test, its robot, and a random state q, qd, qdd. It
 yields pairs (left, right) of arrays that must agree; a pair (float(condition), 1.0)

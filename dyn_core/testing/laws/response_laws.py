@@ -1,4 +1,4 @@
-"""Laws of responses of accelerations to forces, and of hybrid dynamics.
+"""Laws of responses and hybrid dynamics: each yields pairs that must agree.
 
 All compare with dense algebra, hybrid dynamics with its limits as well.
 

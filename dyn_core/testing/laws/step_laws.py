@@ -1,4 +1,4 @@
-"""Laws of time steps, and of their derivatives: complex steps of the step.
+"""Laws of time steps and their derivatives: each yields pairs that must agree.
 
 A law takes a case: a solver under test, its robot, and a random state q, qd, qdd. It
 yields pairs (left, right) of arrays that must agree; a pair (float(condition), 1.0)

@@ -1,4 +1,4 @@
-"""Laws of planar chains, objects and tasks."""
+"""Laws of planar chains, objects and tasks: each yields pairs that must agree."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Laws of derivatives: they agree with eighth-order differences.
+"""Laws of derivatives, against differences: each yields pairs that must agree.
 
 A law takes a case: a solver under test, its robot, and a random state q, qd, qdd. It
 yields pairs (left, right) of arrays that must agree; a pair (float(condition), 1.0)

@@ -1,4 +1,4 @@
-"""Laws of directional and second derivatives, and of derivatives by parameters.
+"""Laws of derivatives by directions and parameters: each yields pairs that must agree.
 
 A law takes a case: a solver under test, its robot, and a random state q, qd, qdd. It
 yields pairs (left, right) of arrays that must agree; a pair (float(condition), 1.0)

@@ -1,4 +1,4 @@
-"""Laws of derivatives of dynamics with loops: both equations, differentiated.
+"""Laws of derivatives with loops: both equations, differentiated, pairs that agree.
 
     H dqdd - A.T dlambda - dtau = -d(ID - A.T lambda),   A dqdd = -d(A qdd + bias + ...)
 
