@@ -6,13 +6,13 @@ from dyn_core.problems import PROBLEMS
 
 @hookimpl
 def dyn_problems():
-    """Offer the problems of robots and contacts."""
+    """Return the Signatures of the problems of robots and contacts."""
     return PROBLEMS
 
 
 @hookimpl
 def dyn_laws():
-    """Offer the laws of these problems, for dyn_core.testing."""
+    """Return the laws of these problems by Signature; they are imported by the call."""
     from dyn_core.testing.laws.every_law import LAWS
 
     return LAWS
@@ -20,7 +20,7 @@ def dyn_laws():
 
 @hookimpl
 def dyn_systems():
-    """Offer the systems these problems are built for: robots and constraint layouts."""
+    """Return the SystemKinds of these problems: robots and constraint layouts."""
     from dyn_core.testing.conformance import SYSTEMS
 
     return SYSTEMS

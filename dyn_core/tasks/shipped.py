@@ -176,7 +176,7 @@ class WeightLift(ObjectTask):
         return (UNIT,) * 6 + (OPEN,) * 3
 
     def observe(self, state: Any) -> Sequence[Any]:
-        """Return cos and sin of each of the three angles, then their rates, of a state."""
+        """Return cos, sin of each of the three angles, then their rates, of a state."""
         q, qd = self.parts(state)
         return [f(t) for t in q for f in (cos, sin)] + list(qd)
 
@@ -303,7 +303,7 @@ class CartSwingUp(ObjectTask):
         return ((-2 * self.x_limit, 2 * self.x_limit), UNIT, UNIT, OPEN, OPEN)
 
     def observe(self, state: Any) -> Sequence[Any]:
-        """Return [x, cos theta, sin theta, x', theta'] of a state x, theta, x', theta'."""
+        """Return x, cos theta, sin theta, x', theta' of the state x, theta, x', theta'."""
         return [state[0], cos(state[1]), sin(state[1]), state[2], state[3]]
 
     def reward(self, before: Any, action: Any, after: Any) -> Any:

@@ -346,7 +346,7 @@ class StepParts(NamedTuple):
 
     @classmethod
     def of(cls, **parts):
-        """Return the StepParts of slots and options by name; the rule gets the rest."""
+        """Return the StepParts of slots and options by name; others are of the rule."""
         step = {name: parts.pop(name) for name in cls._fields[:-1]}
         return cls(**step, rule_options=parts)
 

@@ -296,8 +296,9 @@ class ContactStepDerivatives(StepDerivativesSolver, ContactStep):
         """Return a Program of a model, with the choices of TracedSolver.build.
 
         Raises:
-            UnsupportedError: A path of the option paths moves bodies, and so contacts;
-                for the reasons of StepDerivativesSolver.build, or of ContactStep.
+            UnsupportedError: A path of the option paths moves bodies, and so contacts,
+                or has no derivative; or an option or the System is invalid.
+            ModelError: A path is unknown.
         """
         for path in checked_paths(self.name, model, choices, False):
             if path.rpartition(".")[2] in GEOMETRY:

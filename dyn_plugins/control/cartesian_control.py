@@ -85,17 +85,21 @@ def cartesian_impedance(
     forces are left: at a reference at rest the energy of robot and spring never grows
     but by outside forces. Lambda, see TaskInertia, serves v_ref, a_ref and the posture
     alone: without them no position is singular. At an angle of pi the axis of the
-    spring's rotation is that of log3, and its moment changes its sign.
+    spring's rotation is that of log3, and its moment changes its sign. A quaternion of
+    pose_ref whose length is not 1 within 0.001 raises QuaternionError when the Program
+    runs. Only one of the inputs q_rest and rest_stiffness is an UnsupportedError when
+    it is built.
 
     Inputs and outputs: those of CARTESIAN_CONTROL.
 
     Args:
-        mass_matrix, gravity_force, coriolis_force: Slots.
-        frame: Name of the link.
+        mass_matrix, gravity_force, coriolis_force: Slots of these problems.
+        frame: Name of the link; one that no joint moves, or that is unknown, raises
+            UnsupportedError or ModelError when the Program is built.
         reference: Axes of stiffness, v_ref, a_ref and f_ref, at the frame's origin:
             aligned with the base, or local, of the frame (stiffness: of the reference
             pose, the same where e is zero).
-        singularity_threshold, characteristic_length: Of Lambda.
+        singularity_threshold, characteristic_length: As in operational_space.
 
     Source: N. Hogan, Impedance Control, J. Dyn. Sys. Meas. Control 107 (1985); E.
         Fasse and P. Gosselin, Spatio-geometric impedance control of Gough-Stewart
@@ -161,13 +165,15 @@ def operational_space(
 
     The tool has its own inertia Lambda, without Coriolis forces, and idle motions of a
     redundant robot do not move it. Where a singular value of J falls below the
-    threshold, Lambda stays finite in that direction, see TaskInertia.
+    threshold, Lambda stays finite in that direction, see TaskInertia. The errors of
+    pose_ref, q_rest and rest_stiffness are as in cartesian_impedance.
 
     Inputs and outputs: those of CARTESIAN_CONTROL.
 
     Args:
-        mass_matrix, gravity_force, coriolis_force: Slots.
-        frame: Name of the link.
+        mass_matrix, gravity_force, coriolis_force: Slots of these problems.
+        frame: Name of the link; one that no joint moves, or that is unknown, raises
+            UnsupportedError or ModelError when the Program is built.
         reference: Axes of stiffness, v_ref, a_ref and f_ref, at the frame's origin:
             aligned with the base, or local, of the frame (stiffness: of the reference
             pose, the same where e is zero).
@@ -254,6 +260,9 @@ class Tool:
 
     Raises:
         UnsupportedError: No joint moves the frame.
+        ModelError: There is no such link.
+        QuaternionError: The quaternion has not length 1 within 0.001; a Program raises
+            it when it runs.
     """
 
     def __init__(self, model, q, qd, pose_ref, frame, reference):

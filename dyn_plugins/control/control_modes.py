@@ -11,7 +11,7 @@ from dyn_core.problems import (
 
 @hookimpl
 def dyn_control_modes():
-    """Offer the modes of this file."""
+    """Return the ControlModes of this file as a list, for the Registry."""
     from dyn_core.control import CartesianLaw  # needed by controllers alone
 
     return [

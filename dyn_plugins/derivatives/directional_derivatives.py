@@ -154,6 +154,8 @@ def fd_directional(
 
         H dqdd = dtau - dID(dq, dqd, dqdd = 0),   dID at qdd = FD(q, qd, tau)
 
+    A singular joint inertia raises SingularError when the Program runs.
+
     Inputs and outputs: those of FD_DIRECTIONAL.
 
     Args:
@@ -187,13 +189,14 @@ def hd_directional(
 
         H_vv dqdd_v = dtau_v - dID_v,   dtau_u = dID_u + H_uv dqdd_v
 
-    dID is along dq, dqd and dqdd_u, with dqdd_v = 0, at the hybrid motion.
+    dID is along dq, dqd and dqdd_u, with dqdd_v = 0, at the hybrid motion. A singular
+    inertia of the others raises SingularError when the Program runs.
 
     Inputs and outputs: those of HD_DIRECTIONAL.
 
     Args:
-        prescribed: Names of joints whose acceleration is given, or pairs (joint, k);
-            see hybrid.
+        prescribed: Names of joints whose acceleration is given, or pairs (joint, index
+            of its coordinate); see hybrid.
         parameter: Path of the parameter (model/parameter_paths), or None.
         fixed: f_ext_fixed, f_ext_points: frame in which f_ext is constant as bodies
             move, and points of action; see id_directional.
@@ -226,8 +229,8 @@ def hd_directional(
 def hybrid_sizes(model, options):
     """Return {"np": size of dp, "nu": prescribed, "nf": other coordinates}.
 
-    options: Options of the solver; "parameter" and "prescribed" are read. Raises the
-    errors of prescribed_coordinates.
+    options: Options of the solver; "parameter" and "prescribed" are read. Raises
+    UnsupportedError or ModelError for an invalid "prescribed".
     """
     mask = prescribed_coordinates(model, options["prescribed"])
     nu = sum(mask)
@@ -246,8 +249,9 @@ class Directional(FixedForces):
     def build(self, model, **choices):
         """Return a Program; parameter=PATH adds the input dp, of the parameter's shape.
 
-        dp is a scalar for a parameter of one number. Raises the errors of
-        `check_choices` and of FixedForces.build.
+        dp is a scalar for a parameter of one number. Raises UnsupportedError for an
+        invalid parameter or an input dp without one, ModelError for an unknown path,
+        and the errors of FixedForces.build.
         """
         choices = check_choices(self.name, model, choices)
         path = choices.get("parameter")

@@ -38,6 +38,8 @@ def fd_force_jacobian(model, q, mass_matrix_inverse, coordinates):
 
         dqdd = sum_i dqdd_df_ext[:, i] df_ext_i,   dqdd_df_ext[:, i] = H^-1 J_i.T
 
+    A singular H raises SingularError when the Program runs.
+
     Inputs and outputs: those of FD_FORCE_JACOBIAN.
 
     Args:

@@ -52,8 +52,8 @@ def hd_derivatives(
     Args:
         hybrid_dynamics: Solver of HYBRID_DYNAMICS_MASKED.
         derivatives: Solver of ID_DERIVATIVES.
-        prescribed: Names of joints whose acceleration is given, or pairs (joint, k);
-            see hybrid.
+        prescribed: Names of joints whose acceleration is given, or pairs (joint, index
+            of its coordinate); see hybrid.
         fixed: f_ext_fixed, f_ext_points: frame in which f_ext is constant as bodies
             move, and points of action; see id_directional.
 
@@ -159,6 +159,8 @@ def fd_parameter_jacobian(model, q, qd, tau, f_ext, paths, **fixed):
 
         dqdd_dp = -H^-1 dtau_dp   at qdd = FD(q, qd, tau)
 
+    A singular joint inertia raises SingularError when the Program runs.
+
     Inputs and outputs: those of FD_PARAMETER_JACOBIAN.
 
     Args:
@@ -233,8 +235,8 @@ class ByParameters(FixedForces):
     def build(self, model, **choices):
         """Return a Program; without paths, the derivative has no columns.
 
-        Raises the errors of `checked_paths` for a path without a derivative, and those
-        of FixedForces.build.
+        Raises UnsupportedError for a path without a derivative or `paths` that are no
+        list, ModelError for an unknown path, and the errors of FixedForces.build.
         """
         closed = self.closes_loops or self.signature.name.startswith("loop")
         paths = checked_paths(self.name, model, choices, closed)

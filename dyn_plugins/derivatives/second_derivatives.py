@@ -204,7 +204,8 @@ def id_second_contracted(model, q, qd, qdd, weights, f_ext, f_ext_fixed):
     Inputs and outputs: those of ID_SECOND_CONTRACTED.
 
     Args:
-        f_ext_fixed: Frame in which external forces are constant: body.
+        f_ext_fixed: Frame in which external forces are constant: body; others raise
+            UnsupportedError when the Program is built.
 
     Source: S. Singh, R. Russell and P. Wensing, On second-order derivatives of
     rigid-body dynamics: theory and implementation, 2023, for its identities; the sum
@@ -237,7 +238,8 @@ def id_second_derivatives(model, q, qd, qdd, f_ext, f_ext_fixed):
     Inputs and outputs: those of ID_SECOND_DERIVATIVES.
 
     Args:
-        f_ext_fixed: Frame in which external forces are constant: body.
+        f_ext_fixed: Frame in which external forces are constant: body; others raise
+            UnsupportedError when the Program is built.
 
     Source: S. Singh, R. Russell and P. Wensing, On second-order derivatives of
     rigid-body dynamics: theory and implementation, 2023; here as products of matrices,
@@ -337,14 +339,16 @@ def fd_second_contracted(
         weights . d2qdd = mu . d2ID,   mu = -Hinv weights
 
     where d2ID is the second derivative of ID(q, qd, FD(q, qd, tau)) with the first
-    derivatives of FD inside. The derivative by qd and tau is zero and not returned.
+    derivatives of FD inside. The derivative by qd and tau is zero and not returned. A
+    singular H raises SingularError when the Program runs.
 
     Inputs and outputs: those of FD_SECOND_CONTRACTED.
 
     Args:
         derivatives: Solver of FD_DERIVATIVES.
         second: Solver of ID_SECOND_CONTRACTED.
-        f_ext_fixed: Frame in which external forces are constant: body.
+        f_ext_fixed: Frame in which external forces are constant: body; others raise
+            UnsupportedError when the Program is built.
 
     Source: S. Singh, R. Russell and P. Wensing, On second-order derivatives of
     rigid-body dynamics: theory and implementation, 2023, section V.
@@ -364,14 +368,16 @@ def fd_second_derivatives(model, q, qd, tau, f_ext, derivatives, second, f_ext_f
         d2qdd = -Hinv d2ID
 
     d2ID is as in fd_second_contracted, [i, j, k] as in id_second_derivatives; the
-    derivative by qd and tau is zero and not returned.
+    derivative by qd and tau is zero and not returned. A singular H raises SingularError
+    when the Program runs.
 
     Inputs and outputs: those of FD_SECOND_DERIVATIVES.
 
     Args:
         derivatives: Solver of FD_DERIVATIVES.
         second: Solver of ID_SECOND_DERIVATIVES.
-        f_ext_fixed: Frame in which external forces are constant: body.
+        f_ext_fixed: Frame in which external forces are constant: body; others raise
+            UnsupportedError when the Program is built.
 
     Source: S. Singh, R. Russell and P. Wensing, On second-order derivatives of
     rigid-body dynamics: theory and implementation, 2023, section V.

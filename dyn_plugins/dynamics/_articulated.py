@@ -47,7 +47,10 @@ class ArticulatedJoint(ClusterJoint):
         return Vector(values[k] for k in self.coordinates)
 
     def without_prescribed(self, values):
-        """Return `values`, one per coordinate of the joint, zero where prescribed."""
+        """Return `values`, one per coordinate of the joint, zero where prescribed.
+
+        `values` itself is returned if no coordinate is prescribed.
+        """
         if not self.prescribed:
             return values
         pairs = zip(self.prescribed, values, strict=True)

@@ -22,12 +22,12 @@ from dyn_plugins.dynamics._articulated import articulated_joints, joint_transfor
 
 
 def gyroscopic(I, w):
-    """Return the wrench needed for a rotation without acceleration, about any origin.
+    """Return the wrench that a body needs to rotate at w without acceleration.
 
         Z = (w x J_O w;  m w x (w x c))
 
     Args:
-        I: RigidInertia of the body.
+        I: RigidInertia of the body; the wrench is about its origin, in its axes.
         w: Angular velocity, 3 [rad/s], body axes.
 
     Source: TAZZ-3.1.

@@ -92,6 +92,8 @@ def point_delassus(model, q, points):
 
         G = J H^-1 J.T,   J qd = velocities of the points, base axes
 
+    A singular joint inertia raises SingularError when the Program runs.
+
     Inputs and outputs: those of POINT_DELASSUS.
 
     Args:
@@ -200,7 +202,8 @@ def operational_inertia(model, q, frame, reference, part, damping):
         Lambda = (J H^-1 J.T + damping)^-1
 
     Without damping a frame that cannot move in some direction raises SingularError when
-    the Program runs, with the name of the frame and the number of the direction.
+    the Program runs, with the name of the frame and the number of the direction. So
+    does a singular joint inertia, with the name of the joint.
 
     Inputs and outputs: those of OPERATIONAL_INERTIA.
 

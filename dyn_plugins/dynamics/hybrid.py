@@ -85,8 +85,8 @@ def prescribed_coordinates(model, prescribed):
 
     Raises:
         UnsupportedError: For an entry of another form, a follower, a coordinate that
-            the joint does not have, or one that is named twice. The error of
-            Model.v_slice for an unknown joint.
+            the joint does not have, or one that is named twice.
+        ModelError: For an unknown joint.
     """
     prescribed = (prescribed,) if isinstance(prescribed, str) else prescribed
     chosen = [False] * model.nv
@@ -121,7 +121,7 @@ def known_coordinates(model, entries):
     """Check `entries`, the option `prescribed` of prescribed_coordinates, or None.
 
     Raises UnsupportedError for anything but a name, a list or a tuple; with a model,
-    also the errors of prescribed_coordinates. None is always accepted.
+    also for an invalid entry, and ModelError for an unknown joint. None is valid.
     """
     if entries is None:
         return
@@ -137,6 +137,8 @@ def hybrid(model, q, qd, qdd_u, tau_v, f_ext, prescribed):
     """Return the forces of some joints and the accelerations of the others: O(n).
 
         tau_u = H_uu qdd_u + H_uv qdd_v + C_u,   H_vv qdd_v = tau_v - C_v - H_vu qdd_u
+
+    A singular inertia of the others raises SingularError when the Program runs.
 
     Inputs and outputs: those of HYBRID_DYNAMICS.
 
@@ -174,7 +176,9 @@ def hybrid_mask(model, q, qd, mask, qdd, tau, f_ext):
 
         mask_k = 1: qdd_k is given;   mask_k = 0: tau_k is given;   H qdd + C = tau
 
-    An entry above 0.5 counts as 1. The given values are among the results, unchanged.
+    An entry above 0.5 counts as 1. The given values are among the results, unchanged. A
+    singular inertia of coordinates with mask 0 raises SingularError when the Program
+    runs.
 
     Inputs and outputs: those of HYBRID_DYNAMICS_MASKED.
 
@@ -196,8 +200,8 @@ class Hybrid(TracedSolver):
         """Return a Program; prescribed="mask" builds the solver hybrid_mask instead.
 
         choices: The options of TracedSolver.build and `prescribed`; with "mask" the
-        others are passed on to hybrid_mask. Raises the errors of TracedSolver.build and
-        of prescribed_coordinates.
+        others are passed on to hybrid_mask. Raises UnsupportedError or ModelError for an
+        invalid `prescribed`, and the errors of TracedSolver.build.
         """
         if choices.get("prescribed") == "mask":
             rest = {k: v for k, v in choices.items() if k != "prescribed"}

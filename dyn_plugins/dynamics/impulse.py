@@ -29,7 +29,8 @@ def point_impulse(model, q, qd, velocity, points, damping):
         H (qd+ - qd) = J.T Lambda,   J qd+ + damping Lambda = velocity
 
     Without damping, linearly dependent rows raise SingularError with the point's number
-    and link when the Program runs.
+    and link when the Program runs. So does a singular joint inertia, with the name of
+    the joint.
 
     Inputs and outputs: those of POINT_IMPULSE.
 

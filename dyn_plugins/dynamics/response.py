@@ -28,7 +28,8 @@ def response(model, q, tau, f_ext):
         dqdd = H^-1 (tau + sum_i J_i.T f_ext_i),   da_i = J_i dqdd
 
     tau and f_ext are the changes of force. The first result is dqdd, the second da, in
-    body coordinates.
+    body coordinates. A singular joint inertia raises SingularError when the Program
+    runs.
 
     Inputs and outputs: those of RESPONSE.
 
@@ -47,7 +48,8 @@ def self_responses(model, q):
         da_i = Omega_ii df_i,   Omega_ii = -Theta_i = J_i H^-1 J_i.T
         Omega_c = T Omega_p T.T + J_c D^-1 J_c.T,   T = X_cp - J_c D^-1 U.T
 
-    Omega_ii is 6 x 6 over [angular; linear], in coordinates of body i.
+    Omega_ii is 6 x 6 over [angular; linear], in coordinates of body i. A singular joint
+    inertia raises SingularError when the Program runs.
 
     Inputs and outputs: those of SELF_RESPONSES.
 
@@ -86,7 +88,8 @@ def cross_response(model, q, moved, pushed):
 
         da_moved = Omega df_pushed,   Omega = J_moved H^-1 J_pushed.T
 
-    Acceleration and force are each in the coordinates of their link.
+    Acceleration and force are each in the coordinates of their link. A singular joint
+    inertia raises SingularError when the Program runs.
 
     Inputs and outputs: those of CROSS_RESPONSE.
 

@@ -405,7 +405,8 @@ def payload_filter(
     are used.
 
     Args:
-        frame: Name of the link that carries the payload.
+        frame: Name of the link that carries the payload; one that no joint moves raises
+            UnsupportedError when the Program is built.
         gate, alarm: Thresholds, as a number of standard deviations of a normal variable
             with the same probability.
         window: Time constant of the mean of the prediction errors [s].

@@ -68,7 +68,7 @@ def energy(model, q, qd):
 
     Gravitational energy is zero at the base origin, spring energy at rest length;
     forces of Model.with_forces add their potential. A robot with such a force that acts
-    and has no potential is refused when the Program is built.
+    and has no potential raises UnsupportedError when the Program is built.
 
     Inputs and outputs: those of ENERGY.
 

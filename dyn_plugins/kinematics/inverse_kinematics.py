@@ -60,9 +60,10 @@ def inverse_kinematics(model, q, pose, frame, part, fixed, max_iterations, toler
     Inputs and outputs: those of INVERSE_KINEMATICS.
 
     Args:
-        frame: Name of the link.
+        frame: Name of the link; an unknown one raises ModelError when built.
         part: Compared quantity: pose, position or orientation.
-        fixed: Names of joints that stay where they are; followers are refused.
+        fixed: Names of joints that stay where they are; a follower or an unknown joint
+            raises UnsupportedError when the Program is built.
         max_iterations: Maximum number of steps.
         tolerance: Length of e up to which the target counts as reached (rad and m).
 

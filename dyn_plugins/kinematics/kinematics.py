@@ -57,7 +57,8 @@ def forward_kinematics(model, q, frames):
     Inputs and outputs: those of FORWARD_KINEMATICS.
 
     Args:
-        frames: Names of links; None for all, in the order of model.frame_names.
+        frames: Names of links, an unknown one raises ModelError when built; None for
+            all, in the order of model.frame_names.
 
     Source: RBDA, section 4.2; KIM (1)-(4); KIM-1.1.
     """

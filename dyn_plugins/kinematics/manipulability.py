@@ -33,7 +33,7 @@ def manipulability(model, q, frame, characteristic_length):
     Inputs and outputs: those of MANIPULABILITY.
 
     Args:
-        frame: Name of the link.
+        frame: Name of the link; an unknown one raises ModelError when built.
         characteristic_length: l, by which angles and lengths are compared [m].
 
     Source: T. Yoshikawa, Manipulability of robotic mechanisms, Int. J. Robotics

@@ -71,8 +71,9 @@ def independent_coordinates(model, independent):
 
     Raises:
         UnsupportedError: There are more or fewer of these coordinates than degrees of
-            freedom (nv minus the rows of loops). Errors of prescribed_coordinates, as
-            for an unknown joint, pass through.
+            freedom (nv minus the rows of loops), or an entry is invalid, as in
+            prescribed_coordinates.
+        ModelError: A joint is unknown.
     """
     freedoms = model.nv - sum(loop.rows for loop in model.loops)
     chosen = independent
@@ -310,8 +311,8 @@ def _by_motors(model, motion, forces, active):
 def _motor_sizes(model, options):
     """Return no sizes, {}; raise UnsupportedError for fewer motors than freedoms.
 
-    options: Options of the solver; independent and active are read. Errors of
-    independent_coordinates and motor_coordinates pass through.
+    Also for an invalid entry of the options independent and active, which are read, and
+    ModelError for an unknown joint. options: Options of the solver.
     """
     y = independent_coordinates(model, options["independent"])
     motors = sum(motor_coordinates(model, options["active"]))

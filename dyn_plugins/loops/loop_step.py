@@ -149,7 +149,8 @@ class ProjectedStep(TracedSolver):
         """Return the solver that a slot has in a Program for a robot.
 
         A default solver that closes loops gets the option dependent="least_norm" if the
-        step has it. Raises the errors of TracedSolver.filling.
+        step has it. Raises UnsupportedError for an unknown slot, SignatureError for a
+        solver of another kind and SolverNotFound for an unknown name.
 
         Args:
             slot, model, what: As of TracedSolver.filling; `what` None or "auto": the

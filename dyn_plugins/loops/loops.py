@@ -426,8 +426,11 @@ def motor_coordinates(model, active):
     Args:
         model: Robot.
         active: Names of the joints with motors; None: model.active_joints, or all
-            joints of a robot without loops. Errors of prescribed_coordinates pass
-            through, as for an unknown joint.
+            joints of a robot without loops.
+
+    Raises:
+        UnsupportedError: An entry is invalid, as in prescribed_coordinates.
+        ModelError: A joint is unknown.
     """
     if active is None:
         active = model.active_joints if model.loops else model.joint_names
@@ -438,7 +441,7 @@ def reason_not_square(model, active):
     """Return why forces of active joints are not unique, as text, or None if they are.
 
     They are unique if there are as many rows of loops as passive coordinates. active:
-    As in motor_coordinates, whose errors pass through.
+    As in motor_coordinates: an invalid one raises UnsupportedError or ModelError.
     """
     passive = model.nv - sum(motor_coordinates(model, active))
     m = sum(loop.rows for loop in model.loops)

@@ -6,12 +6,12 @@ called as scheme(q, qd, dt, acceleration) and returns q and qd one step dt [s] l
 
 
 def moved(q, qd, dt):
-    """Return q + dt qd."""
+    """Return the list q + dt qd, for lists of Vectors of equal length."""
     return [a + b * dt for a, b in zip(q, qd, strict=True)]
 
 
 def euler(q, qd, dt, acceleration):
-    """Return q + dt qd and qd + dt qdd.
+    """Return the lists q + dt qd and qd + dt qdd, qdd = acceleration(q, qd).
 
     Source: L. Euler, 1768.
     """
@@ -20,7 +20,7 @@ def euler(q, qd, dt, acceleration):
 
 
 def quantum(q, qd, dt, acceleration):
-    """Return q + dt qd + dt² qdd / 2 and qd + dt qdd.
+    """Return q + dt qd + dt² qdd / 2 and qd + dt qdd, lists; qdd = acceleration(q, qd).
 
     Source: WAW-3.1.
     """
@@ -29,7 +29,7 @@ def quantum(q, qd, dt, acceleration):
 
 
 def semi_implicit(q, qd, dt, acceleration):
-    """Return q + dt qd_next and qd_next = qd + dt qdd.
+    """Return the lists q + dt qd_next and qd_next = qd + dt acceleration(q, qd).
 
     Source: E. Hairer et al., Geometric Numerical Integration.
     """
@@ -38,9 +38,9 @@ def semi_implicit(q, qd, dt, acceleration):
 
 
 def rk4(q, qd, dt, acceleration):
-    """Return q and qd after a step of the classical Runge-Kutta scheme.
+    """Return the lists q and qd after a step dt of the classical Runge-Kutta scheme.
 
-    `acceleration` is called four times.
+    `acceleration`(q, qd), which returns the list qdd, is called four times.
 
     Source: W. Kutta, 1901; E. Hairer et al., Solving Ordinary Differential Equations I.
     """
@@ -57,6 +57,6 @@ def rk4(q, qd, dt, acceleration):
 
 
 def _weighted(q, sixth, k1, k2, k3, k4):
-    """Return q + sixth (k1 + 2 k2 + 2 k3 + k4)."""
+    """Return the list q + sixth (k1 + 2 k2 + 2 k3 + k4), of lists of Vectors."""
     rates = zip(q, k1, k2, k3, k4, strict=True)
     return [x + (a + (b + c) * 2.0 + d) * sixth for x, a, b, c, d in rates]

@@ -6,13 +6,13 @@ from dyn_core.planar.problems import PROBLEMS
 
 @hookimpl
 def dyn_problems():
-    """Offer the problems of planar chains, planar objects and tasks."""
+    """Return the Signatures of problems of planar chains, planar objects and tasks."""
     return PROBLEMS
 
 
 @hookimpl
 def dyn_laws():
-    """Offer the laws of these problems."""
+    """Return the laws of these problems by Signature; they are imported by the call."""
     from dyn_plugins.planar._testing.laws import LAWS
 
     return LAWS
@@ -20,7 +20,7 @@ def dyn_laws():
 
 @hookimpl
 def dyn_systems():
-    """Offer planar chains, planar objects and tasks."""
+    """Return the SystemKinds of planar chains, planar objects and tasks."""
     from dyn_plugins.planar._testing.cases import SYSTEMS
 
     return SYSTEMS

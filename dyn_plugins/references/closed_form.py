@@ -113,8 +113,8 @@ def closed_form(model, q, qd, qdd, f_ext):
         tau_i = sum_j H_ij qdd_j + sum_j sum_k C_ijk qd_j qd_k + g_i - push_i
 
     push_i is the joint force of the external forces on body i and the bodies after it.
-    Robots other than unbranched chains of joints of one freedom are refused when the
-    Program is built.
+    Robots other than unbranched chains of joints of one freedom raise UnsupportedError
+    when the Program is built.
 
     Inputs and outputs: those of INVERSE_DYNAMICS.
 

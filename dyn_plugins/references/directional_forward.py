@@ -81,8 +81,8 @@ def hd_directional_forward_mode(
 
     Args:
         hybrid_dynamics: Solver of HYBRID_DYNAMICS_MASKED.
-        prescribed: Names of joints whose acceleration is given, or pairs (joint, k);
-            see hybrid.
+        prescribed: Names of joints whose acceleration is given, or pairs (joint, index
+            of its coordinate); see hybrid.
         parameter: Path of the parameter, or None.
         fixed: f_ext_fixed, f_ext_points: frame in which f_ext is constant as bodies
             move, and points of action; see id_directional.

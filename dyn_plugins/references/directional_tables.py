@@ -268,13 +268,14 @@ def hd_directional_table(
         dbeta = dBhat + dIhat (eta + S qdd) + Ihat (deta + dS qdd + S dqdd)
 
     for prescribed joints, dPi and dbeta of forward dynamics for the others; a joint
-    with both uses the first for its columns of u and the second for its columns of v.
+    with both uses the first for its columns of u and the second for its columns of v. A
+    singular inertia of the others raises SingularError when the Program runs.
 
     Inputs and outputs: those of HD_DIRECTIONAL.
 
     Args:
-        prescribed: Names of joints whose acceleration is given, or pairs (joint, k);
-            see hybrid.
+        prescribed: Names of joints whose acceleration is given, or pairs (joint, index
+            of its coordinate); see hybrid.
         parameter: Path of the parameter (model/parameter_paths), or None.
         fixed: f_ext_fixed, f_ext_points: frame in which f_ext is constant as bodies
             move, and points of action; see id_directional.
@@ -304,6 +305,8 @@ def fd_directional_table(
 
         dqdd = dPsi {tau - S.T Ihat a - S.T Bhat}
                + Psi {dtau - (dS.T Ihat + S.T dIhat) a - S.T Ihat da - dS.T B - S.T dB}
+
+    A singular joint inertia raises SingularError when the Program runs.
 
     Inputs and outputs: those of FD_DIRECTIONAL.
 

@@ -462,7 +462,7 @@ class Part1(_OfCases):
     source = "WAW-5.4, WAW-6.1 to WAW-6.5"
 
     def solve(self, model, x, v, F, kind, s, a_w, active, alpha_w):
-        """Return the accelerations of one state.
+        """Return a, F_d, tau, alpha, reactions and dropped flags of a state, by joint.
 
         A constraint argument that is None has the values of the chain. Raises
         UnsupportedError for constraints that the source has no case for.
@@ -494,7 +494,7 @@ class Part2(_OfCases):
     source = "WAW-9.4, WAW-10.1, WAW-11.1 to WAW-11.6"
 
     def solve(self, model, x, v, F, kind, s, a_w, active, alpha_w):
-        """Return the accelerations of one state.
+        """Return a, F_d, tau, alpha, reactions and dropped flags of a state, by joint.
 
         A constraint argument that is None has the values of the chain. Raises
         UnsupportedError for constraints that the source has no case for.
@@ -553,7 +553,7 @@ class TorqueResponseSource(_OfCases):
     source = "WAW-8.2"
 
     def solve(self, model, x, kind, s, active):
-        """Return the responses of one state.
+        """Return S_ij = d alpha_i / d tau_j of a state, (n, n); last row and column 0.
 
         A constraint argument that is None has the values of the chain. Raises
         UnsupportedError for constraints that the source has no case for.

@@ -32,8 +32,8 @@ def hybrid_euler(
     Args:
         hybrid_dynamics: Solver of HYBRID_DYNAMICS_MASKED; hybrid_mask_loops for robots
             with loops.
-        prescribed: Names of joints whose acceleration is given, or pairs (joint, k);
-            see hybrid.
+        prescribed: Names of joints whose acceleration is given, or pairs (joint, index
+            of its coordinate); see hybrid.
         limit_stops: Whether spring-dampers act at the limits of the other joints.
 
     Source: KIM-2.3, KIM-2.5.

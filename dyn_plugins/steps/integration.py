@@ -25,7 +25,8 @@ def stop_force(model, q, qd):
     D is a typical inertia along the joint (Model.inertia_scale), so that every stop has
     the natural frequency w. For a ball joint, the stops act along its swing and its
     twist. Joints of several coordinates that are not limited balls have no stops, and
-    followers none of their own.
+    followers none of their own. A swing of pi of a limited ball joint raises
+    SingularError when the Program runs.
 
     Args:
         model: Robot.

@@ -328,8 +328,9 @@ class StepDerivativesSolver(TracedSolver):
     def build(self, model, **choices):
         """Return a Program for a robot, see TracedSolver.build.
 
-        Raises the error of `checked_paths` for a parameter path without a derivative,
-        and the errors of TracedSolver.build.
+        Raises UnsupportedError for a parameter path without a derivative or `paths`
+        that are no list, ModelError for an unknown path, and the errors of
+        TracedSolver.build.
         """
         paths = checked_paths(self.name, model, choices, bool(model.loops))
         return super().build(model, **{**choices, "paths": paths})
