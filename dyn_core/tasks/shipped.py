@@ -303,7 +303,7 @@ class CartSwingUp(ObjectTask):
         return ((-2 * self.x_limit, 2 * self.x_limit), UNIT, UNIT, OPEN, OPEN)
 
     def observe(self, state: Any) -> Sequence[Any]:
-        """Return x, cos theta, sin theta, x', theta' of the state x, theta, x', theta'."""
+        """Return x, cos theta, sin theta, x', theta' of a state x, theta and rates."""
         return [state[0], cos(state[1]), sin(state[1]), state[2], state[3]]
 
     def reward(self, before: Any, action: Any, after: Any) -> Any:

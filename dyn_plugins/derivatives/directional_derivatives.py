@@ -130,7 +130,8 @@ def id_directional(
 
     dq is a displacement in the tangent space: T -> T exp(eps S dq) for every joint.
 
-    Inputs and outputs: those of ID_DIRECTIONAL.
+    Inputs and outputs: those of ID_DIRECTIONAL; f_ext and df_ext by body, the base
+    first.
 
     Args:
         parameter: Path of the parameter (model/parameter_paths), or None.
@@ -156,7 +157,8 @@ def fd_directional(
 
     A singular joint inertia raises SingularError when the Program runs.
 
-    Inputs and outputs: those of FD_DIRECTIONAL.
+    Inputs and outputs: those of FD_DIRECTIONAL; f_ext and df_ext by body, the base
+    first.
 
     Args:
         parameter: Path of the parameter (model/parameter_paths), or None.
@@ -192,7 +194,8 @@ def hd_directional(
     dID is along dq, dqd and dqdd_u, with dqdd_v = 0, at the hybrid motion. A singular
     inertia of the others raises SingularError when the Program runs.
 
-    Inputs and outputs: those of HD_DIRECTIONAL.
+    Inputs and outputs: those of HD_DIRECTIONAL; f_ext and df_ext by body, the base
+    first.
 
     Args:
         prescribed: Names of joints whose acceleration is given, or pairs (joint, index

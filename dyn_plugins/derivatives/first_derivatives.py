@@ -40,7 +40,8 @@ def id_derivatives(model, q, qd, qdd, f_ext, f_ext_fixed, f_ext_points):
     dq is a displacement in the tangent space: q (+) dq, so dtau_dq is nv x nv for
     quaternion joints too.
 
-    Inputs and outputs: those of ID_DERIVATIVES.
+    Inputs and outputs: those of ID_DERIVATIVES; q, qd, qdd and f_ext by body, the base
+    first.
 
     Args:
         f_ext_fixed, f_ext_points: Frame in which external forces are constant as bodies
@@ -244,7 +245,7 @@ def fd_derivatives(
 
     A singular H raises SingularError when the Program runs.
 
-    Inputs and outputs: those of FD_DERIVATIVES.
+    Inputs and outputs: those of FD_DERIVATIVES; f_ext by body, the base first.
 
     Args:
         forward_dynamics: Solver of FORWARD_DYNAMICS.

@@ -47,7 +47,7 @@ def hd_derivatives(
     with Z = dID/dx for x = q and x = qd, at the hybrid motion. A singular H_vv raises
     SingularError with the joint's name when the Program runs.
 
-    Inputs and outputs: those of HD_DERIVATIVES.
+    Inputs and outputs: those of HD_DERIVATIVES; f_ext by body, the base first.
 
     Args:
         hybrid_dynamics: Solver of HYBRID_DYNAMICS_MASKED.
@@ -137,7 +137,7 @@ def parameter_jacobian(model, q, qd, qdd, f_ext, paths, **fixed):
     One sweep of inverse dynamics' derivative for each number; terms that do not depend
     on it are zero and cost nothing.
 
-    Inputs and outputs: those of PARAMETER_JACOBIAN.
+    Inputs and outputs: those of PARAMETER_JACOBIAN; f_ext by body, the base first.
 
     Args:
         paths: Parameter paths (model/parameter_paths).
@@ -161,7 +161,7 @@ def fd_parameter_jacobian(model, q, qd, tau, f_ext, paths, **fixed):
 
     A singular joint inertia raises SingularError when the Program runs.
 
-    Inputs and outputs: those of FD_PARAMETER_JACOBIAN.
+    Inputs and outputs: those of FD_PARAMETER_JACOBIAN; f_ext by body, the base first.
 
     Args:
         paths: Parameter paths (model/parameter_paths).

@@ -201,7 +201,7 @@ def id_second_contracted(model, q, qd, qdd, weights, f_ext, f_ext_fixed):
     d/dq is along a tangent displacement, q (+) dq, also where a derivative is
     differentiated again: see id_second_derivatives.
 
-    Inputs and outputs: those of ID_SECOND_CONTRACTED.
+    Inputs and outputs: those of ID_SECOND_CONTRACTED; f_ext by body, the base first.
 
     Args:
         f_ext_fixed: Frame in which external forces are constant: body; others raise
@@ -235,7 +235,7 @@ def id_second_derivatives(model, q, qd, qdd, f_ext, f_ext_fixed):
     dH_dq is exactly symmetric in i and j. Entries whose three joints are not on one
     path from the base are zeros and cost nothing.
 
-    Inputs and outputs: those of ID_SECOND_DERIVATIVES.
+    Inputs and outputs: those of ID_SECOND_DERIVATIVES; f_ext by body, the base first.
 
     Args:
         f_ext_fixed: Frame in which external forces are constant: body; others raise
@@ -342,7 +342,7 @@ def fd_second_contracted(
     derivatives of FD inside. The derivative by qd and tau is zero and not returned. A
     singular H raises SingularError when the Program runs.
 
-    Inputs and outputs: those of FD_SECOND_CONTRACTED.
+    Inputs and outputs: those of FD_SECOND_CONTRACTED; f_ext by body, the base first.
 
     Args:
         derivatives: Solver of FD_DERIVATIVES.
@@ -371,7 +371,7 @@ def fd_second_derivatives(model, q, qd, tau, f_ext, derivatives, second, f_ext_f
     derivative by qd and tau is zero and not returned. A singular H raises SingularError
     when the Program runs.
 
-    Inputs and outputs: those of FD_SECOND_DERIVATIVES.
+    Inputs and outputs: those of FD_SECOND_DERIVATIVES; f_ext by body, the base first.
 
     Args:
         derivatives: Solver of FD_DERIVATIVES.

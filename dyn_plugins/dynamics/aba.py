@@ -17,7 +17,8 @@ def aba(model, q, qd, tau, f_ext):
 
     A pivot at or below model.pivot_tolerances is a SingularError.
 
-    Inputs and outputs: those of FORWARD_DYNAMICS.
+    Inputs and outputs: those of FORWARD_DYNAMICS; q, qd, tau, f_ext and qdd by body,
+    the base first.
 
     Source: RBDA, Table 7.1; KIM-2.2 (Table 3), taken about the motion with qdd = 0: its
     body forces are the bias pA, so no velocity product c is carried along. Mimic joints

@@ -76,7 +76,8 @@ def articulated_bodies(model, q, qd, tau, f_ext):
 
     A singular joint inertia raises SingularError when the Program runs.
 
-    Inputs and outputs: those of ARTICULATED_BODIES.
+    Inputs and outputs: those of ARTICULATED_BODIES; q, qd, tau, f_ext and qdd by body,
+    the base first.
 
     Returns:
         qdd, nv; A, nb x 6, classical accelerations [rad/s²; m/s²]; F, nb x 6, the force

@@ -15,7 +15,7 @@ def coriolis(model, q, qd):
 
     Joint friction is no part of c.
 
-    Inputs and outputs: those of CORIOLIS_FORCE.
+    Inputs and outputs: those of CORIOLIS_FORCE; q, qd and c by body, the base first.
 
     Source: RBD5-3.6; the sweep of body_forces from a base at rest, RBD5-4.1.
     """
@@ -35,7 +35,8 @@ def inertial(model, q, qdd):
 
         tau = H(q) qdd
 
-    H is not formed. Inputs and outputs: those of INERTIAL_FORCE.
+    H is not formed. Inputs and outputs: those of INERTIAL_FORCE; q, qdd and tau by
+    body, the base first.
 
     Source: RBD5-3.6; RBDA, (5.14) to (5.20) with v = 0 and a_0 = 0.
     """

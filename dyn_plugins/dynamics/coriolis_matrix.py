@@ -27,7 +27,7 @@ def coriolis_matrix(model, q, qd):
     With joints driven by time, dH/dt = Cm + Cm.T holds, and c is Cm qd plus the forces
     that the driven motion needs.
 
-    Inputs and outputs: those of CORIOLIS_MATRIX.
+    Inputs and outputs: those of CORIOLIS_MATRIX; q and qd by body, the base first.
 
     Returns:
         Dict of the blocks of Cm by pair (i, j) of bodies of which one is an ancestor of

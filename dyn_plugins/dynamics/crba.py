@@ -10,7 +10,7 @@ def crba(model, q):
 
         kinetic = qd.T H(q) qd / 2
 
-    Inputs and outputs: those of MASS_MATRIX.
+    Inputs and outputs: those of MASS_MATRIX; q by body, the base first.
 
     Returns:
         Dict of the blocks H[i, j], by body i and body j: i itself or an ancestor.

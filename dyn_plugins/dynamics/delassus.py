@@ -67,7 +67,7 @@ def delassus(model, q, W, rows, joint_rows):
     and its negative on the other one. The velocity of a row of a joint is the joint's
     velocity. A singular joint inertia raises SingularError when the Program runs.
 
-    Inputs and outputs: those of DELASSUS.
+    Inputs and outputs: those of DELASSUS; q by body, the base first.
 
     Args:
         rows: Pairs (link, other link or None for the base), one for each of the m rows.
@@ -94,7 +94,7 @@ def point_delassus(model, q, points):
 
     A singular joint inertia raises SingularError when the Program runs.
 
-    Inputs and outputs: those of POINT_DELASSUS.
+    Inputs and outputs: those of POINT_DELASSUS; q by body, the base first.
 
     Args:
         points: Pairs (link, point in the link's frame [m]).
@@ -154,7 +154,7 @@ def constraint_jacobian(model, q, W, rows, joint_rows):
     Velocities are in base coordinates about the base's origin. The velocity of a row of
     a joint is the joint's velocity.
 
-    Inputs and outputs: those of CONSTRAINT_JACOBIAN.
+    Inputs and outputs: those of CONSTRAINT_JACOBIAN; q by body, the base first.
 
     Args:
         rows: Pairs (link, other link or None for the base), one for each of the m rows.
@@ -205,7 +205,7 @@ def operational_inertia(model, q, frame, reference, part, damping):
     the Program runs, with the name of the frame and the number of the direction. So
     does a singular joint inertia, with the name of the joint.
 
-    Inputs and outputs: those of OPERATIONAL_INERTIA.
+    Inputs and outputs: those of OPERATIONAL_INERTIA; q by body, the base first.
 
     Args:
         frame: Name of the link.

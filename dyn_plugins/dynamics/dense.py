@@ -11,7 +11,7 @@ def bias(model, q, qd, f_ext):
 
         C(q, qd) = ID(q, qd, 0)
 
-    Inputs and outputs: those of BIAS_FORCE.
+    Inputs and outputs: those of BIAS_FORCE; q, qd, f_ext and C by body, the base first.
 
     Source: RBDA, section 6.1; RBD5-3.6.
     """
@@ -26,7 +26,7 @@ def dense(model, q, qd, tau, f_ext, mass_matrix, bias_force):
 
     A singular H raises SingularError when the Program runs.
 
-    Inputs and outputs: those of FORWARD_DYNAMICS.
+    Inputs and outputs: those of FORWARD_DYNAMICS; f_ext by body, the base first.
 
     Args:
         mass_matrix: Solver of MASS_MATRIX for H: mass_matrix(q).

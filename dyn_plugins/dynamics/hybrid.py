@@ -140,7 +140,7 @@ def hybrid(model, q, qd, qdd_u, tau_v, f_ext, prescribed):
 
     A singular inertia of the others raises SingularError when the Program runs.
 
-    Inputs and outputs: those of HYBRID_DYNAMICS.
+    Inputs and outputs: those of HYBRID_DYNAMICS; f_ext by body, the base first.
 
     Args:
         prescribed: Names of joints whose acceleration is given, or pairs (joint, k) of
@@ -180,7 +180,7 @@ def hybrid_mask(model, q, qd, mask, qdd, tau, f_ext):
     singular inertia of coordinates with mask 0 raises SingularError when the Program
     runs.
 
-    Inputs and outputs: those of HYBRID_DYNAMICS_MASKED.
+    Inputs and outputs: those of HYBRID_DYNAMICS_MASKED; f_ext by body, the base first.
 
     Source: KIM-2.3 (Table 4).
     """
@@ -200,8 +200,8 @@ class Hybrid(TracedSolver):
         """Return a Program; prescribed="mask" builds the solver hybrid_mask instead.
 
         choices: The options of TracedSolver.build and `prescribed`; with "mask" the
-        others are passed on to hybrid_mask. Raises UnsupportedError or ModelError for an
-        invalid `prescribed`, and the errors of TracedSolver.build.
+        others are passed on to hybrid_mask. Raises UnsupportedError or ModelError for
+        an invalid `prescribed`, and the errors of TracedSolver.build.
         """
         if choices.get("prescribed") == "mask":
             rest = {k: v for k, v in choices.items() if k != "prescribed"}

@@ -32,7 +32,8 @@ def point_impulse(model, q, qd, velocity, points, damping):
     and link when the Program runs. So does a singular joint inertia, with the name of
     the joint.
 
-    Inputs and outputs: those of POINT_IMPULSE.
+    Inputs and outputs: those of POINT_IMPULSE; q, qd and qd_next by body, the base
+    first.
 
     Args:
         points: Pairs (link, point in the link's frame [m]).

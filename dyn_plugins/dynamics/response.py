@@ -31,7 +31,8 @@ def response(model, q, tau, f_ext):
     body coordinates. A singular joint inertia raises SingularError when the Program
     runs.
 
-    Inputs and outputs: those of RESPONSE.
+    Inputs and outputs: those of RESPONSE; q, tau, f_ext and qdd by body, the base
+    first.
 
     Source: TAZZ-6.1, TAZZ-6.4.
     """
@@ -51,7 +52,7 @@ def self_responses(model, q):
     Omega_ii is 6 x 6 over [angular; linear], in coordinates of body i. A singular joint
     inertia raises SingularError when the Program runs.
 
-    Inputs and outputs: those of SELF_RESPONSES.
+    Inputs and outputs: those of SELF_RESPONSES; q by body, the base first.
 
     Source: TAZZ-6.2, TAZZ-6.4.
     """
@@ -91,7 +92,7 @@ def cross_response(model, q, moved, pushed):
     Acceleration and force are each in the coordinates of their link. A singular joint
     inertia raises SingularError when the Program runs.
 
-    Inputs and outputs: those of CROSS_RESPONSE.
+    Inputs and outputs: those of CROSS_RESPONSE; q by body, the base first.
 
     Args:
         moved: Name of the link whose acceleration is returned.

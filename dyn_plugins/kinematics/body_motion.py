@@ -54,7 +54,7 @@ def body_motion(model, q, qd, qdd, acceleration, gravity):
         v_i = X v_p + vJ,   a_i = X a_p + S qdd + cJ + v_i x vJ
         classical: the linear part is r'' = a_lin + w x v_lin
 
-    Inputs and outputs: those of BODY_MOTION.
+    Inputs and outputs: those of BODY_MOTION; q, qd and qdd by body, the base first.
 
     Args:
         acceleration: spatial; or classical, the acceleration of the body frame's
@@ -86,7 +86,8 @@ def joint_reactions(model, q, qd, qdd, f_ext, coordinates, part, gravity):
     couple on the axis, for a prismatic one a force. f supports the weight, whatever
     `gravity` is; f_net is always in body coordinates.
 
-    Inputs and outputs: those of JOINT_REACTIONS.
+    Inputs and outputs: those of JOINT_REACTIONS; q, qd, qdd and f_ext by body, the base
+    first.
 
     Args:
         coordinates: Of f: body (axes and origin of the body), socket (the joint frame

@@ -29,7 +29,7 @@ def centroidal_matrix(model, q):
     The second result is the centre of mass, base axes [m]. A mass of zero raises
     SingularError when the Program runs.
 
-    Inputs and outputs: those of CENTROIDAL_MATRIX.
+    Inputs and outputs: those of CENTROIDAL_MATRIX; q by body, the base first.
 
     Source: D. Orin, A. Goswami and S.-H. Lee, Centroidal dynamics of a humanoid robot,
     2013, by composite bodies as in RBDA, Table 6.2.
@@ -82,7 +82,7 @@ def centre_of_mass(model, q, qd, qdd):
     All in base axes, gravity not included. A mass of zero raises SingularError when the
     Program runs.
 
-    Inputs and outputs: those of CENTRE_OF_MASS.
+    Inputs and outputs: those of CENTRE_OF_MASS; q, qd and qdd by body, the base first.
 
     Source: RBDA, section 2.8; KIM-1.7.
     """
@@ -101,7 +101,8 @@ def zero_moment_point(model, q, qd, qdd, normal, height):
     zero raises SingularError when the Program runs; a normal of zeros UnsupportedError
     when it is built.
 
-    Inputs and outputs: those of ZERO_MOMENT_POINT.
+    Inputs and outputs: those of ZERO_MOMENT_POINT; q, qd and qdd by body, the base
+    first.
 
     Args:
         normal: Of the plane, base axes, 3 numbers; scaled to length one.

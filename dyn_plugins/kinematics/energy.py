@@ -106,7 +106,7 @@ def momentum(model, q, qd):
     Both in base axes; rotors (armature) have no momentum. A mass of zero raises
     SingularError when the Program runs.
 
-    Inputs and outputs: those of MOMENTUM.
+    Inputs and outputs: those of MOMENTUM; q and qd by body, the base first.
 
     Source: GUIDE, section on inertia; KIM (23), (24); KIM-1.7.
     """

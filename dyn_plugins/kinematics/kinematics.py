@@ -54,7 +54,7 @@ def forward_kinematics(model, q, frames):
 
         x_base = R x_frame + p,   pose = [[R, p], [0, 1]]
 
-    Inputs and outputs: those of FORWARD_KINEMATICS.
+    Inputs and outputs: those of FORWARD_KINEMATICS; q by body, the base first.
 
     Args:
         frames: Names of links, an unknown one raises ModelError when built; None for
@@ -77,7 +77,7 @@ def jacobian(model, q, frame, reference):
 
         v = J(q) qd
 
-    Inputs and outputs: those of JACOBIAN.
+    Inputs and outputs: those of JACOBIAN; q by body, the base first.
 
     Args:
         frame: Name of the link.
@@ -166,7 +166,7 @@ def frame_velocity(model, q, qd, frame, reference):
 
         v = J(q) qd
 
-    Inputs and outputs: those of FRAME_VELOCITY.
+    Inputs and outputs: those of FRAME_VELOCITY; q and qd by body, the base first.
 
     Args:
         frame: Name of the link.
@@ -184,9 +184,9 @@ def frame_bias_acceleration(model, q, qd, frame, reference):
 
         a = J(q) qdd + (dJ/dt) qd,   this is (dJ/dt) qd
 
-    Inputs and outputs: those of FRAME_BIAS_ACCELERATION. For local and world it is the
-    spatial acceleration; for aligned its linear part is the acceleration of the frame's
-    origin.
+    Inputs and outputs: those of FRAME_BIAS_ACCELERATION; q and qd by body, the base
+    first. For local and world it is the spatial acceleration; for aligned its linear
+    part is the acceleration of the frame's origin.
 
     Args:
         frame: Name of the link.
@@ -216,9 +216,9 @@ def frame_acceleration(model, q, qd, qdd, frame, reference):
 
         a = J(q) qdd + (dJ/dt) qd
 
-    Inputs and outputs: those of FRAME_ACCELERATION. For local and world it is the
-    spatial acceleration; for aligned its linear part is the acceleration of the frame's
-    origin.
+    Inputs and outputs: those of FRAME_ACCELERATION; q, qd and qdd by body, the base
+    first. For local and world it is the spatial acceleration; for aligned its linear
+    part is the acceleration of the frame's origin.
 
     Args:
         frame: Name of the link.

@@ -65,7 +65,7 @@ def regressor(model, q, qd, qdd, friction, rotors):
     Joint axes are propagated outward, one motion per coordinate; textbooks propagate
     ten unit forces per body inward. The products are the same, and so is O(n depth).
 
-    Inputs and outputs: those of REGRESSOR.
+    Inputs and outputs: those of REGRESSOR; q, qd and qdd by body, the base first.
 
     Args:
         friction: Whether to add columns qd for damping, and tanh(qd / v) for dry
@@ -131,7 +131,8 @@ def energy_regressor(model, q, qd, rotors):
     Potential energy is that of gravity, zero at the base origin; r is the position of
     the body's origin.
 
-    Inputs and outputs: those of ENERGY_REGRESSOR; rows: kinetic and potential energy.
+    Inputs and outputs: those of ENERGY_REGRESSOR; q and qd by body, the base first;
+    rows: kinetic and potential energy.
 
     Args:
         rotors: Whether to add columns for the inertia of rotors.

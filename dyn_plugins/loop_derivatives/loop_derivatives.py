@@ -109,7 +109,7 @@ def loop_fd_derivatives(
     are the derivatives of loop_forward_dynamics in every state. The results are qdd,
     lambda, the derivatives of qdd by q, qd, tau and p, and the same of lambda.
 
-    Inputs and outputs: those of LOOP_FD_DERIVATIVES.
+    Inputs and outputs: those of LOOP_FD_DERIVATIVES; f_ext by body, the base first.
 
     Args:
         alpha, beta: Baumgarte's rates [1/s]; 0: none.
@@ -155,7 +155,7 @@ def loop_hd_derivatives(
     The results are tau_u, qdd_v and lambda, then the derivatives of tau_u by q, qd,
     qdd_u, tau_v and p, the same of qdd_v, and of lambda.
 
-    Inputs and outputs: those of LOOP_HD_DERIVATIVES.
+    Inputs and outputs: those of LOOP_HD_DERIVATIVES; f_ext by body, the base first.
 
     Args:
         prescribed: Joints or coordinates with given accelerations, as in hybrid.
@@ -225,7 +225,7 @@ def loop_id_derivatives(
     the derivatives of tau_a by q, qd, qdd, tau_p and p, and the same of lambda. A_p
     without full rank is a SingularError.
 
-    Inputs and outputs: those of LOOP_ID_DERIVATIVES.
+    Inputs and outputs: those of LOOP_ID_DERIVATIVES; f_ext by body, the base first.
 
     Args:
         active: Names of the joints with motors; None: model.active_joints. Another
@@ -316,7 +316,7 @@ def fd_derivatives_loops(model, q, qd, tau, f_ext, alpha, beta, **fixed):
     H^-1 - H^-1 A.T G^-1 A H^-1, with G = A H^-1 A.T; without loops the inverse of H.
     Rows of loops that depend on each other are a SingularError.
 
-    Inputs and outputs: those of FD_DERIVATIVES.
+    Inputs and outputs: those of FD_DERIVATIVES; f_ext by body, the base first.
 
     Args:
         alpha, beta: Baumgarte's rates [1/s], against drift; 0: none.
@@ -339,7 +339,7 @@ def fd_parameter_jacobian_loops(model, q, qd, tau, f_ext, alpha, beta, paths, **
     The results are qdd and dqdd_dp. Rows of loops that depend on each other are a
     SingularError.
 
-    Inputs and outputs: those of FD_PARAMETER_JACOBIAN.
+    Inputs and outputs: those of FD_PARAMETER_JACOBIAN; f_ext by body, the base first.
 
     Args:
         alpha, beta: Baumgarte's rates [1/s], against drift; 0: none.

@@ -27,7 +27,7 @@ def projected_euler_derivatives(
     semi_implicit_euler_derivatives. Rows of loops that depend on each other are a
     SingularError. A robot without loops is not projected.
 
-    Inputs and outputs: those of STEP_DERIVATIVES.
+    Inputs and outputs: those of STEP_DERIVATIVES; f_ext by body, the base first.
 
     Args:
         derivatives: Solver of FD_DERIVATIVES.

@@ -36,7 +36,7 @@ def aba_loops(model, q, qd, tau, f_ext, alpha, beta, **dependent):
     loops that contradict each other raise InfeasibleError. tolerance, dead_point and
     slack without least_norm raise UnsupportedError when the Program is built.
 
-    Inputs and outputs: those of FORWARD_DYNAMICS.
+    Inputs and outputs: those of FORWARD_DYNAMICS; f_ext by body, the base first.
 
     Args:
         alpha, beta: Baumgarte's rates [1/s], against drift, as in
@@ -69,7 +69,7 @@ def rnea_loops(
     are valid: their forces are the least. Accelerations that contradict the loops are
     then approximated, without an error.
 
-    Inputs and outputs: those of INVERSE_DYNAMICS.
+    Inputs and outputs: those of INVERSE_DYNAMICS; f_ext by body, the base first.
 
     Args:
         active: Names of the joints with motors; None: model.active_joints.
@@ -153,7 +153,7 @@ def hybrid_mask_loops(
     Program runs. tolerance, dead_point and slack without least_norm raise
     UnsupportedError when it is built.
 
-    Inputs and outputs: those of HYBRID_DYNAMICS_MASKED.
+    Inputs and outputs: those of HYBRID_DYNAMICS_MASKED; f_ext by body, the base first.
 
     Args:
         alpha, beta: Baumgarte's rates [1/s], against drift; 0: the source's equation.

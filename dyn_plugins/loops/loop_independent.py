@@ -161,7 +161,7 @@ def loop_independent_bias(model, q, qd, f_ext, independent):
 
     Joint friction and springs are included if they act.
 
-    Inputs and outputs: those of INDEPENDENT_BIAS.
+    Inputs and outputs: those of INDEPENDENT_BIAS; f_ext by body, the base first.
 
     Args:
         independent: As in loop_independent_inertia.

@@ -25,7 +25,7 @@ def loop_reactions(model, q, qd, tau, f_ext, coordinates, part, gravity):
     The f_loop of a coupling is zero: its lambda acts along joints. Rows that depend on
     each other raise SingularError when the Program runs.
 
-    Inputs and outputs: those of LOOP_REACTIONS.
+    Inputs and outputs: those of LOOP_REACTIONS; f_ext by body, the base first.
 
     Args:
         coordinates: Axes and reference point of f: body, socket, link or world.
@@ -77,7 +77,7 @@ def joint_reactions_loops(model, q, qd, qdd, f_ext, active, coordinates, part, g
     are an UnsupportedError when the solver is built. Rows that depend on each other for
     the passive joints are a SingularError.
 
-    Inputs and outputs: those of JOINT_REACTIONS.
+    Inputs and outputs: those of JOINT_REACTIONS; f_ext by body, the base first.
 
     Args:
         active: Names of the joints with motors; None: model.active_joints.

@@ -39,7 +39,7 @@ def projected_euler(
     dependent="least_norm"; rows that contradict each other then keep the least squared
     residual. A robot without loops is not corrected.
 
-    Inputs and outputs: those of STEP.
+    Inputs and outputs: those of STEP; f_ext by body, the base first.
 
     Args:
         forward_dynamics: Solver of FORWARD_DYNAMICS.

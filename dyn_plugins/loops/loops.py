@@ -175,7 +175,7 @@ def loop_forward_dynamics(model, q, qd, tau, f_ext, alpha, beta, dependent, **le
     are then an InfeasibleError. tolerance, dead_point and slack without least_norm
     raise UnsupportedError when the Program is built.
 
-    Inputs and outputs: those of LOOP_FORWARD_DYNAMICS.
+    Inputs and outputs: those of LOOP_FORWARD_DYNAMICS; f_ext by body, the base first.
 
     Args:
         alpha, beta: Baumgarte's rates [1/s]; 0: none.
@@ -213,7 +213,7 @@ def loop_hybrid_dynamics(
     else an InfeasibleError names a row. Options that need least_norm raise
     UnsupportedError without it when the Program is built, except residual.
 
-    Inputs and outputs: those of LOOP_HYBRID_DYNAMICS.
+    Inputs and outputs: those of LOOP_HYBRID_DYNAMICS; f_ext by body, the base first.
 
     Args:
         prescribed: Joints or coordinates with given accelerations, as in hybrid.
@@ -337,7 +337,7 @@ def loop_inverse_dynamics(
     solution for some motions only; for others, the passive coordinates are off balance,
     an InfeasibleError.
 
-    Inputs and outputs: those of LOOP_INVERSE_DYNAMICS.
+    Inputs and outputs: those of LOOP_INVERSE_DYNAMICS; f_ext by body, the base first.
 
     Args:
         active: Names of the joints with motors; None: model.active_joints.

@@ -31,7 +31,7 @@ def projected_midpoint(
     for the second acceleration, and of its end for the corrections. A robot without
     loops is not corrected.
 
-    Inputs and outputs: those of STEP.
+    Inputs and outputs: those of STEP; f_ext by body, the base first.
 
     Args:
         forward_dynamics: Solver of FORWARD_DYNAMICS.

@@ -10,7 +10,8 @@ def aba_classical(model, q, qd, tau, f_ext):
 
         H(q) qdd + C(q, qd) = tau + sum_i J_i(q).T f_ext_i
 
-    Inputs and outputs: those of FORWARD_DYNAMICS.
+    Inputs and outputs: those of FORWARD_DYNAMICS; q, qd, tau, f_ext and qdd by body,
+    the base first.
 
     Source: TAZZ-3.6; see articulated_bodies. Gravity acts as a force here, not as an
     acceleration of the base.

@@ -116,7 +116,8 @@ def closed_form(model, q, qd, qdd, f_ext):
     Robots other than unbranched chains of joints of one freedom raise UnsupportedError
     when the Program is built.
 
-    Inputs and outputs: those of INVERSE_DYNAMICS.
+    Inputs and outputs: those of INVERSE_DYNAMICS; q, qd, qdd, f_ext and tau by body,
+    the base first.
 
     Source: RBDA (5.6), its qdd_i read as qdd_j; RBD5-2.4. The cost grows with the
     fourth power of the number of joints (tests/test_cost.py); for use take `rnea`.

@@ -27,7 +27,8 @@ def id_directional_forward_mode(
 
         ID(x + eps dx) = tau + eps dtau
 
-    Inputs and outputs: those of ID_DIRECTIONAL.
+    Inputs and outputs: those of ID_DIRECTIONAL; f_ext and df_ext by body, the base
+    first.
 
     Args:
         inverse_dynamics: Solver of INVERSE_DYNAMICS.
@@ -52,7 +53,8 @@ def fd_directional_forward_mode(
 
         FD(x + eps dx) = qdd + eps dqdd
 
-    Inputs and outputs: those of FD_DIRECTIONAL.
+    Inputs and outputs: those of FD_DIRECTIONAL; f_ext and df_ext by body, the base
+    first.
 
     Args:
         forward_dynamics: Solver of FORWARD_DYNAMICS.
@@ -77,7 +79,8 @@ def hd_directional_forward_mode(
 
         HD(x + eps dx) = (tau_u, qdd_v) + eps (dtau_u, dqdd_v)
 
-    Inputs and outputs: those of HD_DIRECTIONAL.
+    Inputs and outputs: those of HD_DIRECTIONAL; f_ext and df_ext by body, the base
+    first.
 
     Args:
         hybrid_dynamics: Solver of HYBRID_DYNAMICS_MASKED.

@@ -271,7 +271,8 @@ def hd_directional_table(
     with both uses the first for its columns of u and the second for its columns of v. A
     singular inertia of the others raises SingularError when the Program runs.
 
-    Inputs and outputs: those of HD_DIRECTIONAL.
+    Inputs and outputs: those of HD_DIRECTIONAL; f_ext and df_ext by body, the base
+    first.
 
     Args:
         prescribed: Names of joints whose acceleration is given, or pairs (joint, index
@@ -308,7 +309,8 @@ def fd_directional_table(
 
     A singular joint inertia raises SingularError when the Program runs.
 
-    Inputs and outputs: those of FD_DIRECTIONAL.
+    Inputs and outputs: those of FD_DIRECTIONAL; f_ext and df_ext by body, the base
+    first.
 
     Args:
         choices: parameter (path of the parameter, or None), f_ext_fixed, f_ext_points:

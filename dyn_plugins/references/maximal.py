@@ -26,7 +26,7 @@ def maximal_euler(model, q, qd, tau, dt, f_ext, forward_dynamics):
     on the S of each joint removes it from positions and velocities. Joints that share a
     coordinate are fitted together.
 
-    Inputs and outputs: those of STEP.
+    Inputs and outputs: those of STEP; f_ext by body, the base first.
 
     Args:
         forward_dynamics: Solver of FORWARD_DYNAMICS.

@@ -21,7 +21,8 @@ def rnea_common_frame(model, q, qd, qdd, f_ext):
     S_i and I_i are transformed to the base, so that no vector is transformed from body
     to body.
 
-    Inputs and outputs: those of INVERSE_DYNAMICS.
+    Inputs and outputs: those of INVERSE_DYNAMICS; q, qd, qdd, f_ext and tau by body,
+    the base first.
 
     Source: RBD5-3.2 (RBDA 5.7 to 5.11).
     """

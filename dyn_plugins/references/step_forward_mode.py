@@ -15,7 +15,7 @@ def step_derivatives_forward_mode(model, q, qd, tau, dt, f_ext, step, paths):
 
         step(x + eps dx, tau + eps dtau) = x_next + eps (A dx + B dtau)
 
-    Inputs and outputs: those of STEP_DERIVATIVES.
+    Inputs and outputs: those of STEP_DERIVATIVES; f_ext by body, the base first.
 
     Args:
         step: Solver of STEP.

@@ -27,7 +27,7 @@ def hybrid_euler(
     third result is the joint forces, nv: computed ones of prescribed joints, the input
     tau elsewhere.
 
-    Inputs and outputs: those of HYBRID_STEP.
+    Inputs and outputs: those of HYBRID_STEP; f_ext by body, the base first.
 
     Args:
         hybrid_dynamics: Solver of HYBRID_DYNAMICS_MASKED; hybrid_mask_loops for robots

@@ -103,7 +103,7 @@ def semi_implicit_euler(
     first order: their slopes count as inertia, (H + dt B + dt² K) qdd = tau - C - dt K
     qd.
 
-    Inputs and outputs: those of STEP.
+    Inputs and outputs: those of STEP; f_ext by body, the base first.
 
     Args:
         forward_dynamics: Solver of FORWARD_DYNAMICS.
@@ -163,7 +163,7 @@ def rk4(model, q, qd, tau, dt, f_ext, forward_dynamics, limit_stops):
     that quaternions stay normalized and the order is four for every joint. Joints
     driven by time are evaluated at each stage's time: t, t + dt/2 twice, t + dt.
 
-    Inputs and outputs: those of STEP.
+    Inputs and outputs: those of STEP; f_ext by body, the base first.
 
     Args:
         forward_dynamics: Solver of FORWARD_DYNAMICS.

@@ -59,7 +59,7 @@ def semi_implicit_euler_derivatives(
     q_next (+) dq_next. At the position where a limit stop begins to act, the result is
     a one-sided derivative.
 
-    Inputs and outputs: those of STEP_DERIVATIVES.
+    Inputs and outputs: those of STEP_DERIVATIVES; f_ext by body, the base first.
 
     Args:
         derivatives: Solver of FD_DERIVATIVES.
@@ -167,7 +167,7 @@ def rk4_derivatives(
     a loop: the kernels are compiled in a third of the time, and a batch runs up to 1.5
     times as long.
 
-    Inputs and outputs: those of STEP_DERIVATIVES.
+    Inputs and outputs: those of STEP_DERIVATIVES; f_ext by body, the base first.
 
     Args:
         derivatives: Solver of FD_DERIVATIVES.
