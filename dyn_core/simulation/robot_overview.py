@@ -135,7 +135,7 @@ def _joint_row(model: Model, i: int) -> tuple[str, ...]:
 
 
 def _number(x: Any) -> str:
-    """Format a number with up to six digits, or an array as nested lists."""
+    """Return a number as text with six digits at most, or an array as nested lists."""
     return str(x.tolist()) if isinstance(x, np.ndarray) else f"{x:g}"
 
 

@@ -255,7 +255,12 @@ class RobotPlant(SimulatedPlant):
         self.accelerated = None
 
     def channels(self) -> Channels:
-        """Return the channels of a robot; poses are those of joint_poses."""
+        """Return new Channels of the robot: its joints of one coordinate, and `poses`.
+
+        Inputs are forces of these joints and accelerations of `prescribed`; poses are
+        those of joint_poses. There are no functions in `forces`, and wrench and place
+        are None.
+        """
         joints = single_joints(self.model)
         return Channels(
             joints=joints,

@@ -551,6 +551,6 @@ class _Progress:
             print(f"\r{t:8.2f} of {self.duration:.2f} s", end="", file=sys.stderr)
 
     def end(self) -> None:
-        """End the line, if one was shown."""
+        """End the line by a newline on standard error, if one was shown."""
         if self.shown > self.start:
             print(file=sys.stderr)

@@ -195,7 +195,7 @@ def _check_mode(mode: ControlMode, who: str) -> None:
 
 
 def _all(items: Any, kind: type) -> bool:
-    """Return whether all items of a sequence are of a type."""
+    """Return whether all items of a sequence are of a type; True for no items."""
     return all(isinstance(item, kind) for item in items)
 
 

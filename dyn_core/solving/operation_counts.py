@@ -35,7 +35,9 @@ class Folding(Counting):
     def apply(self, op: str, *operands: Any) -> Any:
         """Return the result of an operation, counted as in Counting.
 
-        Operations with a structural zero, one or (in products) -1 are not counted.
+        Operations with a structural zero, one or (in products) -1 are not counted. `op`
+        is the name of the operation, such as "add"; operands are Numbers or floats. A
+        free operation may return an operand or a float.
         """
         if op in ("add", "sub", "mul", "div"):
             a, b = operands

@@ -403,7 +403,7 @@ class TracedSolver(Solver):
         return self._fill(slot, self.slots[slot], what).for_model(model)
 
     def _fill(self, slot: str, wanted: Signature, what: Any) -> Solver:
-        """Return the Solver for a slot.
+        """Return the Solver for a slot; `what` itself if it is a Solver.
 
         Args:
             slot: Name of the slot.

@@ -132,9 +132,10 @@ class FreeStep:
         tau: np.ndarray,
         values: Sequence[np.ndarray],
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Return q and qd after dt, and `impulses` unchanged; see RowStep.step.
+        """Return q and qd after dt under tau, and `impulses` unchanged.
 
-        A row whose step fails has NaN in q; no error is raised.
+        A row whose step fails has NaN in q; no error is raised. `values`: the numbers
+        of each parameter path by row. All shapes: see RowStep.step.
         """
         numbers = _fitting(self._program, values)
         outputs, _ = self._program(q, qd, tau, self.dt, *numbers, status=True)
@@ -215,7 +216,7 @@ class FloorStep:
         tau: np.ndarray,
         values: Sequence[np.ndarray],
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Return q and qd after dt, and the contact impulses of the step.
+        """Return q and qd after dt under tau, and the contact impulses of the step.
 
         A row whose step fails has NaN in q; no error is raised. Arguments: see
         RowStep.step.
@@ -270,9 +271,10 @@ class BodiesStep:
         tau: np.ndarray,
         values: Sequence[np.ndarray],
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Return q and qd after dt, and `impulses` unchanged; see RowStep.step.
+        """Return q and qd after dt under tau, and `impulses` unchanged.
 
         A row whose solver fails has NaN in q; no error is raised. `values` are ignored.
+        All shapes: see RowStep.step.
         """
         q_next, qd_next, outcome = self._steps.step(q, qd, tau)
         q_next[outcome.failed] = np.nan

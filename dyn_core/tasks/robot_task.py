@@ -284,7 +284,7 @@ class RobotTask:
     def drawn(self, rng: np.random.Generator, rows: int) -> Start:
         """Return q (rows, nq), qd (rows, nv) and memory (rows, k) from `initial`.
 
-        They are float64 arrays; finiteness is not checked.
+        They are float64 arrays; finiteness is not checked. `rng` is advanced.
 
         Raises:
             ShapeError: `initial` does not return a tuple or list of three arrays, or an
@@ -310,7 +310,7 @@ class RobotTask:
         """Draw initial flat states, (rows, ns), one row after the other.
 
         q, qd and memory come from `initial`, parameters from `values`; impulses, action
-        and time are zero.
+        and time are zero. `rng` is advanced.
 
         Raises:
             ModelError: `values` draw a number that is not finite or below the minimum

@@ -110,7 +110,7 @@ class AcrobotSwingUp(ObjectTask):
 
     @property
     def observation_bounds(self) -> Bounds:
-        """Minimum and maximum of each entry of the observation; rates are unbounded."""
+        """Bounds of each entry of the observation: 1 for cos, sin; none for rates."""
         return (UNIT, UNIT, UNIT, UNIT, OPEN, OPEN)
 
     def control(self, action: Any) -> Sequence[Any]:
@@ -172,7 +172,7 @@ class WeightLift(ObjectTask):
 
     @property
     def observation_bounds(self) -> Bounds:
-        """Minimum and maximum of each entry of the observation; rates are unbounded."""
+        """Bounds of each entry of the observation: 1 for cos, sin; none for rates."""
         return (UNIT,) * 6 + (OPEN,) * 3
 
     def observe(self, state: Any) -> Sequence[Any]:

@@ -328,7 +328,7 @@ def efforts(
 def _measured(
     controller: Controller, states: Sequence[tuple[np.ndarray, np.ndarray]]
 ) -> tuple[float, float]:
-    """Return the processor time of a cycle with the shadow, and without it [s].
+    """Return the processor time of a controller's cycle with and without shadow [s].
 
     Each is the best of five runs through all states. The shadow is restored afterwards,
     unless `efforts` raises UnsupportedError.

@@ -475,7 +475,7 @@ def _dots(S, forces):
 
 
 def _transposed(rows, height):
-    """Return the Matrix whose columns are `rows`; height: their length."""
+    """Return the Matrix whose columns are `rows`; without rows it is (height, 0)."""
     return Matrix(rows).T if rows else Matrix.zeros(height, 0)
 
 

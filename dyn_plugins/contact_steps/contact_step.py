@@ -114,7 +114,7 @@ class DeepestPoints:
     def of_all(self, lists):
         """Return a list of numbers for each point, from the lists of the deeper half.
 
-        A point that is not in the half gets zeros.
+        A point outside of the half gets zeros; if none is outside, `lists` is returned.
 
         Args:
             lists: One list of numbers for each point of the half, in their order.
@@ -346,7 +346,7 @@ class StepParts(NamedTuple):
 
     @classmethod
     def of(cls, **parts):
-        """Return the StepParts of slots and options by name; others are of the rule."""
+        """Return the StepParts of slots and options by name; the rest: rule_options."""
         step = {name: parts.pop(name) for name in cls._fields[:-1]}
         return cls(**step, rule_options=parts)
 

@@ -87,8 +87,8 @@ def cartesian_impedance(
     alone: without them no position is singular. At an angle of pi the axis of the
     spring's rotation is that of log3, and its moment changes its sign. A quaternion of
     pose_ref whose length is not 1 within 0.001 raises QuaternionError when the Program
-    runs. Only one of the inputs q_rest and rest_stiffness is an UnsupportedError when
-    it is built.
+    runs, and a singular H SingularError. Only one of the inputs q_rest and
+    rest_stiffness is an UnsupportedError when it is built.
 
     Inputs and outputs: those of CARTESIAN_CONTROL.
 
@@ -166,7 +166,7 @@ def operational_space(
     The tool has its own inertia Lambda, without Coriolis forces, and idle motions of a
     redundant robot do not move it. Where a singular value of J falls below the
     threshold, Lambda stays finite in that direction, see TaskInertia. The errors of
-    pose_ref, q_rest and rest_stiffness are as in cartesian_impedance.
+    pose_ref, H, q_rest and rest_stiffness are as in cartesian_impedance.
 
     Inputs and outputs: those of CARTESIAN_CONTROL.
 

@@ -314,6 +314,8 @@ def _products(m, w, path, members):
 def _added(total, pairs, negative=False):
     """Return the Matrix total + sum of left.T right; minus that sum if `negative`.
 
+    `total` itself is returned if no pair is left.
+
     Args:
         total: Matrix.
         pairs: Pairs of lists of vectors; a pair whose left vectors are zeros is

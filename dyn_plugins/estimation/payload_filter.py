@@ -80,7 +80,7 @@ class CovarianceFactors:
         return cls(top + below, first.D + second.D)
 
     def last(self, n):
-        """Return the factors of the last n variables alone."""
+        """Return the factors of the last n variables alone, n at least 1."""
         return CovarianceFactors([row[-n:] for row in self.U[-n:]], self.D[-n:])
 
     def either(self, condition, other):

@@ -218,7 +218,10 @@ def _inner(a, b):
 
 
 def _damped(rows, damping):
-    """Return the lower triangle of A A.T + damping, A given by its rows."""
+    """Return the lower triangle of A A.T + damping 1, rows of 1, 2, ... numbers.
+
+    rows: The rows of A, sequences of numbers.
+    """
     return [
         [_inner(rows[i], rows[j]) + (damping if i == j else 0.0) for j in range(i + 1)]
         for i in range(len(rows))

@@ -420,7 +420,7 @@ def _ancestors(model, i):
 
 
 def _coordinates(model, bodies):
-    """Yield the velocity coordinates of the joints of bodies.
+    """Yield the indices in qd of the joints of `bodies`, body after body.
 
     A follower yields the coordinates of its leader.
     """

@@ -169,6 +169,7 @@ def slopes_by_pose(loop, R, p):
 
     Returns:
         Six lists of the rows: rotations about B's origin and translations, A's axes.
+        Rows in velocities come last, with their directions D.
     """
     still, zero = Matrix.zeros(3, 3), Vector.zeros(3)
     moving = [_with_rates(R, p, (skew(e) @ R, still), (zero, zero)) for e in _AXES]

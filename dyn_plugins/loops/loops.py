@@ -378,7 +378,7 @@ def loop_inverse_dynamics(
 
 
 def _names_of(joints):
-    """Return names of joints, or one name, as one text."""
+    """Return names of joints, or one name, as one text, separated by commas."""
     return ", ".join((joints,) if isinstance(joints, str) else map(str, joints))
 
 

@@ -181,7 +181,8 @@ def _free_part(model, seed, side, x, i, tau, dtau):
     """Return the terms of Pi, dPi, beta and dbeta for columns with given forces.
 
     The terms of Pi and dPi are to be subtracted, the others added. Sets x.psi[i] and
-    x.dpsi[i]. Arguments as in inward; i: body index, side: its _JointColumns.
+    x.dpsi[i] in place. Arguments as in inward; i: body index, side: its _JointColumns.
+    A singular pivot raises SingularError when the Program runs.
     """
     S, dS, I, dI, eta, deta = side.S, side.dS, x.I[i], x.dI[i], x.eta[i], x.deta[i]
     first = model.v_slices[i].start

@@ -193,7 +193,8 @@ def _line1(c, i, after):
     """Return the _StepPart1 of a joint i on a line from the next.
 
     WAW-6.4: eq. 10; a given acceleration along s is added. If neither joint can move
-    along the link, its equation is dropped. Arguments as in _free1.
+    along the link, its equation is dropped. c, after: Chain; _StepPart1 of the
+    next joint.
     """
     m, r, F, s = c.m[i], c.r[i], c.F[i], c.s[i]
     w = s * (s @ c.a_w[i])
@@ -213,7 +214,7 @@ def _guided1(c, i, after):
     """Return the _StepPart1 of a guided joint i from the next.
 
     WAW-6.1; WAW-6.2 if the next joint cannot follow the link: its equation is dropped.
-    Arguments as in _free1.
+    c: Chain; after: _StepPart1 of the next joint.
     """
     r, a_w = c.r[i], c.a_w[i]
     D = r @ after.A @ r
@@ -274,7 +275,7 @@ def _guided_active(c, i, after):
     """Return the _StepPart2 of a guided joint i before an active one, from the next.
 
     WAW-11.1: eq. 24-32; WAW-11.2 if the two equations are linearly dependent: one is
-    dropped, or both. Arguments as in _free_active.
+    dropped, or both. c, after: Chain; _StepPart2 of the next joint.
     """
     A, b, bw, p, qw, q = after[:6]
     r, L, a_w, l = c.r[i], c.L[i], c.a_w[i], c.l[i]
@@ -310,7 +311,7 @@ def _guided_inactive(c, i, after):
     """Return the _StepPart2 of a guided joint i before an inactive one, from the next.
 
     WAW-11.3; WAW-11.4 if the next joint cannot follow the link, whose equation is then
-    dropped: no phi. Arguments as in _free_active.
+    dropped: no phi. c, after: Chain; _StepPart2 of the next joint.
     """
     A, b, r, L, a_w = after.A, after.b, c.r[i], c.L[i], c.a_w[i]
     D = r @ A @ r
@@ -329,7 +330,7 @@ def _guided_inactive(c, i, after):
 def _free_inactive(c, i, after):
     """Return the _StepPart2 of a free joint i before an inactive one, from the next.
 
-    WAW-11.5. Arguments as in _free_active.
+    WAW-11.5. c, after: Chain; _StepPart2 of the next joint.
     """
     A, b, m, r, L, F = after.A, after.b, c.m[i], c.r[i], c.L[i], c.F[i]
     D = 1 + m * (r @ A @ r)
