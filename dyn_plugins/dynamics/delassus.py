@@ -208,7 +208,7 @@ def operational_inertia(model, q, frame, reference, part, damping):
     Inputs and outputs: those of OPERATIONAL_INERTIA; q by body, the base first.
 
     Args:
-        frame: Name of the link.
+        frame: Name of the link; an unknown one raises ModelError when built.
         reference: Axes and point of J: local, world (base axes at the base's origin) or
             aligned (base axes at the frame's origin).
         part: Rows of the Jacobian J: full, angular or linear.

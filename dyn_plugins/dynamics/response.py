@@ -96,7 +96,8 @@ def cross_response(model, q, moved, pushed):
 
     Args:
         moved: Name of the link whose acceleration is returned.
-        pushed: Name of the link that the force acts on.
+        pushed: Name of the link that the force acts on. An unknown link raises
+            ModelError when the Program is built.
 
     Source: TAZZ-6.3, TAZZ-6.4: in clusters, siblings that share a coordinate
     contribute.

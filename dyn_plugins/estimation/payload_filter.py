@@ -406,7 +406,7 @@ def payload_filter(
 
     Args:
         frame: Name of the link that carries the payload; one that no joint moves raises
-            UnsupportedError when the Program is built.
+            UnsupportedError when the Program is built, an unknown one ModelError.
         gate, alarm: Thresholds, as a number of standard deviations of a normal variable
             with the same probability.
         window: Time constant of the mean of the prediction errors [s].

@@ -80,7 +80,7 @@ def jacobian(model, q, frame, reference):
     Inputs and outputs: those of JACOBIAN; q by body, the base first.
 
     Args:
-        frame: Name of the link.
+        frame: Name of the link; an unknown one raises ModelError when built.
         reference: Coordinates of v: local, world or aligned (origin of the link, axes
             of the base: LOCAL_WORLD_ALIGNED of Pinocchio).
 
@@ -169,7 +169,7 @@ def frame_velocity(model, q, qd, frame, reference):
     Inputs and outputs: those of FRAME_VELOCITY; q and qd by body, the base first.
 
     Args:
-        frame: Name of the link.
+        frame: Name of the link; an unknown one raises ModelError when built.
         reference: Coordinates of v: local, world or aligned (origin of the link, axes
             of the base: LOCAL_WORLD_ALIGNED of Pinocchio).
 
@@ -189,7 +189,7 @@ def frame_bias_acceleration(model, q, qd, frame, reference):
     part is the acceleration of the frame's origin.
 
     Args:
-        frame: Name of the link.
+        frame: Name of the link; an unknown one raises ModelError when built.
         reference: Coordinates of a: local, world or aligned.
 
     Source: RBDA, section 2.10; SV-6.1.
@@ -221,7 +221,7 @@ def frame_acceleration(model, q, qd, qdd, frame, reference):
     part is the acceleration of the frame's origin.
 
     Args:
-        frame: Name of the link.
+        frame: Name of the link; an unknown one raises ModelError when built.
         reference: Coordinates of a: local, world or aligned.
 
     Source: RBDA, section 2.10; SV-6.1.
