@@ -56,8 +56,10 @@ def sizes(
 ) -> tuple[int, int]:
     """Return the number of rows of a strip and of a chunk, (strip, chunk).
 
-    They depend only on the arguments, so that a run gives the same bits on any machine.
-    Both are at least 1 and may exceed the number of rows of the batch.
+    On engine native a strip has at most STRIP, a chunk at most CHUNK bytes (LIGHT_CHUNK
+    if `light`), but a whole step of rows at least; other engines have fixed numbers.
+    They depend only on the arguments, so that a run gives the same bits on any machine,
+    and may exceed the number of rows of the batch.
 
     Args:
         program: Program that is evaluated.

@@ -150,6 +150,8 @@ def run_chunk(
         BatchError: It would compute other bits (says what differs), or results cannot
             be written.
         RowError: Rows failed and the task records no status.
+        ShapeError, SettingError: As in ChunkTask.run.
+        ImportError: The task needs a module that this worker lacks.
     """
     with _OPENING:
         task = _task(packed)
@@ -164,7 +166,8 @@ def _task(packed: bytes) -> ChunkTask:
     """Return the ChunkTask of packed TaskFacts, with its Program compiled.
 
     The last four are cached, so that all chunks of a run share one. Raises BatchError
-    if this worker would compute other bits.
+    if this worker would compute other bits, ImportError if it lacks a module, and
+    UnsupportedError if a file is a zarr array and zarr is not installed here.
     """
     asked, content = pickle.loads(packed)
     _require_equal({"library": asked["library"]}, {"library": release()})
@@ -205,7 +208,8 @@ def _source(facts: TaskFacts, k: int) -> Any:
     """Return input k as a RowSource of a shared value or a file, or as a SentSource.
 
     It is a SentSource if the input has no reference, if this worker does not see the
-    file, or if the file has another number of rows or fingerprint than expected.
+    file, or if the file has another number of rows or fingerprint than expected. Raises
+    UnsupportedError if the file is a zarr array and zarr is not installed here.
 
     Args:
         facts: Task.
@@ -228,7 +232,8 @@ def _targets(facts: TaskFacts) -> Targets | None:
     """Return the Targets a worker writes to; None if it must send results back.
 
     It must if the task has no result references, if the file of the journal is missing
-    or has another token, or if a result file cannot be opened here.
+    or has another token, or if a result file cannot be opened here. Raises
+    UnsupportedError if a result is a zarr array and zarr is not installed here.
     """
     if facts.results is None:
         return None
@@ -315,6 +320,8 @@ def on_cluster(
             cannot import the code or would compute other bits, results cannot be
             written, or the scheduler is lost.
         RowError: Rows fail and the task records no status.
+        UnsupportedError: Dask or cloudpickle is not installed.
+        Exception: Other errors of a worker, such as ShapeError, unchanged.
     """
     try:
         client.wait_for_workers(1, timeout=WAIT)

@@ -109,7 +109,8 @@ def checked_rows(
     Raises:
         ShapeError: An input does not fit its Port, no input has rows, the numbers of
             rows differ, or other inputs stand beside the function.
-        SettingError: A function without `count`, or `count` without a function.
+        SettingError: A function without `count`, `count` without a function, or a
+            `count` that is not a whole number of at least 1.
     """
     functions = [x for x in args if callable(x) and not hasattr(x, "dtype")]
     if not functions:

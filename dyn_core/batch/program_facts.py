@@ -39,7 +39,10 @@ _SCALARS = math.sin, math.cos, math.exp, math.log, math.tanh
 
 
 def program_facts(program: Program[Any]) -> dict[str, str]:
-    """Return the facts that decide the bits of the results, by the keys of TITLES."""
+    """Return the facts that decide the bits of the results, by the keys of TITLES.
+
+    A robot counts by its name and a hash of its data, any other system by its name alone.
+    """
     model = program.model
     robot = model_hash(model) if isinstance(model, Model) else ""
     return {

@@ -518,7 +518,8 @@ def _whole(program: NativeProgram, number: int) -> Result:
 def _result(program: NativeProgram, name: str, numbers: np.ndarray) -> Result:
     """Return a Result; entries of a matrix that are zero for every state are left out.
 
-    Of a single column, only entries -1 are left out.
+    Of a single column, only entries -1 are left out. If all are -1, the Result is empty
+    and refers to output 0.
 
     Args:
         program: Program whose kernel computes it.

@@ -225,7 +225,7 @@ def _body(
 
 
 def _names(name: str, names: Sequence[str]) -> list[str]:
-    """Return the lines of a C function that returns a name by its index, or 0.
+    """Return the lines of a C function: a name by its index, 0 for any other index.
 
     Args:
         name: Name of the C function.
@@ -236,7 +236,7 @@ def _names(name: str, names: Sequence[str]) -> list[str]:
 
 
 def _patterns(name: str, patterns: Sequence[tuple[int, ...]]) -> list[str]:
-    """Return the lines of a C function that returns a sparsity by its index, or 0.
+    """Return the lines of a C function: a sparsity by its index, 0 for any other one.
 
     Args:
         name: Name of the C function.

@@ -183,12 +183,13 @@ class Derivatives:
 
 
 def _is_optional(what: Any, name: str) -> bool:
-    """Return whether the build of a solver must be asked for an input to have it.
+    """Return whether a solver has an input only if its build asks for it by name.
+
+    True for optional ports, for paths with a dot and for _GLOBAL; else False.
 
     Args:
         what: Solver.
-        name: Name of the input: of a port, of a parameter such as "link.mass", or one
-            of _GLOBAL.
+        name: Name of the input: of a port, or of a parameter such as "link.mass".
     """
     ports = {port.name: port for port in what.signature.inputs}
     return ports[name].optional if name in ports else "." in name or name in _GLOBAL
