@@ -179,7 +179,8 @@ def control_cycle(
         UnsupportedError: An unknown name, a robot with driven joints, a dtype other
             than float64, or an invalid option.
         SettingError: A joint has several coordinates or no effort limit, on_stale or
-            on_violation is "hold", or a bound is not valid.
+            on_violation is "hold", or a value of bounds, effort_slew or limits is not
+            valid.
     """
     if name not in CYCLES:
         known = ", ".join(CYCLES)

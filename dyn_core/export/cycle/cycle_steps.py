@@ -241,7 +241,7 @@ class Cycle:
         """End a stop if a reset is requested, or start the requested stop.
 
         A stop replaces a weaker one only; a reset also clears the fault and the
-        history.
+        history of states and efforts.
         """
         resets = self.resets
         self.stop = where(resets, NONE, self.stop)

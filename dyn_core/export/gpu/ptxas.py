@@ -124,6 +124,7 @@ def _resources(report: str, code: int, seconds: float) -> Resources:
     """Return the Resources in a report of ptxas.
 
     Spills are summed over all functions; registers and stack are the largest of any.
+    Raises ValueError if the report names no registers.
 
     Args:
         report: Output of ptxas -v on stderr.

@@ -54,7 +54,7 @@ def stack_of_c(text: str, entries: Sequence[str]) -> int:
 
 
 def _declared(body: str) -> Iterator[int]:
-    """Yield the number of words of each declaration in a function's body, in C."""
+    """Yield the words of each declaration in a C function's body, then of its loops."""
     for line in _DECLARED.findall(body):
         clean, before = line, ""
         while clean != before:

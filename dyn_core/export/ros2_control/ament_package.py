@@ -78,7 +78,9 @@ class AmentPackage:
     def values(
         self, about: str, base: str, depends: Sequence[str], runs: Sequence[str] = ()
     ) -> dict[str, str]:
-        """Return the texts of the templates that all packages have.
+        """Return the texts of the templates that all packages have, by name.
+
+        Raises IndexError if no kernel has been added.
 
         Args:
             about: Meaning of the package, a noun phrase.
@@ -116,7 +118,9 @@ class AmentPackage:
         }
 
     def fill(self, templates: Mapping[str, str], values: Mapping[str, str]) -> None:
-        """Add files from templates, each @name@ replaced by its value.
+        """Add files to `contents` from templates, each @name@ replaced by its value.
+
+        Raises KeyError if a name has no value.
 
         Args:
             templates: Name of the template, without .in, by name of the file.

@@ -127,7 +127,8 @@ def controller_package(
         Paths of the files that were written.
 
     Raises:
-        UnsupportedError: The robot has a floating base.
+        UnsupportedError: `law` is unknown, the robot has a floating base or a joint of
+            several coordinates, or as in control_cycle.
         SettingError: A name or an option is not valid, or the folder has other files.
         ModelError: The robot is not a URDF, or has no link payload_link.
     """

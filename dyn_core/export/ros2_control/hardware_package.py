@@ -47,7 +47,8 @@ def hardware_package(
         Paths of the files that were written.
 
     Raises:
-        UnsupportedError: The robot has a floating base.
+        UnsupportedError: The robot has a floating base or a joint of several
+            coordinates, or the solver does not support the robot or an option.
         SettingError: A name or an option is not valid, or the folder has other files.
         ModelError: The robot is not a URDF.
         SolverNotFound: No solver is called `stepper`.

@@ -38,7 +38,10 @@ LIVE_RULES = ("on_stale", "on_violation", "on_collision", "on_estop", "stop_time
 
 
 def cpp_number(x: float) -> str:
-    """Return a number as an expression of C++ with the same bits."""
+    """Return a number as an expression of C++ with the same bits.
+
+    Infinities become HUGE_VAL and -HUGE_VAL; NaN has no valid form.
+    """
     x = float(x)
     if isinf(x):
         return "HUGE_VAL" if x > 0 else "-HUGE_VAL"
@@ -130,7 +133,10 @@ def rows(values: Iterable[tuple[Field, Any]]) -> str:
 
 
 def row(field: Field, value: Any) -> str:
-    """Return the row of a parameter: value, range, meaning with unit, valid values."""
+    """Return the row of a parameter: value, range, meaning with unit, valid values.
+
+    The range is 1, 0 (none) unless the kind of number has two finite bounds.
+    """
     kind: Any = field.value_kind
     low, high = 1.0, 0.0  # no range
     entry = getattr(kind, "kind", kind)  # of a list: each of its numbers
