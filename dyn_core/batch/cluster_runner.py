@@ -150,7 +150,8 @@ def run_chunk(
         BatchError: It would compute other bits (says what differs), or results cannot
             be written.
         RowError: Rows failed and the task records no status.
-        ShapeError, SettingError: As in ChunkTask.run.
+        ShapeError: A function of rows returned arrays that do not fit.
+        SettingError: A function of the reduction returned anything but real numbers.
         ImportError: The task needs a module that this worker lacks.
     """
     with _OPENING:
@@ -378,8 +379,8 @@ class _ClusterRun:
         Results that workers send back are written to the task's targets, if it has any,
         and are then not in the outcome. The remaining chunks are cancelled if the
         iteration ends early. Once a worker cannot see the file of an input, its chunk
-        is submitted again with its rows, and so are all later ones. Raises the errors
-        of on_cluster, except for the wait for workers.
+        is submitted again with its rows, and so are all later ones. Raises BatchError,
+        RowError or another error of a worker, as on_cluster does after its wait.
         """
         completed = library("distributed", "a cluster").as_completed(
             loop=self.client.loop

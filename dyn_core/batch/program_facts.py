@@ -41,7 +41,8 @@ _SCALARS = math.sin, math.cos, math.exp, math.log, math.tanh
 def program_facts(program: Program[Any]) -> dict[str, str]:
     """Return the facts that decide the bits of the results, by the keys of TITLES.
 
-    A robot counts by its name and a hash of its data, any other system by its name alone.
+    A robot counts by its name and a hash of its data, any other system by its name
+    only.
     """
     model = program.model
     robot = model_hash(model) if isinstance(model, Model) else ""
@@ -72,7 +73,8 @@ def fact_differences(
 def release() -> str:
     """Return the release of this library, with a digest of its source files.
 
-    The release is "unknown" if the package is not installed.
+    The release is "unknown" if the package is not installed. Files are read once in a
+    process.
     """
     try:
         number = version("dyn_ros")
@@ -109,7 +111,7 @@ def arithmetic(engine: str) -> str:
 def _numpy_functions() -> str:
     """Return a digest of results of functions and matrix products of NumPy and Python.
 
-    Their bits differ between libraries and processors.
+    Their bits differ between libraries and processors. Computed once in a process.
     """
     x = np.linspace(0.01, 0.99, 501)
     matrix = np.cos(np.arange(1600.0)).reshape(40, 40) + 40 * np.eye(40)

@@ -160,7 +160,7 @@ def _copied(part: Any) -> Any:
 
 
 def _like(value: Any, parts: list[Any]) -> Any:
-    """Return parts as a tuple, of the fields of `value` if that is a named tuple."""
+    """Return parts as a tuple; if `value` is a named tuple, with its fields."""
     fields = getattr(value, "_fields", None)
     return tuple(parts) if fields is None else make_result(fields, parts)
 

@@ -372,7 +372,8 @@ class ResultFiles:
         warning; missing numbers become zero.
 
         Args:
-            count, dtype, chunk_rows: As in `create`.
+            count, dtype: Number of rows, and type of the results.
+            chunk_rows: Number of rows of a file of a zarr array.
 
         Raises:
             BatchError: A file cannot be opened or extended, or has another shape, dtype
@@ -406,7 +407,10 @@ class ResultFiles:
 
 
 def _rows_of_a_file(chunk_rows: int, count: int) -> int:
-    """Return the rows of a file of a zarr array: `chunk_rows`, from 1 to `count`."""
+    """Return the rows of a zarr array's file: `chunk_rows`, or `count`, at least 1.
+
+    It is the smaller of both.
+    """
     return max(min(chunk_rows, count), 1)
 
 

@@ -150,7 +150,7 @@ class ZarrSource(RowSource):
         return np.asarray(part)
 
     def reference(self) -> Reference | None:
-        """Return the Reference, see zarr_place; None for a store in memory."""
+        """Return the Reference of zarr_place; None for a store in memory or unknown."""
         return zarr_place(self.array)
 
 
