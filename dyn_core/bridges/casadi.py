@@ -294,7 +294,9 @@ def library(
             status; details in `function`.
 
     Raises:
-        UnsupportedError: `hessian` for a robot with quaternions, or as for `function`.
+        UnsupportedError: `hessian` for a robot with quaternions, the Program is of
+            another kind, the name is no C identifier, an input has no derivative and is
+            not among the constants, or casadi is needed and not installed.
         ShapeError: A constant is no input, or has another shape.
         CompileError: There is no C compiler to link with, or it fails.
     """
@@ -344,10 +346,16 @@ def _kernels(
     """Return the compiled kernels of a Program and of its derivatives, not yet linked.
 
     Args:
-        program, name, constants, hessian, status: As in `function`.
+        program: Program of the engine native.
+        name: Name of the function; None: SOLVER_ROBOT.
+        constants: Values of inputs that the function does not have, by name.
+        hessian: Whether there is a kernel of second derivatives.
+        status: Whether the function has one more result, the status.
 
     Raises:
-        UnsupportedError, ShapeError: As for `function`.
+        UnsupportedError: The Program is of another kind, the name is no C identifier,
+            or an input has no derivative and is not among the constants.
+        ShapeError: A constant is no input, or has another shape.
         CompileError: LLVM rejects the code.
     """
     prefix = interface_of(program, name).prefix

@@ -72,7 +72,9 @@ def checked(inputs, strides, outputs, row, state):
 
     Args:
         state: Status of the kernel.
-        inputs, strides, outputs, row: See run_row.
+        inputs, outputs: Addresses of the tables with the addresses of arrays.
+        strides: Address of the bytes from row to row of each input, 0 if shared.
+        row: Index of the row.
     """
     k = 0
     while k < N_IN:
@@ -98,7 +100,9 @@ def note(inputs, strides, outputs, row, state, states):
     Args:
         state: Status of the kernel.
         states: Address of the statuses (int32); 0: none is written.
-        inputs, strides, outputs, row: See run_row.
+        inputs, outputs: Addresses of the tables with the addresses of arrays.
+        strides: Address of the bytes from row to row of each input, 0 if shared.
+        row: Index of the row.
     """
     if FINITE:
         state = checked(inputs, strides, outputs, row, state)
@@ -123,15 +127,13 @@ def note(inputs, strides, outputs, row, state, states):
 def run_row(inputs, strides, outputs, row, states, scratch):
     """Run the scalar kernel on one row; return 0.
 
-    The row's status is written, and a failed row is filled with NaN, see note. The
-    arguments of this and the next functions are the following.
+    The row's status is written, and a failed row is filled with NaN, see note.
 
     Args:
         inputs, outputs: Addresses of the tables with the addresses of arrays.
         strides: Address of the distances between rows of each input [bytes], 0 if all
             rows share it.
-        row: Index of the row. In the next functions, rows: number of rows, -1 for one
-            state.
+        row: Index of the row.
         states: Address of the statuses of all rows (int32); 0: none is written.
         scratch: Address of the kernel's scratch memory.
     """
@@ -150,7 +152,12 @@ def run_row(inputs, strides, outputs, row, states, scratch):
 def run_chunks(inputs, strides, outputs, rows, states, scratch):
     """Run at least WIDTH rows with the batch kernel, about CHUNK at a time; return 0.
 
-    Statuses are written, and failed rows are filled with NaN. Arguments: see run_row.
+    Statuses are written, and failed rows are filled with NaN.
+
+    Args:
+        inputs, strides, outputs, states, scratch: As in run_row: addresses of tables
+            and memory, states 0 to write no status.
+        rows: Number of rows.
     """
     status, first = room(8 * (CHUNK + WIDTH)), 0
     while first < rows:
@@ -176,7 +183,13 @@ def run_rows(inputs, strides, outputs, rows, states):
 
     Returns 0, or the message NO_MEMORY if the memory cannot be allocated. The status of
     each row is written to `states` unless that is 0; failed rows of the outputs are
-    filled with NaN. Arguments: see run_row.
+    filled with NaN.
+
+    Args:
+        inputs, outputs: Addresses of the tables with the addresses of arrays.
+        strides: Address of the bytes from row to row of each input, 0 if shared.
+        rows: Number of rows.
+        states: Address of the statuses of all rows (int32), or 0.
     """
     if BATCH_LARGE:
         memory = calloc(1, BATCH_SCRATCH + 64)
@@ -195,7 +208,12 @@ def run_rows(inputs, strides, outputs, rows, states):
 def run_few(inputs, strides, outputs, rows, states, scratch):
     """Run one state (rows < 0), or rows one by one with the scalar kernel; return 0.
 
-    Statuses are written, and failed rows are filled with NaN. Arguments: see run_row.
+    Statuses are written, and failed rows are filled with NaN.
+
+    Args:
+        inputs, strides, outputs, states, scratch: As in run_row: addresses of tables
+            and memory, states 0 to write no status.
+        rows: Number of rows, -1 for one state.
     """
     if rows < 0:
         state = call(SCALAR, inputs, outputs, scratch)
@@ -211,7 +229,13 @@ def run(inputs, strides, outputs, rows, states):
     """Run one state (rows < 0) or rows; return 0, or the message NO_MEMORY.
 
     The batch kernel runs WIDTH rows or more, the scalar kernel fewer. Statuses are
-    written, and failed rows are filled with NaN. Arguments: see run_row.
+    written, and failed rows are filled with NaN.
+
+    Args:
+        inputs, outputs: Addresses of the tables with the addresses of arrays.
+        strides: Address of the bytes from row to row of each input, 0 if shared.
+        rows: Number of rows, -1 for one state.
+        states: Address of the statuses of all rows (int32); 0: none is written.
     """
     if rows >= WIDTH:
         return run_rows(inputs, strides, outputs, rows, states)

@@ -147,7 +147,7 @@ class JaxFunction:
         return self._run if set(axes) <= {None} else jax.vmap(self._run, in_axes=axes)
 
     def _run(self, *arrays: Any) -> Any:
-        """Return outputs and status of one state, with quaternions scaled to 1."""
+        """Return outputs and status of one state; quaternions are scaled to 1."""
         ports = self.program.inputs
         unit = [
             self._coordinates.normalized(jnp, x) if port.kind == "position" else x
@@ -186,7 +186,11 @@ class _JaxOperation:
         self._differentiable.defjvp(self._rule, symbolic_zeros=True)
 
     def __call__(self, *arrays: Any) -> Any:
-        """Return a tuple of the outputs, and last the status (int32), of one state."""
+        """Return a tuple of the outputs, and last the status (int32), of one state.
+
+        Outputs of a failed state are NaN. arrays: Inputs, positions with unit
+        quaternions.
+        """
         return self._differentiable(*arrays)
 
     def _batchable(self, rows: int | None) -> Any:

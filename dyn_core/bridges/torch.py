@@ -155,7 +155,10 @@ class TorchOperation:
         return (*self._tensors(values), torch.as_tensor(state, dtype=torch.int64))
 
     def _tensors(self, values: Any) -> tuple[Any, ...]:
-        """Return the return value of the Program as a tuple, a tensor an output."""
+        """Return the Program's return value as a tuple with one tensor for each output.
+
+        Tensors share the memory of arrays; single numbers are copied.
+        """
         parts = (values,) if len(self.program.outputs) == 1 else values
         return tuple(
             torch.from_numpy(x)
@@ -198,7 +201,9 @@ class TorchOperation:
         """Return outputs of the operation within vmap, and their vmap axes, all 0.
 
         Args:
-            info, in_dims, tensors: See _rows_of.
+            info: Information of PyTorch's vmap rule; has batch_size.
+            in_dims: Axis of the vmap in each input, or None.
+            tensors: Inputs.
         """
         return self._rows_of(self._call, info, in_dims, tensors)
 
@@ -577,6 +582,8 @@ class TorchFunction:
 
     def _converted(self, port: Port, value: Any) -> Any:
         """Return an argument as a CPU tensor of the Program's dtype.
+
+        A tensor that has this dtype already is returned itself.
 
         Raises:
             ShapeError: It is on another device, has no real numbers, a larger
