@@ -139,9 +139,9 @@ def export(
 
 
 def _built(program: Program[Any], finite: bool) -> Program[Any]:
-    """Return a Program whose option `finite` has this value.
+    """Return the Program itself if its option `finite` has this value.
 
-    It is the Program itself, or else the same Program built again.
+    Else the same Program is built again with it, which may raise the errors of a build.
     """
     if program.finite == finite:
         return program
@@ -237,7 +237,8 @@ class _Binary:
         name: Name of the file.
         data: Its content.
         interface: Interface with the memory that the code needs.
-        code, constants, undefined: See Export.
+        code, constants: Size of instructions and constants [bytes]; 0 for C source.
+        undefined: Symbols that other objects must define.
     """
 
     name: str

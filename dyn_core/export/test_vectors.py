@@ -104,7 +104,11 @@ test_vector.__test__ = False  # type: ignore[attr-defined]
 def _row(
     program: NativeProgram, numbers: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray, int]:
-    """Return flat inputs in the Program's dtype, flat outputs and status of a state."""
+    """Return flat inputs in the Program's dtype, flat outputs and status of a state.
+
+    numbers: Flat inputs, float64; those too large for the dtype become infinite.
+    Results are NaN where the status is not 0.
+    """
     with np.errstate(over="ignore"):
         numbers = numbers.astype(program.dtype)
     values, status = program.run_row(numbers.tolist())

@@ -166,7 +166,10 @@ class _CWriter:
         return [self.graphs.function(what, lines)] if lines else []
 
     def calls(self) -> list[str]:
-        """Write all functions; return the statements that call them in order."""
+        """Write all functions; return the statements that call them in order.
+
+        Raises ValueError if an operation has no form in C.
+        """
         schedule = self.schedule
         calls = self._matrices()
         for k in {*schedule.ends, *schedule.conditions}:
@@ -385,7 +388,8 @@ class _CWriter:
     def _loop(self, step: ScheduledStep) -> list[str]:
         """Return the calls that store a loop's operands, run it and use its results.
 
-        Slots for its state are added to `top` of the source.
+        Slots for its state are added to `top` of the source, and the slots of its items
+        are set. Raises ValueError if an operation has no form in C.
         """
         region, which, _ = step.data
         state = CSlots(self.graphs.top)

@@ -120,7 +120,7 @@ class CInstructions:
         return CValue(self, kind, literal(x, kind, self.numbers))
 
     def fma(self, x: Any, y: Any, z: Any) -> CValue:
-        """Return x*y + z, rounded once if multiply-adds are fused."""
+        """Return x*y + z of CValues or numbers, rounded once if `fused`, else twice."""
         x, y, z = self.lift(x), self.lift(y), self.lift(z)
         if not self.fused:
             return x * y + z

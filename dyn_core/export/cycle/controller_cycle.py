@@ -250,7 +250,10 @@ def cycle_of_options(
             build.
 
     Raises:
-        UnsupportedError, SettingError: As in control_cycle.
+        UnsupportedError: `name` is unknown, the robot has driven joints, or an option
+            of build is not valid.
+        SettingError: A joint has several coordinates or no effort limit, or a rule,
+            bound or limit is not valid.
     """
     rules, bounds, states, rest = cycle_settings(options)
     return control_cycle(
@@ -322,7 +325,8 @@ def _settings(
     """Return the settings that become constants of the kernel.
 
     Args:
-        model, rules, state_bounds: As in control_cycle; rules must not be None.
+        model, rules: Robot, and rules of the controller, not None.
+        state_bounds: Plausibility bounds of states, or None.
         bounds: Bounds of the envelope, with values in place of defaults, or None.
         limit: Effort limits (nv) [N·m | N].
         slew: Maximum rates of the efforts (nv) [N·m/s | N/s].

@@ -633,7 +633,7 @@ def _finite(x: Any) -> Any:
 
 
 def all_finite(numbers: Sequence[Any]) -> Any:
-    """Condition that all numbers are finite."""
+    """Condition that all numbers, at least one, are finite."""
     return reduce(logical_and, (_finite(x) for x in numbers))
 
 

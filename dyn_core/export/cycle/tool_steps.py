@@ -147,7 +147,7 @@ class ToolCycle(Cycle):
         answer is the first of the other ANSWERS that applies.
 
         Args:
-            k: Number of the target, see the class.
+            k: Number of the target: 0 pose, 1 twist, 2 wrench, 3 stiffness.
             numbers: Its numbers.
             valid: Condition that they are valid.
             near: Condition that a pose is near the reference.
@@ -287,7 +287,9 @@ class ToolCycle(Cycle):
     def law_inputs(self) -> tuple[Any, ...]:
         """Return q, pose_ref, stiffness, v_ref, f_ref and q_rest of the law.
 
-        All are valid numbers where the law does not act, so that it raises nothing.
+        The pose (7,) is in the base; v_ref and f_ref have the axes of the base if
+        settings.aligned, else of the tool. All are valid numbers where the law does not
+        act, so that it raises nothing.
         """
         q = where(self.acts, Vector(self.q_now), self.zero)
         whole = absolute(self.turn @ self.turn - 1.0) <= UNIT
@@ -305,7 +307,8 @@ class ToolCycle(Cycle):
         posture. The answers are `answers`, (4,), then `apart`, (2,).
 
         Args:
-            tau, finite: As for Cycle.run.
+            tau: Effort of the law (nv).
+            finite: Condition that it, and the inputs of the law, are finite.
         """
         effort, state, report = self.run(tau, finite, self.zero)
         rows = [getattr(self, name) for name, _ in self.names]
@@ -325,6 +328,6 @@ def _quaternion(R: Matrix) -> Vector:
 
 
 def _distances(R: Matrix, p: Vector, R_ref: Matrix, p_ref: Vector) -> tuple[Any, Any]:
-    """Return angle [rad] and distance [m] between two poses."""
+    """Return angle [rad] and distance [m] from pose (R_ref, p_ref) to pose (R, p)."""
     w, r = log3(R_ref.T @ R), p - p_ref
     return sqrt(w @ w), sqrt(r @ r)

@@ -54,7 +54,8 @@ def optimised(ir: str, arch: str) -> str:
 
     Raises:
         CompileError: LLVM rejects the module.
-        UnsupportedError: As in `target`.
+        UnsupportedError: The architecture is unknown, or this llvmlite has no GPU code
+            generator.
     """
     import llvmlite.binding as llvm
 
@@ -85,7 +86,8 @@ def emit(ir: str, arch: str) -> str:
 
     Raises:
         CompileError: LLVM rejects the module.
-        UnsupportedError: As in `target`.
+        UnsupportedError: The architecture is unknown, or this llvmlite has no GPU code
+            generator.
     """
     machine = target(arch)
     with compiler._lock:

@@ -58,8 +58,8 @@ def is_ordinary(b: Any, x: Any, y: Any, z: Any) -> Any:
 def ordinary(b: Any, x: Any, y: Any, z: Any) -> tuple[Any, Any]:
     """Return two numbers whose rounded sum is x y + z, rounded once.
 
-    Only for numbers that are ordinary, see is_ordinary, which also describes the
-    arguments.
+    Only for numbers that are ordinary, see is_ordinary. b: Instructions or
+    CInstructions, which are extended; x, y, z: values of b, float64.
     """
     product, rest = _product(x, y)
     high, low = _sum(z, rest)
@@ -70,7 +70,7 @@ def ordinary(b: Any, x: Any, y: Any, z: Any) -> tuple[Any, Any]:
 def scaled(b: Any, x: Any, y: Any, z: Any) -> Any:
     """Return x y + z, rounded once, for any numbers, also zeros, infinities and NaN.
 
-    Arguments as in is_ordinary.
+    b: Instructions or CInstructions, which are extended; x, y, z: values of b, float64.
     """
     (x1, kx), (y1, ky), (z1, kz) = (_normal(b, number) for number in (x, y, z))
     z1 = b.select(z.compare("eq", 0.0), z, z1)
@@ -112,7 +112,7 @@ def floor(b: Any, x: Any) -> Any:
     """Return the largest integer that is not above x; infinities, NaN and -0 remain.
 
     Args:
-        b: As in is_ordinary, of float64 or float32.
+        b: Instructions or CInstructions of float64 or float32, which are extended.
         x: Value of b.
     """
     size = b.intrinsic("fabs", x)

@@ -146,7 +146,7 @@ def _compiled(
 
 @once
 def _initialize() -> None:
-    """Initialize all targets of LLVM."""
+    """Initialize all targets of LLVM, once in a process."""
     import llvmlite.binding as llvm
 
     llvm.initialize_all_targets()
@@ -154,7 +154,7 @@ def _initialize() -> None:
 
 
 def _machine(target: Target) -> Any:
-    """Return LLVM's code generator for a target."""
+    """Return LLVM's code generator for a target; RuntimeError if LLVM lacks it."""
     import llvmlite.binding as llvm
 
     machine = llvm.Target.from_triple(target.triple).create_target_machine(

@@ -64,7 +64,9 @@ class AmentPackage:
         self.interfaces: list[Interface] = []
 
     def add_kernel(self, program: Program, suffix: str) -> None:  # type: ignore[type-arg]
-        """Add C source, header and check of a Program named after the package.
+        """Add C source, header and check of a Program, named PACKAGE_SUFFIX.
+
+        The files are added to `contents`, the interface to `interfaces`.
 
         Raises:
             UnsupportedError: The Program is not of engine native or calls others.
@@ -147,7 +149,10 @@ class AmentPackage:
 
 
 def xml_attribute(text: str) -> str:
-    """Return text as XML, for an element or an attribute."""
+    """Return text escaped for an element or an attribute of XML.
+
+    Invisible characters are replaced by underscores.
+    """
     element = ElementTree.Element("x", {"x": text})
     return xml_text(element).removeprefix('<x x="').removesuffix('" />')
 

@@ -154,7 +154,10 @@ def row(field: Field, value: Any) -> str:
 
 
 def _literal(kind: Any, value: Any) -> str:
-    """Return a value as an expression of C++."""
+    """Return a value of a Field as an expression of C++, by its kind of value.
+
+    Kinds other than numbers, switches and lists are text.
+    """
     if isinstance(kind, ListOf):
         return f"Numbers{{{cpp_numbers(value)}}}"
     if isinstance(kind, Switch):
