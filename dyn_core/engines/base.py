@@ -580,8 +580,10 @@ class Program(Generic[Result]):
     def run_complex(self, numbers: Sequence[complex]) -> Sequence[Any]:
         """Return the flat outputs of one state for flat complex inputs.
 
-        Complex inputs serve complex-step derivatives. Engines may implement this
-        method.
+        They serve complex-step derivatives. Engines may implement this method.
+
+        Args:
+            numbers: Flat inputs in the order of the Ports.
 
         Raises:
             UnsupportedError: Always, in this class.

@@ -54,7 +54,7 @@ class GraphProgram(Program[Any]):
         return compile_graph(self.graph, columns=True)
 
     def run_row(self, numbers: Sequence[Any]) -> tuple[Any, int]:
-        """Return (flat outputs, status) of one state; see Program.
+        """Return (flat outputs, status) of one state for its flat inputs `numbers`.
 
         A RowError of a Program that the Graph calls becomes a status, with NaN outputs.
         """
@@ -64,10 +64,15 @@ class GraphProgram(Program[Any]):
             return self.note(error)
 
     def run_rows(self, columns: Sequence[Any], rows: int) -> tuple[Any, Any]:
-        """Return (output columns, status) of a block of rows; see Program.
+        """Return (output columns, status) of a block of rows.
 
         If a Program that the Graph calls raises a RowError for some rows, these rows
         are run one by one, and the remaining rows together.
+
+        Args:
+            columns: For each flat input an array (rows,), or a float shared by all
+                rows.
+            rows: Number of rows.
         """
         try:
             return self._columns(columns)
@@ -85,7 +90,10 @@ class GraphProgram(Program[Any]):
         return results, state
 
     def requirements(self) -> Sequence[Requirement]:
-        """Return the requirements of the Graph, which is traced at the first use."""
+        """Return the requirements of the Graph, which is traced at the first use.
+
+        Raises TraceError if it cannot be traced.
+        """
         return self.graph.requirements
 
     def run_complex(self, numbers: Sequence[complex]) -> Sequence[Any]:

@@ -94,7 +94,10 @@ class QuickTier:
             return self._variant(name)
 
     def _variant(self, name: str) -> Variant | None:
-        """Return the same as `variant`; the caller holds the lock."""
+        """Return the interpreter's form of a kernel, or None, see `variant`.
+
+        The caller holds the lock. name: scalar or batch.
+        """
         made, started = self._made, (name, os.getpid())  # threads do not survive a fork
         if made is not None and started in self._started:
             return made.variants[name]
@@ -460,9 +463,9 @@ class NativeProgram(BlockCalls, GraphProgram):
         return arrays or self.dtype == np.float64
 
     def run_row(self, numbers: Sequence[Any]) -> tuple[Any, int]:
-        """Return (flat outputs, status) of one state; see Program.
+        """Return (flat outputs, status) of one state for its flat inputs.
 
-        Outputs are NaN where the status is not 0.
+        Outputs are NaN where the status is not 0. Raises CompileError, at first use.
         """
         results, state = self._single_flat(np.array(numbers, self.dtype))
         return results.tolist(), state
@@ -485,7 +488,7 @@ class NativeProgram(BlockCalls, GraphProgram):
         return self._run_single(self._kernel("scalar"), numbers)
 
     def _run_single(self, made: Variant, numbers: np.ndarray) -> tuple[np.ndarray, int]:
-        """Return the same as `_single_flat`, by this machine code."""
+        """Return (flat outputs, status) by `made`; NaN outputs if the state failed."""
         item = self.dtype.itemsize
         values = np.empty(sum(self._sizes[1]), self.dtype)
         tables = [
@@ -647,8 +650,9 @@ def build(function: Function, **parts: Any) -> GraphProgram:
         UnsupportedError: Machine code is not available on this machine, or dtype is
             float32 and the Graph calls Programs.
         TraceError: The algorithm cannot be traced.
-        SettingError: DYN_NATIVE, DYN_THREADS or DYN_CACHE_LIMIT has an invalid
-            value.
+        SettingError: DYN_NATIVE, DYN_THREADS, DYN_CACHE_LIMIT or DYN_ENTRY has an
+            invalid value.
+        CompileError: LLVM cannot compile the code that serves calls.
     """
     reason = host_machine.missing()
     if reason:

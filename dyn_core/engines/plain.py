@@ -155,6 +155,7 @@ class PlainProgram(RowProgram):
 
         Raises:
             UnsupportedError: An operation is not analytic.
+            SingularError: The algorithm divides by zero.
             RequireError: A requirement of the algorithm does not hold; positions are
                 checked only where the Program was built with finite=True.
         """

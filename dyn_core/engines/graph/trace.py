@@ -71,6 +71,9 @@ class Symbol(Number):
         Args:
             a, b, c: Entries of A, B and C, row by row; c is empty without a C.
             shape: Sizes, sign of A B, and whether it is added to C.
+
+        Raises:
+            TraceError: An entry is not a number, or is a Symbol of another trace.
         """
         row = shape.rows == shape.inner == 1
         if shape.work < (ROLLED_ROW if row else ROLLED):
@@ -85,7 +88,10 @@ class Symbol(Number):
         )
 
     def refuse(self, *_: Any) -> NoReturn:
-        """Raise TraceError with the line of the algorithm; see Number.refuse."""
+        """Raise TraceError with the line of the algorithm.
+
+        A traced value cannot become a Python number or an array. Arguments are ignored.
+        """
         raise TraceError(
             f"{_place()}: a traced value cannot become a Python number;"
             " algorithms use the functions of dyn_core.authoring, not math or numpy"
@@ -99,10 +105,11 @@ class Symbol(Number):
 
 
 def _record(op: str, a: Symbol, b: Any) -> Any:
-    """Return the result of the operation `op` of a Symbol and any number, recorded.
+    """Return the result of `a op b`, recorded in the innermost Graph being traced.
 
-    A Number of a higher rank computes the result itself. The function repeats
-    Symbol.apply in short form, since operators are the most frequent operations.
+    A Number b of a higher rank computes the result itself. Raises TraceError as
+    Symbol.apply, which this function repeats in short form, since operators are the
+    most frequent operations.
     """
     if type(b) is not float and isinstance(b, Number) and b.rank > a.rank:
         return b.apply(op, a, b)
@@ -118,7 +125,7 @@ class Tracer:
     Args:
         width: Number of flat inputs.
         outer: Tracer of the surrounding Graph, in a loop.
-        folding: Whether rules apply, see Builder.
+        folding: Whether rules simplify operations, and equal nodes are shared.
         requires: Whether require() is allowed; not in the condition of a loop.
     """
 
@@ -147,7 +154,9 @@ class Tracer:
             or product the list or tuple of results; None for require.
 
         Raises:
-            TraceError: As for Symbol.apply.
+            TraceError: An operand is not a number or is a Symbol of another trace,
+                require is in the condition of a loop, or a loop's body returns a wrong
+                number of values.
         """
         if op in OPERATIONS:
             if (op == "mul" or op == "add") and self.builder.has_zero:
@@ -283,6 +292,9 @@ class Tracer:
         Args:
             a, b, c: Entries of A, B and C, row by row; c is empty without a C.
             shape: Sizes, sign of A B, and whether it is added to C.
+
+        Raises:
+            TraceError: An entry is not a number, or is a Symbol of another trace.
         """
         if not self.folding:
             return unrolled_product(a, b, c, shape)
@@ -298,7 +310,8 @@ class Tracer:
             error, item: Class of the error, and the item that it names.
 
         Raises:
-            TraceError: This is the Graph of a loop's condition.
+            TraceError: This is the Graph of a loop's condition, or `condition` is a
+                Symbol of another trace or no number.
         """
         if not self.requires:
             raise TraceError(
@@ -442,7 +455,8 @@ def trace(
     Args:
         function: Called with one argument, a list of Symbols.
         width: Number of flat inputs.
-        folding: Whether rules apply, see Builder, and unused nodes are removed.
+        folding: Whether rules simplify operations, equal nodes are shared, and unused
+            nodes are removed.
 
     Raises:
         TraceError: The function cannot be traced; the message names file and line.

@@ -333,7 +333,7 @@ class LoopCalls:
 
 
 def _holds_always(cond: Graph) -> bool:
-    """Return whether the condition is a true constant."""
+    """Return whether the only output of a Graph is a constant other than zero."""
     node = cond.nodes[cond.outputs[0]]
     return node.op == "const" and bool(node.data)
 
@@ -438,10 +438,7 @@ class Emitter:
         return "\n".join([*head, *called, *products, *self.ir])
 
     def function(self, what: str, code: Instructions) -> str:
-        """Write a function with this name prefix and code; return its call.
-
-        `last` becomes the instructions.
-        """
+        """Write a function of `code`, named by `what`; set `last`; return its call."""
         name = self.name(what)
         self.last = code.lines
         head = f"define internal void {name}({_PARAMETERS}) nounwind {{"
@@ -587,7 +584,10 @@ class _Writer:
             )
 
     def _step(self, step: ScheduledStep) -> None:
-        """Write one operation; ValueError if it has no machine form."""
+        """Write one operation; its result becomes a value of the function.
+
+        Raises ValueError if the operation has no machine form.
+        """
         if step.op == "sincos":
             self._sincos(step)
             return
@@ -652,7 +652,7 @@ class _Writer:
         return f"select {code.truth} {condition}, {of} {a}, {of} {b}", result
 
     def _sincos(self, step: ScheduledStep) -> None:
-        """Write sines and cosines: a call per angle in lanes, a vector for a state."""
+        """Write sines and cosines, for one state as vectors; skip unused results."""
         code = self.code
         n = len(step.operands)
         alone = code.width == 1
@@ -687,7 +687,7 @@ class _Writer:
 
 
 def _rolled(chunk: tuple[int, list[ScheduledStep]]) -> str:
-    """Return "loop" or "product" for a (number, steps) of one such step, else ""."""
+    """Return "loop" or "product" if (number, steps) is one such step, else ""."""
     steps = chunk[1]
     return steps[0].op if steps and steps[0].op in ROLLED else ""
 

@@ -28,7 +28,7 @@ def lanes_like(width: int, count: int) -> int:
 
 
 def real_size(width: int) -> int:
-    """Return the size of a real or whole number [bytes]."""
+    """Return the size of a real or whole number in one lane [bytes]: 8, or 4."""
     return 4 if is_single(width) else 8
 
 
@@ -149,7 +149,8 @@ class Instructions:
 
         Args:
             c: Condition, of kind truth.
-            a, b: Values or constants; a constant gets the kind of the other one.
+            a, b: Values or constants; a constant gets the kind of the other one (two
+                constants: real).
         """
         like = a if isinstance(a, Value) else b
         name = like.kind if isinstance(like, Value) else "real"

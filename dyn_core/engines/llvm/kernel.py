@@ -245,7 +245,7 @@ def get(
 
     Args:
         variant: scalar or batch.
-        name: Key of the kernel, from `key`.
+        name: Key of the kernel, from kernel_key.
         graph: Returns the Graph; called only to compile.
         sizes: Sizes of the input and output ports.
         width: Lanes of a batch, from `lanes`; their type is that of the numbers in both
@@ -276,7 +276,7 @@ def later(
 
     Args:
         variant: scalar or batch.
-        name: Key of the kernel, from `key`.
+        name: Key of the kernel, from kernel_key.
         graph: The Graph.
         sizes: Sizes of the input and output ports.
         width: Lanes of a batch, from `lanes`; their type is that of the numbers in both
@@ -295,7 +295,7 @@ def at_hand(variant: str, name: str) -> Kernel | None:
 
     Args:
         variant: scalar or batch.
-        name: Key of the kernel, from `key`.
+        name: Key of the kernel, from kernel_key.
 
     Raises:
         CompileError: The code on disk cannot be loaded.

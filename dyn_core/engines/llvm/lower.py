@@ -293,7 +293,8 @@ def _assign_slots(
 
     Args:
         schedule: Schedule with its chunks.
-        joined: As in `lower`.
+        joined: Returns whether two outputs are in one array; None where outputs cannot
+            be read again.
     """
     last: dict[int, int] = {}
     for number, chunk in enumerate(schedule.chunks):
@@ -327,7 +328,8 @@ def _place_arrays(
 
     Args:
         schedule: Schedule with the slots of single values.
-        joined: As in `lower`.
+        joined: Returns whether two outputs are in one array; None where outputs cannot
+            be read again.
     """
     steps = [step for step in schedule.rolled() if step.op == "product"]
     products = [step.data[2] for step in steps]

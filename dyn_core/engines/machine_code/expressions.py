@@ -171,7 +171,10 @@ class Expressions(LaneCode):
         )
 
     def value(self, node: ast.expr) -> TypedValue:
-        """Return the value of an expression; a MASK is voted, see LaneCode.vote.
+        """Return the value of an expression.
+
+        A MASK (a condition that differs between lanes) is voted to one BOOL, which
+        drops the lanes of the minority.
 
         Raises:
             TraceError: The expression is not in the subset.
@@ -180,6 +183,8 @@ class Expressions(LaneCode):
 
     def by_lane(self, node: ast.expr) -> TypedValue:
         """Return the value of an expression; a condition may be a MASK.
+
+        A MASK has one bool for each lane.
 
         Raises:
             TraceError: The expression is not in the subset.

@@ -143,17 +143,19 @@ class LaneCode:
         return self.new(f"shufflevector {kind} {first}, {kind} poison, {places}")
 
     def condition(self, code: str) -> TypedValue:
-        """Append a comparison (icmp or fcmp); return its condition.
+        """Append a comparison; return its condition.
 
-        Its type is MASK for a comparison of floats in lanes, else BOOL.
+        Its type is MASK for a comparison of floats in lanes, else BOOL. code: LLVM
+        text, an icmp or fcmp.
         """
         by_lane = self.lanes and code.startswith("fcmp")
         return TypedValue(MASK if by_lane else BOOL, (self.new(code),))
 
     def agreed(self, condition: TypedValue) -> TypedValue:
-        """Return one condition for all lanes: a MASK is voted, see `vote`.
+        """Return one condition for all lanes.
 
-        A value of another type is returned unchanged.
+        A MASK becomes the value of its majority, which drops the lanes of the minority,
+        see `vote`. A value of another type is returned unchanged.
         """
         return self.vote(condition) if condition.type is MASK else condition
 

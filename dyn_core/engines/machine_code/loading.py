@@ -324,7 +324,8 @@ class CompiledFunction:
             ShapeError: A wrong number of arguments; an argument of a wrong type, dtype,
                 number of axes or layout; or int and float arrays share memory.
             OverflowError: An int is too large for a float.
-            TraceError, CompileError: At the first use, as `prepare`.
+            TraceError, CompileError: At the first use: a construct is not in the
+                subset, or LLVM failed.
             IndexError, ZeroDivisionError: In the checked form. Where machine code is
                 off, also any other error of the Python function.
         """
@@ -358,7 +359,8 @@ class CompiledFunction:
             ShapeError: The number of arguments is wrong; an argument has another type,
                 dtype, number of axes or layout; or int and float arrays share memory.
             OverflowError: An int in a record is too large for a float.
-            TraceError, CompileError: At the first use, as `prepare`.
+            TraceError, CompileError: At the first use: a construct is not in the
+                subset, or LLVM failed.
         """
         content, arrays = self._content(arguments)
         if not self.native:
@@ -408,8 +410,12 @@ class CompiledFunction:
             its `kernel` is 0.
 
         Raises:
-            ShapeError, OverflowError: An argument is wrong, as in `bind`.
-            TraceError, CompileError: At the first use, as `prepare`.
+            ShapeError: The number of arguments is wrong; an argument has another type,
+                dtype, number of axes or lanes, or layout; or int and float arrays
+                share memory.
+            OverflowError: An int in a record is too large for a float.
+            TraceError, CompileError: At the first use: a construct is not in the
+                subset, or LLVM failed.
         """
         content, arrays = self._content(arguments)
         self.prepare()

@@ -365,6 +365,9 @@ class Operations(Expressions):
 
         Args:
             node: Expression of an int, float or bool, or a condition.
+
+        Raises:
+            TraceError: The expression is not in the subset, or is no number.
         """
         if isinstance(node, ast.BoolOp):
             return self._by_branches(node, truth=True).name

@@ -342,7 +342,7 @@ class StatementWriter(Operations):
             self.begin(end)
 
     def _loop(self, node: ast.For | ast.While, loop: _OpenLoop) -> None:
-        """Write the body of a loop up to the jump to its next round.
+        """Write the body of the loop `node` up to the jump to its next round.
 
         The label of the body must have been written. Variables assigned at each `break`
         are added to loop.left.

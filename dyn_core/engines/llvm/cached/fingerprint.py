@@ -93,7 +93,9 @@ def of_traced_code(packages: tuple[str, ...], named: Iterable[str]) -> str:
     """Return the hex digest of the modules of `traced_modules`, like `of_code`.
 
     Args:
-        packages, named: As in `traced_modules`.
+        packages: Names of packages.
+        named: Names of the modules of the functions and classes that the traced
+            function refers to.
     """
     wings, modules = traced_modules(packages, named)
     return _digest((MARK, str(wings), *packages), modules)

@@ -152,7 +152,10 @@ def store(key: str, note: dict[str, Any], code: bytes) -> None:
 
 
 def _open_at_once(path: str, flags: int) -> int:
-    """Open a file and return its descriptor; a pipe without data does not block."""
+    """Open a file with flags of os.open; return its descriptor.
+
+    Opening a pipe without data does not block. Raises OSError if it cannot be opened.
+    """
     return os.open(path, flags | getattr(os, "O_NONBLOCK", 0))
 
 

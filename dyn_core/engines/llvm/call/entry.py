@@ -125,7 +125,7 @@ def mode() -> str:
 
 @once
 def arrays_lie_as_expected() -> bool:
-    """Return whether NumPy's array struct has the layout that `struct` reads."""
+    """Return whether NumPy's array struct has the layout `struct` reads; cached."""
     if np.ndarray.__basicsize__ < max(entry_code.FLAGS, entry_code.KIND) + 8:
         return False
     plain, locked = np.zeros((3, 5)), np.zeros((2, 3, 4))[:, ::2]
@@ -174,6 +174,8 @@ def _safely_read(address: int, size: int) -> bytes | None:
 def _loaded(how: str, place: int, single: bool) -> compiler.Loaded:
     """Return the entry's machine code, compiled or from the cache.
 
+    Equal arguments give the same object.
+
     Args:
         how: struct or buffer.
         place: Offset in a Program object of the Descriptor's address [bytes].
@@ -203,7 +205,8 @@ def fast_type(base: Any, how: str) -> tuple[type, int]:
     """Return a type whose calls go to the entry, and the offset of its fields [bytes].
 
     The two fields are 8 bytes each: the address of the entry, then of the Descriptor.
-    `connect` sets them in an object, which must not be called before.
+    `connect` sets them in an object, which must not be called before. Equal arguments
+    give the same type.
 
     Args:
         base: Class that the type derives from.
@@ -288,7 +291,7 @@ def constants(single: bool = False) -> dict[str, int]:
     """Return the addresses of objects and functions that the entry uses, by field.
 
     The fields are those of entry_code.FIELDS, in lower case. An address is 0 where the
-    object or function is not available.
+    object or function is not available. Equal arguments give the same dict.
 
     Args:
         single: Whether arrays are float32: Python floats are then left to Python.

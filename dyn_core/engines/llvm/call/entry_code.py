@@ -102,7 +102,12 @@ def array_struct(o, d, port, place, writable):
 
 
 def array_buffer(o, d, port, place, writable):
-    """Read an array by the buffer protocol; arguments and result as array_struct."""
+    """Read an array by the buffer protocol; return 1 if it fits the port, else 0.
+
+    Fitting arrays, the words at `place` and the arguments are as in array_struct: o, d,
+    port and place are the addresses of the object, the Descriptor, the port's words and
+    two words for data address and number of rows; `writable` is 1 for an output.
+    """
     if load(o + TYPE) != load(d + ARRAY_TYPE):
         return 0
     view = room(BUF)

@@ -80,6 +80,8 @@ def translate(module: ModuleType, public: str, **names: Any) -> str:
         TypeError: A statement or expression is not in the subset.
         KeyError: An operator or a comparison is not in the subset, or a name is not
             known.
+        AssertionError: A comparison is chained, a constant is no integer, or something
+            other than a name is assigned to or called.
     """
     functions = [
         (node, x.__globals__)
@@ -129,7 +131,8 @@ class _Function:
             scope: "internal ", or "" for external linkage.
 
         Raises:
-            TypeError, KeyError: As `translate`.
+            TypeError, KeyError, AssertionError: The function is not in the subset, as
+                in `translate`.
         """
         arguments = [a.arg for a in self.node.args.args]
         for name in arguments:

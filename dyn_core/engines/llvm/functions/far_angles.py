@@ -158,8 +158,9 @@ def _half_pi_times(y: Any, rest: Any) -> tuple[Any, Any]:
 def definition(far: float) -> str:
     """Return the LLVM IR of FUNCTION(ptr angles, i64 n), see `reduced`.
 
-    The memory at `angles` contains n angles, then n values each of r, low and n (a
-    whole number). Only values of angles with a magnitude above `far` [rad] are written.
+    The memory at `angles` contains n angles x, then n values each of r, low and n (a
+    whole number): x = n pi/2 + r + low modulo 2 pi. Only values of angles with a
+    magnitude above `far` [rad] are written.
 
     Args:
         far: At least 2**19.

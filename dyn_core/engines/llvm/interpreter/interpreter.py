@@ -84,7 +84,7 @@ class OperationTable:
         return slots, np.frombuffer(b"".join(self.constants), float)
 
     def room(self, size: int, group: int = 1) -> int:
-        """Allocate slots, rounded up to a multiple of `group`; return the first."""
+        """Allocate `size` slots, rounded up to whole groups; return the first slot."""
         first = self.size
         self.size += -(-size // group) * group
         return first

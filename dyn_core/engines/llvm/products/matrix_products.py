@@ -107,7 +107,7 @@ class ScaledRows:
         self.wanted: set[Scaling] = set()
 
     def name(self, scaling: Scaling) -> str:
-        """Return the name of a function; `definitions` will contain it."""
+        """Return the name of the function for `scaling`; it is added to `wanted`."""
         self.wanted.add(scaling)
         what = ("minus" if scaling.negative else "plus") + "_onto" * scaling.onto
         return f"@scaled_{what}_{scaling.rest}_{self.width}"
@@ -317,7 +317,8 @@ class Products:
     def _column_blocks(self, columns: int) -> Iterator[tuple[int, int, int, int]]:
         """Yield equal blocks of columns as (first column, vectors, rest, count).
 
-        `count` blocks of `vectors` vectors follow each other; `rest` is as in a Tile.
+        `count` blocks of `vectors` vectors follow each other; `rest` is the number of
+        entries of the last vector beyond the matrix.
 
         Args:
             columns: Columns of the result.

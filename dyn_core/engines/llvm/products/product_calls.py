@@ -180,7 +180,7 @@ class ProductCalls:
 
     @cached_property
     def _by_table(self) -> bool:
-        """Whether copies use tables: all products have more than MANY runs to copy."""
+        """Whether copies use tables: the products together have over MANY runs."""
         schedule = self.schedule
         steps = [step for step in schedule.rolled() if step.op == "product"]
         runs = 0

@@ -127,7 +127,10 @@ class StraightProducts:
                 code.lines.append(f"  {there}")
 
     def _broadcast(self, code: FunctionCode, pointer: str) -> str:
-        """Write a vector of the number at an address; return its register."""
+        """Write the load of a number, repeated in a vector; return its register.
+
+        pointer: Register of the number's address.
+        """
         x = code.new(f"load {self.one}, ptr {pointer}, align {self.size}")
         if self.lanes == 1:
             return x
@@ -136,7 +139,10 @@ class StraightProducts:
         return code.new(f"shufflevector {self.of} {y}, {self.of} poison, {mask}")
 
     def _added(self, code: FunctionCode, a: str, b: str, c: str | None) -> str:
-        """Write a b, or a b + c where c is not None; return its register."""
+        """Write a b, or a b + c where c is not None; return its register.
+
+        The sum is rounded once if multiply-adds are fused.
+        """
         if c is not None and self.fused:
             operands = ", ".join(f"{self.of} {x}" for x in (a, b, c))
             return code.new(f"call {self.of} @llvm.fma.{self.suffix}({operands})")
