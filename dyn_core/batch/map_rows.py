@@ -429,7 +429,7 @@ class BatchRun:
     ) -> Iterator[tuple[int, ChunkOutcome]]:
         """Return an iterator of (index, ChunkOutcome) of the missing chunks.
 
-        Chunks come as they finish.
+        Chunks come as they finish. The iteration raises the errors of `results`.
 
         Args:
             client: Client of a Dask scheduler; None for threads.

@@ -291,7 +291,8 @@ class _JaxOperation:
         """Return the outputs of a derivative Program by name, differentiable in turn.
 
         Args:
-            source: The derivative Program; its operation is created at first use.
+            source: The derivative Program; its operation is created at first use, which
+                may raise the errors of a build, and UnsupportedError.
             arrays: Its inputs, by name.
         """
         operation = self._sources.get(source)

@@ -328,8 +328,12 @@ class TorchOperation:
         """Return the outputs of a derivative Program by name, differentiable in turn.
 
         Args:
-            source: The derivative Program; its operation is created at first use.
+            source: The derivative Program; its operation is created at first use, which
+                may raise the errors of a build.
             tensors: Its inputs, by name.
+
+        Raises:
+            RowError: A row fails, and the status was not requested.
         """
         operation = self._sources.get(source)
         if operation is None:

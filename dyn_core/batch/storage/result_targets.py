@@ -323,6 +323,7 @@ class ResultFiles:
 
         Raises:
             BatchError: zarr cannot create them.
+            UnsupportedError: zarr is not installed.
         """
         zarr = library("zarr", _PURPOSE)
         try:

@@ -130,7 +130,7 @@ class Builder:
 
 
 def _ordered(op: str, operands: tuple[int, ...]) -> tuple[int, ...]:
-    """Return the operands, in ascending order if the operation is commutative."""
+    """Return the operands; in ascending order if `op` is commutative, else as given."""
     if op in COMMUTES and operands[0] > operands[1]:
         return operands[::-1]
     return operands

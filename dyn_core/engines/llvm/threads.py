@@ -155,7 +155,7 @@ class LongTasks:
             self._jobs.pop(name, None)
 
     def _run(self, job: _Job) -> None:
-        """Run a job unless a thread has started it."""
+        """Run a job, marked as `taken`; nothing happens if a thread has started it."""
         with self._lock:
             if job.taken:
                 return

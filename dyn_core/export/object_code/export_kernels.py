@@ -69,6 +69,9 @@ def kernels(
             functions of fused.py emulate it.
         batch: Whether there is a function for rows; it has a kernel with lanes only if
             the target has vectors.
+
+    Raises:
+        ValueError: An operation has no machine form.
     """
     graph, sizes = program.graph, program._sizes
     single = str(program.dtype) == "float32"

@@ -219,6 +219,7 @@ def module(data: bytes) -> bytes:
 
     Raises:
         CompileError: The object calls functions that it does not define.
+        StopIteration: The object has no section "linking".
     """
     missing = _missing(data)
     if missing:

@@ -295,6 +295,9 @@ def constants(single: bool = False) -> dict[str, int]:
 
     Args:
         single: Whether arrays are float32: Python floats are then left to Python.
+
+    Raises:
+        CompileError: LLVM failed.
     """
     owner = result_memory.memory()
     return {
