@@ -112,8 +112,8 @@ class JaxFunction:
         NaN.
 
         Raises:
-            ShapeError: An input has another shape, a larger dtype, or no real numbers;
-                or names are missing or unknown.
+            ShapeError: An input has another shape, a larger dtype, masked entries, or
+                no real numbers; or names are missing or unknown.
             ValueError: Inputs have different numbers of rows.
             UnsupportedError: JAX was set to float32 in the meantime.
         """

@@ -101,8 +101,8 @@ class GraphProgram(Program[Any]):
 
         Raises:
             UnsupportedError: An operation is not analytic.
-            RequireError: A requirement of the algorithm does not hold; positions are
-                checked only with finite=True.
+            RequireError: A requirement of the algorithm does not hold, or it divides by
+                zero; positions are checked only with finite=True.
         """
         parts = ("recipe", "signature", "inputs", "outputs", "defaults", "finite")
         plain = PlainProgram(

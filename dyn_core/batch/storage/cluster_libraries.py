@@ -11,7 +11,7 @@ EXTRA = 'pip install "dyn_ros[cluster]"'
 
 
 def library(name: str, purpose: str) -> Any:
-    """Return the module `name` of Dask or zarr.
+    """Return the module `name`, of a library of the extra `cluster`.
 
     Args:
         name: Module name.

@@ -194,7 +194,7 @@ class ResultFiles:
     """Files that results are written to.
 
     Attributes:
-        path: Path of the file of one output, or of the folder or group of several; or a
+        path: Path of the file, or of the folder or group that contains the files; or a
             URL.
         remote: Whether `path` is a URL, which zarr opens.
         stored: Whether the files are zarr arrays.
@@ -344,7 +344,7 @@ class ResultFiles:
     def _mapped(self, shapes: Sequence[tuple[int, ...]], dtype: np.dtype) -> Targets:
         """Create memory-mapped .npy files, with their disk space reserved.
 
-        A missing folder of several outputs is made.
+        A folder that should contain them is made if it is missing.
 
         Args:
             shapes: Shape of each array.

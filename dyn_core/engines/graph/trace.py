@@ -174,7 +174,7 @@ class Tracer:
         return self._require(*operands)
 
     def _with_zero(self, op: str, a: Any, b: Any) -> Any:
-        """Return a sum or product with the operand 0.0 without a node, else None.
+        """Return x for x + 0.0, 0.0 for x * 0.0, without adding a node; else None.
 
         Such operations are frequent in spatial algebra; the Builder has the same rules.
         None also for -0.0, whose node then keeps its position, and for a Symbol of an

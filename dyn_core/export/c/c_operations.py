@@ -389,7 +389,7 @@ class CFunctions:
         """Return the C code of a float64 function of float64_functions.FUNCTIONS.
 
         Args:
-            name: Name of the function, such as tan.
+            name: Name of the function, such as tanh.
         """
         b = self._code()
         names = ["y", "x"] if name == "atan2" else ["x"]

@@ -275,7 +275,8 @@ class ToolCycle(Cycle):
     def _share(self, since: Any, timeout: Any) -> Any:
         """Return the share, 0 to 1, with which a twist or wrench counts now.
 
-        It is 1 for FULL of the timeout, then falls linearly to 0 at the timeout.
+        It is 1 for the fraction FULL of the timeout, then falls linearly to 0 at the
+        timeout.
 
         Args:
             since: Time of receipt of the target [s].
