@@ -4,6 +4,7 @@ import numpy as np
 
 from dyn_core import solver
 from dyn_core.authoring import Matrix, NumpySolver, TracedSolver, Vector, hookimpl
+from dyn_core.errors import UnsupportedError
 from dyn_core.planar import GUIDED, LINE
 from dyn_core.planar.problems import (
     CHAIN_FORCE_JACOBIAN,
@@ -64,6 +65,8 @@ def chain_force_jacobian(model, x, kind, s, active, joint):
     """
     answer, _ = _answers(model, x, kind, s, active)
     n = model.n
+    if joint is not None and joint >= n:
+        raise UnsupportedError(f"joint is {joint}; valid: 0 to {n - 1}, or None")
     blocks = [[[[0.0, 0.0], [0.0, 0.0]] for _ in range(n)] for _ in range(n)]
     for j in range(n) if joint is None else [joint]:
         for axis in (0, 1):

@@ -361,6 +361,14 @@ def _without_active(case):
     return case._replace(chain=chain)
 
 
+def test_a_joint_that_a_chain_has_not_is_refused():
+    """With the valid numbers."""
+    chain = random_chain(1).chain
+    for joint in (chain.n, -1):
+        with pytest.raises(dyn.UnsupportedError, match="valid: .*0"):
+            _build("chain_force_jacobian", chain, engine="graph", joint=joint)
+
+
 def test_force_jacobian():
     """Unit forces; reciprocal; source's way back where it has one (WAW-8.1)."""
     for seed in range(50):
