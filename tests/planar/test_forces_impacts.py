@@ -363,10 +363,10 @@ def _without_active(case):
 
 def test_a_joint_that_a_chain_has_not_is_refused():
     """With the valid numbers."""
-    chain = random_chain(1).chain
-    for joint in (chain.n, -1):
+    case = random_chain(1)
+    for joint in (case.chain.n, -1):
         with pytest.raises(dyn.UnsupportedError, match="valid: .*0"):
-            _build("chain_force_jacobian", chain, engine="graph", joint=joint)
+            _build("chain_force_jacobian", case.chain, joint=joint)(case.x)
 
 
 def test_force_jacobian():
