@@ -263,5 +263,5 @@ if not TYPE_CHECKING:  # with __getattr__, type checkers would accept any name
 
 
 def __dir__() -> list[str]:
-    """List all public names, including those that are not imported yet."""
+    """Return all public names, imported yet or not, and those with `__`, sorted."""
     return sorted([*__all__, *(name for name in globals() if name.startswith("__"))])

@@ -15,8 +15,8 @@ def note_signals(*numbers: int) -> list[int]:
     """Install handlers of signals for the rest of the process.
 
     A signal then no longer ends the process: the caller must read the list. Must be
-    called in the main thread. SIGHUP is sent when a terminal or an ssh session closes;
-    if it is ignored, as under nohup, it stays ignored.
+    called in the main thread (else ValueError). SIGHUP is sent when a terminal or an
+    ssh session closes; if it is ignored, as under nohup, it stays ignored.
 
     Args:
         *numbers: Numbers of the signals.

@@ -21,7 +21,9 @@ def add_cache(parser: argparse.ArgumentParser) -> None:
 
 
 def _cache(arguments: argparse.Namespace) -> int:
-    """Print place, size and limit of the cache, after --clear has emptied it; return 0.
+    """Print place, size and limit of the cache, or that it is off; return 0.
+
+    --clear removes all entries before.
 
     Raises:
         SettingError: DYN_CACHE_LIMIT is invalid.

@@ -102,7 +102,7 @@ def _asked() -> tuple[str, int, str]:
 
 
 def origins(function: Callable[[Sequence[Any]], Sequence[Any]], width: int) -> Origins:
-    """Trace a function and attribute its operations to lines of its source.
+    """Return the cost of a function, traced now, by line and function of its source.
 
     Args:
         function: Function from a list of `width` numbers to a sequence of numbers,

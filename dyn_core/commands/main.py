@@ -107,7 +107,7 @@ class CommandParser(argparse.ArgumentParser):
         return self
 
     def parse_known_args(self, *positional: Any, **options: Any) -> Any:
-        """Parse arguments as an ArgumentParser does."""
+        """Add the command's arguments if need be, then parse as an ArgumentParser."""
         self.complete()
         return super().parse_known_args(*positional, **options)
 
@@ -156,6 +156,9 @@ def run(argv: list[str]) -> int:
 
 def _run(argv: list[str]) -> int:
     """Parse the command line and run its subcommand; return the exit status.
+
+    It is 2 for an unknown command or verb, with a message, and 0 for the help without a
+    command.
 
     Raises:
         PluginError: The command of a plugin fails with an unexpected exception.

@@ -41,7 +41,7 @@ def per_call(
 
 
 def once(function: Callable[[], Any]) -> float:
-    """Call a function and return the wall time of the call [s]."""
+    """Call a function and return the wall time of the call [s], not its result."""
     start = time.perf_counter()
     function()
     return time.perf_counter() - start

@@ -41,7 +41,8 @@ class Carrying:
         """Check that a payload can be carried.
 
         An excess is accepted where the robot without the payload needs at least the
-        same share of its limits: then the payload is not the cause.
+        same share of its limits: then the payload is not the cause. A robot with loops
+        is checked at `q` only.
 
         Args:
             payload: Payload to be carried.

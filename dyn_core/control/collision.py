@@ -117,6 +117,9 @@ class ExternalEffort:
             observer: Solver of MOMENTUM_OBSERVER, by name or as object.
             engine: Engine of the Program; None: the default.
             carried: Payload that may change at run time; None: no payload.
+
+        Raises:
+            SolverNotFound: No solver has the name `observer`.
         """
         self.carried = carried or PayloadInput()
         self.gain, self.driven = float(gain), bool(model.driven)
@@ -189,6 +192,7 @@ class CollisionDetector:
 
     Raises:
         SettingError: A joint has several coordinates, or a threshold is invalid.
+        SolverNotFound: No solver has the name settings.observer.
     """
 
     def __init__(

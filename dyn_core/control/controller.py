@@ -101,6 +101,7 @@ class Controller(Laws):
 
         Raises:
             SettingError: The shadow equals the law itself, or a bound is invalid.
+            SolverNotFound: No solver has the shadow's name.
         """
         envelope = shadow = None
         if self.bounds is not None:
@@ -243,6 +244,8 @@ class Controller(Laws):
     def follow(self, trajectory: Trajectory, t: float) -> None:
         """Follow a trajectory from time t on; the running one continues until then.
 
+        A pending trajectory is dropped.
+
         Args:
             trajectory: Trajectory from make_trajectory; the listeners are called with
                 this object.
@@ -327,6 +330,9 @@ class Controller(Laws):
 
     def _stop(self, t: float, cause: str, kind: str, reason: str) -> None:
         """Stop the robot and brake the reference.
+
+        A stop in force that is as strong or stronger remains. The reference brakes in
+        any case.
 
         Args:
             t: Present time [s].

@@ -161,7 +161,10 @@ def gain_fields(joints: Sequence[str]) -> tuple[Field, ...]:
 
 
 def effort_fields(joints: Sequence[str]) -> tuple[Field, ...]:
-    """Return a Field effort_limits.JOINT for each joint: its effort limit."""
+    """Return a Field effort_limits.JOINT for each joint: its effort limit [N·m | N].
+
+    The default 0 stands for the limit of the model.
+    """
     doc = (
         "effort limit; 0: the limit of the model, which must have one; a higher one"
         " than the model's is a warning"

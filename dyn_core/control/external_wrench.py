@@ -60,8 +60,8 @@ class ExternalWrench:
         engine: Engine of the Program; None: the default.
 
     Raises:
-        SettingError: The robot has no such link, a deviation is not above 0, or the
-            threshold is not.
+        SettingError: No joint moves a link of this name, or a deviation or the
+            threshold is not above 0.
     """
 
     def __init__(
@@ -94,6 +94,9 @@ class ExternalWrench:
 
     def estimate(self, q: Any, tau: Any, time: float = 0.0) -> WrenchEstimate:
         """Return the wrench that explains external joint forces.
+
+        The attribute `turn` is set. Directions that the joint forces do not show are
+        zero in w.
 
         Args:
             q: Position, (nq,).

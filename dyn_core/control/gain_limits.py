@@ -108,7 +108,10 @@ class SampledGains:
     def _bounds(self, T: float) -> dict[str, tuple[np.ndarray, np.ndarray]]:
         """Return, for each of d, p, i, the ratio of gain to bound and the bound.
 
-        Both arrays have the shape (nv,). T is the sampling period [s].
+        Both arrays have the shape (nv,). T is the sampling period [s]. The ratio is 0
+        for a gain of 0, and for i of a joint whose d or p is at or beyond its bound.
+        Without H, joint damping counts only for stiff gains, whose d then has the ratio
+        0 and whose bound of i is infinite.
         """
         p, d, i, n = self.p, self.d, self.i, len(self.p)
         diagonal = np.full(n, np.inf) if self.H is None else np.diag(self.H)

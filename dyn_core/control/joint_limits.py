@@ -84,6 +84,7 @@ class JointLimits:
 
         Raises:
             TrajectoryError: A point is outside by more than ROUNDING; names the joint.
+                NaN passes.
         """
         bad = np.argwhere((q < self.lower - ROUNDING) | (q > self.upper + ROUNDING))
         if len(bad):
@@ -107,7 +108,7 @@ class JointLimits:
 
         Raises:
             TrajectoryError: A position limit is exceeded by more than ROUNDING, a
-                velocity limit by more than SPEED_MARGIN, or a coefficient is not
+                velocity limit by more than SPEED_MARGIN of it, or a coefficient is not
                 finite; names the joint.
         """
         with np.errstate(over="ignore", invalid="ignore"):  # the checks refuse overflow
@@ -262,7 +263,10 @@ def first_excess(
 
 @once
 def _bernstein(order: int) -> np.ndarray:
-    """Return the matrix from power to Bernstein coefficients, (order, order)."""
+    """Return the matrix from power to Bernstein coefficients, (order, order).
+
+    `order` is the number of coefficients. The result is cached: it must not be changed.
+    """
     top = order - 1
     return np.array(
         [
@@ -277,6 +281,7 @@ def _halves(order: int) -> tuple[np.ndarray, np.ndarray]:
     """Return the de Casteljau matrices of the left and right half, (order, order).
 
     Each maps the Bernstein coefficients of a polynomial to coefficients of its half.
+    `order` is the number of coefficients. The result is cached: it must not be changed.
     """
     left = np.array(
         [[math.comb(i, j) / 2**i for j in range(order)] for i in range(order)], float

@@ -131,6 +131,9 @@ class SensedLink:
     def state(self, q: Any, qd: Any, noise: Any, *time: float) -> tuple[Any, Any, Any]:
         """Return position (7,) and velocity (6,) of the link, and its deviations (6,).
 
+        The position is x, y, z [m] and quaternion x, y, z, w in the base. The velocity
+        is [angular; linear] in the link's axes; its deviations are at least STEADY.
+
         Args:
             q, qd: State of the robot.
             noise: Standard deviations of qd, (nv,).

@@ -84,7 +84,10 @@ class TaskVecEnv(VecEnv):  # type: ignore[misc]
         return seen
 
     def step_async(self, actions: np.ndarray) -> None:
-        """Keep actions, (num_envs, na) or indices (num_envs,), for step_wait."""
+        """Keep actions, (num_envs, na) or indices (num_envs,), for step_wait.
+
+        They are neither checked nor copied.
+        """
         self._actions = actions
 
     def step_wait(
@@ -118,11 +121,19 @@ class TaskVecEnv(VecEnv):  # type: ignore[misc]
         self.vector.close()
 
     def get_images(self) -> Any:
-        """Return a picture of each environment, or None without a render mode."""
+        """Return a picture for each environment; without render mode a list of None.
+
+        Raises SettingError if there is a render mode, and reset was not called yet.
+        """
         return self.vector.render() or [None] * self.num_envs
 
     def get_attr(self, attr_name: str, indices: Any = None) -> list[Any]:
-        """Return an attribute of the TaskVectorEnv, once for each index."""
+        """Return an attribute of the TaskVectorEnv, once for each index.
+
+        Args:
+            attr_name: Name.
+            indices: One or several; None: all.
+        """
         return [getattr(self.vector, attr_name) for _ in self._get_indices(indices)]
 
     def set_attr(self, attr_name: str, value: Any, indices: Any = None) -> None:

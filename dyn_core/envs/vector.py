@@ -162,6 +162,7 @@ class TaskVectorEnv(
         empty, but for "diverged" and "_diverged" (num_envs,) booleans if a motion
         diverged, and in mode SAME_STEP, if an episode ended, "final_obs" (num_envs, no)
         and "_final_obs" (num_envs,), True for the rows whose last observation it has.
+        With `copy` False the next step overwrites observations and rewards.
 
         Args:
             actions: Actions, (num_envs, na) [SI], or with task.choices their indices,

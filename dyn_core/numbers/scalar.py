@@ -139,7 +139,10 @@ _OPERATORS: dict[str, Callable[..., Any]] = {
 
 
 def _objects(x: Any) -> np.ndarray:
-    """Return an operand as an array of Python objects, for element-wise operators."""
+    """Return an operand as an array of Python objects, for element-wise operators.
+
+    Anything but an array with axes becomes an array without axes.
+    """
     if isinstance(x, np.ndarray) and x.ndim:
         return x.astype(object)
     entry = np.empty((), object)
@@ -193,10 +196,10 @@ def _one_number(name: str, x: Any) -> str:
 
 sin = _unary("sin", "Sine of x [rad].")
 cos = _unary("cos", "Cosine of x [rad].")
-asin = _unary("asin", "Arc sine of x [rad].")
-acos = _unary("acos", "Arc cosine of x [rad].")
-exp = _unary("exp", "Exponential of x.")
-log = _unary("log", "Natural logarithm of x.")
+asin = _unary("asin", "Arc sine of x [rad]; NaN beyond [-1, 1].")
+acos = _unary("acos", "Arc cosine of x [rad]; NaN beyond [-1, 1].")
+exp = _unary("exp", "Exponential of x; infinity where it overflows.")
+log = _unary("log", "Natural logarithm of x; -infinity at zero, NaN below.")
 tanh = _unary("tanh", "Hyperbolic tangent of x.")
 sqrt = _unary("sqrt", "Square root of x; NaN below zero.")
 floor = _unary("floor", "Largest whole number not above x.")

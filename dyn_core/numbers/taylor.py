@@ -286,7 +286,10 @@ def _mul(a: Taylor, b: Taylor) -> Parts:
 
 
 def _div(a: Taylor, b: Taylor) -> Parts:
-    """Return the quotient y = a / b and its derivatives, which follow from y b = a."""
+    """Return the quotient y = a / b and its derivatives, which follow from y b = a.
+
+    The second one is None if `a` has none.
+    """
     y = a.x / b.x
     if a.d2 is None:
         return y, (a.d1 - y * b.d1) / b.x, None
@@ -299,7 +302,8 @@ def _div(a: Taylor, b: Taylor) -> Parts:
 def _atan2(y: Taylor, x: Taylor) -> Parts:
     """Return the angle atan2(y, x) and its derivatives.
 
-    The first derivative is (x y' - y x') / (x² + y²).
+    The first derivative is (x y' - y x') / (x² + y²). The second one is None if `x` has
+    none.
     """
     n = x.x * x.x + y.x * y.x
     d1, d2 = (x.x * y.d1 - y.x * x.d1) / n, None
@@ -316,6 +320,8 @@ def _chain(
     curvature: Callable[[Any, Any], Any],
 ) -> Parts:
     """Return y = f(u), y' = f' u', y'' = f'' u'² + f' u''.
+
+    y'' is None if u has no second derivative.
 
     Args:
         u: Argument.

@@ -81,7 +81,10 @@ class Replay:
         return self.scene.between(self.states[k], self.states[k + 1], min(share, 1.0))
 
     def poses(self, time: float) -> np.ndarray:
-        """Return the bodies' poses at a time since the start [s], (bodies, 4, 4)."""
+        """Return the bodies' poses at a time since the start [s], (bodies, 4, 4).
+
+        The state is interpolated, and outside of the run its first or last one.
+        """
         return self.scene.poses(self.state(time))
 
     def shares(self, time: float) -> np.ndarray | None:

@@ -44,6 +44,7 @@ def show(what: Shown, states: Any = None, t: Any = None) -> NotebookView:
     Raises:
         UnsupportedError: viser is not installed, `what` is of another type, or a
             Recording is not of a robot.
+        ModelError: A PlanarObject has no rods.
         ShapeError: The states do not fit, there are none, `t` is missing or does not
             fit, or is given with a Recording.
         SettingError: Times are not finite or decrease, a Recording has no rows, or a
@@ -65,6 +66,7 @@ def scene_of(what: Shown) -> VisualScene:
 
     Raises:
         UnsupportedError: `what` is of another type.
+        ModelError: A PlanarObject has no rods.
     """
     what = _task_of(what)
     if isinstance(what, Model):

@@ -138,7 +138,11 @@ class CartesianLaw(ControlLaw):
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """A sentence if the joints move the tool in less than six directions."""
+        """A sentence if the joints move the tool in less than six directions.
+
+        It is alone in a tuple, which is empty if they move it in all six, and for a
+        robot with loops. Tested at eight random positions.
+        """
         model, rng = self.host.model, np.random.default_rng(0)
         if model.loops:
             return ()
@@ -327,7 +331,7 @@ class CartesianLaw(ControlLaw):
     # ---- parameters
 
     def check(self, values: Mapping[str, Any]) -> None:
-        """Raise a SettingError if parameters do not fit each other or the sampling.
+        """Raise a SettingError if a parameter is invalid, or unstable when sampled.
 
         Sampling is tested only if a state and the period of the states are known.
 
@@ -415,7 +419,10 @@ class CartesianLaw(ControlLaw):
             self._check_sampling(stiffness, self._ratio, self._rest[1], period, share)
 
     def velocity(self) -> np.ndarray:
-        """Return the velocity of the tool at the last state, base axes, (6,)."""
+        """Return the velocity of the tool at the last state, base axes, (6,).
+
+        It is [angular; linear] [rad/s; m/s].
+        """
         samples = self.host.samples
         return np.asarray(self._jacobian(samples.q, *self._clock())) @ samples.qd
 
@@ -516,7 +523,7 @@ class CartesianLaw(ControlLaw):
 
 
 def moving_link(model: Model, link: str) -> None:
-    """Raise a SettingError for cartesian.frame if a link is none that joints move."""
+    """Raise a SettingError unless `link` is a link of the model that joints move."""
     moving = [name for name in model.frame_names if model.frame(name).body]
     if link not in moving:
         raise SettingError(

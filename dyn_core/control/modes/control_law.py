@@ -121,7 +121,7 @@ class ControlLaw:
         return {}
 
     def check_sampling(self, period: float, share: float) -> None:
-        """Raise a SettingError if the period of the states makes the law unstable.
+        """Raise a SettingError if the states' period makes it unstable; here never.
 
         Joint gains are checked by the controller.
 
@@ -131,26 +131,26 @@ class ControlLaw:
         """
 
     def begin(self) -> None:
-        """Start at the present state, because the law begins to act."""
+        """Start at the present state, as the law begins to act; here do nothing."""
 
     def advance(self, t: float) -> None:
-        """Advance references to time t, monotonic [s]."""
+        """Advance references to time t, monotonic [s]; here do nothing."""
 
     def brake(self) -> None:
-        """Bring references to rest, because of a stop."""
+        """Bring references to rest, because of a stop; here do nothing."""
 
     def clear(self) -> None:
-        """Forget references, because the controller is reset."""
+        """Discard references, because the controller is reset; here do nothing."""
 
     def check(self, values: Mapping[str, Any]) -> None:
-        """Raise a SettingError if values of the mode's parameters are not valid.
+        """Raise a SettingError if parameters of the mode are not valid; here never.
 
         Args:
             values: Values of all parameters of the mode, by name.
         """
 
     def change(self) -> None:
-        """Use the changed values of host.parameters, which `check` has accepted."""
+        """Use changed host.parameters, which `check` has accepted; here do nothing."""
 
     def receive(self, message: ModeMessage) -> None:
         """Use a message of a topic of the mode; here every message is refused.
@@ -196,7 +196,7 @@ class JointLaw(ControlLaw):
                 )
 
     def build(self, chosen: Any, engine: Any, wrap: Sequence[str]) -> Any:
-        """Return the prepared Program; options `wrap` and friction where they exist.
+        """Return the prepared Program of the law; errors wrap only if it has `wrap`.
 
         Args:
             chosen, engine, wrap: As in ControlLaw.
@@ -252,7 +252,7 @@ class JointLaw(ControlLaw):
     def _inputs(
         self, q: Any, qd: Any, q_ref: Any, qd_ref: Any, qdd_ref: Any, kp: Any, kd: Any
     ) -> tuple[Any, ...]:
-        """Return the inputs of the Program, in the order of the Ports.
+        """Return the inputs of the Program: by its Ports, then host.further_inputs().
 
         Args:
             q, qd: State, (nv,).
@@ -276,8 +276,9 @@ class JointLaw(ControlLaw):
 
 
 def called(law: Any, *inputs: Any) -> np.ndarray:
-    """Call a law with copies of the inputs, which a plugin could change.
+    """Return the result of a law, called with copies of the inputs that are arrays.
 
-    The shadow solver receives the same inputs afterwards.
+    A plugin could change them, and the shadow solver receives the same inputs
+    afterwards.
     """
     return law(*[x.copy() if isinstance(x, np.ndarray) else x for x in inputs])

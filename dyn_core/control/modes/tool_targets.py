@@ -154,7 +154,8 @@ class ToolTargets:
                 stiffness of the axes [N·m/rad; N/m].
 
         Raises:
-            TargetError: The message is invalid; nothing has changed.
+            TargetError: Numbers, frame or stamp are invalid (_checked, _check_stamp),
+                or a pose is farther than `jump` away; nothing has changed.
         """
         topic, stamp = message.topic, message.stamp
         x = self._checked(topic, message.values)
@@ -297,9 +298,10 @@ def _distances(T: np.ndarray, R: np.ndarray, p: np.ndarray) -> tuple[float, floa
 
 
 def _turned(q: np.ndarray, w: list[float]) -> tuple[float, ...]:
-    """Return the unit quaternion, w >= 0, of q and then a rotation vector w [rad].
+    """Return the quaternion of q, turned by a rotation vector w [rad] in base axes.
 
-    Plain numbers, because a product of Vectors takes four times as long.
+    Both are x, y, z, w of unit length; the result has w >= 0. Plain numbers, because a
+    product of Vectors takes four times as long.
     """
     x, y, z, r = q.tolist()
     a, b, c, d = quat_exp(Vector(w))

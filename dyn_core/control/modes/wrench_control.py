@@ -67,7 +67,8 @@ def check_integral(
 
     For a sensor one cycle late, this is the bound of a slow contact with much damping,
     and no mass on a spring with a damper is stable beyond it. Within it a stiff contact
-    may be unstable, which depends on its damping.
+    may be unstable, which depends on its damping. wrench_gain is the largest of all
+    axes; nothing is checked if it is 0.
 
     Args:
         values: Values of the parameters.
@@ -141,7 +142,10 @@ class ForceTorqueSensor:
         return chain
 
     def _set(self, link: str) -> None:
-        """Set the sensor's link, and the links that it carries, with their masses."""
+        """Set the sensor's link, the links that it carries, and their masses.
+
+        A sensor that does not measure weights is treated as if it carried none.
+        """
         self.link = link
         links = self._model.frame_names
         self._carried = [k for k, x in enumerate(links) if link in self._chain(x)]
@@ -223,7 +227,8 @@ class ForceTorqueSensor:
     def _weight(self, T: np.ndarray, payload: Any) -> np.ndarray:
         """Return the weight that the sensor carries, (6,) [N·m; N].
 
-        It acts at the origin of the sensor's link, in base axes.
+        It acts at the origin of the sensor's link, in base axes. It is zero for a
+        sensor that does not measure weights.
 
         Args:
             T: Poses of all links in the base, (links, 4, 4).

@@ -66,6 +66,9 @@ class TimedTrajectory:
     def sample_effort(self, t: float, before: np.ndarray) -> np.ndarray:
         """Return the feed-forward effort at time t, blended in from the previous one.
 
+        If the trajectory has no efforts and `before` is zero, the result is `before`
+        itself.
+
         Args:
             t: Time [s].
             before: Feed-forward effort at `begins`, (n,) [N·m | N].

@@ -145,6 +145,8 @@ class Tolerances:
     def path_fault(self, error: np.ndarray, rate: np.ndarray) -> str | None:
         """Return a sentence on the joint that exceeds a path tolerance most, or None.
 
+        Velocities count only if no position exceeds; a tolerance of 0 is not checked.
+
         Args:
             error: Position error, desired - actual, (n,) [rad | m].
             rate: Velocity error, desired - actual, (n,) [rad/s | m/s].
@@ -153,6 +155,8 @@ class Tolerances:
 
     def goal_fault(self, error: np.ndarray, rate: np.ndarray) -> str | None:
         """Return a sentence on the joint that exceeds a goal tolerance most, or None.
+
+        Velocities count only if no position exceeds; a tolerance of 0 is not checked.
 
         Args:
             error: Position error, desired - actual, (n,) [rad | m].

@@ -160,7 +160,7 @@ class Trajectory:
     def pieces(self) -> np.ndarray:
         """Coefficients of the polynomial from each point to the next, (k - 1, 6, n).
 
-        They are in ascending powers of the time since the piece began [s].
+        They are in ascending powers of the time since the piece began [s]; cached.
         """
         count = len(self.times) - 1
         c = np.zeros((6, count, self.q.shape[1]))

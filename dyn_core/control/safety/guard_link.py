@@ -270,7 +270,7 @@ class GuardStop:
         self._answered: str | None = None  # the fault that has stopped the controller
 
     def begin(self, t: float) -> None:
-        """Start with an activation; a guard's stop that is in force applies at once."""
+        """Call GuardLink.begin(t) at an activation; a guard's stop acts at once."""
         self.link.begin(t)
         self._answered = None
         self._act(t)

@@ -121,7 +121,11 @@ class Health:
         return [*started, *ended]
 
     def _state(self, t: float) -> Condition:
-        """Return the condition that describes the controller's activity."""
+        """Return the condition that describes the controller's activity.
+
+        Always one: stopped, without a state, silent, disabled, waiting, or else OK with
+        what the robot does. `t` is the present time [s].
+        """
         controller, stop = self.controller, self.controller.stopped
         if stop is not None:
             return Condition(ERROR, "stopped", f"stopped: {stop.reason}")

@@ -69,7 +69,7 @@ class StateRows(NamedTuple):
 
 
 def allocate_state_rows(wrapped: np.ndarray, check: StateCheck | None) -> StateRows:
-    """Allocate the arrays for states of joints, with the bounds of a check.
+    """Return StateRows for n joints: zeros, with the bounds of a check.
 
     Args:
         wrapped: Whether position differences are wrapped, bool, (n,).

@@ -207,7 +207,10 @@ class Samples:
         return self._rate
 
     def change(self, q: np.ndarray, q_next: np.ndarray) -> np.ndarray:
-        """Return the displacement from q to q_next, (n,); wrapped where `wrapped`."""
+        """Return the displacement from q to q_next, (n,).
+
+        For wrapped joints it is in [-pi, pi).
+        """
         change: np.ndarray = q_next - q  # joints have one coordinate each
         if not self.turning:
             return change

@@ -132,7 +132,7 @@ class RobotFacts:
 
 
 def of_description(description: Description, origin: Origin) -> RobotFacts:
-    """Return the facts of a robot that loads."""
+    """Return the facts of a robot that loads, with `origin` as its source."""
     links = tuple(_link_of_spec(link) for link in description.links)
     joints = tuple(_joint_of_spec(joint) for joint in description.joints)
     return RobotFacts(description.name, links, joints, origin)
@@ -281,7 +281,11 @@ def _link_of_xml(link: Element) -> LinkFacts:
 
 
 def _joint_of_xml(joint: Element) -> JointFacts:
-    """Return the facts of a <joint>; `drive` and `passive` are not read."""
+    """Return the facts of a <joint>; `drive` and `passive` are not read.
+
+    A missing axis is x, and one of invalid numbers None. Invalid limits are left out;
+    other missing numbers are 0, a multiplier 1.
+    """
     place, limit, rule = (joint.find(x) for x in ("origin", "limit", "mimic"))
     parent, child = (_name(joint.find(tag), "link") for tag in ("parent", "child"))
     keys = ("lower", "upper", "velocity", "effort")

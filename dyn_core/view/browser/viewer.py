@@ -137,7 +137,7 @@ def with_mark(
 
 
 def y_range(columns: np.ndarray) -> tuple[float, float]:
-    """Return the ends of a plot's vertical axis: all values, and a tenth more.
+    """Return (low, high) of a plot's vertical axis: all values, a tenth of room.
 
     Constant curves have 1 above and below. `columns` are the curves, (k, n).
     """
