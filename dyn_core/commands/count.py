@@ -115,7 +115,7 @@ def run(arguments: argparse.Namespace) -> int:
 
     Raises:
         SolverNotFound: There is no such solver.
-        ModelError: The robot is not valid.
+        ModelError, SettingError: The robot or an option is not valid.
         UnsupportedError: The solver is not traced or does not support the robot.
     """
     how = "literal" if arguments.literal else "folded"

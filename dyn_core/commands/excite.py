@@ -109,8 +109,8 @@ def run(arguments: argparse.Namespace) -> int:
         1 if limits are violated, and then writes the plot but no motion; else 0.
 
     Raises:
-        SettingError, ModelError, UnsupportedError: An argument, file or the robot is
-            not valid.
+        SettingError, ModelError, UnsupportedError: An argument, a file or the robot is
+            not valid, or excite cannot be used for the robot.
     """
     if arguments.out is not None:
         check_file(arguments.out)

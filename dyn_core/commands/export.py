@@ -154,8 +154,9 @@ def run(arguments: argparse.Namespace) -> int:
 def _package(arguments: argparse.Namespace) -> int:
     """Write a package for ros2_control, print its files, and return 0.
 
-    Raises UnsupportedError for options that such a package does not have, and for
-    solvers of which there is none.
+    Raises UnsupportedError for options that such a package does not have and robots
+    with a floating base, SolverNotFound for an unknown solver, and SettingError or
+    ModelError if another option, the folder or the robot is not valid.
     """
     for name, default in (
         ("target", "host"), ("variant", VARIANTS[0]), ("name", None),

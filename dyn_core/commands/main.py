@@ -286,7 +286,11 @@ def _show_warning(
     file: TextIO | None = None,
     line: str | None = None,
 ) -> None:
-    """Print a warning; one of this library in one line, without a place in code."""
+    """Print a warning to `file`, by default stderr.
+
+    A warning of this library is one line; another one is as of warnings.formatwarning,
+    with its place in the code.
+    """
     said = f"dyn: warning: {message}\n"
     ours = (ModelWarning, DeprecationWarning)
     if not issubclass(category, ours) and not str(message).startswith(LEFT_OUT):

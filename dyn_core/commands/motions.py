@@ -115,7 +115,7 @@ def run_forward(arguments: argparse.Namespace) -> int:
 def _solver(arguments: argparse.Namespace, problem: Signature) -> Solver:
     """Return the solver of a problem that --solver and --option choose.
 
-    Raises SolverNotFound or UnsupportedError if one of them is unknown.
+    Raises SolverNotFound, UnsupportedError or SettingError if one is not valid.
     """
     return solver(arguments.solver, problem).with_options(**read_options(arguments))
 
@@ -154,6 +154,8 @@ def _finish(
 
     Raises:
         SettingError: A file cannot be written.
+        UnsupportedError: MCAP cannot represent the joints, or rosbags or matplotlib is
+            not installed.
     """
     print("\n".join(summary(result, kind)))
     for note in result.notes:

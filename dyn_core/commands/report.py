@@ -38,8 +38,9 @@ def run(arguments: argparse.Namespace) -> int:
     Raises:
         SettingError: A file cannot be read or written, a run has no row, or several
             runs have no times or columns in common.
-        UnsupportedError: A picture was requested, and there is no browser or
-            matplotlib.
+        ShapeError: Arrays of a bag do not match each other.
+        UnsupportedError: A file is a bag, and rosbags is not installed, or a picture
+            was requested, and there is no browser or matplotlib.
     """
     check_page(arguments.out, "out")
     records = [read_motion(path) for path in arguments.runs]

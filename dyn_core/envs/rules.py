@@ -260,8 +260,8 @@ class EpisodeRules:
     def _cast(self, seen: np.ndarray) -> np.ndarray:
         """Return observations in the dtype of the environment.
 
-        float64 observations in a float64 environment are returned themselves. Else they
-        are copied: into `_cast_buffer` if there is one, which the next call overwrites.
+        Observations `seen` of this dtype are returned themselves. Else they are copied:
+        into `_cast_buffer` if there is one, which the next call overwrites.
         """
         if seen.dtype == self._dtype:
             return seen

@@ -152,7 +152,8 @@ class TaskVecEnv(VecEnv):  # type: ignore[misc]
         """Call a method of the TaskVectorEnv once; return the result for each index.
 
         Of an array or tuple with num_envs entries, such as the states of get_state,
-        each index gets its entry; any other result is repeated.
+        each index gets its entry; any other result is repeated. `indices` None stands
+        for all. Errors of the method pass through.
         """
         result = getattr(self.vector, method_name)(*args, **options)
         if not isinstance(result, (np.ndarray, tuple)) or len(result) != self.num_envs:

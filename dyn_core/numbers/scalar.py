@@ -186,7 +186,10 @@ def _unary(name: str, doc: str) -> Callable[[Any], Any]:
 
 
 def _one_number(name: str, x: Any) -> str:
-    """Return the message for an argument of `name` that is not a number."""
+    """Return the message for an argument of `name` that is not a number.
+
+    It says how to apply the function to entries, if `x` has some.
+    """
     kind = type(x).__name__
     entries = (
         f"; of each entry: {kind}(map({name}, x))" if hasattr(x, "entries") else ""
@@ -360,7 +363,9 @@ class Column(Number):
         self.values = values
 
     def apply(self, op: str, *operands: Any) -> Column:
-        """Return the result of an operation for all rows, from Columns and numbers.
+        """Return the Column of results of an operation, from Columns and numbers.
+
+        Operands are in order; `op` is a name in OPERATIONS.
 
         Raises:
             TypeError: The operation is not in OPERATIONS, such as a loop.

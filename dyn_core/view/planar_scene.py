@@ -296,7 +296,10 @@ class ObjectScene(PlanarScene):
         return max(low, -reach), min(high, reach)
 
     def points(self, q: Sequence[float] | np.ndarray) -> np.ndarray:
-        """Return the ends of the rods at coordinates q (nq,), (n, 2) [m]."""
+        """Return the ends of the rods at coordinates q (nq,), (n, 2) [m].
+
+        Raises ShapeError unless they are nq numbers.
+        """
         numbers = [float(x) for x in q]
         x0, v0, theta, rates = self.system.chain_state(numbers, [0.0] * len(numbers))
         return from_angles(self.object_chain, x0, v0, theta, rates).x

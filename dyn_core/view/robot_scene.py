@@ -192,7 +192,8 @@ class RobotScene(VisualScene):
         """Return a random position within the limits, (nq,), with loops closed.
 
         A floating base stays at its initial position. Returns the initial position if
-        the loops cannot be closed.
+        the loops cannot be closed. Raises SingularError or NonFiniteError if their
+        residuals cannot be evaluated.
         """
         model, q = self.model, self.model.random(rng)
         for knob in self._knobs:
@@ -250,7 +251,7 @@ def start_position(model: Model) -> np.ndarray:
     """Return zero positions, clipped to the limits, with loops closed, (nq,).
 
     Only joints of one coordinate are clipped. If the loops cannot be closed, they stay
-    open.
+    open. Raises SingularError or NonFiniteError if their residuals cannot be evaluated.
     """
     q = model.start()
     if model.loops:

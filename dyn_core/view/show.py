@@ -143,6 +143,7 @@ def _run_of_recording(what: Any, run: Recording, t: Any) -> Replay:
     Raises:
         UnsupportedError: `what` is something else.
         ShapeError: The run is of another robot, or `t` is not None.
+        SettingError: The run has no rows.
     """
     model = what.model if isinstance(what, RobotTask) else what
     if not isinstance(model, Model):

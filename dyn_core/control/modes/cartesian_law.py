@@ -345,7 +345,10 @@ class CartesianLaw(ControlLaw):
         check_integral(values, self.host.period)
 
     def change(self) -> None:
-        """Use the changed parameters; the stiffness changes at stiffness_rate."""
+        """Use the parameters of the host, which `check` has accepted.
+
+        The stiffness changes gradually, at cartesian.stiffness_rate.
+        """
         values, targets = self.host.parameters, self.targets
         targets.timeout = values["cartesian.target_timeout"]
         targets.jump = values["cartesian.target_jump"]

@@ -45,6 +45,8 @@ def sampled_tool(  # type: ignore[no-untyped-def]
         rate = lambda_max(H^-1 (J.T D J + diag(rest_damping)))
         D_i = 2 ratio_i sqrt(K_ii m_i),   m_i = 1 / (J H^-1 J.T)_ii
 
+    A Program of it raises SingularError if a joint has no inertia.
+
     Inputs and outputs: those of SAMPLED_TOOL. The rate is the largest eigenvalue of
     W.T H^-1 W, where W W.T is the damping of the joints.
 

@@ -245,10 +245,10 @@ class ToolTargets:
             )
 
     def _frame(self, topic: str, frame: str) -> np.ndarray:
-        """Return the present pose of a link, (4, 4); of the root for an empty name.
+        """Return the present pose of link `frame`, (4, 4); the identity if it is empty.
 
         Raises:
-            TargetError: There is no such link.
+            TargetError: There is no such link; names `topic`.
         """
         if not frame:
             return np.eye(4)

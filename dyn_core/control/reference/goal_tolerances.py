@@ -231,7 +231,7 @@ def _by_joint(
 
 
 def _check(name: str, value: float) -> None:
-    """Raise a SettingError unless a setting is finite and >= 0."""
+    """Raise SettingError unless `value` is finite and >= 0; says constraints.NAME."""
     if not (math.isfinite(value) and value >= 0):
         setting = f"constraints.{name}"
         raise SettingError(f"{setting} is {value}; valid: a number >= 0", setting)

@@ -364,7 +364,8 @@ class Safety:
 
         From one limit to the other an effort takes 2 limit / slew at its largest rate.
         A law that demands this rate for more than SWINGS times as long oscillates. A
-        law that saturates meanwhile moves the robot, which the envelope detects.
+        law that saturates meanwhile moves the robot, which the envelope detects. `t` is
+        the present time [s].
         """
         if self._slewing is None:
             return None

@@ -220,10 +220,10 @@ class GuardLink:
         return any(not (x.confirmed or x.lost) for x in self.guards.values())
 
     def conditions(self, t: float) -> list[Condition]:
-        """Return warnings and errors about the guards, in addition to stops and faults.
+        """Return warnings and errors about the guards at time t [s].
 
         Empty if there are none. Reported are several guards, a dead guard whose stop is
-        in force, and a guard whose timeout is too short.
+        in force, and a guard whose timeout is too short; not stops and faults.
         """
         living, doubts = self.living(t), []
         if len(living) > 1:

@@ -148,7 +148,11 @@ class Health:
         return Condition(OK, "ok", f"holding{wait}")
 
     def _silent(self, t: float) -> Condition:
-        """Return the condition for stale states: paused clock, or no new stamps."""
+        """Return the condition for stale states at time t [s].
+
+        It is WARN if the clock is paused, else ERROR. The message of the latter says if
+        states come whose stamp stands still.
+        """
         samples = self.controller.samples
         if samples.paused:
             return Condition(WARN, "paused", PAUSED)

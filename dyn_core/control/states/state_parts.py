@@ -209,7 +209,7 @@ class PartMerger:
 
 
 def _field(what: str, values: Any, count: int) -> np.ndarray | None:
-    """Return a field of a part as an array, (count,); None if it is empty.
+    """Return the values of a field as an array, (count,); None if there are none.
 
     Raises:
         ShapeError: The field has another number of entries; `what` names it.

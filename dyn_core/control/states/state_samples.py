@@ -450,7 +450,8 @@ class Samples:
         """Return whether states jump back and forth, as with two robots on one topic.
 
         One wrong sample jumps there and back, and a reset once; a third jump in a row
-        is neither. True until no state has jumped for state_timeout.
+        is neither. True until no state has jumped for state_timeout. `t` is the present
+        time [s].
         """
         quiet = t - self._last_jump > self.rules.state_timeout
         return self.jumps > GLITCH and not quiet

@@ -87,7 +87,8 @@ class Solids:
             link: Name of the link, for messages.
 
         Raises:
-            DynError, OSError: A mesh file is missing, too large or not valid.
+            ModelError, UnsupportedError, OSError: A mesh file is not found, larger than
+                30 MB or not valid.
         """
         if shape.shape != "mesh":
             return primitive_points(shape.shape, shape.size)

@@ -447,7 +447,7 @@ class Viewer:
     # Methods for programs.
 
     def show_layer(self, layer: str, wanted: bool) -> None:
-        """Show or hide one of LAYERS, and set its checkbox."""
+        """Show or hide one of LAYERS, set its checkbox, and clear the panel's error."""
         with self._lock:
             self.stage.show(layer, wanted)
             if layer in self._boxes and self._boxes[layer].value != wanted:
@@ -489,7 +489,8 @@ class Viewer:
     def play(self, playing: bool) -> None:
         """Start or pause the replay; started at its end, it begins again at 0 s.
 
-        Returns at once: `run` or `advance` move it. Requires a replay.
+        Returns at once: `run` or `advance` move it. Requires a replay. `playing`:
+        whether it shall run.
         """
         with self._lock:
             if playing and self.replay and self.time >= self.replay.duration:
