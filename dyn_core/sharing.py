@@ -114,7 +114,7 @@ class _Forks:
 
     @contextmanager
     def kept_off(self) -> Iterator[None]:
-        """Prevent other threads from forking inside this block.
+        """Context manager: other threads cannot fork inside its block.
 
         The block begins when no fork is in progress, or after PATIENCE. A fork that
         begins during the block waits for its end, but not longer than PATIENCE.

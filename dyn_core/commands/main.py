@@ -112,7 +112,7 @@ class CommandParser(argparse.ArgumentParser):
         return super().parse_known_args(*positional, **options)
 
     def format_help(self) -> str:
-        """Return the help page, with the example at its end."""
+        """Return the help page, with all arguments and the example at its end."""
         self.complete()
         example = f"\nexample: {self.prog} {self.example}\n" if self.example else ""
         return super().format_help() + example
@@ -193,7 +193,7 @@ def _run(argv: list[str]) -> int:
 
 
 def _failed(message: str, status: int = 1) -> int:
-    """Print an error message to stderr; return `status`."""
+    """Print "dyn: MESSAGE" to stderr, unless it is closed; return `status`."""
     with suppress(OSError):  # stderr may be closed
         print(f"dyn: {message}", file=sys.stderr)
     return status
@@ -269,7 +269,7 @@ def parser(wanted: str = "") -> CommandParser:
 
 
 def _group(whole: CommandParser, subparsers: argparse._SubParsersAction) -> None:
-    """List the commands in the help of `dyn` under the headings of their groups."""
+    """List commands in the help by the groups of their parsers; `whole` is changed."""
     whole._action_groups.pop()  # the flat list of argparse
     listed: dict[str, list[argparse.Action]] = {name: [] for name in GROUPS}
     for said in subparsers._choices_actions:

@@ -82,7 +82,10 @@ def _error(who: str, name: str, error: Exception) -> PluginError:
 
 
 def _runs(command: argparse.ArgumentParser) -> bool:
-    """Return whether a subcommand, or each subcommand of it, has a function to run."""
+    """Return whether a subcommand has a function to run, or each one below it has.
+
+    Those below must also be required.
+    """
     if callable(command.get_default("run")):
         return True
     below = [x for x in command._actions if isinstance(x, argparse._SubParsersAction)]

@@ -71,7 +71,10 @@ class Carrying:
             self._refuse(payload, j, share, where)
 
     def _share(self, tau: np.ndarray) -> tuple[float, int]:
-        """Return the largest ratio |tau| / limit, and the index of its joint."""
+        """Return the largest ratio |tau| / limit, and its joint's index.
+
+        `tau` are the efforts of all joints, (nv,).
+        """
         shares = np.abs(tau) / self.limit
         j = int(shares.argmax())
         return float(shares[j]), j

@@ -220,7 +220,10 @@ class CollisionDetector:
 
     @property
     def effort(self) -> np.ndarray:
-        """External joint forces after the last cycle, (nv,) [N·m | N]."""
+        """External joint forces after the last cycle, (nv,) [N·m | N].
+
+        Zeros before the second one.
+        """
         return self.external.effort
 
     def update(self, t: float, q: Any, qd: Any, tau: Any) -> Collision | None:

@@ -36,7 +36,7 @@ class JointLimits:
 
     @classmethod
     def of(cls, model: Model) -> JointLimits:
-        """Return the joint limits of a robot model."""
+        """Return the joint limits of a robot with joints of one coordinate."""
         limits = model.lower, model.upper, model.velocity_limit
         return cls(model.joint_names, *limits)
 
@@ -153,7 +153,7 @@ class JointLimits:
             )
 
     def _range(self, j: int) -> str:
-        """Return the position range of joint j as text."""
+        """Return the position range of joint j as text, "[lower, upper]"."""
         return f"[{self.lower[j]:.6g}, {self.upper[j]:.6g}]"
 
 

@@ -49,7 +49,7 @@ def build_weight(model: Model, engine: Any, paths: Sequence[str] = ()) -> Any:
 
 
 def weightless(model: Model) -> Model:
-    """Return the model with zero gravity, for a robot that compensates its weight."""
+    """Return a copy of a model without gravity, for a robot that bears its weight."""
     return model.with_values({"gravity": (0.0, 0.0, 0.0)})
 
 

@@ -79,7 +79,7 @@ class PayloadSettings:
 
     @property
     def prior(self) -> np.ndarray:
-        """Prior standard deviations of the ten inertial parameters, (10,)."""
+        """Prior deviations of m, m c and six moments, (10,) [kg; kg·m; kg·m²]."""
         mass, reach = self.largest_mass, self.reach
         return mass * np.array([1.0, *[reach] * 3, *[reach**2] * 6])
 
@@ -163,7 +163,7 @@ class PayloadEstimate:
 
     @property
     def deviations(self) -> np.ndarray:
-        """Standard deviations of the ten inertial parameters, (10,)."""
+        """Standard deviations of `ten`, (10,), in its order."""
         return np.sqrt(np.diagonal(self.covariance, axis1=-2, axis2=-1))
 
     @property
@@ -333,7 +333,7 @@ class PayloadEstimator:
         return next(port.shape for port in self.program.inputs if port.name == name)
 
     def forget(self) -> None:
-        """Discard the estimate, its memory and all counters."""
+        """Discard the estimate, its memory, all counters and the unfinished period."""
         self.estimate: PayloadEstimate | None = None
         self._memory = self._nothing
         self.cycles = 0

@@ -205,7 +205,10 @@ class Laws(ControllerSettings):
         self._error_points = q, q_ref
 
     def further_inputs(self) -> tuple[Any, ...]:
-        """Return further inputs of a law: time, if joints are driven, and payload."""
+        """Return (time,) if joints are driven, then the payload's numbers.
+
+        Either may be missing.
+        """
         time = (self.now,) if self.driven else ()
         return (*time, *self.carried.values)
 

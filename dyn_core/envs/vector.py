@@ -109,7 +109,7 @@ class TaskVectorEnv(
         self._cast_buffer = None if copy else self._fresh()[0].astype(self._dtype)
 
     def _fresh(self) -> tuple[np.ndarray, np.ndarray]:
-        """Return new arrays for observations (num_envs, no) and rewards (num_envs,)."""
+        """Return unset arrays for observations (num_envs, no), rewards (num_envs,)."""
         return np.empty((self.num_envs, self.task.no)), np.empty(self.num_envs)
 
     def reset(

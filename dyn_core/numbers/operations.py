@@ -114,7 +114,7 @@ class Operation:
 
 
 def _real(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Return `function` with complex operands replaced by their real parts."""
+    """Return `function` of two operands, which are replaced by their real parts."""
     return lambda a, b: function(complex(a).real, complex(b).real)
 
 

@@ -81,7 +81,10 @@ def robot_pictures(record: MotionRecord) -> np.ndarray | None:
 
 
 def facts_section(record: MotionRecord) -> ReportSection:
-    """Return the section of robot, settings, counters, versions and notes of a run."""
+    """Return the section of robot, settings, counters, versions and notes of a run.
+
+    Those that its record lacks are left out.
+    """
     facts, rows = record.facts, []
     if "robot" in facts:
         rows.append(["robot", str(facts["robot"])])

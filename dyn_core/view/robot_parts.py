@@ -204,7 +204,10 @@ class RobotParts:
         return shapes or list(self.skeleton())
 
     def collision(self) -> list[Part]:
-        """Return the collision shapes, translucent; meshes as their convex hulls."""
+        """Return the collision shapes, translucent; meshes as their convex hulls.
+
+        Those that cannot be made are left out, with a sentence in `notes`.
+        """
         return list(self._collisions(0.55, colors.COLLISION))
 
     def inertia(self) -> list[Part]:

@@ -131,7 +131,7 @@ class VisualScene(ABC):
 
     @abstractmethod
     def values(self, state: np.ndarray) -> np.ndarray:
-        """Return the value of each slider at a state [m | rad]."""
+        """Return the value of each slider at a state, (sliders,) [m | rad]."""
 
     @abstractmethod
     def poses(self, states: np.ndarray) -> np.ndarray:
@@ -196,7 +196,7 @@ class VisualScene(ABC):
         return Camera(place, target, size, self._floor(float(low[2]), size))
 
     def is_ground(self, part: Part) -> bool:
-        """Return whether a part is ground, which the camera need not show."""
+        """Return whether a part is ground, which the camera ignores; here False."""
         return False
 
     def _floor(self, lowest: float, size: float) -> float:

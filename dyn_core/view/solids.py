@@ -52,7 +52,7 @@ def joined(several: Sequence[Triangles]) -> Triangles:
 
 
 def box(size: Sizes) -> Triangles:
-    """Return a box about the origin with these sides [m].
+    """Return a box about the origin with sides along x, y, z [m].
 
     Its faces share no corners, so that their edges are sharp.
     """

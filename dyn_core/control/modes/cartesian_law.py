@@ -179,7 +179,7 @@ class CartesianLaw(ControlLaw):
 
     @property
     def frame(self) -> str:
-        """Link whose speed the envelope bounds, if no other one is named."""
+        """Name of the tool's link: the envelope bounds its speed if none is named."""
         return str(self.link)
 
     @property
@@ -197,7 +197,10 @@ class CartesianLaw(ControlLaw):
 
     @property
     def warnings(self) -> dict[str, str]:
-        """Sentences on the loss of the sensor, or of the contact, by key."""
+        """Sentences on the loss of "sensor" and "contact", by these keys.
+
+        Empty if neither is lost, or no wrench is controlled.
+        """
         return self.wrench.warnings
 
     def _program(self, problem: Any, **options: Any) -> Any:

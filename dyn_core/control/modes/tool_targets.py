@@ -56,7 +56,10 @@ class ToolTargets:
         self.clear()
 
     def clear(self) -> None:
-        """Discard the reference, twist, wrench, and the stamps of all messages."""
+        """Discard the reference, twist, wrench, and the stamps of all messages.
+
+        R becomes None, and p zero.
+        """
         self.R: np.ndarray | None = None
         self.p = np.zeros(3)
         self._turn: tuple[Any, np.ndarray] = np.eye(3), np.zeros(4)
@@ -81,11 +84,17 @@ class ToolTargets:
 
     @property
     def pose(self) -> np.ndarray:
-        """Position and quaternion x, y, z, w of the reference, (7,)."""
+        """Position [m] and quaternion x, y, z, w of the reference in the base, (7,).
+
+        Only after `hold`.
+        """
         return np.concatenate([self.p, self._quaternion()])
 
     def _quaternion(self) -> np.ndarray:
-        """Return the quaternion of R, computed once for each R."""
+        """Return the quaternion x, y, z, w of R, computed once for each R.
+
+        R must be set.
+        """
         if self._turn[0] is not self.R:
             self._turn = self.R, quaternion(self.R)
         return self._turn[1]
@@ -290,7 +299,7 @@ def _pose(R: np.ndarray, p: np.ndarray) -> np.ndarray:
 
 
 def _distances(T: np.ndarray, R: np.ndarray, p: np.ndarray) -> tuple[float, float]:
-    """Return angle [rad] and distance [m] between a pose T (4, 4) and R, p."""
+    """Return angle [rad] and distance [m] between a pose T, (4, 4), and R, p."""
     M = (R.T @ T[:3, :3]).tolist()
     sine = math.hypot(M[2][1] - M[1][2], M[0][2] - M[2][0], M[1][0] - M[0][1])
     angle = math.atan2(sine, M[0][0] + M[1][1] + M[2][2] - 1.0)
@@ -316,5 +325,5 @@ def _turned(q: np.ndarray, w: list[float]) -> tuple[float, ...]:
 
 
 def _matrix(q: Any) -> np.ndarray:
-    """Return the rotation matrix of a unit quaternion x, y, z, w."""
+    """Return the rotation matrix, (3, 3), of a unit quaternion q = x, y, z, w."""
     return np.array([list(row) for row in quat_matrix(q).rows])

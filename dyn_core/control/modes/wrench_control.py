@@ -204,7 +204,7 @@ class ForceTorqueSensor:
 
     @property
     def _index(self) -> int:
-        """Index of the link in model.frame_names."""
+        """Index of the link in model.frame_names. ValueError before it is known."""
         return self._model.frame_names.index(self.link)
 
     def contact(self, T: np.ndarray, tool: int, payload: Any) -> np.ndarray:

@@ -330,7 +330,10 @@ class TrajectoryFollower:
                 self._lead(None, self.pending, "reached")
 
     def _expected(self, t: float) -> Reference:
-        """Return the reference at time t [s] if the running trajectory continues."""
+        """Return the reference at time t [s] if the running trajectory continues.
+
+        It is the present one if none runs. Requires a reference.
+        """
         assert self.reference is not None
         return self.reference if self.running is None else self.running.sample(t)
 

@@ -47,7 +47,11 @@ class LedTrajectory:
         return self.rest.duration if self.end is None else self.end.duration
 
     def sample(self, t: float) -> Reference:
-        """Return the reference at time t since the start [s]."""
+        """Return the reference at time t since the start [s].
+
+        It comes from the end motion, else from the lead-in before its end, else from
+        `rest`.
+        """
         if self.end is not None and t >= self.end.times[0]:
             return self.end.sample(t)
         if self.way is not None and t < self.way.duration:

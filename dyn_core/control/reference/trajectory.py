@@ -365,7 +365,7 @@ def _order(joints: Sequence[str], names: Sequence[str]) -> list[int]:
 
 
 def _listed(names: Sequence[str]) -> str:
-    """Return the first SHOWN names joined by commas.
+    """Return the first SHOWN (12) names joined by commas.
 
     If there are more names, their number is added.
     """

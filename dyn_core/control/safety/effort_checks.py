@@ -74,7 +74,10 @@ class Safety:
         self.restart()
 
     def restart(self) -> None:
-        """Discard earlier efforts; a stop remains in force."""
+        """Discard earlier efforts: `sent` becomes None, `good` zero.
+
+        A stop remains in force.
+        """
         self.ticket = self.gate.ticket()
         self.sent: tuple[float, np.ndarray] | None = None
         self.good = self.zero
@@ -143,7 +146,10 @@ class Safety:
 
     @property
     def saturated(self) -> np.ndarray:
-        """Sign of `good` for joints at their effort limit, else 0, (nv,)."""
+        """Sign of `good` for joints at their effort limit, else 0, (nv,).
+
+        `good` is the last valid effort of the law.
+        """
         return np.where(np.abs(self.good) >= self.limit, np.sign(self.good), 0.0)
 
     def carried(self, q: np.ndarray, qd: np.ndarray) -> np.ndarray:
@@ -380,5 +386,5 @@ class Safety:
 
 
 def _rank(kind: str) -> int:
-    """Return the rank of a kind of stop, 0 for the strongest."""
+    """Return the rank of a kind of stop: 0 for zero, the strongest, 1 ramp, 2 hold."""
     return STOPS.index(kind)

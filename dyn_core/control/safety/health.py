@@ -204,7 +204,10 @@ class Health:
         return seen
 
     def _settings(self) -> list[Condition]:
-        """Return conditions for raised effort limits and gains near their bounds."""
+        """Return WARN conditions of raised effort limits, and gains near their bounds.
+
+        Empty if there are none.
+        """
         controller = self.controller
         raised = raised_limits(controller.model, controller.limit)
         seen = [Condition(WARN, "raised limits", "; ".join(raised))] if raised else []
@@ -212,7 +215,10 @@ class Health:
         return seen + ([Condition(WARN, "gains", "; ".join(near))] if near else [])
 
     def _tracking(self) -> list[Condition]:
-        """Return a condition if the robot is far from its reference; else empty."""
+        """Return a WARN condition if a joint is far from its reference, else [].
+
+        Far is more than large_error; the condition names the farthest joint.
+        """
         error = np.abs(self.controller.error)
         if error.max(initial=0.0) <= self.large_error:
             return []

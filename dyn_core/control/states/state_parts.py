@@ -60,7 +60,7 @@ class Sources:
         return share
 
     def _share(self, names: tuple[str, ...]) -> str:
-        """Return NONE, PART or WHOLE for a set of joint names."""
+        """Return NONE, PART or WHOLE, by the controlled joints among `names`."""
         common = self.joints.intersection(names)
         return WHOLE if common == self.joints else PART if common else NONE
 

@@ -490,7 +490,7 @@ Problems = Iterator[tuple[str, str]]
 
 
 def _axis(joint: JointFacts) -> Problems:
-    """Yield (code, fact) of doubts about the direction of an axis.
+    """Yield (code, fact) of an axis: zero, not of unit length, or slightly tilted.
 
     Nothing for joints without an axis or of a kind that needs none.
     """
@@ -511,7 +511,10 @@ def _axis(joint: JointFacts) -> Problems:
 
 
 def _origin(joint: JointFacts) -> Problems:
-    """Yield (code, fact) of doubts about the origin of a joint."""
+    """Yield (code, fact) of an origin that is far away, or whose angles are doubtful.
+
+    Angles look like degrees, or are almost a quarter turn.
+    """
     distance = math.hypot(*joint.xyz)
     if distance >= ABSURD:
         yield "far-origin", f"{distance:.6g} m from its parent link"
@@ -557,7 +560,10 @@ def _absent(joint: JointFacts, what: str) -> str:
 
 
 def _angles(joint: JointFacts) -> Problems:
-    """Yield (code, fact) of limits of a revolute joint that look like degrees."""
+    """Yield (code, fact) of limits of a revolute joint that look like degrees.
+
+    Those of velocity only if a position limit does.
+    """
     if joint.kind not in ("revolute", "continuous"):
         return
     low, high = joint.range
@@ -581,7 +587,11 @@ _CHECKS: tuple[Callable[[JointFacts], Problems], ...] = (
 
 
 def _units(robot: RobotFacts) -> Iterator[Met]:
-    """Yield lengths of a robot that look like millimetres."""
+    """Yield findings of lengths that look like millimetres.
+
+    They are the median distance of joints from their parents, and ranges of prismatic
+    joints.
+    """
     lengths = [math.hypot(*joint.xyz) for joint in robot.joints]
     apart = sorted(x for x in lengths if x > 0)
     if apart and apart[len(apart) // 2] > LONG:

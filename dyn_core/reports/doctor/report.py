@@ -260,7 +260,10 @@ class RobotReport:
     notes: tuple[str, ...] = ()
 
     def of(self, severity: str) -> tuple[RobotFinding, ...]:
-        """Return the findings of a severity: "error", "warning" or "hint"."""
+        """Return the findings of a severity: "error", "warning" or "hint".
+
+        May be empty.
+        """
         return tuple(x for x in self.findings if x.severity == severity)
 
     @property

@@ -137,9 +137,10 @@ def with_mark(
 
 
 def y_range(columns: np.ndarray) -> tuple[float, float]:
-    """Return (low, high) of a plot's vertical axis: all values, a tenth of room.
+    """Return (low, high) of a plot's vertical axis: all values, and space beyond.
 
-    Constant curves have 1 above and below. `columns` are the curves, (k, n).
+    The space on each side is a tenth of their range, or 1 if all are equal. `columns`
+    are the curves, (k, n).
     """
     low, high = float(columns.min()), float(columns.max())
     margin = 0.1 * (high - low) or 1.0
@@ -244,7 +245,7 @@ class Viewer:
         self.close()
 
     def close(self) -> None:
-        """Stop the server."""
+        """Stop the server; the viewer cannot be used afterwards."""
         stop_server(self.server)
 
     def finish(self) -> None:
@@ -537,7 +538,10 @@ class Viewer:
                 self.play(False)
 
     def refresh(self) -> None:
-        """Show the current state again, with the replay's colours and forces."""
+        """Show the current state again.
+
+        With a replay also its contact forces and, if torque_colors is set, colours.
+        """
         shares, forces = None, None
         if self.replay is not None:
             forces = self.replay.arrows(self.time)
