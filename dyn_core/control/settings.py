@@ -129,7 +129,7 @@ class ControllerSettings:
 
     @property
     def chosen(self) -> Any:
-        """Solver of the mode's slot: inverse_dynamics if it is that, else law_solver."""
+        """Solver of the mode's slot: inverse_dynamics if that is it, or law_solver."""
         common = self.control_mode.slot == INVERSE_DYNAMICS
         return self.inverse_dynamics if common else self.law_solver
 

@@ -170,7 +170,8 @@ class GoalTracker:
     def advance(self, t: float) -> list[GoalOutcome]:
         """Return the outcomes of goals that ended in the controller's cycle.
 
-        A violated tolerance or a stale command makes the robot brake and hold.
+        A violated tolerance or a stale command makes the robot brake and hold. Goals
+        that ended leave `tracked`.
 
         Args:
             t: Time of receipt of the state, or time of the watchdog [s].

@@ -122,7 +122,8 @@ class Safety:
         """Return the effort to send, (nv,) [N·m | N].
 
         The effort of the law is limited and checked. A violation stops the robot; then,
-        and while a stop is in force, the result is the effort of the stop.
+        and while a stop is in force, the result is the effort of the stop. The
+        attributes sent, ticket and cycles are updated.
 
         Args:
             t: Time [s].

@@ -118,7 +118,8 @@ class GuardLink:
         """Process the last beat of a guard: no further one is expected.
 
         The guard is forgotten unless its stop is in force. If a guard is required and
-        all others have ended or fallen silent, this is a fault.
+        all others have ended or fallen silent, this is a fault. It no longer has to be
+        heard after a suspension.
         """
         guard.confirmed = True
         if guard.latch is None:

@@ -65,7 +65,8 @@ class StateAge:
         """Check the age of a state.
 
         Args:
-            stamp: Time stamp of the state [s]; None: not checked.
+            stamp: Time stamp of the state [s]; None: not checked, and
+                `unstamped` becomes True.
             clock: Present time of the same clock [s]; None: not checked.
 
         Raises:
@@ -179,7 +180,10 @@ class Samples:
         self.reset()
 
     def reset(self) -> None:
-        """Discard the state, but retain the time of its receipt and the jumps."""
+        """Discard the state, but retain the time of its receipt and the jumps.
+
+        q, qd, stamp and now become None, and good 0.
+        """
         self.q: np.ndarray | None = None
         self.qd: np.ndarray | None = None
         self.stamp: float | None = None
