@@ -71,6 +71,9 @@ class _Noting(Tracer):
 
     Attributes:
         noted: File, line number and function name, by index of the node.
+
+    Args:
+        width: Number of inputs.
     """
 
     def __init__(self, width: int) -> None:

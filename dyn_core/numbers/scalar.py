@@ -355,6 +355,9 @@ class Column(Number):
     """Values of one quantity for many states: a NumPy array with one entry per state.
 
     Invalid operations follow IEEE arithmetic; np.errstate decides whether NumPy warns.
+
+    Attributes:
+        values: The array; the constructor stores it without a copy.
     """
 
     __slots__ = ("values",)

@@ -105,6 +105,9 @@ class CartesianLaw(ControlLaw):
         stiffness: Present stiffness, in the axes of cartesian.reference, (6, 6).
         link: Name of the tool's link.
 
+    Args:
+        host: The Controller.
+
     Raises:
         SettingError: cartesian.frame is no link that moves, or a parameter is invalid.
     """

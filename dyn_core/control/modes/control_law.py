@@ -177,6 +177,9 @@ class JointLaw(ControlLaw):
     Integral and feed-forward effort are added if the mode follows trajectories: to
     qdd_ref where gains act before the inertia, else to the torque.
 
+    Args:
+        host: The Controller.
+
     Raises:
         SettingError: An input of the law's solver has none of these names.
     """
