@@ -205,7 +205,8 @@ BAD = {
     "negative": ("target_stiffness", [-1.0] + [0] * 5, "", {}, "from 0 to"),
     "size": ("target_stiffness", [1.0] * 5, "", {}, "shape .5,.; valid: .6,."),
     "topic": ("target_push", [0] * 6, "", {}, "topic of mode cartesian"),
-    "stiff": ("target_stiffness", [1e5] * 6, "", {}, "the tool is unstable"),
+    "stiff": ("target_stiffness", [1e5] * 6, "", {"stamp": 5.0, "clock": 5.0},
+              "the tool is unstable"),
 }  # fmt: skip
 
 
@@ -217,9 +218,11 @@ def test_a_bad_target_is_refused_and_changes_nothing(arm, what):
     run.go(0.3)  # the period of the states is known
     targets = run.controller.control_law.targets
     before = targets.R.copy(), targets.p.copy(), run.controller.control_law._goal
+    heard = targets.received, dict(targets._stamps)
     with pytest.raises(dyn.DynError, match=message):
         run.send(topic, values, frame, **times)
     after = targets.R, targets.p, run.controller.control_law._goal
+    assert (targets.received, dict(targets._stamps)) == heard
     assert all((x == y).all() for x, y in zip(before, after, strict=True))
     run.go(0.02)
     assert run.controller.stopped is None

@@ -521,14 +521,14 @@ class CartesianLaw(ControlLaw):
             )
         if self.targets.R is None:
             raise TargetError(f"{topic}: no target is followed before the law acts")
-        K = self.targets.receive(message)
-        if topic != STIFFNESS:
-            return
-        if not self._aligned:
-            turn = np.kron(np.eye(2), self.targets.R)
-            K = turn.T @ K @ turn
-        self._check_sampling(K, self._ratio, self._rest[1])
-        self._goal = K
+        turn = np.eye(6) if self._aligned else np.kron(np.eye(2), self.targets.R)
+
+        def check(K: np.ndarray) -> None:
+            self._check_sampling(turn.T @ K @ turn, self._ratio, self._rest[1])
+
+        K = self.targets.receive(message, check)
+        if topic == STIFFNESS:
+            self._goal = turn.T @ K @ turn
 
 
 def moving_link(model: Model, link: str) -> None:

@@ -150,7 +150,11 @@ class ToolTargets:
         age = (t - self._times[topic]) / self.timeout
         return float(min(max((1.0 - age) / (1.0 - FULL), 0.0), 1.0))
 
-    def receive(self, message: ModeMessage) -> np.ndarray:
+    def receive(
+        self,
+        message: ModeMessage,
+        check: Callable[[np.ndarray], None] = lambda stiffness: None,
+    ) -> np.ndarray:
         """Use a message; return its numbers in base axes.
 
         A pose moves the reference there at once; a twist or wrench acts from the next
@@ -161,6 +165,7 @@ class ToolTargets:
             message: Its topic is a key of SIZES, its values are position and quaternion
                 x, y, z, w; twist [angular; linear]; wrench [moment; force]; or
                 stiffness of the axes [N·m/rad; N/m].
+            check: Called with a stiffness as it is returned; raises to refuse it.
 
         Raises:
             TargetError: Numbers, frame or stamp are invalid (_checked, _check_stamp),
@@ -181,6 +186,7 @@ class ToolTargets:
         elif topic == STIFFNESS:
             turn = np.kron(np.eye(2), R)
             x = turn @ np.diag(x) @ turn.T
+            check(x)
         else:
             x = np.concatenate([R @ x[:3], R @ x[3:]])
             if topic == TWIST:
