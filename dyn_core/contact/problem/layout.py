@@ -83,7 +83,8 @@ class ConstraintLayout(System):
         name: Name in reports.
 
     Raises:
-        ModelError: A kind or a number of rows is invalid; names the block.
+        ModelError: A kind or a number of rows is invalid, and the message names the
+            block; or parts are not pairs of a kind and a number.
     """
 
     kind: ClassVar[str] = "constraint_layout"

@@ -162,7 +162,7 @@ class ConstraintProblem:
 
     @cached_property
     def matrix(self) -> np.ndarray:
-        """G as a matrix, (m, m).
+        """G as a matrix, (m, m): the stored array itself, not a copy.
 
         A function G is evaluated for each unit vector (m sweeps) and the result
         symmetrised.
@@ -228,7 +228,7 @@ class ConstraintProblem:
         """Lower and upper bound of each row's impulse, (m,) each.
 
         Box rows have lo and hi, unilateral rows and contacts of one row 0 and inf, all
-        others -inf and inf. Bounds beyond HUGE become infinite.
+        others -inf and inf. Bounds beyond HUGE (1e300) become infinite.
         """
         boxes = self.layout.boxes
         lower = np.where(boxes, self.lo, np.where(self.layout.one_sided, 0.0, -np.inf))
@@ -240,8 +240,9 @@ class ConstraintProblem:
     def scale(self) -> np.ndarray:
         """Weights T of rows, (m,): with lambda = T y friction cones are circular.
 
-        1 outside of tangent rows; 0 for a zero coefficient of a contact with torsion or
-        rolling.
+        1 outside of tangent rows and in contacts of two or three rows; in contacts with
+        torsion or rolling the coefficient over the largest of the block, so 0 for a
+        zero coefficient.
         """
         scale = np.ones(self.m)
         for block in self.layout.contacts:
@@ -339,7 +340,8 @@ class ConstraintProblem:
             lambda_f = -A_ff^+ (b_f + A_fc lambda_c)
 
         Free rows f are bilateral and prescribed ones, and boxes with two infinite
-        bounds.
+        bounds. The G of the reduced problem contains the compliance, its b the bias; it
+        has no ids and no names.
         """
         free, boxes = self.layout.free, self.layout.boxes
         free = free | (boxes & np.isinf(self.bounds).all(axis=0))

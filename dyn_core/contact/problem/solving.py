@@ -140,7 +140,7 @@ def solve(
         velocity = G lambda + b,   u = velocity + R lambda + bias
 
     Args:
-        problem: Problem; without rows no solver is called.
+        problem: Problem; without rows no solver is called and options are ignored.
         solver: Name of a solver, or a Solver.
         warm: Earlier ContactSolution, impulses by id, or an array (m,), for a warm
             start; None, or impulses far too large for the velocities: zeros.

@@ -49,7 +49,8 @@ class BatchOutcome(NamedTuple):
     """Results of the steps of a batch.
 
     Attributes:
-        failed: Whether a row, or its step, is not finite; its state is unchanged, (n,).
+        failed: Whether a row, or its step, is not finite; its state is unchanged, and
+            its other results have no meaning, (n,).
         status: Index in residuals.STATUSES, (n,); -1 in failed rows.
         iterations, contacts, rows: Iterations of the solver, contacts, and rows of the
             problem, (n,).
@@ -72,7 +73,9 @@ class BatchOutcome(NamedTuple):
 
     @property
     def not_converged(self) -> int:
-        """Number of rows whose status is not converged, with the failed rows."""
+        """Number of rows whose status is not "converged"; not_unique and failed rows count.
+
+        """
         return int(np.count_nonzero(self.status != STATUSES.index("converged")))
 
 
@@ -108,7 +111,8 @@ class BatchStep:
         Raises:
             UnsupportedError: A step of the world would call Python, so that it is for
                 single states only.
-            ModelError: A link is unknown.
+            ModelError: A link is unknown. Errors of the build of Programs pass
+                through.
             SettingError: DYN_THREADS is read and is not a whole number >= 1.
         """
         model, world = contact_model.model, contact_model.world
@@ -167,7 +171,7 @@ class BatchStep:
 
         A payload has the values of the ContactModel at the time of the call. The
         impulses of each row are stored as its next warm start; a failed row has none.
-        Inputs are not changed.
+        A row with NaN or inf fails, without an error. Inputs are not changed.
 
         Args:
             q, qd: States, (n, nq), (n, nv), with n = self.rows.
@@ -241,7 +245,7 @@ class _RowRange:
     """Rows that are processed together.
 
     Attributes:
-        first, last: First row, and end of the rows.
+        first, last: First row, and end of the rows (exclusive).
         earlier: Their impulses of the previous step; None before the first step.
     """
 

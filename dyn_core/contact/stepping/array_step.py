@@ -115,9 +115,9 @@ class ArrayStep:
 
     @property
     def state(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Memory of q, (nq,), qd, (nv,), and tau, (nv,), at the start of a step.
+        """Memory of q, (nq,), qd, (nv,), and tau, (nv,), which is never reallocated.
 
-        The step reads it; it is never reallocated.
+        `step` copies its inputs into it; the machine code reads it.
         """
         return self._q, self._qd, self._tau
 
@@ -231,6 +231,8 @@ class ArrayStep:
         accelerations: np.ndarray | None = None,
     ) -> tuple[np.ndarray, np.ndarray, StepRecord]:
         """Return the state after a step, and its record.
+
+        A problem that the solver did not solve is no error: see the record's status.
 
         Args:
             t: Start [s].

@@ -152,12 +152,14 @@ class StepReport:
 
     @property
     def rank(self) -> int:
-        """Rank of the Delassus matrix."""
+        """Rank of the Delassus matrix; 0 without rows."""
         return self._details.rank
 
     @property
     def condition(self) -> float:
-        """Condition number of the Delassus matrix; infinite if it is singular."""
+        """Condition number of the Delassus matrix; infinite if it is singular, 1 without rows.
+
+        """
         return self._details.condition
 
     @property

@@ -30,7 +30,7 @@ class StepRecord(NamedTuple):
 
     Attributes:
         t, h: Start and duration [s].
-        status: Status of the solver.
+        status: Status of the solver, one of residuals.STATUSES.
         short: 1 if overlaps could not be corrected completely, else 0.
         forces: Forces on bodies, (nb, 6), if there are any; then the inputs of a
             payload.
