@@ -73,8 +73,9 @@ class BatchOutcome(NamedTuple):
 
     @property
     def not_converged(self) -> int:
-        """Number of rows whose status is not "converged"; not_unique and failed rows count.
+        """Number of rows whose status is not "converged".
 
+        Failed rows and rows with the status not_unique count, too.
         """
         return int(np.count_nonzero(self.status != STATUSES.index("converged")))
 

@@ -157,8 +157,9 @@ class StepReport:
 
     @property
     def condition(self) -> float:
-        """Condition number of the Delassus matrix; infinite if it is singular, 1 without rows.
+        """Condition number of the Delassus matrix.
 
+        Infinite if the matrix is singular, 1 without rows.
         """
         return self._details.condition
 

@@ -303,8 +303,8 @@ class ChainModel(System):
             the centre of mass from the link's start [m], inertia about it [kg·m²]; zero
             for a massless link.
         constraints: Constraints of the joints unless inputs of a Program replace them.
-        joint_names: n.
-        name: Its name.
+        joint_names: Names of the joints, n, all different.
+        name: Name of the chain.
 
     Source: WAW-1.1, WAW-13.4.
     """

@@ -210,7 +210,7 @@ def save_chain(
 def chain_data(chain: ChainModel) -> dict[str, Any]:
     """Return the mapping of a chain file, without start and settings of a simulation.
 
-    Entries without content are left out.
+    Entries without content are left out. alpha_w of joints that are not active is lost.
 
     Source: WAW-1.1.
     """

@@ -111,7 +111,7 @@ class ChainRobot(SimulatedPlant):
 
     @property
     def q(self) -> np.ndarray:
-        """Angles of the joints but the last, unwrapped, n-1 [rad]."""
+        """Angles of the joints but the last, unwrapped, n-1 [rad]; not a copy."""
         return self.simulator.theta
 
     @property
@@ -152,6 +152,8 @@ class ChainRobot(SimulatedPlant):
 
     def place(self, q: Any, qd: Any = None) -> None:
         """Set angles and rates; joint 0 keeps its position and velocity.
+
+        No limit or ground contact is active afterwards, as after MovingChain.set_state.
 
         Args:
             q: Angles, n-1 [rad].

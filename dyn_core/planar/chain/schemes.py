@@ -105,7 +105,8 @@ def checked_window(window: float | None, dt: float, scheme: str) -> float:
         scheme: One of the SCHEMES.
 
     Raises:
-        SettingError: Errors would grow.
+        SettingError: The window is not longer than least_window steps of the scheme,
+            so that errors would grow.
 
     Source: WAW-12.10.
     """

@@ -104,7 +104,8 @@ def link_rates(chain: ChainModel, state: ChainState) -> np.ndarray:
 
         omega_i = L_i . (v_{i+1} - v_i),  L_i = r_i turned by +90 degrees / l_i
 
-    r_i is the unit vector along link i, l_i the nominal length.
+    r_i is the unit vector along link i, l_i the nominal length. NaN if the two joints
+    of a link are at one place.
 
     Source: WAW-2.1.
     """

@@ -37,7 +37,7 @@ def driven(p: Parameters, qd: Coordinates, u: Coordinates) -> list[Any]:
 
 
 def pendulum_rods(p: Parameters) -> list[Rod]:
-    """Return the rod of the pendulum, of length l [m]: massless, m [kg] at its end.
+    """Return a list with one rod, of length l [m]: massless, m [kg] at its end.
 
     Source: WAW-13.1.
     """

@@ -30,8 +30,8 @@ class PlanarObject(System):
         coordinates: Names of the nq coordinates q.
         nu: Number of efforts u.
         parameters: Numbers by name.
-        units: Their units; kg and m must be > 0, m/s² and N/V may have either sign, all
-            others must be >= 0.
+        units: Their units. with_parameters checks numbers by them: kg and m must be
+            > 0, m/s² and N/V may have either sign, all others must be >= 0.
         equation: Function equation(p, q, qd, u): qdd; p are the parameters.
         energy_of: Function energy_of(p, q, qd): kinetic and potential energy [J].
         efforts: Function efforts(p, qd, u): the forces along the coordinates,
