@@ -52,7 +52,7 @@ class ConstraintBlock:
 
     @cached_property
     def tangent(self) -> range:
-        """Rows of a contact behind its normal row."""
+        """Rows after the first, in a contact after its normal; empty for one row."""
         return range(self.start + 1, self.start + self.rows)
 
     @cached_property

@@ -70,7 +70,10 @@ class ContactSolver(ArraySolver):
         """
 
     def relaxes(self, layout: ConstraintLayout) -> str:
-        """Return a description of the law that is solved approximately; empty: none."""
+        """Return a description of the law that is solved approximately; empty: none.
+
+        Always empty unless a subclass has its own method.
+        """
         return ""
 
     def checked_solution(

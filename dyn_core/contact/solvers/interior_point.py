@@ -257,7 +257,9 @@ def cone_room(
 
 @machine_code
 def _leaves(top: float, rise: float, size: float, along: float, step: float) -> float:
-    """Return the step length at which t leaves the cone |t| <= top, at most 10.
+    """Return the step length at which t leaves the cone |t| <= top.
+
+    It is 10 if t has not left by then; if the bound shrinks, it may be more.
 
     Args:
         top, rise: Bound of |t|, and its change in a full step.

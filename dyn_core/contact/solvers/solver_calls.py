@@ -98,8 +98,8 @@ def choice_of(
 
     Args:
         name: Name of a solver. A name outside ROW_SOLVERS gives the method IN_PYTHON.
-        options: Options of the solver by name. They are ignored for IN_PYTHON; so are
-            names that the solver does not have.
+        options: Options of the solver by name, which must be names of ROW_SOLVERS
+            (not checked). They are ignored for IN_PYTHON.
         impacts: Whether an impact is solved before each step.
     """
     if name not in ROW_SOLVERS:

@@ -152,7 +152,7 @@ class SolverWork(NamedTuple):
 def allocate_solvers(
     rows: Rows, nv: int, widest: int | None = None, entries: int | None = None
 ) -> SolverWork:
-    """Allocate work arrays for problems no larger than the arrays of `rows`.
+    """Return new work arrays for problems no larger than the arrays of `rows`.
 
     Args:
         rows: Problem, or arrays long enough for all problems to be solved.

@@ -88,7 +88,10 @@ class StepRecord(NamedTuple):
 
     @property
     def ids(self) -> np.ndarray:
-        """Number of each block's constraint, equal in all steps, (blocks,)."""
+        """Number of each block's constraint, equal in all steps, (blocks,).
+
+        Numbers below zero are constraints that are no contacts.
+        """
         numbers = self._numbers
         return numbers[COUNTS : COUNTS + int(numbers[5])]
 

@@ -45,7 +45,9 @@ class Key(NamedTuple):
 
 
 class JointModes(NamedTuple):
-    """Constraints by joint: arrays for a Program, or lists of numbers and symbols.
+    """Constraints by joint, n rows each.
+
+    Arrays for a Program, or lists of numbers and symbols.
 
     Attributes:
         kind: 0 free, 1 on a line, 2 guided.

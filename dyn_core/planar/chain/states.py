@@ -136,7 +136,7 @@ def repair_drift(
     The links are corrected in their order, first all positions, then all velocities.
     The ends of a link share its error by their mobility; the momentum of a free chain
     is conserved. A link whose ends cannot move along it is not corrected. The argument
-    is not changed.
+    is not changed. A link whose joints are at one place makes the result NaN.
 
     Args:
         chain: Planar chain; guided joints stay, joints on a line stay on it.
