@@ -47,7 +47,7 @@ class ConstraintBlock:
 
     @cached_property
     def all(self) -> range:
-        """All rows of the block."""
+        """Indices of all rows of the block."""
         return range(self.start, self.start + self.rows)
 
     @cached_property
@@ -83,8 +83,8 @@ class ConstraintLayout(System):
         name: Name in reports.
 
     Raises:
-        ModelError: A kind or a number of rows is invalid, and the message names the
-            block; or parts are not pairs of a kind and a number.
+        ModelError: A kind or a number of rows is invalid, naming the block; or parts
+            are not pairs of a kind and a number.
     """
 
     kind: ClassVar[str] = "constraint_layout"
@@ -114,8 +114,7 @@ class ConstraintLayout(System):
 
             ConstraintLayout.of("unilateral", ("contact", 3), ("box", 2))
 
-        A kind alone has one row, a contact alone three. Raises ModelError for an
-        invalid kind or number of rows.
+        A kind alone has one row, a contact alone three. Raises ModelError as the class.
         """
         default_rows = {"contact": 3}
         pairs = [

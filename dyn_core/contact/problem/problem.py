@@ -181,8 +181,9 @@ class ConstraintProblem:
         returned without a copy.
 
         Args:
-            earlier: A ContactSolution, a mapping from id to the impulses of a block, or
-                the impulses of all rows as an array, (m,); None for zeros.
+            earlier: A ContactSolution, a mapping from id to the impulses of a block
+                (ids of no block are ignored), or the impulses of all rows as an array,
+                (m,); None for zeros.
 
         Raises:
             ModelError: `earlier` has another type or shape, or an impulse is not a

@@ -181,7 +181,10 @@ def solve(
 
 
 def relaxed_part(chosen: Solver, layout: ConstraintLayout) -> str:
-    """Return a description of the law that a solver relaxes; empty: none."""
+    """Return a description of the law that a solver relaxes for a layout.
+
+    Empty if it relaxes none, or has no method `relaxes`.
+    """
     relaxes = getattr(chosen, "relaxes", None)
     return "" if relaxes is None else relaxes(layout)
 

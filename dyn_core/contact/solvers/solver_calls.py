@@ -167,7 +167,7 @@ class RowSolver:
             rows: Arrays of all problems to be solved. Their entries may change between
                 solutions; the array objects must stay the same.
             nv: Number of coordinates of the supports.
-            options: Options of the solver; see ROW_SOLVERS.
+            options: Options of the solver, see ROW_SOLVERS; values are not checked.
 
         Raises:
             SettingError: The name, or an option, is unknown.

@@ -48,7 +48,7 @@ def report(arrays: ArrayStep, record: StepRecord) -> StepReport:
 
 
 class Reports(Sequence[StepReport]):
-    """Reports of the steps of a period, each made when it is read.
+    """Reports of the steps of a period, each made when it is read. Slices are Reports.
 
     Args:
         arrays: Memory of the recorded steps; None if `steps` has no records.

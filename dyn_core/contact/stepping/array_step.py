@@ -100,12 +100,12 @@ class ArrayStep:
 
     @property
     def contacts(self) -> int:
-        """Number of contacts of the last step."""
+        """Number of contacts of the last step; 0 before the first."""
         return int(self._log.integers[3])
 
     @property
     def m(self) -> int:
-        """Number of rows of the last step."""
+        """Number of rows of the last step; 0 before the first."""
         return int(self._log.integers[4])
 
     @property
@@ -245,7 +245,7 @@ class ArrayStep:
             q, (nq,), qd, (nv,), and the record, all copies.
 
         Raises:
-            ShapeError: q or qd has another size.
+            ShapeError: q or qd has another size; sizes of other inputs are not checked.
             NonFiniteError: The state or the velocity after the step is not finite.
             DynError: The dynamics cannot be computed at the state, or the solver failed
                 in Python; the error passes through.

@@ -63,7 +63,7 @@ def advanced(
 def turning(model: Model, qd: np.ndarray) -> np.ndarray:
     """Return the acceleration in fixed axes minus the acceleration in body axes, (nv,).
 
-    w x v for floating bodies, zero elsewhere.
+    w x v in the linear part of floating bodies, zero elsewhere [m/s²].
     """
     if _plain(model):
         return np.zeros(len(qd))

@@ -129,7 +129,7 @@ class LaneRoom:
     ) -> StatePack:
         """Return a new pack with the same capacity for contacts as single states.
 
-        Compiles `step_lanes` at its first use.
+        Compiles `step_lanes` at its first use. A pack is valid until the next call.
 
         Args:
             room: Memory of single states; the pack refers to its terms.

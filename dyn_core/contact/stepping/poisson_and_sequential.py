@@ -148,7 +148,7 @@ class Impact(NamedTuple):
     def after(self, impulse: np.ndarray) -> np.ndarray:
         """Return the velocities of the blocks' first rows after impulses, (blocks,).
 
-        `impulse` has the impulses of all rows, (m,).
+        In m/s or rad/s. `impulse` has the impulses of all rows, (m,).
         """
         velocity: np.ndarray = self.before + self.problem.apply(impulse)
         return velocity[self.first]

@@ -15,7 +15,8 @@ def solver_name(world: World) -> str:
 def takes_rows(world: World) -> bool:
     """Return whether a world's solver works on Rows, with the given options.
 
-    Otherwise it is called in Python with a ConstraintProblem.
+    True if it is one of ROW_SOLVERS and has all of world.solver_options. Otherwise it
+    is called in Python with a ConstraintProblem.
     """
     options = ROW_SOLVERS.get(solver_name(world))
     return options is not None and world.solver_options.keys() <= options.keys()

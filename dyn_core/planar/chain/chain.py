@@ -171,7 +171,7 @@ KINDS = {"free": FREE, "line": LINE, "guided": GUIDED, "fixed": GUIDED}
 @known_keywords
 @dataclass(frozen=True)
 class HalfPlane:
-    """Ground: joints stay where z . (x - z0) >= 0.
+    """Ground: joints stay where z . (x - z0) >= 0; make_chain checks the attributes.
 
     Attributes:
         z0: A point of the edge, 2 [m].
@@ -205,7 +205,7 @@ HALF_PLANE = Table(
 
 @dataclass(frozen=True)
 class Constraints:
-    """Constraints of the joints of a chain of n joints.
+    """Constraints of the joints of a chain of n joints; `of` checks them.
 
     Attributes:
         kind: By joint: FREE, LINE or GUIDED (0, 1, 2).
@@ -289,7 +289,7 @@ class Constraints:
 
 @dataclass(frozen=True, eq=False)
 class ChainModel(System):
-    """A planar chain of n joints.
+    """A planar chain of n joints; make_chain checks it, the class itself does not.
 
     Attributes:
         lengths: Of the links, n-1 [m].

@@ -115,7 +115,10 @@ class Stretch(NamedTuple):
 
 
 def stretches_of(chain: ChainModel) -> tuple[Stretch, ...]:
-    """Return a Stretch for each two consecutive guided joints with joints between."""
+    """Return a Stretch for each two consecutive guided joints with joints between.
+
+    Only the chain's own constraints count. () if there are none.
+    """
     guided = [i for i, kind in enumerate(chain.constraints.kind) if kind == GUIDED]
     stretches = []
     for first, last in zip(guided, guided[1:], strict=False):
@@ -133,7 +136,7 @@ class Latch:
 
     Attributes:
         max_releases: Maximum number of releases within a window.
-        window: [s].
+        window: Time in which releases are counted [s].
         released: Times of the latest releases, by key.
         until: Time until which a constraint is held, by key.
 

@@ -119,6 +119,7 @@ class MovingChain:
         Raises:
             SettingError: A setting is invalid, or the state is beyond a bound.
             ModelError, ShapeError, NonFiniteError: The chain or the state is invalid.
+            UnsupportedError: The engine is unknown.
         """
         check_settings(chain, dt, window, scheme, halve_above, on_event, keep)
         self.chain, self.dt, self.scheme = chain, dt, scheme
@@ -373,6 +374,8 @@ def check_settings(
     keep: Any,
 ) -> None:
     """Check the settings of a moving chain; see MovingChain.
+
+    How long the window must be is checked by schemes.checked_window.
 
     Raises:
         DynError: One is invalid; it names the setting.

@@ -202,7 +202,10 @@ class ChainSimulator(MovingChain):
         return len(others) > 1 or any(ground[k.which].mode == "stick" for k in others)
 
     def _slides_at_contact(self, key: Key) -> bool:
-        """Return whether a joint moves although its ground contact is of mode stick."""
+        """Return whether the joint of a ground key moves although the mode is stick.
+
+        It moves if a component of its velocity exceeds TOUCH. False for a limit.
+        """
         sticks = key.rank and self.chain.ground[key.which].mode == "stick"
         return bool(sticks) and np.abs(self.v[key.joint]).max() > TOUCH
 

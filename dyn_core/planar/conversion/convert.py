@@ -257,7 +257,7 @@ def _joint(
 def _fixed(
     robot: ElementTree.Element, name: str, parent: str, child: str, x: float
 ) -> None:
-    """Add a fixed joint that puts link `child` at (x, 0, 0) of `parent`."""
+    """Add a fixed joint to the XML of a robot: `child` at (x, 0, 0) of `parent` [m]."""
     joint = _joint(robot, name, "fixed", parent, child)
     ElementTree.SubElement(joint, "origin", xyz=f"{x!r} 0 0")
 

@@ -51,7 +51,7 @@ class Segment(NamedTuple):
 
     @property
     def angle(self) -> float:
-        """Angle of the vector from x [rad]."""
+        """Angle of the vector from the plane's x axis, in [-pi, pi] [rad]."""
         return math.atan2(self.vector[1], self.vector[0])
 
 

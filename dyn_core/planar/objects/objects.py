@@ -133,7 +133,8 @@ class PlanarObject(System):
                 and a joint that keeps its angle; else it is a link with mass.
 
         Raises:
-            ModelError: The object has no rods, or a split rod would have a mass <= 0.
+            ModelError: The object has no rods, a split rod would have a mass <= 0, or
+                make_chain refuses a number.
 
         Source: WAW-13.4.
         """

@@ -111,7 +111,8 @@ class Rods:
             name: Of the chain.
 
         Raises:
-            ModelError: A split rod would have a mass <= 0.
+            ModelError: A split rod would have a mass <= 0, or make_chain refuses a
+                number.
 
         Source: WAW-13.4.
         """

@@ -99,7 +99,11 @@ def order_used(rows: Rows, blocks: int, nv: int, envelope: Skyline) -> tuple[int
 
 @machine_code
 def _is_kept(rows: Rows, blocks: int, nv: int, envelope: Skyline) -> bool:
-    """Return whether the cached order has these supports and used blocks."""
+    """Return whether the cached order belongs to this problem.
+
+    It does if the numbers of blocks and coordinates, the supports and the used blocks
+    are equal.
+    """
     kept, place = envelope.kept, 4 + 2 * blocks
     if not (kept[0] == blocks and kept[1] == nv):
         return False
@@ -140,7 +144,7 @@ def _keep(rows: Rows, blocks: int, nv: int, envelope: Skyline) -> None:
 def _number(rows: Rows, blocks: int, nv: int, envelope: Skyline) -> int:
     """Set envelope.number, local and first; return the number of touched coordinates.
 
-    Arguments as of order_used.
+    Arguments as of order_used. The work arrays of the envelope are overwritten.
     """
     start = envelope.chain_start
     for v in range(nv + 1):
