@@ -138,7 +138,7 @@ class ContactModel:
         return self._made(solver("loop_constraints"), model) if model.loops else None
 
     def _made(self, of: Solver, model: Model, inputs: Sequence[str] = ()) -> Any:
-        """Return a compiled Program of a solver.
+        """Return a compiled Program of a solver; raises the errors of its `build`.
 
         Args:
             of: Solver.

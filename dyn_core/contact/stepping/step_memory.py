@@ -121,6 +121,8 @@ class StepSetup:
     def terms(self, with_forces: bool) -> Any:
         """Return the Program of CONTACT_TERMS, built on first use and then cached.
 
+        Raises the errors of `build` of the solver contact_terms.
+
         Args:
             with_forces: Whether it has forces on bodies, f_ext, as an input.
         """

@@ -378,7 +378,8 @@ def check_settings(
     How long the window must be is checked by schemes.checked_window.
 
     Raises:
-        DynError: One is invalid; it names the setting.
+        ModelError: `chain` is no ChainModel.
+        SettingError: Another setting is invalid; it names the setting.
 
     Source: WAW-3.1, WAW-12.10, WAW-12.11.
     """

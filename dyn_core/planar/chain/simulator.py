@@ -110,7 +110,7 @@ class ChainSimulator(MovingChain):
         `evaluation`, `dropped` and `taut`, and records events. A taut link, or a joint
         that slides where it should stick, causes an impact, which changes `v` and
         `lost`. If the sets repeat, the largest set of the cycle is used and an event
-        recorded; `dropped` is then not updated.
+        recorded; `dropped` is then not updated. Raises as _accelerations.
 
         Source: WAW-7.4, WAW-12.5, WAW-12.8.
         """
@@ -233,7 +233,8 @@ class ChainSimulator(MovingChain):
         """Move by dt [s], in two halves if accelerations change much within it.
 
         The change of an acceleration, times dt, is compared with `halve_above`. The
-        state, the active set and `t` are updated; a first halving is an event.
+        state, the active set and `t` are updated; a first halving is an event. Raises as
+        _accelerations.
 
         depth: Number of halvings so far; HALVINGS is the maximum.
 
@@ -261,7 +262,8 @@ class ChainSimulator(MovingChain):
     def _moved(self, a: np.ndarray, dt: float) -> Arrival:
         """Return the Arrival after dt [s], without hits; the state is not changed.
 
-        a: Accelerations of the joints at the start, (n, 2).
+        a: Accelerations of the joints at the start, (n, 2). With the scheme rk4 it raises
+        as _accelerations.
         """
 
         def accelerate(x: np.ndarray, v: np.ndarray, since: float) -> np.ndarray:

@@ -57,7 +57,7 @@ def to_angles(
     x0 and v0, (..., 2) [m], [m/s], are the position and velocity of joint 0; theta,
     (..., n-1) [rad], are in (-pi, pi]; theta_dot are their rates [rad/s]. All angles
     but the first are relative to the previous link. Errors of the link lengths are
-    lost.
+    lost. Raises ShapeError if x or v is not (..., n, 2).
 
     Source: WAW-2.1.
     """
@@ -84,6 +84,9 @@ def joint_angles(
         near: Angles, (..., n-1): the result is unwrapped to within pi of them; None: it
             is in (-pi, pi].
 
+    Raises:
+        ShapeError: x or v is not (..., n, 2).
+
     Source: WAW-2.1.
     """
     x, _ = _checked(chain, state)
@@ -105,7 +108,7 @@ def link_rates(chain: ChainModel, state: ChainState) -> np.ndarray:
         omega_i = L_i . (v_{i+1} - v_i),  L_i = r_i turned by +90 degrees / l_i
 
     r_i is the unit vector along link i, l_i the nominal length. NaN if the two joints
-    of a link are at one place.
+    of a link are at one place. Raises ShapeError if x or v is not (..., n, 2).
 
     Source: WAW-2.1.
     """
@@ -120,6 +123,8 @@ def joint_rates(chain: ChainModel, state: ChainState) -> np.ndarray:
     """Return the rates of the joint angles, (..., n-1) [rad/s].
 
         rate_0 = omega_0,   rate_i = omega_i - omega_{i-1},   omega of link_rates
+
+    Raises ShapeError if x or v is not (..., n, 2).
 
     Source: WAW-2.1.
     """
@@ -142,6 +147,9 @@ def repair_drift(
         chain: Planar chain; guided joints stay, joints on a line stay on it.
         state: Positions and velocities.
         factor: Fraction of each link's error that is removed.
+
+    Raises:
+        ShapeError: x or v is not (..., n, 2).
 
     Source: WAW-3.2.
     """

@@ -19,7 +19,7 @@ Coordinates = Sequence[Any]
 
 
 def coulomb(limit: Any, rate: Any) -> Any:
-    """Return the dry friction force: -limit sgn(rate), 0 at rest.
+    """Return the dry friction, -limit sgn(rate), in the unit of `limit`; 0 at rest.
 
     Source: WAW-14.1, WAW-14.3.
     """
@@ -224,7 +224,7 @@ def two_poles_rods(p: Parameters) -> list[Rod]:
 
 
 def two_poles_efforts(p: Parameters, qd: Coordinates, u: Coordinates) -> list[Any]:
-    """Return the forces along x, theta_1 and theta_2: the push u and zeros.
+    """Return [u, 0, 0], the forces along x, theta_1 and theta_2; p, qd are not used.
 
     Source: WAW-14.2.
     """
