@@ -357,7 +357,8 @@ class _BlockRunner:
 
         Its arguments are the first and the end state and the index of state 0 in the
         outcomes. It returns the first state that is not stepped, and the number of
-        contacts of that state, or 0.
+        contacts of that state, or 0. It is cached. Where the impulses of the block are
+        too small for this memory, or None, they are replaced by larger arrays first.
         """
         room, setup = self._room, self._setup
         block.earlier = room.earlier(block.earlier, block.last - block.first)

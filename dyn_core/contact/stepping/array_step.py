@@ -232,7 +232,8 @@ class ArrayStep:
     ) -> tuple[np.ndarray, np.ndarray, StepRecord]:
         """Return the state after a step, and its record.
 
-        A problem that the solver did not solve is no error: see the record's status.
+        The impulses are stored as the next warm start. A problem that the solver did
+        not solve is no error: see the record's status.
 
         Args:
             t: Start [s].

@@ -233,8 +233,8 @@ class ChainSimulator(MovingChain):
         """Move by dt [s], in two halves if accelerations change much within it.
 
         The change of an acceleration, times dt, is compared with `halve_above`. The
-        state, the active set and `t` are updated; a first halving is an event. Raises as
-        _accelerations.
+        state, the active set and `t` are updated; a first halving is an event. Raises
+        as _accelerations.
 
         depth: Number of halvings so far; HALVINGS is the maximum.
 
@@ -262,8 +262,8 @@ class ChainSimulator(MovingChain):
     def _moved(self, a: np.ndarray, dt: float) -> Arrival:
         """Return the Arrival after dt [s], without hits; the state is not changed.
 
-        a: Accelerations of the joints at the start, (n, 2). With the scheme rk4 it raises
-        as _accelerations.
+        a: Accelerations of the joints at the start, (n, 2). With the scheme rk4 it
+        raises as _accelerations.
         """
 
         def accelerate(x: np.ndarray, v: np.ndarray, since: float) -> np.ndarray:

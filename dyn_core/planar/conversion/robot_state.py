@@ -183,9 +183,9 @@ def _slide(
 ) -> None:
     """Write the motion of sliding joints, or of a planar root, into q and qd.
 
-    Arguments as in _float, and the Model; the angle and its rate are used for a planar
-    root only. Raises ModelError if the joints cannot reach the displacement or the
-    velocity.
+    Arguments as in _float (q and qd are changed in place), and the Model; the angle and
+    its rate are used for a planar root only. Raises ModelError if the joints cannot
+    reach the displacement or the velocity.
     """
     bodies = [1] if geometry.free else geometry.slides
     places = [k for i in bodies for k in range(model.nq)[model.q_slices[i]]]
