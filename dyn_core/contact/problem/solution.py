@@ -164,7 +164,10 @@ class ContactSolution:
 
     @cached_property
     def residuals(self) -> Residuals:
-        """Residuals of the laws, computed on first access; see `measured`."""
+        """Residuals of the exact laws; `law`, the last, belongs to the solver's law.
+
+        Computed on first access unless `measured` has them.
+        """
         if isinstance(self.measured, Residuals):
             return self.measured
         return residuals(self.problem, self.impulses)._replace(law=self.measured)
@@ -182,7 +185,7 @@ class ContactSolution:
 
     @property
     def exact(self) -> bool:
-        """Whether the solver solves the exact contact law, without relaxation."""
+        """Whether `relaxes` is empty: the solver solves the exact contact law."""
         return not self.relaxes
 
     @property

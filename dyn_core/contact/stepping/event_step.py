@@ -62,7 +62,7 @@ class Forces(NamedTuple):
         tau: Joint forces, (nv,) [N·m | N].
         bodies: Force on each body, body coordinates, (nb, 6) [N·m; N], as the only
             entry; or empty.
-        carried: Inputs of a payload.
+        carried: Inputs of a payload; empty without one.
     """
 
     tau: np.ndarray
@@ -77,7 +77,7 @@ class Near(NamedTuple):
         id: Number of each block's constraint, equal in all steps, (blocks,).
         closing: Whether each is a contact or a limit, (blocks,).
         gap: Gap of each block, (blocks,) [m | rad].
-        J: First row of each block, (blocks, nv).
+        J: Row of the Jacobian for the first row of each block, (blocks, nv).
     """
 
     id: np.ndarray

@@ -81,11 +81,11 @@ def gyroscopic_change(
     h: float,
     remaining: float = 1.0,
 ) -> np.ndarray:
-    """Return the correction of a step's velocity to mean gyroscopic moments, (nv,).
+    """Return the change of velocity that averages the gyroscopic moments of a step.
 
-    It is to be added to the velocity after an explicit step [rad/s | m/s]. Only
-    floating and ball joints at the base have one; other entries are zero. See
-    coordinates.gyroscopic_change.
+    It is to be added to the velocity after an explicit step, (nv,) [rad/s | m/s], which
+    uses the moments at its start. Only floating and ball joints at the base have one;
+    other entries are zero. See coordinates.gyroscopic_change.
 
     Args:
         model: Robot.

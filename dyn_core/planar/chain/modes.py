@@ -223,7 +223,10 @@ class UnilateralConstraints:
         return f"{name} at its {'upper' if key.which > 0 else 'lower'} limit"
 
     def taut(self, x: np.ndarray) -> tuple[Stretch, ...]:
-        """Return the taut stretches at joint positions x, (n, 2)."""
+        """Return the stretches that are taut at joint positions x, (n, 2); () for none.
+
+        Their slack is at most TAUT times their reach.
+        """
         return tuple(
             part for part in self.stretches if part.slack(x) <= TAUT * part.reach
         )
@@ -385,7 +388,7 @@ class UnilateralConstraints:
 
     @staticmethod
     def most_held(sets: Sequence[frozenset[Key]]) -> frozenset[Key]:
-        """Return the largest of some sets of active constraints.
+        """Return the largest of some sets of active constraints, at least one set.
 
         Of equally large sets, it is the one with the last keys in sorted order.
 

@@ -27,7 +27,10 @@ STIFF = 0.01  # slack / length below which the motion is stiff
 
 
 class Arrival(NamedTuple):
-    """Result of a step: positions, velocities and unwrapped angles."""
+    """Result of a step.
+
+    Positions and velocities, (n, 2) [m], [m/s], and unwrapped angles, n-1 [rad].
+    """
 
     x: np.ndarray
     v: np.ndarray
