@@ -50,7 +50,7 @@ class BatchOutcome(NamedTuple):
 
     Attributes:
         failed: Whether a row, or its step, is not finite; its state is unchanged, and
-            its other results have no meaning, (n,).
+            the results below except `status` have no meaning, (n,).
         status: Index in residuals.STATUSES, (n,); -1 in failed rows.
         iterations, contacts, rows: Iterations of the solver, contacts, and rows of the
             problem, (n,).
