@@ -209,7 +209,8 @@ class Descent:
             if change <= DECREASE * length * slope + noise:
                 state.accept()
                 expected = length * (slope + length * curvature / 2)
-                return change / expected if -expected > 10 * noise else 0.5
+                # What rounding hides needs no damping, which would hide an optimum.
+                return change / expected if -expected > 10 * noise else 1.0
         return None
 
     def _result(

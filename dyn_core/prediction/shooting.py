@@ -444,7 +444,9 @@ class Iteration(Shooting):
         m, tau = self.model, self.plan.tau
         slopes = m.l_u + np.einsum("kx,kxu->ku", self.costates()[1:], m.B)
         low, high = self.sweep.lower, self.sweep.upper
-        stays = (tau <= low) & (slopes > 0) | (tau >= high) & (slopes < 0)
+        # A step to a bound, tau + (bound - tau), ends beside it by rounding.
+        near = 1e-12 * (1.0 + np.abs(tau))
+        stays = (tau <= low + near) & (slopes > 0) | (tau >= high - near) & (slopes < 0)
         return float(np.abs(slopes[~(stays | (low == high))]).max(initial=0.0))
 
     def costates(self) -> np.ndarray:

@@ -326,6 +326,20 @@ def test_a_guess_beyond_the_bounds_is_clipped():
             assert np.abs(tau[:, 0]).max() <= 1.0
 
 
+def test_a_bound_holds_a_joint_force_that_rounding_keeps_from_it():
+    """A step tau + (bound - tau) may end beside the bound: no slope is left there."""
+    bound, guess = 0.1, 1.1
+    assert guess + (bound - guess) > bound
+    plan = dyn.plan(
+        slide(), [cost.posture([-4.0], 10.0), cost.effort()], duration=0.5, knots=9,
+        effort_limits={"rail": (bound, 100.0)}, limits=False,
+    )  # fmt: skip
+    result = plan.solve([1.0], [0.0], guess=np.full((9, 1), guess))
+    assert result.converged
+    np.testing.assert_allclose(result.tau, bound, rtol=1e-12)
+    assert result.residuals.stationarity == 0.0
+
+
 def test_few_iterations_are_no_proof_that_limits_cannot_hold():
     """A plan that is continued from its own result reaches them."""
     costs = [cost.posture([9.0], 10.0, when="always"), cost.effort(1e-4)]
