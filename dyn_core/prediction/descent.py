@@ -88,7 +88,7 @@ class Descent:
             used += count
             if reason == DIVERGED:
                 break
-            if penalty.violation(state.plan.q, state.plan.qd) > LIMIT_TOLERANCE:
+            if penalty.error(state.plan.q, state.plan.qd) > LIMIT_TOLERANCE:
                 penalty.update(state.plan.q, state.plan.qd)
                 tolerance *= 0.1
                 if reason == MAX_ITERATIONS:  # a plan from this guess begins with it
@@ -98,7 +98,8 @@ class Descent:
             else:
                 tolerance = self.tolerance
         else:
-            reason = INFEASIBLE
+            if penalty.violation(state.plan.q, state.plan.qd) > LIMIT_TOLERANCE:
+                reason = INFEASIBLE
         return self._result(start, penalty, used, reason)
 
     def _roll(self, start: PlanStart) -> None:

@@ -178,12 +178,16 @@ class Penalty:
         """Return the largest violation of a limit after the first state; 0: none."""
         return float(max(0.0, self.excess(q, qd)[1:].max(initial=0.0)))
 
+    def error(self, q: np.ndarray, qd: np.ndarray) -> float:
+        """Return the largest violation, or distance to a limit with a multiplier."""
+        behind = np.maximum(self.excess(q, qd), -self.multipliers / self.rho)[1:]
+        return float(np.abs(behind).max(initial=0.0))
+
     def update(self, q: np.ndarray, qd: np.ndarray) -> None:
-        """Set multipliers by the violations; raise rho where they shrink slowly."""
-        excess = self.excess(q, qd)
+        """Set multipliers by the violations; raise rho where errors shrink slowly."""
+        now, excess = self.error(q, qd), self.excess(q, qd)
         self.multipliers = np.maximum(self.multipliers + self.rho * excess, 0.0)
         self.multipliers[0] = 0.0
-        now = self.violation(q, qd)
         if now > 0.25 * self.previous:
             self.rho = min(self.rho * self.FACTOR, self.MOST)
         self.previous = now
@@ -444,9 +448,9 @@ class Iteration(Shooting):
         m, tau = self.model, self.plan.tau
         slopes = m.l_u + np.einsum("kx,kxu->ku", self.costates()[1:], m.B)
         low, high = self.sweep.lower, self.sweep.upper
-        # A step to a bound, tau + (bound - tau), ends beside it by rounding.
-        near = 1e-12 * (1.0 + np.abs(tau))
-        stays = (tau <= low + near) & (slopes > 0) | (tau >= high - near) & (slopes < 0)
+        # A step to a bound, tau + (bound - tau), may end beside it by rounding.
+        at_low, at_high = (np.isclose(tau, x, 1e-12, 1e-12) for x in (low, high))
+        stays = at_low & (slopes > 0) | at_high & (slopes < 0)
         return float(np.abs(slopes[~(stays | (low == high))]).max(initial=0.0))
 
     def costates(self) -> np.ndarray:

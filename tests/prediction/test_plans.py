@@ -245,6 +245,18 @@ def test_the_multipliers_of_a_guess_are_used_and_not_changed():
     np.testing.assert_array_equal(first.penalty.multipliers, before)
 
 
+def test_a_limit_that_the_motion_does_not_reach_costs_nothing():
+    """Multipliers of a guess whose target was beyond the limit are not kept."""
+    costs = [cost.posture([9.0], 10.0, when="always"), cost.effort(1e-4)]
+    plan = dyn.plan(slide(), costs, duration=2.0, knots=20)
+    beyond = plan.solve([0.0], [0.0])
+    targets = {"posture": [4.9]}
+    wanted = plan.solve([0.0], [0.0], targets=targets)
+    result = plan.solve([0.0], [0.0], guess=beyond, targets=targets)
+    assert result.value == pytest.approx(wanted.value, rel=1e-4)
+    assert result.converged and wanted.residuals.limit <= 1e-4
+
+
 def test_limits_that_cannot_hold_are_named():
     """No effort within the bounds stops a cart that is too fast."""
     plan = dyn.plan(

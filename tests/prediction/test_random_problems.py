@@ -19,7 +19,7 @@ WHEN = ("running", "end", "always")
 # Refused starts, and searches that do not end at an optimum, or after many iterations:
 # dry friction, limits that no motion obeys, and valleys.
 HARD = {
-    5, 7, 18, 20, 25, 26, 27, 32, 33, 34, 40, 46, 50, 55, 56, 61, 66, 68, 74,
+    5, 7, 8, 18, 20, 25, 26, 27, 32, 33, 34, 40, 46, 50, 55, 56, 61, 66, 68, 74,
     77, 83, 84, 86, 87, 88, 91, 92, 93, 95, 96, 97, 98, 102, 104, 115, 118, 122,
     126, 132, 134, 136, 142, 145, 151, 153, 156, 158, 160, 164, 167, 176, 178,
     181, 183, 192, 193, 194, 195,
@@ -213,7 +213,7 @@ def slopes_left(plan, q, qd, result):
         (bounds.tau_lower < bounds.tau_upper) & np.ones_like(tau, bool)
     )
     chosen = rng.permutation(moved)[:8]
-    size = 1e-5 * (1.0 + np.abs(tau).max())
+    size = 1e-6 * (1.0 + np.abs(tau).max())
     units = size * np.eye(tau.size)[chosen].reshape(-1, *tau.shape)
     start = PlanStart(q, qd, *[None] * 3, *problem.settings({}))
     path, values = Shooting(loose).rollouts(
