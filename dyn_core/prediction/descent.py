@@ -137,11 +137,8 @@ class Descent:
                 return count, STALLED
             closed = np.abs(state.model.gap).max() <= CLOSED
             small = tolerance * (1.0 + abs(value))
-            if closed and -change[0] <= small:
-                if damping <= 1.0:
-                    return count, CONVERGED
-                damping /= CHANGE  # the decrease is small because of the damping
-                continue
+            if closed and -change[0] <= small and damping <= 1.0:
+                return count, CONVERGED
             ratio = self._line_search(start, penalty, value, *change)
             if ratio is None and state.curved:
                 state.curved = False

@@ -244,8 +244,8 @@ def test_a_random_problem_is_solved_or_has_a_reason(seed):
     assert result.converged or seed in HARD or plan.solver.name == "mppi"
 
 
-@pytest.mark.parametrize("seed", [22, 188])
+@pytest.mark.parametrize("seed", [22, 140, 187, 188])
 def test_an_optimum_that_damping_has_reached_is_one(seed):
-    """Its decrease is below rounding: the damping falls until that is proven."""
+    """Where rounding hides the decrease, the damping falls; where not, steps go on."""
     plan, q, qd = random_plan(seed)
     assert plan.solve(q, qd).reason == "converged"
