@@ -75,7 +75,7 @@ class Descent:
 
     def _solve(self, start: PlanStart) -> PlanResult:
         state, bounds = self.state, self.problem.bounds
-        penalty = Penalty(self.problem, start.penalty)
+        penalty = Penalty(self.problem, start)
         tau = np.clip(start.tau_guess, bounds.tau_lower, bounds.tau_upper)
         state.load(start, PlanPath(start.q_guess, start.qd_guess, tau))
         state.plan.q[0], state.plan.qd[0] = start.q, start.qd

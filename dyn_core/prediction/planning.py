@@ -24,8 +24,6 @@ from dyn_core.problems import OPTIMAL_CONTROL
 from dyn_core.solving.registry import solver as find
 from dyn_core.validation import float_array, state_array
 
-SLACK = 1e-6  # distance by which a start may be beyond a limit: rounding
-
 
 class Plan:
     """A problem of optimal control and a solver, for repeated calls.
@@ -34,7 +32,11 @@ class Plan:
         problem: Robot, costs, time grid and limits.
         solver: The solver.
         options: Value of each option of the solver.
+        slack: Distance by which a start may be beyond a limit, for rounding. The plan
+            comes back from there until its end.
     """
+
+    slack = 1e-6
 
     def __init__(
         self, problem: ControlProblem, solver: Any = "box_fddp", **options: Any
@@ -167,7 +169,7 @@ class Plan:
         return np.clip(tau, bounds.tau_lower, bounds.tau_upper)
 
     def _check_limits(self, q: np.ndarray, qd: np.ndarray) -> None:
-        """Raise StateError if the start is beyond a limit by more than SLACK.
+        """Raise StateError if the start is beyond a limit by more than `slack`.
 
         It names the joint. Joints with nq != nv are not checked.
         """
@@ -177,7 +179,7 @@ class Plan:
                 ("position", q[place], bounds.q_lower[k], bounds.q_upper[k]),
                 ("velocity", qd[k], -bounds.qd[k], bounds.qd[k]),
             ):
-                if place >= 0 and not low - SLACK <= x <= high + SLACK:
+                if place >= 0 and not low - self.slack <= x <= high + self.slack:
                     raise StateError(
                         f"plan: the start is beyond a limit: {what} of joint"
                         f" '{self.problem.coordinate(k)}' is {x:.6g}; valid: {low:g} to"

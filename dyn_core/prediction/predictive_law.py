@@ -155,8 +155,9 @@ class PredictiveLaw(ControlLaw):
     starts at a measured state, and its guess is the plan before. Until the first plan
     the joint gains hold the robot. A plan that failed is dropped: the one before is
     followed until its end or predictive.plan_timeout, then the robot stops. Plans take
-    damping and springs of the joints into account, but neither dry friction, which is
-    not smooth and takes many iterations, nor limits of position and velocity.
+    damping and springs of the joints into account, but not dry friction, which is not
+    smooth and takes many iterations. They keep the robot's limits of position and
+    velocity; a robot beyond one is led back in the course of a plan.
 
     Class attributes:
         fields: Parameters of a mode with this law.
@@ -234,9 +235,10 @@ class PredictiveLaw(ControlLaw):
             read["predictive.knots"],
             "box_fddp" if chosen == "auto" else chosen,
             effort_limits={k: None if math.isinf(x) else x for k, x in limits.items()},
-            limits=False, step_options={"joint_friction": True, "joint_springs": True},
+            step_options={"joint_friction": True, "joint_springs": True},
             max_iterations=read["predictive.iterations"],
         )  # fmt: skip
+        self.plan.slack = math.inf
         self._frame = frame
         start = model.start()
         self.plan.solve(start, np.zeros(model.nv))  # compiled now, not while it moves
@@ -471,4 +473,5 @@ def _shifted(plan: PlanResult, steps: int) -> PlanResult:
     return replace(
         plan, q=plan.q[states], qd=plan.qd[states], tau=plan.tau[knots],
         gains=plan.gains[knots],
+        penalty=plan.penalty and plan.penalty.moved_on(steps),
     )  # fmt: skip

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from copy import copy as copy_of
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -120,29 +121,38 @@ class Penalty:
         sum of (max(0, lambda + rho g)² - lambda²) / (2 rho),   g <= 0
 
     g of a state is (nx, 2): lower and upper limit of the positions, then of the
-    velocities. The first state is given: its limits are not counted.
+    velocities. The first state is given: its limits are not counted. A limit beyond
+    which the first state is begins there, and comes back in equal steps until the end.
 
     Attributes:
         rho: Weight of squared violations.
         multipliers: lambda of each state, (N + 1, nx, 2).
         active: Whether there is a limit.
+        low, high: Limits of each state, (N + 1, nx).
     """
 
     START, FACTOR, MOST = 10.0, 10.0, 1e9
 
-    def __init__(self, problem: ControlProblem, earlier: Penalty | None = None) -> None:
+    def __init__(self, problem: ControlProblem, start: PlanStart | None = None) -> None:
         """Read the limits of a problem.
 
         Args:
             problem: Problem.
-            earlier: Penalty of an earlier plan, whose weight and multipliers are a
-                first guess; it is not changed. Its limits are not used.
+            start: First state; its penalty is one of an earlier plan, whose weight and
+                multipliers are a first guess; it is not changed. Its limits are not
+                used. None: the first state is within the limits.
         """
         bounds, nv = problem.bounds, problem.model.nv
+        earlier = None if start is None else start.penalty
         self._place = np.maximum(bounds.place, 0)
         low = np.concatenate([bounds.q_lower, -bounds.qd])
         high = np.concatenate([bounds.q_upper, bounds.qd])
-        self.low, self.high = low, high
+        self.low, self.high = (np.tile(x, (problem.knots + 1, 1)) for x in (low, high))
+        if start is not None:
+            x = np.concatenate([start.q[self._place], start.qd])
+            share = np.linspace(1.0, 0.0, problem.knots + 1)[:, None]
+            self.low -= share * np.maximum(low - x, 0.0)
+            self.high += share * np.maximum(x - high, 0.0)
         self.active = bool(np.isfinite([low, high]).any())
         self.rho = self.START
         self.multipliers = np.zeros((problem.knots + 1, 2 * nv, 2))
@@ -182,6 +192,19 @@ class Penalty:
         """Return the largest violation, or distance to a limit with a multiplier."""
         behind = np.maximum(self.excess(q, qd), -self.multipliers / self.rho)[1:]
         return float(np.abs(behind).max(initial=0.0))
+
+    def moved_on(self, steps: int) -> Penalty:
+        """Return a copy for a plan that begins some steps later, with the first rho.
+
+        A weight that rose where the robot was, for lack of iterations or beyond its
+        limits, would make all later plans stiff.
+        """
+        later = copy_of(self)
+        later.rho, later.previous = self.START, np.inf
+        later.multipliers = np.zeros_like(self.multipliers)
+        later.multipliers[: len(self.multipliers) - steps] = self.multipliers[steps:]
+        later.multipliers[0] = 0.0
+        return later
 
     def update(self, q: np.ndarray, qd: np.ndarray) -> None:
         """Set multipliers by the violations; raise rho where errors shrink slowly."""

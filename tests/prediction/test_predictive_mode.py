@@ -130,9 +130,9 @@ def test_it_leads_joints_and_tool_to_their_targets():
     np.testing.assert_allclose(reached[:3, 3], goal[:3, 3], atol=1e-3)
 
 
-@pytest.mark.parametrize(("weight", "speed"), [(4.0, 1.1), (0.1, 6.5)])
-def test_the_weight_of_velocities_slows_a_large_step(weight, speed):
-    """docs/optimal_control.md has the speeds; the node's bound is 6 rad/s."""
+@pytest.mark.parametrize(("weight", "speed"), [(4.0, 1.1), (0.1, 4.0)])
+def test_weights_and_limits_slow_a_large_step(weight, speed):
+    """docs/optimal_control.md has the speeds; the limit of the robot is 4 rad/s."""
     settings = {**SETTINGS, "predictive.velocity_weight": [weight]}
     model = dyn.load("two_link")
     loop = Loop(model, [0.0, 0.0], controller(model, settings))
@@ -143,6 +143,23 @@ def test_the_weight_of_velocities_slows_a_large_step(weight, speed):
         loop.run(CYCLE)
         speeds.append(abs(loop.qd[1]))
     assert max(speeds) == pytest.approx(speed, abs=0.05)
+    np.testing.assert_allclose(loop.q, [0.8, -0.6], atol=0.05 if weight < 1 else 0.3)
+
+
+def test_a_robot_beyond_a_limit_is_led_back():
+    """Its plans come back in the course of the horizon; none is dropped."""
+    model = dyn.load("two_link")
+    loop = Loop(model, [0.1, 0.2], controller(model))
+    loop.run(0.1)
+    loop.send("target_posture", [2.0, 0.2])
+    loop.run(0.1)
+    loop.qd = np.array([4.6, 0.0])  # a push
+    speeds = []
+    for _ in range(30):
+        efforts = loop.run(0.02)
+        assert not loop.made.control_law.refused and np.isfinite(efforts).all()
+        speeds.append(abs(loop.qd[0]))
+    assert loop.made.stopped is None and max(speeds) < 4.8 and speeds[-1] < 4.0
 
 
 def test_a_stop_that_holds_forgets_the_target():
