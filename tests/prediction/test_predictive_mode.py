@@ -430,3 +430,70 @@ def test_a_plan_is_not_followed_beyond_its_end(monkeypatch):
     assert made.stopped is None
     loop.run(0.2)
     assert "valid: at most 1 s" in made.stopped.reason
+
+
+def flooded():
+    """Return a controller whose tool has a target, and what its planner plans for."""
+    model = dyn.load("two_link")
+    settings = {**SETTINGS, "predictive.frame": model.frame_names[-1]}
+    loop = Loop(model, [0.1, 0.2], controller(model, settings))
+    planner, jobs = loop.made.control_law._planner, []
+    good = planner._solve
+    planner._solve = lambda job: (jobs.append(job), good(job))[1]
+    return loop, planner, jobs
+
+
+def pose_at(x):
+    return [x, 0.1, 0.0, 0.0, 0.0, 0.0, 1.0]
+
+
+def test_a_flood_of_targets_is_planned_for_at_the_replan_rate():
+    """Two targets in each cycle of 2 ms: each plan leads to the newest one, in time."""
+    loop, _, jobs = flooded()
+    loop.run(0.1)
+    jobs.clear()
+    newest = {}
+    for k in range(500):
+        loop.send("target_pose", pose_at(1.0 + 2e-4 * k))
+        loop.send("target_pose", pose_at(1.0 + 2e-4 * k + 1e-4))
+        newest[loop.t] = 1.0 + 2e-4 * k + 1e-4
+        efforts = loop.run(CYCLE)
+        assert np.isfinite(efforts).all()
+    assert 19 <= len(jobs) <= 21 and loop.made.stopped is None
+    for job in jobs:
+        for name in ("pose", "pose at the end"):
+            assert job.targets[name][0] == newest[job.t]
+    assert max(np.diff([job.t for job in jobs])) <= 1.0 / 20.0 + 1.5 * CYCLE
+
+
+def test_targets_that_come_while_a_plan_is_made_do_not_queue(monkeypatch):
+    """The cycle goes on; the plan after leads to the last of a thousand."""
+    monkeypatch.setattr(PredictiveLaw, "threaded", True)
+    loop, planner, jobs = flooded()
+    good, begun, ready, done = planner._solve, *(threading.Event() for _ in range(3))
+
+    def slow(job):
+        begun.set()
+        assert ready.wait(60.0)
+        result = good(job)
+        done.set()
+        return result
+
+    planner._solve = slow
+    loop.run(CYCLE)
+    assert begun.wait(60.0)
+    for k in range(500):
+        loop.send("target_pose", pose_at(1.0 + 2e-4 * k))
+        loop.send("target_pose", pose_at(1.0 + 2e-4 * k + 1e-4))
+        loop.run(CYCLE)
+    assert planner.busy and not jobs and loop.made.stopped is None
+    ready.set()
+    assert done.wait(60.0)
+    thread = next(x for x in threading.enumerate() if x.name == "dyn_planner")
+    while planner.busy:
+        thread.join(0.001)
+    done.clear()
+    loop.run(CYCLE)
+    assert done.wait(60.0) and len(jobs) == 2
+    assert jobs[0].targets["pose"][0] != jobs[1].targets["pose"][0]
+    assert jobs[1].targets["pose"][0] == pytest.approx(1.0999, abs=1e-12)
