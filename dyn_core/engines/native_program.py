@@ -291,12 +291,15 @@ class NativeProgram(BlockCalls, GraphProgram):
         Args:
             batch: Whether the batch kernel is prepared in addition to the scalar one.
 
-        Raises:
-            CompileError: LLVM failed.
+        Raises CompileError if LLVM failed.
         """
         self._kernel("scalar", wait=True)
         if batch:
             self._kernel("batch", wait=True)
+
+    def batch_kernel(self) -> Kernel:
+        """Return the batch kernel, compiled now if needed; the scalar one is not."""
+        return self._kernels.get("batch") or self._full("batch")
 
     def kernels(self) -> tuple[Kernel, ...]:
         """Return the Kernels in use so far, the scalar one first: none, one or both.

@@ -21,7 +21,8 @@ from dyn_core.prediction.result import (
     PlanResult,
     PlanStart,
 )
-from dyn_core.prediction.shooting import Penalty, Shooting
+from dyn_core.prediction.rollouts import PlanSamples, Shooting
+from dyn_core.prediction.shooting import Penalty
 from dyn_core.prediction.solving import PlanSolver
 
 __all__ = [
@@ -37,6 +38,7 @@ __all__ = [
     "Plan",
     "PlanResiduals",
     "PlanResult",
+    "PlanSamples",
     "PlanSolver",
     "PlanStart",
     "PredictiveLaw",

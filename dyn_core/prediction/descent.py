@@ -80,7 +80,7 @@ class Descent:
         state.load(start, PlanPath(start.q_guess, start.qd_guess, tau))
         state.plan.q[0], state.plan.qd[0] = start.q, start.qd
         if not self.gaps:
-            self._roll(start)
+            state.roll(start, penalty)
         used, reason, tolerance = 0, MAX_ITERATIONS, LOOSE if penalty.active else 0.0
         for _ in range(ROUNDS):
             tolerance, most = max(tolerance, self.tolerance), self.max_iterations - used
@@ -101,11 +101,6 @@ class Descent:
             if penalty.violation(state.plan.q, state.plan.qd) > LIMIT_TOLERANCE:
                 reason = INFEASIBLE
         return self._result(start, penalty, used, reason)
-
-    def _roll(self, start: PlanStart) -> None:
-        """Replace the plan by the motion under its joint forces, without gaps."""
-        path, _ = self.state.rollouts(start, self.state.plan.tau[None])
-        self.state.load(start, PlanPath(*(x[0] for x in path)))
 
     def _minimise(
         self, start: PlanStart, penalty: Penalty, most: int, tolerance: float
@@ -147,7 +142,7 @@ class Descent:
             state.curved = self.second_derivatives and (ratio or 0.0) > GOOD
             if ratio is None and not closed:
                 # The penalty of the gaps is too small, as where a limit begins to act.
-                self._roll(start)
+                state.roll(start, penalty)
             elif ratio is None:
                 # A decrease that rounding hides.
                 if -change[0] <= 100 * ROUNDING * (1.0 + abs(value)):
@@ -223,8 +218,9 @@ class Descent:
             reason: Index of the reason.
         """
         state, plan = self.state, PlanPath(*(x.copy() for x in self.state.plan))
-        change, _ = self._sweep(0.0)  # around the plan that is returned
-        gains = np.zeros_like(state.sweep.K) if change is None else state.sweep.K.copy()
+        # The feedback around the plan that is returned.
+        success = state.damping == 0.0 or self._sweep(0.0)[0] is not None
+        gains = state.sweep.K.copy() if success else np.zeros_like(state.sweep.K)
         residuals = PlanResiduals(
             float(np.abs(state.model.gap).max()),
             state.stationarity(),

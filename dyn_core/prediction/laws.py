@@ -8,6 +8,7 @@ import numpy as np
 
 from dyn_core.prediction import cost
 from dyn_core.prediction.problem import ControlProblem
+from dyn_core.prediction.rollouts import POLICY_FEEDBACK
 from dyn_core.problems import (
     KNOT_COST,
     KNOT_COST_DERIVATIVES,
@@ -54,11 +55,11 @@ def cost_slopes_are_those_of_costs(case: Case) -> Pairs:
 
 def policies_are_steps(case: Case) -> Pairs:
     """x_next = step(x, tau) (+) (length - 1) gap,  lower <= tau <= upper"""
-    inputs = dict(zip(
-        (port.name for port in case.program().inputs), _state(case), strict=True
-    ))  # fmt: skip
+    program = case.program(inputs=POLICY_FEEDBACK)
+    names = [port.name for port in program.inputs]
+    inputs = dict(zip(names, case.arguments(program), strict=True))
     inputs["lower"], inputs["upper"] = np.sort([inputs["lower"], inputs["upper"]], 0)
-    result, nv = case.program()(*inputs.values()), case.model.nv
+    result, nv = program(*inputs.values()), case.model.nv
     yield np.clip(result.tau, inputs["lower"], inputs["upper"]), result.tau
     step = case.other("semi_implicit_euler")
     q, qd = step(inputs["q"], inputs["qd"], result.tau, inputs["dt"])

@@ -283,6 +283,8 @@ class ControlProblem(System):
             ShapeError, NonFiniteError, RotationError: A target is no pose, or not
                 numeric.
         """
+        if not targets:
+            return self._own_settings[0].copy(), self._own_settings[1].copy()
         names = [cost.name for cost in self.costs]
         for name in targets:
             known_cost = names.count(name) == 1
@@ -290,6 +292,13 @@ class ControlProblem(System):
                 valid = ", ".join(sorted({x for x in names if names.count(x) == 1}))
                 text = f"plan: target of {shown(name)}; valid: {valid or 'none'}"
                 raise SettingError(text, "targets")
+        return self._settings(targets)
+
+    @cached_property
+    def _own_settings(self) -> tuple[np.ndarray, np.ndarray]:
+        return self._settings({})
+
+    def _settings(self, targets: Mapping[str, Any]) -> tuple[np.ndarray, np.ndarray]:
         states = self.knots + 1
         running, ending = [np.zeros((self.knots, 0))], [np.zeros(0)]
         for cost in self.costs:

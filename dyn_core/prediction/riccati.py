@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from dyn_core.contact.solvers.matrices.dense import product
+from dyn_core.contact.solvers.matrices.dense import lower_product, product
 from dyn_core.engines.machine_code import (
     FloatArray,
     FloatArray2,
@@ -50,17 +50,26 @@ class Expansion(NamedTuple):
 class Sweep(NamedTuple):
     """Results and work arrays of a sweep; s = nx + 1, z = s + nv.
 
+    F = [A gap B; 0 1 0] of a step has d rows that are stored. The others, of positions
+    whose step is q + dt qd, are a unit row plus dt times the row of the velocity.
+
     Attributes:
         k, K: Change of the joint forces, (N, nv), and feedback, (N, nv, nx).
         lower, upper: Bounds of the joint forces, (nv,).
-        V, Q: Cost to go by (dx, 1), (s, s), and by (dx, 1, du), (z, z).
-        F, FT, VF: Step, (s, z), and its transpose; V F.
+        V, Q: Cost to go by (dx, 1), (s, s), and by (dx, 1, du), (z, z); of Q the lower
+            triangle.
+        F, FT: Stored rows of F, (d, z), and their transpose.
+        VS: Columns of V for F, (s, d).
+        VF, FVF: V F, (s, z), and its rows for F, (d, z).
         KA: Feedback and change side by side, (nv, s).
         R, LT, new: Factors and product in the change of V.
         damped, L: Damped Q_uu and its factor, (nv, nv).
         slope, change, tried, low, high, u, w: Work, (nv,).
         e, before_e: Slope of the cost by dx along the feedback, (nx,).
         free, before: Whether a joint force is between its bounds, (nv,).
+        row, pair: Row of F that each stored row is, and the row of the position that
+            moves with this velocity, or -1, (d,).
+        dt: Length of the step.
     """
 
     k: FloatArray2
@@ -70,7 +79,9 @@ class Sweep(NamedTuple):
     V: FloatArray2
     F: FloatArray2
     FT: FloatArray2
+    VS: FloatArray2
     VF: FloatArray2
+    FVF: FloatArray2
     Q: FloatArray2
     KA: FloatArray2
     R: FloatArray2
@@ -89,18 +100,42 @@ class Sweep(NamedTuple):
     before_e: FloatArray
     free: IntArray
     before: IntArray
+    row: IntArray
+    pair: IntArray
+    dt: float
 
 
-def allocate_sweep(N: int, lower: np.ndarray, upper: np.ndarray) -> Sweep:
-    """Return zero arrays of sweeps over N steps, with copies of the bounds, (nv,)."""
+def allocate_sweep(
+    N: int,
+    lower: np.ndarray,
+    upper: np.ndarray,
+    flat: np.ndarray | None = None,
+    dt: float = 0.0,
+) -> Sweep:
+    """Return zero arrays of sweeps over N steps, with copies of the bounds.
+
+    Args:
+        N: Number of steps.
+        lower, upper: Bounds of the joint forces, (nv,).
+        flat: Whether the step of a position is q + dt qd, with qd at its end, (nv,);
+            None: of no position. Rows of A and B for such positions are not read.
+        dt: Length of the step.
+    """
     n, x = len(lower), 2 * len(lower)
     s, z = x + 1, x + 1 + n
-    pairs = (s, s), (s, z), (z, s), (s, z), (z, z), (n, s), (2 * n, s), (s, 2 * n)
-    shapes = [*pairs, (s, s), (n, n), (n, n), *[(n,)] * 7, (x,), (x,)]
+    simple = np.zeros(n, bool) if flat is None else np.asarray(flat, bool)
+    row = np.flatnonzero(~np.concatenate([simple, np.zeros(n + 1, bool)]))
+    speeds = (row >= n) & (row < x)
+    pair = np.where(speeds & simple[(row - n).clip(0, n - 1)], row - n, -1)
+    d = len(row)
+    pairs = (s, s), (d, z), (z, d), (s, d), (s, z), (d, z), (z, z), (n, s)
+    square = (2 * n, s), (s, 2 * n), (s, s), (n, n), (n, n)
+    shapes = [*pairs, *square, *[(n,)] * 7, (x,), (x,)]
     flags = [np.zeros(n, np.int64) for _ in range(2)]
     bounds = np.array(lower, float), np.array(upper, float)
     work = [np.zeros(shape) for shape in shapes]
-    return Sweep(np.zeros((N, n)), np.zeros((N, n, x)), *bounds, *work, *flags)
+    results = np.zeros((N, n)), np.zeros((N, n, x))
+    return Sweep._make([*results, *bounds, *work, *flags, row, pair, dt])
 
 
 @machine_code
@@ -125,10 +160,9 @@ def sweep_back(
         1, or 0 if a Q_uu is not positive definite; first and second derivative of the
         model of the cost along the full step, both 0 after a failure.
     """
-    V, Q, KA, e = work.V, work.Q, work.KA, work.e
+    V, Q, KA, e, R = work.V, work.Q, work.KA, work.e, work.R
     N, nv, nx = len(work.k), len(work.u), len(e)
-    s = nx + 1
-    z, first = s + nv, 0.0
+    s, first = nx + 1, 0.0
     V[nx, nx] = 0.0
     for i in range(nx):
         e[i] = model.l_x[N, i]
@@ -137,52 +171,95 @@ def sweep_back(
             V[i, j] = model.l_xx[N, i, j]
     for step in range(N):
         k = N - 1 - step
-        lay_out(model, work, k)
-        product(V, work.F, work.VF, s, s, z, 0)
-        product(work.FT, work.VF, Q, z, s, z, 0)
+        multiply(model, work, k)
         add_costs(model, work, k)
         trace = 0.0
         for j in range(nv):
             trace += Q[s + j, s + j]
             work.low[j] = work.lower[j] - model.tau[k, j]
             work.high[j] = work.upper[j] - model.tau[k, j]
+        added = damping * max(trace / float(nv), TINY)
         for j in range(nv):
-            for i in range(nv):
-                work.damped[j, i] = Q[s + j, s + i]
-            work.damped[j, j] += damping * max(trace / float(nv), TINY)
+            for i in range(j + 1):
+                x = Q[s + j, s + i]
+                work.damped[j, i], work.damped[i, j] = x, x
+            work.damped[j, j] += added
         if box_step(work, nx) == 0:
             return 0, 0.0, 0.0
         first += slope_of_step(model, work, k)
+        product(work.damped, KA, R, nv, nv, s, 0)
         for j in range(nv):
-            work.k[k, j] = KA[j, nx]
-            for i in range(nx):
-                work.K[k, j, i] = KA[j, i]
+            feedback = KA[j]
+            bent, beside, of_u = R[j], R[nv + j], Q[s + j]
             for i in range(s):
-                bent = Q[s + j, i]
-                for n in range(nv):
-                    bent += Q[s + j, s + n] * KA[n, i]
-                work.R[j, i], work.R[nv + j, i] = bent, KA[j, i]
-                work.LT[i, j], work.LT[i, nv + j] = KA[j, i], Q[s + j, i]
-        product(work.LT, work.R, work.new, s, 2 * nv, s, 0)
+                bent[i] += of_u[i] - added * feedback[i]
+                beside[i] = feedback[i]
+                work.LT[i, j], work.LT[i, nv + j] = feedback[i], of_u[i]
+            work.k[k, j] = feedback[nx]
+            copy_row(work.K[k, j], feedback)
+        lower_product(work.LT, R, work.new, s, 2 * nv)
         for i in range(s):
-            for j in range(s):
-                mean = Q[i, j] + Q[j, i] + work.new[i, j] + work.new[j, i]
-                V[i, j] = 0.5 * mean
+            for j in range(i + 1):
+                x = Q[i, j] + work.new[i, j]
+                V[i, j], V[j, i] = x, x
     return 1, first, V[nx, nx] - 2.0 * first
 
 
 @machine_code
-def lay_out(model: Expansion, work: Sweep, k: int) -> None:
-    """Set work.F = [A gap B; 0 1 0] of step k, and its transpose work.FT."""
+def multiply(model: Expansion, work: Sweep, k: int) -> None:
+    """Set the lower triangle of Q to that of F.T V F of step k.
+
+        F = S.T F_d + P,   F.T V F = F_d.T (S V F) + P.T V F
+
+    F_d are the stored rows of F. S adds dt times the row of a position to the row of
+    its velocity; P has the unit rows, and beside them what of a gap dt does not close.
+    """
     nv, nx = model.l_ux.shape[1], model.l_ux.shape[2]
-    F, FT, s = work.F, work.FT, nx + 1
-    for i in range(nx):
-        for j in range(nx):
-            F[i, j], FT[j, i] = model.A[k, i, j], model.A[k, i, j]
-        F[i, nx], FT[nx, i] = model.gap[k + 1, i], model.gap[k + 1, i]
-        for j in range(nv):
-            F[i, s + j], FT[s + j, i] = model.B[k, i, j], model.B[k, i, j]
-    F[nx, nx], FT[nx, nx] = 1.0, 1.0
+    V, F, VF, Q, s, d = work.V, work.F, work.VF, work.Q, nx + 1, len(work.row)
+    z, dt, gap = s + nv, work.dt, model.gap[k + 1]
+    for a in range(d):
+        row, pair, stored = work.row[a], work.pair[a], F[a]
+        if row < nx:
+            of_x, of_u = model.A[k, row], model.B[k, row]
+            for j in range(nx):
+                stored[j], work.FT[j, a] = of_x[j], of_x[j]
+            stored[nx], work.FT[nx, a] = gap[row], gap[row]
+            for j in range(nv):
+                stored[s + j], work.FT[s + j, a] = of_u[j], of_u[j]
+        else:
+            stored[nx], work.FT[nx, a] = 1.0, 1.0
+        for i in range(s):
+            work.VS[i, a] = V[row, i]
+        if pair >= 0:
+            for i in range(s):
+                work.VS[i, a] += dt * V[pair, i]
+    product(work.VS, F, VF, s, d, z, 0)
+    for a in range(d):
+        pair = work.pair[a]
+        if pair >= 0:
+            left, column = gap[pair] - dt * gap[work.row[a]], V[pair]
+            for i in range(s):
+                VF[i, pair] += column[i]
+                VF[i, nx] += left * column[i]
+    for a in range(d):
+        copy_row(work.FVF[a], VF[work.row[a]])
+        if work.pair[a] >= 0:
+            add_row(work.FVF[a], dt, VF[work.pair[a]])
+    lower_product(work.FT, work.FVF, Q, z, d)
+    for a in range(d):
+        pair = work.pair[a]
+        if pair >= 0:
+            left, row_of = gap[pair] - dt * gap[work.row[a]], VF[pair]
+            for j in range(s):
+                Q[pair, j] += row_of[j]
+                Q[nx, j] += left * row_of[j]
+
+
+@machine_code
+def copy_row(to: FloatArray, row: FloatArray) -> None:
+    """Copy the first entries of a row, as many as `to` has."""
+    for i in range(len(to)):
+        to[i] = row[i]
 
 
 @machine_code
@@ -191,16 +268,14 @@ def add_costs(model: Expansion, work: Sweep, k: int) -> None:
     nv, nx = model.l_ux.shape[1], model.l_ux.shape[2]
     Q, s = work.Q, nx + 1
     for i in range(nx):
-        for j in range(nx):
-            Q[i, j] += model.l_xx[k, i, j]
-        Q[i, nx] += model.l_x[k, i]
-        Q[nx, i] += model.l_x[k, i]
+        add_row(Q[i], 1.0, model.l_xx[k, i])
+    add_row(Q[nx], 1.0, model.l_x[k])
     for j in range(nv):
-        for i in range(nx):
-            Q[s + j, i] += model.l_ux[k, j, i]
-        Q[s + j, nx] += model.l_u[k, j]
+        of_u = Q[s + j]
+        add_row(of_u, 1.0, model.l_ux[k, j])
+        of_u[nx] += model.l_u[k, j]
         for i in range(nv):
-            Q[s + j, s + i] += model.l_uu[k, j, i]
+            of_u[s + i] += model.l_uu[k, j, i]
 
 
 @machine_code
@@ -213,13 +288,11 @@ def slope_of_step(model: Expansion, work: Sweep, k: int) -> float:
     """
     nv, nx = model.l_ux.shape[1], model.l_ux.shape[2]
     e, before, w, change = work.e, work.before_e, work.w, 0.0
+    copy_row(before, e)
+    copy_row(e, model.l_x[k])
+    copy_row(w, model.l_u[k])
     for i in range(nx):
-        before[i] = e[i]
-        change += model.gap[k + 1, i] * e[i]
-        e[i] = model.l_x[k, i]
-    for j in range(nv):
-        w[j] = model.l_u[k, j]
-    for i in range(nx):
+        change += model.gap[k + 1, i] * before[i]
         add_row(w, before[i], model.B[k, i])
         add_row(e, before[i], model.A[k, i])
     for j in range(nv):
@@ -227,6 +300,21 @@ def slope_of_step(model: Expansion, work: Sweep, k: int) -> float:
         for i in range(nx):
             e[i] += work.KA[j, i] * w[j]
     return change
+
+
+@machine_code
+def slopes_back(model: Expansion, y: FloatArray2) -> None:
+    """Set the slope of the costs to go by each state of the plan, (N + 1, nx).
+
+    y[N] = l_x[N],   y[k] = l_x[k] + A.T y[k+1]
+    """
+    N, nx = len(model.A), y.shape[1]
+    copy_row(y[N], model.l_x[N])
+    for step in range(N):
+        k = N - 1 - step
+        copy_row(y[k], model.l_x[k])
+        for i in range(nx):
+            add_row(y[k], y[k + 1, i], model.A[k, i])
 
 
 @machine_code
@@ -372,8 +460,8 @@ def solve_rows(L: FloatArray2, Y: FloatArray2, free: IntArray) -> None:
 
 @machine_code
 def add_row(row: FloatArray, factor: float, other: FloatArray) -> None:
-    """Add factor times another row, in place."""
-    for i in range(len(row)):
+    """Add factor times another row to the first entries of a row, in place."""
+    for i in range(len(other)):
         row[i] += factor * other[i]
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from copy import copy as copy_of
 from typing import Any, NamedTuple
 
@@ -26,23 +27,21 @@ from dyn_core.prediction.riccati import (
     Sweep,
     allocate_sweep,
     copy,
+    copy_row,
+    slopes_back,
     sweep_back,
 )
+from dyn_core.prediction.rollouts import POLICY_FEEDBACK, PlanPath, step_of
 from dyn_core.problems import (
     KNOT_COST,
     KNOT_COST_DERIVATIVES,
     KNOT_POLICY,
     STEP_DERIVATIVES,
+    ports,
 )
+from dyn_core.problems.signatures import Signature, port_row
 from dyn_core.solving.registry import solver
-
-
-class PlanPath(NamedTuple):
-    """States and joint forces: q (N + 1, nq), qd (N + 1, nv), tau (N, nv)."""
-
-    q: FloatArray2
-    qd: FloatArray2
-    tau: FloatArray2
+from dyn_core.solving.solver import TracedSolver
 
 
 class KnotArrays(NamedTuple):
@@ -104,13 +103,17 @@ def follow(
     return total
 
 
-@machine_code
-def copy_row(to: FloatArray, row: FloatArray) -> None:
-    """Copy `row` into `to`, of the same length."""
-    for i in range(len(to)):
-        to[i] = row[i]
+def _displacement(model: Any, q: Any, q_next: Any) -> tuple[Any]:
+    """Return the displacement from one position to another."""
+    return (model.difference(q, q_next),)
 
 
+_DISPLACEMENT = Signature(
+    "displacement",
+    (ports.q, ports.q_next),
+    (port_row("dv", "nv", "rad | m", "displacement from q to q_next"),),
+    meaning="displacement from one position to another",
+)
 HUGE = 1e150
 _FLAT = ("revolute", "continuous", "prismatic")  # kinds with one number for a position
 
@@ -216,76 +219,13 @@ class Penalty:
         self.previous = now
 
 
-class Shooting:
-    """The Programs of a problem, and motions under joint forces.
-
-    Attributes:
-        problem: Problem.
-        times: Times of the knots, (N,) [s].
-        policies: Program of KNOT_POLICY of each phase.
-    """
-
-    def __init__(self, problem: ControlProblem) -> None:
-        self.problem, model = problem, problem.model
-        self.options = dict(problem.step_options)
-        timed: dict[str, Any] = {"inputs": ["time"]} if model.driven else {}
-        self.options.update(timed)
-        self._timed, self._end_time = timed, (problem.duration,) if timed else ()
-        self.times = problem.dt * np.arange(problem.knots)
-        policy = solver("knot_policy", KNOT_POLICY)
-        self.policies = [
-            policy.build(
-                phase.model, costs=problem.running,
-                step=_step_of(phase.model), **self.options,
-            )
-            for phase in problem.phases
-        ]  # fmt: skip
-        end = solver("knot_cost", KNOT_COST)
-        self.end_cost = end.build(model, costs=problem.ending, **timed)
-        self.zero = np.zeros(model.nv)
-
-    def rollouts(
-        self, start: PlanStart, tau: np.ndarray
-    ) -> tuple[PlanPath, np.ndarray]:
-        """Return motions from the start and their costs, (n,).
-
-        Joint forces beyond the bounds are clipped. A motion that fails raises nothing:
-        its further numbers and its cost are NaN.
-
-        Args:
-            start: Start and settings.
-            tau: Joint forces, (n, N, nv).
-        """
-        model, (n, N, nv) = self.problem.model, tau.shape
-        bounds, dt, values = self.problem.bounds, self.problem.dt, np.zeros(n)
-        q, qd, used = (
-            np.empty((n, N + 1, model.nq)),
-            np.empty((n, N + 1, nv)),
-            tau.copy(),
-        )
-        q[:, 0], qd[:, 0] = start.q, start.qd
-        K, gap = np.zeros((nv, 2 * nv)), np.zeros(2 * nv)
-        limits = bounds.tau_lower, bounds.tau_upper
-        phases = zip(self.problem.phases, self.policies, strict=True)
-        for i, policy in ((i, x) for p, x in phases for i in range(p.first, p.end)):
-            plan = start.q, start.qd, self.zero, tau[:, i], K, *limits, gap, 1.0
-            time = (self.times[i],) if model.driven else ()
-            more = start.running[i], dt, *time
-            result, _ = policy(q[:, i], qd[:, i], *plan, *more, status=True)
-            q[:, i + 1], qd[:, i + 1], used[:, i], value = result
-            values += value
-        ends = q[:, -1], qd[:, -1], self.zero, start.ending, *self._end_time
-        return PlanPath(q, qd, used), values + self.end_cost(*ends, status=True)[0]
-
-
-def _step_of(model: Model) -> str:
-    """Return the name of the step of a plan: projected on loops, if there are any."""
-    return "projected_euler" if model.loops else "semi_implicit_euler"
-
-
-def _is_flat(model: Model) -> bool:
-    """Return whether displacements of positions are differences, at each joint."""
-    return all(model.joint[i].kind in _FLAT for i in model.independent)
+def _flat_coordinates(model: Model) -> np.ndarray:
+    """Return for each velocity whether displacements of its joint are differences."""
+    flat = np.zeros(model.nv, bool)
+    for name in model.joint_names:
+        joint = model.joint[model.body_of_joint(name)]
+        flat[model.v_slice(name)] = joint.kind in _FLAT
+    return flat
 
 
 def curvature(problem: ControlProblem) -> Any:
@@ -298,7 +238,7 @@ def curvature(problem: ControlProblem) -> Any:
     """
     model, friction = problem.model, problem.step_options.get("joint_friction")
     contacts = model.loops or problem.contacts
-    if not _is_flat(model) or model.driven or friction or contacts:
+    if not _flat_coordinates(model).all() or model.driven or friction or contacts:
         raise UnsupportedError(
             f"second_derivatives of robot '{model.name}'; valid: False, or a tree of"
             " joints of one axis without contacts, prescribed joints and joint_friction"
@@ -306,7 +246,7 @@ def curvature(problem: ControlProblem) -> Any:
     return solver("fd_second_contracted").build(model, **dict(problem.step_options))
 
 
-class Iteration(Shooting):
+class Iteration:
     """One trajectory with its quadratic model, sweep and trial, in arrays that stay.
 
     Attributes:
@@ -314,26 +254,35 @@ class Iteration(Shooting):
         model: Quadratic model along the plan.
         sweep: Feedback, and work arrays.
         value: Costs of the plan, without the penalty of the limits.
+        damping: Damping of the last sweep since `expand`; NaN: none succeeded.
         curved: Whether `expand` adds second derivatives of the steps.
     """
 
     def __init__(
         self, problem: ControlProblem, second_derivatives: bool = False
     ) -> None:
-        super().__init__(problem)
         self._curvature = curvature(problem) if second_derivatives else None
-        self.curved = second_derivatives
-        model, N, nv = problem.model, problem.knots, problem.model.nv
-        nx = 2 * nv
-        linear = [
-            solver(f"{_step_of(phase.model)}_derivatives", STEP_DERIVATIVES).build(
-                phase.model, **self.options
-            )
-            for phase in problem.phases
-        ]
+        self.curved, self.damping = second_derivatives, np.nan
+        self.problem, model = problem, problem.model
+        N, nv, nx = problem.knots, model.nv, 2 * model.nv
+        inputs: Any = ["time"] if model.driven else []
+        self._end_time = (problem.duration,) if model.driven else ()
+        self.times, self.zero = problem.dt * np.arange(N), np.zeros(nv)
+        linear, self.policies = [], []
+        for phase in problem.phases:
+            robot, name = phase.model, step_of(phase.model)
+            options = {**problem.step_options, "inputs": inputs}
+            steps = solver(f"{name}_derivatives", STEP_DERIVATIVES)
+            linear.append(steps.build(robot, **options))
+            options.update(inputs=[*POLICY_FEEDBACK, *inputs], step=name)
+            policy = solver("knot_policy", KNOT_POLICY)
+            self.policies.append(policy.build(robot, costs=problem.running, **options))
         slopes = solver("knot_cost_derivatives", KNOT_COST_DERIVATIVES)
-        running = slopes.build(model, costs=problem.running, **self._timed)
-        self._end_slopes = slopes.build(model, costs=problem.ending, **self._timed)
+        running = slopes.build(model, costs=problem.running, inputs=inputs)
+        self._end_slopes = slopes.build(model, costs=problem.ending, inputs=inputs)
+        self.end_cost = solver("knot_cost", KNOT_COST).build(
+            model, costs=problem.ending, inputs=inputs
+        )
         lanes = max(getattr(program, "lanes", 1) for program in (*linear, running))
 
         def whole(rows: int) -> int:
@@ -345,7 +294,7 @@ class Iteration(Shooting):
         rows = max(rows, whole(N))
 
         def allocate(*shape: int) -> np.ndarray:
-            return np.zeros((max(rows, N + 1), *shape))
+            return np.zeros((max(rows, N) + 1, *shape))
 
         q, qd, tau, settings = map(allocate, (model.nq, nv, nv, running.inputs[3].size))
         ends = allocate(model.nq), allocate(nv)
@@ -381,9 +330,22 @@ class Iteration(Shooting):
         self._ends = ends[0][:N], ends[1][:N]
         self._running, self._values, self.value = settings[:N], values[:N], np.inf
         bounds = problem.bounds
-        self.sweep = allocate_sweep(N, bounds.tau_lower, bounds.tau_upper)
-        self._flat = _is_flat(model)
+        flat, limits = _flat_coordinates(model), (bounds.tau_lower, bounds.tau_upper)
+        self._apart, displaced = None, allocate(nv)
+        if not flat.all():
+            apart = TracedSolver(
+                "displacement", _DISPLACEMENT, _displacement, by_joint=False
+            )
+            some = slice(whole(N))
+            inputs = q[1:][some], ends[0][some]
+            self._apart = TiedBatch(apart.build(model), inputs, [displaced[some]])
+        self._displaced = displaced[:N]
+        # Loops move positions besides.
+        flat &= not any(phase.model.loops for phase in problem.phases)
+        self.sweep = allocate_sweep(N, *limits, flat, problem.dt)
+        self._costates = np.zeros((N + 1, nx))
         self._back = compiled(sweep_back).bind(self.model, self.sweep)
+        self._slopes_back = compiled(slopes_back).bind(self.model, self._costates)
         self._bind_policies()
 
     def _bind_policies(self) -> None:
@@ -433,16 +395,20 @@ class Iteration(Shooting):
         It includes the penalty; the attribute `value` does not.
         """
         plan, m, N = self.plan, self.model, self.problem.knots
+        self.damping = np.nan
         for linear, count in self._linear:
             linear(count)
         self._slopes(N)
         ends = plan.q[-1], plan.qd[-1], self.zero, start.ending, *self._end_time
         end = self._end_slopes(*ends)
         m.l_x[N], m.l_xx[N] = end.l_x, end.l_xx
-        nv, model, (q, qd) = self.problem.model.nv, self.problem.model, self._ends
-        before = plan.q[1:]
-        m.gap[1:, :nv] = q - before if self._flat else model.difference(before, q)
-        m.gap[1:, nv:] = qd - plan.qd[1:]
+        nv, (q, qd) = self.problem.model.nv, self._ends
+        if self._apart is None:
+            np.subtract(q, plan.q[1:], out=m.gap[1:, :nv])
+        else:
+            self._apart(N)
+            m.gap[1:, :nv] = self._displaced
+        np.subtract(qd, plan.qd[1:], out=m.gap[1:, nv:])
         value = self.value = float(self._values.sum() + end.value)
         if penalty.active:
             more, gradient, curved = penalty.terms(plan.q, plan.qd)
@@ -460,7 +426,8 @@ class Iteration(Shooting):
         None: Q_uu with this damping is not positive definite, or a number not finite.
         """
         success, slope, curvature = self._back(damping)
-        good = success and np.isfinite(slope + curvature)
+        good = success and math.isfinite(slope + curvature)
+        self.damping = damping if good else np.nan
         return (slope, curvature) if good else None
 
     def stationarity(self) -> float:
@@ -479,13 +446,10 @@ class Iteration(Shooting):
     def costates(self) -> np.ndarray:
         """Return the slope of the costs to go by each state of the plan, (N + 1, nx).
 
-        y[N] = l_x[N],   y[k] = l_x[k] + A.T y[k+1]
+        The array is overwritten by the next call.
         """
-        m = self.model
-        y = m.l_x.copy()
-        for k in reversed(range(len(m.A))):
-            y[k] += y[k + 1] @ m.A[k]
-        return y
+        self._slopes_back()
+        return self._costates
 
     def _add_curvature(self, program: Any) -> None:
         """Add the second derivatives of the steps, times the costates, to the Hessians.
@@ -519,6 +483,17 @@ class Iteration(Shooting):
         if penalty.active and np.isfinite(value):
             value += float(penalty.terms(tried.q, tried.qd)[0])
         return float(value) if np.isfinite(value) else np.inf
+
+    def roll(self, start: PlanStart, penalty: Penalty) -> None:
+        """Replace the plan by the motion under its joint forces, without gaps.
+
+        States are NaN if it has no finite costs.
+        """
+        for array in (self.sweep.k, self.sweep.K, self.model.gap):
+            array[...] = 0.0
+        if not np.isfinite(self.attempt(start, penalty, 1.0)):
+            self.tried.q[1:], self.tried.qd[1:] = np.nan, np.nan
+        self.accept()
 
     def accept(self) -> None:
         """Make the last trial the plan."""

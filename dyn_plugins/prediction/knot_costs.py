@@ -80,6 +80,9 @@ def knot_policy(
         tau = tau_plan + length k + K dx,   dx = (q (-) q_plan, qd - qd_plan)
         x_next = step(x, tau) (+) (length - 1) gap
 
+    Without the input K it is the step of tau_plan within its bounds: no feedback, no
+    gap.
+
     Inputs and outputs: those of KNOT_POLICY.
 
     Args:
@@ -89,16 +92,19 @@ def knot_policy(
     Source: C. Mastalli et al., A feasibility-driven approach to control-limited DDP,
     Autonomous Robots 46 (2022).
     """
-    dx = Vector([*model.difference(q_plan, q), *(qd - qd_plan)])
-    wanted = tau_plan + k * length + K @ dx
+    wanted = tau_plan
+    if K is not None:
+        dx = Vector([*model.difference(q_plan, q), *(qd - qd_plan)])
+        wanted = tau_plan + k * length + K @ dx
     tau = Vector(
         minimum(maximum(x, low), high)
         for x, low, high in zip(wanted, lower, upper, strict=True)
     )
     q_next, qd_next = step(q, qd, tau, dt)
-    back = Vector(gap) * (length - 1.0)
-    q_next = model.integrate(q_next, Vector(back[: model.nv]))
-    qd_next = qd_next + Vector(back[model.nv :])
+    if K is not None:
+        back = Vector(gap) * (length - 1.0)
+        q_next = model.integrate(q_next, Vector(back[: model.nv]))
+        qd_next = qd_next + Vector(back[model.nv :])
     return q_next, qd_next, tau, knot_cost(model, q, qd, tau, settings, costs)
 
 

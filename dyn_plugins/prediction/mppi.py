@@ -10,6 +10,7 @@ from dyn_core.prediction import (
     Penalty,
     PlanResiduals,
     PlanResult,
+    PlanSamples,
     PlanSolver,
     Shooting,
 )
@@ -69,24 +70,28 @@ def _plan(
     scale = noise * np.where(np.isfinite(half), half, FORCE)
     mean = np.clip(start.tau_guess, bounds.tau_lower, bounds.tau_upper)
     best, value, path = np.inf, np.inf, None
+    drawn, *places = _nodes(samples, *mean.shape, nodes)
     for count in range(max_iterations + 1):
-        drawn = samples if count < max_iterations else 1  # of the last, the mean alone
-        change = scale * _noise(rng, drawn, *mean.shape, nodes)
-        change[0] = 0.0  # the mean itself
-        tau = np.clip(mean + change, bounds.tau_lower, bounds.tau_upper)
-        tried, costs = shooting.rollouts(start, tau)
+        if count == max_iterations:
+            drawn = drawn[:1].copy()  # of the last, the mean alone
+        else:
+            rng.standard_normal(out=drawn)
+        drawn[0] = 0.0  # the mean itself
+        stored = len(drawn) if penalty.active else 1
+        noisy = PlanSamples(mean, drawn, *places, scale)
+        tried, costs = shooting.sampled(start, noisy, stored)
         values = costs
         if penalty.active:
             values = values + penalty.terms(tried.q, tried.qd)[0]
         values = np.where(np.isfinite(values), values, np.inf)
         if path is None or values[0] < best:
             best, value, path = values[0], costs[0], [x[0] for x in tried]
-        if drawn == 1 or not np.isfinite(values.min()):
+        if count == max_iterations or not np.isfinite(values.min()):
             break
         above = values - values.min()
         spread = temperature * above[np.isfinite(above)].mean()
         weights = np.exp(-above / max(spread, 1e-300))
-        mean = np.tensordot(weights / weights.sum(), tau, 1)
+        mean = np.tensordot(weights / weights.sum(), tried.tau, 1)
     q, qd, tau = path
     return PlanResult(
         problem.model,
@@ -102,15 +107,18 @@ def _plan(
     )
 
 
-def _noise(rng, samples, knots, width, nodes):
-    """Return normal numbers (samples, knots, width), interpolated between nodes."""
+def _nodes(samples, knots, width, nodes):
+    """Return an array for numbers at nodes, and for each knot two nodes and a share.
+
+    The share of the second node is for interpolation by straight lines.
+    """
     if nodes == 0 or nodes >= knots:
-        return rng.normal(size=(samples, knots, width))
-    drawn = rng.normal(size=(samples, nodes, width))
-    place = np.linspace(0, nodes - 1, knots)
+        nodes, place = knots, np.arange(float(knots))
+    else:
+        place = np.linspace(0, nodes - 1, knots)
     k = np.minimum(place.astype(int), max(nodes - 2, 0))
-    part = (place - k)[:, None]
-    return drawn[:, k] * (1 - part) + drawn[:, np.minimum(k + 1, nodes - 1)] * part
+    after = np.minimum(k + 1, nodes - 1)
+    return np.empty((samples, nodes, width)), k, after, place - k
 
 
 @hookimpl

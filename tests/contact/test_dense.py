@@ -14,6 +14,7 @@ from dyn_core.contact.solvers.matrices.dense import (
     add_by_sparse,
     add_sparse,
     invert,
+    lower_product,
     product,
 )
 from dyn_core.engines.machine_code import FloatArray2, compiled, machine_code
@@ -65,6 +66,21 @@ def test_a_product_is_numpy_s_and_changes_nothing_else(
         wanted[:rows, 2 : columns + 2] = 0.0
     wanted[:rows, 2 : columns + 2] += A[:rows, :inner] @ B[:inner, :columns]
     np.testing.assert_allclose(to, wanted, 0, 1e-13)
+
+
+@CALLS
+@pytest.mark.parametrize("rows, inner, _", SIZES)
+def test_a_lower_triangle_of_a_product_is_numpy_s(call, rows, inner, _):
+    rng = np.random.default_rng(20261129)
+    A = rng.standard_normal((rows + 2, inner + 1))
+    B = rng.standard_normal((inner + 1, rows + 3))
+    before = rng.standard_normal((rows + 3, rows + 5))
+    to = before.copy()
+    call(lower_product, A, B, to)(rows, inner)
+    wanted = np.tril(A[:rows, :inner] @ B[:inner, :rows])
+    np.testing.assert_allclose(np.tril(to[:rows, :rows]), wanted, 0, 1e-13)
+    to[:rows, :rows] = before[:rows, :rows]
+    np.testing.assert_array_equal(to, before)
 
 
 @machine_code

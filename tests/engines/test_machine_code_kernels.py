@@ -9,14 +9,17 @@ import dyn_core as dyn
 from dyn_core.contact.rows import contact_biases
 from dyn_core.engines.machine_code import (
     NO_KERNEL,
+    BlockKernel,
     FloatArray,
     KernelAddress,
     PythonKernel,
     TiedBatch,
+    TiedBlock,
     TiedKernel,
     call_python,
     compiled,
     machine_code,
+    run_block,
     run_kernel,
 )
 from dyn_core.errors import ShapeError, SingularError, TraceError
@@ -71,6 +74,27 @@ def test_programs_run_where_their_arrays_lie(engine, checked):
         assert form(NO_KERNEL, kernels[1].kernel, memory[2], 0.5) == 0
         assert not results[0].any()
         np.testing.assert_array_equal(results[1], wanted[0])
+
+
+@machine_code
+def run_block_twice(block: BlockKernel) -> int:
+    """A block gives the same results each time."""
+    return run_block(block) + run_block(block)
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_a_block_of_states_has_the_results_of_rows(engine):
+    model, rng = dyn.load("arm7"), np.random.default_rng(1)
+    crba = dyn.solver("crba").build(model, engine=engine)
+    for form in (compiled(run_block_twice), run_block_twice):
+        block = TiedBlock(crba)
+        lanes = len(block.status)
+        q = np.array([model.random(rng) for _ in range(lanes)])
+        block.inputs[0][...] = q.T
+        assert form(block.kernel) == 0
+        assert not block.status.any()
+        results = block.outputs[0].T.reshape(lanes, 7, 7)
+        np.testing.assert_array_equal(results, crba(q))
 
 
 @pytest.mark.parametrize("engine", ENGINES)

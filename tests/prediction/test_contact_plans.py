@@ -5,6 +5,7 @@ import pytest
 
 import dyn_core as dyn
 from dyn_core.errors import SettingError
+from dyn_core.prediction.rollouts import Shooting
 from dyn_core.prediction.shooting import Iteration, Penalty, PlanPath
 
 cost = dyn.cost
@@ -100,7 +101,7 @@ def test_the_gradient_across_phases_is_that_of_the_costs():
         closed + 0.02, [0.1, -0.2, 0.1], None, plan.problem.settings({})
     )
     tau = start.tau_guess + rng.normal(size=start.tau_guess.shape)
-    path, values = state.rollouts(start, tau[None])
+    path, values = Shooting(plan.problem).rollouts(start, tau[None])
     state.load(start, PlanPath(*(x[0] for x in path)))
     assert state.expand(start, Penalty(plan.problem)) == pytest.approx(values[0])
     assert np.abs(state.model.gap).max() < 1e-12
@@ -109,7 +110,9 @@ def test_the_gradient_across_phases_is_that_of_the_costs():
         slopes[k] = state.model.l_u[k] + y @ state.model.B[k]
         y = state.model.l_x[k] + y @ state.model.A[k]
     way, step = rng.normal(size=tau.shape), 1e-5
-    _, (more, less) = state.rollouts(start, tau + step * np.array([way, -way]))
+    _, (more, less) = Shooting(plan.problem).rollouts(
+        start, tau + step * np.array([way, -way])
+    )
     assert (more - less) / (2 * step) == pytest.approx((slopes * way).sum(), rel=1e-6)
 
 

@@ -1,5 +1,6 @@
 """Plans: LQ problems, optimality, bounds, limits, gaps, refusals, many starts."""
 
+import itertools
 import pickle
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
@@ -22,7 +23,8 @@ from dyn_core.errors import (
 )
 from dyn_core.prediction import ControlProblem, Plan, PlanSolver, riccati
 from dyn_core.prediction.result import PlanStart
-from dyn_core.prediction.shooting import Iteration, Penalty, PlanPath, Shooting
+from dyn_core.prediction.rollouts import PlanPath, Shooting
+from dyn_core.prediction.shooting import Iteration, Penalty
 from dyn_core.problems import OPTIMAL_CONTROL
 
 cost = dyn.cost
@@ -513,7 +515,7 @@ def test_second_derivatives_are_those_of_the_value():
     start = plan._start([0.5, -0.3, 0.2], [1.0, 2.0, -1.0], None,
                         plan.problem.settings({}))  # fmt: skip
     tau = start.tau_guess + rng.normal(size=(N, 3))
-    path, _ = state.rollouts(start, tau[None])
+    path, _ = Shooting(plan.problem).rollouts(start, tau[None])
     state.load(start, PlanPath(*(x[0] for x in path)))
     state.expand(start, Penalty(plan.problem))
     m, way, dx, curved = state.model, rng.normal(size=(N, 3)), np.zeros(6), 0.0
@@ -522,7 +524,9 @@ def test_second_derivatives_are_those_of_the_value():
         dx = m.A[k] @ dx + m.B[k] @ du
     curved += dx @ m.l_xx[N] @ dx
     step = 1e-3
-    _, values = state.rollouts(start, tau + step * np.array([way, 0 * way, -way]))
+    _, values = Shooting(plan.problem).rollouts(
+        start, tau + step * np.array([way, 0 * way, -way])
+    )
     assert np.diff(values, 2)[0] / step**2 == pytest.approx(curved, rel=1e-5)
 
 
@@ -589,8 +593,10 @@ def test_the_compiled_sweep_is_the_one_of_numpy(damping):
     wanted = reference.riccati(
         model, bounds[0] - guess[2], bounds[1] - guess[2], damping
     )
-    for compile_it in (compiled, lambda function: function):
-        work = riccati.allocate_sweep(40, *bounds)
+    shapes = (None, np.array([True, True]), np.array([False, True]))
+    forms = compiled, lambda function: function
+    for compile_it, flat in itertools.product(forms, shapes):
+        work = riccati.allocate_sweep(40, *bounds, flat, plan.problem.dt)
         success, *change = compile_it(riccati.sweep_back)(model, work, damping)
         assert success == 1
         np.testing.assert_allclose(work.k, wanted.k, rtol=1e-8, atol=1e-8)

@@ -15,11 +15,14 @@ Programs. With lanes (lanes.py) the same function computes several states at onc
 from dyn_core.engines.machine_code.call_arguments import in_lanes
 from dyn_core.engines.machine_code.kernels import (
     NO_KERNEL,
+    BlockKernel,
     KernelAddress,
     PythonKernel,
     TiedBatch,
+    TiedBlock,
     TiedKernel,
     call_python,
+    run_block,
     run_kernel,
 )
 from dyn_core.engines.machine_code.language import (
@@ -39,6 +42,7 @@ RUNS_WHILE_TRACED = "never"  # a mark, see engines/llvm/cached/fingerprint.py
 
 __all__ = [
     "NO_KERNEL",
+    "BlockKernel",
     "CompiledFunction",
     "FloatArray",
     "FloatArray2",
@@ -49,6 +53,7 @@ __all__ = [
     "KernelAddress",
     "PythonKernel",
     "TiedBatch",
+    "TiedBlock",
     "TiedKernel",
     "any_lane",
     "call_python",
@@ -56,5 +61,6 @@ __all__ = [
     "decided_by",
     "in_lanes",
     "machine_code",
+    "run_block",
     "run_kernel",
 ]

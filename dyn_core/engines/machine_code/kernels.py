@@ -15,7 +15,11 @@ from dyn_core.engines.machine_code.types import INT
 from dyn_core.errors import ShapeError
 
 _WORD = ctypes.c_int64
-_FUNCTION = ctypes.CFUNCTYPE(_WORD, _WORD, _WORD, _WORD)
+
+
+def _function(count: int) -> Any:
+    """Return the type of a C function that takes `count` ints and returns an int."""
+    return ctypes.CFUNCTYPE(_WORD, *[_WORD] * count)
 
 
 class KernelAddress(NamedTuple):
@@ -41,6 +45,19 @@ class KernelAddress(NamedTuple):
 NO_KERNEL = KernelAddress(0, 0, 0, 0)
 
 
+class BlockKernel(NamedTuple):
+    """Address of a Program for one block of states in lanes, for run_block.
+
+    Its fields are those of a KernelAddress, and the address of the status.
+    """
+
+    address: int
+    inputs: int
+    outputs: int
+    status: int
+    scratch: int
+
+
 class PythonKernel:
     """A Python function of three ints that machine code can call.
 
@@ -50,13 +67,14 @@ class PythonKernel:
         kernel: KernelAddress, valid while this object exists; see call_python.
     """
 
-    def __init__(self, function: Callable[[int, int, int], int]) -> None:
+    def __init__(self, function: Callable[..., int], count: int = 3) -> None:
         """Create the callback.
 
         Args:
-            function: Takes three ints and returns an int.
+            function: Takes `count` ints and returns an int.
+            count: Number of ints.
         """
-        self._function = _FUNCTION(function)
+        self._function = _function(count)(function)
         address = ctypes.cast(self._function, ctypes.c_void_p).value or 0
         self.kernel = KernelAddress(address, 0, 0, 0)
 
@@ -108,6 +126,57 @@ class TiedKernel:
         return ctypes.addressof(table)
 
 
+class TiedBlock:
+    """A Program for as many states as it has lanes, bound to its arrays.
+
+    Attributes:
+        inputs, outputs: For each Port its numbers in lanes, (size, lanes).
+        status: 0 for each lane, or another number where a requirement failed, (lanes,).
+        kernel: BlockKernel for run_block, valid while this object exists. Where the
+            Program is not machine code, it is a callback into Python.
+    """
+
+    def __init__(self, program: Any) -> None:
+        """Bind a Program of dtype float64 to new arrays; compile it if its engine does.
+
+        Raises:
+            CompileError: LLVM failed.
+        """
+        lanes = getattr(program, "lanes", 1)
+        self.status = np.zeros(lanes, np.int64)
+        self.inputs, self.outputs = (
+            [np.zeros((port.size, lanes)) for port in ports]
+            for ports in (program.inputs, program.outputs)
+        )
+        if not hasattr(program, "batch_kernel"):
+            self._kept: Any = PythonKernel(self._in_python(program), 6)
+            self.kernel = BlockKernel(self._kept.kernel.address, 0, 0, 0, 0)
+            return
+        made = program.batch_kernel()
+        memory = made.memory()
+        tables = [
+            (_WORD * max(1, len(arrays)))(*(x.ctypes.data for x in arrays))
+            for arrays in (self.inputs, self.outputs)
+        ]
+        self._kept = program, made, memory, tables
+        places = [*map(ctypes.addressof, tables), self.status.ctypes.data, memory[1]]
+        self.kernel = BlockKernel(made.addresses["blocked"], *places)
+
+    def _in_python(self, program: Any) -> Callable[..., int]:
+        """Return a callback that ignores its arguments and runs the Program."""
+
+        def run(*_tables: int) -> int:
+            pairs = zip(program.inputs, self.inputs, strict=True)
+            rows = [x.T.reshape(-1, *port.shape) for port, x in pairs]
+            results, self.status[:] = program(*rows, status=True)
+            results = results if len(self.outputs) > 1 else (results,)
+            for mine, result in zip(self.outputs, results, strict=True):
+                mine[...] = result.reshape(len(result), -1).T
+            return 0
+
+        return run
+
+
 class TiedBatch:
     """A Program for many states, bound to the arrays that it reads and writes.
 
@@ -139,13 +208,13 @@ class TiedBatch:
         rows, one = len(outputs[0]), zip(program.inputs, inputs, strict=True)
         alone = [x if x.shape == port.shape else x[0] for port, x in one]
         _check(program, alone, [x[0] for x in outputs])
-        program.prepare(batch=True)
         self._program, self._arrays = program, (tuple(inputs), tuple(outputs))
         self._status = np.zeros(rows, np.int64)
-        made: Any = program.kernels() if hasattr(program, "kernels") else ()
         self._call: Any = None
-        if len(made) > 1 and rows % program.lanes == 0:
-            batch, self._lanes = made[1], program.lanes
+        if not hasattr(program, "batch_kernel") or rows % program.lanes:
+            program.prepare(batch=True)
+        else:
+            batch, self._lanes = program.batch_kernel(), program.lanes
             self._memory = batch.memory()
             ports = zip(program.inputs, inputs, strict=True)
             steps = [0 if x.shape == p.shape else x[0].nbytes for p, x in ports]
@@ -230,14 +299,14 @@ def _in_python(
     return run
 
 
-def call_kernel(address: int, inputs: int, outputs: int, scratch: int) -> int:
-    """Call the function at `address` with three ints; return its int.
+def call_kernel(address: int, *arguments: int) -> int:
+    """Call the function at `address` with three or six ints; return its int.
 
     For the kernel of a Program it is 0, or the number (from 1 on) of the first
     requirement that failed. Machine code calls the function directly. The arguments are
     the fields of a KernelAddress, or any ints for a PythonKernel.
     """
-    return int(_FUNCTION(address)(inputs, outputs, scratch))
+    return int(_function(len(arguments))(address)(*arguments))
 
 
 def write_call(writer: Expressions, node: ast.Call) -> TypedValue:
@@ -245,7 +314,7 @@ def write_call(writer: Expressions, node: ast.Call) -> TypedValue:
 
     Args:
         writer: Writer of the calling function.
-        node: Call with the four arguments of `call_kernel`.
+        node: Call with the arguments of `call_kernel`.
 
     Raises:
         TraceError: An argument is no int.
@@ -282,3 +351,20 @@ def call_python(kernel: KernelAddress, a: int, b: int, c: int) -> int:
         a, b, c: Arguments of the function.
     """
     return call_kernel(kernel.address, a, b, c)
+
+
+@machine_code
+def run_block(kernel: BlockKernel) -> int:
+    """Run a Program on one block of states in lanes, and write its outputs in place.
+
+    Args:
+        kernel: Attribute `kernel` of a TiedBlock that still exists.
+
+    Returns:
+        Number of lanes in which a requirement failed, as their `status` says; 0 if the
+        kernel calls Python.
+    """
+    tables, status = kernel.inputs, kernel.status
+    return call_kernel(
+        kernel.address, tables, kernel.outputs, status, 0, 1, kernel.scratch
+    )

@@ -581,6 +581,6 @@ _CALLS: dict[Any, tuple[int, int, Callable[[Operations, ast.Call], TypedValue]]]
     math.copysign: (2, 2, Operations._copysign),
     math.isnan: (1, 1, Operations._isnan),
     math.isfinite: (1, 1, Operations._isfinite),
-    call_kernel: (4, 4, write_call),
+    call_kernel: (4, 7, write_call),
     **CHOICES,
 }

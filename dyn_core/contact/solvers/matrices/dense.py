@@ -98,6 +98,26 @@ def _set_tile(
 
 
 @machine_code
+def lower_product(
+    A: FloatArray2, B: FloatArray2, to: FloatArray2, rows: int, inner: int
+) -> None:
+    """Set the lower triangle of to[:rows, :rows] to that of A B; above it is arbitrary.
+
+    Args:
+        A, B: Matrices; A[:rows, :inner] and B[:inner, :rows] are read.
+        to: Result; must not share memory with A or B.
+        rows, inner: Sizes of the product.
+    """
+    if rows < TILE:
+        product(A, B, to, rows, inner, rows, 0)
+        return
+    for tile in range((rows + TILE - 1) // TILE):
+        first = min(TILE * tile, rows - TILE)
+        for pair in range(first // 2, (rows + 1) // 2):
+            _set_tile(A, B, to, rows, inner, 2 * pair, first, first)
+
+
+@machine_code
 def add_sparse(
     S: FloatArray2, B: FloatArray2, to: FloatArray2, rows: int, inner: int,
     columns: int, column: int,

@@ -1,0 +1,245 @@
+"""Motions of a plan under many samples of joint forces, in lanes."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from dyn_core.engines.machine_code import (
+    BlockKernel,
+    FloatArray,
+    FloatArray2,
+    FloatArray3,
+    IntArray,
+    TiedBlock,
+    compiled,
+    machine_code,
+    run_block,
+)
+from dyn_core.model import Model
+from dyn_core.prediction.problem import ControlProblem
+from dyn_core.prediction.result import PlanStart
+from dyn_core.prediction.riccati import copy_row
+from dyn_core.problems import KNOT_COST, KNOT_POLICY
+from dyn_core.solving.registry import solver
+
+POLICY_FEEDBACK = ("q_plan", "qd_plan", "k", "K", "gap", "length")
+
+
+class PlanPath(NamedTuple):
+    """States and joint forces: q (N + 1, nq), qd (N + 1, nv), tau (N, nv)."""
+
+    q: FloatArray2
+    qd: FloatArray2
+    tau: FloatArray2
+
+
+class PlanSamples(NamedTuple):
+    """Random joint forces of n samples.
+
+        tau[k] = mean[k] + scale ((1 - part) drawn[node[k]] + part drawn[after[k]])
+
+    Attributes:
+        mean: (N, nv).
+        drawn: Numbers at the nodes, (n, nodes, nv).
+        node, after, part: Nodes of each knot, and the share of the second, (N,).
+        scale: (nv,).
+    """
+
+    mean: FloatArray2
+    drawn: FloatArray3
+    node: IntArray
+    after: IntArray
+    part: FloatArray
+    scale: FloatArray
+
+
+class BlockArrays(NamedTuple):
+    """The kernel of KNOT_POLICY for one block, and its arrays, (size lanes,)."""
+
+    kernel: BlockKernel
+    status: IntArray
+    q: FloatArray
+    qd: FloatArray
+    tau_plan: FloatArray
+    settings: FloatArray
+    time: FloatArray
+    q_next: FloatArray
+    qd_next: FloatArray
+    tau: FloatArray
+    value: FloatArray
+
+
+class PlanMotions(NamedTuple):
+    """Results: joint forces, (n, N, nv), values and last states of n samples.
+
+    Of the first samples the states are stored, (m, N + 1, nq) and (m, N + 1, nv).
+    """
+
+    tau: FloatArray3
+    values: FloatArray
+    q_end: FloatArray2
+    qd_end: FloatArray2
+    q: FloatArray3
+    qd: FloatArray3
+
+
+@machine_code
+def roll_out(
+    block: BlockArrays, samples: PlanSamples, settings: FloatArray2, times: FloatArray,
+    to: PlanMotions, begin: int, end: int,
+) -> None:  # fmt: skip
+    """Continue the motions of all samples from knot `begin` to the one before `end`."""
+    n, lanes, stored = len(to.values), len(block.status), len(to.q)
+    for block_number in range((n + lanes - 1) // lanes):
+        first = lanes * block_number
+        count = min(lanes, n - first)
+        for lane in range(lanes):
+            s = min(first + lane, n - 1)
+            put(block.q, lane, lanes, to.q_end[s])
+            put(block.qd, lane, lanes, to.qd_end[s])
+        for k in range(begin, end):
+            fill(block.time, 0, lanes, times[k])
+            for i in range(settings.shape[1]):
+                if block.settings[i * lanes] != settings[k, i]:  # few change with k
+                    fill(block.settings, i, lanes, settings[k, i])
+            set_forces(block, samples, first, count, k)
+            run_block(block.kernel)
+            copy_row(block.q, block.q_next)
+            copy_row(block.qd, block.qd_next)
+            for lane in range(count):
+                s = first + lane
+                if block.status[lane] != 0:
+                    to.values[s] = np.inf
+                    block.status[lane] = 0
+                to.values[s] += block.value[lane]
+                take(to.tau[s, k], block.tau, lane, lanes)
+                if s < stored:
+                    take(to.q[s, k + 1], block.q, lane, lanes)
+                    take(to.qd[s, k + 1], block.qd, lane, lanes)
+        for lane in range(count):
+            take(to.q_end[first + lane], block.q, lane, lanes)
+            take(to.qd_end[first + lane], block.qd, lane, lanes)
+
+
+@machine_code
+def set_forces(
+    block: BlockArrays, samples: PlanSamples, first: int, count: int, k: int
+) -> None:
+    """Set the joint forces of knot k of samples from `first` on, in lanes."""
+    part, mean, scale = samples.part[k], samples.mean[k], samples.scale
+    lanes = len(block.status)
+    for lane in range(count):
+        here = samples.drawn[first + lane, samples.node[k]]
+        if part == 0.0:
+            for i in range(len(scale)):
+                block.tau_plan[i * lanes + lane] = mean[i] + scale[i] * here[i]
+        else:
+            after = samples.drawn[first + lane, samples.after[k]]
+            for i in range(len(scale)):
+                x = here[i] * (1.0 - part) + after[i] * part
+                block.tau_plan[i * lanes + lane] = mean[i] + scale[i] * x
+
+
+@machine_code
+def fill(array: FloatArray, i: int, lanes: int, x: float) -> None:
+    """Set number i of an array in lanes, equal in all lanes."""
+    for lane in range(lanes):
+        array[i * lanes + lane] = x
+
+
+@machine_code
+def put(array: FloatArray, lane: int, lanes: int, row: FloatArray) -> None:
+    """Set the numbers of one lane."""
+    for i in range(len(row)):
+        array[i * lanes + lane] = row[i]
+
+
+@machine_code
+def take(to: FloatArray, array: FloatArray, lane: int, lanes: int) -> None:
+    """Copy the numbers of one lane."""
+    for i in range(len(to)):
+        to[i] = array[i * lanes + lane]
+
+
+def step_of(model: Model) -> str:
+    """Return the name of the step of a plan: projected on loops, if there are any."""
+    return "projected_euler" if model.loops else "semi_implicit_euler"
+
+
+class Shooting:
+    """Motions from a start under joint forces, and their costs, in lanes."""
+
+    def __init__(self, problem: ControlProblem) -> None:
+        """Compile the Programs of a problem."""
+        self.problem, model = problem, problem.model
+        inputs = ["time"] if model.driven else []
+        self._times = problem.dt * np.arange(problem.knots)
+        self._end_time = (problem.duration,) if inputs else ()
+        policy = solver("knot_policy", KNOT_POLICY)
+        self._tied: list[TiedBlock] = []
+        self._blocks: list[BlockArrays] = []
+        for phase in problem.phases:
+            program = policy.build(
+                phase.model, costs=problem.running, step=step_of(phase.model),
+                inputs=inputs, **problem.step_options,
+            )  # fmt: skip
+            self._bind(program)
+        end = solver("knot_cost", KNOT_COST)
+        self._end_cost = end.build(model, costs=problem.ending, inputs=inputs)
+
+    def _bind(self, program: Any) -> None:
+        """Bind the policy of a phase to arrays in lanes."""
+        tied, bounds = TiedBlock(program), self.problem.bounds
+        ports = *program.inputs, *program.outputs
+        arrays = {"time": np.zeros((1, len(tied.status)))}
+        pairs = zip(ports, (*tied.inputs, *tied.outputs), strict=True)
+        arrays.update({port.name: x for port, x in pairs})
+        arrays["dt"][:] = self.problem.dt
+        arrays["lower"][:] = bounds.tau_lower[:, None]
+        arrays["upper"][:] = bounds.tau_upper[:, None]
+        fields = [arrays[name].reshape(-1) for name in BlockArrays._fields[2:]]
+        self._tied.append(tied)
+        self._blocks.append(BlockArrays(tied.kernel, tied.status, *fields))
+
+    def rollouts(
+        self, start: PlanStart, tau: np.ndarray
+    ) -> tuple[PlanPath, np.ndarray]:
+        """Return motions from the start and their costs, (n,).
+
+        Joint forces beyond the bounds are clipped. A motion that fails raises nothing:
+        its cost is infinite or NaN.
+
+        Args:
+            start: Start and settings.
+            tau: Joint forces, (n, N, nv).
+        """
+        n, N, nv = tau.shape
+        nodes = np.arange(N), np.arange(N), np.zeros(N)
+        samples = PlanSamples(np.zeros((N, nv)), tau.copy(), *nodes, np.ones(nv))
+        return self.sampled(start, samples, n)
+
+    def sampled(
+        self, start: PlanStart, samples: PlanSamples, stored: int
+    ) -> tuple[PlanPath, np.ndarray]:
+        """Return motions under samples of joint forces and their costs, as `rollouts`.
+
+        Args:
+            start: Start and settings.
+            samples: Joint forces.
+            stored: Number of samples whose states are returned, the first ones.
+        """
+        (n, _, nv), N, nq = samples.drawn.shape, len(samples.mean), len(start.q)
+        to = PlanMotions(*map(np.zeros, (
+            (n, N, nv), n, (n, nq), (n, nv), (stored, N + 1, nq), (stored, N + 1, nv),
+        )))  # fmt: skip
+        to.q[:, 0], to.qd[:, 0] = start.q, start.qd
+        to.q_end[:], to.qd_end[:] = start.q, start.qd
+        settings = np.array(start.running)
+        for phase, block in zip(self.problem.phases, self._blocks, strict=True):
+            go_on = compiled(roll_out).bind(block, samples, settings, self._times, to)
+            go_on(phase.first, phase.end)
+        ends = to.q_end, to.qd_end, np.zeros(nv), start.ending, *self._end_time
+        values = to.values + self._end_cost(*ends, status=True)[0]
+        return PlanPath(to.q, to.qd, to.tau), values
