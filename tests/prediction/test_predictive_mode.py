@@ -470,10 +470,10 @@ def test_targets_that_come_while_a_plan_is_made_do_not_queue(monkeypatch):
     """The cycle goes on; the plan after leads to the last of a thousand."""
     monkeypatch.setattr(PredictiveLaw, "threaded", True)
     loop, planner, jobs = flooded()
-    good, begun, ready, done = planner._solve, *(threading.Event() for _ in range(3))
+    good, started, ready, done = planner._solve, *(threading.Event() for _ in range(3))
 
     def slow(job):
-        begun.set()
+        started.set()
         assert ready.wait(60.0)
         result = good(job)
         done.set()
@@ -481,7 +481,7 @@ def test_targets_that_come_while_a_plan_is_made_do_not_queue(monkeypatch):
 
     planner._solve = slow
     loop.run(CYCLE)
-    assert begun.wait(60.0)
+    assert started.wait(60.0)
     for k in range(500):
         loop.send("target_pose", pose_at(1.0 + 2e-4 * k))
         loop.send("target_pose", pose_at(1.0 + 2e-4 * k + 1e-4))
