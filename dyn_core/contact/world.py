@@ -51,7 +51,8 @@ class World:
     Raises:
         SettingError: There is no such keyword; names the nearest, then all.
         ModelError: A setting is out of range, or has no effect beside another; two
-            half-spaces have the same name. The message lists valid values.
+            half-spaces have the same name; stiffness and damping are both 0. The
+            message lists valid values.
         SolverNotFound: No solver has this name; names the nearest.
         SignatureError: The solver solves another kind of problem.
         UnsupportedError: An option of the solver is unknown or invalid.
@@ -116,9 +117,9 @@ class World:
         """Return a World from a World, a mapping, YAML or the name of a floor.
 
         Args:
-            data: A World, a mapping of its fields, or a YAML file or YAML text of more
-                than one line with such a mapping; "floor" or None: a floor at z = 0 and
-                all defaults.
+            data: A World, which is returned itself; a mapping of its fields, or a YAML
+                file or YAML text of more than one line with such a mapping; "floor" or
+                None: a floor at z = 0 and all defaults.
 
         Raises:
             ModelError: `data` has another type; a file cannot be read; a field is

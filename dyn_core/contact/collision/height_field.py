@@ -35,7 +35,7 @@ class HeightField:
 
     Attributes:
         heights: z of the corners relative to `point`, a row for each x, at least 2 by
-            2; lists or an array [m].
+            2; lists or an array, stored as tuples [m].
         cell: Lengths of a cell along x and y, 2 [m].
         name: Name in the ids of contacts.
         point: Position of the corner of smallest x and y, at height 0, 3 [m].

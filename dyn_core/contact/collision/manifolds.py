@@ -73,7 +73,7 @@ def manifold(
 
     Args:
         a, b: Shapes, in any order of kinds.
-        pose_a, pose_b: Poses of the shapes.
+        pose_a, pose_b: Poses of the shapes; not checked.
         margin: Maximum gap of a contact [m].
         hulls: For a and b, the vertices of a mesh's hull in its frame, (count, 3) [m];
             None for other shapes. A mesh without a hull counts as a point at its

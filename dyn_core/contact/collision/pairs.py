@@ -118,8 +118,8 @@ class ContactPairs:
         Raises:
             UnsupportedError: A mesh needs the extra `collision`; names the link. Or a
                 shape is of a kind without contacts.
-            ModelError: The margin is negative, a name is used twice or unknown, or a
-                mesh cannot be used.
+            ModelError: The margin is negative or not finite, the name of a surface is
+                used twice, a name in `groups` is unknown, or a mesh cannot be used.
         """
         if not np.isfinite(margin) or margin < 0.0:
             raise ModelError(f"margin {margin}: valid is a length of 0 or more [m]")
@@ -302,7 +302,7 @@ class ContactPairs:
         return self._room, number
 
     def _make_room(self, capacity: int) -> None:
-        """Allocate arrays for `capacity` contacts, and bind machine code to them."""
+        """Allocate new arrays for `capacity` contacts; bind machine code to them."""
         self._room = allocate_contacts(capacity)
         self._find = compiled(find_contacts).bind(
             self.shape_table, self.pair_table, self._poses, self._room, self._work
@@ -326,6 +326,8 @@ class ContactPairs:
 
 def body_poses(model: Model, q: Any) -> tuple[np.ndarray, np.ndarray]:
     """Return the poses of all bodies: x_world = R x_body + p; body 0 is the world.
+
+    They are not finite if q is not.
 
         X_i_0 = XJ(q_i) Xtree_i X_p_0
 

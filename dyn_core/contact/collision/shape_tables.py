@@ -72,6 +72,7 @@ class ShapeTable:
             frame: Frame of the shape in the body: a rotation row by row and a position,
                 (12,).
             hull: Vertices of a mesh's hull, (count, 3) [m]; a mesh without is a point.
+                Ignored for other shapes.
             link: Name for messages.
 
         Raises:
@@ -206,7 +207,8 @@ def hull_faces(points: np.ndarray) -> tuple[np.ndarray, list[list[int]]]:
     Returns:
         Outward normal n and offset of each face, n . x = offset, (faces, 4), and the
         indices of its corners, counterclockwise about n. A face with more than CORNERS
-        corners has CORNERS of them, evenly chosen. A flat hull has no faces.
+        corners has CORNERS of them, evenly chosen. A flat hull, or one that Qhull
+        cannot compute, has no faces: (0, 4) and an empty list.
     """
     from scipy.spatial import ConvexHull, QhullError  # not at `import dyn_core`
 

@@ -67,6 +67,8 @@ def fill_turned(
 ) -> None:  # fmt: skip
     """Fill the derivatives of contact rows by q, and add contact forces to by_q.
 
+    Contacts in the mode SEPARATE are left out.
+
     Args:
         scene, step, blocks: Robot and world, problem with its impulses, and number of
             blocks; find_modes must have set the modes.
@@ -486,8 +488,8 @@ def write_ends(blocks: int, n: int, slopes: SlopeArrays, ends: EndSlopes) -> Non
     Args:
         blocks, n: Numbers of blocks and of velocity coordinates.
         slopes: Reads mode and the results of solve_slopes.
-        ends: Reads by_q and by_u, from moved_state_slopes; sets middle, B, by_mu and
-            slipped.
+        ends: Reads by_q and by_u, from moved_state_slopes; sets middle, B, by_mu (zero
+            for blocks that do not slip) and slipped.
     """
     for i in range(2 * n):
         for j in range(n):

@@ -274,7 +274,10 @@ class DifferentiableStep:
         return StepDerivatives(q_next, qd_next, *parts, MEETING)
 
     def _tie(self, step: StepArrays, contacts: int, blocks: int, m: int) -> _Tied:
-        """Return work arrays and bound code for a problem, cached if large enough.
+        """Return work arrays and bound code for a problem.
+
+        Those of the previous call, if bound to `step` and large enough; else new ones
+        with room for twice the given numbers.
 
         Args:
             step: Arrays of the step.
@@ -431,7 +434,7 @@ def _differences(function: Any, count: int) -> np.ndarray:
 
     Args:
         function: Function of a vector (count,), which returns an array.
-        count: Number of variables.
+        count: Number of variables, at least 1.
     """
     columns = []
     for unit in np.eye(count) * STEP:

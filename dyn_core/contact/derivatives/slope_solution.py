@@ -39,7 +39,8 @@ def hold_rows(scene: Scene, step: StepArrays, blocks: int, slopes: SlopeArrays) 
     """Collect the active rows, and add the drag of slip; return their number.
 
     Active are all rows that fix a velocity: all blocks but separate and free ones. Of a
-    slipping contact, only the normal row is active.
+    slipping contact only the normal row is active, of a sticking one also the rows with
+    a friction coefficient above 0.
 
     Args:
         scene, step, blocks: Robot and world, problem with its impulses, and number of
@@ -332,6 +333,8 @@ def _follow(
     c: FloatArray2, to: FloatArray2, m: int, n: int, slopes: SlopeArrays
 ) -> None:
     """Add Z W c to `to`: the change of velocity that makes the active rows equal c.
+
+    Nothing is changed if c is zero.
 
     Args:
         c: Right sides of the active rows, (m, n).

@@ -63,7 +63,7 @@ def may_be_fast(
     Args:
         tables: Structure of the robot.
         fast: Tables of fast pairs.
-        velocity: Velocity in the order of tables.column_place, (nv,).
+        velocity: Velocity by place, the order of elimination, (nv,).
         dt: Step [s].
         memory: Work arrays; memory.reach becomes a bound of each body's speed [m/s].
     """
@@ -485,8 +485,9 @@ def time_of_meeting(
             another at a previous velocity.
 
     Returns:
-        The time; inf if the pair does not meet in PLACES advances, or if its contacts
-            do not fit in the arrays: step.fast.needed is then raised to their number.
+        The time; inf if the pair does not meet by `end` or in PLACES advances, or if
+            its contacts do not fit in the arrays: step.fast.needed is then raised to
+            their number.
     """
     shapes, memory = scene.shapes, step.fast
     a, b = scene.pairs.first[pair], scene.pairs.second[pair]
@@ -532,7 +533,7 @@ def closing_speed(scene: Scene, step: StepArrays, pair: int, row: int) -> float:
 
     A body whose joint connects it to the world counts by its velocity along the normal
     and its rotation, since its origin moves straight; any other by its speed bound.
-    Negative if the gap opens.
+    It is negative only if the gap opens.
 
     Args:
         scene, step: Robot and world; arrays, after `follow`.
@@ -577,8 +578,9 @@ def refine(
         high, gap_high: Later time with an overlap [s], and its negative gap [m].
 
     Returns:
-        The time of a gap within SMALL of -gap_high; `high` if gap_low is 0 or inf; the
-        last time with an overlap after ROOTS iterations; `low` if gap_low is negative.
+        A time with a gap between -s and s, s = SMALL |gap_high|; `high` if gap_low is 0
+        or inf; `low` if gap_low is negative; after ROOTS iterations the last time with
+        an overlap.
     """
     small, side = -SMALL * gap_high, 0
     for _ in range(ROOTS):

@@ -47,9 +47,10 @@ class FastTables(NamedTuple):
         allowed: Distance up to which a body may move in a step without a fast pair,
             (nb + 1,) [m].
         thin: Half of the smallest thickness of each shape, (shapes,) [m].
-        arm: Largest distance of a shape's core from its body's origin, (shapes,) [m].
-        place_root: Root of the body that each coordinate moves, in the order of
-            Structure.column_place, (nv,).
+        arm: Bound of the distance of a shape's core from its body's origin,
+            (shapes,) [m].
+        place_root: Root of the body that each coordinate moves, by place, the order of
+            elimination, (nv,).
     """
 
     parent: IntArray
@@ -71,7 +72,7 @@ class FastMemory(NamedTuple):
         used: Number of velocities used in this step; 0: no pair is fast, (1,).
         changed: 1 if the last velocity changed contacts, else 0, (1,).
         needed: Number of contacts if they did not fit in their arrays, else 0, (1,).
-        velocity: The velocities of this step in the order of Structure.column_place,
+        velocity: The velocities of this step by place, the order of elimination,
             (TURNS, nv).
         met: For each root, 1 + the index of the velocity along which its chain first
             meets another; 0: no meeting, (nb + 1,).
@@ -180,7 +181,7 @@ def _roots_of_places(
 ) -> np.ndarray:
     """Return the root of the body that each coordinate moves, (nv,).
 
-    The coordinates are in the order of Structure.column_place.
+    The coordinates are in the order of elimination (places of Structure).
 
     Args:
         tables: Structure of the robot's coordinates.

@@ -122,12 +122,14 @@ def add_place(
 ) -> int:
     """Add a place and its ancestors to the support of a block; return the new size.
 
+    The support stays ascending and has each place once.
+
     Args:
         tables: Tree.
         place: Index of a coordinate in the order of elimination.
         rows, block: Block whose support is changed.
         n: Size of the support before.
-        work: Memory.
+        work: `union` is overwritten.
     """
     start = rows.support_start[block]
     first, last = tables.above_start[place], tables.above_start[place + 1]

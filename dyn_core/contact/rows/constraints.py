@@ -188,6 +188,7 @@ class JointConstraints:
         """Return all limits of swing and twist of limited ball joints, with their gaps.
 
         q: Joint positions, (nq,). Limits are returned whether q is near them or not.
+        Raises SingularError if a swing is pi, where the twist is undefined.
         """
         return [
             c for i in limited_balls(self.model) for c in _ball_limits(self.model, i, q)
@@ -221,13 +222,17 @@ class JointConstraints:
         return constraints
 
     def dry_friction(self) -> list[Constraint]:
-        """Return the dry friction of joints, one block per coordinate that has any."""
+        """Return the dry friction of joints, one block per coordinate that has any.
+
+        The list is built once, and is the same object in every call.
+        """
         return self._dry
 
     def prescribed(self, name: str) -> list[Constraint]:
         """Return the constraints of a joint's prescribed motion, one per coordinate.
 
-        Raises ModelError for an unknown joint.
+        For a joint that follows another, these are the coordinates of its leader.
+        Raises ModelError for an unknown, fixed or locked joint.
         """
         columns = self.model.v_slice(name)
         return [

@@ -57,6 +57,9 @@ def joint_table(
         limit_restitution: Restitution e of all limits.
         dry_friction: Whether dry friction is a constraint.
         prescribed: Names of joints whose motion is prescribed.
+
+    Raises:
+        ModelError: A name in `prescribed` is of no joint, or of a fixed or locked one.
     """
     constraints: list[Constraint] = []
     gaps: list[tuple[list[tuple[int, float]], float]] = []

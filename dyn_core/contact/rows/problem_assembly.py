@@ -50,7 +50,7 @@ def prepare_step(scene: Scene, step: StepArrays, state: int) -> tuple[int, int, 
 
     Returns:
         Numbers of contacts, blocks and rows. If the arrays of contacts are too small,
-        the first is minus the number of contacts, and no problem is filled.
+        minus the number of contacts, 0 and 0; no problem is filled.
 
     Source: LCP-1 to LCP-4.
     """
@@ -76,7 +76,8 @@ def prepare_again(scene: Scene, step: StepArrays, state: int, touching: int) -> 
     Args:
         scene, step, state: Tables, arrays and index of the state; see prepare_step.
         touching: Number of contacts already in step.contacts, with the velocities along
-            which they were found; -1: no pair was fast, and contacts are searched.
+            which they were found; -1: no pair was fast, and contacts are searched, as
+            many as prepare_step has found: they fit in the arrays.
     """
     read_velocities(scene, step, state)
     if touching < 0:
@@ -146,7 +147,9 @@ def fill_problem(
 def contact_blocks(
     scene: Scene, step: StepArrays, state: int, touching: int
 ) -> tuple[int, int, int]:
-    """Add the blocks of contacts.
+    """Write the blocks of contacts, from block 0 on.
+
+    A contact whose gap takes no part by the rule of the scheme has no block.
 
     Args:
         scene, step, state: Tables, arrays and index of the state; see prepare_step.
@@ -218,7 +221,9 @@ def joint_blocks(
     row: int,
     last: int,
 ) -> tuple[int, int, int]:
-    """Add near limits, dry friction, gears and prescribed motion.
+    """Add near limits, dry friction, gears and prescribed motion, in blocks of one row.
+
+    A limit whose gap takes no part by the rule of the scheme has no block, either.
 
     Args:
         scene, step, state: Tables, arrays and index of the state; see prepare_step.

@@ -77,7 +77,7 @@ def columns_of(tree: Tree) -> list[tuple[int, int]]:
 
 
 def structure(tree: Tree) -> Structure:
-    """Return the tables of a tree, cached."""
+    """Return the tables of a tree, cached: trees of the same shape share one object."""
     shape = tuple((part.start, part.stop) for part in tree.v_slices)
     return _structure(tuple(tree.parent), shape, tuple(tree.independent), tree.nv)
 

@@ -192,6 +192,10 @@ def over_face(
 def clipped_feature(tag: int, of_b: bool) -> int:
     """Return the feature of a corner of a clipped polygon.
 
+    It is VERTEX + 4 v for vertex v of a, VERTEX + 1 + 4 v for vertex v of b, and VERTEX
+    + 2 + 4 (CUT i + j) where a side of a, with first vertex i, crosses a side of b,
+    with first vertex j.
+
     Args:
         tag: First tag of the corner; see clip_to_face.
         of_b: Whether the face belongs to b; False: to a.

@@ -209,8 +209,10 @@ def ball_on_surface(
 
     Returns:
         The new number of contacts; the signed distance of the centre, negative below
-        the surface, and inf if the centre is above and farther than radius + margin;
-        and x, y, z of the closest point in the field's frame.
+        the surface, and inf if the centre is above, or beside the grid, and farther
+        than radius + margin; and x, y, z of the closest point in the field's frame,
+        which means nothing if the distance is inf. Below, at most WINDOW cells to each
+        side are searched.
     """
     ground = surface_below(shapes, k, x, y)
     below = z < ground

@@ -97,8 +97,8 @@ def over_a_face(
 
     Returns:
         Gap, negative inside [m], and x, y, z of the normal in the shape's frame. The
-        gap is inf for a point outside of several faces, which is closer to an edge, and
-        if all faces look up.
+        gap is inf, and the normal along z, for a point outside of several faces, which
+        is closer to an edge, and if all faces look up.
     """
     kind, size = shapes.kind[a], shapes.size[a]
     best, nx, ny, nz = -math.inf, 0.0, 0.0, 0.0
