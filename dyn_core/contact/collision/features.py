@@ -33,8 +33,9 @@ def feature_name(kind_a: int, kind_b: int, feature: int) -> Hashable:
     Returns:
         On a half-space: the index of the candidate point. Two spheres, or a sphere with
             a capsule, box or cylinder: `feature`. On a height field: (point, 0 or 1 +
-            triangle), or ("top", corner). Two capsules: "closest" or ("a" or "b", end).
-            Other pairs: as _of_boxes and _of_convex_shapes.
+            triangle); of the side of a capsule or cylinder (number of points, edge); or
+            ("top", corner). Two capsules: "closest" or ("a" or "b", end). Other pairs:
+            as _of_boxes and _of_convex_shapes.
     """
     low, high = min(kind_a, kind_b), max(kind_a, kind_b)
     if high == PLANE or (high <= CYLINDER and low == SPHERE):

@@ -65,8 +65,8 @@ class StepDerivatives(NamedTuple):
         dx_dmu: Derivatives by the k friction coefficients of all contacts, in the order
             of `modes`, (2 nv, k); each contact has one (sliding), two (and torsion) or
             three (and rolling). Zero for contacts that do not slip.
-        modes: Mode of each block by its name: separate, stick, slip, closed, free (a
-            box at its bound), or met.
+        modes: Mode of each block by its name: separate, stick, slip, closed (it holds,
+            and has no friction), free (dry friction of a moving joint), or met.
         not_differentiable: 0: differentiable. 1: a block is at the boundary of two
             modes (A and B are one-sided), slipping contacts are linearly dependent, or
             the solver has not converged. 2: a pressing contact or limit is at gap 0 (A
@@ -134,7 +134,7 @@ class DifferentiableStep:
 
     Args:
         contact_model: Robot and world; a time step, and a solver of Coulomb's law.
-        h: Step [s], of all calls.
+        h: Step [s], of all calls; above 0, which is not checked.
 
     Raises:
         UnsupportedError: The World has a solver of another law than Coulomb's, a
@@ -413,7 +413,7 @@ def step_derivatives(
         contact_model: Robot and world.
         q, qd: State, (nq,), (nv,) [rad | m], [rad/s | m/s].
         tau: Joint forces, (nv,) [N·m | N].
-        h: Step [s].
+        h: Step [s]; above 0, which is not checked.
 
     Raises:
         UnsupportedError: Steps of this World have no derivatives; see

@@ -117,7 +117,8 @@ class BlockFacts(NamedTuple):
         role: Index into ROLES.
         source: Index of the contact or joint row; first row in Terms of a dense block.
         id: Number of the constraint, equal in all steps; negative if it is no contact.
-        gap: Gap of the block, or 0 [m | rad].
+        gap: Gap of the block; position error of a gear, or of a loop's first row; else
+            0 [m | rad].
         restitution: e.
         approach: Velocity of the first row before the step [m/s | rad/s].
         rebound: Minimum velocity of the first row after the step by restitution; 0

@@ -112,7 +112,7 @@ def edge_contacts(
     all pairs of edges are compared, see closest_edges.
 
     Args:
-        contacts, count: Contacts, and their number so far.
+        contacts, count: Contacts; their number so far, which may exceed the capacity.
         work: Only read: separations in work.axis, from face_axes and edge_axes, and the
             frame of a in b in work.relative[0].
         B: Frame of b in the world, (12,).
@@ -192,7 +192,7 @@ def put_edges(
     Return the new number of contacts.
 
     Args:
-        contacts, count: Contacts, and their number.
+        contacts, count: Contacts; their number so far, which may exceed the capacity.
         B: Frame of b in the world; all others are in coordinates of b.
         feature: Feature of the contact.
         x, y, z, p, q, r: Point of a, and point of b [m].
@@ -282,7 +282,7 @@ def closest_edges(
     A contact with a gap above `margin` is left out; `work` is only read.
 
     Args:
-        contacts, count: Contacts, and their number.
+        contacts, count: Contacts; their number so far, which may exceed the capacity.
         work: Memory; `relative[0]` is the frame of a in b.
         B: Frame of b in the world.
         a, b, box: Half lengths and radius of both shapes; whether a is a box, else a
@@ -522,7 +522,7 @@ def face_contacts(
     """Add the contacts of a face, if its points attain the separation along its normal.
 
     Args:
-        contacts, count: Contacts, and their number so far.
+        contacts, count: Contacts; their number so far, which may exceed the capacity.
         work: Memory. work.axis has the separations and work.relative[0] the frame of a
             in b; polygon, tags and relative[1] are overwritten.
         A, a, B, b: Frames in the world, (12,), and half lengths and radius, (4,), of

@@ -146,7 +146,7 @@ def over_face(
     The polygon is clipped to the face; points with the same first tag are one contact.
 
     Args:
-        contacts, count: Contacts, and their number so far.
+        contacts, count: Contacts; their number so far, which may exceed the capacity.
         work: The polygon at OTHER, which is replaced by the clipped one, and the face
             at FACE, both in the frame of b.
         B: Frame of b in the world, (12,).
@@ -226,7 +226,7 @@ def along_lines(
     """Add contacts at both ends of the common length of two nearly parallel lines.
 
     Args:
-        contacts, count: Contacts, and their number so far.
+        contacts, count: Contacts; their number so far, which may exceed the capacity.
         work: The line of a at OTHER, and the line of b at FACE, both in the frame of b.
         B: Frame of b in the world, (12,).
         nx, ny, nz: Unit normal from b to a, in the frame of b.

@@ -143,7 +143,7 @@ def put_ball(
     """Add the contact of a ball at (x, y, z) with the point (p, q, r) of a surface.
 
     Args:
-        contacts, count: Contacts, and their number so far.
+        contacts, count: Contacts; their number so far, which may exceed the capacity.
         F: Frame of the field in the world, (12,); points and normals are in the field's
             coordinates.
         feature: Feature of the contact.
@@ -196,7 +196,7 @@ def ball_on_surface(
     ball whose centre is below touches the closest point only.
 
     Args:
-        contacts, count: Contacts, and their number so far.
+        contacts, count: Contacts; their number so far, which may exceed the capacity.
         shapes, k: Table, and index of the height field.
         F: Frame of the field in the world, (12,).
         first_feature: Feature of a contact with an edge or corner; for a triangle one
@@ -304,7 +304,7 @@ def rim_on_surface(
     the rim's closest point with it is added.
 
     Args:
-        contacts, count: Contacts, and their number so far.
+        contacts, count: Contacts; their number so far, which may exceed the capacity.
         shapes: Table.
         a, C: Index of the cylinder, and its frame in the field, (12,).
         m: Index of the candidate point: even for the rim at -z, odd at +z.
@@ -438,7 +438,7 @@ def axis_on_edges(
     surface, and is closer to the edge than `least` and than any face of the surface.
 
     Args:
-        contacts, count: Contacts, and their number so far.
+        contacts, count: Contacts; their number so far, which may exceed the capacity.
         shapes, k, F: Table, index of the field, and its frame in the world, (12,).
         feature: Feature of the field's edge 0; the number of the edge is added.
         ax, ay, az, bx, by, bz: Ends of the axis in the field's frame [m].

@@ -147,7 +147,7 @@ def between_balls(
     """Add the contact of ball a at (x, y, z) with ball b at (p, q, r), if it is near.
 
     Args:
-        contacts, count: Contacts, and their number so far.
+        contacts, count: Contacts; their number so far, which may exceed the capacity.
         feature: Feature of the contact.
         x, y, z, r_a: Centre, world, and radius of ball a [m].
         p, q, r, r_b: Centre, world, and radius of ball b [m]; the normal points from b
@@ -196,7 +196,7 @@ def sphere_sphere(
     The normal of concentric spheres is z of the world.
 
     Args:
-        contacts, count: Contacts, and their number so far.
+        contacts, count: Contacts; their number so far, which may exceed the capacity.
         A, r_a, B, r_b: Frames in the world, (12,), and radii [m].
         margin: Maximum gap of a contact [m].
     """
@@ -222,7 +222,7 @@ def sphere_capsule(
     A centre on the capsule's axis has a normal orthogonal to the axis.
 
     Args:
-        contacts, count: Contacts, and their number so far.
+        contacts, count: Contacts; their number so far, which may exceed the capacity.
         A, r_a: Frame in the world, (12,), and radius of the sphere [m].
         B, half, r_b: Frame in the world, half length of the axis, along z, and radius
             of the capsule [m].
@@ -258,7 +258,7 @@ def capsule_capsule(
     is a distance of an end and a segment, and so smooth in the poses.
 
     Args:
-        contacts, count: Contacts, and their number so far.
+        contacts, count: Contacts; their number so far, which may exceed the capacity.
         A, half_a, r_a, B, half_b, r_b: Frames in the world, (12,), half lengths of the
             axes, along z, and radii [m].
         margin: Maximum gap of a contact [m]; larger ones are not added.
@@ -384,7 +384,7 @@ def sphere_box(
     A centre inside the box has the normal of the nearest face.
 
     Args:
-        contacts, count: Contacts, and their number so far.
+        contacts, count: Contacts; their number so far, which may exceed the capacity.
         A: Ignored.
         r_a: Radius of the sphere [m].
         B, half: Frame of the box in the world, (12,), and its half lengths [m].
@@ -436,7 +436,7 @@ def sphere_cylinder(
     the axis through the side it is pushed along x.
 
     Args:
-        contacts, count: Contacts, and their number so far.
+        contacts, count: Contacts; their number so far, which may exceed the capacity.
         r_a: Radius of the sphere [m].
         B, size: Frame of the cylinder in the world, (12,); radius, radius and half
             length of the cylinder [m].
