@@ -288,14 +288,24 @@ def slope_of_step(model: Expansion, work: Sweep, k: int) -> float:
     """
     nv, nx = model.l_ux.shape[1], model.l_ux.shape[2]
     e, before, w, change = work.e, work.before_e, work.w, 0.0
+    y, gap, dt = work.VF[0], model.gap[k + 1], work.dt  # VF is not needed any more
     copy_row(before, e)
     copy_row(e, model.l_x[k])
-    copy_row(w, model.l_u[k])
+    for j in range(len(y)):
+        y[j] = 0.0
+    for a in range(len(work.row)):
+        row, pair = work.row[a], work.pair[a]
+        if pair >= 0:
+            e[pair] += before[pair]
+            change += (gap[pair] - dt * gap[row]) * before[pair]
+            add_row(y, before[row] + dt * before[pair], work.F[a])
+        elif row < nx:
+            add_row(y, before[row], work.F[a])
+    change += y[nx]
     for i in range(nx):
-        change += model.gap[k + 1, i] * before[i]
-        add_row(w, before[i], model.B[k, i])
-        add_row(e, before[i], model.A[k, i])
+        e[i] += y[i]
     for j in range(nv):
+        w[j] = model.l_u[k, j] + y[nx + 1 + j]
         change += work.KA[j, nx] * w[j]
         for i in range(nx):
             e[i] += work.KA[j, i] * w[j]
