@@ -41,7 +41,7 @@ def never(planner, job):
 
 @pytest.fixture(autouse=True)
 def without_thread(monkeypatch):
-    """A plan is ready in the cycle in which it is begun, so that runs repeat."""
+    """A plan is ready in the cycle in which it is started, so that runs repeat."""
     monkeypatch.setattr(PredictiveLaw, "threaded", False)
 
 
