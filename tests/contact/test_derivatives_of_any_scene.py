@@ -319,3 +319,11 @@ def test_what_has_no_derivatives_is_refused():
         contact_model = dyn.authoring.ContactModel(free_box(), world)
         with pytest.raises(dyn.UnsupportedError, match=said):
             DifferentiableStep(contact_model, H)
+
+
+@pytest.mark.parametrize("h", (0.0, -0.01, float("nan"), float("inf"), "x"))
+def test_steps_that_are_no_times_are_refused(h):
+    """A step of 0 was a division by zero, a negative one ran back in time."""
+    contact_model = dyn.authoring.ContactModel(dyn.load("cart_pole"), _world(**FLOOR))
+    with pytest.raises(dyn.SettingError, match="step h is .*; valid"):
+        DifferentiableStep(contact_model, h)

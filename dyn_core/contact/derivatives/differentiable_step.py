@@ -134,9 +134,10 @@ class DifferentiableStep:
 
     Args:
         contact_model: Robot and world; a time step, and a solver of Coulomb's law.
-        h: Step [s], of all calls; above 0, which is not checked.
+        h: Step [s], of all calls; above 0.
 
     Raises:
+        SettingError: The step is not a finite number above 0.
         UnsupportedError: The World has a solver of another law than Coulomb's, a
             stepper other than stewart_trinkle, anitescu_potra and moreau_jean, a
             restitution other than "newton", or impacts other than "simultaneous".
@@ -413,7 +414,7 @@ def step_derivatives(
         contact_model: Robot and world.
         q, qd: State, (nq,), (nv,) [rad | m], [rad/s | m/s].
         tau: Joint forces, (nv,) [N·m | N].
-        h: Step [s]; above 0, which is not checked.
+        h: Step [s]; above 0.
 
     Raises:
         UnsupportedError: Steps of this World have no derivatives; see

@@ -34,7 +34,7 @@ from dyn_core.contact.stepping.lane_steps import (
     step_packs,
 )
 from dyn_core.contact.stepping.solver_choice import in_machine_code, solver_name
-from dyn_core.contact.stepping.step_memory import StepRoom, StepSetup
+from dyn_core.contact.stepping.step_memory import StepRoom, StepSetup, checked_step
 from dyn_core.engines.llvm.threads import WORKERS, count
 from dyn_core.engines.machine_code import TiedBatch, compiled
 from dyn_core.errors import ShapeError, UnsupportedError
@@ -117,7 +117,7 @@ class BatchStep:
             SettingError: DYN_THREADS is read and is not a whole number >= 1.
         """
         model, world = contact_model.model, contact_model.world
-        self._of, self.h, self.rows = contact_model, float(h), int(rows)
+        self._of, self.h, self.rows = contact_model, checked_step(h), int(rows)
         if not in_machine_code(world):
             raise UnsupportedError(
                 f"steps of a batch: solver {solver_name(world)}, {world.stepper},"

@@ -39,10 +39,24 @@ from dyn_core.contact.stepping.contact_model import ContactModel, error_terms
 from dyn_core.contact.stepping.poisson_and_sequential import ImpactLaw
 from dyn_core.contact.stepping.solver_choice import has_one_problem, solver_choice
 from dyn_core.contact.stepping.step_matrices import MatrixSolver, PythonTasks, Task
+from dyn_core.errors import ModelError, SettingError
 from dyn_core.solving.registry import solver
+from dyn_core.validation import Quantity
 
 FIRST_ROOM = 16  # initial capacity, in contacts; it doubles on demand
 MOST_ROWS = 6  # maximum number of rows of a contact
+
+
+def checked_step(h: float) -> float:
+    """Return a step [s] as a float.
+
+    Raises:
+        SettingError: It is not a finite number above 0.
+    """
+    try:
+        return float(Quantity(0.0, above=True).read("step h", h))
+    except ModelError as error:
+        raise SettingError(str(error), "h") from error
 
 
 class StepSetup:
@@ -71,10 +85,11 @@ class StepSetup:
             prescribed: Names of joints whose accelerations are given.
 
         Raises:
-            ModelError: A name in `prescribed` is unknown. Errors of the build of
-                Programs pass through.
+            ModelError: A name in `prescribed` is unknown.
+            SettingError: The step is not a finite number above 0.
+            DynError: Errors of the build of Programs pass through.
         """
-        self.of, self.h = contact_model, float(h)
+        self.of, self.h = contact_model, checked_step(h)
         model, world = contact_model.model, contact_model.world
         self.at_middle = world.stepper in ("moreau_jean", "event_driven")
         self.remaining = self.h / 2 if self.at_middle else self.h
