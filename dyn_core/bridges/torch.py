@@ -611,9 +611,9 @@ class TorchFunction:
         return value.to(self._dtype)
 
     def _from_array(self, port: Port, value: Any) -> Any:
-        """Return an argument other than a tensor as a tensor, a copy of its numbers.
+        """Return an argument other than a tensor as a tensor of the Program's dtype.
 
-        Autograd may save the tensor.
+        It is a copy, as autograd may save it, except within the compiler.
 
         Raises:
             ShapeError: It does not fit the Port, except within the compiler.

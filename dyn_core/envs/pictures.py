@@ -211,10 +211,10 @@ class RobotPicture(TaskPicture):
         self._look(places)
 
     def _look(self, places: np.ndarray) -> None:
-        """Center the view on points and draw the floor grid about them.
+        """Center and scale the view to show points, and draw the floor grid at z = 0.
 
         Args:
-            places: Points, (k, 3) [m]; without any, the origin.
+            places: Points, (k, 3) [m]; without any, the view is about the origin.
         """
         if not len(places):
             places = np.zeros((1, 3))

@@ -49,9 +49,9 @@ def write_table(path: str | os.PathLike[str], result: Identification) -> None:
 def with_table(model: Model, path: str | os.PathLike[str]) -> Model:
     """Return a robot with the parameters of a CSV table, see write_table.
 
-    If the table has masses of bodies, it must have all inertial parameters of all
-    bodies; dry friction with damping, and rotors, then for all joints or none. Else
-    parameters that the table lacks keep the robot's values. A delay is ignored.
+    A table with masses of bodies must have all inertial parameters of all bodies, and
+    dry friction with damping, and rotors, for all joints or none. A table without
+    masses may have any parameters; others keep the robot's values. A delay is ignored.
 
     Args:
         model: Robot.

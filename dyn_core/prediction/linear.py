@@ -70,11 +70,16 @@ class Linear:
     def state(self, q: ArrayLike, qd: ArrayLike) -> np.ndarray:
         """Return x = (dq, dqd), (2 nv,) or (n, 2 nv), of a state or of n states.
 
+        dq is the displacement from the position of the linearisation.
+
         Raises:
-            ShapeError: An array has another shape.
+            ShapeError: An array has another shape, or q and qd differ in rows.
         """
         model = self.model
         q, qd = state_array("q", q, model.nq), state_array("qd", qd, model.nv)
+        if q.shape[:-1] != qd.shape[:-1]:
+            wanted = f"shape {(*q.shape[:-1], model.nv)}, as q has"
+            raise ShapeError("qd", wanted, f"shape {qd.shape}")
         start = self.q if q.ndim == 1 else np.broadcast_to(self.q, q.shape)
         return np.concatenate([model.difference(start, q), qd], -1)
 

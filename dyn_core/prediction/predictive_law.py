@@ -393,10 +393,13 @@ class PredictiveLaw(ControlLaw):
     def torque(self, program: Any) -> np.ndarray:
         """Return the torque for the present state, (nv,) [N·m | N]; not limited.
 
-        It is the feedback of the followed plan; without a plan, of the joint gains.
+        It is the feedback of the followed plan, after its end around its last knot.
+        Without a plan, before the first or in a stop because plans are late, it is that
+        of the joint gains. The controller's error is set.
 
         Args:
-            program: Program from `build`.
+            program: Program of the joint gains, from `build`; called without a plan
+                only.
         """
         host, samples = self.host, self.host.samples
         if self.followed is None:

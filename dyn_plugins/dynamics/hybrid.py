@@ -81,12 +81,12 @@ def prescribed_coordinates(model, prescribed):
     Args:
         model: Robot.
         prescribed: Names of joints, or pairs (joint, index of its coordinate); one name
-            alone is accepted. No entries: nothing is prescribed.
+            alone is accepted. An empty sequence: nothing is prescribed.
 
     Raises:
         UnsupportedError: For an entry of another form, a follower, a coordinate that
             the joint does not have, or one that is named twice.
-        ModelError: For an unknown joint.
+        ModelError: For an unknown, fixed or locked joint.
     """
     prescribed = (prescribed,) if isinstance(prescribed, str) else prescribed
     chosen = [False] * model.nv

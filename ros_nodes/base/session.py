@@ -108,7 +108,11 @@ class Session:
         The result is discarded once this session is closed.
 
         Args:
-            kind, make, take, superseded: As the attributes of Preparation.
+            kind: A newer job of the same kind supersedes an older one.
+            make: Called by the worker; returns the result.
+            take: Called in the thread of the node with the result, or with the
+                DynError of `make`.
+            superseded: Called instead of `take` if a newer job came.
         """
         alive = self.guarded
         self.node.worker.submit(kind, make, alive(take), alive(superseded))

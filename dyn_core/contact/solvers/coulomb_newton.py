@@ -391,12 +391,14 @@ def _keep(rows: Rows, blocks: int, work: SolverWork, report: FloatArray) -> None
 def _keep_scaled(
     rows: Rows, blocks: int, work: SolverWork, missing: float, tolerance: float
 ) -> None:
-    """Copy the scaled impulses gamma, projected, to work.best if not converged.
+    """Store the impulses of the scaled impulses gamma, if they are the best so far.
+
+    gamma is projected on bounds and cones first, in place.
 
     Args:
         rows, blocks: Problem, and its number of blocks.
-        work: Work arrays; best and best_law are updated if `missing` is the smallest
-            residual so far.
+        work: Work arrays; best (impulses without scaling) and best_law are updated if
+            `missing` is the smallest residual so far.
         missing: `natural_step` of the impulses.
         tolerance: Tolerance; nothing is copied if `missing` is within it.
     """

@@ -181,8 +181,9 @@ def take_step(
     Args:
         scene, step, solver: Tables, arrays of one state, and solver with its memory.
         kernels: Programs, tied to `step` and `log`.
-        outcomes: Results, written, for one state.
-        log: Written; valid after DONE only.
+        outcomes: Written, for one state: status, contacts and contact forces.
+        log: Written; q_end and qd_end are the state after the step. Valid after DONE
+            only.
 
     Returns:
         DONE. FAILED: a number is not finite, or Python raised an exception; the

@@ -373,8 +373,9 @@ def step_together(
 
 @machine_code
 def fill(earlier: Earlier, pack: StatePack) -> None:
-    """Copy terms and earlier impulses of the states pack.states into the lanes.
+    """Copy terms and earlier impulses of the states pack.states into a pack's lanes.
 
+    `earlier` is of all states and not changed; pack.terms and pack.earlier are written.
     Ids, starts and heights of the earlier constraints are copied from the first lane's
     state, as `choose` has made them equal in all lanes.
     """

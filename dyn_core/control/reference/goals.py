@@ -219,8 +219,10 @@ class GoalTracker:
     def _outcome(self, tracked: _Tracked, t: float) -> GoalOutcome | None:
         """Return the outcome of a goal in this cycle, or None if it continues.
 
-        If a tolerance is violated, the robot brakes, see `_aborted`. A canceled goal
-        has its outcome when the braking motion has ended.
+        A goal that the controller no longer follows (stop, disabled, stale state, other
+        trajectory) is aborted, see `_interruption`. If a tolerance is violated, the
+        robot brakes, see `_aborted`. A canceled goal has its outcome when the braking
+        motion has ended or is interrupted.
 
         Args:
             tracked: Goal.

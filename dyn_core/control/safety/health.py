@@ -107,8 +107,9 @@ class Health:
     def changes(self, conditions: Sequence[Condition]) -> list[Condition]:
         """Return the conditions that began or ended since the previous call.
 
-        An ended condition has the level OK. Conditions of level OK and of QUIET are
-        left out.
+        They are compared by `key`: another level or message alone is no change. An
+        ended condition has the level OK. Conditions of level OK and of QUIET are left
+        out.
         """
         now = {c.key: c for c in conditions if c.level != OK and c.key not in QUIET}
         started = [c for key, c in now.items() if key not in self._known]

@@ -266,11 +266,11 @@ class Expressions(LaneCode):
     def _field(
         self, node: ast.Attribute, owner: TypedValue, record: RecordType
     ) -> TypedValue:
-        """Return the field `node.attr` of a record.
+        """Load the field `node.attr` of a record; return its value.
 
         Args:
             node: The attribute.
-            owner: Value of the record.
+            owner: Value of the record: the address of its first word.
             record: Its type.
 
         Raises:

@@ -209,7 +209,8 @@ class Helical(_OneAxis):
     def _with_geometry(self, what: str, values: Sequence[Scalar]) -> Joint:
         """Return the joint with another axis (3 numbers) or pitch (1 number).
 
-        The axis is normalised, the pitch is in [m/rad]; errors are as in `direction`.
+        The axis is normalised; the pitch [m/rad] and symbols are not checked. Raises
+        SingularError for an axis of zero length, ModelError for one that is not finite.
         """
         if what == "axis":
             return super()._with_geometry(what, values)

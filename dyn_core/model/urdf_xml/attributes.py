@@ -83,8 +83,13 @@ def texts(
 ) -> dict[str, str]:
     """Return the known attributes of an element, as checked text for the parser.
 
-    They are by name. The text is unchanged, except that infinite limits are "inf" or
-    "-inf". Arguments, findings and errors are as in `attributes`.
+    They are by name; missing attributes are not reported. The text is unchanged, except
+    that limits beyond 1e100 are "inf" or "-inf". Arguments and findings are as in
+    `attributes`.
+
+    Raises:
+        ModelError: A number is not valid, there are too few or too many, or a value is
+            an xacro expression.
     """
     usual = _usual(element.tag, tuple(element.attrib))
     if usual is not None and usual.fullmatch("|".join(element.attrib.values())):

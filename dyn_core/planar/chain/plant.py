@@ -171,9 +171,10 @@ class ChainRobot(SimulatedPlant):
     # ---- reports
 
     def channels(self) -> Channels:
-        """Return the channels of a chain: joints but the last, poses and diagnostics.
+        """Return the channels of a chain, with diagnostics and a warning.
 
-        Poses are relative to the fixed frame, see chain_poses.
+        They are torques and states of all joints but the last, and poses of all
+        joints relative to the fixed frame, see chain_poses; angles can be placed.
         """
         joints = self.chain.joint_names[:-1]
         return Channels(
