@@ -56,7 +56,10 @@ def message_type(name: str) -> Any:
 def read_target(name: str, message: Any) -> tuple[list[float], str, float | None]:
     """Return the numbers of a message, its frame and its stamp [s].
 
-    Without a header the frame is empty and the stamp None; so is a stamp of zero.
+    The numbers are position and quaternion x, y, z, w of a pose; [angular; linear] of a
+    twist; [moment; force] of a wrench; the data of an array. A leading / of the frame
+    is removed. Without a header the frame is empty and the stamp None; so is a stamp of
+    zero.
 
     Args:
         name: Type of the message, one of READERS.

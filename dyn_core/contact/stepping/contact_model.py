@@ -126,7 +126,11 @@ class ContactModel:
 
     @cached_property
     def _bias(self) -> Program[Any]:
-        """Program of the bias force with forces on bodies, compiled on first use."""
+        """Program of the bias force, with friction and springs as in `build`.
+
+        Its inputs are q, qd, forces on bodies and those of a payload. It is compiled on
+        first use.
+        """
         program = self.build("bias", "f_ext")
         program.prepare()
         return program

@@ -90,7 +90,7 @@ def _fill(dtype: str) -> str:
 def _not_finite(dtype: str) -> str:
     """Return the LLVM IR of @dyn.not_finite(from, n).
 
-    It returns whether any of n numbers is NaN or infinite.
+    It returns whether any of n numbers, at least one, is NaN or infinite.
 
     Args:
         dtype: float64 or float32.

@@ -115,7 +115,8 @@ class _Server:
     def run_here(self, request: Mapping[str, Any], data: bytes, ask: Ask) -> JobResult:
         """Return the result of a job run in this process, without bounds.
 
-        Arguments are as in run_job.
+        The caller must hold `alone`. Arguments are as in run_job; errors of the job and
+        of `ask` pass through.
         """
         if not self._content:
             self._content = runpy.run_path(os.fspath(self.job))
