@@ -88,7 +88,10 @@ class GuardNode(TableNode):
         )
 
     def _communicate(self) -> None:
-        """Create the publishers, subscriptions, services and the timer of `_report`."""
+        """Create the topics, the services ~/reset and ~/estop, and the timer.
+
+        Efforts are the one subscription; the timer calls `_report`.
+        """
         latest = QoSProfile(depth=1)
         self.efforts = self.create_publisher(Float64MultiArray, EFFORTS, latest)
         self.stopped = self.create_publisher(Bool, "~/stopped", LATCHED)

@@ -52,7 +52,7 @@ def _add_common(parser: argparse.ArgumentParser, what: str, problem: str) -> Non
     Args:
         parser: Parser of the command.
         what: Help text of its input file.
-        problem: Name of the problem that is solved.
+        problem: Name of the problem, for the help text of --solver.
     """
     add_robot(parser)
     parser.add_argument("motion", help=what)

@@ -178,8 +178,14 @@ def _write_whole_sidecar(path: Path, model: Model) -> None:
     for name, numbers in mine["joints"].items():
         stays = {k: v for k, v in before.get(name, {}).items() if k not in _OPTIONAL}
         mine["joints"][name] = {**stays, **numbers}
+    # A spring that the robot has no more must not stay; one of another joint does.
+    springs = {
+        k: v for k, v in content.pop("springs", {}).items() if k not in mine["joints"]
+    }
+    springs |= mine.pop("springs", {})
     content = {k: v for k, v in content.items() if k not in _IN_JOINTS}
-    content = {**content, **mine, "joints": {**before, **mine["joints"]}}
+    content = {**content, "joints": {**before, **mine["joints"]}}
+    content |= {"springs": springs} if springs else {}
     head = "# Identified: damping, friction, armature and springs of joints.\n"
     path.write_text(head + yaml.safe_dump(content, sort_keys=False), encoding="utf-8")
 

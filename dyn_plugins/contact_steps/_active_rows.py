@@ -311,7 +311,7 @@ class _ContactPlace(NamedTuple):
     mask: Any
 
     def shift(self, h):
-        """Return dp, the shift of the contact's point by a displacement h, a Motion."""
+        """Return the shift dp of the point midway between the surfaces by a Motion h."""
         dc = h.lin + cross3(h.ang, self.c)
         if self.C is not None:
             dc = dc + self.C @ h.ang

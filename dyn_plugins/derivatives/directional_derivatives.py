@@ -232,8 +232,9 @@ def hd_directional(
 def hybrid_sizes(model, options):
     """Return {"np": size of dp, "nu": prescribed, "nf": other coordinates}.
 
-    options: Options of the solver; "parameter" and "prescribed" are read. Raises
-    UnsupportedError or ModelError for an invalid "prescribed".
+    np is 0 without a parameter. options: Options of the solver; "parameter" and
+    "prescribed" are read. Raises UnsupportedError for an invalid "prescribed",
+    ModelError for an unknown joint or path.
     """
     mask = prescribed_coordinates(model, options["prescribed"])
     nu = sum(mask)

@@ -130,7 +130,7 @@ def _factors(model, H, indices):
 
 
 def parameter_jacobian(model, q, qd, qdd, f_ext, paths, **fixed):
-    """Return the derivative of the joint forces by parameters of the Model.
+    """Return the joint forces and their derivative by parameters of the Model.
 
         dtau = dtau_dp dp,   dp the changes of the paths' numbers, path after path
 
@@ -155,7 +155,7 @@ def parameter_jacobian(model, q, qd, qdd, f_ext, paths, **fixed):
 
 
 def fd_parameter_jacobian(model, q, qd, tau, f_ext, paths, **fixed):
-    """Return the derivative of the accelerations by parameters of the Model.
+    """Return the accelerations and their derivative by parameters of the Model.
 
         dqdd_dp = -H^-1 dtau_dp   at qdd = FD(q, qd, tau)
 

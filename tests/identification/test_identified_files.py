@@ -255,6 +255,19 @@ def test_a_sidecar_keeps_what_stood_in_the_one_before(tmp_path):
     np.testing.assert_allclose(_torques(again), _torques(result.model), atol=1e-12)
 
 
+def test_a_spring_that_is_gone_does_not_stay_in_the_sidecar(tmp_path):
+    """The file before had one; the robot that is written has none there."""
+    sidecar = tmp_path / "before.dyn.yaml"
+    sidecar.write_text("springs: {joint1: {stiffness: 3.0}, joint2: {stiffness: 2.0}}")
+    path = dyn.robots.path("two_link")
+    model = dyn.load_urdf(path, extras=str(sidecar))
+    slack = model.with_values({"joint1.stiffness": [0.0]})
+    write_robot(tmp_path / "after.yaml", slack)
+    again = dyn.load_urdf(path, extras=str(tmp_path / "after.yaml"))
+    assert again.parameter("joint1.stiffness") == [0.0]
+    assert again.parameter("joint2.stiffness") == [2.0]
+
+
 def test_tables_are_taken_up_again(result, tmp_path):
     """Numbers of bodies and of paths, by name; a delay is none of the robot's."""
     table = tmp_path / "all.csv"

@@ -259,9 +259,9 @@ def test_wrong_measurements_are_refused(measured, message):
 
 def test_states_of_different_numbers_of_rows_are_refused():
     """NumPy's own error said neither which array nor what fits."""
-    held = dyn.lqr(dyn.load("two_link"), [0.3, 0.2], np.eye(4), np.eye(2))
+    regulator = dyn.lqr(dyn.load("two_link"), [0.3, 0.2], np.eye(4), np.eye(2))
     q, qd = np.zeros((3, 2)), np.zeros((2, 2))
-    assert held.state(q, np.zeros((3, 2))).shape == (3, 4)
+    assert regulator.state(q, np.zeros((3, 2))).shape == (3, 4)
     for wrong in (qd, qd[0]):
         with pytest.raises(dyn.ShapeError, match="qd: .*3, 2.*as q has"):
-            held.state(q, wrong)
+            regulator.state(q, wrong)

@@ -218,15 +218,23 @@ def hull_faces(points: np.ndarray) -> tuple[np.ndarray, list[list[int]]]:
         return np.zeros((0, 4)), []
     size = float(np.abs(points - points.mean(axis=0)).max())
     faces, loops, seen = [], [], np.zeros(len(hull.simplices), bool)
+    corners, normals = points[hull.simplices], hull.equations[:, :3]
     for k, equation in enumerate(hull.equations):
         if seen[k]:
             continue
         n, offset = equation[:3], -equation[3]
-        over = np.abs(points[hull.simplices] @ n - offset).max(axis=1)
-        same = (over < COPLANAR * size) & (hull.equations[:, :3] @ n > 0.5)
-        same[k] = True
-        seen |= same
-        numbers = np.unique(hull.simplices[same])
+        # Triangles in one plane of a convex hull are neighbours of each other: to
+        # compare all with all takes a minute for the meshes of a humanoid.
+        same, reached = {k}, [k]
+        while reached:
+            for j in hull.neighbors[reached.pop()]:
+                if j in same or normals[j] @ n <= 0.5:
+                    continue
+                if np.abs(corners[j] @ n - offset).max() < COPLANAR * size:
+                    same.add(int(j))
+                    reached.append(int(j))
+        seen[list(same)] = True
+        numbers = np.unique(hull.simplices[sorted(same)])
         middle = points[numbers].mean(axis=0)
         u = points[numbers[0]] - middle
         v = np.cross(n, u)

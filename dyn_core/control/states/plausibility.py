@@ -300,7 +300,9 @@ class StateCheck:
         The mean velocity of the positions must equal the velocity at the end of the
         step, or the mean velocity of both ends, within velocity_mismatch. The true
         duration of the step is unknown: any duration from half the shorter of dt and
-        the mean period to the longer of them plus JITTER is accepted.
+        the mean period to the longer of them plus JITTER is accepted. Where velocities
+        are made of positions, the displacement is compared with the velocity before
+        alone.
 
         Args:
             change: Displacement of the positions, (n,).
