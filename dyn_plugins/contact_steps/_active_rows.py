@@ -311,7 +311,7 @@ class _ContactPlace(NamedTuple):
     mask: Any
 
     def shift(self, h):
-        """Return the shift dp of the point midway between the surfaces by a Motion h."""
+        """Return dp of the point midway between the surfaces, by a small Motion h."""
         dc = h.lin + cross3(h.ang, self.c)
         if self.C is not None:
             dc = dc + self.C @ h.ang
