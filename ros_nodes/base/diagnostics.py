@@ -7,6 +7,7 @@ from typing import Any
 from diagnostic_msgs.msg import DiagnosticStatus, KeyValue
 
 from dyn_core.errors import cut, one_line
+from dyn_core.model.checks.findings import Hint
 
 OK, WARN, ERROR, STALE = (bytes([level]) for level in range(4))
 
@@ -16,9 +17,9 @@ def status_message(
 ) -> DiagnosticStatus:
     """Return the DiagnosticStatus of a node.
 
-    A level OK becomes WARN if the model has warnings or a callback has failed; the
-    first warning, or without warnings the first failure, is then appended to the
-    message. Time to the first activation (if known), numbers of refusals and of
+    A level OK becomes WARN if the model has warnings that are no hints, or a callback
+    has failed; the first warning, or without warnings the first failure, is then
+    appended to the message. Time to the first activation (if known), numbers of refusals and of
     failures, and all warnings of the model are added to the values. Long texts are
     shortened.
 
@@ -30,9 +31,10 @@ def status_message(
             changed.
     """
     findings = getattr(node.model, "warnings", ())  # a chain has none
-    if findings and level == OK:
+    doubts = [finding for finding in findings if not isinstance(finding, Hint)]
+    if doubts and level == OK:
         level = WARN
-        message = f"{message}; doubtful about the robot: {findings[0]}"
+        message = f"{message}; doubtful about the robot: {doubts[0]}"
     failures = node.callbacks.failures
     if failures and level == OK:
         level, message = WARN, f"{message}; {next(iter(failures.values()))}"

@@ -605,9 +605,14 @@ def test_diagnostics_of_two_robots_are_two_entries(ros):
 
 @pytest.mark.parametrize("kind", ["simulator", "computed_torque"])
 def test_findings_are_warnings_in_diagnostics(make, kind):
-    """What is doubtful about the robot is a WARN with the finding; strict refuses it."""
+    """What is doubtful about the robot is a WARN with the finding; strict refuses it.
+
+    A hint, such as an element of another program, is a value alone.
+    """
     levels = {}
-    for name, robot in (("flat", FLAT), ("arm", "")):
+    text = dyn.robots.path("arm7").read_text(encoding="utf-8")
+    hinted = text.replace("</robot>", "<gazebo/></robot>")
+    for name, robot in (("flat", FLAT), ("arm", ""), ("hinted", hinted)):
         node = make(kind, robot_description=robot, mode="gravity")
         assert node.trigger_configure() == node.good, node.failure
         sent = []
@@ -618,6 +623,8 @@ def test_findings_are_warnings_in_diagnostics(make, kind):
         assert node._level == b"\x00"
         assert node.trigger_cleanup() == node.good
     assert levels["arm"].level == b"\x00"
+    assert levels["hinted"].level == b"\x00" and levels["hinted"].message == "fine"
+    assert any("gazebo" in pair.value for pair in levels["hinted"].values)
     assert levels["flat"].level == b"\x01"
     assert "link 'b'" in levels["flat"].message
     values = {pair.key: pair.value for pair in levels["flat"].values}
