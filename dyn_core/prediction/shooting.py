@@ -114,6 +114,9 @@ _DISPLACEMENT = Signature(
     (port_row("dv", "nv", "rad | m", "displacement from q to q_next"),),
     meaning="displacement from one position to another",
 )
+DISPLACEMENT = TracedSolver(
+    "displacement", _DISPLACEMENT, _displacement, by_joint=False
+)
 HUGE = 1e150
 _FLAT = ("revolute", "continuous", "prismatic")  # kinds with one number for a position
 
@@ -333,12 +336,11 @@ class Iteration:
         flat, limits = _flat_coordinates(model), (bounds.tau_lower, bounds.tau_upper)
         self._apart, displaced = None, allocate(nv)
         if not flat.all():
-            apart = TracedSolver(
-                "displacement", _DISPLACEMENT, _displacement, by_joint=False
-            )
             some = slice(whole(N))
             inputs = q[1:][some], ends[0][some]
-            self._apart = TiedBatch(apart.build(model), inputs, [displaced[some]])
+            self._apart = TiedBatch(
+                DISPLACEMENT.build(model), inputs, [displaced[some]]
+            )
         self._displaced = displaced[:N]
         # Loops move positions besides.
         flat &= not any(phase.model.loops for phase in problem.phases)

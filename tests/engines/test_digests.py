@@ -22,6 +22,7 @@ from dyn_core.engines.llvm import host_machine
 from dyn_core.engines.llvm.cached import fingerprint, trace_cache
 from dyn_core.export.cycle.controller_cycle import CYCLES, control_cycle
 from dyn_core.identification.excitation import kernels as excitation
+from dyn_core.prediction.shooting import DISPLACEMENT
 from dyn_core.problems import CARTESIAN_CONTROL
 from dyn_core.recordings import energy
 from dyn_core.tasks import TASKS, planar_task
@@ -179,6 +180,9 @@ BUILDERS = {
     "dyn_core.control.safety.envelope": _envelope,
     "dyn_core.export.cycle.controller_cycle": _cycles,
     "dyn_core.identification.excitation.kernels": _excitation,
+    "dyn_core.prediction.shooting": lambda model: [
+        DISPLACEMENT.build(model, engine="plain")
+    ],
     "dyn_core.recordings.energy": _energy,
     "dyn_core.tasks.task": lambda model: [
         solver.build(planar_task(name), engine="plain")
