@@ -222,7 +222,7 @@ def test_parameter_files_of_the_pages_are_read(tmp_path):
     path.write_text(gravity)
     nodes = read_parameters(path, ["computed_torque"])
     assert nodes["computed_torque"]["mode"] == "gravity"
-    assert nodes["simulator"] == {"robot_description_file": "arm7"}
+    assert nodes["simulator"] == {"robot_description_file": "arm7", "brakes": True}
 
 
 def test_files_for_other_nodes():
