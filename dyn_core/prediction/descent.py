@@ -49,7 +49,7 @@ class Descent:
 
     Raises:
         UnsupportedError: Second derivatives are wanted of a robot that has them not;
-            see shooting.curvature.
+            see shooting.curvature_program.
     """
 
     def __init__(

@@ -87,9 +87,9 @@ class ControlProblem(System):
         limits: Whether the robot's limits of position and velocity hold.
         step_options: Build options of the step: joint_friction, joint_springs, engine.
         contacts: Scheduled contacts, (loop, begin, end) with a loop of make_loop and
-            times [s]: the loop holds in the steps that begin in begin <= t < end. In
-            its first step the robot meets it without rebound, and what is missing to
-            the loop's position is made up: a foot should be near its place by then.
+            times [s]: the loop holds in the steps that begin in begin <= t < end. Its
+            first step stops the robot along it without rebound, and moves the robot
+            onto it: a foot should be near its place by then.
         name: Name in messages.
 
     Raises:

@@ -231,7 +231,7 @@ def _flat_coordinates(model: Model) -> np.ndarray:
     return flat
 
 
-def curvature(problem: ControlProblem) -> Any:
+def curvature_program(problem: ControlProblem) -> Any:
     """Return the Program of the second derivatives of forward dynamics, contracted.
 
     Raises:
@@ -264,7 +264,7 @@ class Iteration:
     def __init__(
         self, problem: ControlProblem, second_derivatives: bool = False
     ) -> None:
-        self._curvature = curvature(problem) if second_derivatives else None
+        self._curvature = curvature_program(problem) if second_derivatives else None
         self.curved, self.damping = second_derivatives, np.nan
         self.problem, model = problem, problem.model
         N, nv, nx = problem.knots, model.nv, 2 * model.nv
