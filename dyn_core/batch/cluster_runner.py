@@ -91,7 +91,9 @@ class TaskFacts:
 def task_facts(task: ChunkTask, journal: Journal | None) -> TaskFacts:
     """Return a ChunkTask in transferable form.
 
-    Without a journal, workers send results back, even if `task` has targets.
+    Inputs in files become references with a digest, shared values arrays; other rows
+    are sent with each chunk. Workers send results back without a journal, or if other
+    processes cannot open a target; else they write them to the targets.
 
     Args:
         task: Task of each chunk of the run.

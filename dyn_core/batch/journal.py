@@ -257,7 +257,9 @@ def _content(line: bytes, mark: str) -> Any:
 
 
 def _differences(kept: Mapping[str, Any], asked: Mapping[str, Any]) -> Iterator[str]:
-    """Iterate over the differences between two headers, in words.
+    """Iterate over the differences between two headers, in words; none if equal.
+
+    Compared are the keys of HEADER_TITLES, and of each input the facts in `kept`.
 
     Args:
         kept: Header of the existing journal ("there").

@@ -392,10 +392,10 @@ class BatchRun:
         return sum(map(self._size, self.runs))
 
     def _drop_changed_chunks(self, workers: int) -> None:
-        """Drop finished chunks whose results differ from their checksums; warn once.
+        """Drop finished chunks whose results cannot be read or have other checksums.
 
-        They are removed from journal.done, and so computed again. Nothing is checked
-        for a reduction or without a journal.
+        They are removed from journal.done, and so computed again, with one warning for
+        all. Nothing is checked for a reduction or without a journal.
 
         Args:
             workers: Number of threads that compute checksums.
@@ -433,7 +433,8 @@ class BatchRun:
 
         Args:
             client: Client of a Dask scheduler; None for threads.
-            workers: Maximum number of threads; engines other than native use one.
+            workers: Maximum number of threads; engines other than native use one;
+                ignored with a client.
             missing: Chunks to be computed; without any the iterator is empty.
         """
         if not missing:
@@ -474,7 +475,7 @@ def _journal_path(path: Any) -> str:
     """Return the path of a journal as str.
 
     Raises SettingError if it is a URL: lines must be appended and flushed at once,
-    which a URL does not support.
+    which a URL does not support. TypeError: it is neither str nor PathLike.
     """
     name = os.fspath(path)
     if is_url(name):

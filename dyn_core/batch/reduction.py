@@ -69,7 +69,7 @@ class Reduction:
 
         Args:
             before: Value of earlier rows, or None.
-            value: Value of the next rows, or None.
+            value: Value of the next rows, of the same form (keys, length), or None.
 
         Raises:
             SettingError: The function `combine` returns anything but real numbers.
@@ -166,7 +166,7 @@ def _like(value: Any, parts: list[Any]) -> Any:
 
 
 def packed(value: Any) -> Any:
-    """Return a reduced value as JSON data that keeps all bits; None for None."""
+    """Return a reduced value as JSON data that keeps form and bits; None for None."""
     if value is None:
         return None
     if isinstance(value, Mapping):
@@ -178,7 +178,7 @@ def packed(value: Any) -> Any:
 
 
 def unpacked(kept: Any) -> Any:
-    """Return the reduced value of the JSON data of `packed`; None for None."""
+    """Return the value of the JSON data of `packed`, of the same form; None for None."""
     if kept is None:
         return None
     if "mapping" in kept:

@@ -268,7 +268,7 @@ class ResultFiles:
         return store, str(place)
 
     def require(self) -> None:
-        """Check that the path's folder exists, and that zarr is installed if needed.
+        """Check the path's folder (not of a URL), and that zarr is installed if needed.
 
         Raises:
             SettingError: There is no such folder.
@@ -436,7 +436,8 @@ def _npy_header(name: str) -> tuple[tuple[Any, Any], bool, int]:
 def _resize(name: str, size: int) -> None:
     """Set the size of a file in bytes, with a warning if it changes.
 
-    Nothing happens if the file has this size.
+    Nothing happens if the file has this size. A longer file is cut, a shorter one
+    filled with zeros.
 
     Raises:
         BatchError: There is not enough disk space, or the file cannot be written.

@@ -226,7 +226,7 @@ def zarr_place(array: Any) -> Reference | None:
 
 
 def _in_memory(store: Any) -> bool:
-    """Return whether a zarr store is memory of this process."""
+    """Return whether a zarr store is memory of this process; False if unknown."""
     inner = getattr(store, "fs", None) or getattr(store, "store", None)
     protocol = getattr(inner, "protocol", ())
     return "memory" in protocol or type(inner).__name__ == "MemoryStore"
