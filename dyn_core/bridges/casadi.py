@@ -483,7 +483,8 @@ def _check_inputs(function: CasadiFunction, derivatives: Derivatives) -> None:
         derivatives: Slopes of its Program.
 
     Raises:
-        UnsupportedError: An input has none.
+        UnsupportedError: No derivatives of the Program are known, or an input that is
+            read has none.
     """
     what = function.program.recipe.solver.name
     by = [x for x in _BY if any(x == name for _, name in derivatives.slopes)]
@@ -515,7 +516,10 @@ def _numbers(program: Program[Any]) -> dict[str, np.ndarray]:
 
 
 def _whole(program: NativeProgram, number: int) -> Result:
-    """Return output `number` of a Program as a Result: a column vector, or a matrix."""
+    """Return the output of index `number` as a Result: a matrix if it has two axes.
+
+    Else it is a column, row by row. Zeros are left out as in _result.
+    """
     port = program.outputs[number]
     entries = _numbers(program)[port.name]
     if entries.ndim != 2:

@@ -305,7 +305,8 @@ def execute(frame):
 def handler(frame):
     """Answer a call of XLA; return 0 or the address of an error object.
 
-    A request for metadata is answered by `describe`, any other call by `execute`.
+    A request for metadata is answered by `describe`, any other call by `execute`
+    if `unfit` accepts it; else its message becomes the error.
 
     Args:
         frame: Address of the call frame.

@@ -147,7 +147,11 @@ class JaxFunction:
         return self._run if set(axes) <= {None} else jax.vmap(self._run, in_axes=axes)
 
     def _run(self, *arrays: Any) -> Any:
-        """Return outputs and status of one state; quaternions are scaled to 1."""
+        """Return a tuple of the outputs, then the status, of one state.
+
+        `arrays` are the inputs in the Program's order; quaternions are scaled to 1
+        first.
+        """
         ports = self.program.inputs
         unit = [
             self._coordinates.normalized(jnp, x) if port.kind == "position" else x
@@ -194,7 +198,10 @@ class _JaxOperation:
         return self._differentiable(*arrays)
 
     def _batchable(self, rows: int | None) -> Any:
-        """Return the call of the machine code with its rule for vmap.
+        """Return a function that calls the machine code, with its rule for vmap.
+
+        It takes the inputs and returns a tuple: the outputs, then the status. Under
+        vmap there is one call for the rows of all axes.
 
         Args:
             rows: Number of rows of a call; None: one state without a batch axis.

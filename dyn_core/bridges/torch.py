@@ -408,7 +408,7 @@ def _rows(port: Port, x: Any, axis: Any, size: int, rows: Any) -> Any:
 
 
 def _recorded(operation: TorchOperation) -> Any:
-    """Return the autograd.Function of plain calls, see is_plain."""
+    """Return the autograd.Function of plain calls (is_plain); it returns as `run`."""
 
     class Recorded(torch.autograd.Function):
         @staticmethod
@@ -425,7 +425,10 @@ def _recorded(operation: TorchOperation) -> Any:
 
 
 def _transformed(operation: TorchOperation) -> Any:
-    """Return the autograd.Function of calls within transforms of torch.func."""
+    """Return the autograd.Function of calls within transforms of torch.func.
+
+    It returns the outputs and the status, as _with_status does.
+    """
 
     class Transformed(torch.autograd.Function):
         @staticmethod
@@ -535,8 +538,8 @@ class TorchFunction:
     def _arrays(self, args: Sequence[Any]) -> list[np.ndarray] | None:
         """Return the NumPy arrays of plain tensors, without any conversion, or None.
 
-        None if an input needs a conversion or a derivative, or another number of inputs
-        is given. The Program checks shapes.
+        They share the tensors' memory. None if an input needs a conversion or a
+        derivative, or another number of inputs is given. The Program checks shapes.
         """
         if len(args) != self._count or not is_plain():
             return None
