@@ -233,7 +233,10 @@ def lines_of(result: Excitation) -> list[str]:
 
 
 def _distances(result: Excitation) -> list[str]:
-    """Return lines about the distances of links, and how close pairs were checked."""
+    """Return lines about the distances of links, and how close pairs were checked.
+
+    Without any pair it is one line that nothing is known of self-collision.
+    """
     if not result.pairs and not result.near:
         return ["no pairs of collision shapes: nothing is known of self-collision"]
     lines = []

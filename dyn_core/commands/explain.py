@@ -168,7 +168,7 @@ def report(program: Any, top: int = 12) -> list[str]:
 
 
 def _machine_code(program: NativeProgram) -> list[str]:
-    """Return sizes and compile times of the kernels, and measured times of a call.
+    """Return lines: sizes and compile times of the kernels, measured times of a call.
 
     Compiles the kernels of the Program if they are not.
     """

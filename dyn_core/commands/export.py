@@ -178,7 +178,10 @@ def _package(arguments: argparse.Namespace) -> int:
 
 
 def _refuse_for_gpu(arguments: argparse.Namespace) -> None:
-    """Raise UnsupportedError for options that have no effect on a GPU kernel."""
+    """Raise UnsupportedError for options that have no effect on a GPU kernel.
+
+    These are --form, --variant, --name and --multiply-add other than the default.
+    """
     for name, default in (
         ("form", FORMS[0]), ("variant", VARIANTS[0]), ("name", None),
         ("multiply_add", MULTIPLY_ADD[0]),

@@ -288,8 +288,8 @@ def _show_warning(
 ) -> None:
     """Print a warning to `file`, by default stderr.
 
-    A warning of this library is one line; another one is as of warnings.formatwarning,
-    with its place in the code.
+    A ModelWarning, a DeprecationWarning or one of a plugin that is left out is one
+    line; another is as of warnings.formatwarning, with its place in the code.
     """
     said = f"dyn: warning: {message}\n"
     ours = (ModelWarning, DeprecationWarning)

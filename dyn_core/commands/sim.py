@@ -411,7 +411,9 @@ def start_of(model: Model, name: str, typed: Sequence[str] | None) -> Any:
 
 
 def lines_of_run(record: MotionRecord) -> list[str]:
-    """Return a summary of a run: rows, energy, wall times, contacts, counters, notes.
+    """Return lines about a run: rows, energy, wall times, contacts, counters, notes.
+
+    Without rows the energy and wall times are left out.
 
     Args:
         record: Record of a simulation, with its series and counters.
