@@ -309,7 +309,7 @@ class ContactPairs:
         )
 
     def contact(self, arrays: Contacts, m: int) -> Contact:
-        """Return row m of this object's arrays as a Contact with copied vectors."""
+        """Return row m of contacts of these pairs as a Contact with copied vectors."""
         pair, kinds = int(arrays.pair[m]), self.shape_table.kind
         a, b = (int(x[pair]) for x in self.pair_table[:2])
         feature = feature_name(kinds[a], kinds[b], int(arrays.id[m]) % FEATURES)

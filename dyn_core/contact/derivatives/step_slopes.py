@@ -361,10 +361,11 @@ def fill_columns(
 
 @machine_code
 def fill_axes(step: StepArrays, k: int, slopes: SlopeArrays) -> None:
-    """Set slopes.axes and wrench of a contact.
+    """Set slopes.axes and wrench of a contact, in world axes.
 
-    axes become its normal and two tangents; wrench becomes the force at its point, and
-    the moment of torsion and rolling, from its impulses.
+    axes become its normal and two tangents; wrench the sums of its impulses along them:
+    row 0 of normal and tangents at its point [N·s], row 1 of torsion and rolling
+    [N·m·s].
 
     Args:
         step: Problem with its impulses.

@@ -124,7 +124,7 @@ class ConstraintLayout(System):
 
     @cached_property
     def blocks(self) -> tuple[ConstraintBlock, ...]:
-        """The blocks with their rows."""
+        """The blocks in order, with their rows and friction coefficients; cached."""
         blocks: list[ConstraintBlock] = []
         start = first = 0
         for kind, rows in self.parts:
@@ -195,7 +195,10 @@ class ConstraintLayout(System):
         return ""
 
     def with_values(self, values: Mapping[str, Sequence[Any]]) -> ConstraintLayout:
-        """Return self for an empty mapping; raise a ModelError for any path."""
+        """Return self for an empty mapping; a layout has no parameters.
+
+        Raises a ModelError for any path.
+        """
         for path in values:
             self.parameter(path)
         return self

@@ -221,7 +221,7 @@ class ContactSolution:
         return {key: self.impulses[list(block.all)] for key, block in pairs}
 
     def of(self, name: str) -> np.ndarray:
-        """Return the impulses of the block called `name`, (rows,).
+        """Return the impulses of the first block called `name`, (rows,).
 
         Raises:
             ModelError: No block has this name.

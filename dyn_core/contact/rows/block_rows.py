@@ -122,7 +122,7 @@ def add_place(
 ) -> int:
     """Add a place and its ancestors to the support of a block; return the new size.
 
-    The support stays ascending and has each place once.
+    The support stays ascending and has each place once; support_count is not set.
 
     Args:
         tables: Tree.
@@ -327,11 +327,13 @@ def along(rows: Rows, block: int, r: int, z: FloatArray) -> float:
 def remember(
     rows: Rows, blocks: BlockFacts, used: int, earlier: Earlier, n: int
 ) -> None:
-    """Store the impulses of a step for the warm start of the next.
+    """Copy rows.impulse, and the ids and rows of the blocks, to `earlier`.
+
+    They are for the warm start of the next step.
 
     Args:
-        rows, blocks, used: Solved problem, and its number of blocks.
-        earlier, n: Written for state n.
+        rows, blocks, used: Solved problem, and its number of blocks; not changed.
+        earlier, n: Written for state n; entries of former blocks are replaced.
     """
     for block in range(used):
         earlier.id[n, block] = blocks.id[block]

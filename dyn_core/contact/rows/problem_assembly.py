@@ -45,7 +45,7 @@ def prepare_step(scene: Scene, step: StepArrays, state: int) -> tuple[int, int, 
 
     Args:
         scene: Robot, world and rule.
-        step: Arrays; contacts, rows and blocks are filled.
+        step: Arrays; contacts, rows and blocks are filled, work and fast overwritten.
         state: Index of the state.
 
     Returns:
@@ -128,6 +128,9 @@ def fill_problem(
     scene: Scene, step: StepArrays, state: int, touching: int
 ) -> tuple[int, int]:
     """Fill the problem of a step from its contacts; return numbers of blocks and rows.
+
+    read_velocities must have set work.qd and work.free. Impulses start from
+    step.earlier.
 
     Args:
         scene, step, state: Tables, arrays and index of the state; see prepare_step.
@@ -328,7 +331,9 @@ def dense_blocks(
 
 @machine_code
 def apply_impulses(scene: Scene, step: StepArrays, state: int, used: int) -> None:
-    """Apply the impulses of the rows before the step: change work.free and b.
+    """Add to work.free and rows.b what the impulses in step.rows change.
+
+    The impulses stay; work.z and work.change are overwritten.
 
     Args:
         scene, step: Tables, and arrays with the impulses in step.rows.impulse.

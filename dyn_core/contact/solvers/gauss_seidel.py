@@ -125,10 +125,11 @@ def sweep(
 def _prepare_blocks(rows: Rows, blocks: int, work: SolverWork) -> None:
     """Compute Cholesky factors of the cones' matrices Y_k Y_k.T + R, and step rates.
 
-    Row i of all rows has its matrix and factor at 6 i in work.block_matrix and
-    work.block_factor; the first pivot of a singular matrix is set to 0. The rate
-    work.iterates.rho of a row is one over its response; the rate of tangents of a cone
-    is one over an upper bound of the largest eigenvalue of their matrix.
+    All are of the scaled problem. Row i of all rows has its matrix and factor at 6 i in
+    work.block_matrix and work.block_factor; the first pivot of a singular matrix is set
+    to 0. The rate work.iterates.rho of a row is one over its response; the rate of
+    tangents of a cone is one over an upper bound of the largest eigenvalue of their
+    matrix.
     """
     scaled, rate = work.scaled, work.iterates.rho
     for k in range(blocks):
@@ -201,7 +202,8 @@ def _update(
     Args:
         rows: Problem.
         k: Index of the block.
-        work: Work arrays; iterates.y (impulses) and system.w (z) are changed.
+        work: Work arrays; iterates.y (impulses) and system.w (z) are changed;
+            iterates.x, p, dx and r are overwritten.
         relaxation: Factor of the change; other than 1, the result is projected.
 
     Returns:

@@ -69,6 +69,7 @@ class ArrayStep:
             prescribed: Names of joints whose accelerations are given.
 
         Raises:
+            SettingError: The step is not a finite number above 0.
             ModelError: A name in `prescribed` is unknown. Errors of the build of
                 Programs pass through.
         """
@@ -139,7 +140,10 @@ class ArrayStep:
         self._tie()
 
     def _tie(self) -> None:
-        """Bind the machine code to the present memory, and allocate the log."""
+        """Bind the machine code to the present memory, and allocate the log.
+
+        Earlier impulses are kept, in larger arrays if the memory has grown.
+        """
         room = self.room
         self._earlier = room.earlier(self._earlier, 1)
         self._step = room.step._replace(earlier=self._earlier)

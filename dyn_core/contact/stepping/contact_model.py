@@ -195,7 +195,8 @@ class ContactModel:
         """Return the limits of balls, then the loops, at a state.
 
         All ball limits are returned, closed or not, so that their number does not
-        depend on the state; none if limits are off in the world.
+        depend on the state; none if limits are off in the world. Raises SingularError
+        where the swing of a ball joint is pi.
 
         Args:
             q, qd: State, (nq,), (nv,).

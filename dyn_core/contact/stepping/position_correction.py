@@ -136,7 +136,7 @@ def end_correction(scene: Scene, step: StepArrays, state: int, blocks: int) -> b
     Args:
         scene: Robot, world and rule.
         step: Arrays after the solution of the problem in step.normals;
-            step.correction[state] is written.
+            step.correction[state] is written, step.work overwritten.
         state: Index of the state.
         blocks: Number of blocks of the correction.
 

@@ -62,6 +62,8 @@ def edge_number(direction: int, bits: int) -> int:
 def clip(polygon: FloatArray2, size: int, h_x: float, h_y: float, tol: float) -> int:
     """Clip a polygon to |x| <= h_x, |y| <= h_y; return the number of its corners.
 
+    0: nothing of it is inside.
+
     Args:
         polygon: Corners (x, y, height) from row 0 on [m], replaced by the corners of
             the clipped polygon; rows from POLYGON on are overwritten.

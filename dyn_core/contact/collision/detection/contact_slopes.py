@@ -119,9 +119,11 @@ def _slopes_of_pair(
 ) -> int:
     """Compute the derivatives of the contacts of one pair, rows `first` to `last` - 1.
 
-    The frames of all shapes must be in work.frames; they are changed during the
-    computation and restored at the end. Other arguments as in contact_slopes; the
-    result counts the differences of these contacts only.
+    Those rows of `slopes` are set where `wanted` is not 0. The frames of all shapes
+    must be in work.frames; they are changed during the computation and restored at the
+    end. Other arguments as in contact_slopes. Returns the number of differences, of the
+    wanted contacts of this pair and six motions each, that are one-sided, or zero as
+    the contact is on neither side.
     """
     pair, frame = contacts.pair[first], room.frame
     a, b = pairs.first[pair], pairs.second[pair]

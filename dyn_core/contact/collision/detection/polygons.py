@@ -249,7 +249,7 @@ def write_feature(
 
 @machine_code
 def copy_row(work: Work, source: int, target: int) -> None:
-    """Copy a corner and its tags from row `source` to row `target`."""
+    """Copy a row of work.polygon and work.tags from index `source` to `target`."""
     for c in range(3):
         work.polygon[target, c] = work.polygon[source, c]
     for c in range(2):

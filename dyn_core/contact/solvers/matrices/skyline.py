@@ -144,7 +144,9 @@ def _keep(rows: Rows, blocks: int, nv: int, envelope: Skyline) -> None:
 def _number(rows: Rows, blocks: int, nv: int, envelope: Skyline) -> int:
     """Set envelope.number, local and first; return the number of touched coordinates.
 
-    Arguments as of order_used. The work arrays of the envelope are overwritten.
+    Coordinates that no used block touches have number -1; in `local` their entries are
+    the result. Arguments as of order_used. The work arrays of the envelope are
+    overwritten.
     """
     start = envelope.chain_start
     for v in range(nv + 1):
@@ -197,7 +199,8 @@ def _visit(rows: Rows, nv: int, envelope: Skyline) -> int:
         rows: Problem.
         nv: Number of coordinates.
         envelope: chain[chain_start[v] : chain_start[v + 1]] are the used blocks that
-            touch coordinate v; number is -1 for all; block_done is 0 for all.
+            touch coordinate v. number is -1 and block_done 0 for all; they become 0 for
+            touched coordinates and 1 for their blocks.
     """
     count, done = 0, 0
     for v in range(nv):
