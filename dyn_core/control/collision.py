@@ -144,7 +144,7 @@ class ExternalEffort:
         self._carried: tuple[Any, ...] | None = None
 
     def update(self, t: float, q: Any, qd: Any, tau: Any) -> np.ndarray:
-        """Return the external joint forces, (nv,) [N·m | N]; zeros in the first cycle.
+        """Return `effort`, the external joint forces, filtered; zeros at first.
 
         In a cycle whose payload differs from the previous cycle's, the previous
         estimate is returned: the two momenta belong to different models and cannot be

@@ -123,7 +123,7 @@ class FeedForward:
 
         Args:
             trajectory: Points and interpolation.
-            joints: Joint names of the columns, in any order.
+            joints: Joint names of the columns, in any order; joints of the model only.
 
         Raises:
             TrajectoryError: An effort is not finite; names the point and the joint.

@@ -199,7 +199,9 @@ class JointLaw(ControlLaw):
                 )
 
     def build(self, chosen: Any, engine: Any, wrap: Sequence[str]) -> Any:
-        """Return the prepared Program of the law; errors wrap only if it has `wrap`.
+        """Return the prepared Program of the law.
+
+        Position errors are wrapped only if the law has the option `wrap`.
 
         Args:
             chosen, engine, wrap: As in ControlLaw.
@@ -232,7 +234,8 @@ class JointLaw(ControlLaw):
         """Return the torque for the present state and reference, (nv,) [N·m | N].
 
         If the mode follows trajectories, host.compare is called with both positions,
-        and integral and feed-forward effort are included.
+        and the integral is included, and with host.feed_forward the effort of the
+        trajectory.
 
         Args:
             program: Program from `build`.

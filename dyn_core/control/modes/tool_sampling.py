@@ -40,11 +40,12 @@ SAMPLED_TOOL = Signature(
 def sampled_tool(  # type: ignore[no-untyped-def]
     model, q, stiffness, ratio, rest_damping, mass_matrix, jacobian
 ):
-    """Return the rates of a tool's springs and dampers.
+    """Return the largest rate of a tool's dampers, and the rates of its springs, (6,).
 
         rate = lambda_max(H^-1 (J.T D J + diag(rest_damping)))
         D_i = 2 ratio_i sqrt(K_ii m_i),   m_i = 1 / (J H^-1 J.T)_ii
 
+    The rate of spring i is sqrt(K_ii / m_i), and 0 where no joint moves along its axis.
     A Program of it raises SingularError if a joint has no inertia.
 
     Inputs and outputs: those of SAMPLED_TOOL. The rate is the largest eigenvalue of

@@ -121,7 +121,7 @@ def goal_trajectory(
 
 
 def resting_place(controller: Controller, wait: float = 0.0) -> np.ndarray:
-    """Return the position of the reference after a time, (n,).
+    """Return the position of the reference after a time, (n,); it may not be a copy.
 
     The running trajectory is assumed to continue; a pending one is ignored.
 

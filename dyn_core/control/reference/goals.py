@@ -182,7 +182,7 @@ class GoalTracker:
         return [outcome for _, outcome in pairs if outcome is not None] + stale
 
     def feedback(self, goal: Hashable) -> GoalFeedback | None:
-        """Return the progress of a goal; None if it has ended or there is no state."""
+        """Return the progress of a goal; None if not tracked, or without a state."""
         c = self.controller
         for tracked in self.tracked:
             if tracked.goal == goal and c.reference is not None and c.q is not None:
@@ -296,6 +296,7 @@ class GoalTracker:
         """Hold the measured position if the last command is stale.
 
         A goal with a goal_time is waited for: its tolerance decides within this time.
+        The listeners of trajectories are called.
 
         Returns:
             Outcomes of the goals that are aborted by it.

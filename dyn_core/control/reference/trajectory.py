@@ -144,7 +144,11 @@ class Trajectory:
 
     @property
     def order(self) -> int:
-        """Number of coefficients of a piece that may be nonzero: 1, 2, 4 or 6."""
+        """Number of coefficients of a piece that may be nonzero: 1, 2, 4 or 6.
+
+        1 with method none, 2 for positions alone, 4 with velocities, 6 with
+        accelerations.
+        """
         if self.method == "none":
             return 1
         return 2 if self.qd is None else 4 if self.qdd is None else 6

@@ -323,7 +323,7 @@ class Safety:
         return None
 
     def _limited(self, tau: np.ndarray) -> np.ndarray:
-        """Return an effort, (nv,), clipped to [-limit, limit].
+        """Return an effort, (nv,), clipped to [-limit, limit]; itself if it is within.
 
         An effort that was clipped is counted.
         """

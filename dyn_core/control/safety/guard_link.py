@@ -128,7 +128,7 @@ class GuardLink:
             self.fault = self.fault or "the guard has ended"
 
     def check(self, t: float) -> None:
-        """Detect silent guards at time t [s] and set `fault`.
+        """Detect guards silent at time t [s]; the first one sets `fault` if it is None.
 
         To be called at intervals shorter than LATE.
         """
