@@ -74,7 +74,7 @@ class Journal:
 
     @staticmethod
     def read_header(path: str) -> dict[str, Any] | None:
-        """Return the header of a journal; None if there is no file.
+        """Return the header of the journal at `path`; None if there is no file.
 
         Raises:
             BatchError: The file cannot be read, or its first line is no header.

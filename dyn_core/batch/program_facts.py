@@ -39,7 +39,7 @@ _SCALARS = math.sin, math.cos, math.exp, math.log, math.tanh
 
 
 def program_facts(program: Program[Any]) -> dict[str, str]:
-    """Return the facts that decide the bits of the results, by the keys of TITLES.
+    """Return the facts that decide the bits of a Program's results, by key of TITLES.
 
     A robot counts by its name and a hash of its data, any other system by its name
     only.
@@ -127,7 +127,7 @@ def _numpy_functions() -> str:
 
 
 def _digest(program: Program[Any]) -> str:
-    """Return a digest of the algorithm, its ports, dtype, build options and engine.
+    """Return a digest of a Program's algorithm, ports, dtype, build options and engine.
 
     Options that change no bit (threads, wait) are left out. An option that is no
     number, text, tuple or list counts by the name of its type only.
@@ -142,7 +142,7 @@ def _digest(program: Program[Any]) -> str:
 
 
 def _algorithm(program: Program[Any]) -> str:
-    """Return a digest of the Graph's operations.
+    """Return a digest of the operations of a Program's Graph.
 
     Without a Graph (engine plain), or if the Graph calls Programs, return the weaker
     digest of the solver's code, see code_digest.

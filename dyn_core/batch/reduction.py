@@ -178,7 +178,7 @@ def packed(value: Any) -> Any:
 
 
 def unpacked(kept: Any) -> Any:
-    """Return the value of the JSON data of `packed`, of the same form; None for None."""
+    """Return the value of the JSON data of `packed`, in its form; None for None."""
     if kept is None:
         return None
     if "mapping" in kept:

@@ -168,7 +168,7 @@ class TorchOperation:
         )
 
     def _with_status(self, *tensors: Any) -> tuple[Any, ...]:
-        """Return outputs and status; the status is 0 if it was not requested.
+        """Return outputs and status for the inputs; status 0 if it was not requested.
 
         Raises:
             RowError: A row fails, and the status was not requested.
@@ -179,7 +179,7 @@ class TorchOperation:
         return (*results, torch.zeros(self._lead(tensors), dtype=torch.int64))
 
     def _lead(self, tensors: Sequence[Any]) -> tuple[int, ...]:
-        """Return the batch axis of a call: () or (number of rows,).
+        """Return the batch axis of a call with these inputs: () or (number of rows,).
 
         The first input with a batch axis decides.
         """
@@ -189,7 +189,10 @@ class TorchOperation:
         return ()
 
     def _shapes(self, *tensors: Any) -> Any:
-        """Return uninitialised outputs and status of a call, for the compiler."""
+        """Return uninitialised outputs and status of a call with these inputs.
+
+        The compiler reads their shapes and types.
+        """
         lead = self._lead(tensors)
         results = [
             torch.empty((*lead, *port.shape), dtype=self._dtype)

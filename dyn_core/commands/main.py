@@ -269,7 +269,7 @@ def parser(wanted: str = "") -> CommandParser:
 
 
 def _group(whole: CommandParser, subparsers: argparse._SubParsersAction) -> None:
-    """List commands in the help by the groups of their parsers; `whole` is changed."""
+    """List the commands of `subparsers` in the help by group; `whole` is changed."""
     whole._action_groups.pop()  # the flat list of argparse
     listed: dict[str, list[argparse.Action]] = {name: [] for name in GROUPS}
     for said in subparsers._choices_actions:
@@ -286,7 +286,7 @@ def _show_warning(
     file: TextIO | None = None,
     line: str | None = None,
 ) -> None:
-    """Print a warning to `file`, by default stderr.
+    """Print a warning to `file`, by default stderr; arguments of warnings.showwarning.
 
     A ModelWarning, a DeprecationWarning or one of a plugin that is left out is one
     line; another is as of warnings.formatwarning, with its place in the code.

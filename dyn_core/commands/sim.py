@@ -139,7 +139,7 @@ def _weight(model: Model, arguments: argparse.Namespace) -> Any:
         arguments: Options of `dyn sim`; `engine` is used.
 
     Raises:
-        SettingError: The robot has a floating joint.
+        SettingError: The robot has a floating joint. Errors of the build pass through.
     """
     kinds = {model.joint_kind(name) for name in model.joint_names}
     if "floating" in kinds:

@@ -153,7 +153,11 @@ class ExternalEffort:
         Args:
             t: Time [s]; a time before the previous one restarts the observer.
             q, qd: Joint position and velocity at this time.
-            tau: Joint forces applied since the previous cycle [N·m | N].
+            tau: Joint forces applied since the previous cycle [N·m | N]. Numbers are
+                not checked: after NaN all estimates are NaN until `restart`.
+
+        Raises:
+            ShapeError: q, qd or tau has another shape.
         """
         if self.time is not None and t < self.time:
             self.restart()
@@ -213,7 +217,7 @@ class CollisionDetector:
         self.restart()
 
     def restart(self) -> None:
-        """Reset estimated forces, collision flags and the recorded effort."""
+        """Reset estimated forces and collision flags; the effort sent becomes zero."""
         self.external.restart()
         self.touched = np.zeros(len(self.names), bool)
         self._sent = np.zeros(len(self.names))

@@ -101,7 +101,8 @@ class Controller(Laws):
 
         Raises:
             SettingError: The shadow equals the law itself, or a bound is invalid.
-            SolverNotFound: No solver has the shadow's name.
+            SolverNotFound: No solver has the shadow's name. Errors of builds pass
+                through.
         """
         envelope = shadow = None
         if self.bounds is not None:

@@ -102,6 +102,10 @@ class ExternalWrench:
             q: Position, (nq,).
             tau: External joint forces, (nv,) [N·m | N], such as ExternalEffort.effort.
             time: Time of driven joints [s].
+
+        Raises:
+            ShapeError: q has another shape.
+            LinAlgError: q is not finite. NaN in tau gives NaN in w.
         """
         more = (time,) if self._times else ()
         self.turn = np.kron(np.eye(2), np.asarray(self._poses(q, *more))[0, :3, :3])

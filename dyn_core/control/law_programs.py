@@ -104,7 +104,7 @@ class Integral:
         self.restart()
 
     def restart(self) -> None:
-        """Reset the integral to zero; the next update only sets the time."""
+        """Reset the integral to zero; the next `advance` only sets the time."""
         self.part = np.zeros(len(self.gain))
         self.last: float | None = None
 

@@ -434,7 +434,7 @@ def _npy_header(name: str) -> tuple[tuple[Any, Any], bool, int]:
 
 
 def _resize(name: str, size: int) -> None:
-    """Set the size of a file in bytes, with a warning if it changes.
+    """Set the size of the file `name` [bytes], with a warning if it changes.
 
     Nothing happens if the file has this size. A longer file is cut, a shorter one
     filled with zeros.
@@ -454,7 +454,7 @@ def _resize(name: str, size: int) -> None:
 
 
 def _remove(name: str) -> None:
-    """Remove an older result: a file, an empty folder, or a zarr array or group.
+    """Remove an older result at `name`: file, empty folder, or zarr array or group.
 
     Nothing happens if there is none.
 
@@ -476,7 +476,7 @@ def _remove(name: str) -> None:
 
 
 def _reserve(name: str) -> None:
-    """Reserve the disk space of a file, where the system supports posix_fallocate.
+    """Reserve the disk space of the file `name`, where there is posix_fallocate.
 
     Writing to a mapped file on a full disk would kill the process. Raises OSError if
     the disk is full.

@@ -106,7 +106,7 @@ class ShapeTable:
         self._row(kind, body, frame, size, (0.0, 0.0, 0.0, *size[:3]), first)
 
     def _add_vertices(self, points: np.ndarray) -> tuple[int, int]:
-        """Add vertices; return the index of the first, and their number."""
+        """Add vertices, (count, 3) [m]; return the first's index, and their number."""
         first = sum(len(part) for part in self._vertices)
         self._vertices.append(points)
         return first, len(points)

@@ -685,7 +685,7 @@ def finish_contacts(scene: Scene, step: StepArrays, start: int, count: int) -> i
 
 @machine_code
 def copy_contact(contacts: Contacts, source: int, target: int) -> None:
-    """Copy contact `source` to index `target`."""
+    """Copy all fields of contact `source` to index `target` of the same arrays."""
     if source == target:
         return
     contacts.id[target] = contacts.id[source]

@@ -181,7 +181,7 @@ def split_and_polish(
 
 @machine_code
 def _at_rest(rows: Rows, blocks: int) -> bool:
-    """Return whether b is zero in all rows, so that no impulse is needed."""
+    """Return whether b is zero in all rows of `blocks` blocks: no impulse is needed."""
     for k in range(blocks):
         for i in range(rows.start[k], rows.start[k] + rows.count[k]):
             if not rows.b[i] == 0.0:
@@ -378,7 +378,8 @@ def _finish(
 def _keep(rows: Rows, blocks: int, work: SolverWork, report: FloatArray) -> None:
     """Copy rows.impulse to work.best if report[4], the residual `law`, is the smallest.
 
-    work.best_law is the smallest residual so far; it is updated.
+    work.best_law is the smallest residual so far; it is updated. `blocks` is the number
+    of blocks in use.
     """
     if report[4] < work.best_law[0]:
         work.best_law[0] = report[4]
@@ -416,7 +417,8 @@ def _take_best(
 ) -> None:
     """Set rows.impulse to work.best, and report[:5] to its residuals.
 
-    Nothing changes if no impulses with a finite residual were stored.
+    work.system.w and iterates.r are overwritten. Nothing changes if no impulses with a
+    finite residual were stored. blocks, nv: Numbers of blocks and coordinates in use.
     """
     if work.best_law[0] < math.inf:
         for k in range(blocks):
@@ -427,7 +429,7 @@ def _take_best(
 
 @machine_code
 def _clear(rows: Rows, blocks: int) -> None:
-    """Set rows.impulse of all blocks to zero."""
+    """Set rows.impulse of the first `blocks` blocks to zero."""
     for k in range(blocks):
         for i in range(rows.start[k], rows.start[k] + rows.count[k]):
             rows.impulse[i] = 0.0

@@ -438,7 +438,10 @@ def _velocities(
 
 @machine_code
 def _gap(rows: Rows, blocks: int, work: SolverWork, step: float) -> float:
-    """Return the sum of all complementarity products after a step of length `step`."""
+    """Return the sum of all complementarity products after a step of length `step`.
+
+    rows, blocks: Problem, and its number of blocks. The arrays are only read.
+    """
     scaled, point, total = work.scaled, work.interior, 0.0
     x, dx = work.iterates.x, work.iterates.dx
     for k in range(blocks):

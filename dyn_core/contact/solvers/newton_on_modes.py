@@ -135,7 +135,10 @@ def _velocities(rows: Rows, blocks: int, m: int, nv: int, work: SolverWork) -> f
 def _squares(
     rows: Rows, blocks: int, scaled: Scaled, x: FloatArray, u: FloatArray
 ) -> float:
-    """Return |F|² for scaled impulses x and velocities u; see newton_on_modes."""
+    """Return |F|² for scaled impulses x and velocities u; see newton_on_modes.
+
+    rows, blocks, scaled: Problem, its number of blocks, scaled problem.
+    """
     total = 0.0
     for k in range(blocks):
         first, count = rows.start[k], rows.count[k]

@@ -308,7 +308,8 @@ def _shorten(
 def missing(rows: Rows, blocks: int, work: SolverWork, unknowns: int) -> float:
     """Return |F|, and set work.newton.right to -F = Y.T gamma - z.
 
-    unknowns: Number of entries of z in use.
+    rows, blocks: Problem, and its number of blocks. unknowns: Number of entries of z in
+    use.
     """
     right, z = work.newton.right, work.newton.z
     for j in range(unknowns):

@@ -523,7 +523,7 @@ def finish_state(
 
 @machine_code
 def clear_outcome(outcomes: RowOutcomes, n: int) -> None:
-    """Set all results of state n to zero."""
+    """Set all results of state n in `outcomes` to zero."""
     outcomes.status[n], outcomes.iterations[n] = 0, 0.0
     outcomes.contacts[n], outcomes.rows[n], outcomes.residual[n] = 0, 0, 0.0
     outcomes.failed[n], outcomes.corrected[n], outcomes.short[n] = 0, 0, 0

@@ -209,7 +209,8 @@ class CartesianLaw(ControlLaw):
     def _program(self, problem: Any, **options: Any) -> Any:
         """Return the prepared Program of the default solver of a kinematic problem.
 
-        Its inputs are q, and the time if the model has driven joints.
+        Its inputs are q, and the time if the model has driven joints. Raises the
+        errors of its `build`.
 
         Args:
             problem: Signature of the problem.
@@ -229,7 +230,8 @@ class CartesianLaw(ControlLaw):
             chosen, engine, wrap: As in ControlLaw; wrap is not used.
 
         Raises:
-            SolverNotFound: No solver has the name `chosen`.
+            SolverNotFound: No solver has the name `chosen`. Errors of the build pass
+                through.
         """
         host, mode = self.host, self.mode
         law = solver(mode.solver if chosen == "auto" else chosen, mode.problem)

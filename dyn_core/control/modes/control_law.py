@@ -209,7 +209,8 @@ class JointLaw(ControlLaw):
         Raises:
             SettingError: A solver is chosen for the slot of the mode, but the law of
                 the mode has no such slot.
-            SolverNotFound: No solver has the name `chosen`.
+            SolverNotFound: No solver has the name `chosen`. Errors of the build pass
+                through.
         """
         host, mode = self.host, self.mode
         law: Any = solver(mode.solver, mode.problem)

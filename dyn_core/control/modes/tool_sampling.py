@@ -74,7 +74,7 @@ def sampled_tool(  # type: ignore[no-untyped-def]
 def sampling_program(
     model: Model, frame: str, axes: str, engine: Any = None, paths: Sequence[str] = ()
 ) -> Program[Any]:
-    """Return the prepared Program of SAMPLED_TOOL for a robot.
+    """Return the prepared Program of SAMPLED_TOOL; raises the errors of its build.
 
     Args:
         model: Robot.

@@ -74,7 +74,7 @@ class Safety:
         self.restart()
 
     def restart(self) -> None:
-        """Discard earlier efforts: `sent` becomes None, `good` zero.
+        """Discard earlier efforts: `sent` becomes None, `good` and `failures` zero.
 
         A stop remains in force.
         """

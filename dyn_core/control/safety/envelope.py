@@ -228,7 +228,7 @@ class Envelope:
 
         Raises:
             SettingError: A bound is invalid, `frame` is unknown, or one of tool_speed
-                and frame is missing.
+                and frame is missing. Errors of the build pass through.
         """
         self.carried = carried or PayloadInput()
         inputs = [*(["time"] if model.driven else []), *self.carried.paths]

@@ -124,8 +124,9 @@ class Health:
     def _state(self, t: float) -> Condition:
         """Return the condition that describes the controller's activity.
 
-        Always one: stopped, without a state, silent, disabled, waiting, or else OK with
-        what the robot does. `t` is the present time [s].
+        Always one, the first that holds: ERROR stopped, STALE without a state, _silent,
+        WARN disabled, alternate or waiting, else OK with what the robot does. `t` is
+        the present time [s].
         """
         controller, stop = self.controller, self.controller.stopped
         if stop is not None:
@@ -164,7 +165,9 @@ class Health:
     def _events(self, t: float) -> list[Condition]:
         """Return the conditions that counters show within the last WINDOW.
 
-        The counters are stored for later calls.
+        ERROR for torques not finite; WARN for BACK, JUMPED and MOVED, a shadow that
+        disagrees, and efforts often at their limits; empty if there are none. The
+        counters are stored for later calls.
 
         Args:
             t: Time [s].

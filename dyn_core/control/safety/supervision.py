@@ -126,7 +126,7 @@ class Supervisor:
         return None if self._deadline is None else max(0.0, self._deadline - t)
 
     def stop(self, reason: str) -> None:
-        """Stop until a reset, and count it; if stopped already, do nothing."""
+        """Stop for `reason` until a reset, and count it; nothing if stopped already."""
         if self.stopped is None:
             self.stopped = reason
             self.counters["stops"] += 1

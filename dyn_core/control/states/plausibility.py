@@ -360,7 +360,7 @@ class LongMotion:
         self.restart()
 
     def restart(self) -> None:
-        """Begin a new window, without a disagreement."""
+        """Begin a new window at the next state; `doubt` becomes None."""
         self.doubt: tuple[int, float, float, float] | None = None
         self._last: float | None = None
         self._begin(0.0)

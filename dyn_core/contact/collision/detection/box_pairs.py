@@ -63,7 +63,10 @@ def corner_of(F: FloatArray, half: FloatArray, bits: int) -> tuple[float, float,
 
 @machine_code
 def box_corner(half: FloatArray, bits: int) -> tuple[float, float, float]:
-    """Return x, y, z of corner `bits` (corner_bits) of a box in its own frame [m]."""
+    """Return x, y, z of corner `bits` (corner_bits) of a box in its own frame [m].
+
+    `half` are its half lengths.
+    """
     x = half[0] if bits % 2 == 1 else -half[0]
     y = half[1] if bits // 2 % 2 == 1 else -half[1]
     z = half[2] if bits // 4 % 2 == 1 else -half[2]

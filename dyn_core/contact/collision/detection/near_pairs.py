@@ -90,7 +90,7 @@ def near_pairs(shapes: Shapes, pairs: Pairs, margin: float, work: Work) -> int:
 
 @machine_code
 def widest_axis(shapes: Shapes, work: Work) -> int:
-    """Return the axis, 0 to 2, along which the middles of the shapes vary most.
+    """Return the axis, 0 to 2, along which work.middle of the shapes varies most.
 
     Half-spaces and height fields do not count.
     """
