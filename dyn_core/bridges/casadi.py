@@ -79,7 +79,7 @@ def normalized(rates: PositionRates, q: Any) -> Any:
 
     Args:
         rates: Conversions of the robot.
-        q: Position (nq), SX, MX, DM or numbers.
+        q: Position (nq), SX, MX, DM or numbers; a zero quaternion gives NaN.
 
     Raises:
         UnsupportedError: casadi is not installed.

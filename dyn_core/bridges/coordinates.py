@@ -60,7 +60,8 @@ class PositionRates:
     def normalized(self, xp: Any, q: Any) -> Any:
         """Return q (..., nq) with quaternions scaled to unit length.
 
-        q itself is returned if no joint has a quaternion; it is never changed.
+        q itself is returned if no joint has a quaternion; it is never changed. A zero
+        quaternion gives NaN.
 
         Args:
             xp: numpy, jax.numpy or torch.

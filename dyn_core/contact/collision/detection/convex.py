@@ -54,7 +54,9 @@ def convex_convex(
 
         gap = n . (x_a - x_b) - r_a - r_b
 
-    Contacts beyond the capacity are counted, not written.
+    They are the points of a face or line of one over a face of the other, or the ends
+    of two parallel lines; and the closest points if these are closer. Contacts beyond
+    the capacity are counted, not written.
 
     Args:
         contacts, count: Contacts, and their number so far.

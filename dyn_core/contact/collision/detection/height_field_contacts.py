@@ -506,7 +506,9 @@ def with_heights(
 ) -> int:
     """Add the contacts of a shape with a height field; return the new number.
 
-    Contacts beyond the capacity are counted, not written.
+    They are those of its candidate points, rims and axis with the surface, and those of
+    the faces of boxes, cylinders and hulls with tops (with_tops). Contacts beyond the
+    capacity are counted, not written.
 
     Args:
         contacts, count: Contacts, and their number so far.
