@@ -93,7 +93,7 @@ def task_facts(task: ChunkTask, journal: Journal | None) -> TaskFacts:
 
     Inputs in files become references with a digest, shared values arrays; other rows
     are sent with each chunk. Workers send results back without a journal, or if other
-    processes cannot open a target; else they write them to the targets.
+    processes cannot open a target; else workers that see the targets write to them.
 
     Args:
         task: Task of each chunk of the run.

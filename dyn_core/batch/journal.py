@@ -248,7 +248,8 @@ def _content(line: bytes, mark: str) -> Any:
         mark: Token of the run; empty for the header.
 
     Raises:
-        ValueError: The checksum differs: the line is damaged or of another run.
+        ValueError: The checksum differs: the line is damaged or of another run; or
+            the text is no JSON.
     """
     text, _, end = line.rpartition(b" ")
     if end != b"%08x\n" % zlib.crc32(mark.encode() + text):

@@ -317,7 +317,8 @@ class BatchRun:
     def _header(self) -> dict[str, Any]:
         """Return the journal's header as JSON data: program facts, sizes and inputs.
 
-        Keys are those of journal.HEADER_TITLES, and "inputs".
+        Keys are those of journal.HEADER_TITLES, and "inputs". Raises ShapeError if a
+        function of rows returns arrays that do not fit.
         """
         program, reduction = self.program, self.reduction
         dtype = str(program.dtype)

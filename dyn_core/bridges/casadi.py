@@ -408,6 +408,7 @@ def _constants(program: Program[Any], values: Mapping[str, Any]) -> dict[str, An
 
     Raises:
         ShapeError: A name is no input of the Program, or a shape differs.
+        ValueError, TypeError: A value is no array of numbers.
     """
     ports = {port.name: port for port in program.inputs}
     fixed = {}

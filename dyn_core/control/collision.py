@@ -154,7 +154,7 @@ class ExternalEffort:
             t: Time [s]; a time before the previous one restarts the observer.
             q, qd: Joint position and velocity at this time.
             tau: Joint forces applied since the previous cycle [N·m | N]. Numbers are
-                not checked: after NaN all estimates are NaN until `restart`.
+                not checked: estimates that are NaN once stay NaN until `restart`.
 
         Raises:
             ShapeError: q, qd or tau has another shape.

@@ -119,7 +119,7 @@ class GeneratedRows(BatchRows):
 
         Raises:
             ShapeError: The function returns arrays of another shape or number of rows,
-                or no array with rows.
+                no array with rows, or an input is missing or unknown.
         """
         made = self.function(first, last)
         args = () if isinstance(made, Mapping) else made

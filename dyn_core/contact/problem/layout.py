@@ -124,7 +124,7 @@ class ConstraintLayout(System):
 
     @cached_property
     def blocks(self) -> tuple[ConstraintBlock, ...]:
-        """The blocks in order, with their rows and friction coefficients; cached."""
+        """The blocks in order, with indices of their rows and coefficients; cached."""
         blocks: list[ConstraintBlock] = []
         start = first = 0
         for kind, rows in self.parts:

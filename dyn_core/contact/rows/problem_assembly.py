@@ -331,7 +331,7 @@ def dense_blocks(
 
 @machine_code
 def apply_impulses(scene: Scene, step: StepArrays, state: int, used: int) -> None:
-    """Add to work.free and rows.b what the impulses in step.rows change.
+    """Add the effect of the impulses step.rows.impulse to work.free and rows.b.
 
     The impulses stay; work.z and work.change are overwritten.
 

@@ -421,7 +421,7 @@ def _checked(name: str, value: Any, shape: tuple[int, ...]) -> np.ndarray:
 
     Raises:
         ShapeError: Its shape is not `shape`.
-        ValueError, TypeError: It has no real numbers.
+        ValueError, TypeError: It is no array of numbers.
     """
     array = np.ascontiguousarray(value, float)
     if array.shape != shape:

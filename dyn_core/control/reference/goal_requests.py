@@ -121,9 +121,10 @@ def goal_trajectory(
 
 
 def resting_place(controller: Controller, wait: float = 0.0) -> np.ndarray:
-    """Return the position of the reference after a time, (n,); it may not be a copy.
+    """Return the position of the reference after a time, (n,).
 
-    The running trajectory is assumed to continue; a pending one is ignored.
+    The running trajectory is assumed to continue; a pending one is ignored. Without a
+    running one the result is the reference's own array.
 
     Args:
         controller: Controller.

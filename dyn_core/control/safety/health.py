@@ -124,9 +124,9 @@ class Health:
     def _state(self, t: float) -> Condition:
         """Return the condition that describes the controller's activity.
 
-        Always one, the first that holds: ERROR stopped, STALE without a state, _silent,
-        WARN disabled, alternate or waiting, else OK with what the robot does. `t` is
-        the present time [s].
+        Always one, the first that holds: ERROR stopped; STALE without a state; that of
+        _silent; WARN disabled, alternate or waiting; OK with what the robot does. `t`
+        is the present time [s].
         """
         controller, stop = self.controller, self.controller.stopped
         if stop is not None:
