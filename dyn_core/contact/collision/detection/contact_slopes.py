@@ -121,8 +121,8 @@ def _slopes_of_pair(
 
     Those rows of `slopes` are set where `wanted` is not 0. The frames of all shapes
     must be in work.frames; they are changed during the computation and restored at the
-    end. Other arguments as in contact_slopes. Returns how many of the six differences of
-    each wanted contact, in all, are one-sided or unknown.
+    end. Other arguments as in contact_slopes. Returns how many of the six differences
+    of each wanted contact, in all, are one-sided or unknown.
     """
     pair, frame = contacts.pair[first], room.frame
     a, b = pairs.first[pair], pairs.second[pair]
