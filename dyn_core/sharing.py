@@ -219,9 +219,10 @@ class once(Generic[Result]):
         self._lock = Lock()
 
     def __call__(self, *arguments: Hashable) -> Result:
-        """Return the cached result for these arguments; the first call computes it.
+        """Return the stored result for these arguments; the first call computes it.
 
-        An exception of the function passes through.
+        Meanwhile threads that need a result not yet stored wait. An exception of the
+        function passes through and is not stored: the next call computes again.
         """
         try:
             return self._results[arguments]

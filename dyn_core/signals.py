@@ -34,12 +34,13 @@ def note_signals(*numbers: int) -> list[int]:
 
 @contextmanager
 def noted_signals(*numbers: int) -> Iterator[list[int]]:
-    """Note signals within a block, and restore the handlers of before at its end.
+    """Yield the list of note_signals for a block; restore the handlers at its end.
 
-    Forked children inherit handlers: where one stays, SIGTERM does not end a child.
+    A handler that was not installed from Python is not restored. Forked children
+    inherit handlers: where one stays, SIGTERM does not end a child.
 
     Args:
-        *numbers: As those of note_signals, whose list is yielded.
+        *numbers: Numbers of the signals, see note_signals.
     """
     before = {number: signal.getsignal(number) for number in numbers}
     try:

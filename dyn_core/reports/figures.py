@@ -37,6 +37,8 @@ def photographs_figure(pixels: np.ndarray) -> Any:
 def tracking_figure(record: MotionRecord, error: np.ndarray) -> Any:
     """Return a figure of position minus reference over time, a curve a coordinate.
 
+    Long runs are thinned.
+
     Args:
         record: Run with the times and the names of the coordinates.
         error: Position minus reference, (rows, nq) [rad | m].
@@ -87,7 +89,8 @@ def energy_figure(record: MotionRecord) -> Any:
 
     Args:
         record: Run whose series include kinetic, potential, work, dissipation,
-            constraints and residual; `correction` is optional.
+            constraints and residual; `correction` is optional. Constraints and
+            correction are drawn only if they are not zero throughout.
     """
     series, rows = record.series, thinned(len(record.t))
     t, kinetic, potential = record.t, series["kinetic"], series["potential"]
@@ -157,8 +160,8 @@ def times_figure(times: Mapping[str, np.ndarray]) -> Any:
     Raises UnsupportedError if matplotlib is not installed.
 
     Args:
-        times: Wall times of the rows, by name of the run [s]; zeros are left out, and
-            each run must have a time above 0.
+        times: Wall times of the rows, by name of the run [s], one run or more; zeros
+            are left out, and each run must have a time above 0.
     """
     parts = {name: 1e6 * x[x > 0] for name, x in times.items()}
     low = min(float(x.min()) for x in parts.values())

@@ -67,7 +67,8 @@ def screenshot(html: str | Path, picture: str | Path, width: int = 1100) -> None
 def _crop(taken: Path, output: Path) -> None:
     """Write a picture without the rows at its end that show the background only.
 
-    The background is the colour of the last pixel; 24 rows of it remain.
+    The background is the colour of the last pixel; 23 rows of it remain. A picture of
+    the background alone is written whole.
 
     Args:
         taken: File of the picture.

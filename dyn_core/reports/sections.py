@@ -61,8 +61,9 @@ def run_sections(record: MotionRecord) -> Iterator[ReportSection]:
 def robot_pictures(record: MotionRecord) -> np.ndarray | None:
     """Return pictures of a run's first, middle and last row, (height, width, 3) uint8.
 
-    They are beside one another. None if its facts name no robot that can be loaded and
-    has this name and one of the recorded joints, or matplotlib is not installed.
+    They are beside one another. None if matplotlib is not installed, the facts name no
+    robot that can be loaded, or that robot has another name or none of the recorded
+    joints.
     """
     source, root_joint = named_robot(record.facts)
     if not source or not can_draw():
@@ -83,7 +84,7 @@ def robot_pictures(record: MotionRecord) -> np.ndarray | None:
 def facts_section(record: MotionRecord) -> ReportSection:
     """Return the section of robot, settings, counters, versions and notes of a run.
 
-    Those that its record lacks are left out.
+    What the record lacks is left out, without an error.
     """
     facts, rows = record.facts, []
     if "robot" in facts:
@@ -153,7 +154,9 @@ def _tracking(record: MotionRecord) -> ReportSection:
 def _limits(record: MotionRecord) -> ReportSection:
     """Return the section about joint forces and their limits.
 
-    The run must have joint forces; NaN among them counts as 0.
+    The run must have joint forces; NaN among them counts as 0. Coordinates without a
+    motor, such as of a floating base, are left out if their force is always 0. The
+    figure shows joints with a finite limit only.
     """
     tau, limits = np.abs(np.nan_to_num(record.column("tau"))), record.effort_limits
     rms = np.sqrt((tau**2).mean(axis=0))
@@ -193,9 +196,12 @@ def _limits(record: MotionRecord) -> ReportSection:
 def energy_sentence(series: Mapping[str, np.ndarray]) -> str:
     """Return a sentence with the energy balance of a run and its largest residual.
 
+    The residual is also given in percent of the largest of work, dissipation and range
+    of the kinetic energy, unless the robot exchanges no energy.
+
     Args:
-        series: Columns by name, one entry for each row [J]: kinetic, potential, work,
-            dissipation, constraints, residual and optionally correction.
+        series: Columns by name, one entry for each row, at least one [J]: kinetic,
+            potential, work, dissipation, constraints, residual, optionally correction.
     """
     total, residual = series["kinetic"] + series["potential"], series["residual"]
     end = {name: float(column[-1]) for name, column in series.items()}
@@ -217,7 +223,11 @@ def energy_sentence(series: Mapping[str, np.ndarray]) -> str:
 
 
 def _energy(record: MotionRecord) -> ReportSection:
-    """Return the section about the energy balance; the run must have its series."""
+    """Return the section about the energy balance.
+
+    The run must have the series kinetic, potential, work, dissipation, constraints and
+    residual; a missing correction counts as zero.
+    """
     series = {k: np.asarray(x) for k, x in record.series.items()}
     total = series["kinetic"] + series["potential"]
     series.setdefault("correction", 0.0 * total)  # files of earlier releases have none
@@ -243,7 +253,11 @@ def _energy(record: MotionRecord) -> ReportSection:
 
 
 def _contacts(record: MotionRecord) -> ReportSection:
-    """Return the section about the contact solver; the run must have its series."""
+    """Return the section about the contact solver.
+
+    The run must have the series contacts, contact_force, contact_gap and
+    contact_residual.
+    """
     series = record.series
     residual = series["contact_residual"]
     overlap = max(0.0, -float(series["contact_gap"].min()))

@@ -139,7 +139,10 @@ def _numbers(result: Identification) -> ReportSection:
 
 
 def _unseen(result: Identification) -> ReportSection:
-    """Return the section of parameters that are not identifiable, alone or at all."""
+    """Return the section of combinations of parameters, and parameters without effect.
+
+    Of a combination the motion shows only the common value.
+    """
     combined = [
         [result.base.expression(int(k)), float(result.base.values[k]),
          float(result.base_deviations[k])]
@@ -205,6 +208,7 @@ def report_page(
     Raises:
         SettingError: There is no run, or a run has no rows, times or columns in common
             with the first.
+        ValueError: There are more or fewer names than runs.
     """
     if not records:
         raise SettingError("a report needs a run", "report")

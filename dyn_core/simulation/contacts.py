@@ -228,13 +228,13 @@ class ContactSimulator(RobotPlant):
         )
 
     def _joint_reactions(self) -> list[PointForce] | None:
-        """Return the force through each joint, see joint_forces, or None.
+        """Return the force through each joint in the last step; None before the first.
 
-        It is None before the first step.
+        The forces are as in joint_forces. Before the first step nothing is raised.
 
         Raises:
             ShapeError, NonFiniteError: f_ext is invalid.
-            UnsupportedError: The robot has loops, and a step has been made.
+            UnsupportedError: The robot has loops.
         """
         if self.last is None:
             return None

@@ -30,7 +30,7 @@ class Pace:
         Args:
             period: Period of simulated time [s].
             most: Maximum number of periods to catch up.
-            window: Duration over which ratios are averaged [s].
+            window: Duration for real_time_factor and missed_share [s].
         """
         self.period, self.most, self.window = period, most, window
         self.cycles = self.missed = self.lost = self.debt = self._moved = 0
@@ -49,7 +49,8 @@ class Pace:
         """Count a cycle; return the number of periods due, from 1 to 1 + `most`.
 
         cycles, missed, lost and debt are updated. The caller simulates up to this
-        number of periods, and calls `moved` after each.
+        number of periods, and calls `moved` after each. Due periods beyond 1 + `most`
+        are dropped and counted as lost.
 
         Args:
             now: Time of the cycle, monotonic [s].

@@ -100,7 +100,7 @@ class SimulatedPlant(ABC):
         not numbers.
 
         Args:
-            t: Time of the command [s].
+            t: Time of the command [s]; not checked.
             tau: Joint forces, in the order of `effort_limit`, (n,) [N·m | N].
 
         Raises:

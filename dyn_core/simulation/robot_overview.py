@@ -106,8 +106,9 @@ def _joint_row(model: Model, i: int) -> tuple[str, ...]:
 
     Cells are in the order of its header. "-" stands for no limit, for zero damping,
     friction or armature, for all limits of a follower, and for position limits of a
-    joint with several coordinates; its other columns show the first coordinate. A
-    follower's kind has its rule, such as "revolute = 2 LEADER + 0".
+    joint with several coordinates; its other columns show the first coordinate.
+    Friction is "FORWARD/BACKWARD" if they differ, and "+X" follows for Stribeck
+    friction. A follower's kind has its rule, such as "revolute = 2 LEADER + 0".
     """
     name, joint = model.names[i], model.joint[i]
     lead = model.leader[i].body

@@ -112,8 +112,8 @@ class RobotPlant(SimulatedPlant):
         """Check the initial state, and reset the robot to it.
 
         Sets q0, qd0, effort_limit, compensated and warnings; a missing effort limit
-        becomes infinite. With compensates_gravity a Program for the weight is built. To
-        be called after `_check_settings`.
+        becomes infinite. With compensates_gravity a Program for the weight is built,
+        whose errors pass through. To be called after `_check_settings`.
 
         Raises:
             SettingError: q0 or qd0 is invalid.
@@ -366,6 +366,8 @@ def _lengths(model: Model, q: np.ndarray) -> dict[str, float]:
 
 def _state(name: str, values: Any, size: int) -> np.ndarray:
     """Return an initial position or velocity as an array of floats, (size,).
+
+    It may be the array that was given.
 
     Args:
         name: Name of the setting, for the message.

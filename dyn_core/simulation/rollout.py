@@ -152,6 +152,7 @@ class Rollout:
 
         Raises:
             ShapeError: An array has the wrong shape.
+            DynError: A step failed, such as SingularError of its Program.
         """
         tau, dt, more = self._steps(tau, dt)
         count = len(tau)
@@ -181,6 +182,7 @@ class Rollout:
 
         Raises:
             ShapeError: An array has the wrong shape.
+            DynError: A step failed, such as SingularError of its Program.
         """
         tau, lengths, more = self._steps(tau, dt)
         dt = float(lengths[0]) if np.ndim(dt) == 0 and len(lengths) else lengths
@@ -304,7 +306,8 @@ def _of_kind(name: Any, *signatures: Signature) -> Any:
     """Return a solver of one of several problems.
 
     Args:
-        name: Name of a solver, or the solver itself, which is returned.
+        name: Name of a solver; name of a problem, or "auto" for the first of
+            `signatures`, for the default solver; or a solver, which is returned.
         signatures: Problems that are accepted.
 
     Raises:

@@ -227,7 +227,8 @@ class Adapter:
             model: Robot.
             port: Port of the output.
             parts: List by body for velocities and joint forces, mapping of columns by
-                body for a Jacobian; other kinds are not checked.
+                body for a Jacobian; other kinds are not checked, nor are velocities of
+                followers.
         """
         if port.kind in ("velocity", "joint_force"):
             size, wanted = model.nb + 1, "body, entry 0 of the base unused"

@@ -188,10 +188,10 @@ class BuildOptions:
         return result, rest
 
     def _check(self, name: str) -> None:
-        """Raise UnsupportedError for invalid values.
+        """Raise UnsupportedError if an option has an invalid value.
 
         With engine graph or plain, values of threads, wait and dtype other than the
-        defaults are invalid.
+        defaults are invalid. `inputs` is not checked.
 
         Args:
             name: Name of the solver, for the message.
@@ -243,7 +243,8 @@ class BuildOptions:
     def _check_acting(self, name: str, signature: Signature) -> None:
         """Raise UnsupportedError for options without effect on this kind of problem.
 
-        finite=True is refused as well if the Signature has answers_all.
+        They are joint_friction, joint_springs, f_ext_frame and matrices, if they are
+        not default. finite=True is refused if the Signature has answers_all.
 
         Args:
             name: Name of the solver, for the message.

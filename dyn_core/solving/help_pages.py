@@ -49,7 +49,7 @@ def describe_solver(
 def summary(solver: Any) -> str:
     """Return the first paragraph of a solver's docstring on one line.
 
-    "Return the" and "the" at the beginning, and the final full stop, are removed; the
+    "Return", then "the" at the beginning, and the final full stop, are removed; the
     first letter is a capital. Without a docstring it is the Signature's meaning.
     """
     lines = _docstring(solver).strip().split("\n\n")[0].split()
@@ -59,15 +59,16 @@ def summary(solver: Any) -> str:
 
 
 def mentions(registry: Any, terms: Sequence[str]) -> list[str]:
-    """Return a line for each problem with these outputs, then that has all terms.
+    """Return a line for each problem with these outputs, then for each with all terms.
 
-    Terms are compared with the beginnings of the words of its name, its meaning, its
-    outputs and its solvers' summaries. If a term is one letter that names an output,
-    such as H, only problems with that output are returned.
+    A term must begin a word of the problem's name or meaning, its outputs' meanings, or
+    its solvers' names and summaries; case, and s for z, do not matter. If a term is one
+    letter and all are outputs of a problem, such as H, only problems with these outputs
+    are returned.
 
     Args:
         registry: Registry.
-        terms: Names of outputs, such as H, or words, such as centre, mass.
+        terms: Names of outputs, such as H, or words, such as centre, mass; one or more.
     """
     by_output, by_text = [], []
     for problem in registry.problems():
@@ -105,7 +106,7 @@ def _docstring(solver: Any) -> str:
 def _before_sections(doc: str) -> str:
     """Return the paragraphs of a docstring before the first section such as "Args:".
 
-    "Return the" or "the" at the beginning is removed.
+    "Return", then "the" at the beginning, are removed.
     """
     paragraphs = []
     for paragraph in doc.split("\n\n"):

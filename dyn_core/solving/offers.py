@@ -169,7 +169,10 @@ def new_modes(
 
 
 def _check_mode(mode: ControlMode, who: str) -> None:
-    """Raise PluginError if a part of a mode is of the wrong type.
+    """Raise PluginError if a part of a mode is invalid.
+
+    A part has the wrong type, a gain is not one of GAINS, or two parameters have the
+    same name.
 
     Args:
         mode: The mode.

@@ -68,7 +68,7 @@ class Registry:
         """Load every installed plugin, first the plugins of this project.
 
         Errors are reported, see `report`, and not raised. A further call loads only
-        plugins that were installed since.
+        plugins that were installed since; those that failed are not tried again.
         """
         points = entry_points(group=GROUP)
         for point in sorted(points, key=lambda point: _package(point) not in BUILT_IN):

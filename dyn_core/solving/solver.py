@@ -353,6 +353,7 @@ class TracedSolver(Solver):
             UnsupportedError: The robot is not supported, or an option is invalid.
             SignatureError: A slot is filled with a solver of another kind.
             SolverNotFound: The name of a solver for a slot is unknown.
+            PluginError: Two plugins offer that name.
         """
         reason = (
             self.refusal(model)

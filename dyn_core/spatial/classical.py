@@ -64,7 +64,7 @@ class Pose:
 
     @classmethod
     def of(cls, r: Vector, R: Matrix) -> Pose:
-        """Return a pose of r (3) and R (3, 3), which are not checked."""
+        """Return a pose of r (3) and R (3, 3), which are neither checked nor copied."""
         new = cls.__new__(cls)
         new.r, new.R = r, R
         return new

@@ -69,10 +69,10 @@ def _unpacked(
 
 
 def _rotate(M: list[list[Any]], U: list[list[Any]], p: int, q: int) -> None:
-    """Make M[p][q] zero by a rotation of rows and columns p and q; turn U alike.
+    """Make M[p][q] zero by a rotation of rows and columns p and q of M, in place.
 
-    M and U are changed in place. t is the tangent of the smaller angle; it is zero
-    where M[p][q] is.
+    Columns p and q of U are rotated in place, too. t is the tangent of the smaller
+    angle; it is zero where M[p][q] is.
     """
     n, x = len(M), M[p][q]
     apart = M[q][q] - M[p][p]

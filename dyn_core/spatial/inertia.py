@@ -370,7 +370,7 @@ class ForceSubspace(_Subspace):
         """Return the 6x6 product of these columns with the transpose of `others`.
 
         The product must be symmetric, which is not checked; only the upper triangle is
-        computed.
+        computed. Both need at least one column, else IndexError.
         """
         rows = list(zip(*self, strict=True)), list(zip(*others, strict=True))
 

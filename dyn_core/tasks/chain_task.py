@@ -175,10 +175,10 @@ class ChainTask(Task):
         return rates
 
     def observe(self, state: Any) -> Sequence[Any]:
-        """Return the observation of a state: of each link, direction and rate of turn.
+        """Return the observation of a state: for each link its direction (2) and rate.
 
-        Position (2) and velocity (2) of joint 0 follow, unless it is guided. Entries of
-        directions are clipped to -1..1.
+        The rate is that of turning [rad/s]. Position (2) and velocity (2) of joint 0
+        follow, unless it is guided. Entries of directions are clipped to -1..1.
 
         Args:
             state: State, 6n entries.

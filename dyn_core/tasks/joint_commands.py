@@ -108,7 +108,9 @@ class JointTargets:
         )
 
     def __call__(self, rows: RobotRows, action: np.ndarray) -> np.ndarray:
-        """Return joint forces, (n, nv) [N·m | N]; zero for joints that are not driven.
+        """Return joint forces, clipped to the limits, (n, nv) [N·m | N].
+
+        They are zero for joints that are not driven.
 
         Args:
             rows: States of n rows; q and qd are used.
@@ -169,7 +171,9 @@ class JointTorques:
         return cls(model.nv, velocities, scale, _limits(model, velocities))
 
     def __call__(self, rows: RobotRows, action: np.ndarray) -> np.ndarray:
-        """Return joint forces, (n, nv) [N·m | N]; zero for joints that are not driven.
+        """Return joint forces, clipped to the limits, (n, nv) [N·m | N].
+
+        They are zero for joints that are not driven.
 
         Args:
             rows: Not used.

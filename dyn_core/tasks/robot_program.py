@@ -89,7 +89,8 @@ class RobotProgram:
 
         The mask is True for rows that diverged in a substep. Such a row continues from
         q and qd before the step with zero impulses, so that the functions of the task
-        are never called with numbers that are not finite.
+        are never called with numbers that are not finite. Times advance by the interval
+        of the task; memory and parameters stay.
 
         Args:
             state: Flat states, (rows, ns); unchanged.

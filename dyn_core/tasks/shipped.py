@@ -425,7 +425,7 @@ class ClassicAcrobot(AcrobotSwingUp):
         return (((-1.0, 1.0),) * 4) + ((-4 * PI, 4 * PI), (-9 * PI, 9 * PI))
 
     def settle(self, state: Any) -> Any:
-        """Return the state with wrapped angles and clipped rates.
+        """Return the state with angles wrapped to [-pi, pi) and clipped rates.
 
         Args:
             state: theta1, theta2 [rad], and their rates [rad/s], clipped to ±4 pi and

@@ -38,7 +38,8 @@ def _check(arguments: argparse.Namespace) -> int:
         1 if a law is broken, else 0.
 
     Raises:
-        PluginError: The plugin of that name failed to load.
+        PluginError: The plugin of that name failed to load, or the problem of a solver
+            or one of its laws is missing.
         SolverNotFound: There is no such solver or plugin.
         ModelError: A robot is not valid.
         UnsupportedError: The engine is unknown, or --robot has no effect.

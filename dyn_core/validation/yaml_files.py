@@ -118,7 +118,10 @@ def read_yaml(source: Any, what: str, inline: str) -> tuple[Any, str]:
 
 
 def _reason(error: Exception) -> str:
-    """Return the reason and the position of a YAML error, on one line."""
+    """Return the reason of an error of reading YAML, on one line, with its position.
+
+    The position is left out where the error has none.
+    """
     if isinstance(error, yaml.MarkedYAMLError) and error.problem:
         mark = error.problem_mark
         place = f"line {mark.line + 1}, column {mark.column + 1}: " if mark else ""

@@ -88,8 +88,9 @@ def sweep(scene: VisualScene) -> Replay:
     """Return a run in which each slider moves through its range, one after another.
 
     A slider moves from its start to its upper end, its lower end and back, as a sine,
-    in at most 1.5 s; the others rest at their start. Where a loop cannot be closed, the
-    state does not change. Without sliders the run has one row, the initial state.
+    in at most 1.5 s; the others rest at their start. Where a loop cannot be closed or
+    is singular, the state does not change; a NonFiniteError passes through. Without
+    sliders the run has one row, the initial state.
     """
     count = max(1, len(scene.sliders))
     rows = max(8, round(min(SWEEP, LONGEST_SWEEP / count) * PER_SECOND))

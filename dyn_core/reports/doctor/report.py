@@ -108,7 +108,12 @@ for (const button of document.querySelectorAll(".paste button")) {
 
 
 def page(report: RobotReport) -> str:
-    """Return a report as a whole HTML page."""
+    """Return a report as one self-contained HTML page.
+
+    It has the source, the number of findings of each severity, the findings (errors
+    first), the measured figures and what was not looked at. Folders of paths are left
+    out.
+    """
     body = [
         f"<h1>{page_text(report.robot)}</h1>",
         *(f'<p class="source">{page_text(line)}</p>' for line in report.source),
@@ -155,7 +160,7 @@ def _finding(finding: RobotFinding, sidecar: str) -> str:
 
     Args:
         finding: Finding.
-        sidecar: Name of the file for its lines.
+        sidecar: Name of the file that finding.lines are to be pasted into.
     """
     kind = finding.kind
     count = len(finding.places)
@@ -283,7 +288,7 @@ class RobotReport:
 
     @property
     def summary(self) -> str:
-        """Name, and number of findings of each severity, as in "arm: 1 error, ..."."""
+        """Name and counts by severity: "arm: 1 error, 0 warnings, 2 hints"."""
         counts = [len(self.of(severity)) for severity in SEVERITIES]
         parts = [
             f"{count} {severity}{'s' * (count != 1)}"
@@ -330,10 +335,10 @@ class RobotReport:
 
 
 def ranked(met: Iterable[Met]) -> tuple[RobotFinding, ...]:
-    """Return one finding for each code, in the order of the catalogue.
+    """Return one finding for each code met, in the order of the catalogue.
 
-    Equal places are listed once; lines to paste are joined; codes outside the catalogue
-    are dropped.
+    Equal places are listed once; lines to paste are joined, equal ones too; codes
+    outside the catalogue are dropped.
 
     Args:
         met: Results of the checks, in any order.
@@ -357,7 +362,7 @@ def _finding_lines(finding: RobotFinding, sidecar: str) -> list[str]:
 
     Args:
         finding: Finding.
-        sidecar: Name of the file for its lines.
+        sidecar: Name of the file that finding.lines are to be pasted into.
     """
     kind = finding.kind
     lines = [f"{kind.severity.upper()}  {kind.title}  [{kind.code}]"]

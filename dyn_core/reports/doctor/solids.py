@@ -54,7 +54,7 @@ class Solids:
         self._files: dict[Path, np.ndarray] = {}
 
     def of(self, link: LinkFacts) -> LinkSolid | None:
-        """Return the extent of a link's shapes, or None.
+        """Return the bounding box and hull volume of a link's shapes, or None.
 
         None if the link has no shapes, if a shape cannot be read, or if the link has a
         mesh and `meshes` is False. The reason why a shape cannot be read is stored in

@@ -101,7 +101,8 @@ def from_mujoco_free_velocity(q: Any, qvel: Any) -> np.ndarray:
 def mujoco_free_columns(q: Any) -> np.ndarray:
     """Return the orthogonal matrix B with qvel = B v, (..., 6, 6), of our free joint.
 
-    q is our position of the joint, (..., 7); qvel and v are as in mujoco_free_velocity.
+    q is our position of the joint (x, y, z, qx, qy, qz, qw), (..., 7); qvel and v are
+    as in mujoco_free_velocity.
     """
     return transposed(mujoco_free_velocity(np.asarray(q)[..., None, :], np.eye(6)))
 
@@ -137,7 +138,7 @@ def mujoco_free_force(q: Any, tau: Any) -> np.ndarray:
     """Return MuJoCo's qfrc of our free joint's force, with equal power, (..., 6).
 
     Args:
-        q: Our position of the joint, (..., 7).
+        q: Our position of the joint (x, y, z, qx, qy, qz, qw), (..., 7).
         tau: Our force of the joint, [moment; force] in body axes, (..., 6).
 
     Returns:
@@ -150,7 +151,7 @@ def from_mujoco_free_force(q: Any, qfrc: Any) -> np.ndarray:
     """Return our free joint's force [moment; force], (..., 6), of MuJoCo's qfrc.
 
     Args:
-        q: Our position of the joint, (..., 7).
+        q: Our position of the joint (x, y, z, qx, qy, qz, qw), (..., 7).
         qfrc: Force in world axes, then moment in body axes, (..., 6).
     """
     return from_mujoco_free_velocity(q, qfrc)
@@ -175,8 +176,12 @@ def mujoco_cvel(q: Any, com: Any, v: Any) -> np.ndarray:
 def from_mujoco_cvel(q: Any, com: Any, cvel: Any) -> np.ndarray:
     """Return our velocity [angular; linear], (..., 6), of data.cvel.
 
-    Inverse of mujoco_cvel, in body axes at the body's origin: q is the pose of the body
-    (..., 7), com the data.subtree_com of its tree's root (..., 3) [m].
+    Inverse of mujoco_cvel, in body axes at the body's origin.
+
+    Args:
+        q: Pose of the body in the world (x, y, z, qx, qy, qz, qw), (..., 7).
+        com: data.subtree_com of its tree's root, (..., 3) [m].
+        cvel: data.cvel, (..., 6).
     """
     R, p = pose_parts(q)
     x = np.array(cvel, float)
@@ -188,8 +193,8 @@ def mujoco_cacc(q: Any, com: Any, a: Any, g: Any) -> np.ndarray:
     """Return data.cacc of our spatial acceleration; it includes -g.
 
     Args:
-        q, com: Pose of the body, (..., 7), and data.subtree_com, (..., 3), as in
-            mujoco_cvel.
+        q, com: Pose of the body (x, y, z, qx, qy, qz, qw), (..., 7), and
+            data.subtree_com, (..., 3), as in mujoco_cvel.
         a: Spatial acceleration of the body without gravity [angular; linear], body
             axes, at its origin, (..., 6).
         g: Gravity, option.gravity, 3 [m/s²], world axes.
@@ -208,8 +213,8 @@ def from_mujoco_cacc(q: Any, com: Any, cacc: Any, g: Any) -> np.ndarray:
     It is [angular; linear] in body axes at the body's origin.
 
     Args:
-        q, com: Pose of the body, (..., 7), and data.subtree_com, (..., 3), as in
-            mujoco_cvel.
+        q, com: Pose of the body (x, y, z, qx, qy, qz, qw), (..., 7), and
+            data.subtree_com, (..., 3), as in mujoco_cvel.
         cacc: data.cacc, (..., 6), which includes -g.
         g: Gravity, option.gravity, 3 [m/s²], world axes.
     """
@@ -224,8 +229,8 @@ def mujoco_cfrc(q: Any, com: Any, f: Any) -> np.ndarray:
         n = R n_body + (p - com) x R f
 
     Args:
-        q, com: Pose of the body, (..., 7), and data.subtree_com, (..., 3), as in
-            mujoco_cvel.
+        q, com: Pose of the body (x, y, z, qx, qy, qz, qw), (..., 7), and
+            data.subtree_com, (..., 3), as in mujoco_cvel.
         f: Force on the body [moment; force], body axes, about its origin, (..., 6).
 
     Returns:
@@ -240,8 +245,12 @@ def mujoco_cfrc(q: Any, com: Any, f: Any) -> np.ndarray:
 def from_mujoco_cfrc(q: Any, com: Any, cfrc: Any) -> np.ndarray:
     """Return our force [moment; force], (..., 6), of data.cfrc_int or cfrc_ext.
 
-    Inverse of mujoco_cfrc, in body axes about the body's origin: q is the pose of the
-    body (..., 7), com the data.subtree_com of its tree's root (..., 3) [m].
+    Inverse of mujoco_cfrc, in body axes about the body's origin.
+
+    Args:
+        q: Pose of the body in the world (x, y, z, qx, qy, qz, qw), (..., 7).
+        com: data.subtree_com of its tree's root, (..., 3) [m].
+        cfrc: data.cfrc_int or cfrc_ext, (..., 6).
     """
     R, p = pose_parts(q)
     x = np.array(cfrc, float)
@@ -265,8 +274,12 @@ def mujoco_xfrc(q: Any, c: Any, f: Any) -> np.ndarray:
 def from_mujoco_xfrc(q: Any, c: Any, xfrc: Any) -> np.ndarray:
     """Return our force [moment; force], (..., 6), of data.xfrc_applied.
 
-    Inverse of mujoco_xfrc, in body axes about the body's origin: q is the pose of the
-    body (..., 7), c its com in its frame (..., 3) [m].
+    Inverse of mujoco_xfrc, in body axes about the body's origin.
+
+    Args:
+        q: Pose of the body in the world (x, y, z, qx, qy, qz, qw), (..., 7).
+        c: Com in the body's frame, (..., 3) [m].
+        xfrc: data.xfrc_applied: force, then torque about the com, world axes, (..., 6).
     """
     x = turned(transposed(pose_parts(q)[0]), swap_blocks(xfrc))
     x[..., :3] += np.cross(np.asarray(c), x[..., 3:])
@@ -307,7 +320,8 @@ def mujoco_inertia(I: Any) -> MujocoInertia:
 def from_mujoco_inertia(mass: Any, ipos: Any, iquat: Any, inertia: Any) -> np.ndarray:
     """Return our 6x6 inertias about the body's origin, (..., 6, 6).
 
-    The arguments are the fields of MujocoInertia.
+    The arguments are the fields of MujocoInertia; iquat is (w, x, y, z), and its length
+    is not checked.
     """
     R = rotation(quaternion_from_wxyz(iquat))
     Ic = (R * np.asarray(inertia)[..., None, :]) @ transposed(R)
@@ -339,8 +353,8 @@ def mujoco_cinert(q: Any, com: Any, I: Any) -> np.ndarray:
     xx yy zz xy xz yz [kg·m²], then mass times (own com - subtree's com) (3), then mass.
 
     Args:
-        q, com: Pose of the body, (..., 7), and data.subtree_com, (..., 3), as in
-            mujoco_cvel.
+        q, com: Pose of the body (x, y, z, qx, qy, qz, qw), (..., 7), and
+            data.subtree_com, (..., 3), as in mujoco_cvel.
         I: Our 6x6 inertias, (..., 6, 6).
     """
     R, p = pose_parts(q)
@@ -355,7 +369,10 @@ def mujoco_cinert(q: Any, com: Any, I: Any) -> np.ndarray:
 def from_mujoco_cinert(q: Any, com: Any, cinert: Any) -> np.ndarray:
     """Return our 6x6 inertias of data.cinert (..., 10); NaN where the mass is zero.
 
-    q and com are as in mujoco_cvel.
+    Args:
+        q: Pose of the body in the world (x, y, z, qx, qy, qz, qw), (..., 7).
+        com: data.subtree_com of its tree's root, (..., 3) [m].
+        cinert: data.cinert, in the order of mujoco_cinert, (..., 10).
     """
     R, p = pose_parts(q)
     cinert = np.asarray(cinert, float)
@@ -403,7 +420,12 @@ def from_mujoco_jacobian(
 ) -> np.ndarray:
     """Return our Jacobian (..., 6, nv), in the frame's axes, of jacp and jacr.
 
-    Its rows are [angular; linear]; q and free are as in mujoco_jacobian.
+    Its rows are [angular; linear].
+
+    Args:
+        q: Pose of the frame in the world (x, y, z, qx, qy, qz, qw), (..., 7).
+        jacp, jacr: Linear and angular rows of mj_jac, world axes, (..., 3, nv) each.
+        free: As in mujoco_jacobian.
     """
     back = transposed(pose_parts(q)[0])
     J = np.concatenate([back @ np.asarray(jacr), back @ np.asarray(jacp)], axis=-2)

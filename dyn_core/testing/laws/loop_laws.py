@@ -114,6 +114,7 @@ def loops_obey_the_kkt_system(case: Case) -> Pairs:
     """H qdd + C = tau + A.T lambda,   A qdd + bias = -2 a A qd - b² f
 
     a = 2 and b = 3 are the options alpha and beta. The other outputs are f and A qd.
+    Where no joint moves the rod, only f = 0 is checked.
     """
     case = with_rod(case)
     H, C, f, A, bias = _system(case)
@@ -130,7 +131,8 @@ def loops_obey_the_kkt_system(case: Case) -> Pairs:
 def hybrid_loops_obey_the_kkt_system(case: Case) -> Pairs:
     """H qdd + C = tau + A.T lambda,  A qdd + bias = 0,  with results tau_u, qdd_v
 
-    All joints but the last are prescribed; none, if the others do not move the rod.
+    All joints but the last are prescribed; none, if the last does not move the rod.
+    Where no joint moves the rod, only f = 0 is checked.
     """
     case = closed_rates(with_rod(case))
     H, C, f, A, bias = _system(case)
@@ -176,7 +178,8 @@ def friction_enters_loops(case: Case) -> Pairs:
     """joint_friction=True takes damping and dry friction from tau, in every solver
 
     The KKT equations are checked with this friction: forward, hybrid with no joint
-    prescribed, or inverse dynamics with one passive joint.
+    prescribed, or inverse dynamics with one passive joint. The only pair is (C, C)
+    where no joint moves the rod, or none of one coordinate for inverse dynamics.
     """
     case = closed_rates(with_rod(case))
     H, C, _, A, _ = _system(case)
@@ -211,7 +214,8 @@ def forces_of_loops_and_joints_balance(case: Case) -> Pairs:
     """qdd and lambda equal forward dynamics;  |force of f_loop| = |lambda|;  tau = ID
 
     ID is the inverse dynamics of the open tree with the loop's force as external force;
-    it is checked only if the rod's row is in the range of the link's Jacobian.
+    it is checked only if the rod's row is in the range of the link's Jacobian. Where no
+    joint moves the rod, only f = 0 is checked.
     """
     case = closed_rates(with_rod(case))
     _, _, f, A, _ = _system(case)
@@ -256,7 +260,10 @@ def _independent(case: Case) -> tuple[Case, dict[str, list[tuple[str, int]]], An
 
 
 def independent_inertia_is_projected(case: Case) -> Pairs:
-    """H_y = G.T H G,   A G = 0,   rows of G for independent coordinates are 1"""
+    """H_y = G.T H G,   A G = 0,   rows of G for independent coordinates are 1
+
+    A qd = 0 is checked, too; alone, where no joint moves the rod.
+    """
     case, chosen, A = _independent(case)
     yield A @ case.qd, np.zeros(1)
     if not movable(A):
@@ -268,7 +275,11 @@ def independent_inertia_is_projected(case: Case) -> Pairs:
 
 
 def independent_bias_agrees_with_forward_dynamics(case: Case) -> Pairs:
-    """H_y ydd + C_y = G.T tau"""
+    """H_y ydd + C_y = G.T tau
+
+    ydd are the independent rows of loop_forward_dynamics. A qd = 0 is checked, too;
+    alone, where no joint moves the rod.
+    """
     case, chosen, A = _independent(case)
     yield A @ case.qd, np.zeros(1)
     if not movable(A):
@@ -282,7 +293,10 @@ def independent_bias_agrees_with_forward_dynamics(case: Case) -> Pairs:
 
 
 def independent_gravity_is_projected(case: Case) -> Pairs:
-    """g_y = G.T gravity = C_y at rest"""
+    """g_y = G.T gravity = C_y at rest
+
+    A qd = 0 is checked, too; alone, where no joint moves the rod.
+    """
     case, chosen, A = _independent(case)
     yield A @ case.qd, np.zeros(1)
     if not movable(A):
@@ -315,7 +329,8 @@ def rolling_rows_are_speeds(case: Case) -> Pairs:
 def rolling_obeys_the_kkt_system(case: Case) -> Pairs:
     """H qdd + C = tau + A.T lambda,   A qdd + bias = -2 a A qd, for speeds
 
-    a = 2 is the option alpha; the fourth output is A qd.
+    a = 2 is the option alpha; the fourth output is A qd. Where no joint moves the ball,
+    only f = 0 is checked.
     """
     case = with_ball(case)
     H, C, f, A, bias = _system(case)

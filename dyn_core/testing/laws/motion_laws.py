@@ -42,8 +42,8 @@ def _errors(case: Case, q: Any, pose: np.ndarray) -> tuple[float, float]:
 def frames_are_where_they_are_wanted(case: Case) -> Pairs:
     """status = 0: FK(q_reached) is the pose, and the error is zero
 
-    Called at the pose itself, the solver ends with status 0 after 0 iterations, and q
-    is only normalized.
+    Three random poses; with another status one is not compared. Called at the pose
+    itself, the solver ends with status 0 after 0 iterations, and q is only normalized.
     """
     program = case.program()
     for _ in range(3):
@@ -75,6 +75,7 @@ def limits_hold_and_nothing_gets_farther(case: Case) -> Pairs:
     """lower <= q_reached <= upper;  the error does not grow, nor in a second call
 
     For a pose within reach and one far away; quaternions of q_reached have unit length.
+    Limits are checked of joints with nq = nv.
     """
     program, model = case.program(), case.model
     for pose in (_pose(case, model.random(case.rng)), _far(case)):
@@ -330,7 +331,10 @@ def _transform(T: np.ndarray) -> Transform:
 
 
 def spring_is_slope_of_its_energy(case: Case) -> Pairs:
-    """(tau - g) . qd = -dV/dt at rest,   V = e.T K e / 2,   e = log(T^-1 T_ref)"""
+    """(tau - g) . qd = -dV/dt at rest,   V = e.T K e / 2,   e = log(T^-1 T_ref)
+
+    For the references "aligned" and "local": axes of e and of the random stiffness K.
+    """
     poses = case.other("forward_kinematics", frames=[case.frame])
     pose_ref, A = case.pose_ref(), case.rng.normal(size=(6, 6))
     K, R_ref = A @ A.T, np.array(quat_matrix(Vector(pose_ref[3:])).rows)
@@ -369,7 +373,11 @@ def acceleration_is_rate_of_velocity(case: Case) -> Pairs:
 
 
 def singular_values_are_those_of_numpy(case: Case) -> Pairs:
-    """S J = U diag(s) V.T"""
+    """S J = U diag(s) V.T
+
+    S multiplies the angular rows by LENGTH. The squares of s (6,), and of the product
+    of all s, are compared.
+    """
     J = case.other("jacobian", reference="aligned")(case.q)
     J = J * np.array([LENGTH] * 3 + [1.0] * 3)[:, None]
     values, product = case.program()(case.q)

@@ -83,7 +83,7 @@ def _page(scene: VisualScene, replay: Replay | None) -> str:
 
     Raises:
         SettingError: The run takes 80 s or more (MOST_PICTURES at FPS per second).
-        UnsupportedError: The version of viser is not supported.
+        UnsupportedError: viser is not installed, or its version is not supported.
     """
     server = start_server(HOST, 0, scene.name)
     try:

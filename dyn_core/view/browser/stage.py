@@ -134,7 +134,7 @@ class Stage:
         For contact forces this takes effect in the next call of `place`.
 
         Args:
-            layer: One of LAYERS.
+            layer: One of LAYERS; not checked.
             wanted: Whether it is shown.
         """
         self.layers[layer] = wanted

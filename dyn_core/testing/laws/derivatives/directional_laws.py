@@ -45,7 +45,9 @@ def is_forward_mode(case: Case) -> Pairs:
 def is_forward_mode_by_parameters(case: Case) -> Pairs:
     """Derivatives by parameters equal forward mode, with forces fixed in the world
 
-    Two random parameters: one with f_ext_fixed "base", one with "point".
+    Two random parameters: of a joint or spring with f_ext_fixed "base", of the last
+    link with "point". Without joint and spring parameters the only one is of the link,
+    with "base".
     """
     paths = [path for path in _drawn_paths(case) if path != "gravity"]
     for path, fixed in zip(paths, ("base", "point"), strict=False):

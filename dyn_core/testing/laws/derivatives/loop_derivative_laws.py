@@ -164,7 +164,8 @@ def slopes_of_closed_forward_dynamics(case: Case) -> Pairs:
     """H dqdd - A.T dlambda = dtau - Z dx,   A dqdd = -W dx
 
     Z dx and W dx are changes of the residuals by x = q, qd and p (class Balance). qdd
-    and lambda equal those of loop_forward_dynamics; dqdd_dtau is symmetric.
+    and lambda equal those of loop_forward_dynamics; dqdd_dtau is symmetric. Where no
+    joint moves the rod, only f = 0 is checked.
     """
     case, tau, paths = with_rod(case), case.qdd, _paths(case)
     f, A, _ = case.other("loop_constraints")(case.q, case.qd)
@@ -197,7 +198,8 @@ def slopes_of_closed_forward_dynamics(case: Case) -> Pairs:
 def slopes_of_closed_hybrid_dynamics(case: Case) -> Pairs:
     """tau_u, qdd_v and lambda change as both equations demand
 
-    All joints but the last are prescribed; none, if the others do not move the rod.
+    All joints but the last are prescribed; none, if the last does not move the rod.
+    Where no joint moves the rod, only f = 0 is checked.
     """
     case, paths = with_rod(case), _paths(case)
     f, A, _ = case.other("loop_constraints")(case.q, case.qd)
