@@ -116,8 +116,9 @@ class _Forks:
     def kept_off(self) -> Iterator[None]:
         """Context manager: other threads cannot fork inside its block.
 
-        The block begins when no fork is in progress, or after PATIENCE. A fork that
-        begins during the block waits for its end, but not longer than PATIENCE.
+        The block begins when no fork is in progress, or after PATIENCE; at once within
+        another such block of this thread. A fork that begins during the block waits for
+        its end, but not longer than PATIENCE.
         """
         mine, changed, making = threading.get_ident(), self._changed, self._making
         with changed:

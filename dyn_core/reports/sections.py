@@ -110,8 +110,8 @@ def facts_section(record: MotionRecord) -> ReportSection:
 def tracking_error(record: MotionRecord) -> np.ndarray:
     """Return positions minus references, (rows, nq) [rad | m].
 
-    Errors of continuous joints are wrapped to [-pi, pi). The error is NaN where a
-    reference is.
+    Errors of continuous joints are wrapped to [-pi, pi). Where a reference is NaN, so
+    is the error.
 
     Raises:
         SettingError: The run has no positions or no references.
@@ -127,7 +127,9 @@ def tracking_error(record: MotionRecord) -> np.ndarray:
 def _tracking(record: MotionRecord) -> ReportSection:
     """Return the section about the tracking error of each coordinate.
 
-    The run must have references. NaN, where there is no reference, is left out.
+    Root mean square, largest value with its time, mean, and a figure. The run must have
+    references. NaN, where there is no reference, is left out; without any reference all
+    are 0.
     """
     error = tracking_error(record)
     rows = []
@@ -279,6 +281,8 @@ def _contacts(record: MotionRecord) -> ReportSection:
 
 def times_section(times: dict[str, np.ndarray]) -> ReportSection:
     """Return the section about the wall times of the rows of some runs.
+
+    Median, 99 % quantile and largest time [µs], sum [s], and a histogram.
 
     Args:
         times: Wall times of the rows, by name of the run [s]; zeros are left out, and

@@ -113,7 +113,8 @@ def _facts(result: Identification) -> ReportSection:
 def _numbers(result: Identification) -> ReportSection:
     """Return the section of individually identifiable parameters.
 
-    They are the ones with a finite standard deviation.
+    They are the ones with a finite standard deviation; each has its value, this
+    deviation and the previous value. "hardly known" marks large deviations.
     """
     known = np.flatnonzero(np.isfinite(result.standard_deviations))
     units = result.units or ("",) * len(result.names)
@@ -248,6 +249,7 @@ def write_report(
     Raises:
         SettingError: The path is not valid, the file cannot be written, there is no
             run, the runs have nothing in common, or a keyword is unknown.
+        ValueError: There are more or fewer names than runs.
     """
     check_page(os.fspath(path))
     write_shown(path, report_page(records, names, title))

@@ -145,6 +145,8 @@ class Rollout:
     def run(self, q0: Any, qd0: Any, tau: Any, dt: Any) -> RolloutStates:
         """Simulate a trajectory and return its N + 1 states, the initial state first.
 
+        With a step with contacts the result also has the N impulses.
+
         Args:
             q0, qd0: Initial state, (nq,) and (nv,) [rad | m], [rad/s | m/s].
             tau: Joint forces of each step, (N, nv) [N·m | N]; N may be 0.
@@ -306,8 +308,8 @@ def _of_kind(name: Any, *signatures: Signature) -> Any:
     """Return a solver of one of several problems.
 
     Args:
-        name: Name of a solver; name of a problem, or "auto" for the first of
-            `signatures`, for the default solver; or a solver, which is returned.
+        name: Name of a solver, or of a problem for its default solver; "auto" for the
+            default solver of signatures[0]; or a solver, which is returned.
         signatures: Problems that are accepted.
 
     Raises:

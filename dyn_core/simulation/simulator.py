@@ -333,7 +333,7 @@ class Simulator(RobotPlant):
         return q_next, qd_next
 
     def steps(self) -> RunSteps:
-        """Return all steps in `history` as RunSteps.
+        """Return q, qd and effort of all steps in `history`, as RunSteps.
 
         `history` must be a list. RunSteps.implicit is None unless the step is implicit
         or joints are prescribed; then it is False for prescribed coordinates.
@@ -505,7 +505,7 @@ class _RunRecorder:
     def recording(
         self, robot: Simulator | ContactSimulator, warnings: tuple[str, ...]
     ) -> Recording:
-        """Return the Recording of all rows, with their energies.
+        """Return the Recording of all rows, with their kinetic plus potential energy [J].
 
         Args:
             robot: Simulator after the run; has counters, settings and, for a Simulator,
@@ -541,7 +541,7 @@ class _Progress:
         self.start = self.shown = time.monotonic()
 
     def show(self, t: float) -> None:
-        """Show the simulated time t [s].
+        """Show the simulated time t [s] on standard error, if `wanted`.
 
         It is shown at most twice a second, and only after two seconds of wall time.
         """

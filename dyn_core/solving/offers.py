@@ -149,7 +149,7 @@ def new_modes(
 
     Raises:
         PluginError: An object or name is invalid, a name or a parameter exists already
-            or occurs twice, or a part of a mode is of the wrong type.
+            or occurs twice, or a part of a mode is of the wrong type or no gain.
         TypeError: `offer` is not iterable.
     """
     modes = _new(known, offer, ControlMode, "mode", "dyn_control_modes", who)

@@ -56,7 +56,7 @@ class SwingTwist(NamedTuple):
 def swing_angle(R: Matrix) -> Any:
     """Return the angle between the z axes of socket and plug.
 
-        swing = atan2(hypot(R_zx, R_zy), R_zz)
+        swing = atan2(hypot(R_zx, R_zy), R_zz),   R_zx = R[0, 2] (column first)
 
     At swing zero, where it is not differentiable, its derivative is set to zero.
 
@@ -79,7 +79,8 @@ def twist_angle(R: Matrix, item: str = ITEM) -> Any:
 
         cos(twist) = (R_xx + R_yy)/(1 + R_zz),   sin(twist) = (R_xy - R_yx)/(1 + R_zz)
 
-    The arc cosine in the source loses the sign; its formula has a misprint.
+    R_xy is R[1, 0] (column first). The arc cosine in the source loses the sign; its
+    formula has a misprint.
 
     Args:
         R: Rotation, plug to socket, 3x3.

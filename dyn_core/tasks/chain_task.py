@@ -91,8 +91,9 @@ class ChainTask(Task):
     def entries(self) -> tuple[str, ...]:
         """Names of the 6n entries of the state, in their order.
 
-        JOINT.place_x, JOINT.place_y of each joint, then JOINT.velocity_x,
-        JOINT.velocity_y, JOINT.contact, and JOINT.limit.
+        JOINT.place_x, JOINT.place_y joint by joint, then JOINT.velocity_x,
+        JOINT.velocity_y joint by joint, then JOINT.contact of all joints, then
+        JOINT.limit of all.
         """
         names = self.system.joint_names
         parts = [f"{a}_{b}" for a in ("place", "velocity") for b in "xy"]

@@ -127,13 +127,13 @@ class PayloadMass:
 
 
 def draws_by_path(model: Model, values: Mapping[str, Any]) -> dict[str, Draw]:
-    """Return the distribution of each parameter path of a robot, in a fixed order.
+    """Return the distribution of each parameter path of a robot, ordered as `values`.
 
     Args:
         model: Robot.
-        values: Distributions by path. `*.mass` and the like stand for all links or
-            joints that move and have no entry of their own. A UniformFactor leaves out
-            those whose numbers are zero.
+        values: Distributions by path; unchanged. `*.mass` and the like stand for all
+            links or joints that move and have no entry of their own. A UniformFactor
+            leaves out those whose numbers are zero.
 
     Raises:
         ModelError: A path is unknown, a distribution is not callable, all numbers for a

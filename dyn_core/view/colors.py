@@ -27,6 +27,8 @@ _LESS, _ZERO, _MORE = (84, 39, 136), (226, 226, 226), (179, 88, 6)
 def torque_color(share: float) -> Color:
     """Return the colour of a joint force: purple -1, light grey 0, orange +1.
 
+    It is (red, green, blue), 0..255.
+
     Args:
         share: Joint force relative to its maximum, clipped to [-1, 1]; NaN counts as 0.
     """

@@ -136,7 +136,8 @@ class PlanarScene(VisualScene):
     def poses(self, states: np.ndarray) -> np.ndarray:
         """Return the poses of ground, rods and first point, (..., n + 1, 4, 4).
 
-        The origin of a rod is its first point, and its x axis points along the rod.
+        The ground has the identity. The origin of a rod is its first point, and its x
+        axis points along the rod.
 
         Args:
             states: States, (..., 2 n).
@@ -164,6 +165,9 @@ class PlanarScene(VisualScene):
 
         None if masses are unknown or their sum is not positive, or there is only one
         point.
+
+        Args:
+            poses: Poses of one state, as of the method `poses`, (n + 1, 4, 4).
         """
         if self.masses is None or not self.masses.sum() > 0 or self.count < 2:
             return None

@@ -96,7 +96,7 @@ class RobotScene(VisualScene):
         return parts
 
     def parts(self, role: str = VISUAL) -> tuple[Part, ...]:
-        """Return the surfaces of a role, made on first use.
+        """Return the surfaces of a role, made on first use and then stored.
 
         The first call for visuals ends a sketch: `sketch` becomes empty, and a floating
         base is placed on the ground by the visuals, so that `start` may change.
@@ -292,6 +292,9 @@ def _sliders(
     model: Model, q: np.ndarray, size: float
 ) -> tuple[tuple[Slider, ...], list[_Knob]]:
     """Return the sliders of all independent joints, and their assignment to joints.
+
+    A floating joint has x, y, z, roll, pitch and yaw, a joint with a quaternion roll,
+    pitch and yaw, another one a slider for each entry of its position.
 
     Args:
         model: Robot.

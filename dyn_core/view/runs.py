@@ -55,8 +55,9 @@ def chain_scene(name: str) -> VisualScene:
 def episode(name: str, duration: float = 10.0, seed: int = 0) -> Replay:
     """Return an episode of an environment under random actions.
 
-    The first row is the initial state. The episode ends at the duration, or earlier
-    when the environment terminates or truncates it.
+    The first row is the initial state, and a row follows for each step of the task. The
+    episode ends at the duration, or earlier when the environment terminates or
+    truncates it.
 
     Args:
         name: Id such as dyn_ros/Pendulum-v0.

@@ -107,7 +107,8 @@ class Solids:
 def hull_volume(points: np.ndarray) -> float:
     """Return the volume of the convex hull of points (n, 3) [m³].
 
-    It is 0 for points in one plane, and for less than four points.
+    It is 0 for points in one plane, for less than four points, and if a coordinate is
+    NaN or infinite.
     """
     from scipy.spatial import ConvexHull, QhullError
 

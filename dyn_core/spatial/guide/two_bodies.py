@@ -290,6 +290,7 @@ def two_body_kkt(
     Raises:
         ValueError: s is zero.
         numpy.linalg.LinAlgError: The system is singular, as for bodies without mass.
+        ShapeError, NonFiniteError: state.g is not valid.
 
     Source: GUIDE (31)-(34); SV-9.7.
     """

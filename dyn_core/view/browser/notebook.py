@@ -60,7 +60,7 @@ class NotebookView:
 
         Raises:
             SettingError: The run takes 80 s or more (2000 pictures at 25 per second).
-            UnsupportedError: The version of viser is not supported.
+            UnsupportedError: viser is not installed, or its version is not supported.
         """
         if not self._page:
             self._page = _page(self.scene, self.replay)

@@ -251,8 +251,9 @@ class Viewer:
     def finish(self) -> None:
         """Replace a sketch by the visuals; do nothing if there is no sketch.
 
-        Waits until the visuals are made. If the state is still the initial one, it
-        becomes the scene's new initial state.
+        Waits until the visuals are made. All nodes are then made anew; shown layers
+        stay shown. If the state is still the initial one, it becomes the scene's new
+        initial state.
         """
         if not self.scene.sketch:
             return
@@ -398,7 +399,7 @@ class Viewer:
         return move
 
     def move(self, values: list[float], moved: int | None = None) -> None:
-        """Show the state of the sliders' values.
+        """Show the state of the sliders' values, and set the sliders to it.
 
         If loops cannot be closed, the state does not change, and the panel shows the
         error.
