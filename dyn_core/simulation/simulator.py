@@ -505,7 +505,10 @@ class _RunRecorder:
     def recording(
         self, robot: Simulator | ContactSimulator, warnings: tuple[str, ...]
     ) -> Recording:
-        """Return the Recording of all rows, with their kinetic plus potential energy [J].
+        """Return the Recording of all rows, with their total energy [J].
+
+        It is the kinetic plus the potential energy, the latter with joint springs if
+        they act.
 
         Args:
             robot: Simulator after the run; has counters, settings and, for a Simulator,
