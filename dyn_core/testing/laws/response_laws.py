@@ -78,7 +78,10 @@ def _names(case: Case, mask: np.ndarray) -> list[Any]:
 
 
 def hybrid_is_dense_algebra(case: Case) -> Pairs:
-    """H_vv qdd_v = tau_v - C_v - H_vu qdd_u,  tau_u = H_uu qdd_u + H_uv qdd_v + C_u"""
+    """H_vv qdd_v = tau_v - C_v - H_vu qdd_u,  tau_u = H_uu qdd_u + H_uv qdd_v + C_u
+
+    For four partitions, with external forces; errors of qdd_v are multiplied by H_vv.
+    """
     for mask in _partitions(case):
         tau, qdd = _dense(case, mask, case.f_ext)
         program = case.program(inputs=["f_ext"], prescribed=_names(case, mask))

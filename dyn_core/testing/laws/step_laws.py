@@ -60,7 +60,8 @@ def steps_move_as_complex_steps_say(case: Case) -> Pairs:
     """step(x + i eps dx) = x_next + i eps (A dx + B dtau + dx_dp dp)
 
     With external forces, joint friction, springs and, if the solver has them, limit
-    stops. If the step is no solver of STEP, differences are compared instead.
+    stops; for a solver that closes loops, with a rod. Pairs are divided by max(1,
+    largest entry). If the step is no solver of STEP, differences are compared instead.
     """
     step = _step_of(case)
     if step is None:

@@ -162,7 +162,8 @@ def extremes_are_inverse_and_forward(case: Case) -> Pairs:
 def hybrid_blocks_are_directional(case: Case) -> Pairs:
     """Blocks times a direction are the derivative along it, by hd_directional
 
-    The values tau_u and qdd_v are equal, too.
+    The values tau_u and qdd_v are equal, too. External forces act; pairs are divided by
+    max(1, largest entry).
     """
     program = case.program(inputs=["f_ext"])
     arguments = case.arguments(program)
