@@ -177,8 +177,10 @@ class ComputedTorqueNode(RobotNode):
             self.watchdog.stop()
 
     def _communicate(self) -> None:
-        """Create the publishers, subscriptions and periodic jobs of a configuration.
+        """Create the topics of the control loop and the check of conditions every LOOK.
 
+        They are ~/commands and those of MotionTopics, which are published;
+        joint_states, multi_dof_joint_states and ~/joint_trajectory, which are received.
         Raises SettingError if an override of a topic's quality of service is not valid.
         """
         keep, listen = self.keep, self.create_subscription

@@ -42,7 +42,10 @@ class FeedForwardNode(RobotNode):
         super().__init__("feed_forward", FEED_FORWARD, **kwargs)
 
     def build(self) -> None:
-        """Build the robot, its inverse dynamics and the communication.
+        """Build the robot, its compiled inverse dynamics and the communication.
+
+        The node publishes ~/joint_trajectory_out and subscribes to
+        ~/joint_trajectory_in.
 
         Raises:
             DynError, ParameterException: The robot or a parameter is not valid.

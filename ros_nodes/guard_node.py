@@ -90,7 +90,8 @@ class GuardNode(TableNode):
     def _communicate(self) -> None:
         """Create the topics, the services ~/reset and ~/estop, and the timer.
 
-        Efforts are the one subscription; the timer calls `_report`.
+        Published are zero efforts, ~/stopped (latched), beats and /diagnostics. Efforts
+        are the one subscription; the timer calls `_report`.
         """
         latest = QoSProfile(depth=1)
         self.efforts = self.create_publisher(Float64MultiArray, EFFORTS, latest)
@@ -121,7 +122,8 @@ class GuardNode(TableNode):
         """Process an effort of the controller; answer with zero while stopped.
 
         A zero or empty effort is not answered. An effort that is not finite stops the
-        robot. Messages with the guard's label are ignored.
+        robot. Messages with the guard's label are ignored. A stop that begins or ends
+        is announced, and the watching thread is woken if it waits without an end.
         """
         if any(row.label == GUARD.executable for row in message.layout.dim):
             return

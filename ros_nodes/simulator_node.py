@@ -68,7 +68,7 @@ class SimulatorNode(RobotNode):
         self.recent_warnings: dict[str, str] = {}  # warnings of the last status
 
     def build(self) -> None:
-        """Build the plant, publishers, services and the timer.
+        """Build the plant, its topics and services and the timer; count steps from 0.
 
         Raises:
             DynError, ParameterException: The robot, the chain or a parameter is not
@@ -123,8 +123,10 @@ class SimulatorNode(RobotNode):
             super()._on_description(message)
 
     def _communicate(self, built: BuiltPlant) -> None:
-        """Create the publishers, subscriptions, services and the timer for a plant.
+        """Create the communication of a plant, and the timer of the cycles.
 
+        It consists of PlantTopics; SceneTopics for a robot; /clock and
+        robot_description if they are wanted; the services ~/reset, ~/pause and ~/step.
         Raises SettingError if a QoS override, the payload or contact.wrench_link is not
         valid, and UnsupportedError if the plant has no wrench at that link.
         """
@@ -287,7 +289,8 @@ class SimulatorNode(RobotNode):
     def warnings(self) -> dict[str, str]:
         """Return the present warnings: a sentence by kind; empty if there are none.
 
-        The node must be configured.
+        They are on the plant, the commands, the pace, and a missing /clock. The node
+        must be configured.
         """
         share = self.value("warning_share")
         plant = self.topics.warning(time.monotonic())

@@ -112,9 +112,10 @@ def _between(layout, relaxation):
 def _rates(layout, A, mu, relaxation):
     """Return a list, m: step of each row's impulse per velocity, times the relaxation.
 
-    It is 1 / A_ii, and for two tangents 1 / |A_TT|. More tangents, in an ellipsoid,
-    have one over the weighted row sum, a bound with which the iteration does not
-    diverge. Responses <= 0 count as 1.
+    It is 1 / A_ii; both of two tangents have one over the largest eigenvalue of their
+    block of A. More tangents, in an ellipsoid, have one over the weighted row sum, a
+    bound with which the iteration does not diverge. Values <= 0 of A_ii, of the
+    eigenvalue or of the sum count as 1.
 
     Args:
         layout: Blocks.
@@ -142,7 +143,8 @@ def _rates(layout, A, mu, relaxation):
 def _start(layout, warm, lo, hi):
     """Return a copy of the impulses `warm`, a list, m, with boxes clipped to lo and hi.
 
-    layout: Blocks; lo, hi: bounds, m.
+    Rows of contacts are copied unchanged. layout: Blocks; lo, hi: bounds, m, read for
+    boxes only.
     """
     x = list(warm)
     for block in layout.blocks:
@@ -155,9 +157,12 @@ def _start(layout, warm, lo, hi):
 def _update(block, x, A, b, mu, lo, hi, rates):
     """Update the impulses x of a block by its law, in place.
 
+    Rows follow each other, each with the new impulses of the rows before. Of a contact,
+    the normal row comes first, then all tangents at once, projected to its friction.
+
     Args:
         block: Block.
-        x: Impulses of all rows, m; changed.
+        x: Impulses of all rows, m; only those of the block are changed.
         A, b: G + R, (m, m), and free velocity, m.
         mu, lo, hi: Friction coefficients, k, and bounds of boxes, m.
         rates: Steps from _rates, m.

@@ -68,14 +68,15 @@ class Placed(NamedTuple):
 
 
 def placed_bodies(model, X, S):
-    """Return the Placed of a robot.
+    """Return the Placed of a robot; its entries 0, of the base, are None.
 
     The origin is a floating base's origin; without a floating base, the base's origin.
+    The axes are those of the base.
 
     Args:
         model: Robot.
-        X: By body: transform from its parent.
-        S: By body: motion subspace of its joint, body coordinates.
+        X: By body: transform from its parent; entry 0 is not read.
+        S: By body: motion subspace of its joint, body coordinates; entry 0 is not read.
     """
     placed, origin = [None], Vector.zeros(3)
     for i in model.bodies:
@@ -186,10 +187,10 @@ def mode_of(mu, sigma, bias, impulse, response, tiny):
     """Return the Mode of a contact.
 
     Args:
-        mu: Friction coefficient.
-        sigma: Velocity of its rows after the step, 3 [m/s].
+        mu: Friction coefficient, a Python number; 0: a pressed contact slips.
+        sigma: Velocity of its rows after the step: normal, two tangents [m/s].
         bias: Bias of the normal row [m/s].
-        impulse: Impulses of its rows, 3 [N·s].
+        impulse: Impulses of its rows in the same order [N·s].
         response: Velocity of the normal row per impulse [(m/s)/(N·s)].
         tiny: Largest velocity that counts as zero [m/s].
 
@@ -227,6 +228,8 @@ def mode_of(mu, sigma, bias, impulse, response, tiny):
 
 def active_contacts(model, solved, placed, V, dt, world, links):
     """Return a list of the ActiveContacts of a step, in the order of solved.touching.
+
+    Contacts that take no part in the step are included, with zero rows.
 
     Args:
         model: Robot.
@@ -311,7 +314,11 @@ class _ContactPlace(NamedTuple):
     mask: Any
 
     def shift(self, h):
-        """Return dp of the point midway between the surfaces, by a small Motion h."""
+        """Return the displacement of the contact's point as its body moves by h.
+
+        The point lies midway between the surfaces. h: small Motion, in the coordinates
+        of c and n.
+        """
         dc = h.lin + cross3(h.ang, self.c)
         if self.C is not None:
             dc = dc + self.C @ h.ang

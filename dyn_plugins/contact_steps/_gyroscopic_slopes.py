@@ -68,7 +68,10 @@ class GyroscopicSlopes:
         return self._by_inertia(changes) - self.by_tau @ C_p
 
     def _by_inertia(self, changes):
-        """Return the derivatives along changes of H, nv x number of changes.
+        """Return the derivatives of the gyroscopic change along changes of H.
+
+        A Matrix, nv x number of changes. Only changes of the blocks of root joints
+        count; zeros if no root joint turns a body.
 
         changes: List of dicts (row, column) -> change of the entry of H; others: 0.
         """

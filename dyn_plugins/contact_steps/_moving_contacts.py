@@ -130,10 +130,11 @@ def rows_of_body(contacts, slopes):
 
 
 def inside_by_others(contacts, T):
-    """Return the condition that impulses of least norm lie inside all cones.
+    """Return the condition that a body's contacts can all stick with the same wrench.
 
     For dependent rows, the impulses that a solver finds may lie on a cone without need.
-    If other impulses with the same wrench lie inside, no contact is about to slip.
+    If the impulses of least norm with the same wrench lie inside all cones, and all
+    pressed contacts stick, no contact is about to slip.
 
     Args:
         contacts: ActiveContacts of one body.
@@ -285,7 +286,10 @@ class MovingContacts:
         self._collect_rows(_bias_slopes(rule, solved, dt, parts.rule_options, sides))
 
     def _collect_momentum(self):
-        """Set drag, by_q, by_mu and by_gap, the terms in the equation of motion."""
+        """Set the terms in the equation of motion: drag, by_q, by_mu and by_gap.
+
+        drag and by_q are nv x nv, by_mu and by_gap have a column for each contact.
+        """
         model, n = self.model, self.model.nb + 1
         M, K = [None] * n, [None] * n
         for x in self.contacts:
@@ -332,7 +336,10 @@ class MovingContacts:
         return by_q, drag
 
     def _path(self, i):
-        """Return the bodies on the path from i to the base whose joints can move."""
+        """Return a list of the bodies from i to the base whose joints can move.
+
+        Body i is first, if its joint can move.
+        """
         path = []
         while i:
             if len(self.placed.S[i]):
@@ -341,7 +348,7 @@ class MovingContacts:
         return path
 
     def _row(self, i, force, *others):
-        """Return the joint forces of a force on body i, nv: J.T force.
+        """Return the joint forces of a force on body i, a list of nv: J.T force.
 
         Args:
             i: Index of the body.
@@ -361,6 +368,9 @@ class MovingContacts:
 
     def _collect_rows(self, slopes):
         """Set A, C, c_q, c_v, c_gap and dependent, body by body; update at_border.
+
+        A, C, c_q and c_v are lists of rows of nv numbers, the rows of c_gap have a
+        number for each contact; dependent is a number. at_border can only become true.
 
         slopes: For each contact, derivatives of its bias by gap and by approach.
         """
@@ -416,14 +426,16 @@ def gap_sides(contacts, gaps):
 def _bias_slopes(rule, solved, dt, options, sides):
     """Return a list of pairs: derivatives of contacts' biases by gap and by approach.
 
-    Units are (m/s)/m and 1. Contacts that take no part in the step have zeros.
+    Units are (m/s)/m and 1. Contacts that take no part in the step have zeros; the
+    derivative by approach is 0 without restitution.
 
     Args:
         rule: Function of contact_biases.py.
         solved: SolvedContacts.
         dt: Step [s].
         options: Options of the rule, by name.
-        sides: Result of gap_sides.
+        sides: Result of gap_sides: whether each gap is zero, and on which side of zero
+            the derivative by gap is taken then.
     """
     slopes = []
     for contact, motions, active, (at_zero, above) in zip(

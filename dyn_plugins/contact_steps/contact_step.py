@@ -64,9 +64,9 @@ class DeepestPoints:
     """The deeper half of a shape's points on a half-space, in their order.
 
     An odd number of points is halved downwards. A shape with one or two points has all
-    of them. The other points lie above: a velocity that the deeper points allow never
-    brings them below, unless the shape is inside of the half-space. The choice depends
-    on values, so it is traced.
+    of them. Of equal gaps, the earlier count as deeper. The other points lie above: a
+    velocity that the deeper points allow never brings them below, unless the shape is
+    inside of the half-space. The choice depends on values, so it is traced.
 
     Attributes:
         count: Number of points of the shape.
@@ -137,10 +137,10 @@ def _either(condition, a, b):
 
 
 def points_by_shape(touching, deepest):
-    """Return the DeepestPoints of each shape on each half-space.
+    """Return a list of the DeepestPoints of each shape on each half-space.
 
     Args:
-        touching: ContactCandidates of all points.
+        touching: ContactCandidates of all points; shapes are in the order of the first.
         deepest: Whether to choose the deeper half of each shape; if False, each point
             is a group of its own, and all are chosen.
     """

@@ -249,9 +249,10 @@ def second_derivatives(model, m, state, weights):
 
 
 def _groups(chain, paths):
-    """Return the coordinates of a chain as lists of whole joints, at least GROUP each.
+    """Return the coordinates of a chain in groups of whole joints, a list of lists.
 
-    The last group may be smaller.
+    A group has at least GROUP coordinates; the last one may have fewer. A chain without
+    coordinates has no groups.
 
     Args:
         chain: Bodies of the chain, parents first.
@@ -349,6 +350,8 @@ def _change(m, w, i):
 
 def _fill(entries, path, members, products):
     """Copy products of `_products` to the four tables of entries, in place.
+
+    Only pairs of a member k and a coordinate j at or above it are written, both ways.
 
     Args:
         entries: Tables by qq, q qd, qd qd and q qdd, nested lists [j][k] by the numbers

@@ -399,7 +399,8 @@ def fd_second_derivatives(model, q, qd, tau, f_ext, derivatives, second, f_ext_f
 def _minus_times(Hinv, slabs):
     """Return -Hinv times a tensor, as a list of n Matrices n x n by its first index.
 
-    Columns that are constant zeros are skipped. slabs: The tensor in the same form.
+    The product sums over that index. Columns that are constant zeros are skipped.
+    slabs: The tensor in the same form.
     """
     n = len(slabs)
     flat = [[x for row in slab.rows for x in row] for slab in slabs]
@@ -416,7 +417,10 @@ def _minus_times(Hinv, slabs):
 
 
 def _thin_products(A, *Bs):
-    """Return the list of A B for each B; zeros of A between branches are skipped."""
+    """Return the list of A B for each B; zeros of A between branches are skipped.
+
+    Bs: At least one Matrix; all have the same number of columns.
+    """
     columns = Matrix(column for B in Bs for column in B.T.rows)
     rows = sparse_products(columns, (A.T,))[0].rows
     n = len(rows) // len(Bs)

@@ -49,7 +49,8 @@ def self_responses(model, q):
         da_i = Omega_ii df_i,   Omega_ii = -Theta_i = J_i H^-1 J_i.T
         Omega_c = T Omega_p T.T + J_c D^-1 J_c.T,   T = X_cp - J_c D^-1 U.T
 
-    Omega_ii is 6 x 6 over [angular; linear], in coordinates of body i. A singular joint
+    The result is a list, nb, of the 6 x 6 Omega_ii over [angular; linear], in
+    coordinates of body i. A singular joint
     inertia raises SingularError when the Program runs.
 
     Inputs and outputs: those of SELF_RESPONSES; q by body, the base first.

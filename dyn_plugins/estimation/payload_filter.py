@@ -185,7 +185,10 @@ class CovarianceFactors:
 
 
 def _carriers(model, frame):
-    """Return the bodies from the base, without it, to the body of the link `frame`."""
+    """Return the bodies from the base, without it, to the body of the link `frame`.
+
+    A list, empty for a link of the base. Raises ModelError for an unknown link.
+    """
     bodies, i = [], model.frame(frame).body
     while i > 0:
         bodies.insert(0, i)

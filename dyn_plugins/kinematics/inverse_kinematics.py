@@ -183,7 +183,9 @@ def _error(X, target):
 
 
 def _step(columns, e, q, limits, damping):
-    """Return {coordinate: damped least-squares step}; none moves out of a limit.
+    """Return {coordinate: damped least-squares step}, 0 at a limit that it would leave.
+
+    Only coordinates that are at a limit are held; a step from inside can pass a limit.
 
     Args:
         columns: By coordinate that may move: its column of J, the rows of e.

@@ -121,7 +121,7 @@ class DenseLoops(EasedInertia):
         """Return qdd, nv, zero where prescribed, and the multipliers lambda, m.
 
         Args:
-            push: Joint forces, nv.
+            push: Joint forces, nv; those of prescribed coordinates are ignored.
             wanted: A qdd, m.
         """
         eased = push + self.free.T @ (self.k * wanted)

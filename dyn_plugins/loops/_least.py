@@ -168,7 +168,7 @@ class LeastLoops:
         """Return qdd, zero where prescribed, lambda, and the residual of the rows.
 
         Args:
-            push: Joint forces, nv.
+            push: Joint forces, nv; those of prescribed coordinates are ignored.
             wanted: A qdd, m.
 
         Returns:

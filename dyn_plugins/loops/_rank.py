@@ -129,9 +129,12 @@ def total_square(parts):
 
 
 def pivot_tolerances(diagonal, squares, slopes):
-    """Return the pivots at or below which a row counts as dependent, m.
+    """Return the pivots at or below which a row counts as dependent, a list of m.
 
         G_kk / |u_k|² * slope_k * RANK
+
+    0.0 for a row whose |u_k|² is the constant 0.0. For one that is tiny, the first
+    factor is 1.
 
     Args:
         diagonal: G_kk of each row.

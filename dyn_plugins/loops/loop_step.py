@@ -126,11 +126,11 @@ def _tree(model, q, rows):
 
 
 def _dense(model, q, rows):
-    """Return the correction function of `projection` by dense algebra.
+    """Return a function from changes of the rows, m, to changes of coordinates, nv.
 
-    For robots in which loops determine the motion of a body without inertia. A
-    dependent row raises SingularError when the Program runs. Arguments as of `correct`
-    in `projection`.
+    As `correct` in `projection`, by dense algebra, for robots in which loops determine
+    the motion of a body without inertia. A dependent row raises SingularError when the
+    Program runs. rows: LoopRows at q.
     """
     loops = DenseLoops(model, q, rows, [False] * model.nv)
     none = Vector.zeros(model.nv)

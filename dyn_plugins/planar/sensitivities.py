@@ -59,7 +59,7 @@ def chain_force_jacobian(model, x, kind, s, active, joint):
 
     Args:
         joint: Index of the joint the force acts on, below n; other blocks are 0. None:
-            all.
+            all. A larger one raises UnsupportedError.
 
     Source: WAW-8.1; reciprocity replaces the source's propagation of d and b.
     """
@@ -142,7 +142,8 @@ class ChainTorquesDense(NumpySolver):
         """Return the torques of one state, (n,), by a singular value decomposition.
 
         The rank is computed for C with rows of length one. A matrix of torque responses
-        has no scale of its own: for a rigid substructure it is round-off alone.
+        has no scale of its own: for a rigid substructure it is round-off alone. A
+        constraint argument that is None has the values of the chain.
 
         Inputs and outputs: those of CHAIN_TORQUES.
 

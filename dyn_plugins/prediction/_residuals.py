@@ -63,11 +63,12 @@ def residual_and_slopes(model, cost, q, qd, tau, target):
 
 
 def _of_frames(model, cost, q, target):
-    """Return a residual of the poses of frames, and its derivatives, as above.
+    """Return a residual of the poses of frames, and its derivatives.
 
         dr = sum over the frames of (dr / dX) J dq
 
-    J is the Jacobian in base axes at the frame's origin.
+    J is the Jacobian in base axes at the frame's origin. The arguments and results are
+    those of residual_and_slopes; columns by velocity and joint force are zero.
     """
     frames = [frame_and_jacobian(model, q, name) for name in cost.frames]
     residual = _pose if cost.kind == "pose" else _distance
@@ -85,14 +86,27 @@ def _of_frames(model, cost, q, target):
 
 
 def _displaced(X, turn, shift):
-    """Return a Transform with the derivative along a displacement in base axes."""
+    """Return the Transform X to a frame with its derivative by a displacement.
+
+    turn, shift: The frame's rotation vector and displacement, three numbers each, in
+    base axes.
+    """
     dE = -(X.E @ skew(turn))
     rows = [with_slopes(x, d) for x, d in zip(X.E.rows, dE.rows, strict=True)]
     return Transform(Matrix(rows), with_slopes(X.r, shift))
 
 
 def _pose(cost, frames, target):
-    """Return the displacement from the target pose to the frame."""
+    """Return the displacement from the target pose to the frame, a list of numbers.
+
+    cost.part is "position": 3 in base axes [m]; "orientation": 3, the rotation vector
+    in the target's axes [rad]; else the 6 of log_transform.
+
+    Args:
+        cost: Cost of kind "pose".
+        frames: List of one Transform, from the base to the frame.
+        target: Rotation matrix row by row, 9 numbers, then the position, 3.
+    """
     (X,) = frames
     rotation = Matrix([target[3 * k : 3 * k + 3] for k in range(3)])
     place = Vector(target[9:12])
@@ -104,7 +118,17 @@ def _pose(cost, frames, target):
 
 
 def _distance(cost, frames, target):
-    """Return a distance between frames, or to a point, less its target."""
+    """Return a list of one number: a distance between two points less its target [m].
+
+    With the part "at_least" it is 0 beyond the target. At a distance of zero it is
+    smoothed.
+
+    Args:
+        cost: Cost of kind "distance".
+        frames: One or two Transforms, from the base to frames; of one, the second point
+            is in the target.
+        target: The distance; with one frame also the point, 3 numbers in the base.
+    """
     other = frames[1].r if len(frames) == 2 else Vector(target[1:4])
     apart = frames[0].r - other
     error = sqrt(apart @ apart + NEAR) - target[0]
@@ -147,7 +171,10 @@ KINDS = (*_RESIDUALS, "pose", "distance")
 
 
 def residual_of(model, cost, q, qd, tau, target):
-    """Return a residual alone, a list of numbers; arguments as above."""
+    """Return a residual alone, a list of numbers.
+
+    Arguments and errors as of residual_and_slopes.
+    """
     if cost.kind in ("pose", "distance"):
         X = [frame_and_jacobian(model, q, name)[0] for name in cost.frames]
         return (_pose if cost.kind == "pose" else _distance)(cost, X, target)

@@ -109,7 +109,10 @@ def knot_policy(
 
 
 def _parts(model, settings, costs):
-    """Yield (cost, weights, target) with the numbers of each cost in the settings."""
+    """Yield (cost, weights, target) with the numbers of each cost in the settings.
+
+    settings: For each cost its weights, then its target, one after the other.
+    """
     numbers, start = list(settings), 0
     for cost in costs:
         size, target = cost.size(model), cost.target_size(model)
@@ -124,7 +127,7 @@ def _sizes(model, options):
 
 
 def _known_costs(model, costs):
-    """Raise UnsupportedError unless all entries are Costs."""
+    """Raise UnsupportedError unless all entries are Costs; model is ignored."""
     for cost in costs:
         if not isinstance(cost, costs_of_plans.Cost):
             raise UnsupportedError(

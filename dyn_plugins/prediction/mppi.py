@@ -54,7 +54,10 @@ class MPPI(PlanSolver):
     }
 
     def prepare(self, problem, **options):
-        """Return a function that plans from a start and a guess of joint forces."""
+        """Return a function that plans: from a start, with a guess of joint forces.
+
+        Its result is a PlanResult. options: Those of the class, by name.
+        """
         shooting, penalty = Shooting(problem), Penalty(problem)
         penalty.rho = 1e4
         return lambda start: _plan(problem, shooting, penalty, start, **options)
@@ -64,7 +67,17 @@ def _plan(
     problem, shooting, penalty, start, samples, max_iterations, temperature, noise,
     nodes, seed,
 ):  # fmt: skip
-    """Return the PlanResult; arguments as of MPPI."""
+    """Return the PlanResult of the best mean; its gains are zeros.
+
+    The reason is the maximum number of iterations, or divergence if no mean had a
+    finite cost. Planning ends early if the cost of all samples is not finite.
+
+    Args:
+        problem: Problem of the plan.
+        shooting, penalty: Its Shooting and Penalty.
+        start: Start of the plan, with the guess of joint forces, which is clipped.
+        samples, max_iterations, temperature, noise, nodes, seed: As of MPPI.
+    """
     rng, bounds = np.random.default_rng(seed), problem.bounds
     half = (bounds.tau_upper - bounds.tau_lower) / 2
     scale = noise * np.where(np.isfinite(half), half, FORCE)
@@ -110,7 +123,9 @@ def _plan(
 def _nodes(samples, knots, width, nodes):
     """Return an array for numbers at nodes, and for each knot two nodes and a share.
 
-    The share of the second node is for interpolation by straight lines.
+    The array, (samples, nodes, width), is not filled. The share of the second node is
+    for interpolation by straight lines. nodes: 0, or as many as `knots` or more: one
+    for each knot.
     """
     if nodes == 0 or nodes >= knots:
         nodes, place = knots, np.arange(float(knots))

@@ -98,7 +98,7 @@ def _block_times(B, M, onto):
     """Return the Matrix B M, or C + B M with C = `onto`; None for no sum.
 
     Rows of M that are all zero, and blocks B of at most one entry a row, avoid the
-    product.
+    product; `onto` itself is returned if M is zero.
     """
     if all(are_zero(row) for row in M.rows):
         return Matrix.zeros(B.shape[0], M.shape[1]) if onto is None else onto

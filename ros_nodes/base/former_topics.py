@@ -121,7 +121,11 @@ class FormerTopics(Node):
             destroy(other)
 
     def _warning(self, topic: str) -> Callable[[], None]:
-        """Return a function that logs once that a topic has another name now."""
+        """Return a function whose first call warns in the log; later calls do nothing.
+
+        The warning says that a topic has another name now. topic: The present name, a
+        key of FORMER.
+        """
         said: list[str] = []
 
         def warn() -> None:

@@ -563,7 +563,8 @@ class RobotNode(ParameterNode):
     def refuse(self, kind: str, message: str) -> None:
         """Count a refusal and log it as a warning.
 
-        A message equal to an earlier one is logged at most once per second.
+        Equal messages, even of another kind, are logged at most once per second; each
+        refusal is counted.
 
         Args:
             kind: Key in `counters`, and beginning of the log message.

@@ -93,6 +93,9 @@ class AnnouncedStates:
     def _change(self, trigger: Callable[..., object], which: int | str) -> None:
         """Perform a transition and publish its start and goal state.
 
+        An error of `trigger`, for a transition that is not valid, is passed on, and
+        nothing is published.
+
         Args:
             trigger: Method of the state machine.
             which: Id or label of the transition.

@@ -66,7 +66,8 @@ class Worker:
     ) -> None:
         """Queue a job; the first one starts the thread.
 
-        After `stop` the job is never processed.
+        A job of the same kind that has not been delivered is superseded. After `stop`
+        the job is never processed.
 
         Args:
             kind, make, take, superseded: As the attributes of Preparation.
@@ -85,8 +86,8 @@ class Worker:
     def deliver(self) -> None:
         """Pass the result of each finished job on, in the order of submission.
 
-        `take` is called with it, or `superseded` if a newer job of the kind exists. To
-        be called in the control thread.
+        `take` is called with it, which is a DynError if `make` raised, or `superseded`
+        if a newer job of the kind exists. To be called in the control thread.
         """
         while self.ready:
             job, result = self.ready.popleft()

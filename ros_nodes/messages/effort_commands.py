@@ -130,6 +130,9 @@ class EffortReader:
     def _match(self, names: tuple[str, ...]) -> _Order:
         """Return the assignment of a message's names to the joints.
 
+        Names of no joint are listed as foreign; a joint that is missing is no error
+        here.
+
         Args:
             names: Names of the message, in its order.
 

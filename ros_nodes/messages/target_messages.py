@@ -42,7 +42,7 @@ READERS: dict[str, tuple[Any, Callable[[Any], list[float]]]] = {
 
 
 def message_type(name: str) -> Any:
-    """Return the class of a type of messages.
+    """Return the class of a type of messages, by its name such as std_msgs/String.
 
     Raises:
         SettingError: The type is not one of READERS.

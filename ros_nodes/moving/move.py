@@ -143,6 +143,11 @@ def _arrival(live: Live, poses: list[np.ndarray], path: ToolPath) -> int:
     """Wait until the tool is near the end of the path; print where it is.
 
     Returns 0 if it arrives within SETTLE, else 1.
+
+    Args:
+        live: Connection whose executor is spun meanwhile.
+        poses: Poses of the tool so far, at least one; a subscription appends to it.
+        path: The path.
     """
 
     def away() -> tuple[float, float]:

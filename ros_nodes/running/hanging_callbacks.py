@@ -42,7 +42,11 @@ class Hang:
         self.said = False
 
     def look(self, t: float) -> None:
-        """Check whether the callback seen by the last call still runs; report a change.
+        """Report a callback that all calls have seen for the timeout, once, and its end.
+
+
+        The end is reported by the first call that sees that the executor has gone on.
+        The timeout is counted in calls of `look`.
 
         Args:
             t: Current time, time.monotonic() [s].

@@ -43,7 +43,7 @@ class LastResort:
     """
 
     def __init__(self, numbers: Collection[int]) -> None:
-        """Start to watch signals; must be called in the main thread.
+        """Start to watch signals; outside of the main thread, a ValueError is raised.
 
         Args:
             numbers: Numbers of the signals that end the process.
@@ -64,7 +64,10 @@ class LastResort:
         self._sign = time.monotonic()
 
     def close(self) -> None:
-        """Stop the thread and restore the previous wake-up file descriptor."""
+        """Stop the thread and restore the previous wake-up file descriptor.
+
+        To be called in the main thread; the wait for the thread is at most 1 s.
+        """
         self._over.set()
         signal.set_wakeup_fd(self._before)
         os.write(self._writer, bytes(1))
@@ -73,7 +76,7 @@ class LastResort:
         os.close(self._writer)
 
     def _run(self) -> None:
-        """Wait for a signal; end the process if no sign of life comes for PATIENCE.
+        """Wait for a signal; end the process if no sign of life follows for PATIENCE.
 
         Target of the thread; it returns once `close` was called.
         """

@@ -71,7 +71,7 @@ class CommandInput:
         unlimited: Mapping[int, str],
         ros_time: Callable[[], float],
     ) -> None:
-        """Subscribe to both topics.
+        """Subscribe to COMMANDS and JOINT_COMMANDS.
 
         Args:
             node: The simulator node.
@@ -284,7 +284,7 @@ class PlantTopics:
         unlimited: Mapping[int, str],
         ros_time: Callable[[], float],
     ) -> None:
-        """Create the publishers, subscriptions and services.
+        """Create the topics and the service of the class, as far as the plant has them.
 
         Args:
             node: The simulator node, which destroys them at clean-up.
@@ -333,7 +333,8 @@ class PlantTopics:
     def _wrench_publisher(self) -> Any:
         """Return the publisher of ~/wrench; None without link or contacts.
 
-        That is without contact.wrench_link, or if contact.enabled is false.
+        That is without contact.wrench_link, or if contact.enabled is false. With a
+        publisher, the noise of the sensor and its random numbers are set, too.
 
         Raises:
             SettingError: The plant has no sensor, or the link is unknown or does not
@@ -370,6 +371,9 @@ class PlantTopics:
 
     def publish(self, stamp: Any) -> None:
         """Publish the state; check for faults; publish forces at their rate.
+
+        The state is joint_states, and multi_dof_joint_states and ~/wrench if they are
+        there. It counts as unanswered until the next command.
 
         Args:
             stamp: Time of the headers, a message.
@@ -470,7 +474,9 @@ class PlantTopics:
     # ---- diagnostics
 
     def _check_faults(self, now: float) -> None:
-        """Store time and description of a fault that occurred since the last call.
+        """Store in `trouble` time and description of a fault since the last call.
+
+        Of several, the last one of the channels counts; without one, `trouble` stays.
 
         Args:
             now: Time, monotonic [s].

@@ -427,7 +427,8 @@ def _once(
 ) -> tuple[FaultResult, float]:
     """Inject a fault; return its result and the longest wait for a processor [s].
 
-    A DynError of the test stand is returned as a failed result with its message.
+    A DynError of the test stand is returned as a failed result with its message; if it
+    comes before the injection, all nodes are ended.
 
     Args:
         stand: A FaultStand.

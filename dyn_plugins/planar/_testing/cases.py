@@ -117,7 +117,10 @@ class TaskTrial(SystemCase):
     """One solver on one task and engine, from a random initial state."""
 
     def arguments(self, program: Program) -> list[np.ndarray]:
-        """Return a random initial state (ns,) and an action (na,) within its bounds."""
+        """Return a random initial state (ns,) and an action (na,) within its bounds.
+
+        program is ignored.
+        """
         state = self.model.start(self.rng, 1)[0]
         bounds = self.model.action_bounds
         low, high = (np.array(b, float) for b in zip(*bounds, strict=True))

@@ -183,7 +183,8 @@ def _least_squares(
 ) -> tuple[np.ndarray, np.ndarray, bool, bool]:
     """Return a, lambda, whether C a = c can hold, and whether C has full rank.
 
-    mass: (n, n); F: (n, 2); C: (m, 2n); c: m.
+    a is (n, 2), lambda has m entries. mass: (n, n); F: (n, 2); C: (m, 2n), without zero
+    rows; c: m.
     """
     M, scale = np.kron(mass, np.eye(2)), np.linalg.norm(C, axis=1)
     C, c = C / scale[:, None], c / scale
