@@ -186,6 +186,9 @@ class Mode(NamedTuple):
 def mode_of(mu, sigma, bias, impulse, response, tiny):
     """Return the Mode of a contact.
 
+    It separates unless an impulse presses it; a pressed contact slips if its friction
+    is at the cone and, with friction, its tangents move; else it sticks.
+
     Args:
         mu: Friction coefficient, a Python number; 0: a pressed contact slips.
         sigma: Velocity of its rows after the step: normal, two tangents [m/s].

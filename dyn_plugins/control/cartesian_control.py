@@ -206,7 +206,8 @@ def bias(model, tool, q, qd, frame):
     """Return dJ/dt qd of the frame in the axes of the tool, [angular; linear], (6,).
 
     The linear part is the acceleration of the frame's origin at qdd = 0. q and qd are
-    not split by joint; `frame` is the name of the link.
+    not split by joint; `tool` gives the axes; `frame` is the name of the link, an
+    unknown one raises ModelError.
     """
     parts = split_q(model, q), split_v(model, qd)
     v, a, X = frame_motion(model, *parts, frame)
@@ -345,8 +346,8 @@ def turned(R, six):
 def _reference(pose_ref):
     """Return the rotation matrix and position of a reference pose, 7 numbers.
 
-    A quaternion whose length is not 1 within 0.001 raises QuaternionError when the
-    Program runs; NaN passes.
+    pose_ref: Position, then quaternion x, y, z, w. A quaternion whose length is not 1
+    within 0.001 raises QuaternionError when the Program runs; NaN passes.
     """
     quaternion = Vector(pose_ref[k] for k in range(3, 7))
     square = quaternion @ quaternion

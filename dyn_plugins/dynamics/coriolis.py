@@ -37,7 +37,8 @@ def inertial(model, q, qdd):
 
     H is not formed.
 
-    Inputs and outputs: those of INERTIAL_FORCE; q, qdd and tau by body, the base first.
+    Inputs and outputs: those of INERTIAL_FORCE; q, qdd and tau by body, the base first;
+    entry 0 of tau is None.
 
     Source: RBD5-3.6; RBDA, (5.14) to (5.20) with v = 0 and a_0 = 0.
     """

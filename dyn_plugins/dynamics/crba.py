@@ -6,7 +6,7 @@ from dyn_plugins.dynamics._ancestor_blocks import ancestor_blocks
 
 
 def crba(model, q):
-    """Return the joint-space inertia matrix.
+    """Return the joint-space inertia matrix, with the armatures of the joints.
 
         kinetic = qd.T H(q) qd / 2
 

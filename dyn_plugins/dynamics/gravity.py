@@ -11,7 +11,8 @@ def gravity(model, q):
 
     With joint_springs=True they also balance the springs.
 
-    Inputs and outputs: those of GRAVITY_FORCE; q and g by body, the base first.
+    Inputs and outputs: those of GRAVITY_FORCE; q and g by body, the base first; entry 0
+    of g is None.
 
     Source: RBDA, (5.12), (5.13); RBD5-3.6.
     """

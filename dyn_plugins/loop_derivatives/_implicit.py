@@ -321,7 +321,10 @@ def _columns(rows, n):
 
 
 def unit_forces(model, m, kept):
-    """Return the Change by the joint forces of some coordinates: Z of -1, W of zeros.
+    """Return the Change by the joint forces of some coordinates.
+
+    For each of them Z is a Vector nv, -1 at the coordinate and zero elsewhere, and W a
+    Vector of m zeros.
 
     Args:
         model: Robot.

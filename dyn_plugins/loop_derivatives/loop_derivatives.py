@@ -202,7 +202,10 @@ def loop_hd_derivatives(
 
 
 def _joint_forces(model, motion):
-    """Return the joint forces H qdd + C - A.T lambda, nv, of a ClosedMotion."""
+    """Return the joint forces H qdd + C - A.T lambda, nv, of a ClosedMotion.
+
+    C includes gravity, external forces, friction, springs and forces of the user.
+    """
     q, qd, qdd, f_ext = motion.q, motion.qd, motion.qdd, motion.f_ext
     parts = split_q(model, q), split_v(model, qd), split_v(model, qdd)
     rows = rows_of(model, q, qd, qdd)

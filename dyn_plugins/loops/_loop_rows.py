@@ -206,8 +206,8 @@ def _end(model, X_0, link, place):
 def relative_motion(R, p, rate, second):
     """Return a pose R, p as Taylor numbers of time, a Matrix and a Vector.
 
-    rate, second: Relative velocity and its rate, Motions in A's coordinates about A's
-    origin.
+    R, p: Rotation from B to A, and B's origin in A. rate, second: Relative velocity of
+    B and its rate, Motions in A's coordinates about A's origin.
     """
     W = skew(rate.ang)
     R1, p1 = W @ R, rate.lin + cross3(rate.ang, p)

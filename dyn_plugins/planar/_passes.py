@@ -300,7 +300,8 @@ def _inverse(model, i, Q, errors, modes):
 
     Returns:
         Entries 11, 12, 22, zero for a dropped equation; a pair of flags, 1 if the
-        equation of the link, of the angle, is dropped.
+        equation of the link, of the angle, is dropped. If angle i + 1 is not active,
+        entries 12 and 22 and its flag are 0.
 
     Source: WAW-6.2, WAW-11.2, WAW-11.4, WAW-12.6, WAW-12.7.
     """

@@ -394,7 +394,8 @@ class _OfCases(NumpySolver):
     def gap(self, model, kind, active):
         """Return why no case covers a link or joint, as text, or None.
 
-        Links with mass or inertia have no case.
+        Links with mass or inertia have no case; of kind and active, only the one that
+        left_out names is read.
 
         Args:
             model: Planar chain.

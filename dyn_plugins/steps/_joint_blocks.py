@@ -144,7 +144,7 @@ def slopes_by_joint(model, function):
     """Return the derivatives of Vectors whose entries depend on their own joint alone.
 
     One coordinate of every joint varies at a time, all joints at once: `function` is
-    called as often as the largest joint has coordinates.
+    called as often as the largest joint has coordinates, but at least once.
 
     Args:
         model: Robot.

@@ -76,7 +76,8 @@ class GuardLatch:
         """Process a beat; an invalid message is refused and logged.
 
         From the first beat on, the silence of the guard stops the controller: `stop`
-        becomes its observer.
+        becomes its observer. `stop` gets the beat while the node is active, else
+        `link`.
         """
         try:
             beat = read_beat(message)

@@ -42,7 +42,7 @@ READERS: dict[str, tuple[Any, Callable[[Any], list[float]]]] = {
 
 
 def message_type(name: str) -> Any:
-    """Return the class of a type of messages, by its name such as std_msgs/String.
+    """Return the class of a type of messages, such as geometry_msgs/TwistStamped.
 
     Raises:
         SettingError: The type is not one of READERS.

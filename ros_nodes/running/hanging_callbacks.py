@@ -42,11 +42,10 @@ class Hang:
         self.said = False
 
     def look(self, t: float) -> None:
-        """Report a callback that all calls have seen for the timeout, once, and its end.
+        """Report a callback that all calls have seen for the timeout; report its end.
 
-
-        The end is reported by the first call that sees that the executor has gone on.
-        The timeout is counted in calls of `look`.
+        Both are reported once, the end by the first call that sees that the executor
+        has gone on. The timeout is counted in calls of `look`.
 
         Args:
             t: Current time, time.monotonic() [s].

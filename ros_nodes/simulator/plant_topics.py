@@ -284,7 +284,7 @@ class PlantTopics:
         unlimited: Mapping[int, str],
         ros_time: Callable[[], float],
     ) -> None:
-        """Create the topics and the service of the class, as far as the plant has them.
+        """Create the topics and the service that the class lists, as far as they apply.
 
         Args:
             node: The simulator node, which destroys them at clean-up.

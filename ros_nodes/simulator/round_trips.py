@@ -48,6 +48,8 @@ class RoundTrips:
     def _percentiles(self, p: Sequence[float]) -> np.ndarray:
         """Return percentiles of all times, (len(p),) [us]; NaN without times.
 
+        They are whole microseconds, rounded down, and at most LONGEST.
+
         Args:
             p: Percentages, 0 to 100.
         """

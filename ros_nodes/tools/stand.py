@@ -173,7 +173,8 @@ class NodeStand:
 
         The stamp of a state is simulated time in mode CLOCK, else the present time, or
         with another pace than PERIOD the last stamp plus the pace; the feed's age is
-        subtracted. States are collected until there are `burst` of them.
+        subtracted. States are collected until there are `burst` of them. A lost state
+        is counted, but not sent. With jitter, the method sleeps.
         """
         feed = self.feed
         if self.mode == CLOCK and feed["pace"]:
