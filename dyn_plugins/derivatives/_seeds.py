@@ -340,6 +340,8 @@ def check_path(name, model, path, acting, inputs, loops=False):
 def sizes(model, options):
     """Return {"np": number of values of the parameter}; 0 without a parameter.
 
+    Raises ModelError for an unknown path.
+
     Args:
         model: System with the parameter.
         options: Options of the solver; "parameter" is a path or None.

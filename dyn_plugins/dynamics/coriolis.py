@@ -15,7 +15,8 @@ def coriolis(model, q, qd):
 
     Joint friction is no part of c.
 
-    Inputs and outputs: those of CORIOLIS_FORCE; q, qd and c by body, the base first.
+    Inputs and outputs: those of CORIOLIS_FORCE; q, qd and c by body, the base first;
+    entry 0 of c is None.
 
     Source: RBD5-3.6; the sweep of body_forces from a base at rest, RBD5-4.1.
     """

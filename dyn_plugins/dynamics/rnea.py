@@ -63,7 +63,7 @@ def rnea(model, q, qd, qdd, f_ext):
         tau = H(q) qdd + C(q, qd) - sum_i J_i(q).T f_ext_i
 
     Inputs and outputs: those of INVERSE_DYNAMICS; q, qd, qdd, f_ext and tau by body,
-    the base first.
+    the base first; entry 0 of tau is None.
 
     Source: RBD5-3.1, RBD5-4.1 (Luh, Walker and Paul 1980); KIM-2.1, whose spatial
     accelerations are classical ones here; see body_forces.
@@ -83,7 +83,7 @@ def rnea_spatial(model, q, qd, qdd, f_ext):
         tau = H(q) qdd + C(q, qd) - sum_i J_i(q).T f_ext_i
 
     Inputs and outputs: those of INVERSE_DYNAMICS; q, qd, qdd, f_ext and tau by body,
-    the base first.
+    the base first; entry 0 of tau is None.
 
     Source: RBDA, Table 5.1; RBD5-3.3, RBD5-3.5, RBD5-3.7; KIM-2.1 (35)-(42), Table 2.
     """

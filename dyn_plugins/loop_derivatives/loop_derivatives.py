@@ -278,7 +278,8 @@ def loop_id_derivatives(
 def _path_sizes(model, options):
     """Return {"m": rows of the loops, "k": numbers of the parameter paths}.
 
-    options: Options of the solver; paths is read.
+    options: Options of the solver; paths is read. Raises ModelError for an unknown
+    path.
     """
     rows = sum(loop.rows for loop in model.loops)
     paths = options["paths"]
@@ -361,7 +362,8 @@ def fd_parameter_jacobian_loops(model, q, qd, tau, f_ext, alpha, beta, paths, **
 def _parameter_sizes(model, options):
     """Return the sizes of the Ports: {"np": numbers of the parameter paths}.
 
-    options: Options of the solver; paths is read.
+    options: Options of the solver; paths is read. Raises ModelError for an unknown
+    path.
     """
     return {"np": sum(parameter_paths.size(model, path) for path in options["paths"])}
 

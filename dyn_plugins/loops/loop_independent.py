@@ -209,8 +209,8 @@ def joint_forces(model, q, qd, qdd, f_ext):
 def _independent_sizes(model, options):
     """Return the sizes of the Ports: {"ny": number of independent coordinates}.
 
-    options: Options of the solver; independent is read. Raises UnsupportedError as
-    independent_coordinates.
+    options: Options of the solver; independent is read. Raises UnsupportedError and
+    ModelError as independent_coordinates.
     """
     return {"ny": len(independent_coordinates(model, options["independent"]))}
 

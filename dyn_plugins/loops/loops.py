@@ -462,8 +462,8 @@ def _loop_sizes(model, options):
 def _hybrid_sizes(model, options):
     """Return {"nu": prescribed, "nf": other coordinates, "m": rows of the loops}.
 
-    options: Options of the solver; prescribed is read. Raises UnsupportedError if it is
-    not valid, as prescribed_coordinates.
+    options: Options of the solver; prescribed is read. Raises UnsupportedError and
+    ModelError as prescribed_coordinates.
     """
     nu = sum(prescribed_coordinates(model, options["prescribed"]))
     return {"nu": nu, "nf": model.nv - nu, **_loop_sizes(model, options)}
@@ -472,9 +472,9 @@ def _hybrid_sizes(model, options):
 def inverse_sizes(model, options):
     """Return the sizes of the Ports, a mapping from name to number.
 
-    Names: "na" active and "np" passive coordinates, "m" rows of the loops.
-
-    options: Options of the solver; active is read.
+    Names: "na" active and "np" passive coordinates, "m" rows of the loops. options:
+    Options of the solver; active is read. Raises UnsupportedError and ModelError as
+    motor_coordinates.
     """
     na = sum(motor_coordinates(model, options["active"]))
     return {"na": na, "np": model.nv - na, **_loop_sizes(model, options)}

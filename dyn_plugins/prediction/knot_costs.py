@@ -137,7 +137,7 @@ def _known_costs(model, costs):
 
 @hookimpl
 def dyn_solvers():
-    """Offer the solvers of this file."""
+    """Return a list of the solvers of this file, for the Registry."""
     shared = {
         "options": {"costs": DEFAULT},
         "valid": {"costs": _known_costs},

@@ -138,5 +138,5 @@ def _nodes(samples, knots, width, nodes):
 
 @hookimpl
 def dyn_solvers():
-    """Offer the solver of this file."""
+    """Return a list of the one solver of this file, for the Registry."""
     return [MPPI()]

@@ -117,7 +117,7 @@ def closed_form(model, q, qd, qdd, f_ext):
     when the Program is built.
 
     Inputs and outputs: those of INVERSE_DYNAMICS; q, qd, qdd, f_ext and tau by body,
-    the base first.
+    the base first; entry 0 of tau is None.
 
     Source: RBDA (5.6), its qdd_i read as qdd_j; RBD5-2.4. The cost grows with the
     fourth power of the number of joints (tests/test_cost.py); for use take `rnea`.

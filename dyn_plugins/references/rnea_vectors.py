@@ -179,7 +179,7 @@ def rnea_vectors(model, q, qd, qdd, f_ext):
         tau_i = z . n_i (turning) or z . f_i (sliding), + armature qdd_i
 
     Inputs and outputs: those of INVERSE_DYNAMICS; q, qd, qdd, f_ext and tau by body,
-    the base first.
+    the base first; entry 0 of tau is None.
 
     Source: Luh, Walker and Paul 1980; RBDA, Table 5.2; RBD5-4.1, RBD5-4.2, RBD5-4.3.
     Any axis instead of z, and trees. Counts are in tests/test_cost.py.

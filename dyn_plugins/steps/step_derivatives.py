@@ -314,6 +314,8 @@ def multiplied(A, B, onto=None):
 def sizes(model, options):
     """Return the sizes of the Ports, {"nx": 2 nv, "np": numbers of parameter paths}.
 
+    Raises ModelError for an unknown path.
+
     Args:
         model: Robot.
         options: Options of the solver; "paths" is read.

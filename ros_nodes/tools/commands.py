@@ -301,6 +301,8 @@ def _lifecycle(arguments: argparse.Namespace) -> int:
 def _move(arguments: argparse.Namespace) -> int:
     """Run `dyn move`; return the exit status: 1 without ROS, or if it does not arrive.
 
+    With --rpy, arguments.quaternion is set from it.
+
     Raises:
         SettingError: A number or the name of the node is not valid, even without ROS;
             the node is not there, shows another link than its tool, or allows only a
