@@ -240,7 +240,7 @@ def active_contacts(model, solved, placed, V, dt, world, links):
             (deepest=False).
         placed: The Placed at the step's position.
         V: By body: motion after the step, in the coordinates of `placed`.
-        dt: Step [s].
+        dt: Step [s], for the size of velocities that count as zero.
         world, links: Half-spaces, and names of the links whose shapes touch; None: all.
     """
     impulses, turns = solved.outputs[0], _rolling(model, solved, world, links)

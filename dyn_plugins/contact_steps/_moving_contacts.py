@@ -170,8 +170,12 @@ def _combined(rows, weights):
 def _orthonormal(columns):
     """Return orthonormal vectors that span the columns, by Gram-Schmidt.
 
+    Args:
+        columns: List of Vectors; one counts as dependent if its part orthogonal to the
+            ones before is at most FLAT of its length.
+
     Returns:
-        A vector for each column, zero for a dependent column; and the rank.
+        List of a vector for each column, zero for a dependent column; and the rank.
     """
     basis, rank = [], 0.0
     for column in columns:

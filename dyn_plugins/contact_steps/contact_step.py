@@ -591,7 +591,7 @@ def half_spaces(model, world):
 
 
 def linked_shapes(model, links):
-    """Raise UnsupportedError if `links` has another type, or one of them has no shape.
+    """Raise UnsupportedError for `links` of another type, unknown or without a shape.
 
     Args:
         model: Robot; None: only the type is checked.

@@ -138,6 +138,8 @@ def motions(model, q, qd, qdd, f_ext):
 def _slopes(joint, up, q):
     """Return the derivatives of S by each coordinate as a tuple; () for a series.
 
+    The derivatives are MotionSubspaces in the coordinates to which `up` leads.
+
     Args:
         joint: Joint.
         up: Transform from the body to the coordinates of the result.

@@ -382,7 +382,8 @@ def _set_as(tensor, places, others):
 def by_leaders(model, tensors):
     """Return Tensors by the nv independent coordinates: followers add to their leaders.
 
-    tensors: Tensors by the coordinates of all bodies; not changed.
+    dH is made exactly symmetric. tensors: Tensors by the coordinates of all bodies; not
+    changed.
     """
     leads = []  # by coordinate of a body: independent ones with the factor of each
     for i in model.bodies:

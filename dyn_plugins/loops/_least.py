@@ -236,9 +236,10 @@ class LeastLoops:
                 require(logical_not(absolute(x) > bound), SingularError, item)
 
     def _tangent(self, seed):
-        """Return a velocity that the rows allow, nv, largest magnitude 1; or zero.
+        """Return a velocity that the rows allow, nv, with the largest magnitude 1.
 
-        seed: Number that selects one of several such velocities.
+        It is zero if they allow none. seed: Number that selects one of several such
+        velocities.
         """
         size = self.model.nv
         start = self._moving(Vector(cos(seed + seed * j) for j in range(size)))

@@ -178,7 +178,8 @@ def pass_back(model, r, L, modes):
 def _joint(model, i, r, L, modes, after):
     """Return the ChainJoint of joint i from the next one, `after` (None at the end).
 
-    model, r, L, modes: As in pass_back.
+    At the end it is the joint alone: A = W, bw and qw are zero. model, r, L, modes: As
+    in pass_back.
     """
     shares = model.shares
     beta = shares[i][2] if after else 0.0

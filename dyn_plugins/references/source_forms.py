@@ -418,7 +418,10 @@ class _OfCases(NumpySolver):
         return None
 
     def refuse(self, model, c):
-        """Raise UnsupportedError if the constraints of a Chain c have no case."""
+        """Raise UnsupportedError if a link, or a constraint of a Chain c, has no case.
+
+        See `gap`.
+        """
         reason = self.gap(model, c.kind, c.active)
         if reason is not None:
             raise UnsupportedError(f"{self.name}: {reason}")
@@ -467,7 +470,8 @@ class Part1(_OfCases):
         """Return a, F_d, tau, alpha, reactions and dropped flags of a state, by joint.
 
         A constraint argument that is None has the values of the chain. Raises
-        UnsupportedError for constraints that the source has no case for.
+        UnsupportedError for constraints and links that the source has no case for, and
+        the errors of `take`.
 
         Inputs and outputs: those of CHAIN_ACCELERATIONS.
         """
@@ -499,7 +503,8 @@ class Part2(_OfCases):
         """Return a, F_d, tau, alpha, reactions and dropped flags of a state, by joint.
 
         A constraint argument that is None has the values of the chain. Raises
-        UnsupportedError for constraints that the source has no case for.
+        UnsupportedError for constraints and links that the source has no case for, and
+        the errors of `take`.
 
         Inputs and outputs: those of CHAIN_ACCELERATIONS.
         """
@@ -534,8 +539,8 @@ class ForceJacobianSource(_OfCases):
         """Return the Jacobian da_i/dF_j of one state, (n, n, 2, 2) [1/kg].
 
         x holds the positions of the joints, (n, 2) [m]. A constraint argument that is
-        None has the values of the chain. Raises UnsupportedError for constraints that
-        the source has no case for.
+        None has the values of the chain. Raises UnsupportedError for constraints and
+        links that the source has no case for, and the errors of `take`.
 
         Inputs and outputs: those of CHAIN_FORCE_JACOBIAN.
         """
@@ -558,7 +563,8 @@ class TorqueResponseSource(_OfCases):
         """Return S_ij = d alpha_i / d tau_j of a state, (n, n); last row and column 0.
 
         A constraint argument that is None has the values of the chain. Raises
-        UnsupportedError for constraints that the source has no case for.
+        UnsupportedError for constraints and links that the source has no case for, and
+        the errors of `take`.
 
         Inputs and outputs: those of CHAIN_TORQUE_RESPONSE.
         """
@@ -580,7 +586,8 @@ def _jacobian(solver, model, x, kind, s, active):
     The chain is taken at rest without forces.
 
     Args:
-        solver: _OfCases, which refuses constraints without a case: UnsupportedError.
+        solver: _OfCases, which refuses constraints and links without a case:
+            UnsupportedError.
         model: Planar chain.
         x: Positions of the joints, (n, 2) [m].
         kind, s, active: Constraints; None: the chain's. Errors of `take` pass through.

@@ -208,6 +208,8 @@ class TableNode(FormerTopics):
     def declare(self, specs: Sequence[Field]) -> None:
         """Declare parameters; parameters that are already declared keep their values.
 
+        A list whose default is empty is set to [] if no value was given at start-up.
+
         Args:
             specs: Fields of the parameters, which are stored in `self.specs`; a Field
                 of the same name is replaced.

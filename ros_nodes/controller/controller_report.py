@@ -68,6 +68,9 @@ class Report:
     def conditions(self, t: float) -> list[Condition]:
         """Return the active conditions, most severe first; at least one.
 
+        Those of other publishers are up to GRAPH seconds old. A function of
+        node.conditions that fails adds none; the exception is logged and counted.
+
         Args:
             t: Time, monotonic [s].
         """
@@ -210,7 +213,8 @@ class Report:
         """Return level, message and values by name for /diagnostics.
 
         For an inactive node, level and message come from its activation, see
-        Activation.status.
+        Activation.status. The counters of the controller and the results of
+        further_values are among the values.
 
         Args:
             t: Time, monotonic [s].

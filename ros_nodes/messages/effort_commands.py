@@ -71,6 +71,8 @@ class EffortReader:
     def array(self, message: Any) -> np.ndarray:
         """Return the efforts of a Float64MultiArray, (n,) [N·m | N].
 
+        They are in the order of `joints`, as in the message.
+
         Raises:
             RefusedCommand: The size is wrong, a number is not finite, or a joint
                 without an effort limit has an effort other than 0.
