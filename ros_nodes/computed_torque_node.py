@@ -127,8 +127,9 @@ class ComputedTorqueNode(RobotNode):
     def build(self) -> None:
         """Build the robot, the controller and the communication; call the extensions.
 
-        An emergency stop called while the node was inactive is applied to the new
-        controller.
+        Parameters by joint are declared. Parameters without effect, raised limits and
+        notes of the control law are logged as warnings. An emergency stop called while
+        the node was inactive is applied to the new controller.
 
         Raises:
             DynError, ParameterException: The robot or a parameter is not valid.

@@ -95,7 +95,10 @@ class Motions:
 
 
 def motions(model, q, qd, qdd, f_ext):
-    """Return the Motions of a state.
+    """Return the Motions of a state: motion, inertia and force sums by body.
+
+    They are in the frame of the first body of each branch; entry 0 is unused. Gravity
+    counts as an acceleration of the base.
 
     Args:
         model: Robot.
@@ -172,7 +175,9 @@ class Weighted:
 def _weighted_motions(model, m, weights):
     """Return the Weighted of a state under weights as joint rates.
 
-    m: Motions of the state; weights: By body, the weights of its joint's coordinates.
+    It has, by body, the motion and its derivatives, and sums over the body and its
+    descendants. m: Motions of the state; weights: By body, the weights of its joint's
+    coordinates.
     """
     result = Weighted(*([None] * (model.nb + 1) for _ in range(5)))
     W = [Motion.zero()]

@@ -66,7 +66,8 @@ def second_derivative_tensors(model, m, state):
         state: Lists by body q, qd and qdd.
 
     Returns:
-        Tensors; indices count the coordinates of all bodies in the order of the bodies,
+        Tensors: second derivatives of tau by qq, q qd and qd qd, and the derivative of
+        H by q. Indices count the coordinates of all bodies in the order of the bodies,
         followers included.
     """
     n = sum(joint.nv for joint in model.joint[1:])
@@ -194,6 +195,8 @@ def _cross_rows(f):
 
 def _fill(tensors, m, path, members):
     """Write the entries of each coordinate d of `members` and two at or above it.
+
+    Entries of all four tensors are written, in place.
 
     Args:
         tensors: Tensors, changed in place.

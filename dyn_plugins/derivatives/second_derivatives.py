@@ -75,7 +75,8 @@ class UnitWeighted:
 def _weighted_motions(model, m, weights):
     """Return the UnitWeighted of Motions m and weights, most of them zeros.
 
-    weights: By body, the weights of its joint's coordinates.
+    Only weights that are the constant 0.0 count as zeros and save operations. weights:
+    By body, the weights of its joint's coordinates.
     """
     n = model.nb + 1
     result = UnitWeighted(

@@ -157,6 +157,8 @@ class Saddle:
     def answers(self, columns):
         """Return a list of (x, lambda) for many right-hand sides: one matrix product.
 
+        The order is that of `columns`; none give an empty list.
+
         Args:
             columns: Pairs (push, wanted), as in solve.
         """

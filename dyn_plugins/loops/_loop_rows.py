@@ -92,7 +92,7 @@ def rows_of(model, q, qd, qdd):
 
 
 def _loop_rows(model, loop, X_0, v, a):
-    """Return the LoopRows of a loop between links.
+    """Return the LoopRows of a loop between links, a list in the order of its rows.
 
     Args:
         model: Robot.

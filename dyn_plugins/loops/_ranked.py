@@ -48,6 +48,8 @@ class RankedRows:
     def _directions(self, rows, least):
         """Set Q, C, remainders and rank; C holds the components of B along rows of Q.
 
+        There are at most r directions; vectors of Q and C beyond the rank are zero.
+
         Args:
             rows: Rows of B.
             least: Square of the smallest remainder that adds rank.

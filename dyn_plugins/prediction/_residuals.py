@@ -30,6 +30,8 @@ NEAR = 1e-12  # square of a distance [m²] below which its derivative is finite
 def residual_and_slopes(model, cost, q, qd, tau, target):
     """Return a residual, a list of numbers, and its derivatives.
 
+    An unknown frame of the cost raises ModelError.
+
     Args:
         model: Robot.
         cost: Cost.

@@ -184,7 +184,8 @@ class Report:
     def log_changes(self, t: float) -> bytes:
         """Log each condition that has begun or ended since the last call.
 
-        That states have no stamps is logged once.
+        It is logged as info, warning or error by its level. That states have no stamps
+        is logged once.
 
         Args:
             t: Time, monotonic [s].

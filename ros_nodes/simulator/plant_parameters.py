@@ -90,7 +90,7 @@ def build_plant(node: RobotNode, period: float) -> BuiltPlant:
 
 
 def _robot(node: RobotNode, period: float) -> BuiltPlant:
-    """Return a robot, with contacts if contact.enabled is true.
+    """Return the BuiltPlant of a robot, with contacts if contact.enabled is true.
 
     Args:
         node: The simulator node.
@@ -379,7 +379,7 @@ def _floor(node: RobotNode) -> dict[str, Any]:
 
 
 def _chain(node: RobotNode, period: float) -> BuiltPlant:
-    """Return a planar chain, with impacts and limits.
+    """Return the BuiltPlant of a planar chain, with impacts and limits.
 
     Initial positions and velocities are the parameters if set, else as in the chain's
     file.

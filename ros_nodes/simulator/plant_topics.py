@@ -355,6 +355,8 @@ class PlantTopics:
     def _publish_wrench(self, stamp: Any) -> None:
         """Publish the wrench of the sensor, with noise; nothing before the first step.
 
+        The frame of the header is contact.wrench_link.
+
         Args:
             stamp: Time of the header, a message.
         """

@@ -171,7 +171,10 @@ def _converted(value: Any, kind: type) -> Any:
 
 
 def descriptor_lines(descriptor: Any) -> list[str]:
-    """Return the lines that `describe` prints for a ParameterDescriptor."""
+    """Return the lines that `describe` prints for a ParameterDescriptor.
+
+    They are name and type, then description and constraints, as far as there are any.
+    """
     lines = [f"Parameter name: {descriptor.name}"]
     lines.append(f"  Type: {label_of(descriptor.type)}")
     if descriptor.description:

@@ -111,7 +111,8 @@ class TopicRecorder:
     def _search(self) -> None:
         """Subscribe to new topics that have a publisher and are wanted.
 
-        A type that cannot be recorded is printed once to standard error.
+        Of several types of a topic the first counts. A type that cannot be recorded is
+        printed once to standard error.
         """
         node = self.live.node
         for topic, kinds in node.get_topic_names_and_types():

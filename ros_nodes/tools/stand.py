@@ -441,6 +441,8 @@ class NodeStand:
     def _start(self, name: str) -> bool:
         """Start a node if it is not running; return whether it was started.
 
+        It is not waited for.
+
         Args:
             name: CONTROL, ROBOT or WATCHER; the controller gets the arguments of the
                 present mode, solver and `unguarded`.
