@@ -122,7 +122,7 @@ class GuardNode(TableNode):
         """Process an effort of the controller; answer with zero while stopped.
 
         A zero or empty effort is not answered. An effort that is not finite stops the
-        robot. Messages with the guard's label are ignored. A stop that begins or ends
+        robot. Messages with the guard's label are ignored. A stop that begins
         is announced, and the watching thread is woken if it waits without an end.
         """
         if any(row.label == GUARD.executable for row in message.layout.dim):
