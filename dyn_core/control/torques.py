@@ -50,10 +50,13 @@ class Laws(ControllerSettings):
 
         Sets the attributes robot, driven, control_law, law, weight, carrying and
         inertia. The function takes a solver of the mode's slot and an engine, and
-        returns a Program of the same mode.
+        returns a Program of the same mode; it sets nothing.
 
         Args:
             wrap: Joints whose position error is wrapped to [-pi, pi).
+
+        Raises:
+            SettingError: A parameter of the mode is not valid.
         """
         self.driven = bool(self.model.driven)
         paths = self.carried.paths
@@ -89,10 +92,10 @@ class Laws(ControllerSettings):
         return self.samples.q if self._has_state else None
 
     def check_sampling(self, kp: np.ndarray, kd: np.ndarray, ki: np.ndarray) -> None:
-        """Raise a SettingError if the period of the states makes gains unstable.
+        """Raise a SettingError if the period of the states makes gains or law unstable.
 
-        While the period is only roughly known, gains are refused beyond ROUGH times
-        their bounds; while no period is known, all pass.
+        The period is `period`, else the mean period so far: then values are refused
+        only beyond ROUGH times their bounds. While no period is known, all pass.
 
         Args:
             kp, kd, ki: Gains, (nv,).
@@ -110,6 +113,7 @@ class Laws(ControllerSettings):
     def sampled_gains(self, kp: Any, kd: Any, ki: Any) -> SampledGains:
         """Return gains for the stability check, with the inertia at the last position.
 
+        The inertia is None before the first state, and where the check needs none.
         Gains that the mode does not use count as zero; kd acts in ramps in any case.
 
         Args:
@@ -213,7 +217,9 @@ class Laws(ControllerSettings):
         return (*time, *self.carried.values)
 
     def check_parameters(self, values: Mapping[str, Any]) -> dict[str, Any]:
-        """Return values of all parameters of the mode, with some changed, checked.
+        """Return values of all parameters of the mode: `values`, and the present ones.
+
+        All are checked, and converted where needed; no parameter is set.
 
         Args:
             values: Changed values by name.

@@ -488,7 +488,8 @@ class Program(Generic[Result]):
         """Return the outputs from flat values (size,) or (rows, size), by Port.
 
         Their shapes are port.shape or (rows, *port.shape). Complex values stay complex,
-        others get the dtype of the Program.
+        others get the dtype of the Program; only a single number, of shape (), keeps
+        the dtype of `values`.
 
         Args:
             values: Flat outputs in the order of the Ports.

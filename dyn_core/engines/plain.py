@@ -44,11 +44,12 @@ class _Computing(Number):
 
         Returns:
             A number of this class, or a bool for a comparison; for "loop" the final
-            state, a tuple; for "require" None.
+                state, a tuple; for "require" None.
 
         Raises:
             UnsupportedError: The operation is not supported.
             RequireError: The condition is false: an error of the given class and item.
+            ZeroDivisionError: A Complex divides by zero, or is atan2 of two zeros.
         """
         if op == "require":
             condition, error, item = operands

@@ -46,7 +46,10 @@ def observation_space(
 
 
 def checked_dtype(dtype: Any) -> np.dtype[Any]:
-    """Return the dtype; raise SettingError unless it is float64 or float32."""
+    """Return the np.dtype; raise SettingError unless it is float64 or float32.
+
+    Valid are these names and their np.dtype, not types such as np.float32.
+    """
     if dtype not in DTYPES:
         message = f"dtype {dtype!r}; valid: {', '.join(DTYPES)}"
         raise SettingError(message, "dtype")
@@ -110,7 +113,7 @@ def diverged_rows(observations: np.ndarray) -> np.ndarray:
     """Return the indices of rows with an entry that is not finite or beyond LARGEST.
 
     Args:
-        observations: (rows, no).
+        observations: (rows, no), at least one number.
 
     Returns:
         Indices, ascending; empty if no row diverged.
@@ -274,7 +277,7 @@ class EpisodeRules:
         """Return actions in SI units as float64: (na,), or (rows, na) of a vector.
 
         Indices are replaced by the actions of task.choices, in an array that the next
-        call overwrites. Bounds are not checked.
+        call overwrites; an array of float64 is returned itself. Bounds are not checked.
 
         Args:
             actions: Action, or with task.choices its index; for a vector one for each

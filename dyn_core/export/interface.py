@@ -222,7 +222,7 @@ def interface_of(program: Program[Any], name: str | None = None) -> Interface:
 
     Raises:
         UnsupportedError: The Program is of another engine, or the name is no C
-            identifier or reserved.
+            identifier, reserved, or the name of a port.
     """
     if not isinstance(program, NativeProgram):
         raise UnsupportedError(
@@ -297,11 +297,11 @@ def _prefix(name: str | None, default: str, ports: set[str]) -> str:
 
     Args:
         name: Name that was asked for, or None.
-        default: Text of the default name.
+        default: Text of the default name, which is made a C identifier but not checked.
         ports: Names of the ports in C.
 
     Raises:
-        UnsupportedError: `name` is no C identifier, or reserved.
+        UnsupportedError: `name` is no C identifier, reserved, or the name of a port.
     """
     if name is None:
         return identifier(default)

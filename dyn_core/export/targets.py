@@ -109,7 +109,8 @@ TARGETS = {
 def target_of(name: str) -> Target:
     """Return the Target of a name.
 
-    For "host", processor, features and vectors are those of this machine.
+    For "host", processor, features and vectors are those of this machine, on which
+    machine code must be available.
 
     Raises:
         UnsupportedError: There is none; lists the valid names.

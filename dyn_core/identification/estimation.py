@@ -350,12 +350,14 @@ class _Fit:
     def cross_validation(
         self, data: Measurements, z: np.ndarray, folds: int
     ) -> CrossValidation:
-        """Return residuals of fits that leave out one block of time each.
+        """Return residuals of fits that leave out one block of consecutive rows each.
+
+        `data` is not changed; its noise counts in all fits, which begin at z.
 
         Args:
             data: Measurements.
-            z: Parameters of the fit to all data.
-            folds: Number of blocks.
+            z: Parameters of the fit to all data, (np,).
+            folds: Number of blocks, two or more.
         """
         count = len(data.tau)
         blocks = np.array_split(np.arange(count), folds)
@@ -435,7 +437,7 @@ def _refuse_hidden_inertia(
     """Check that the data determine all base parameters of the robot's layout.
 
     Args:
-        data: Measurements.
+        data: Measurements; without a layout: AssertionError.
         whole: Base parameters of the robot, for random motion.
         known: Prior and scale.
         tolerance: Relative threshold for singular values.

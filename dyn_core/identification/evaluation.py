@@ -188,6 +188,8 @@ class Evaluation:
     def of(self, model: Model) -> Evaluation:
         """Return the evaluation of another model, such as an identified one.
 
+        Motion, measured forces and notes are those of this object.
+
         Raises:
             SettingError: Its joints differ in name or order.
         """
@@ -308,7 +310,7 @@ def _identified_late(
 
 
 def _since(late: float, options: dict[str, Any]) -> dict[str, Any]:
-    """Return options with prior and bounds of the delay reduced by `late` [s].
+    """Return a copy of options; prior and bounds of the delay are less by `late` [s].
 
     Later fits only identify the remaining delay.
     """

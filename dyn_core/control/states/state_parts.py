@@ -45,7 +45,11 @@ class Sources:
         self._seen: dict[tuple[str, ...], tuple[str, float]] = {}
 
     def sort(self, t: float, names: tuple[str, ...]) -> str:
-        """Return NONE, PART or WHOLE for the joint names of a state, and record them.
+        """Return how many controlled joints a state has: NONE, PART or WHOLE.
+
+        Joints besides the controlled ones do not count. The names are stored with t,
+        for `recent`; a new set of names beyond MOST (32) first removes all earlier
+        ones.
 
         Args:
             t: Time of receipt [s].
@@ -112,7 +116,7 @@ class PartMerger:
         self.restart()
 
     def restart(self) -> None:
-        """Drop all parts."""
+        """Drop all parts, with their times and stamps."""
         n = len(self.joints)
         self._t, self._stamps = np.full(n, np.nan), np.full(n, np.nan)
         self._has = {name: np.zeros(n, bool) for name in FIELDS}
@@ -197,9 +201,10 @@ class PartMerger:
         )
 
     def _merged(self) -> MergedState:
-        """Return the merged state, and drop its parts.
+        """Return the state merged from the parts, and drop them.
 
-        Requires a part for each joint.
+        Requires a part for each joint. A field that a joint's part lacks is left out;
+        the stamp is None if a part has none. See MergedState.
         """
         stamp = None if np.isnan(self._stamps).any() else float(self._stamps.min())
         fields = {k: v.copy() for k, v in self._values.items() if self._has[k].all()}

@@ -169,7 +169,10 @@ class Samples:
         self.begin()
 
     def begin(self) -> None:
-        """Discard everything: state, times, jumps, period and checks."""
+        """Discard state, times, jumps, mean period and what the checks remember.
+
+        The counters stay.
+        """
         self.seen: float | None = None
         self.jumps, self._last_jump = 0, 0.0
         self.repeated = -math.inf
@@ -311,8 +314,8 @@ class Samples:
     ) -> None:
         """Check that a state and the previous one belong to one motion.
 
-        A refusal is counted, and counts as a jump: several in a row are states of two
-        robots.
+        Nothing is checked if `check` is None. A refusal is counted, and counts as a
+        jump: several in a row are states of two robots.
 
         Args:
             t: Time of receipt [s].
@@ -320,7 +323,8 @@ class Samples:
             stamp: Time stamp [s]; None skips the check over a window.
 
         Raises:
-            StateError: Positions and velocities disagree.
+            StateError: Positions and velocities disagree, from the previous state (if
+                there is one) or over a window.
         """
         if self.check is None:
             return
@@ -421,10 +425,10 @@ class Samples:
 
     @property
     def paused(self) -> bool:
-        """Whether `clock` is within state_timeout of the last state's time.
+        """Whether `clock` is at most state_timeout after the last state's time.
 
-        If this state is stale by its time of receipt, the clock has stopped. False
-        without such a clock or without a state.
+        If this state is stale by its time of receipt, the clock has stopped. False if
+        the clock is before that time, and without such a clock or without a state.
         """
         clock = None if self.clock is None else self.clock()
         if clock is None or self.now is None:

@@ -188,7 +188,7 @@ class Graph:
         """Raise ValueError if the Graph is not well formed.
 
         Checked are operations, their number of operands, all indices, and that loops
-        have no requirements.
+        have no requirements; the Graphs of loops are checked, too.
         """
         for number, node in enumerate(self.nodes):
             if any(not 0 <= k < number for k in node.operands):
@@ -235,9 +235,11 @@ class Graph:
         return hashlib.sha256(marshal.dumps(self._plain(), 2)).digest()
 
     def _plain(self) -> tuple[Any, ...]:
-        """Return the Graph as nested tuples and lists of numbers and strings.
+        """Return (width, nodes, outputs, conditions) as nested tuples and lists.
 
-        Valid for Graphs without calls of Programs.
+        Their entries are numbers and strings. `conditions` are the nodes of the
+        requirements; their errors and items are left out. Loops contain their Graphs in
+        this form. Valid for Graphs without calls of Programs.
         """
         nodes = [tuple(node) for node in self.nodes]
         for k, node in enumerate(self.nodes):
@@ -332,7 +334,8 @@ def run_loop(
 ) -> list[Any]:
     """Return the final state of a loop on floats or columns.
 
-    In a batch each row stops by its own condition.
+    It ends when the condition fails, at the latest after region.max rounds. In a batch
+    each row keeps its state from the round in which its own condition fails.
 
     Args:
         region: Body and condition.

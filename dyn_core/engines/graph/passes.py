@@ -86,7 +86,7 @@ class Builder:
         return result
 
     def require(self, condition: int, error: Any, item: str) -> None:
-        """Add a requirement; with folding, one that always holds is omitted.
+        """Add a requirement; with folding, one that is the constant True is omitted.
 
         Args:
             condition: Index of its node.

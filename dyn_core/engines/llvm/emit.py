@@ -210,6 +210,7 @@ class LoopCalls:
         It runs until all lanes have stopped, at most region.max rounds. A lane that has
         stopped keeps its state; results of the body for it are discarded. The result is
         in `state`, the slots of the initial state with the captured values behind it.
+        The scratch memory grows, and errors are as in `loop`.
         """
         emitter, whole = self.emitter, self._code()
         truth, yes = whole.truth, constant(True, "truth", whole.width)
@@ -245,8 +246,7 @@ class LoopCalls:
         """Write the function of a loop of exactly region.max rounds; return its call.
 
         Its condition always holds, and region.max is at least 1. State and next state
-        swap their memory instead of being copied. The result is in `state`, as in
-        `_rounds`.
+        swap their memory instead of being copied. The rest is as in `_rounds`.
         """
         emitter, whole = self.emitter, self._code()
         following = Slots(emitter.top)
@@ -290,10 +290,7 @@ class LoopCalls:
         return code.any(Value(code, "truth", "%going"))
 
     def _move(self, code: FunctionCode, source: Slots, to: Slots, count: int) -> None:
-        """Write the copy of `count` values of the next state to the state.
-
-        `source` is the next state, `to` the state.
-        """
+        """Write a copy of `count` values of `source`, the next state, to the state."""
         if count:
             start, end = (place.address(code, 0)[0] for place in (source, to))
             self.emitter.products.move(code, start, end, count)
@@ -381,6 +378,8 @@ class Emitter:
 
     def graph(self, graph: Graph, inputs: Place, outputs: Place) -> list[str]:
         """Write the functions of a Graph; return the calls that run them in order.
+
+        `top`, `zeros` and `steps` grow.
 
         Args:
             graph: Graph without calls of Programs.

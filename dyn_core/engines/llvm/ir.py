@@ -70,9 +70,10 @@ def constant(x: Any, name: str, width: int) -> str:
     """Return an LLVM constant of a kind, the same in every lane.
 
     Args:
-        x: Number or condition.
+        x: Number or condition; a real is rounded to float32 for Lanes, a whole number
+            is truncated.
         name: Kind: real, whole or truth.
-        width: Lanes.
+        width: Lanes, of type Lanes for float32.
     """
     one = lanes_like(width, 1)
     if name == "real":

@@ -139,7 +139,11 @@ class LongTasks:
             self._work()
 
     def _work(self) -> None:
-        """Run the tasks in the queue until it is empty."""
+        """Run the tasks in the queue in order until it is empty, here on this thread.
+
+        A task that another thread has started is awaited. After each one its `then` is
+        called; an exception of that becomes a warning. Ended tasks are removed.
+        """
         while True:
             with self._lock:
                 if not self._queue:

@@ -137,7 +137,9 @@ class TiedBlock:
     """
 
     def __init__(self, program: Any) -> None:
-        """Bind a Program of dtype float64 to new arrays; compile it if its engine does.
+        """Bind a Program to new arrays of zeros; compile it if its engine does.
+
+        Its dtype must be float64, which is not checked.
 
         Raises:
             CompileError: LLVM failed.
@@ -163,7 +165,10 @@ class TiedBlock:
         self.kernel = BlockKernel(made.addresses["blocked"], *places)
 
     def _in_python(self, program: Any) -> Callable[..., int]:
-        """Return a callback that ignores its arguments and runs the Program."""
+        """Return a callback that runs the Program on `inputs` for all lanes.
+
+        It writes `outputs` and `status`, ignores its arguments and returns 0.
+        """
 
         def run(*_tables: int) -> int:
             pairs = zip(program.inputs, self.inputs, strict=True)

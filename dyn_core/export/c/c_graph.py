@@ -371,7 +371,10 @@ class _CWriter:
         return calls + self._end("items")
 
     def _product(self, step: ScheduledStep) -> list[str]:
-        """Return the call of a matrix product, then calls that use its results."""
+        """Return the call of a matrix product, then calls that use its results.
+
+        The functions of the latter are written; the operands must be stored already.
+        """
         shape, _, k = step.data
         a, b, c, to = self.schedule.arrays.places[k]
         first = self.base.base
@@ -407,9 +410,15 @@ class _CWriter:
     def _rounds(self, region: Region, state: CSlots) -> list[str]:
         """Return the statements of a loop, with its condition and body.
 
+        The functions of both are added to the source, and slots to its `top`. The
+        result replaces the initial state in `state`.
+
         Args:
             region: The loop: condition, body, width of its state and maximum rounds.
-            state: Slots of its state.
+            state: Slots of its state, then of the values from outside.
+
+        Raises:
+            ValueError: An operation has no form in C.
         """
         graphs = self.graphs
         go_on, following = CSlots(graphs.top), CSlots(graphs.top + 1)

@@ -48,7 +48,8 @@ def literal(x: Any, kind: str, numbers: CNumbers) -> str:
     """Return a constant in C; reals are hexadecimal or short integers, hence exact.
 
     Args:
-        x: Value.
+        x: Value; a real is rounded to the precision before, NaN and infinities become
+            macros; a whole number is taken modulo 2**bits, as an unsigned one.
         kind: "real", "whole" or "truth".
         numbers: Precision.
     """
@@ -234,7 +235,7 @@ class CValue:
         return b.new(f"{a.name} {op} {other.name}", "truth")
 
     def bits(self) -> CValue:
-        """Return the bits of a real as a whole number, or the reverse."""
+        """Return the bits of a real as a whole number, or the real with these bits."""
         b = self.instructions
         back = self.kind == "whole"
         name = ("real" if back else "bits") + b.numbers.end
@@ -387,6 +388,8 @@ class CFunctions:
 
     def _function(self, name: str) -> str:
         """Return the C code of a float64 function of float64_functions.FUNCTIONS.
+
+        It takes x and returns the result; atan2 takes (y, x).
 
         Args:
             name: Name of the function, such as tanh.

@@ -136,6 +136,7 @@ def write_c(
 
     Raises:
         UnsupportedError: The Program calls others.
+        ValueError: An operation has no form in C.
     """
     if program.graph.calls_programs():
         raise UnsupportedError(

@@ -202,7 +202,8 @@ def _listed(sizes: Sequence[int]) -> str:
 def vector_header(x: Interface, vector: TestVector) -> str:
     """Return the C header PREFIX_test.h of a test vector.
 
-    It has inputs, outputs and statuses of the states as constants, bit by bit.
+    It has inputs and outputs of the states, bit by bit, their statuses, and the numbers
+    of states, inputs and outputs as constants, and includes PREFIX.h.
     """
     kind = "uint64_t" if x.dtype == "float64" else "uint32_t"
     rows = len(vector.status)

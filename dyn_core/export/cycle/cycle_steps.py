@@ -229,8 +229,9 @@ class Cycle:
     def _read(self, request: Any) -> None:
         """Set `asks`, `resets` and `disabled` from the number of a request.
 
-        `asks` is the number of the stop that is requested, NONE, RAMP or ZERO; unknown
-        numbers mean ZERO. The others are conditions.
+        `asks` is the number of the stop that is requested: NONE (also for RESET and
+        DISABLE), RAMP or ZERO; unknown numbers mean ZERO. The others are conditions:
+        whether the request is RESET, or DISABLE.
         """
         mild = [equal(request, x) for x in (NONE, RESET, DISABLE)]
         harmless = reduce(logical_or, mild)
@@ -240,8 +241,8 @@ class Cycle:
     def _take_request(self) -> None:
         """End a stop if a reset is requested, or start the requested stop.
 
-        A stop replaces a weaker one only; a reset also clears the fault and the
-        history of states and efforts.
+        A stop replaces a weaker one only, with the fault "request"; a reset also clears
+        the fault and the history of states and efforts.
         """
         resets = self.resets
         self.stop = where(resets, NONE, self.stop)
@@ -589,7 +590,10 @@ class Cycle:
         )
 
     def _status(self, silent: Any, stopped: Any) -> Any:
-        """Return the number of the status, see STATUS.
+        """Return the number of the status, see STATUS; the first of these that applies.
+
+        REFUSED if the time is not finite; STOPPED, WAITS; with a new state BRIDGES or
+        DRIVES; STALE; REFUSED if the state of this cycle was not accepted; else KEPT.
 
         Args:
             silent: Condition that the state is stale.

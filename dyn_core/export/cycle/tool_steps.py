@@ -167,10 +167,10 @@ class ToolCycle(Cycle):
         return Matrix(x[:3] for x in rows), Vector(x[3] for x in rows)
 
     def _receive_pose(self) -> None:
-        """Move the reference to a new pose; set `apart`.
+        """Move the reference to a new pose; set `apart`, and append the answer.
 
-        The reference does not change if there is no new pose, its quaternion has not
-        unit length, or it is farther than target_jump away.
+        It moves only if `_answer` uses the pose; for that, its quaternion must have
+        unit length, and it must be at most target_jump from the reference.
         """
         x, (R, p) = self.tool["target_pose"], self._frame(0)
         q = Vector(x[k] for k in range(3, 7))
@@ -200,9 +200,10 @@ class ToolCycle(Cycle):
         return where(used, turned, getattr(self, name)), since
 
     def _receive_stiffness(self) -> None:
-        """Set `goal`, which the stiffness changes to, from a new target that is valid.
+        """Set `goal`, which the stiffness changes to, from a target; append the answer.
 
-        Without one it does not change. A valid stiffness has no negative number.
+        It changes only if `_answer` uses the target, which must have no negative
+        number.
         """
         x, R = self.tool["target_stiffness"], self._frame(3)[0]
         used = self._answer(3, x, reduce(logical_and, (y >= 0.0 for y in x)), TRUE)
@@ -240,8 +241,8 @@ class ToolCycle(Cycle):
     def _advance(self) -> None:
         """Advance reference and stiffness to this cycle, if the law or a stop acts.
 
-        Sets `v` and `f`. A reference that would be farther than target_jump from the
-        tool, and farther than before, does not move.
+        Sets `v` and `f` in any case. A reference that would be farther than target_jump
+        from the tool, and farther than before, does not move, and `v` is zero.
         """
         timeout, jump, *rates = (self.tool["target_limits"][k] for k in range(4))
         step = maximum(self.t - self.led_at, 0.0)

@@ -106,7 +106,10 @@ class StatePorts:
         return name
 
     def address(self, code: FunctionCode, k: int) -> tuple[str, int]:
-        """Return pointer (a name in LLVM IR) and alignment [bytes] of flat value k."""
+        """Return pointer (a name in LLVM IR) and alignment [bytes] of flat value k.
+
+        It is a generic pointer; its code is appended to `code` at each call.
+        """
         port, index = self.places[k]
         pointer = self.base(code, port)
         if index:
@@ -278,6 +281,9 @@ def gpu_kernel(
         width: 1 for float64, Lanes(1) for float32.
         by_entries: Whether the layout is "entries"; see StatePorts.
         inline: Whether its functions are inlined into one.
+
+    Raises:
+        ValueError: An operation has no machine form.
     """
     emitter = Emitter(width, fused=True, pack=1)
     emitter.tables = StateTables(width)

@@ -38,10 +38,11 @@ class StackFrame(NamedTuple):
 
 
 def stack_of_c(text: str, entries: Sequence[str]) -> int:
-    """Return the maximum stack of some functions of a C source [bytes].
+    """Return an upper bound of the stack of some functions of a C source [bytes].
 
     Args:
-        text: The source; functions that it does not define count as 0.
+        text: The source; functions that it does not define count as 0. Of several
+            definitions of a function the largest counts.
         entries: Names of the functions that callers use.
     """
     frames: dict[str, StackFrame] = {}
@@ -64,12 +65,12 @@ def _declared(body: str) -> Iterator[int]:
 
 
 def stack_of_ir(modules: Sequence[str], entries: Sequence[str]) -> int:
-    """Return the maximum stack of functions of LLVM IR modules [bytes].
+    """Return an upper bound of the stack of functions of LLVM IR modules [bytes].
 
     Args:
         modules: The first one calls @scalar and @batch of the others, which share no
             other function.
-        entries: Names of functions of the first.
+        entries: Names of functions of the first; one that it lacks counts as 0.
     """
     first, *others = map(_frames, modules)
     for frames in others:

@@ -67,7 +67,7 @@ class _WasmReader:
         return self.data[self.place - 1]
 
     def number(self) -> int:
-        """Read an unsigned LEB128."""
+        """Return the unsigned LEB128 number at `place`."""
         result = shift = 0
         while True:
             byte = self.byte()
@@ -77,7 +77,7 @@ class _WasmReader:
                 return result
 
     def signed(self) -> int:
-        """Read a signed LEB128."""
+        """Return the signed LEB128 number at `place`."""
         start = self.place
         number = self.number()
         bits = 7 * (self.place - start)
@@ -117,6 +117,8 @@ def _text(name: str) -> bytes:
 
 def sections(data: bytes) -> Iterator[tuple[int, str, bytes]]:
     """Yield number, name (empty unless custom) and content of each section, in order.
+
+    The content of a custom section is without its name.
 
     Args:
         data: Content of a WebAssembly file; the first eight bytes are not checked.
@@ -267,7 +269,7 @@ def _elements(content: bytes) -> int:
     """Return the number of functions in the table, without its null entry.
 
     Args:
-        content: Content of the section of elements; empty: 0.
+        content: Content of the section of elements, with one segment; empty: 0.
     """
     if not content:
         return 0

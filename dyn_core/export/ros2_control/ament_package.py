@@ -69,7 +69,8 @@ class AmentPackage:
         The files are added to `contents`, the interface to `interfaces`.
 
         Raises:
-            UnsupportedError: The Program is not of engine native or calls others.
+            UnsupportedError: The Program is not of engine native or calls others, or
+                the name is no C identifier or reserved.
         """
         files, interface = source_files(program, f"{self.name}_{suffix}")
         self.interfaces.append(interface)
@@ -135,10 +136,13 @@ class AmentPackage:
             self.contents[name] = filled.encode()
 
     def write(self) -> tuple[Path, ...]:
-        """Write the files and a manifest of their digests; return the paths.
+        """Write the files and a manifest of their digests, NAME.json; return the paths.
+
+        Unchanged files of an earlier export that are no longer among them are removed.
 
         Raises:
-            SettingError: The folder has other files, or cannot be written.
+            SettingError: A file of one of these names is of no export, or was changed
+                since: none is written; or the folder cannot be written.
         """
         digests = {k: hashlib.sha256(v).hexdigest() for k, v in self.contents.items()}
         facts = {"format": FORMAT, "license": LICENSE, "form": FORM, "files": digests}
@@ -159,6 +163,9 @@ def xml_attribute(text: str) -> str:
 
 def urdf_with_hardware(urdf: str, model: Model, plugin: str) -> str:
     """Return a URDF with a hardware component in place of its <ros2_control> elements.
+
+    It takes efforts, and gives positions, velocities and efforts, from model.start()
+    and zeros.
 
     Args:
         urdf: Text of the robot.

@@ -274,7 +274,9 @@ def _law_values(
 def _yaml(
     model: Model, tracks: bool, live: Sequence[tuple[Field, Any]]
 ) -> dict[str, str]:
-    """Return the parts of controllers.yaml.
+    """Return the parts of controllers.yaml: yaml_gains, chained_type and chained.
+
+    The last two, on a controller that gives the reference, are empty unless `tracks`.
 
     Args:
         model: Robot.

@@ -255,7 +255,10 @@ class DenseCheck:
         )  # fmt: skip
 
     def rows(self, trajectory: Trajectory) -> np.ndarray:
-        """Return the base regressor at a trajectory's points, (points * nv, rank)."""
+        """Return the base regressor at a trajectory's points, (points * nv, rank).
+
+        Columns are base.independent; the rows of a point follow each other.
+        """
         states = trajectory.q, np.asarray(trajectory.qd), np.asarray(trajectory.qdd)
         Y = np.asarray(self.regressor(*states))[:, :, list(self.base.independent)]
         return Y.reshape(-1, Y.shape[2])

@@ -375,11 +375,11 @@ class Measurements:
         """Set self.noise from the residual at z: its rms, or its median if robust.
 
         It is at least NOISE_FLOOR times the largest force of the coordinate, and 1 if
-        that is zero.
+        that is zero. The median is scaled as for normally distributed noise.
 
         Args:
-            z: Parameters.
-            fitted: Number of fitted parameters per coordinate.
+            z: Parameters, (n,).
+            fitted: Number of fitted parameters per coordinate; ignored if robust.
         """
         if self.robust:
             noise = NORMAL * np.median(np.abs(self.residual(z)), axis=0)
@@ -482,7 +482,7 @@ def checked_weights(model: Model, weight: Any) -> np.ndarray:
 
 
 def check_count(model: Model, rows: int, rank: int) -> None:
-    """Check that there are at least as many rows as base parameters.
+    """Check that there are more rows than base parameters.
 
     Args:
         model: Robot.

@@ -68,6 +68,11 @@ class TracedModules(NamedTuple):
 def traced_modules(packages: tuple[str, ...], named: Iterable[str]) -> TracedModules:
     """Return the loaded modules of packages that can run while a function is traced.
 
+    A mark holds for a module and the modules below it that have no nearer one; on a
+    top-level package it holds for its own code alone. Modules marked NEVER are left
+    out; those marked WINGS, too, unless a module in `named` has a mark of either kind,
+    which is the field `wings`.
+
     Args:
         packages: Names of packages.
         named: Names of the modules of the functions and classes that the function

@@ -295,9 +295,11 @@ def new_array(d, axes, lengths, size):
 
 
 def make_outputs(d, outputs, made, values, place, batch):
-    """Create the output arrays; return 1, or 0 without memory.
+    """Create the output arrays; return 1, or 0 without memory, with a Python error set.
 
     A scalar output of a single state is computed into `values` and has no array yet.
+    The mark COLD of the result memory is cleared before. On 0, arrays created so far
+    are not released.
 
     Args:
         d: Address of the Descriptor.
@@ -445,6 +447,9 @@ def results(d, outputs, made):
 
 def entry(self, args, nargsf, names):
     """Serve one call: the vectorcall of Programs (PEP 590).
+
+    A call that does not fit, or fails, is repeated by Program.__call__ in Python, which
+    then returns the result or raises the error.
 
     Args:
         self: Address of the Program.

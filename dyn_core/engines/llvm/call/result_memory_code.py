@@ -81,6 +81,8 @@ def trim(table):
 def open_slab(table, size, block):
     """Return a new slab from the system, linked into the table; 0 without memory.
 
+    Unused slabs are released first if, with this slab, they would exceed LIMIT.
+
     Args:
         table: Address of the table.
         size: Index of the block size.
@@ -109,10 +111,10 @@ def open_slab(table, size, block):
 
 
 def take(table, n):
-    """Return the address of n bytes; 0 without memory. It replaces malloc.
+    """Return the address of n bytes; 0 without memory, or if n is too large.
 
-    The address is a multiple of 64. The memory is not initialised. COLD in the table is
-    set to 1 if it is probably not in the processor's cache.
+    It replaces malloc. The address is a multiple of 64. The memory is not initialised.
+    COLD in the table is set to 1 if it is probably not in the processor's cache.
     """
     block, step, size = SMALLEST, STEP, 0
     while block + block < n + HEAD:
@@ -147,6 +149,8 @@ def take(table, n):
 
 def give(table, address, n):
     """Free memory at an address, which may be 0; return 0. It replaces free.
+
+    A slab without used blocks is kept, but released to the system beyond LIMIT.
 
     Args:
         table: Address of the table.

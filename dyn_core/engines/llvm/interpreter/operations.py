@@ -53,7 +53,11 @@ def _truth(x: Value) -> Value:
 
 
 def _function(name: str) -> Compute:
-    """Return the `compute` that calls a function of float64_functions.py."""
+    """Return a function (instructions, arguments) that writes the call of `name`.
+
+    `name` is a function of float64_functions.py; the written function returns one
+    Value, in a list.
+    """
 
     def compute(b: Instructions, x: list[Value]) -> list[Value]:
         arguments = ", ".join(f"{b.real} {value.name}" for value in x)
