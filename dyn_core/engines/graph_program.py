@@ -57,6 +57,7 @@ class GraphProgram(Program[Any]):
         """Return (flat outputs, status) of one state for its flat inputs `numbers`.
 
         A RowError of a Program that the Graph calls becomes a status, with NaN outputs.
+        Where a requirement fails, the outputs are as computed.
         """
         try:
             return self._floats(numbers)
@@ -67,7 +68,8 @@ class GraphProgram(Program[Any]):
         """Return (output columns, status) of a block of rows.
 
         If a Program that the Graph calls raises a RowError for some rows, these rows
-        are run one by one, and the remaining rows together.
+        are run one by one, and the remaining rows together. A column, or the status,
+        may be one number for all rows. Outputs of failed rows are as in run_row.
 
         Args:
             columns: For each flat input an array (rows,), or a float shared by all

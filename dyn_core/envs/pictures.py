@@ -199,7 +199,7 @@ class RobotPicture(TaskPicture):
         return self._axes.plot([], [], [], **look)[0]
 
     def place(self, state: np.ndarray) -> None:
-        """Move all lines of the figure to a flat state, (ns,), without drawing it."""
+        """Move all lines and the view of the figure to a state, (ns,); draw nothing."""
         rows = self.task.rows(np.asarray(state, float)[None])
         places = rows.poses[0, :, :3, 3]
         for line, (parent, child) in zip(self._lines, self._bones, strict=True):

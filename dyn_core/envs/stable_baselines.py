@@ -139,7 +139,7 @@ class TaskVecEnv(VecEnv):  # type: ignore[misc]
     def set_attr(self, attr_name: str, value: Any, indices: Any = None) -> None:
         """Set an attribute of the TaskVectorEnv, which all environments share.
 
-        Raises SettingError if `indices` does not include all environments.
+        Raises SettingError if `indices` does not include all environments; None does.
         """
         if len(set(self._get_indices(indices))) < self.num_envs:
             message = f"'{attr_name}' is the same for all environments; valid: no index"

@@ -314,7 +314,7 @@ def _prefix(name: str | None, default: str, ports: set[str]) -> str:
 
 
 def _port(port: Port, symbolic: Port | None, taken: set[str]) -> PortInterface:
-    """Return the interface of a Port.
+    """Return the interface of a Port; a C name that is taken gets a number, as in q_2.
 
     Args:
         port: Port with sizes.

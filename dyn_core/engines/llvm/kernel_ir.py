@@ -240,7 +240,7 @@ def _batch(
     begin: Sequence[str],
     rows: int | None = None,
 ) -> str:
-    """Return the function over rows of C-order arrays, `batch` or `streamed`.
+    """Return the function `batch` or `streamed` over rows, as LLVM IR; see the module.
 
     Args:
         inputs, outputs: Sizes of the ports.
@@ -347,7 +347,7 @@ def _blocked(
     width: int,
     begin: Sequence[str],
 ) -> str:
-    """Return the function `blocked` over blocks in lane order.
+    """Return the function `blocked` over blocks, as LLVM IR; see the module.
 
     Args:
         inputs, outputs: Sizes of the ports.

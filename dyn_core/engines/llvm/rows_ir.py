@@ -177,9 +177,14 @@ def _vectors(tag: str, first: str, block: str, width: int) -> list[str]:
 
 
 def gather(lanes: int) -> str:
-    """Return the LLVM IR of `@gather`, rows -> block, for a number of lanes.
+    """Return the LLVM IR of `@gather(from, stride, n, to)`, rows -> block.
 
-    n vectors are written to `to`, rounded up to a multiple of the group.
+    It reads n numbers of each of group_of(lanes) rows, `stride` bytes apart, and writes
+    n vectors of one column each, `lanes` numbers apart, and as many more as fill the
+    last group.
+
+    Args:
+        lanes: Lanes of the block.
     """
     width, number = group_of(lanes), kind("real", lanes_like(lanes, 1))
     of, end, size = kind("real", width), f"{suffix(width)}.p0", real_size(width)
@@ -207,11 +212,11 @@ def gather(lanes: int) -> str:
 
 
 def scatter(lanes: int) -> str:
-    """Return the LLVM IR of `@scatter`: n vectors at `from` become rows of n numbers.
+    """Return the LLVM IR of `@scatter(from, n, to)`, the reverse of @gather.
 
-    Masked stores are slow on many machines. A full vector at the partial end of a row
-    extends into the next rows, which are written later; only the last row needs a mask,
-    and where n is small every row.
+    The rows are contiguous. Masked stores are slow on many machines. A full vector at
+    the partial end of a row extends into the next rows, which are written later; only
+    the last row needs a mask, and where n is small every row.
     """
     width, number = group_of(lanes), kind("real", lanes_like(lanes, 1))
     of, end, size = kind("real", width), f"{suffix(width)}.p0", real_size(width)

@@ -424,8 +424,9 @@ class CompiledFunction:
     def _connect(self, memory: Any, kept: Any) -> Callable[..., Any]:
         """Return a function of the numbers that calls the machine code.
 
-        The machine code must be loaded. The checked form raises the failure, see
-        _with_status.
+        It takes the arguments that are numbers, in order, and returns a number, a tuple
+        or None. The machine code must be loaded. The checked form raises the failure,
+        see _with_status.
 
         Args:
             memory: ctypes buffer with the table of arguments.
@@ -475,6 +476,8 @@ class CompiledFunction:
     def _in_python(self, arguments: tuple[Any, ...]) -> Callable[..., Any]:
         """Return a function of the numbers that calls the Python function.
 
+        It takes the arguments that are numbers, in order; the others are fixed.
+
         Args:
             arguments: All arguments that are not numbers, in order.
         """
@@ -511,7 +514,7 @@ class TiedFunction:
 
 
 def _with_results(call: Any, layout: struct.Struct) -> Callable[..., Any]:
-    """Return a call that returns the results as a tuple.
+    """Return a call that returns the results as a tuple; it takes the other arguments.
 
     Args:
         call: Machine code that takes memory for the results first.

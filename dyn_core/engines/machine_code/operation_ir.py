@@ -124,6 +124,8 @@ def _compared(
 def write_any(writer: Expressions, node: ast.Call) -> TypedValue:
     """Write `any_lane(condition)`; return its value, a BOOL.
 
+    It is a BOOL itself, or whether a MASK holds in any lane that is alive.
+
     Args:
         writer: Writer of the calling function.
         node: The call, with one argument.

@@ -119,7 +119,7 @@ class CGraphs:
     def begin(self) -> list[str]:
         """Add the functions that set the slots `zeros` to 0; return their calls.
 
-        To be called after all graphs were added.
+        To be called after all graphs were added. Without such slots the list is empty.
         """
         lines = []
         numbered = enumerate(sorted(self.zeros))
@@ -282,7 +282,7 @@ class _CWriter:
         self.values[step.results[0]] = value
 
     def _number(self, op: str, x: list[CValue]) -> CValue:
-        """Return the result of an operation on real numbers.
+        """Return the result of an operation on real numbers; a comparison's is a truth.
 
         Args:
             op: Name of the operation.

@@ -353,7 +353,8 @@ class CFunctions:
     def _parts(self) -> dict[str, tuple[tuple[str, ...], str]]:
         """Return all helpers by name, each before the helpers that use it.
 
-        A value has the names of the helper's functions, without prefix, and its C code.
+        A value has the names of the helper's functions, without prefix, and its C code,
+        with prefix.
         """
         parts = {
             "bits": (("bits", "real"), self._named(_bits(DOUBLE))),
@@ -411,7 +412,10 @@ class CFunctions:
         return self._text(f"float P_{name}f({arguments})", lines)
 
     def _far(self) -> str:
-        """Return the C code of PREFIX_far, the reduction of a large angle."""
+        """Return the C code of PREFIX_far(x, *r, *low, *n): reduction of a large angle.
+
+        The results are those of far_angles.reduced, stored at the pointers.
+        """
         b = self._code(is_fused=False)
         r, low, n = far_angles.reduced(b, CValue(b, "real", "x"))
         results = ("r", r), ("low", low), ("n", n)
@@ -460,7 +464,10 @@ class CFunctions:
         return self._text(head, lines)
 
     def _fma(self) -> str:
-        """Return the C code of PREFIX_fma: an instruction, or the code of fused.py."""
+        """Return the C code of PREFIX_fma(x, y, z): instruction, or that of fused.py.
+
+        The C preprocessor chooses. The latter has the helper PREFIX_fma_scaled.
+        """
         b, head = (
             self._code(is_fused=False),
             "double P_{}(double x, double y, double z)",

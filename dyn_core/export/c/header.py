@@ -295,11 +295,12 @@ def _arguments(
 
     Args:
         x: Interface of the export.
-        rows: Whether the call is for rows, whose arguments are all pointers.
+        rows: Whether the call is for rows, whose arguments are all pointers; in a call
+            for one state, inputs of shape () are numbers.
 
     Returns:
-        Declarations of the arguments, and C expressions of the entries of the tables
-        `in` and `out`.
+        Declarations of the arguments, inputs first, and C expressions of the entries of
+            the tables `in` and `out`.
     """
     named = []
     for port in x.ports:

@@ -90,7 +90,7 @@ class StatePorts:
         return self._entry(code, self.count, "i64") if self.by_entries else "1"
 
     def _entry(self, code: FunctionCode, number: int, of: str) -> str:
-        """Return entry `number` of the table, loaded once in each function.
+        """Return the register of an entry of the table, loaded once in each function.
 
         Args:
             code: Function that is written.

@@ -101,9 +101,9 @@ def kernels(
 def portable(ir: str, target: Target, *roots: str) -> str:
     """Return an LLVM IR module with its root functions and their callees, without libm.
 
-    Multiply-add, floor and memset become functions of the module where the target has
-    no instruction for them. Its functions do not unwind, so that no target needs tables
-    for that.
+    memset becomes a function of the module, as do multiply-add and floor where the
+    target has no instruction for them. Its functions do not unwind, so that no target
+    needs tables for that.
 
     Args:
         ir: Module.

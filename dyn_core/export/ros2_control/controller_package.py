@@ -194,7 +194,9 @@ def controller_package(
 def _payload_values(
     package: AmentPackage, limit: np.ndarray, link: str
 ) -> dict[str, str]:
-    """Return the texts about the payload of a link, and add the kernel that weighs it.
+    """Return texts about a payload, by name in the templates.
+
+    With a link, the kernel that weighs its payload is added to the package.
 
     Args:
         package: Package.
@@ -214,11 +216,13 @@ def _payload_values(
 
 
 def _tool_values(package: AmentPackage, options: Mapping[str, Any]) -> dict[str, str]:
-    """Return the texts about a tool; add the kernels of its links and of its rates.
+    """Return texts about a tool, by name in the templates.
+
+    The kernels of its links and of its rates are added to the package.
 
     Args:
         package: Package.
-        options: Options of the cycle.
+        options: Options of the cycle, with cartesian.frame, the tool's link.
     """
     model, link = package.model, options["cartesian.frame"]
     axes, links = options.get("cartesian.reference", AXES[0]), model.frame_names
@@ -239,7 +243,7 @@ def _tool_values(package: AmentPackage, options: Mapping[str, Any]) -> dict[str,
 def _law_values(
     cycle: str, program: Program[Any], tracks: bool, tool: bool
 ) -> dict[str, str]:
-    """Return the texts of the templates that depend on the law.
+    """Return the texts that depend on the law, by name in the templates.
 
     Args:
         cycle: Name of the cycle.

@@ -63,6 +63,8 @@ def fixed_values(
 ) -> list[tuple[Field, Any]]:
     """Return the Fields whose values are constants of a package, with these values.
 
+    The order is: rules, envelope, payload, tool, effort limits, wrapped joints.
+
     Args:
         model: Robot.
         rules, bounds, states: Settings of the cycle.
@@ -133,9 +135,10 @@ def rows(values: Iterable[tuple[Field, Any]]) -> str:
 
 
 def row(field: Field, value: Any) -> str:
-    """Return the row of a parameter: value, range, meaning with unit, valid values.
+    """Return the row of a parameter in C++, in braces.
 
-    The range is 1, 0 (none) unless the kind of number has two finite bounds.
+    It has name, value, range, meaning with unit, and valid values. The range is 1, 0
+    (none) unless the kind of number has two finite bounds.
     """
     kind: Any = field.value_kind
     low, high = 1.0, 0.0  # no range

@@ -631,7 +631,8 @@ def _best(
         problem: Optimisation problem.
         starts: Number of random motions that are optimised.
         seed: Seed of the random motions.
-        progress: Function called as progress(done, all, condition number), or None.
+        progress: Function called as progress(done, all, condition number of the best
+            one so far), or None.
     """
     x, conditions, values = _random_motions(problem, seed)
     order = np.argsort(values, kind="stable")[:starts]

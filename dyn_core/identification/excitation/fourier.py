@@ -56,9 +56,10 @@ class Fourier:
         return both
 
     def matrices(self, t: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Return the matrices from variables to q, qd and qdd at times t [s].
+        """Return the matrices M from variables c to q, qd, qdd at times t [s]: q = M c.
 
-        The shape is (len(t), size) each.
+        Their shape is (len(t), size). c, (size, nv), has the start, then coefficients
+        of the basis.
         """
         w = 2 * np.pi / self.duration * np.arange(1, self.harmonics + 1)
         angle = np.asarray(t, float)[:, None] * w

@@ -337,7 +337,10 @@ class HullPairs:
         return len(self.pairs)
 
     def of(self, chosen: np.ndarray) -> HullPairs:
-        """Return a HullPairs with the pairs selected by the mask `chosen`, (pairs,)."""
+        """Return a HullPairs with the pairs selected by the mask `chosen`, (pairs,).
+
+        It shares shapes and Programs with this object, which is not changed.
+        """
         some = copy(self)
         some._poses = np.zeros_like(self._poses)
         some._choose(self.pairs[chosen])
@@ -368,7 +371,10 @@ class HullPairs:
         return (places[:, :, 1:] - origin[:, :, None]).swapaxes(2, 3), origin
 
     def distances(self, q: np.ndarray) -> HullDistances:
-        """Return the distances of `pairs` in positions q, (samples, nv)."""
+        """Return the distances of `pairs` in positions q, (samples, nv).
+
+        They have the normals, and the closest points in the frames of their bodies.
+        """
         R, p = self._frames(q)
         results = np.empty((len(q), *self._results.shape))
         for k in range(len(q)):
@@ -576,7 +582,7 @@ class LinkPairs:
             yield NearPair(self._links(close.pairs[k]), by, apart, limit)
 
     def distances(self, q: np.ndarray) -> LinkDistances:
-        """Return the distances of pairs by capsules and hulls in positions q.
+        """Return the distances of pairs in positions q: of capsules, then of hulls.
 
         q has the shape (samples, nv). Pairs kept apart by meshes are not included, see
         of_meshes.

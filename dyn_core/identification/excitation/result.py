@@ -224,7 +224,8 @@ class DenseCheck:
         """Return a motion as an Excitation, with all limits that it violates.
 
         Joint limits and distances are checked along the interpolated trajectory, at
-        most CHECKED apart. The number of points is at least 11.
+        most CHECKED apart; the largest violation, relative to its limit, comes first.
+        The number of points is at least 11.
 
         Args:
             series: Fourier series.

@@ -111,7 +111,7 @@ class PathForces:
         return averaged(function, self.motion, self.average)
 
     def _once(self, build: Callable[[], Any]) -> Any:
-        """Return the Program of `build`; it is cached unless `built_anew`."""
+        """Return the Program of `build()`, which is cached unless `built_anew`."""
         if self._program is None or self.built_anew:
             self._program = build()
         return self._program
@@ -214,9 +214,10 @@ class Measurements:
 
         Args:
             unknowns: Parameters to identify.
-            arrays: q, qd, qdd, tau.
+            arrays: q, qd, qdd, tau, with one row for each sample.
             rate: Time derivative of tau, or None.
-            average: Number of consecutive samples that each row averages.
+            average: Number of consecutive samples that each row averages; an incomplete
+                last group is left out.
             robust: Whether large residuals count less.
         """
         motion, layout = (arrays[0], arrays[1], arrays[2]), unknowns.layout
@@ -418,6 +419,8 @@ def _few(rows: np.ndarray) -> np.ndarray:
 
 def checked(model: Model, measured: Mapping[str, ArrayLike]) -> list[np.ndarray]:
     """Return the measurements as arrays of floats, in the order of `measured`.
+
+    An array of floats is not copied.
 
     Args:
         model: Robot.

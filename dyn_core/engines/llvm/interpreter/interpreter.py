@@ -105,6 +105,8 @@ class OperationTable:
     ) -> list[int]:
         """Return the words that compute the outputs of a Graph, with the end mark -1.
 
+        Slots of its values and constants are allocated, and `steps` grows.
+
         Args:
             graph: Graph.
             inputs, outputs: Slot of each flat input and output.

@@ -208,6 +208,8 @@ def _counted(name: str, count: int, lines: list[str]) -> str:
 def _each(name: str, op: MachineOperation, width: int, fused: bool) -> str:
     """Return the LLVM function of an operation on slots.
 
+    The words of an operation are the slots of its results, then of its operands.
+
     Args:
         name, op: Name and definition of the operation.
         width: Lanes.

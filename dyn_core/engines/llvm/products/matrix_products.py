@@ -177,7 +177,8 @@ class ScaledRows:
         """Return the instructions that load, multiply and store one vector.
 
         Args:
-            scaling: Signs.
+            scaling: Sign of the product, and whether it is added to c; its rest is
+                ignored.
             tag: Prefix of registers.
             first: Register of a vector's index.
             k: Number added to that index.

@@ -250,7 +250,9 @@ class ProductArrays:
     def _block(
         self, entries: tuple[int, ...], columns: int, any_step: bool
     ) -> Array | None:
-        """Return the array that contains all entries in order; None if there is none.
+        """Return an array in products' results that has all entries in order, or None.
+
+        One among the outputs must be within one output array.
 
         Args:
             entries: Values, row by row.
