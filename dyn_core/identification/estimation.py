@@ -300,7 +300,8 @@ class _Fit:
             most: Maximum number of rounds.
 
         Returns:
-            Parameters, number of evaluations, and whether the fit converged.
+            Parameters, number of evaluations (0 unless `bounded`), and whether the fit
+                converged.
         """
         total, linear = 0, data.forces.linear and not data.robust
         for _ in range(most):

@@ -78,7 +78,8 @@ def split(ir: str) -> list[str]:
 
     Callers are in earlier pieces than the functions that they call. A call into another
     piece then refers to a symbol that is unknown when it is loaded: the loader inserts
-    a jump with unlimited range. A module of less than two pieces is returned unchanged.
+    a jump with unlimited range. Internal functions become hidden symbols. A module of
+    less than two pieces is returned unchanged.
 
     Args:
         ir: LLVM IR in which called functions come before their callers.

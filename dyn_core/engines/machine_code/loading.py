@@ -282,6 +282,7 @@ class CompiledFunction:
         Raises:
             TraceError: A construct is not in the subset.
             CompileError: LLVM failed.
+            SettingError: An environment variable is invalid, see `native`.
         """
         with self._lock:  # code that another thread runs must not be loaded anew
             if self.native and self._loaded is None:

@@ -297,10 +297,11 @@ def fault_names(model: Model) -> tuple[str, ...]:
 
 
 def state_places(nv: int) -> dict[str, slice]:
-    """Return the slice of `state` of each of its variables, by name.
+    """Return the slice of `state` of each variable that all cycles have, by name.
 
     Numbers come first, in the order of STATE_NUMBERS, then joint vectors of nv numbers
-    in the order of STATE_VECTORS.
+    in the order of STATE_VECTORS. Those of TOOL_STATE are behind them, and not
+    included.
 
     Args:
         nv: Number of velocity coordinates.

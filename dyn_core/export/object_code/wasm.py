@@ -62,7 +62,7 @@ class _WasmReader:
     place: int = 0
 
     def byte(self) -> int:
-        """Read one byte."""
+        """Return the next byte."""
         self.place += 1
         return self.data[self.place - 1]
 
@@ -84,12 +84,12 @@ class _WasmReader:
         return number - (1 << bits) if number >> (bits - 1) else number
 
     def take(self, count: int) -> bytes:
-        """Read `count` bytes; fewer at the end of the data."""
+        """Return the next `count` bytes; fewer at the end of the data."""
         self.place += count
         return self.data[self.place - count : self.place]
 
     def name(self) -> str:
-        """Read a string that follows its length."""
+        """Return the string at `place`, which follows its length."""
         return self.take(self.number()).decode()
 
 

@@ -129,7 +129,8 @@ def controller_package(
     Raises:
         UnsupportedError: `law` is unknown, the robot has a floating base or a joint of
             several coordinates, or as in control_cycle.
-        SettingError: A name or an option is not valid, or the folder has other files.
+        SettingError: A name or an option is not valid, or the folder cannot be written
+            or has other files of these names.
         ModelError: The robot is not a URDF, or has no link payload_link.
     """
     package, rest = AmentPackage(folder, model), dict(options)

@@ -256,6 +256,8 @@ def closest_on_segments(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return the parameters of the closest points of segments, from 0 to 1 on each.
 
+    Parallel segments have arbitrary ones of their closest points. The shapes are (...).
+
     Args:
         first, second: End points of the segments, (2, 3, ...) [m].
 
@@ -361,7 +363,7 @@ class HullPairs:
         )
 
     def _frames(self, q: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Return rotations and origins of the bodies' frames in the world.
+        """Return rotations (body to world) and origins of the frames of bodies.
 
         The shapes are (samples, bodies, 3, 3) and (samples, bodies, 3) [m]. Bodies are
         those of the used shapes, in ascending order. q: positions, (samples, nv).

@@ -296,6 +296,8 @@ def dense_samples(
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
     """Return times, positions, velocities and accelerations along a trajectory.
 
+    The points of the trajectory, the last one too, are among the samples.
+
     Args:
         trajectory: Trajectory with velocities and accelerations, and evenly spaced
             points.

@@ -199,6 +199,9 @@ def _step(
 ) -> np.ndarray:
     """Return the damped Newton step, (n,), zero for parameters held at their bounds.
 
+    Zero, too, for parameters without curvature. Raises LinAlgError (SciPy) if the
+    damped Hessian is not positive definite.
+
     Args:
         H, gradient: Hessian and gradient at x.
         x: Parameters, (n,).

@@ -458,7 +458,8 @@ def checked_weights(model: Model, weight: Any) -> np.ndarray:
 
     Args:
         model: Robot.
-        weight: Array (nv,), or mapping from joint name to weight; 1 for the others.
+        weight: Array (nv,), not copied if it has floats, or mapping from joint name to
+            weight; 1 for the others.
 
     Raises:
         SettingError: A joint is unknown.

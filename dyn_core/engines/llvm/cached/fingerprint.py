@@ -129,7 +129,7 @@ def _nearest(name: str, marks: Mapping[str, str]) -> str:
 
 
 def _digest(key: tuple[str, ...], loaded: dict[str, Any]) -> str:
-    """Return the digest of modules, computed anew only if an object was replaced.
+    """Return the digest of modules; the last one is used as long as its reading holds.
 
     Args:
         key: Name under which the last reading is cached.

@@ -195,7 +195,7 @@ def limit() -> int:
     DYN_CACHE_LIMIT is in megabytes of 10**6 bytes.
 
     Raises:
-        SettingError: DYN_CACHE_LIMIT is not a number >= 0.
+        SettingError: DYN_CACHE_LIMIT is not a number >= 0 and below 1e12.
     """
     setting = os.environ.get(LIMIT, "512")
     try:

@@ -110,6 +110,7 @@ def memory() -> ResultMemory | None:
 
     Raises:
         CompileError: LLVM failed.
+        SettingError: An environment variable is invalid, see host_machine.missing.
     """
     if sys.platform != "linux" or host_machine.missing():
         return None
@@ -126,7 +127,7 @@ def empty(shape: tuple[int, ...], dtype: Any = np.float64) -> np.ndarray:
     One of at least LARGE bytes (64 KiB) is in result memory, where that is available.
 
     Raises:
-        CompileError: LLVM failed, at the first use of the memory.
+        CompileError, SettingError: As `memory`, at the first use of the memory.
     """
     size = math.prod(shape) * np.dtype(dtype).itemsize
     owner = memory() if size >= result_memory_code.LARGE else None
@@ -137,7 +138,7 @@ def trim() -> None:
     """Release all unused result memory to the system; do nothing if there is none.
 
     Raises:
-        CompileError: LLVM failed, at the first use of the memory.
+        CompileError, SettingError: As `memory`, at the first use of the memory.
     """
     owner = memory()
     if owner is not None:
