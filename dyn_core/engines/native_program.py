@@ -190,7 +190,7 @@ class BlockCalls:
         """Return the batch (rows, ...) of a Port from blocks (blocks, size, lanes).
 
         Args:
-            blocks: Array as `to_blocks` returns it.
+            blocks: Array as `to_blocks` returns it; the result may share its memory.
             name: Name of an input or output; others raise KeyError.
         """
         port = {p.name: p for p in (*self.inputs, *self.outputs)}[name]

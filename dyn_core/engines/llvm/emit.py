@@ -624,7 +624,7 @@ class _Writer:
         code.values[step.results[0]] = code.new(instruction), result
 
     def _fused(self, op: str, x: tuple[int, ...]) -> str:
-        """Return the instruction of a multiply-add of the nodes x.
+        """Return the instruction of a multiply-add of nodes x; write its negations.
 
         fma is x0 x1 + x2, fms is x0 x1 - x2, fnma is x2 - x0 x1.
         """

@@ -117,7 +117,10 @@ def _check_array(kind: ArrayType, value: Any, name: str, lanes: int) -> None:
 
 
 def _wanted(kind: ArrayType, lanes: int) -> str:
-    """Return the description of a valid array, for messages."""
+    """Return the description of a valid array, for messages.
+
+    kind: Its dtype and number of axes. lanes: Length of a last axis behind them, or 0.
+    """
     dtype = _DTYPES[kind.item is FLOAT]
     more = f", behind them {lanes} lanes" if lanes else ""
     return f"{kind}: a {dtype} array of {kind.axes} axes, contiguous, writeable{more}"

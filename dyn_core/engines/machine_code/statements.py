@@ -75,7 +75,8 @@ def _of_file(
     """Return syntax trees and code objects of a file's functions, as two dicts.
 
     Both are by (first line with decorators, name), and empty if the source is invalid.
-    The second also has other code objects, such as modules, classes and lambdas.
+    The second also has other code objects, such as modules, classes and lambdas. The
+    results for the last eight arguments are cached.
 
     Args:
         source: Content of the file.

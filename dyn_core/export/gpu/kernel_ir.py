@@ -213,7 +213,10 @@ class StateTables(ValueTables):
         code.lines.append(f"  call void @spread({arguments})")
 
     def definitions(self) -> list[str]:
-        """Return the lines of the tables and of the copy functions that are needed."""
+        """Return the lines of the copy functions; [] if there are no tables.
+
+        They are @copy_pairs, and @spread if there is a table for it.
+        """
         lines = super().definitions()
         if not any(line.startswith("@spread") for line in self.head):
             return lines

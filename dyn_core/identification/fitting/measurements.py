@@ -393,7 +393,8 @@ class Measurements:
     def measure_trust(self, z: np.ndarray) -> None:
         """Set self.trust from the residual at z, if robust; otherwise do nothing.
 
-        It is 1 up to HUBER times the noise, and HUBER noise / |residual| beyond.
+        It is 1 up to HUBER times the noise, and HUBER noise / |residual| beyond. The
+        cached factorisation is discarded.
         """
         if self.robust:
             sizes = np.abs(self.residual(z)) / self.noise
