@@ -50,13 +50,15 @@ class Laws(ControllerSettings):
 
         Sets the attributes robot, driven, control_law, law, weight, carrying and
         inertia. The function takes a solver of the mode's slot and an engine, and
-        returns a Program of the same mode; it sets nothing.
+        returns a Program of the same mode; it sets nothing, and has the same errors.
 
         Args:
             wrap: Joints whose position error is wrapped to [-pi, pi).
 
         Raises:
-            SettingError: A parameter of the mode is not valid.
+            SettingError: A parameter of the mode is not valid, or a solver is chosen
+                and the mode's law has no slot for it.
+            SolverNotFound: No solver has the chosen name.
         """
         self.driven = bool(self.model.driven)
         paths = self.carried.paths

@@ -44,7 +44,7 @@ class _Computing(Number):
 
         Returns:
             A number of this class, or a bool for a comparison; for "loop" the final
-                state, a tuple; for "require" None.
+            state, a tuple; for "require" None.
 
         Raises:
             UnsupportedError: The operation is not supported.

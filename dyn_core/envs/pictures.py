@@ -146,7 +146,7 @@ class Picture(TaskPicture):
         )
 
     def place(self, state: np.ndarray) -> None:
-        """Move all shapes of the figure to a state, (ns,), without drawing it."""
+        """Move the shapes and view of the figure to a state, (ns,); draw nothing."""
         points = self.task.points(state)
         self._rods.set_data(*points.T)
         self._joints.set_data(*points.T)

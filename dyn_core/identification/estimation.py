@@ -301,7 +301,7 @@ class _Fit:
 
         Returns:
             Parameters, number of evaluations (0 unless `bounded`), and whether the fit
-                converged.
+            converged.
         """
         total, linear = 0, data.forces.linear and not data.robust
         for _ in range(most):

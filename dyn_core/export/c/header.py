@@ -300,7 +300,7 @@ def _arguments(
 
     Returns:
         Declarations of the arguments, inputs first, and C expressions of the entries of
-            the tables `in` and `out`.
+        the tables `in` and `out`.
     """
     named = []
     for port in x.ports:

@@ -104,9 +104,16 @@ def array_struct(o, d, port, place, writable):
 def array_buffer(o, d, port, place, writable):
     """Read an array by the buffer protocol; return 1 if it fits the port, else 0.
 
-    Fitting arrays, the words at `place` and the arguments are as in array_struct: o, d,
-    port and place are the addresses of the object, the Descriptor, the port's words and
-    two words for data address and number of rows; `writable` is 1 for an output.
+    A contiguous, aligned array of the Program's dtype and the port's shape fits, with
+    or without a batch axis. On 1, the words at `place` are its data address and number
+    of rows, -1 for a single state; on 0 they may be changed, too. No error is set.
+
+    Args:
+        o: Address of the object.
+        d: Address of the Descriptor.
+        port: Address of the port's words.
+        place: Address of two words.
+        writable: 1 if the array must be writeable, else 0.
     """
     if load(o + TYPE) != load(d + ARRAY_TYPE):
         return 0
