@@ -491,7 +491,7 @@ class NativeProgram(BlockCalls, GraphProgram):
         return self._run_single(self._kernel("scalar"), numbers)
 
     def _run_single(self, made: Variant, numbers: np.ndarray) -> tuple[np.ndarray, int]:
-        """Return (flat outputs, status) by `made`; NaN outputs if the state failed."""
+        """Return (flat outputs, status) of flat inputs by `made`; NaN if it failed."""
         item = self.dtype.itemsize
         values = np.empty(sum(self._sizes[1]), self.dtype)
         tables = [

@@ -651,7 +651,10 @@ class _Writer:
         return f"select {code.truth} {condition}, {of} {a}, {of} {b}", result
 
     def _sincos(self, step: ScheduledStep) -> None:
-        """Write sines and cosines, for one state as vectors; skip unused results."""
+        """Write sines and cosines of step.operands, for one state as vectors.
+
+        step.results are sine and cosine of each angle; None: it gets no value.
+        """
         code = self.code
         n = len(step.operands)
         alone = code.width == 1

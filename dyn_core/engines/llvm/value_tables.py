@@ -99,7 +99,11 @@ class ValueTables:
         return [*([_SET] if self.sets else []), *self.head]
 
     def definitions(self) -> list[str]:
-        """Return the lines of the function @copy_pairs; [] if there are no tables."""
+        """Return the lines of @copy_pairs(from, to, table, n); [] without tables.
+
+        The function copies n values; the table has (index in from, index in to) of
+        each.
+        """
         if not self.head:
             return []
         of, align = kind("real", self.width), real_size(self.width)

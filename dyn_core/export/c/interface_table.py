@@ -115,7 +115,9 @@ def structures() -> str:
 
 
 def table_ir(interface: Interface, batch: bool, section: str) -> str:
-    """Return the table as LLVM IR.
+    """Return the table as LLVM IR: the constant PREFIX_interface.
+
+    The functions that it refers to are declared.
 
     Args:
         interface: Interface of the export.
@@ -221,7 +223,9 @@ class _TableWriter:
 
 
 def table_c(interface: Interface, batch: bool) -> str:
-    """Return the interface table in C, for the end of a source with the functions.
+    """Return the table PREFIX_interface in C, for the end of a source.
+
+    The source has the functions that the table refers to.
 
     Args:
         interface: Interface of the export, with the memory.

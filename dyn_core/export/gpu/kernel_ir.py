@@ -358,6 +358,8 @@ def _verdict(
 ) -> list[str]:
     """Return lines that write the status of a state, and NaN outputs if it failed.
 
+    They may jump to %end, a label that the caller writes behind them.
+
     Args:
         outputs: Sizes of the outputs.
         real, whole: LLVM types of a number and of its bits.

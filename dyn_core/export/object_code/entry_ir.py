@@ -155,7 +155,8 @@ def _settle(interface: Interface) -> str:
     """Return the LLVM IR of @dyn.settle(in, out, status), which finishes a state.
 
     It returns the status after the checks for NaN and infinity, if the interface has
-    them, and sets the outputs to NaN if that is not 0.
+    them, and sets the outputs to NaN if that is not 0. An input that is not finite
+    replaces any status, a result only 0.
     """
     lines = [
         "define internal i64 @dyn.settle(ptr %in, ptr %out, i64 %status) nounwind {",

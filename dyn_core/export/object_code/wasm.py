@@ -216,6 +216,8 @@ def _numbered(data: bytes) -> Iterator[tuple[int, bytes]]:
 def module(data: bytes) -> bytes:
     """Return the stand-alone module of an object; see the head of this file.
 
+    It exports its memory, __heap_base, and the global functions and constants.
+
     Args:
         data: Content of an object file.
 

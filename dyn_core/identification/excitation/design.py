@@ -491,8 +491,8 @@ def _costly_joint(
 def _check_choices(choices: Mapping[str, Any]) -> None:
     """Raise a SettingError if an option of `excite` is out of range.
 
-    The period may be at most a tenth of the duration. The options that are limits are
-    not checked.
+    The period may be at most a tenth of the duration; a clearance of None is valid. The
+    options that are limits are not checked.
 
     Args:
         choices: Options by name.

@@ -435,6 +435,10 @@ class Products:
     def _tile(self, kind_of: Tile) -> str:
         """Return the LLVM IR of the function of a tile; its sums are in registers.
 
+        It computes kind_of.rows rows of kind_of.vectors vectors of the result. The last
+        kind_of.rest entries of a row are neither read nor written, and C is read only
+        with `onto`.
+
         Args:
             kind_of: Parameters of the tile.
         """
