@@ -79,9 +79,11 @@ def write_columns(
 def joints_sidecar(model: Model) -> dict[str, Any]:
     """Return friction, rotors and springs of joints in the format of a sidecar.
 
-    The keys are joints and, if a joint has a spring, springs; each maps joint names to
-    numbers. A root joint that no file describes is left out. Raises ModelError if no
-    robot can have the model's parameters.
+    The keys are joints and, if a joint has a spring, springs. joints maps each name to
+    damping, friction (a pair for the two directions if they differ), armature, and to
+    friction_speed and Stribeck friction where they are not the default; springs maps
+    names to stiffness and rest. A root joint that no file describes is left out. Raises
+    ModelError if no robot can have the model's parameters.
     """
     model = with_described_values(model)
     specs = {joint.name: joint for joint in model.build.description.joints}
@@ -165,9 +167,10 @@ def write_robot(path: Path, model: Model) -> tuple[Path, ...]:
 def _write_whole_sidecar(path: Path, model: Model) -> None:
     """Write the robot's sidecar, with identified joints and springs, to `path`.
 
-    It is the sidecar that the robot was read with, in which friction, rotors and
-    springs of joints are replaced; without such a file, it has only these. Raises
-    ModelError if no robot can have the model's parameters.
+    It is the sidecar that the robot was read with, without its comments, in which
+    friction, rotors and springs of joints are replaced; without such a file, it has
+    only these. An existing file at `path` is replaced. Raises ModelError if no robot
+    can have the model's parameters, OSError if the file cannot be written.
     """
     content: dict[str, Any] = {}
     source = model.source.sidecar
@@ -193,9 +196,9 @@ def _write_whole_sidecar(path: Path, model: Model) -> None:
 def urdf_of(model: Model) -> str:
     """Return the text of the robot's URDF file with the robot's parameters.
 
-    They are masses, inertias, damping, dry friction and origins of joints.
-    Only numbers that differ from the file are written, with all digits; missing
-    elements are added, and names lose invisible characters. The rest is unchanged.
+    They are masses, inertias, damping, dry friction and origins of joints. Only numbers
+    that differ from the file are written, with all digits; missing elements are added,
+    and invisible characters in names become underscores. The rest is unchanged.
 
     Raises:
         ModelError: The robot was not read from a URDF file, or no robot can have its
@@ -240,7 +243,11 @@ def _inertial(I: RigidInertia) -> Wanted:
 
 
 def _changed(old: JointSpec, new: JointSpec) -> Wanted:
-    """Return damping, friction and origin of joint `new` that differ from `old`."""
+    """Return the numbers of joint `new` that differ from `old`, by child element.
+
+    Of dynamics they are damping and friction that differ, of origin both xyz and rpy if
+    one of them differs; a dict is empty if nothing differs.
+    """
     changed: dict[str, Any] = {
         name: (getattr(new, name),)
         for name in ("damping", "friction")
@@ -254,8 +261,9 @@ def _changed(old: JointSpec, new: JointSpec) -> Wanted:
 def _rewritten(text: str, wanted: Mapping[tuple[str, str], Wanted]) -> str:
     """Return a URDF with other numbers; the rest of the text is unchanged.
 
-    Elements that are missing are added at the end of their parent. Names lose their
-    invisible characters, and the text, for UTF-8, declares this encoding.
+    Elements that are missing are added at the end of their parent; links and joints
+    that are missing are not. Invisible characters in values of attributes become
+    underscores, and a declared encoding becomes UTF-8.
 
     Args:
         text: URDF that can be loaded.
@@ -299,9 +307,10 @@ def _rewritten(text: str, wanted: Mapping[tuple[str, str], Wanted]) -> str:
 
 
 def _mended(attribute: re.Match[str]) -> str:
-    """Return an attribute without invisible characters in its value.
+    """Return an attribute with an underscore for each invisible character in its value.
 
-    Without such characters its text is returned unchanged.
+    Without such characters its text is returned unchanged. `attribute` is a match of
+    _ATTRIBUTE.
     """
     name, quoted = attribute.groups()
     value = html.unescape(re.sub(r"[\t\r\n]", " ", quoted[1:-1]))
@@ -310,14 +319,14 @@ def _mended(attribute: re.Match[str]) -> str:
 
 
 def _added(todo: Wanted, place: tuple[str, ...]) -> list[str]:
-    """Return lines of the elements that an element lacks; take them out of `todo`.
+    """Return XML lines of the child elements that an element lacks.
 
     Zeros are not written, and no element without other numbers, as missing ones are
     zero.
 
     Args:
-        todo: Numbers by path; changed in place.
-        place: Path of the element.
+        todo: Numbers by path; those below the element are removed, in place.
+        place: Path of the element within its link or joint; () for these themselves.
     """
     lines: list[str] = []
     parent = ""

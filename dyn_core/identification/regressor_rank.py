@@ -61,10 +61,11 @@ class BaseParameters:
     def expression(self, k: int, digits: int = 4) -> str:
         """Return base parameter k as text, a sum of parameters with factors.
 
-        The parameter of the independent column comes first.
+        The parameter of the independent column comes first. Factors of 1 are not
+        written.
 
         Args:
-            k: Index of the base parameter.
+            k: Index of the base parameter, from 0; IndexError beyond the last.
             digits: Significant digits of the factors.
         """
         terms = []
@@ -140,7 +141,8 @@ def check_tolerance(tolerance: float) -> None:
 def regressor_of(layout: Layout) -> Any:
     """Return the Program of a layout's regressor: q, qd, qdd -> (samples, nv, np).
 
-    Raises UnsupportedError for a robot with loops.
+    It has columns of friction and rotors only if the layout has. Raises
+    UnsupportedError for a robot with loops.
     """
     choices = {"friction": "damping" in layout.groups}
     choices["rotors"] = "armature" in layout.groups
@@ -188,9 +190,11 @@ def base_of(
 
     Args:
         layout: Names and kinds of the columns.
-        A: Rows, (rows, n).
-        values: Parameters of the robot, (n,).
-        tolerance: Relative threshold for singular values.
+        A: Rows, (rows, n); they are not changed.
+        values: Parameters of the robot, (n,), for the values of the base parameters.
+        tolerance: Relative threshold for singular values of the scaled columns. Columns
+            whose length is below it relative to those of their kind count as zero, and
+            regrouping factors below it are set to zero.
     """
     from scipy.linalg import qr, solve_triangular
 

@@ -280,7 +280,12 @@ class Identification:
         return tuple(self.base.expression(int(k)) for k in np.flatnonzero(many))
 
     def lines(self) -> list[str]:
-        """Return lines of text: determined parameters, the others, then validation."""
+        """Return the result as lines of text.
+
+        First the rank and condition, and a table of the determined parameters; then
+        names of the others, share of outliers, residual of the validation, and the
+        reason if no robot has the numbers, each only if there is one.
+        """
         width = max(map(len, self.names), default=0)
         known = np.isfinite(self.standard_deviations)
         lines = [
@@ -430,7 +435,10 @@ def friction_curve(model: Model, joint: str, speed: np.ndarray) -> np.ndarray:
 
 
 def _listed(what: str, names: tuple[str, ...]) -> list[str]:
-    """Return lines: the heading `what`, at most MOST_LINES names; [] without names."""
+    """Return lines: the heading `what`, then at most MOST_LINES names.
+
+    If there are more names, a line with the number of the others; [] without names.
+    """
     if not names:
         return []
     more = [f"  ... and {len(names) - MOST_LINES} more"]

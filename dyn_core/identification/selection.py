@@ -241,8 +241,9 @@ class Unknowns:
         Deviations are infinite unless the user gives them.
 
         Args:
-            prior: Array (n,), or mapping from name to value or (value, deviation);
-                None: the robot's values.
+            prior: Array (n,); or mapping from names of parameters, or paths, to a value
+                or a tuple (value, deviation), where parameters without an entry keep
+                the robot's values; None: the robot's values.
 
         Raises:
             ShapeError: The number of values is wrong, or they are no numbers.
@@ -394,7 +395,8 @@ def select(
 def _asked(only: Any) -> list[str]:
     """Return groups and paths as a list of strings; a single string is accepted.
 
-    SettingError if the list is empty or has an entry that is no string.
+    SettingError if the list is empty or has an entry that is no string. Whether the
+    robot has them is not checked.
     """
     one = isinstance(only, str) or not isinstance(only, Iterable)
     asked = [only] if one else list(only)
@@ -439,13 +441,17 @@ def law_numbers(friction: bool | str, friction_speed: bool = False) -> tuple[str
 def _names_of(
     model: Model, entry: str, law: Sequence[str], covered: Iterable[str]
 ) -> list[str]:
-    """Return the parameter paths of a group; a path or number is returned as it is.
+    """Return the parameter paths of a group; of a path or number a list of it alone.
+
+    The list is empty if the robot has none of a group. The index of a number is not
+    checked.
 
     Args:
         model: Robot.
         entry: Group, path or number.
         law: Joint parameters of the friction law.
-        covered: Joint parameters that the layout contains already.
+        covered: Joint parameters that the layout contains already; the group friction
+            is without them.
 
     Raises:
         SettingError: There is no such group or path, or for the group payload the robot

@@ -175,9 +175,10 @@ def smooth_motion(
 
 
 def _good_rows(t: np.ndarray, columns: list[np.ndarray]) -> np.ndarray:
-    """Return which samples are finite and later than all before, bool, (samples,).
+    """Return which samples are finite and later than all finite ones before.
 
-    `t` are times, (samples,); `columns` are arrays, (samples, n) each.
+    The result is bool, (samples,). `t` are times, (samples,); `columns` are arrays,
+    (samples, n) each.
     """
     good = np.isfinite(t)
     for array in columns:
@@ -198,7 +199,10 @@ def _gaps(t: np.ndarray, period: float) -> np.ndarray:
 def _smoothed(
     t: np.ndarray, signals: np.ndarray, n: int, rate: float, cutoff: float
 ) -> list[np.ndarray]:
-    """Return the arrays of SIGNALS for one part.
+    """Return filtered signals of one part, in the order of SIGNALS.
+
+    They are t, q, qd, qdd, tau, unfiltered tau, and the slope of q, with one row for
+    each sample. qd is the slope if it was not measured; qdd is the derivative of qd.
 
     Args:
         t: Even times, (samples,) [s].

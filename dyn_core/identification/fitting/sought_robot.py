@@ -42,12 +42,16 @@ def with_numbers(unknowns: Unknowns, z: np.ndarray) -> Model:
 def with_paths(model: Model, values: Mapping[str, np.ndarray]) -> Model:
     """Return the robot rebuilt with other values of parameter paths.
 
+    The order of its joints is kept, and so are values of paths that are not given.
+
     Args:
-        model: Robot.
+        model: Robot; it is not changed.
         values: All numbers of each path, by path.
 
     Raises:
-        ModelError: No robot can have the values; names the fault.
+        ModelError: A path is unknown, its number of values is wrong, or no robot can
+            have the values; names the fault.
+        SingularError: An axis has length 0, or is -z for a planar joint.
         UnsupportedError: A path belongs to the robot as a whole and is not gravity.
     """
     changed = model.with_values({k: tuple(map(float, x)) for k, x in values.items()})
@@ -110,9 +114,9 @@ def _with_joint(
     Args:
         description: Description of the robot.
         name: Joint.
-        what: Parameter, such as damping; parameters that with_values has already
-            changed are ignored.
-        numbers: Values.
+        what: Parameter, such as damping. For origin, plug, ratio and offset the
+            description is returned as it is: with_values has changed them already.
+        numbers: Values: 3 of an axis, 1 or one for each coordinate of rest, else 1.
     """
     if what == "rest":
         shown = tuple(map(float, numbers))
