@@ -30,7 +30,7 @@ class _StoreLink(argparse.Action):
 
 
 def add_ik(parser: argparse.ArgumentParser) -> None:
-    """Add the arguments of `dyn ik`, and its function as `run`."""
+    """Add the arguments of `dyn ik` to `parser`; arguments.run is then `run`."""
     add_robot(parser)
     frame = parser.add_argument(
         "--frame", required=True, metavar="LINK", action=_StoreLink, help="link to move"

@@ -333,12 +333,17 @@ class InverseKinematics:
     def _block(self, poses: np.ndarray, near: np.ndarray | None) -> list[np.ndarray]:
         """Search for a block of poses; return the best result of each.
 
+        The best has the smallest residual. Poses that did not converge are searched
+        again from other pool positions, at most seeds (restarts + 1) starts in all.
+
         Args:
             poses: Wanted poses, (n, 4, 4), with checked rotations; n may be 0.
-            near: First starts, (n, nq); None: the nearest pool positions.
+            near: First starts, (n, nq); None: the nearest pool positions. Later starts
+                have its positions of the joints that stay still.
 
         Returns:
-            q, error, iterations, status (0: converged), residual and seed, by pose.
+            q, error, iterations, status (0: converged), residual and seed (number of
+            the start, from 0), by pose.
         """
         n = len(poses)
         first = np.concatenate(
@@ -464,7 +469,8 @@ def _position(model: Model, q: ArrayLike) -> np.ndarray:
 def _positions(model: Model, q: ArrayLike, count: int) -> np.ndarray:
     """Return q, the argument `near`, as finite positions (count, nq).
 
-    One position (nq,) is repeated in all rows.
+    One position (nq,) is repeated in all rows. The result is a view that must not be
+    written to.
 
     Raises:
         ShapeError: It has another shape or number of rows, or is not numeric.
@@ -504,15 +510,12 @@ def _still_places(model: Model, frame: str, fixed: Sequence[str]) -> np.ndarray:
 
 
 def _smallest(distances: np.ndarray, first: int, count: int) -> np.ndarray:
-    """Return the indices of the smallest distances, ascending.
-
-    The `first` smallest ones are left out; there are `count` indices, or fewer if the
-    array ends.
+    """Return the indices of the smallest distances, in ascending order of distance.
 
     Args:
         distances: Distances, (n,).
         first: Number of smallest distances that are left out.
-        count: Number of indices.
+        count: Number of indices; there are fewer if the array has fewer distances.
     """
     last = first + count
     if last < len(distances):

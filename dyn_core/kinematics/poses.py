@@ -121,7 +121,9 @@ def _rows(good: np.ndarray) -> list[int] | None:
 
 
 def _not_finite(what: str, good: np.ndarray) -> NonFiniteError:
-    """Return the NonFiniteError of poses; its `rows` are None if there is one pose.
+    """Return (not raise) the NonFiniteError of poses.
+
+    Its `rows` are the indices of the invalid poses, None if there is only one pose.
 
     Args:
         what: Fault, for the message.
