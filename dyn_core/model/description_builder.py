@@ -70,9 +70,10 @@ class DescriptionBuilder:
 
     @classmethod
     def of(cls, description: Description) -> DescriptionBuilder:
-        """Return a builder with the content of a description, which it may change.
+        """Return a builder that begins with the content of a description.
 
-        The builder has no findings: doubtful elements raise ModelError.
+        The description is not changed. The builder has no findings: doubtful elements
+        raise ModelError.
         """
         builder = cls(description.name, None)
         builder._start(description)

@@ -78,7 +78,11 @@ class Layout:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Names in order, as in `parameter_names`."""
+        """Names in order: first JOINT:m, JOINT:mcx, ... (INERTIAL) of each body.
+
+        Then for each group JOINT.group, or JOINT.group[k] for a joint of several
+        coordinates. Bodies are in order, followers included.
+        """
         model = self.model
         names = [f"{model.names[i]}:{x}" for i in model.bodies for x in INERTIAL]
         for group in self.groups:
@@ -228,10 +232,12 @@ def with_linear_parameters(
 def _links_of(model: Model, i: int, ten: np.ndarray) -> dict[str, RigidInertia]:
     """Return the changed inertias of links, by name, that give body i ten parameters.
 
-    Inertias are about the origin of the link's frame.
+    The link that the body's joint carries takes the whole change. If no mass
+    distribution has its inertia then, it gets all of the body's, and other links of the
+    body get zero. Inertias are about the origin of the link's frame.
 
     Args:
-        model: Robot.
+        model: Robot; it is not changed.
         i: Number of the body.
         ten: New parameters of the body, as INERTIAL, about the body's origin.
 

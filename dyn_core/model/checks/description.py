@@ -220,7 +220,7 @@ _WITH_AXIS = (
 
 
 def _check_axes(joint: JointSpec) -> None:
-    """Raise ModelError for a zero axis, or parallel axes of a universal joint.
+    """Raise ModelError for a zero axis, or a universal joint without two crossing axes.
 
     Kinds without an axis pass.
     """

@@ -19,7 +19,10 @@ RUNS_WHILE_TRACED = "never"  # a mark, see engines/llvm/cached/fingerprint.py
 
 
 def _basis() -> np.ndarray:
-    """Return the matrices dJ/d(parameter) of the ten parameters, (10, 4, 4)."""
+    """Return the matrices dJ/d(parameter) of the ten parameters, (10, 4, 4).
+
+    The parameters are m, m c (3), Ixx, Ixy, Iyy, Ixz, Iyz, Izz.
+    """
     basis = np.zeros((10, 4, 4))
     basis[0, 3, 3] = 1.0
     for k in range(3):

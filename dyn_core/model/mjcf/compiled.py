@@ -209,7 +209,8 @@ class Compiled:
     def sites(self) -> tuple[str, ...]:
         """Name of the link of each site; "" for a site without a name.
 
-        A site with the name of a body is called NAME_site. It is computed once.
+        A site with the name of a body is called NAME_site, with underscores appended if
+        that name is in use. It is computed once.
         """
         names = self._named("site", self.model.nsite)
         taken = set(self.links)
@@ -323,9 +324,9 @@ def _content(source: Source) -> tuple[bytes, Path | None]:
 
 
 def _text(content: bytes, where: str) -> str:
-    """Return the text of UTF-8 bytes; raise ModelError for other encodings.
+    """Return the text of UTF-8 bytes, without a byte order mark.
 
-    `where` names the file in the error.
+    Raises ModelError for other encodings; `where` names the file in the error.
     """
     try:
         return content.decode("utf-8-sig")

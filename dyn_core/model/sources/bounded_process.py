@@ -115,8 +115,9 @@ class _Server:
     def run_here(self, request: Mapping[str, Any], data: bytes, ask: Ask) -> JobResult:
         """Return the result of a job run in this process, without bounds.
 
-        The caller must hold `alone`. Arguments are as in run_job; errors of the job and
-        of `ask` pass through.
+        The caller must hold `alone`. The job's file is executed and prepared once, at
+        the first call. Arguments are as in run_job; errors of the job and of `ask` pass
+        through.
         """
         if not self._content:
             self._content = runpy.run_path(os.fspath(self.job))
@@ -209,7 +210,7 @@ class _Server:
         `end` is the deadline on the clock of time.monotonic() [s].
 
         Raises:
-            EOFError: The server is gone.
+            EOFError: The server is gone, or its message is larger than LARGEST.
             JobError: The deadline has passed.
         """
         assert self._process is not None

@@ -56,12 +56,14 @@ def locate(source: Source, package_paths: Folders = ()) -> Located:
     then in robot_descriptions, then in example-robot-data.
 
     Args:
-        source: Path, name, package:// address, XML as str or bytes, or open file.
+        source: Path, name, package:// address, XML as str or bytes, or open file. Other
+            types are not refused here.
         package_paths: Folders of packages.
 
     Raises:
-        ModelError: There is no such robot or file; lists the sources tried, and the
-            nearest names.
+        ModelError: There is no such robot or file (lists the sources tried, and the
+            nearest names), its collection cannot supply it, or a folder of
+            package_paths does not exist.
     """
     paths = package_folders(package_paths)
     if isinstance(source, os.PathLike):

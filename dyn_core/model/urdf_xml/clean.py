@@ -85,8 +85,9 @@ class CleanPart(NamedTuple):
 
 
 def complete(robot: Parsed, clean: CleanRobot) -> None:
-    """Copy the parsed elements that were omitted to all links and joints.
+    """Set the parsed elements that were omitted in all links and joints.
 
+    They are the same objects as in the links and joints that have them, not copies.
     `robot` is the parsed robot of `clean.element`; it is modified.
     """
     read = {"link": robot.links, "joint": robot.joints}

@@ -33,10 +33,13 @@ _ZEROS = re.compile(r"[0. \t\r\n]*")
 
 
 def clean_robot(robot: Element, findings: Findings) -> CleanRobot:
-    """Return a robot with its known elements only, each checked.
+    """Return a robot with its known elements only.
+
+    They are checked, except for shapes and materials, which are kept as they are. A
+    link `world` that joints have as their parent is added if it is missing.
 
     Args:
-        robot: The root element.
+        robot: The root element; it is not changed.
         findings: Collects omitted and doubtful elements.
 
     Raises:
@@ -109,7 +112,7 @@ def _has_xacro(robot: Element) -> bool:
 
 
 def _add_world(robot: Element, findings: Findings) -> None:
-    """Add an empty link `world` if it is the parent of a joint and missing.
+    """Add an empty link `world` to `robot` if it is the parent of a joint and missing.
 
     The addition is a note in `findings`.
     """
