@@ -94,7 +94,7 @@ def by_joint(name: str, values: Any, n: int, default: Any) -> list[Any]:
     Args:
         name: Name of the argument for errors.
         values: A sequence of n, a mapping joint -> value, or None or () for all
-            defaults.
+            defaults. The values themselves are not checked.
         n: Number of joints.
         default: Value of joints without one.
 

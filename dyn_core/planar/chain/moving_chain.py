@@ -355,7 +355,9 @@ class MovingChain:
         An event is recorded if there are some, and other ones than in the attribute
         `dropped`, which is not changed.
 
-        dropped: Output of CHAIN_ACCELERATIONS, (n, 2).
+        Args:
+            dropped: Output of CHAIN_ACCELERATIONS, (n, 2), not zero for dropped
+                equations of lengths, angles.
         """
         names = [f"length of link {i}" for i in np.flatnonzero(dropped[:, 0])]
         names += [f"angle {i}" for i in np.flatnonzero(dropped[:, 1])]

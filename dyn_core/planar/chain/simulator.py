@@ -281,6 +281,8 @@ class ChainSimulator(MovingChain):
     def _meet_hits(self, evaluation: Any, end: Arrival, dt: float, depth: int) -> None:
         """Move by dt, handling hits in their order; update the state and `t`.
 
+        Raises as _accelerations.
+
         Args:
             evaluation: Outputs of CHAIN_ACCELERATIONS at the start.
             end: Arrival after dt without hits.
@@ -310,6 +312,9 @@ class ChainSimulator(MovingChain):
         self, evaluation: Any, end: Arrival, dt: float
     ) -> tuple[float, Arrival, list[Key]] | None:
         """Return the first hit within dt, or None.
+
+        Constraints that are active, or that active contacts make redundant, are not
+        hit.
 
         Args:
             evaluation: Outputs of CHAIN_ACCELERATIONS at the start.
