@@ -115,7 +115,9 @@ class Cost:
     def neutral_target(self, model: Model) -> np.ndarray:
         """Return the target that stands for None, flat.
 
-        The neutral position (nq,) for a posture, empty for a custom cost, else zeros.
+        The neutral position (nq,) for a posture, empty for a custom cost, else zeros:
+        12 of a pose, 6 of a frame's velocity, 3 of a point, nv of other kinds. A
+        distance always has a target.
         """
         if self.kind == "posture":
             return model.neutral()
@@ -148,7 +150,10 @@ class Cost:
         return array
 
     def settings(self, model: Model, states: int, target: Any = None) -> np.ndarray:
-        """Return weights and target for each state, (states, n).
+        """Return by state the weights, then the target, side by side, (states, n).
+
+        One weight for all is repeated for each entry of the residual, a target that
+        does not vary for each state.
 
         Args:
             model: Robot.
@@ -157,6 +162,7 @@ class Cost:
 
         Raises:
             SettingError: Weights or target have a wrong number of entries or rows.
+                Errors of `size` and `read_target` pass through.
         """
         size, array = self.size(model), self.read_target(model, target)
         if self.weight.ndim and len(self.weight) != size:

@@ -105,16 +105,17 @@ class Descent:
     def _minimise(
         self, start: PlanStart, penalty: Penalty, most: int, tolerance: float
     ) -> tuple[int, int]:
-        """Move the plan to the optimum for fixed multipliers.
+        """Move self.state.plan to the optimum for fixed multipliers, in place.
 
         Args:
             start: Start and settings.
-            penalty: Limits.
+            penalty: Limits; not changed.
             most: Largest number of iterations.
-            tolerance: Predicted decrease that counts as none.
+            tolerance: Predicted decrease, relative to 1 + |value|, that counts as none.
 
         Returns:
-            Number of iterations, and index of the reason.
+            Number of iterations, and the reason as an index of REASONS: CONVERGED,
+            STALLED, DIVERGED or MAX_ITERATIONS.
         """
         state, damping = self.state, 0.0
         state.curved = False  # far from an optimum they make the Hessians indefinite
@@ -209,13 +210,15 @@ class Descent:
     def _result(
         self, start: PlanStart, penalty: Penalty, used: int, reason: int
     ) -> PlanResult:
-        """Return the result of a search; the gains are zero if no feedback exists.
+        """Return the result of a search, with copies of its arrays.
+
+        The gains are zero if no damping up to MOST_DAMPING gives a feedback.
 
         Args:
-            start: Start and settings.
-            penalty: Limits.
+            start: Not used.
+            penalty: Limits; becomes part of the result.
             used: Number of iterations.
-            reason: Index of the reason.
+            reason: Index of the reason in REASONS.
         """
         state, plan = self.state, PlanPath(*(x.copy() for x in self.state.plan))
         # The feedback around the plan that is returned.
@@ -241,7 +244,10 @@ class Descent:
         )
 
     def _violated(self, plan: PlanPath, penalty: Penalty) -> str:
-        """Return which limit is violated most, by how much and where."""
+        """Return as text which limit is violated most, by how much and at which state.
+
+        The problem must have limits.
+        """
         excess = penalty.excess(plan.q, plan.qd)
         k, i, side = np.unravel_index(excess.argmax(), excess.shape)
         nv, end = self.problem.model.nv, ("lower", "upper")[side]

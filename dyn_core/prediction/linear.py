@@ -335,7 +335,12 @@ def _linear(
 def _discrete(
     A: np.ndarray, B: np.ndarray, period: float
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return A and B of a period with constant efforts, from those of dx/dt."""
+    """Return A (n, n) and B (n, m) of one period [s], from those of dx/dt = A x + B u.
+
+        x(t + period) = A x(t) + B u
+
+    u is constant within the period.
+    """
     from scipy.linalg import expm
 
     n, m = B.shape
@@ -347,6 +352,10 @@ def _discrete(
 
 def _solved(equation: Any, *matrices: np.ndarray) -> np.ndarray:
     """Return the solution of a Riccati equation.
+
+    Args:
+        equation: Function of scipy.linalg that solves it.
+        matrices: Its arguments, in order.
 
     Raises:
         UnsupportedError: LAPACK finds none, as weights differ by too many powers of 10.
@@ -383,7 +392,11 @@ def _lost(A: np.ndarray, B: np.ndarray) -> np.ndarray | None:
 
 
 def _joints(model: Model, mode: np.ndarray) -> str:
-    """Return the quoted names of the coordinates that take part in a mode (2 nv,)."""
+    """Return the quoted names of the coordinates that take part in a mode, with commas.
+
+    They take part if their position or velocity in the mode exceeds SHARE of the
+    largest. `mode` is (2 nv,), in the order of x.
+    """
     size = np.abs(mode.reshape(2, -1)).max(0)
     names = coordinates_of(model).velocities
     taking = [names[k] for k in np.flatnonzero(size > SHARE * size.max())]
@@ -396,7 +409,10 @@ def _indices(model: Model, joint: str) -> list[int]:
 
 
 def _positive(name: str, value: Any) -> float:
-    """Return a positive number; raise SettingError for anything else."""
+    """Return a finite number above 0 as a float; raise SettingError for anything else.
+
+    `name` is the setting, for the error.
+    """
     if not is_finite(value) or value <= 0:
         raise SettingError(f"{name} is {shown(value)}; valid: a number above 0", name)
     return float(value)
@@ -434,7 +450,9 @@ def _weights(name: str, values: ArrayLike, n: int, definite: bool) -> np.ndarray
 
 
 def _deviations(model: Model, measured: Mapping[str, float]) -> dict[int, float]:
-    """Return the standard deviations of what is measured by index in x.
+    """Return the standard deviation of each measured entry of x, by index in x.
+
+    x is (dq, dqd).
 
     A later entry of `measured` replaces an earlier one of the same joint.
 

@@ -114,7 +114,14 @@ class Plan:
     ) -> PlanStart:
         """Return the start and first guess of one plan, checked.
 
-        The guess is copied. Raises the errors of `solve`.
+        Raises the errors of `solve`.
+
+        Args:
+            q, qd: State at the start.
+            guess: As in `solve`. Only a PlanResult has guesses of the states and
+                multipliers of the limits; else the states of the guess rest at q. It is
+                copied.
+            settings: Weights and targets, from ControlProblem.settings.
         """
         model, N, penalty = self.problem.model, self.problem.knots, None
         q, qd = self._state("q", q, model.nq), self._state("qd", qd, model.nv)
@@ -191,7 +198,9 @@ class Plan:
 def _hold(model: Model, **options: Any) -> Any:
     """Return the Program of the joint forces that hold a robot: (q, qd, qdd) -> tau.
 
-    The least forces of the motors where loops hold a robot whose base is free.
+    They are inverse dynamics without the forces of loops; only where loops hold a robot
+    whose base is free, they are the least forces of the motors together with the loops.
+    `options` are build options; with inputs=["time"] the time is a fourth input.
     """
     if model.loops and any(model.joint[i].nv == 6 for i in model.independent):
         return find("rnea_loops").build(model, dependent="least_norm", **options)

@@ -117,7 +117,10 @@ class Planner:
             finalize(self, self._jobs.put, None)
 
     def submit(self, job: PlanJob) -> None:
-        """Begin a job; its plan or error comes in `answer`. `busy` must be False."""
+        """Begin a job; its plan or error comes in `answer`. `busy` must be False.
+
+        Without a thread the job is finished when this returns.
+        """
         self.busy = True
         if self._threaded:
             self._jobs.put((self._run, job))
@@ -125,9 +128,10 @@ class Planner:
             self._run(job)
 
     def _run(self, job: PlanJob) -> None:
-        """Make the plan of a job, and store it in `answer`; then `busy` is False.
+        """Make the plan of a job, and store (job.t, plan) in `answer`.
 
-        An exception is stored as a DynError, and not raised.
+        Then `busy` is False. An exception is not raised, but stored as a DynError in
+        place of the plan.
         """
         try:
             self.answer = job.t, self._solve(job)
@@ -202,11 +206,13 @@ class PredictiveLaw(ControlLaw):
         self._planner: Planner | None = None
 
     def build(self, chosen: Any, engine: Any, wrap: Sequence[str]) -> Any:
-        """Return the Program that holds the joints; prepare the plans.
+        """Return the Program of the joint gains that hold the robot; set up the plans.
+
+        One plan is made now, from the start position at rest, to compile all of it.
 
         Args:
-            chosen, engine, wrap: As in ControlLaw; `chosen` is a solver of
-                optimal_control.
+            chosen, engine, wrap: As in ControlLaw; `chosen` is the name of a solver of
+                optimal_control, "auto" for box_fddp.
 
         Raises:
             SettingError: A shadow is asked for, or a parameter is invalid.

@@ -189,10 +189,15 @@ class ControlProblem(System):
 
     @cached_property
     def bounds(self) -> CoordinateBounds:
-        """Limits of all coordinates.
+        """Limits of all coordinates, in the order of qd; computed once.
+
+        Joint forces are zero for passive and floating joints that effort_limits does
+        not name. Positions and velocities are unlimited without `limits`, and for
+        joints with quaternions.
 
         Raises:
             SettingError: A joint or a limit is invalid.
+            ShapeError: A limit is not numeric.
         """
         model = self.model
         free = np.full(model.nv, np.inf)
@@ -245,7 +250,13 @@ class ControlProblem(System):
         return tuple(phases)
 
     def _span(self, contact: Any) -> tuple[Any, int, int]:
-        """Return the loop of a contact, its first knot and the first one behind it."""
+        """Return the loop of a contact, its first knot and the first one behind it.
+
+        The times of the contact are clipped to those of the plan.
+
+        Raises:
+            SettingError: It is no loop with two times, or no knot lies between them.
+        """
         row = contact if isinstance(contact, (list, tuple)) else ()
         if len(row) != 3 or not isinstance(row[0], Loop):
             self._refuse("contacts", contact, _CONTACTS)

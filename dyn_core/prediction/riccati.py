@@ -207,12 +207,13 @@ def sweep_back(
 
 @machine_code
 def multiply(model: Expansion, work: Sweep, k: int) -> None:
-    """Set the lower triangle of Q to that of F.T V F of step k.
+    """Set the lower triangle of work.Q to that of F.T V F of step k.
 
         F = S.T F_d + P,   F.T V F = F_d.T (S V F) + P.T V F
 
     F_d are the stored rows of F. S adds dt times the row of a position to the row of
     its velocity; P has the unit rows, and beside them what of a gap dt does not close.
+    F, FT, VS, VF and FVF of `work` are overwritten; `model` and work.V are only read.
     """
     nv, nx = model.l_ux.shape[1], model.l_ux.shape[2]
     V, F, VF, Q, s, d = work.V, work.F, work.VF, work.Q, nx + 1, len(work.row)
@@ -314,9 +315,9 @@ def slope_of_step(model: Expansion, work: Sweep, k: int) -> float:
 
 @machine_code
 def slopes_back(model: Expansion, y: FloatArray2) -> None:
-    """Set the slope of the costs to go by each state of the plan, (N + 1, nx).
+    """Compute y, (N + 1, nx): the slope of the costs to go by each state of the plan.
 
-    y[N] = l_x[N],   y[k] = l_x[k] + A.T y[k+1]
+    y[N] = l_x[N],   y[k] = l_x[k] + A.T y[k+1];   y is written in place.
     """
     N, nx = len(model.A), y.shape[1]
     copy_row(y[N], model.l_x[N])
@@ -384,10 +385,11 @@ def box_step(work: Sweep, nx: int) -> int:
 
 @machine_code
 def line_search(work: Sweep, u: FloatArray) -> int:
-    """Move u along work.change within the bounds, in place.
+    """Move u along work.change within the bounds work.low and work.high, in place.
 
-    The step is shortened until the cost decreases enough. Returns 1 after the full step
-    if no bound cut it, else 0.
+    The step is shortened, at most to SHORTEST, until the quadratic cost of work.damped
+    and work.slope decreases enough. work.tried is overwritten. Returns 1 after the full
+    step if no bound cut it, else 0.
     """
     n, length = len(u), 1.0
     while True:
@@ -436,7 +438,10 @@ def factor(L: FloatArray2, Q: FloatArray2, free: IntArray) -> int:
 
 @machine_code
 def solve_row(L: FloatArray2, y: FloatArray) -> None:
-    """Replace y by the solution x of L L.T x = y."""
+    """Replace y by the solution x of L L.T x = y.
+
+    Only the lower triangle of L is read; its diagonal must not be zero.
+    """
     n = len(y)
     for j in range(n):
         x = y[j]
@@ -453,7 +458,10 @@ def solve_row(L: FloatArray2, y: FloatArray) -> None:
 
 @machine_code
 def solve_rows(L: FloatArray2, Y: FloatArray2, free: IntArray) -> None:
-    """Replace Y by the solution X of L L.T X = Y; rows with free 0 must be zero."""
+    """Replace Y by the solution X of L L.T X = Y; rows with free 0 must be zero.
+
+    Only the lower triangle of L is read, as `factor` writes it for these `free`.
+    """
     n = len(Y)
     for j in range(n):
         if free[j] == 1:

@@ -90,7 +90,20 @@ def roll_out(
     block: BlockArrays, samples: PlanSamples, settings: FloatArray2, times: FloatArray,
     to: PlanMotions, begin: int, end: int,
 ) -> None:  # fmt: skip
-    """Continue the motions of all samples from knot `begin` to the one before `end`."""
+    """Continue the motions of all samples in `to`, from knot `begin` on.
+
+    They go on from to.q_end and to.qd_end, which are replaced. Costs of the knots are
+    added to to.values; infinity is added where a step fails. Joint forces within the
+    bounds are written to to.tau, and states of the first samples to to.q and to.qd.
+
+    Args:
+        block: Kernel and its arrays, which are overwritten.
+        samples: Joint forces.
+        settings: Weights and targets at each knot, (N, n).
+        times: Time of each knot, (N,) [s].
+        to: Motions of the samples.
+        begin, end: First knot, and the one behind the last.
+    """
     n, lanes, stored = len(to.values), len(block.status), len(to.q)
     for block_number in range((n + lanes - 1) // lanes):
         first = lanes * block_number
@@ -127,7 +140,10 @@ def roll_out(
 def set_forces(
     block: BlockArrays, samples: PlanSamples, first: int, count: int, k: int
 ) -> None:
-    """Set the joint forces of knot k of samples from `first` on, in lanes."""
+    """Write the joint forces of `count` samples at knot k to block.tau_plan, in lanes.
+
+    Sample `first` is in lane 0; lanes from `count` on stay. The forces are not limited.
+    """
     part, mean, scale = samples.part[k], samples.mean[k], samples.scale
     lanes = len(block.status)
     for lane in range(count):
@@ -144,21 +160,21 @@ def set_forces(
 
 @machine_code
 def fill(array: FloatArray, i: int, lanes: int, x: float) -> None:
-    """Set number i of an array in lanes, equal in all lanes."""
+    """Set number i of an array in lanes to x in all lanes."""
     for lane in range(lanes):
         array[i * lanes + lane] = x
 
 
 @machine_code
 def put(array: FloatArray, lane: int, lanes: int, row: FloatArray) -> None:
-    """Set the numbers of one lane."""
+    """Write the numbers of `row` to one lane of an array in lanes."""
     for i in range(len(row)):
         array[i * lanes + lane] = row[i]
 
 
 @machine_code
 def take(to: FloatArray, array: FloatArray, lane: int, lanes: int) -> None:
-    """Copy the numbers of one lane."""
+    """Copy the numbers of one lane of an array in lanes to `to`."""
     for i in range(len(to)):
         to[i] = array[i * lanes + lane]
 
@@ -172,7 +188,7 @@ class Shooting:
     """Motions from a start under joint forces, and their costs, in lanes."""
 
     def __init__(self, problem: ControlProblem) -> None:
-        """Compile the Programs of a problem."""
+        """Compile the step and costs of each phase of a problem, and the end cost."""
         self.problem, model = problem, problem.model
         inputs = ["time"] if model.driven else []
         self._times = problem.dt * np.arange(problem.knots)
@@ -190,7 +206,10 @@ class Shooting:
         self._end_cost = end.build(model, costs=problem.ending, inputs=inputs)
 
     def _bind(self, program: Any) -> None:
-        """Bind the policy of a phase to arrays in lanes."""
+        """Bind the policy of the next phase to new arrays in _tied and _blocks.
+
+        Time step and bounds of the joint forces are set here, once.
+        """
         tied, bounds = TiedBlock(program), self.problem.bounds
         ports = *program.inputs, *program.outputs
         arrays = {"time": np.zeros((1, len(tied.status)))}
@@ -206,13 +225,14 @@ class Shooting:
     def rollouts(
         self, start: PlanStart, tau: np.ndarray
     ) -> tuple[PlanPath, np.ndarray]:
-        """Return motions from the start and their costs, (n,).
+        """Return motions from the start and their costs, (n,), end cost included.
 
-        Joint forces beyond the bounds are clipped. A motion that fails raises nothing:
-        its cost is infinite or NaN.
+        The motions are q (n, N + 1, nq), qd (n, N + 1, nv) and tau (n, N, nv). Joint
+        forces beyond the bounds are clipped. A motion that fails raises nothing: its
+        cost is infinite or NaN.
 
         Args:
-            start: Start and settings.
+            start: Start and settings; its guesses are not used.
             tau: Joint forces, (n, N, nv).
         """
         n, N, nv = tau.shape
@@ -226,9 +246,10 @@ class Shooting:
         """Return motions under samples of joint forces and their costs, as `rollouts`.
 
         Args:
-            start: Start and settings.
+            start: Start and settings; its guesses are not used.
             samples: Joint forces.
-            stored: Number of samples whose states are returned, the first ones.
+            stored: Number of samples whose states are returned, the first ones; joint
+                forces and costs are those of all samples.
         """
         (n, _, nv), N, nq = samples.drawn.shape, len(samples.mean), len(start.q)
         to = PlanMotions(*map(np.zeros, (

@@ -78,8 +78,9 @@ def follow(
 ) -> float:
     """Compute the motion under the feedback of a sweep; return the costs of its knots.
 
-    tried has the start in its first row, and gets the motion. The result is infinite if
-    a knot has no finite step. `length` is the share of the feedback's change and gaps.
+    `tried` has the start in its first row, and gets states and joint forces. At a
+    failed step the result is infinite, and later rows stay. `length` is the share of
+    the feedback's change and gaps. The cost of the last state is not included.
     """
     total = 0.0
     knot.length[0] = length
@@ -202,8 +203,9 @@ class Penalty:
     def moved_on(self, steps: int) -> Penalty:
         """Return a copy for a plan that begins some steps later, with the first rho.
 
-        A weight that rose where the robot was, for lack of iterations or beyond its
-        limits, would make all later plans stiff.
+        Multipliers are moved along; they are zero for the first state and the `steps`
+        last ones. A weight that rose where the robot was, for lack of iterations or
+        beyond its limits, would make all later plans stiff.
         """
         later = copy_of(self)
         later.rho, later.previous = self.START, np.inf
@@ -213,7 +215,11 @@ class Penalty:
         return later
 
     def update(self, q: np.ndarray, qd: np.ndarray) -> None:
-        """Set multipliers by the violations; raise rho where errors shrink slowly."""
+        """Set multipliers by the violations of states q and qd, shapes as in `terms`.
+
+        rho is raised by FACTOR, at most to MOST, unless `error` is at most a quarter of
+        that at the last update.
+        """
         now, excess = self.error(q, qd), self.excess(q, qd)
         self.multipliers = np.maximum(self.multipliers + self.rho * excess, 0.0)
         self.multipliers[0] = 0.0
@@ -223,7 +229,10 @@ class Penalty:
 
 
 def _flat_coordinates(model: Model) -> np.ndarray:
-    """Return for each velocity whether displacements of its joint are differences."""
+    """Return for each velocity whether displacements of its joint are differences of q.
+
+    The result is (nv,), bool: true for revolute, continuous and prismatic joints.
+    """
     flat = np.zeros(model.nv, bool)
     for name in model.joint_names:
         joint = model.joint[model.body_of_joint(name)]
@@ -232,7 +241,9 @@ def _flat_coordinates(model: Model) -> np.ndarray:
 
 
 def curvature_program(problem: ControlProblem) -> Any:
-    """Return the Program of the second derivatives of forward dynamics, contracted.
+    """Return the Program of fd_second_contracted for a problem's robot.
+
+    It computes second derivatives of forward dynamics, contracted with given weights.
 
     Raises:
         UnsupportedError: Steps of the robot have other second derivatives than dt qdd:
@@ -351,7 +362,10 @@ class Iteration:
         self._bind_policies()
 
     def _bind_policies(self) -> None:
-        """Bind the kernel of each phase's policy, and `follow` to the phase's knots."""
+        """Set _tied and _follows: each phase's policy, and `follow` on its knots.
+
+        They read and write views of plan, tried, model and sweep, not copies.
+        """
         self._tied, self._follows = [], []
         for phase, policy in zip(self.problem.phases, self.policies, strict=True):
             # Machine code cannot index a number: it gets views of arrays of one entry.
@@ -433,9 +447,10 @@ class Iteration:
         return (slope, curvature) if good else None
 
     def stationarity(self) -> float:
-        """Return the largest gradient by a joint force that no bound holds back.
+        """Return the largest |gradient| by a joint force that no bound holds back.
 
-        l_u[k] + B.T y[k+1],   y of `costates`; NaN if the derivatives are.
+        l_u[k] + B.T y[k+1],   y of `costates`;   0 if bounds hold all, NaN if
+        derivatives are NaN.
         """
         m, tau = self.model, self.plan.tau
         slopes = m.l_u + np.einsum("kx,kxu->ku", self.costates()[1:], m.B)

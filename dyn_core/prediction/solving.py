@@ -50,7 +50,9 @@ class PlanSolver(ArraySolver):
         return self.prepared(problem, **options)(start)
 
     def prepared(self, problem: ControlProblem, **options: Any) -> Planner:
-        """Return the result of `prepare`, stored by problem, solver and options.
+        """Return the result of `prepare`; it is the same object for equal options.
+
+        It is stored in problem.planners at the first call.
 
         Args:
             problem: Robot, costs, time grid and limits.
@@ -63,12 +65,18 @@ class PlanSolver(ArraySolver):
         return planner
 
     def outputs(self, model: Any, *inputs: Any, **options: Any) -> tuple[Any, ...]:
-        """Return the outputs of OPTIMAL_CONTROL for one start and the costs' targets.
+        """Return the outputs of OPTIMAL_CONTROL for one start, in its order.
+
+        The targets are those of the costs. A search that fails raises nothing.
 
         Args:
             model: The ControlProblem.
             inputs: q, qd, q_guess, qd_guess and tau_guess.
             options: A value of each option.
+
+        Returns:
+            The last two are the number of iterations and the index of the reason in
+            REASONS, as floats.
         """
         start = PlanStart(*inputs, *model.settings({}))
         result = self.solve(model, start, **options)
