@@ -59,8 +59,10 @@ def page(title: str, sections: Iterable[ReportSection], introduction: str = "") 
 
     Args:
         title: Heading and title of the document, as text, which is escaped.
-        sections: Sections, in order.
-        introduction: Sentence below the heading, as text; empty: none.
+        sections: Sections, in order; titles and meanings are escaped, the contents are
+            HTML and not.
+        introduction: Sentence below the heading, as text, which is escaped; empty:
+            none.
     """
     parts = [f"<h1>{page_text(title)}</h1>"]
     if introduction:

@@ -26,8 +26,8 @@ def plot_errors(
     The axis of errors is logarithmic.
 
     Args:
-        errors: Errors by name of the row, then by column; zeros are drawn at 1e-18,
-            missing columns of a name and NaN not at all.
+        errors: Errors by name of the row, then by column; errors below 1e-18 are drawn
+            at 1e-18, missing columns of a name and NaN not at all.
         allowed: Maximum error that passes, drawn as a line; None: no line.
         title: Title of the figure; empty: none.
         across: Label of the horizontal axis.

@@ -28,6 +28,8 @@ class RowProgress:
     def show(self, done: int, before: int = 0) -> None:
         """Update the line, at most twice a second and not in the first two seconds.
 
+        Nothing is shown if it is not wanted, or standard error is no terminal.
+
         Args:
             done: Number of rows done in all.
             before: Number of these rows that were done before the start, which do not

@@ -301,6 +301,8 @@ def check_links(
 ) -> Iterator[Met]:
     """Yield the findings about the mass and inertia of every link.
 
+    Also about the mass of the whole robot, and about meshes that cannot be read.
+
     Args:
         robot: Facts of its file.
         solids: Reader of the links' shapes.

@@ -15,7 +15,7 @@ STATUS = "Exit status: 0 without errors, 1 with errors, 2 for wrong usage."
 
 
 def add_doctor(parser: argparse.ArgumentParser) -> None:
-    """Add the arguments of `dyn doctor`, and its function as `run`."""
+    """Add the arguments of `dyn doctor` to `parser`; arguments.run is then `run`."""
     parser.epilog = STATUS
     add_robot(parser)
     parser.add_argument("--json", action="store_true", help="print JSON")
