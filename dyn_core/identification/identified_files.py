@@ -341,7 +341,9 @@ def _added(todo: Wanted, place: tuple[str, ...]) -> list[str]:
 
 
 def _with_numbers(attributes: str, values: Mapping[str, Sequence[Any]]) -> str:
-    """Return attributes with other numbers; those that do not differ stay as they are.
+    """Return the text of attributes with other numbers, written with all digits.
+
+    Numbers that agree within 1e-12 (relative) keep their text, other attributes stay.
 
     Args:
         attributes: Text between the tag's name and its end.

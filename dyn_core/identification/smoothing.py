@@ -61,7 +61,7 @@ class SmoothMotion:
         return np.concatenate([_derivative(y, self.rate) for y in pieces])
 
     def earlier(self, seconds: float) -> SmoothMotion:
-        """Return the motion at t - seconds together with the joint forces at t.
+        """Return the motion at t - seconds together with times and joint forces at t.
 
         Positions, velocities, accelerations and slope are interpolated by cubic
         splines; samples whose motion lies outside of their part are left out. The

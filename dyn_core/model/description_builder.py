@@ -330,7 +330,15 @@ def _shape(
     X: Transform,
     mesh: str | None,
 ) -> Shape:
-    """Return a checked shape; arguments as in DescriptionBuilder.shape.
+    """Return a checked shape.
+
+    Args:
+        where: Name of the shape in messages.
+        link: Name of the link, for messages.
+        kind: sphere, box, cylinder, capsule or mesh.
+        size: Sizes of the kind as in Geometry [m]; scale factors of a mesh.
+        X: Transform from the link's frame to the shape's.
+        mesh: File of a mesh, else None.
 
     Raises:
         ModelError: A number is not finite, a size is negative, or a mesh has no file or

@@ -25,9 +25,10 @@ def seldom_collected() -> Iterator[None]:
 
 
 def _raise_thresholds() -> tuple[tuple[int, int, int], tuple[int, int, int]]:
-    """Raise the thresholds; return the previous and the new ones, three each.
+    """Raise the collector's first threshold to SELDOM; return old and new thresholds.
 
-    A disabled collector (first threshold 0) stays disabled.
+    Each is a tuple of three; a higher first threshold stays, and so does 0, a disabled
+    collector.
     """
     before = gc.get_threshold()
     raised = (max(before[0], SELDOM), *before[1:]) if before[0] else before

@@ -172,12 +172,12 @@ def _cluster_joint(
     S: Sequence[MotionSubspace],
     tolerances: Sequence[tuple[float, ...]],
 ) -> ClusterJoint:
-    """Return the generalised joint of one cluster.
+    """Return the generalised joint of one cluster: how its coordinates move its bodies.
 
     Args:
         tree: Robot.
         cluster: Cluster.
-        X: By body: transform from its parent.
+        X: By body: transform from its parent, at the present position.
         S: By body: motion subspace of its joint.
         tolerances: By body and coordinate: pivot tolerances.
     """

@@ -103,13 +103,13 @@ class _OneAxis(Joint):
         return list(self.axis) if what == "axis" else []
 
     def _with_geometry(self, what: str, values: Sequence[Scalar]) -> Joint:
-        """Return the joint with another axis, which is normalised.
+        """Return a copy of the joint with another axis, which is normalised.
 
         Raises SingularError for floats of zero length, ModelError for floats that are
         not finite. Symbols are not checked.
 
         Args:
-            what: axis.
+            what: Not used: these joints have no geometry but their axis.
             values: Direction of the axis, 3 floats or symbols.
         """
         joint = copy(self)
@@ -207,10 +207,14 @@ class Helical(_OneAxis):
         return [self.pitch] if what == "pitch" else super().geometry(what)
 
     def _with_geometry(self, what: str, values: Sequence[Scalar]) -> Joint:
-        """Return the joint with another axis (3 numbers) or pitch (1 number).
+        """Return a copy of the joint with another axis or pitch.
 
         The axis is normalised; the pitch [m/rad] and symbols are not checked. Raises
         SingularError for an axis of zero length, ModelError for one that is not finite.
+
+        Args:
+            what: axis or pitch.
+            values: Direction of the axis, 3 floats or symbols, or the pitch, 1.
         """
         if what == "axis":
             return super()._with_geometry(what, values)

@@ -328,10 +328,14 @@ class Universal(Product):
         return [x for factor in self.factors for x in factor.geometry("axis")]
 
     def _with_geometry(self, what: str, values: Sequence[Scalar]) -> Joint:
-        """Return the joint with other axes (6 numbers), each of which is normalised.
+        """Return a copy of the joint with other axes, each of which is normalised.
 
         Raises SingularError for an axis of floats of zero length, ModelError for floats
         that are not finite. Whether the axes are parallel is not checked.
+
+        Args:
+            what: Not used: the joint has no geometry but its axes.
+            values: First and second axis, 6 floats or symbols.
         """
         joint, both = copy(self), (values[:3], values[3:])
         joint.factors = tuple(Revolute().with_geometry("axis", x) for x in both)

@@ -321,7 +321,13 @@ def _axes(names: Sequence[str], R: Matrix, p: Vector) -> list[Scalar]:
 def _distance(length: Scalar, name: str, R: Matrix, p: Vector) -> list[Scalar]:
     """Return the residual |p| - length [m] of a rod between the origins of A and B.
 
-    SingularError with the loop's name if the origins coincide.
+    SingularError if the origins coincide; with traced numbers the Program raises it.
+
+    Args:
+        length: Length of the rod [m].
+        name: Name of the loop, for the error.
+        R: Not used: all residual functions have R and p.
+        p: Position of B's origin in A [m].
     """
     square, item = p @ p, f"loop {name}: its ends coincide, the rod has no direction"
     least = length * _SMALL

@@ -425,7 +425,7 @@ class _Joined:
         self.builder.joint(name, "fixed", parent, child, xyz=tuple(xyz), rpy=rpy)
 
     def add_chain(self, body: int) -> None:
-        """Add the joints between a body and its parent, the parent's joint first.
+        """Add the joints between a body and its parent, the one on the parent first.
 
         A fixed body gets one fixed joint, a free body one floating joint at the
         parent's origin. Between several joints of a body, links without mass are added;

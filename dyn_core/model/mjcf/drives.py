@@ -129,7 +129,8 @@ def _driven(mjcf: Compiled, by_joint: dict[int, list[int]]) -> frozenset[int] | 
 def _add_reflected(mjcf: Compiled, drives: Drives) -> None:
     """Set armature and damping of the actuators themselves in `drives`, by joint.
 
-    Versions of MuJoCo whose actuators have none leave `drives` unchanged.
+    Both are times gear². Joints without an actuator get no entry. Versions of MuJoCo
+    whose actuators have none leave `drives` unchanged.
     """
     m = mjcf.model
     actuator = getattr(m, "jnt_actuatorid", None)  # since actuators have them

@@ -341,7 +341,7 @@ def _off_curve(
 
     Args:
         joints: Names of the joints, in the order of `positions`.
-        left, right: Sums on both sides.
+        left, right: Sums on both sides; each is taken minus its initial value.
         a: Coefficients a0 to a4.
         positions: Joint positions [rad | m].
     """

@@ -607,9 +607,10 @@ def _changed_spring(tree: AnyTree, name: str, what: str, values: Values) -> AnyT
 
 
 def _changed_loop(tree: AnyTree, name: str, what: str, values: Values) -> AnyTree:
-    """Return the robot with another frame, length or radius of one loop.
+    """Return the robot with another frame, length or radius of the loop `name`.
 
-    `what` is at_a, at_b, length or radius; `values` as in Loop.with_numbers.
+    The robot must have this loop. `what` is at_a, at_b, length or radius, which its
+    kind must have; `values` are x, y, z, roll, pitch, yaw, or one length [m, rad].
     """
     old = _loop(tree, name)
     new = old.with_numbers(what, values)

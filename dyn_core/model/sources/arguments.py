@@ -32,7 +32,7 @@ def add_robot(parser: argparse.ArgumentParser) -> None:
 
 
 def add_reading(parser: argparse.ArgumentParser) -> None:
-    """Add --root-joint, --extras and the options of add_search."""
+    """Add --root-joint, --extras and the options of add_search to `parser`."""
     parser.add_argument(
         "--root-joint",
         choices=("fixed", "floating"),
@@ -108,7 +108,8 @@ def named_numbers(option: str, typed: Iterable[str] | None) -> dict[str, float]:
 def robot_settings(arguments: argparse.Namespace) -> dict[str, list[str]]:
     """Return the options of add_search as parameters of nodes, by name.
 
-    Empty options are omitted. Raises SettingError or ModelError for invalid options.
+    They are package_paths, absolute folders, and xacro_arguments, NAME=VALUE; empty
+    ones are omitted. Raises SettingError or ModelError for invalid options.
     """
     pairs = named_values(arguments.xacro_argument, "--xacro-argument")
     paths = [str(folder) for folder in package_folders(arguments.package_path)]
@@ -210,8 +211,8 @@ def read_options(arguments: argparse.Namespace) -> dict[str, Any]:
 def _read(text: str) -> Any:
     """Return the value of an option: a bool, int, float or text, or a list of those.
 
-    Text with a comma, or that begins with a bracket, is a list; only "true" and "false"
-    are bools.
+    Text with a comma, or that begins with a bracket, is a list, in which empty entries
+    are left out; only "true" and "false" are bools.
     """
     if text[:1] == "[" or "," in text:
         return [_read(x) for part in text.strip("[]").split(",") if (x := part.strip())]

@@ -199,7 +199,7 @@ class _Server:
         job_server.write(self._input(), first)
 
     def _input(self) -> int:
-        """Return the file descriptor of the server's standard input."""
+        """Return the descriptor of the server's standard input; the server must run."""
         assert self._process is not None
         assert self._process.stdin is not None
         return self._process.stdin.fileno()

@@ -130,7 +130,7 @@ def _serve(
 def _bound(seconds: float, memory: int) -> None:
     """Limit CPU time [s], rounded up, and address space [bytes] of this process.
 
-    Nothing happens where the system cannot.
+    It writes no core dumps then. Nothing happens where the system cannot.
     """
     try:
         import resource

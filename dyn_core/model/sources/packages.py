@@ -99,7 +99,8 @@ class Packages:
     def _candidates(self, name: str) -> Iterator[Path]:
         """Yield possible folders of a package, in order of priority.
 
-        They need not exist.
+        They are in `paths`, then the folders that the file lies in, then
+        AMENT_PREFIX_PATH, then ROS_PACKAGE_PATH. They need not exist.
         """
         for path in self.paths:
             yield from _below(path, name)

@@ -130,8 +130,8 @@ def _shape(
 def _pose(owner: tuple[str, str], element: Element, findings: Findings) -> tuple:
     """Return rotation (3, 3) and position (3) [m] of a shape in its link.
 
-    Identity and zeros without <origin>. Raises ModelError for invalid numbers; `owner`
-    is "link" and the link's name.
+    Identity and zeros without <origin>; a quat_xyzw has priority over rpy. Raises
+    ModelError for invalid numbers. `owner` is "link" and the link's name.
     """
     part = element.find("origin")
     values = {} if part is None else attributes(findings, owner, part)

@@ -84,6 +84,8 @@ def escapes(encoding: str) -> bool:
 def decoded(content: bytes) -> str:
     """Return the text of bytes, by byte order mark or declared encoding, else UTF-8.
 
+    A byte order mark has priority over a declaration, and is removed.
+
     Raises:
         ModelError: The encoding is unknown, or the bytes are not valid in it.
     """
@@ -111,7 +113,7 @@ def decoded(content: bytes) -> str:
 
 
 def parse_xml(text: str) -> ElementTree.Element:
-    """Return the root element of XML, without the text between its elements.
+    """Return the root element of XML, without comments and text of elements.
 
     Names keep their prefixes, declared or not.
 
