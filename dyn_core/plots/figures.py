@@ -233,6 +233,9 @@ def _columns(labels: Sequence[str]) -> int:
 def _draw_panel(axis: Any, panel: Panel) -> None:
     """Draw curves, and the limits that they approach; mention both in a remark.
 
+    Limit k belongs to curve k; it is drawn, above and below 0, if the curve reaches
+    _NEAR times it. If no limit is drawn, the remark names the least one.
+
     Args:
         axis: Axes of matplotlib.
         panel: Curves, limits and remark.

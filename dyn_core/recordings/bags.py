@@ -392,7 +392,8 @@ class _States:
         """Add a JointState message.
 
         A message in which a required joint is missing or repeated is only counted in
-        `left_out`. A field of another size than the names is stored as NaN.
+        `left_out`; if none are required, the joints of the first message are. A field
+        of another size than the names is stored as NaN.
 
         Args:
             arrival: Time of arrival since the epoch [s].

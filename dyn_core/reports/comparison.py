@@ -93,7 +93,8 @@ def differences(first: MotionRecord, second: MotionRecord) -> list[Difference]:
 def _paired(first: MotionRecord, second: MotionRecord) -> _Pair:
     """Return two runs on the times of the first that lie within the second.
 
-    Only columns that both runs have are in the result.
+    Only columns that both runs have are in the result; differences are second minus
+    first.
 
     Args:
         first: Reference run.

@@ -368,7 +368,8 @@ class UnilateralConstraints:
 
         Adds to modes.a_w of joints on lines, and sets modes.alpha_w of locked angles:
         active ones with alpha_w = 0. The references are the positions and angles at
-        construction. Other arguments are as in `arrays`.
+        construction. `pd` returns the correcting acceleration of an error and its rate;
+        other arguments are as in `arrays`.
         """
         x0, theta0 = self.start
         for i in range(self.chain.n):

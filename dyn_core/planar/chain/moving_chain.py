@@ -257,7 +257,7 @@ class MovingChain:
         return {name: getattr(self, name) for name in MOTION}, self.modes.snapshot()
 
     def return_to(self, motion: Any) -> None:
-        """Restore a state that `motion` returned; latches and events stay."""
+        """Restore a state that self.motion() returned; latches and events stay."""
         values, modes = motion
         vars(self).update(values)
         self.modes.restore(modes)

@@ -67,7 +67,12 @@ def rk4(
 
         dx/dt = v,  dv/dt = a(x, v)
 
-    Arguments as in Scheme.step; `accelerate` is called three times.
+    Args:
+        x, v: State at the start; it is not changed.
+        dt: Length of the step [s].
+        a: Accelerations at the start.
+        accelerate: Function (x, v, since) that returns the accelerations of a state at
+            the time `since` after the start [s]; called three times.
 
     Source: WAW-3.1; E. Hairer et al., Solving Ordinary Differential Equations I.
     """

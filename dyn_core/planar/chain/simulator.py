@@ -235,11 +235,13 @@ class ChainSimulator(MovingChain):
     def _halved(self, dt: float, depth: int) -> None:
         """Move by dt [s], in two halves if accelerations change much within it.
 
-        The change of an acceleration, times dt, is compared with `halve_above`. The
-        state, the active set and `t` are updated; a first halving is an event. Raises
-        as _accelerations.
+        The change of an acceleration, times dt, is compared with `halve_above`; None:
+        the step is never halved. The state, the active set and `t` are updated; a first
+        halving is an event. Raises as _accelerations.
 
-        depth: Number of halvings so far; HALVINGS is the maximum.
+        Args:
+            dt: Time to move [s].
+            depth: Number of halvings so far; HALVINGS is the maximum.
 
         Source: WAW-12.11.
         """

@@ -183,9 +183,16 @@ def _slide(
 ) -> None:
     """Write the motion of sliding joints, or of a planar root, into q and qd.
 
-    Arguments as in _float (q and qd are changed in place), and the Model; the angle and
-    its rate are used for a planar root only. Raises ModelError if the joints cannot
-    reach the displacement or the velocity.
+    Args:
+        model: Robot.
+        geometry: Of the robot.
+        q, qd: Position (nq,) and velocity (nv,) of the robot, changed in place.
+        pose: Displacement of the first moving body from its neutral position, in the
+            plane, (2,) [m]; and its angle [rad], used for a planar root only.
+        speed: Its velocity, (2,) [m/s], and angular rate [rad/s].
+
+    Raises:
+        ModelError: The joints cannot reach the displacement or the velocity.
     """
     bodies = [1] if geometry.free else geometry.slides
     places = [k for i in bodies for k in range(model.nq)[model.q_slices[i]]]

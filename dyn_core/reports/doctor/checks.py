@@ -427,7 +427,10 @@ def _guess(density: float) -> str:
 
 
 def _placeholders(robot: RobotFacts) -> Iterator[Met]:
-    """Yield groups of at least ALIKE links of different mass with the same moments."""
+    """Yield groups of at least ALIKE links of different mass with the same moments.
+
+    Moments are compared with six digits; the masses must differ by more than a tenth.
+    """
     groups: dict[tuple[float, ...], list[LinkFacts]] = {}
     for link in robot.links:
         if link.mass > 0 and link.moments[2] > 0:
