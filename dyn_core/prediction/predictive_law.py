@@ -475,7 +475,8 @@ def _finite(plan: PlanResult) -> bool:
 def _shifted(plan: PlanResult, steps: int) -> PlanResult:
     """Return a plan without its first steps, and with as many knots.
 
-    The last state, joint force and gain are repeated.
+    The last state, joint force and gain are repeated; multipliers of limits are moved
+    along. The plan itself is not changed.
     """
     states = np.minimum(np.arange(len(plan.q)) + steps, len(plan.q) - 1)
     knots = np.minimum(np.arange(len(plan.tau)) + steps, len(plan.tau) - 1)

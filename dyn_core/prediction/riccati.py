@@ -417,8 +417,8 @@ def line_search(work: Sweep, u: FloatArray) -> int:
 def factor(L: FloatArray2, Q: FloatArray2, free: IntArray) -> int:
     """Compute the Cholesky factor L of Q, with unit rows where free is 0.
 
-    Only the lower triangle of L is written. Returns 1, or 0 if Q is not positive
-    definite.
+    Only the lower triangles of Q and L are read and written. Returns 1, or 0 if Q is
+    not positive definite; L is then incomplete.
     """
     for j in range(len(free)):
         for i in range(j + 1):
