@@ -353,9 +353,10 @@ def _named(link: LinkFacts) -> str:
 
 
 def _impossible(link: LinkFacts) -> Iterator[Met]:
-    """Yield why no body has this mass and inertia, with the tolerance of loading.
+    """Yield at most one finding: why no body has this mass and inertia.
 
-    Codes are impossible-inertia, and moments-without-mass for mass 0.
+    The tolerance is that of loading. The code is impossible-inertia, for a mass of 0
+    with moments moments-without-mass.
     """
     if link.mass < 0:
         what = f"mass {link.mass:.6g} kg is negative"
@@ -383,8 +384,12 @@ def _impossible(link: LinkFacts) -> Iterator[Met]:
 def _beside_shape(link: LinkFacts, solid: LinkSolid) -> Iterator[Met]:
     """Yield contradictions between mass, inertia and shapes of a link.
 
-    Codes are improbable-inertia, concentrated-inertia, improbable-density and
-    centre-outside.
+        improbable-inertia    moments above MANY_TIMES those of a uniform box
+        concentrated-inertia  moments below 1 / MANY_TIMES of those
+        improbable-density    mass / volume outside LIGHTEST to HEAVIEST
+        centre-outside        centre of mass outside the box
+
+    The box has the size of the shapes; without volume there is no density.
 
     Args:
         link: Link of a mass above 0.
@@ -468,7 +473,12 @@ def check_joints(robot: RobotFacts) -> Iterator[Met]:
 
 
 def _tree(robot: RobotFacts) -> Iterator[Met]:
-    """Yield every reason why links and joints do not form a tree."""
+    """Yield every reason why links and joints do not form a tree.
+
+    They are names that occur several times, joints with an unknown parent or child (a
+    link `world` need not exist), links that are the child of several joints, and not
+    exactly one root. All have the code broken-tree.
+    """
     for what, parts in (("link", robot.links), ("joint", robot.joints)):
         for name, count in Counter(part.name for part in parts).items():
             if count > 1:
@@ -536,8 +546,9 @@ def _origin(joint: JointFacts) -> Problems:
 def _limits(joint: JointFacts) -> Problems:
     """Yield (code, fact) of doubts about the limits of a joint.
 
-    Nothing for followers and for kinds other than revolute, prismatic and continuous;
-    limits of effort and velocity are not asked of passive joints.
+    Position limits are missing, reversed, equal, or without 0; limits of effort and
+    velocity are 0 or missing, which is not asked of passive joints. Nothing for
+    followers and for kinds other than revolute, prismatic and continuous.
     """
     if joint.kind not in (*LIMITED, "continuous") or joint.mimic is not None:
         return

@@ -116,8 +116,9 @@ def _entries(
 def _balls(robot: RobotFacts) -> Iterator[Met]:
     """Yield findings of three revolute joints in a row that act as a ball joint.
 
-    Their origins coincide within SAME_PLACE, adjacent axes are perpendicular, and the
-    links between them have no mass.
+    Their origins coincide within SAME_PLACE, adjacent axes are perpendicular, the links
+    between them have no mass and carry nothing else, and none is a follower. Continuous
+    joints count as revolute.
     """
     masses = {link.name: link.mass for link in robot.links}
     below: dict[str, list[JointFacts]] = {}
@@ -298,9 +299,13 @@ def _of_model(model: Model) -> _Examined:
 def _of_source(source: Any, options: dict[str, Any]) -> _Examined:
     """Return a robot, loaded if possible, else only read.
 
+    A file that cannot be read, and a robot that does not load, are findings of the
+    result (unreadable, refused), not errors. Doubtful elements are warnings of the
+    Model.
+
     Args:
-        source: Argument of dyn.load other than a Model.
-        options: Options of dyn.load.
+        source: Argument of dyn.load other than a Model; a stream is read to its end.
+        options: Options of dyn.load; `check` is ignored.
 
     Raises:
         ModelError: There is no such file or robot.
@@ -330,7 +335,11 @@ def _of_source(source: Any, options: dict[str, Any]) -> _Examined:
 
 
 def _loading(model: Model) -> Iterator[Met]:
-    """Yield findings for warnings of loading that no other check repeats."""
+    """Yield findings for warnings of loading that no other check repeats.
+
+    Codes are follower-range, left-out (hints and elements that are not used), and
+    loading for all others.
+    """
     for warning in model.warnings:
         if any(part in warning for part in _SAID):
             continue
