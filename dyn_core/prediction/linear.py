@@ -404,7 +404,10 @@ def _joints(model: Model, mode: np.ndarray) -> str:
 
 
 def _indices(model: Model, joint: str) -> list[int]:
-    """Return the indices in qd of a joint's coordinates."""
+    """Return the indices in qd of a joint's coordinates; of a follower, its leader's.
+
+    Raises ModelError for an unknown, fixed or locked joint.
+    """
     return list(range(model.nv))[model.v_slice(joint)]
 
 

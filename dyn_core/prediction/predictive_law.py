@@ -300,7 +300,7 @@ class PredictiveLaw(ControlLaw):
         self._due = -math.inf
 
     def clear(self) -> None:
-        """Discard plans and targets."""
+        """Discard plans and targets; a plan that is being made, once it is ready."""
         self.targets.clear()
         self._goals.clear()
         self.followed, self.refused = None, ""
@@ -379,9 +379,11 @@ class PredictiveLaw(ControlLaw):
             self.followed, self.refused = (t, answer), ""
 
     def _job(self, t: float) -> PlanJob:
-        """Return the job of a plan from the present state.
+        """Return the job of a plan from the present state, whose arrays are copied.
 
-        The guess is the followed plan without the steps that are over, or None.
+        The guess is the followed plan without the steps that are over, or None. Angles
+        of turning joints are within half a turn of the guess's. Targets are those of
+        posture and, with predictive.frame, pose.
         """
         samples = self.host.samples
         q, guess = samples.q, None
@@ -425,8 +427,10 @@ class PredictiveLaw(ControlLaw):
         """Use a target; the next plan leads there.
 
         Raises:
-            TargetError: It is invalid, or no target is followed now; the previous one
-                stays in force.
+            TargetError: It is invalid: not finite, of wrong size, beyond a position
+                limit, or a pose without predictive.frame; or no target is followed now,
+                as the controller is disabled or stopped. The previous target stays in
+                force.
             SettingError: The topic is unknown.
         """
         topic, host = message.topic, self.host

@@ -226,7 +226,9 @@ class ControlProblem(System):
 
     @cached_property
     def phases(self) -> tuple[Phase, ...]:
-        """Runs of knots with the same contacts, one after another.
+        """Runs of knots with the same contacts, one after another; computed once.
+
+        They cover all knots; without contacts there is one phase.
 
         Raises:
             SettingError: A contact is no loop with two times in ascending order, holds

@@ -265,7 +265,11 @@ def copy_row(to: FloatArray, row: FloatArray) -> None:
 
 @machine_code
 def add_costs(model: Expansion, work: Sweep, k: int) -> None:
-    """Add gradients and Hessians of the costs at knot k to work.Q, in place."""
+    """Add gradients and Hessians of the costs at knot k to work.Q, in place.
+
+    The constant 1 has row and column nx: gradients by x are added to its row, gradients
+    by u to its column. Hessians are added to the rows of x and u.
+    """
     nv, nx = model.l_ux.shape[1], model.l_ux.shape[2]
     Q, s = work.Q, nx + 1
     for i in range(nx):
@@ -284,8 +288,8 @@ def slope_of_step(model: Expansion, work: Sweep, k: int) -> float:
     """Return the change of the cost by k and gap of knot k along the feedback.
 
     work.e, the slope behind the knot, is replaced by the slope before it.
-
     e = l_x + A.T e' + K.T w,   w = l_u + B.T e',   change k.T w + gap.T e'
+    work.before_e, work.w and the first row of work.VF are overwritten.
     """
     nv, nx = model.l_ux.shape[1], model.l_ux.shape[2]
     e, before, w, change = work.e, work.before_e, work.w, 0.0

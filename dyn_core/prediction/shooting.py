@@ -192,11 +192,17 @@ class Penalty:
         return value, pushed[..., 1] - pushed[..., 0], curved
 
     def violation(self, q: np.ndarray, qd: np.ndarray) -> float:
-        """Return the largest violation of a limit after the first state; 0: none."""
+        """Return the largest violation of a limit after the first state; 0: none.
+
+        q and qd are the states of one plan, (N + 1, nq) and (N + 1, nv).
+        """
         return float(max(0.0, self.excess(q, qd)[1:].max(initial=0.0)))
 
     def error(self, q: np.ndarray, qd: np.ndarray) -> float:
-        """Return the largest violation, or distance to a limit with a multiplier."""
+        """Return the largest violation, or distance to a limit with a multiplier.
+
+        0: none. States are as in `violation`; the first one does not count.
+        """
         behind = np.maximum(self.excess(q, qd), -self.multipliers / self.rho)[1:]
         return float(np.abs(behind).max(initial=0.0))
 
@@ -408,7 +414,10 @@ class Iteration:
     def expand(self, start: PlanStart, penalty: Penalty) -> float:
         """Compute the quadratic model along the plan, in place; return its value.
 
-        It includes the penalty; the attribute `value` does not.
+        Sets `model` with its gaps, and `value`, the costs; the result is `value` plus
+        the penalty, whose slopes are in the model. If `curved`, the Hessians have the
+        second derivatives of the steps. No feedback belongs to it yet: `damping` is
+        NaN.
         """
         plan, m, N = self.plan, self.model, self.problem.knots
         self.damping = np.nan
