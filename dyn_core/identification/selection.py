@@ -112,7 +112,11 @@ class Unknowns:
 
     @property
     def units(self) -> tuple[str, ...]:
-        """SI unit of each parameter in turn; "SI" for a kind without a known unit."""
+        """SI unit of each parameter, in the order of `names`.
+
+        It is "SI" for a kind without a known unit; parameters of prismatic joints have
+        linear units, such as N·s/m.
+        """
         units = []
         for name, kind in zip(self.names, self.kinds, strict=True):
             joint = name.rpartition(".")[0].partition("[")[0]

@@ -60,6 +60,9 @@ def names() -> list[str]:
 def robot(name: str) -> CachedRobot:
     """Return a robot by its name in `names`.
 
+    Its file is the first that the robot's module names of a URDF, xacro and MJCF.
+    Packages are searched at and above the package and the repository.
+
     Raises:
         ModelError: It is not in the cache, its module fails, or it has no robot file.
     """

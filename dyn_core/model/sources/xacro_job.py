@@ -111,7 +111,11 @@ def _causes(error: BaseException) -> Iterator[BaseException]:
 
 
 def _reason(error: Exception) -> str:
-    """Return the reason of a failure of xacro as a clause, on one line."""
+    """Return the reason of a failure of xacro as a clause, on one line.
+
+    It is a missing package, endless recursion or an argument without a value, else the
+    text of xacro's error.
+    """
     causes = list(_causes(error))
     last = causes[-1]
     if isinstance(last, _NoPackage):

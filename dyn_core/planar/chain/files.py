@@ -210,7 +210,8 @@ def save_chain(
 def chain_data(chain: ChainModel) -> dict[str, Any]:
     """Return the mapping of a chain file, without start and settings of a simulation.
 
-    Entries without content are left out. alpha_w of joints that are not active is lost.
+    Joints are referred to by name. Entries without content are left out unless a file
+    needs them. alpha_w of joints that are not active is lost.
 
     Source: WAW-1.1.
     """
@@ -298,7 +299,11 @@ class _Reader:
         return entries
 
     def file(self) -> ChainFile:
-        """Return the ChainFile; ModelError if a part of the file is invalid."""
+        """Return the ChainFile: the checked chain, its initial state, and settings.
+
+        The settings dt, window and scheme are None where the file has none. ModelError
+        if a part of the file is invalid.
+        """
         data, parts = self.data, {}
         for key in LINKS:
             if key in data:

@@ -37,7 +37,7 @@ class Key(NamedTuple):
 
     @property
     def label(self) -> str:
-        """Description of the constraint for messages."""
+        """Description of the constraint for messages, with the number of the joint."""
         if self.rank:
             return f"joint {self.joint} on ground {self.which}"
         side = "upper" if self.which > 0 else "lower"

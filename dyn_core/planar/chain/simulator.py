@@ -380,8 +380,9 @@ class ChainSimulator(MovingChain):
 
             minimum of gap(position after `when`) = 0
 
-        `broken` are the constraints that are violated at the end; other arguments and
-        the result are as in `_first_hit`.
+        Constraints that are violated at the start and approached are hit at once, at
+        time 0. `broken` are the constraints that are violated at the end; other
+        arguments and the result are as in `_first_hit`. The state is not changed.
 
         Source: WAW-7.2.
         """

@@ -279,9 +279,13 @@ def _distinct(names: list[str]) -> list[str]:
 def _left_out(chain: ChainModel) -> tuple[tuple[str, ...], dict[str, Any]]:
     """Return the chain's properties that URDF cannot express.
 
+    They are another gravity than (0, -9.81), k_v, k_omega of the last joint, limits on
+    one side only, a tip with mass beyond it, ground, and those of
+    _constraints_left_out.
+
     Returns:
-        Their descriptions; and the properties as arguments of from_model, by name.
-        Both are empty if there are none.
+        Their descriptions; and the properties as arguments of from_model, by name. Both
+        are empty if there are none.
     """
     left_out: list[str] = []
     side: dict[str, Any] = {}

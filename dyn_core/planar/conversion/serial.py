@@ -367,7 +367,8 @@ def speed(
 def _unmixed(model: Model) -> None:
     """Raise ModelError for branches, followers, loops and unsupported forces.
 
-    Unsupported: springs, rotor inertia, dry friction, the user's functions.
+    Unsupported: springs, also between points, rotor inertia, dry friction, the user's
+    functions. The error names the first fault.
     """
     for i in model.bodies:
         name, p = model.names[i], model.parent[i]
