@@ -185,8 +185,15 @@ class Descent:
             merit = value + nu sum |gap|_1
 
         nu is as large as the full step needs to be a descent of the merit. The result
-        is the ratio of the decrease of the merit to its prediction, 0.5 where rounding
+        is the ratio of the decrease of the merit to its prediction, 1.0 where rounding
         hides the prediction. None: no step of LENGTHS decreases it, the plan stays.
+
+        Args:
+            start: Start, and settings of the costs.
+            penalty: Limits.
+            value: Costs and penalty of the present plan.
+            slope, curvature: First and second derivative along the full step, from
+                _sweep.
 
         Source: J. Nocedal, S. Wright, Numerical Optimization, section 18.3, in place of
         the conditions of FDDP.

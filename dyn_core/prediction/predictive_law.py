@@ -461,6 +461,13 @@ class PredictiveLaw(ControlLaw):
 def _weight(read: Mapping[str, Any], what: str, size: int) -> np.ndarray:
     """Return the weights predictive.WHAT_weight of a cost, (size,), as a new array.
 
+    One number stands for all.
+
+    Args:
+        read: Parameters by name.
+        what: Name of the cost in the parameter.
+        size: Number of weights.
+
     Raises:
         SettingError: Their number is neither 1 nor `size`.
     """

@@ -275,7 +275,10 @@ class ControlProblem(System):
         return row[0], first, last
 
     def _joint(self, setting: str, name: str) -> str:
-        """Return the name of an independent joint; raise SettingError for another."""
+        """Return the name of an independent joint; raise SettingError for another.
+
+        `setting` is the name of the setting, for the error.
+        """
         try:
             return known_name(f"plan: {setting}", "joint", name, self.model.joint_names)
         except ModelError as error:

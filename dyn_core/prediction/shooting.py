@@ -78,9 +78,16 @@ def follow(
 ) -> float:
     """Compute the motion under the feedback of a sweep; return the costs of its knots.
 
-    `tried` has the start in its first row, and gets states and joint forces. At a
-    failed step the result is infinite, and later rows stay. `length` is the share of
-    the feedback's change and gaps. The cost of the last state is not included.
+    At a failed step the result is infinite, and later rows of `tried` stay. The cost of
+    the last state is not included.
+
+    Args:
+        knot: Kernel of the policy and its arrays, which are overwritten.
+        plan, model, work: Plan, its gaps, and the feedback k and K around it; only
+            read.
+        tried: Has the start in its first row; gets states and joint forces.
+        settings, times: Settings of the costs, (N, n), and time [s] of each knot.
+        length: Share of the feedback's change and of the gaps.
     """
     total = 0.0
     knot.length[0] = length
@@ -501,6 +508,12 @@ class Iteration:
         """Compute the trial of a step length in `tried`; return its value with penalty.
 
         Infinite if the motion has no finite costs.
+
+        Args:
+            start: Settings of the end costs; the start itself is that of `load`.
+            penalty: Limits.
+            length: Share of the feedback's change and of the gaps, 1.0 for the full
+                step.
         """
         value, tried = sum(x(length) for x in self._follows), self.tried
         ends = tried.q[-1], tried.qd[-1], self.zero, start.ending, *self._end_time
@@ -513,7 +526,8 @@ class Iteration:
     def roll(self, start: PlanStart, penalty: Penalty) -> None:
         """Replace the plan by the motion under its joint forces, without gaps.
 
-        States are NaN if it has no finite costs.
+        States behind the first are NaN if it has no finite costs. Feedback and gaps
+        become zero. Arguments are as in `attempt`.
         """
         for array in (self.sweep.k, self.sweep.K, self.model.gap):
             array[...] = 0.0

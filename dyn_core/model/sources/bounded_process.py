@@ -116,8 +116,11 @@ class _Server:
         """Return the result of a job run in this process, without bounds.
 
         The caller must hold `alone`. The job's file is executed and prepared once, at
-        the first call. Arguments are as in run_job; errors of the job and of `ask` pass
-        through.
+        the first call. Errors of the job and of `ask` pass through.
+
+        Args:
+            request, data: JSON values and bytes for the job.
+            ask: Function from a question of the job to its answer.
         """
         if not self._content:
             self._content = runpy.run_path(os.fspath(self.job))
@@ -129,10 +132,17 @@ class _Server:
     ) -> JobResult:
         """Return the result of a job; start the server if it is not running.
 
-        `seconds` is the allowed CPU time [s]; other arguments are as in run_job. The
-        server is ended if it does not answer in time or `ask` raises an error, which
-        passes through. Raises JobError if the job does not finish within this CPU time,
-        CLOCK times as much wall-clock time, and MEMORY, or its process ends.
+        The server is ended if it does not answer in time or `ask` raises an error,
+        which passes through.
+
+        Args:
+            request, data: JSON values and bytes for the job.
+            ask: Function from a question of the job to its answer.
+            seconds: Allowed CPU time [s].
+
+        Raises:
+            JobError: The job does not finish within this CPU time, CLOCK times as much
+                wall-clock time, and MEMORY, or its process ends.
         """
         message = {
             "request": dict(request), "folder": _folder(), "seconds": seconds,

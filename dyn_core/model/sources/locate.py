@@ -94,6 +94,8 @@ def _is_file(source: str | os.PathLike[str]) -> bool:
 def _file(source: str | os.PathLike[str], paths: tuple[Path, ...]) -> Located:
     """Return an existing path, to be read later.
 
+    `paths` are folders of packages, which are stored with it.
+
     Raises:
         ModelError: It does not exist, or is a folder; suggests similar files.
     """

@@ -201,10 +201,18 @@ def numbers(
 
 
 def _number(where: str, part: str, infinite: bool, element: str) -> float:
-    """Return one decimal number; arguments and errors as in `numbers`.
+    """Return one decimal number.
 
-    `part` is its text. A number beyond LARGEST is returned as infinity with its sign if
-    `infinite`, else it is a ModelError.
+    Args:
+        where: Element and attribute, for errors.
+        part: Text of the number.
+        infinite: Whether it may be infinite; a number beyond LARGEST then becomes
+            infinite, with its sign.
+        element: Name of the link or joint, for errors.
+
+    Raises:
+        ModelError: The text is no number or NaN; or, unless `infinite`, it is infinite
+            or beyond LARGEST.
     """
     if _NUMBER.fullmatch(part):
         number = float(part)

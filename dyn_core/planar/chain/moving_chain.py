@@ -375,9 +375,18 @@ def check_settings(
     on_event: Any,
     keep: Any,
 ) -> None:
-    """Check the settings of a moving chain; see MovingChain.
+    """Check the settings of a moving chain.
 
     How long the window must be is checked by schemes.checked_window.
+
+    Args:
+        chain: ChainModel.
+        dt: Step, a finite number above 0 [s].
+        window: Any number [s], or None.
+        scheme: Name of one of the SCHEMES.
+        halve_above: Finite number above 0 [m/s], or None.
+        on_event: Function, or None.
+        keep: Whole number, at least 0.
 
     Raises:
         ModelError: `chain` is no ChainModel.

@@ -348,11 +348,13 @@ class ChainSimulator(MovingChain):
 
             d - w eps + u eps² / 2 = 0,   eps the time since the hit
 
-        with d, w, u the gap, its rate and its acceleration at the end. `broken` are the
-        constraints that are violated there; other arguments and the result are as in
-        `_first_hit`.
+        with d, w, u the gap, its rate and its acceleration at the end. The state is not
+        changed. Angles are not quadratic in time: for them this is the source's
+        estimate.
 
-        Angles are not quadratic in time: for them this is the source's estimate.
+        Args:
+            broken: Constraints that are violated at the end.
+            evaluation, end, dt: As in `_first_hit`, as is the result.
 
         Source: WAW-7.2, WAW-12.2.
         """
@@ -381,8 +383,11 @@ class ChainSimulator(MovingChain):
             minimum of gap(position after `when`) = 0
 
         Constraints that are violated at the start and approached are hit at once, at
-        time 0. `broken` are the constraints that are violated at the end; other
-        arguments and the result are as in `_first_hit`. The state is not changed.
+        time 0. The state is not changed.
+
+        Args:
+            broken: Constraints that are violated at the end.
+            evaluation, end, dt: As in `_first_hit`, as is the result.
 
         Source: WAW-7.2.
         """
