@@ -103,7 +103,7 @@ def base_parameters(
         friction: Whether damping and dry friction of the joints are among the
             parameters.
         rotors: Whether the inertia of rotors is among the parameters.
-        samples: Number of states; None: four times as many rows as columns.
+        samples: Number of states; None: enough for four times as many rows as columns.
         seed: Seed of the random states.
         tolerance: Relative threshold below which singular values count as zero.
 

@@ -116,8 +116,8 @@ class Cost:
         """Return the target that stands for None, flat.
 
         The neutral position (nq,) for a posture, empty for a custom cost, else zeros:
-        12 of a pose, 6 of a frame's velocity, 3 of a point, nv of other kinds. A
-        distance always has a target.
+        12 of a pose, 6 of a frame's velocity, 3 of the centre of mass, nv of other
+        kinds. A distance always has a target.
         """
         if self.kind == "posture":
             return model.neutral()

@@ -149,11 +149,11 @@ def sweep_back(
         V = Q_ss + K.T (Q_uu K + Q_us) + Q_us.T K,   s = (dx, 1)
 
     With the constant 1 as a state, gradients are a row of the matrices. The result is
-    in work.k and work.K.
+    in work.k and work.K; after a failure, those of earlier steps are not computed.
 
     Args:
-        model: Quadratic model.
-        work: Results and work arrays.
+        model: Quadratic model; it is only read.
+        work: Results and work arrays; all but the bounds are overwritten.
         damping: Share of the mean diagonal entry of Q_uu that is added to it.
 
     Returns:

@@ -49,8 +49,9 @@ def with_paths(model: Model, values: Mapping[str, np.ndarray]) -> Model:
         values: All numbers of each path, by path.
 
     Raises:
-        ModelError: A path is unknown, its number of values is wrong, or no robot can
-            have the values; names the fault.
+        ModelError: A path is unknown, its number of values is wrong, no robot can have
+            the values, or other numbers of the robot are not those of its description;
+            names the fault.
         SingularError: An axis has length 0, or is -z for a planar joint.
         UnsupportedError: A path belongs to the robot as a whole and is not gravity.
     """

@@ -77,7 +77,8 @@ def find_clusters(tree: Tree) -> tuple[Cluster, ...]:
     """Return the clusters of a tree, parents first; each moving body is in one.
 
     A follower, its leader and the bodies on the path between them are in one cluster,
-    and clusters that share a body are one. Any other body is a cluster by itself.
+    without their common ancestor unless it is one of the two. Clusters that share a
+    body are one, and any other body is a cluster by itself.
     """
     parent, leader = tree.parent, [lead.body for lead in tree.leader]
     # Union-find: body -> a lower body of the same cluster; the root is the least one.

@@ -250,7 +250,12 @@ class Spherical(GroupJoint):
     ) -> Vector:
         """Return the correction of a body that rotates about a fixed point, 3 [rad/s].
 
-        `remaining` is ignored; other arguments are as in Joint.gyroscopic_change.
+        Args:
+            H: Inertia about the point, (3, 3) [kg·m²].
+            qd: Angular velocity before the step, (3,) [rad/s].
+            force: H times the angular acceleration without constraints, (3,) [N·m].
+            dt: Step [s].
+            remaining: Not used.
         """
         return _turn_at_mean(H, qd, force, dt)[0]
 
@@ -351,11 +356,18 @@ class Floating(GroupJoint):
     ) -> Vector:
         """Return the correction of a body that rotates about its centre of mass, 6.
 
-        It is [angular; linear] in body axes; arguments are as in
-        Joint.gyroscopic_change. The centre of mass, at c, keeps its velocity over the
-        step: the origin gains
+        It is [angular; linear] in body axes. The centre of mass, at c, keeps its
+        velocity over the step: the origin gains
 
             R_start (w x c) - R_end (u x c),  explicit: -dt (a x c + w x (w x c))
+
+        Args:
+            H: Inertia of the body, (6, 6).
+            qd: Twist before the step, 6 [rad/s; m/s].
+            force: H times the acceleration without constraints, 6 [N·m; N].
+            dt: Step [s].
+            remaining: Fraction of the step that the body moves on from the position
+                that belongs to qd.
         """
         m, w = H[3, 3], qd[:3]
         c = Vector((H[2, 4], H[0, 5], H[1, 3])) / m

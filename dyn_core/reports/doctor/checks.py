@@ -546,9 +546,9 @@ def _origin(joint: JointFacts) -> Problems:
 def _limits(joint: JointFacts) -> Problems:
     """Yield (code, fact) of doubts about the limits of a joint.
 
-    Position limits are missing, reversed, equal, or without 0; limits of effort and
-    velocity are 0 or missing, which is not asked of passive joints. Nothing for
-    followers and for kinds other than revolute, prismatic and continuous.
+    Position limits are missing, reversed, equal, or 0 is outside of them; limits of
+    effort and velocity are 0 or missing, which is not asked of passive joints. Nothing
+    for followers and for kinds other than revolute, prismatic and continuous.
     """
     if joint.kind not in (*LIMITED, "continuous") or joint.mimic is not None:
         return

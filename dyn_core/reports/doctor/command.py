@@ -36,6 +36,8 @@ def add_doctor(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Print the report, and write it as a page if --html is given.
 
+    With errors, their number is also printed on standard error.
+
     Args:
         arguments: Options of the command line.
 
