@@ -111,7 +111,7 @@ class Product(Joint):
         return X
 
     def S(self, q: Vector) -> MotionSubspace:
-        """Return the columns of the factors in body axes, in the order of q."""
+        """Return the motion subspace, columns in the order of q, in body axes."""
         columns: list[Motion] = []
         for factor, (q_k,) in self._split(q):
             X = factor.X(q_k)

@@ -312,7 +312,10 @@ class Floating(GroupJoint):
         return shift + _random_quaternion(rng)
 
     def integrate(self, q: Vector, dv: Vector) -> Vector:
-        """Return the coordinates of T(q) exp(dv), dv [angular; linear]."""
+        """Return the coordinates of T(q) exp(dv), dv [angular; linear].
+
+        dv is in the axes of q; the quaternion keeps its length.
+        """
         w, v = dv[:3], dv[3:]
         p = q[:3] + quat_matrix(q[3:]) @ (dexp3(w) @ v)
         return Vector((*p, *quat_product(q[3:], quat_exp(w))))

@@ -131,7 +131,10 @@ def _named(name: str, paths: tuple[Path, ...]) -> Located | None:
 
 
 def _unknown(name: str) -> ModelError:
-    """Return (not raise) the ModelError of an unknown name."""
+    """Return (not raise) the ModelError of an unknown name.
+
+    It names the nearest robots, and what was tried.
+    """
     every = dict.fromkeys(x for names in collections().values() for x in names)
     message = unknown_name("robot", name, every)
     tried = ", ".join(["a file of this name", *_tried()])

@@ -286,7 +286,10 @@ class MovingChain:
 
     @property
     def energy(self) -> tuple[float, float]:
-        """Kinetic and potential energy [J]; the latter is zero at the origin."""
+        """Kinetic and potential energy [J] of point masses and links.
+
+        The potential energy is zero if all joints are at the origin.
+        """
         chain, v = self.chain, self.v
         kinetic = 0.5 * float((np.array(chain.masses) * (v * v).sum(1)).sum())
         for i, (start, end, between) in enumerate(chain.shares):
