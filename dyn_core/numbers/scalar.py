@@ -251,6 +251,10 @@ def where(condition: Any, a: Any, b: Any) -> Any:
         condition: Condition, a bool or a Number.
         a, b: Numbers; or spatial values or vectors of one type, selected entry by
             entry.
+
+    Raises:
+        TypeError: a and b are vectors of different lengths, or of different types.
+        FrameMismatchError: They are spatial values in different frames.
     """
     if hasattr(a, "map_with"):
         return a.map_with(lambda x, y: where(condition, x, y), b)
