@@ -261,18 +261,20 @@ class BatchRun:
         """Context manager of an open journal and open result files.
 
         Sets `journal`, which is closed at the end, and `targets`; both stay None if
-        there are none. Result arrays in memory are created here, too. The chunk size
-        of an existing journal replaces a default `chunk`.
+        there are none. Result arrays in memory are created here, too. With `resume`,
+        the chunk size of an existing journal replaces a default `chunk`.
 
         Args:
             path: Argument `journal` of map_rows; None: beside the result file, or no
                 journal if `out` is a URL or no path.
             files: Result files if `out` is a path, else None.
-            resume: Whether to continue the run of an existing journal.
+            resume: Whether to continue the run of an existing journal, or begin if
+                there is none; False: begin anew, and replace journal and result files.
 
         Raises:
             BatchError: The journal or a file belongs to another run, is damaged, or
-                cannot be read or written; or the result exists without a journal.
+                cannot be read or written; or, with `resume`, the result exists without
+                a journal.
             SettingError: The journal is a URL, or results in memory have a journal.
         """
         if files is not None and path is None and not files.remote:

@@ -21,7 +21,7 @@ from dyn_core.solving.build_options import BuildOptions
 from dyn_core.solving.registry import solver
 
 _NOT_PASSED = ("inputs", "matrices")
-# Parameters of a link in each of which joint forces are linear.
+# Parameters of a link or joint in each of which joint forces are linear.
 _LINEAR = ("mass", "inertia", "payload", "armature")
 # Outputs without derivatives, which are treated as constants.
 CONSTANT = ("impulse", "gap", "residuals", "iterations", "status", "modes")
@@ -147,10 +147,11 @@ class Derivatives:
     def by_parameters(self) -> dict[str, Source]:
         """Return the Sources of derivatives of joint forces, by name of the parameter.
 
-        Only parameters that are inputs of the Program are included. Joint forces are
-        linear in some parameters of a link (_LINEAR), so that their derivative is the
-        same at any value. Other parameters of a link (LINK), and the origin of a joint,
-        have no solver of derivatives and are left out.
+        Only parameters that are inputs of the Program are included, of links, joints
+        and the robot. Parameters of a link that are not in _LINEAR, and the origin of a
+        joint, have no solver of derivatives and are left out. Joint forces are linear
+        in the parameters of _LINEAR, which their Source does not get as inputs. Sources
+        are built at their first use, see `source`.
         """
         sources = {}
         for path in self.parameters():

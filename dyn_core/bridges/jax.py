@@ -139,7 +139,8 @@ class JaxFunction:
     def _over(self, axes: tuple[int | None, ...]) -> Callable[..., Any]:
         """Return the function of arrays that runs the Program for these batch axes.
 
-        Its results are all outputs and the status, with the batch axis first.
+        It returns a tuple of all outputs, then the status. If an input has a batch
+        axis, all of them have it first; else they are the results of one state.
 
         Args:
             axes: For each input 0 if it has a batch axis, None if all rows share it.

@@ -526,9 +526,10 @@ class Controller(Laws):
     def _judge_gains(self, t: float) -> None:
         """Stop with zero torque if sampling makes the gains unstable.
 
-        Before the sampling period is known, only gains far beyond their bounds stop the
-        robot, and the check is repeated at the next torque. Once it is known, the check
-        has been made for the last time (`judged`).
+        Until the sampling period is known, the mean period so far is used, only gains
+        far beyond their bounds stop the robot, and the check is repeated at the next
+        torque. With a known period `judged` becomes True: the next check comes after
+        a restart.
 
         Args:
             t: Time of the stop [s].

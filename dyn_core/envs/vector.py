@@ -255,7 +255,10 @@ class TaskVectorEnv(
 
 
 def checked_rows(num_envs: int) -> int:
-    """Return num_envs; raise SettingError unless it is an integer of at least 1."""
+    """Return num_envs; raise SettingError unless it is an int of at least 1.
+
+    NumPy's integers are refused.
+    """
     if not isinstance(num_envs, int) or num_envs < 1:
         message = f"num_envs must be a whole number >= 1, got {num_envs!r}"
         raise SettingError(message, "num_envs")

@@ -340,9 +340,9 @@ def _refuse_fixed(where: str, spec: JointSpec) -> None:
 def _refuse_geometry(where: str, spec: JointSpec, entry: Entry) -> None:
     """Raise ModelError for keys that have no effect on a joint of its kind.
 
-    A joint that is or becomes fixed may have no key but `type`. For other joints, each
-    of the keys axis, pitch, axes and factors must belong to the kind; other keys are
-    valid.
+    A joint that is fixed after the change may have no key but `type`. For other joints,
+    each of the keys axis, pitch, axes and factors must belong to the kind after the
+    change; other keys are valid.
 
     Args:
         where: Name of the entry in messages.

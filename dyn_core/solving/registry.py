@@ -218,11 +218,14 @@ class Registry:
             )
 
     def commands(self) -> list[pluggy.HookImpl]:
-        """Return the dyn_commands hooks of all plugins, uncalled, in loading order."""
+        """Return the dyn_commands hooks of the registered plugins, uncalled.
+
+        They are in loading order. No plugins are loaded here, see `load`.
+        """
         return self._hooks("dyn_commands")
 
     def _hooks(self, name: str) -> list[pluggy.HookImpl]:
-        """Return the implementations of a hook, in loading order."""
+        """Return registered plugins' implementations of a hook, in loading order."""
         hooks = getattr(self.manager.hook, name).get_hookimpls()
         known = [name for name, _ in self.manager.list_name_plugin()]
         return sorted(hooks, key=lambda hook: known.index(hook.plugin_name))

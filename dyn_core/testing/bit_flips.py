@@ -47,7 +47,11 @@ class Span:
 
 
 def missing() -> str:
-    """Return why bits cannot be flipped on this machine; empty if they can."""
+    """Return why bits cannot be flipped here; empty if they can.
+
+    The reason is another platform, or that machine code is not available, such as by
+    DYN_NATIVE=off. Raises SettingError as host_machine.missing.
+    """
     here = sys.platform, platform.machine()
     if here != ("linux", "x86_64"):
         return f"machine code is found in memory on linux x86_64 alone, not on {here}"
@@ -481,6 +485,9 @@ def arm_with_shadow(
 
     Raises:
         ModelError: There is no shipped robot of this name.
+        SolverNotFound, SignatureError: The shadow is no solver of inverse dynamics.
+        SettingError: The shadow is the law's own solver and engine.
+        UnsupportedError: There is no such engine, or no machine code.
     """
     model = load_urdf(robots.path(robot))
     return Controller(
@@ -500,8 +507,8 @@ def arm_with_shadow(
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command, print the report; return 1 if a wrong effort passed, else 0.
 
-    `arguments` are the words of the command line; None: sys.argv. Raises
-    UnsupportedError as flip_bits.
+    `arguments` are the words of the command line; None: sys.argv. Raises as
+    arm_with_shadow (an unknown robot, shadow or engine) and flip_bits.
     """
     parser = argparse.ArgumentParser(description="Bit flips in a control law's kernel.")
     parser.add_argument("--n", type=int, default=1000, help="number of flips")

@@ -189,11 +189,13 @@ class RobotScene(VisualScene):
         return np.asarray(self.model.integrate(a, step))
 
     def random(self, rng: np.random.Generator) -> np.ndarray:
-        """Return a random position within the limits, (nq,), with loops closed.
+        """Return a random position, (nq,).
 
-        A floating base stays at its initial position. Returns the initial position if
-        the loops cannot be closed. Raises SingularError or NonFiniteError if their
-        residuals cannot be evaluated.
+        A joint of one coordinate is drawn within its limits if both are finite; all
+        others ignore limits. Loops are then closed, which may move joints beyond their
+        limits. A floating base stays at its initial position. Returns the initial
+        position if the loops cannot be closed. Raises SingularError or NonFiniteError
+        if their residuals cannot be evaluated.
         """
         model, q = self.model, self.model.random(rng)
         for knob in self._knobs:

@@ -362,7 +362,8 @@ def _campaign(
 def _empty_domain() -> Iterator[Any]:
     """Join a ROS domain of this machine without other nodes; yield a Live.
 
-    os.environ is changed, so that processes started here join the domain, too.
+    os.environ is changed, so that processes started here join the domain, too; it is
+    not restored.
 
     Raises:
         DynError: No such domain was found in TRIES attempts, or ROS 2 does not start.

@@ -96,13 +96,17 @@ KINDS: dict[str, Callable[[dict[str, str]], object]] = {
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Run one of KINDS, all but "load" at the lowest priority; return 0.
+    """Run one of KINDS to its end, some seconds; return 0.
+
+    All but "load" run at the lowest priority.
 
     Args:
-        arguments: Key of KINDS, then JOINT=POSITION for each joint.
+        arguments: Key of KINDS; for "trajectory" then JOINT=POSITION for each joint
+            [rad | m].
 
     Raises:
         KeyError: There is no such kind.
+        ValueError: A word is not JOINT=POSITION, or a position is not a number.
         DynError: ROS 2 does not start.
     """
     kind, *places = arguments

@@ -110,8 +110,8 @@ def _turn_contact(step: StepArrays, k: int, j: int, slopes: SlopeArrays) -> None
         step: Problem with its impulses.
         k: Index of the contact's block.
         j: Index of the velocity coordinate whose displacement is the variable.
-        slopes: Sets turned (all rows, at u), before (normal row, at qd), load_a[j] and
-            load_b[j].
+        slopes: Sets turned (derivatives of J u, all rows), before (of J qd, normal row
+            only), and load_a[j] and load_b[j], both of the wrench on body a, see _load.
     """
     c, first = step.blocks.source[k], step.rows.start[k]
     A, B, p = step.contacts.body_a[c], step.contacts.body_b[c], step.contacts.point[c]
@@ -189,7 +189,8 @@ def _load(
 ) -> None:  # fmt: skip
     """Set slopes.load_a[j] and load_b[j], dW - h x* W of a contact's wrench W.
 
-    They are the changes of the wrench relative to a wrench fixed to each body.
+    Both are derivatives of the wrench on body a, relative to a wrench fixed to body a
+    and to body b.
 
     Args:
         step, k, j: Problem, index of the contact's block, index of the coordinate.

@@ -146,10 +146,11 @@ def is_late(scene: Scene, step: StepArrays, row: int) -> bool:
 
 @machine_code
 def last_meeting(scene: Scene, step: StepArrays, a: int, b: int, turn: int) -> float:
-    """Return the last time at which the chains of shapes a and b met others [s].
+    """Return the later of the first meetings of the chains of shapes a and b [s].
 
-    The time counts from the poses of the state; -inf: no meeting. Only meetings along
-    velocities with an index below `turn` count.
+    Of each chain only the first meeting with another in the step is known. The time
+    counts from the poses of the state; -inf: neither chain has met another. Meetings
+    along velocities with an index of `turn` or more do not count.
     """
     time = -math.inf
     for end in range(2):

@@ -97,8 +97,9 @@ def _row(kind: str, row: Sequence[Any], speed: Any) -> tuple[Any, ...]:
 
     Args:
         kind: One of layout.KINDS except "contact".
-        row: Impulse, velocity, lo, hi and response of the row.
-        speed: Scale of velocities, for the residual `law` alone [m/s].
+        row: Impulse, velocity, lo and hi (used by "box" only), and response of the row,
+            with the units of law_residuals; a response of 0 counts as 1.
+        speed: Scale of velocities, for the residual `law` alone; may be 0 [m/s].
     """
     x, u, lo, hi, response = row
     r = where(response > 0.0, response, 1.0)

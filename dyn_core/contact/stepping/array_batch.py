@@ -215,10 +215,10 @@ class BatchStep:
         return *ends, self._outcome()
 
     def _outcome(self) -> BatchOutcome:
-        """Return the results of the last step, as copies.
+        """Return the results of the last step except its states, as copies.
 
-        Forces have a column for each link in `links`, with zeros for a link that is
-        fixed to the world.
+        Both arrays of forces have a column for each link in `links`, with zeros for a
+        link that is fixed to the world.
         """
         known = self._outcomes
         forces = []

@@ -420,12 +420,13 @@ class ArrayStep:
 
         Args:
             step: Arrays that `prepare_again` returned.
-            record: Record of the step.
+            record: Record of the step; its numbers of blocks and rows are used.
 
         Returns:
             Y = J L^-1, (m, nv), with the Jacobian J of the rows, and L, (nv, nv), the
-            factor of the inertia with damping, L.T L = H + dt B. See sparse_rows and
-            inertia_factor.
+            factor of the inertia with damping, L.T L = H + dt B. Columns of Y and rows
+            of L are in the order of elimination, columns of L by coordinate: L is not
+            triangular unless both orders agree. See sparse_rows and inertia_factor.
         """
         Y = sparse_rows(step, len(record.starts), len(record.impulse))
         return Y, inertia_factor(step, self.setup.scene.tables)

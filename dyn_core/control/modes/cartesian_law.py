@@ -416,8 +416,9 @@ class CartesianLaw(ControlLaw):
     def check_sampling(self, period: float, share: float) -> None:
         """Raise a SettingError if the period of the states makes the law unstable.
 
-        The present stiffness and the one that it changes to are tested; nothing is
-        tested before the first state.
+        The integral of the wrench control is tested, then the damping of the tool and
+        of its posture, with the present stiffness and with the one that it changes to.
+        Nothing is tested before the first state.
 
         Args:
             period: Period of the states [s].

@@ -142,11 +142,12 @@ class GuardLink:
     def _excuse(self, t: float) -> None:
         """Extend deadlines after this process, or its thread, was suspended.
 
-        The suspension is recognised by the time since the previous call. After more
-        than LATE a guard's deadline that has passed is extended to GRACE from now, once
-        for each beat. After more than longest_pause no guard is confirmed: queued beats
-        may be older than a guard's stop, and only a beat received BEAT after the pause
-        was certainly sent after it.
+        The suspension is recognised by the time since the previous call; the first call
+        counts as one. After more than LATE a guard's deadline that has passed is
+        extended to GRACE from now, once for each beat. After more than longest_pause
+        all guards but ended ones become unconfirmed: queued beats may be older than a
+        guard's stop, and only a beat received BEAT after the pause was certainly sent
+        after it.
 
         Args:
             t: Present time, monotonic [s].

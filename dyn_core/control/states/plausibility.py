@@ -226,11 +226,13 @@ class StateCheck:
         Args:
             model: Robot with joints of one coordinate.
             bounds: Bounds as set by the user.
-            made: Whether velocities are computed from positions; then they are not
-                compared with these positions or the velocity limits.
+            made: Whether velocities are computed from positions; then velocity limits
+                are not tested (`fastest` is infinite), and a displacement is compared
+                with the previous velocity, not with the present one.
 
         Raises:
-            SettingError: A bound names an unknown joint or is not above 0.
+            SettingError: A bound names an unknown joint, has a wrong number of values,
+                or is not finite and above 0.
         """
         self.joints, self.made = tuple(model.joint_names), made
         kinds = [model.joint_kind(name) for name in self.joints]

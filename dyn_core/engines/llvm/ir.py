@@ -33,7 +33,10 @@ def real_size(width: int) -> int:
 
 
 def suffix(width: int) -> str:
-    """Return the type suffix of LLVM's intrinsics for real numbers, such as v4f64."""
+    """Return the type suffix of LLVM's intrinsics for real numbers.
+
+    It is f64 or, for 4 lanes, v4f64; f32 or v4f32 if `width` is of type Lanes.
+    """
     one = "f32" if is_single(width) else "f64"
     return one if width == 1 else f"v{width}{one}"
 

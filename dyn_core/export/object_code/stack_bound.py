@@ -80,7 +80,11 @@ def stack_of_ir(modules: Sequence[str], entries: Sequence[str]) -> int:
 
 
 def _frames(module: str) -> dict[str, StackFrame]:
-    """Return the stack frames of a module of LLVM IR, by function."""
+    """Return the StackFrame of each function that a module of LLVM IR defines, by name.
+
+    Its size is an upper bound counted from the text: FRAME, and a WORD per lane for
+    each value and allocation. Functions that are only declared are absent.
+    """
     return {
         name: StackFrame(FRAME + sum(_values(body)), frozenset(_called(body)))
         for name, body in _IR.findall(module)

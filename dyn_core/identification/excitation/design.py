@@ -566,8 +566,7 @@ def _problem(
     """Return the optimisation problem of a robot.
 
     Args:
-        layout: Robot, and layout of its parameters.
-        base: Base parameters.
+        layout, base: Robot with the layout of its parameters; base parameters.
         series: Fourier series.
         limits: Limits of the motion.
         links: Pairs of links to keep apart.
@@ -593,7 +592,10 @@ def _problem(
 
 
 def _columns(layout: Layout, base: BaseParameters) -> list[int]:
-    """Return the column index, as in motion_rows, of each base parameter's column."""
+    """Return the index, in motion_rows, of the column of each base parameter.
+
+    motion_rows counts damping, dry friction and rotors even if the layout lacks them.
+    """
     every = Layout.of(layout.model, True, True).names
     return [every.index(layout.names[k]) for k in base.independent]
 

@@ -408,7 +408,11 @@ def _mean_square(x: np.ndarray) -> np.ndarray:
 
 
 def _few(rows: np.ndarray) -> np.ndarray:
-    """Return few rows R with R.T R = rows.T rows, by QR; zero columns remain zero."""
+    """Return rows R with R.T R = rows.T rows, at most one for each non-zero column.
+
+    They come from a QR factorisation of the non-zero columns; the others remain zero,
+    so R need not be triangular. Rows that are few enough already are copied.
+    """
     used = rows.any(axis=0)
     part = rows[:, used]
     if len(part) > part.shape[1]:

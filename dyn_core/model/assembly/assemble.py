@@ -147,7 +147,10 @@ class _Walk:
         self.waiting: list[tuple[JointSpec, int, Transform]] = []
 
     def start(self, root: str) -> None:
-        """Number the root link and all bodies below it.
+        """Number the bodies of the tree, and set `frames` of all links.
+
+        A floating root link is body 1, a fixed one belongs to the base (0). Links
+        behind fixed or locked joints belong to the body before the joint.
 
         Raises:
             ModelError: root_joint is neither fixed nor floating; a lock names no moving

@@ -220,9 +220,9 @@ _WITH_AXIS = (
 
 
 def _check_axes(joint: JointSpec) -> None:
-    """Raise ModelError for a zero axis, or a universal joint without two crossing axes.
+    """Raise ModelError for an axis of length 0, or wrong axes of a universal joint.
 
-    Kinds without an axis pass.
+    It needs exactly two axes, which are not parallel. Kinds without an axis pass.
     """
     axes = {"universal": joint.axes}.get(joint.kind, (joint.axis,))
     if joint.kind not in (*_WITH_AXIS, "universal"):

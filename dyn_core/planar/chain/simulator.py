@@ -313,10 +313,11 @@ class ChainSimulator(MovingChain):
     def _first_hit(
         self, evaluation: Any, end: Arrival, dt: float
     ) -> tuple[float, Arrival, list[Key]] | None:
-        """Return the first hit within dt, or None.
+        """Return the first hit within dt, or None; the state is not changed.
 
-        Constraints that are active, or that active contacts make redundant, are not
-        hit.
+        Only constraints that are violated at the end, and whose gap decreases, are hit;
+        active ones, and those that active contacts make redundant, are not. With the
+        scheme rk4 it raises as _accelerations.
 
         Args:
             evaluation: Outputs of CHAIN_ACCELERATIONS at the start.
@@ -383,7 +384,8 @@ class ChainSimulator(MovingChain):
             minimum of gap(position after `when`) = 0
 
         Constraints that are violated at the start and approached are hit at once, at
-        time 0. The state is not changed.
+        time 0. The state is not changed. With the scheme rk4 it raises as
+        _accelerations.
 
         Args:
             broken: Constraints that are violated at the end.

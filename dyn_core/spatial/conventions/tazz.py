@@ -78,7 +78,7 @@ def tazz_force(f: Any) -> np.ndarray:
 
 
 def from_tazz_force(F: Any) -> np.ndarray:
-    """Return our force [n; f] of tazz's F = [f; n], (..., 6)."""
+    """Return our force [n; f] of tazz's F = [f; n], (..., 6); F is not checked."""
     return swap_blocks(F)
 
 

@@ -108,11 +108,12 @@ def edge_contacts(
     tol: float,
     margin: float,
 ) -> int:
-    """Add the contact of the pair of edges with the largest separation, or the closest.
+    """Add the contact of the edges with the largest separation, or of the closest ones.
 
     The pair of edges with the largest separation is taken if the shapes overlap (best
     <= 0), or if its closest points attain the largest separation of all axes. Otherwise
-    all pairs of edges are compared, see closest_edges.
+    the closest pair is taken, with two contacts if its edges are parallel, see
+    closest_edges.
 
     Args:
         contacts, count: Contacts; their number so far, which may exceed the capacity.
@@ -127,7 +128,7 @@ def edge_contacts(
         margin: Maximum gap of a contact [m]; a larger one is not added.
 
     Returns:
-        The new number of contacts.
+        The new number of contacts, at most count + 2.
     """
     C, axis = work.relative[0], work.axis
     first = 0 if box else 2
@@ -470,16 +471,17 @@ def box_or_capsule_box(
 ) -> int:
     """Add the contacts of a box or capsule a with a box b; return the new number.
 
-        gap = n . (x_a - x_b) - radius
+        gap = n . (x_a - x_b) - a[3],   n from b to a
 
-    Contacts beyond the capacity are counted, not written.
+    with x_a on the core of a (its box or segment), x_b on b. Contacts beyond the
+    capacity are counted, not written.
 
     Args:
         contacts, count: Contacts, and their number so far.
         work: Memory; relative, axis, polygon and tags are overwritten.
         A, B: Frames of both in the world, (12,).
         a, b: Half lengths and radius of both, (4,) [m]; of a capsule 0, 0, half length,
-            radius.
+            radius. The radius of b is ignored.
         box: Whether a is a box; False: a capsule.
         margin: Maximum gap of a contact [m].
     """

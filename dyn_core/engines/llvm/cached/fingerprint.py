@@ -320,10 +320,10 @@ class _Reading:
         return [(name, self._of(getattr(record, name, None))) for name in names]
 
     def _behind(self, value: Any) -> list[Any]:
-        """Return functions inside a property, method, cached function or partial.
+        """Return functions inside a wrapper as data for marshal; record them for holds.
 
-        They are data for marshal. For a partial its arguments are included; [] for any
-        other object.
+        A wrapper is a property (only its getter is read), a method, a cached function
+        or a partial, whose arguments come first; [] for any other object.
         """
         functions = []
         if type(value) is partial:

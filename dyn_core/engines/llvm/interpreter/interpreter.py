@@ -253,12 +253,10 @@ class _Lists:
         self.table.steps += 1
 
     def _sincos(self, k: int, op: str, angle: int) -> None:
-        """Add sine and cosine of an angle unless they exist.
-
-        Slot and depth of node k are set.
+        """Add sine and cosine of an angle unless they exist; set slot and depth of k.
 
         Args:
-            k: Node.
+            k: Node of the sine or cosine.
             op: sin or cos.
             angle: Node of the angle.
         """
