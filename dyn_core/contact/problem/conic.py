@@ -38,6 +38,8 @@ def minimise_over_cones(
 ) -> tuple[np.ndarray, int, bool]:
     """Return the minimiser of x.T P x / 2 + q.T x with rows x - offsets in cones.
 
+    In a second-order cone the first entry is at least the length of the others.
+
     Args:
         P, q: Cost, (n, n), (n,).
         rows, offsets: (k, n), (k,).

@@ -324,8 +324,8 @@ class ConstraintProblem:
     def _pushes(self) -> list[np.ndarray]:
         """Return the unit vectors, (m,) each, along which one impulse is unbounded.
 
-        The first row of a contact is unbounded upwards, other rows where `bounds` is
-        infinite.
+        Of a contact this is its first row, upwards; of other blocks all rows where
+        `bounds` is infinite, and downwards minus the unit vector.
         """
         (lower, upper), eye = self.bounds, np.eye(self.m)
         conic = np.zeros(self.m, bool)

@@ -101,6 +101,8 @@ def rows_of(
 
         G = Y Y.T, by eigenvalues of the diagonal blocks of G that are not coupled
 
+    b of the Rows contains the bias, and bounds beyond HUGE are infinite.
+
     Args:
         problem: Problem; of a function G the matrix is computed.
         start: Initial impulses, (m,), or one for all.

@@ -125,9 +125,9 @@ class ContactSolution:
             iterations: Number of iterations.
             status: CONVERGED, MAX_ITERATIONS, INFEASIBLE, RAY or NOT_UNIQUE of
                 dyn_core.contact; None: converged. A converged solution becomes
-                MAX_ITERATIONS where `law` is above the tolerance or NaN; with
-                `reduction`, INFEASIBLE where its free rows or its reduced problem have
-                no solution.
+                MAX_ITERATIONS where `law` is above the tolerance or NaN. With
+                `reduction` it becomes INFEASIBLE where its free rows have no solution,
+                and MAX_ITERATIONS does where its reduced problem has none.
             law: Residual of the law that the solver solves [1]; None: of the exact law.
             tolerance: Tolerance of `law`.
             reduction: `problem.without_free_rows()`, if the solver used it.

@@ -44,7 +44,8 @@ def gap_rule(
         restitution: e.
 
     Returns:
-        Three values as of contact_biases.stewart_trinkle; biases [m/s | rad/s].
+        Three values as of contact_biases.stewart_trinkle or, for the other schemes,
+        anitescu_potra; biases [m/s | rad/s].
     """
     threshold, erp, push = rule.threshold, rule.erp, rule.push
     if rule.scheme == STEWART_TRINKLE:
@@ -182,7 +183,7 @@ def finish(
         factor: Packed L with inverse diagonal; see Terms.
         rows, blocks, block: Block, with its support; b, y and approach are written.
         work: Reads J of the block along its support, the velocities free and qd, and
-            `where`, from `locate`; J is overwritten.
+            `where`, from `locate`; J may be overwritten.
     """
     nv, n = len(tables.coordinate), rows.support_count[block]
     first, row = rows.support_start[block], rows.start[block]
@@ -250,7 +251,8 @@ def warm_start(
 ) -> int:
     """Set the impulses of a block to its impulses of the previous step, or to zero.
 
-    Constraints come in the same order in all steps: the search begins at index `last`.
+    Constraints come in the same order in all steps: the search begins at index `last`,
+    and goes on from the first entry behind the end.
 
     Args:
         earlier, n: Impulses of the previous step, and index of the state.

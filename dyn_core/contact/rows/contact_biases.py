@@ -155,8 +155,8 @@ def anitescu_potra(
         restitution, restitution_threshold, erp, push_out_speed: As in stewart_trinkle.
 
     Returns:
-        Whether the contact takes part, its bias, and the bias of restitution alone, 0
-        or less [m/s].
+        Whether the contact takes part; its bias, and the bias of restitution alone, 0
+        or less [m/s], which have no meaning if it does not.
 
     Source: LCP-4, LCP-10, LCP-11.
     """

@@ -47,7 +47,7 @@ def joint_table(
 ) -> JointTable:
     """Return the constraints of joints that have one row, in the order of reports.
 
-    Limits, dry friction, gears, then prescribed motion with the velocity 0.
+    Limits, dry friction, gears, then prescribed motion with the acceleration 0.
 
     Args:
         model: Robot.
@@ -113,8 +113,8 @@ def dense_rows(
     Args:
         tables: Order of elimination of the robot's coordinates.
         constraints: Limits of balls and loops at a generic state, where an entry of J
-            is zero only if it always is: the other entries are the support of each
-            block.
+            is zero only if it always is: the other entries, and their ancestors in the
+            tree, are the support of each block.
         first_id: Number of the first constraint; the numbers of the others descend.
     """
     place = np.argsort(tables.coordinate)

@@ -284,7 +284,9 @@ def dense_blocks(
     row: int,
     last: int,
 ) -> tuple[int, int]:
-    """Add the blocks of near limits of ball joints, and of loops.
+    """Add the blocks of near limits of ball joints, and of all loops.
+
+    A limit whose gap takes no part by the rule of the scheme has no block, either.
 
     Args:
         scene, step, state: Tables, arrays and index of the state.
@@ -360,7 +362,7 @@ def write_velocity(scene: Scene, step: StepArrays, state: int, used: int) -> boo
         used: Number of blocks.
 
     Returns:
-        Whether the velocity is finite.
+        Whether the velocity is finite; it is written in either case.
 
     Source: LCP-1.
     """

@@ -98,8 +98,8 @@ def split(
         rho: Initial penalty, relative to the response of a block.
 
     Returns:
-        CONVERGED; MAX_ITERATIONS, also after values that are not finite; INFEASIBLE; or
-        NO_BUFFER: the work arrays are too small, and impulses and report are unchanged.
+        CONVERGED; MAX_ITERATIONS, also if impulses became NaN or infinite; INFEASIBLE;
+        or NO_BUFFER: the work arrays are too small, impulses and report are unchanged.
 
     Source: LCP-12, LCP-19.
     """

@@ -336,7 +336,8 @@ def _polish(
         tolerance: Tolerance of `natural_step`.
 
     Returns:
-        `status` if the steps do not converge; else the status of `_finish`.
+        `status` if the steps do not converge, which leaves the impulses unchanged; else
+        the status of `_finish`.
     """
     if not (status == MAX_ITERATIONS and report[4] <= SOLVED):
         return status
@@ -362,7 +363,7 @@ def _finish(
         count: Number of iterations.
 
     Returns:
-        CONVERGED or MAX_ITERATIONS.
+        CONVERGED or MAX_ITERATIONS, see final_status.
     """
     for k in range(blocks):
         project(rows, work.scaled, k, work.newton.gamma)
@@ -394,7 +395,7 @@ def _keep_scaled(
 ) -> None:
     """Store the impulses of the scaled impulses gamma, if they are the best so far.
 
-    gamma is projected on bounds and cones first, in place.
+    Only then is gamma changed: it is projected on bounds and cones first.
 
     Args:
         rows, blocks: Problem, and its number of blocks.

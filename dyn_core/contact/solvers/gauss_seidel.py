@@ -74,7 +74,8 @@ def sweep(
         relaxation: Factor of each block's change, between 0 and 2.
 
     Returns:
-        CONVERGED or MAX_ITERATIONS; the latter for every other end of the sweeps, too.
+        CONVERGED if the law holds in the end (final_status), whatever ended the sweeps;
+        else MAX_ITERATIONS.
 
     Source: LCP-9.
     """
@@ -125,7 +126,7 @@ def sweep(
 def _prepare_blocks(rows: Rows, blocks: int, work: SolverWork) -> None:
     """Compute Cholesky factors of the cones' matrices Y_k Y_k.T + R, and step rates.
 
-    All are of the scaled problem. Row i of all rows has its matrix and factor at 6 i in
+    All are of the scaled problem. The six entries of row i of all rows are at 6 i in
     work.block_matrix and work.block_factor; the first pivot of a singular matrix is set
     to 0. The rate work.iterates.rho of a row is one over its response; the rate of
     tangents of a cone is one over an upper bound of the largest eigenvalue of their

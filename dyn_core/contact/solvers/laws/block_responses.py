@@ -79,7 +79,7 @@ def respond(
 
     Args:
         rows, blocks, scaled: Problem, its number of blocks, scaled problem.
-        work: Work arrays; reads u, du and center.
+        work: Work arrays; reads u and center: `target` at step length 0.
         epsilon: Compliance added to R.
         exact: True: Coulomb's law; False: its convex relaxation.
 
