@@ -154,8 +154,9 @@ def source_files(
 ) -> tuple[dict[str, bytes], Interface]:
     """Return C source, header, test vector and check program, by file name.
 
-    The names are NAME.c, NAME.h, NAME_test.h and NAME_check.c. The second result is the
-    interface with the memory that the code needs.
+    The names are NAME.c, NAME.h, NAME_test.h and NAME_check.c. The code has a function
+    for one state, and its multiply-adds round once. The second result is the interface
+    with the memory that the code needs.
 
     Args:
         program: Program of the engine native.

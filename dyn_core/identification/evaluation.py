@@ -279,7 +279,7 @@ def _identified_late(
     A fit finds the change of the delay to first order, using the rate of the joint
     forces that the robot of the previous fit predicts: the rate of measured forces is
     noisy, and filtering them smears dry friction. The motion is shifted by the delay
-    until the change is negligible.
+    until the change is negligible, or DELAY_FITS fits are made.
 
     Args:
         model: Robot.

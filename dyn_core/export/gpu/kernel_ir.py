@@ -147,7 +147,7 @@ class StateTables(ValueTables):
 
         Args:
             code: Function that is written.
-            start: Memory of the sources.
+            start: Memory of the sources; contiguous if `to` is StatePorts.
             pairs: Index in `start` and index in `to` of each value.
             to: Memory of the copies.
         """

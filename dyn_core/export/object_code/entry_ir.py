@@ -207,7 +207,8 @@ def _settle(interface: Interface) -> str:
 def _row(inputs: Sequence[int], outputs: Sequence[int], item: int) -> str:
     """Return the LLVM IR of @dyn.row(in, strides, out, row, tables).
 
-    It fills the pointer tables of one row of a batch: inputs, then outputs.
+    It fills the pointer tables of one row of a batch: inputs, whose rows are `strides`
+    bytes apart, then outputs, whose rows are adjacent.
 
     Args:
         inputs, outputs: Sizes of the ports.
@@ -242,7 +243,7 @@ def _batch(interface: Interface, kernels: Kernels, settles: bool) -> str:
     """Return the LLVM IR of PREFIX_batch.
 
     It uses the kernel with lanes if there is one and there are enough rows, else the
-    scalar kernel for each row.
+    scalar kernel for each row, and returns the number of rows that failed.
 
     Args:
         interface: Interface of the export.

@@ -64,9 +64,10 @@ class AmentPackage:
         self.interfaces: list[Interface] = []
 
     def add_kernel(self, program: Program, suffix: str) -> None:  # type: ignore[type-arg]
-        """Add C source, header and check of a Program, named PACKAGE_SUFFIX.
+        """Add the C code of a Program, named PACKAGE_SUFFIX.
 
-        The files are added to `contents`, the interface to `interfaces`.
+        Source and header are added to `contents` in src, check and test vector in test,
+        and the interface to `interfaces`.
 
         Raises:
             UnsupportedError: The Program is not of engine native or calls others, or

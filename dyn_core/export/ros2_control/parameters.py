@@ -70,7 +70,8 @@ def fixed_values(
         rules, bounds, states: Settings of the cycle.
         options: Its options effort_slew, limits and wrap, and those of a tool, as far
             as they are chosen.
-        payload_link: Link that may carry a payload; empty: none, and no mass is valid.
+        payload_link: Link that may carry a payload; empty: none, and all Fields of the
+            payload are constants.
 
     Raises:
         SettingError: An effort limit is invalid or missing.
@@ -111,6 +112,8 @@ def live_values(
     model: Model, tracks: bool, rules: Rules, payload_link: str, tool: bool
 ) -> list[tuple[Field, Any]]:
     """Return the Fields that are no constants of a package, with their first values.
+
+    These are gains, sensors, payload and tool with their defaults, then rules.
 
     Args:
         model: Robot.
