@@ -332,7 +332,8 @@ def distance(
         when, name: See Cost; by default the name is "FRAME distance".
 
     Raises:
-        SettingError: `when` is unknown, or the weight is invalid.
+        SettingError: `when` is unknown, or the weight is invalid. The target, and the
+            size of a point, are checked with the robot, by the problem.
         ShapeError: `to` is not numeric.
     """
     name, part = name or f"{frame} distance", "at_least" if at_least else "equal"
@@ -349,9 +350,9 @@ def custom(
     """Return the cost of residuals that a function of the user returns.
 
     Args:
-        function: Called as function(model, q, qd, tau), with Vectors, once, to be
-            traced; it returns a list of numbers, as algorithms do (dyn.authoring). At
-            the end of the plan tau is zero.
+        function: Called as function(model, q, qd, tau), with Vectors: to be traced,
+            and with numbers to count the residuals; it returns a list of numbers, as
+            algorithms do (dyn.authoring). At the end of the plan tau is zero.
         weight: Weight, 1 per squared unit of the residuals.
         when, name: See Cost.
 

@@ -77,8 +77,9 @@ class Plan:
 
         Args:
             q, qd: State at the start, (nq,) and (nv,), or a row for each start.
-            guess: Earlier result to start from, or joint forces, (N, nv) [N·m | N];
-                None: the forces that hold the start, as far as the bounds allow.
+            guess: Earlier result to start from, or joint forces, (N, nv) [N·m | N], for
+                all starts; None: the forces that hold the start, as far as the bounds
+                allow.
             targets: By name of a cost its target, in place of its own.
 
         Returns:

@@ -403,7 +403,7 @@ class PredictiveLaw(ControlLaw):
 
         It is the feedback of the followed plan, after its end around its last knot.
         Without a plan, before the first or in a stop because plans are late, it is that
-        of the joint gains. The controller's error is set.
+        of the joint gains. The controller's error is set, with a plan to zero.
 
         Args:
             program: Program of the joint gains, from `build`; called without a plan

@@ -424,7 +424,7 @@ class Iteration:
         Sets `model` with its gaps, and `value`, the costs; the result is `value` plus
         the penalty, whose slopes are in the model. If `curved`, the Hessians have the
         second derivatives of the steps. No feedback belongs to it yet: `damping` is
-        NaN.
+        NaN. `start` has the settings of the end costs.
         """
         plan, m, N = self.plan, self.model, self.problem.knots
         self.damping = np.nan
