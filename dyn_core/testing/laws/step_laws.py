@@ -126,8 +126,8 @@ def _state(case: Case) -> tuple[Any, ...]:
     """Return q, qd, tau, dt and f_ext, with friction and some limit stops active.
 
     Velocities are 0.02 case.qd, as dry friction has a slope near rest; without loops,
-    every second one-axis joint with an upper limit is 0.01 beyond it. tau is case.qdd,
-    dt 0.01 s.
+    every second one-axis joint is 0.01 beyond its upper limit, if it has one. tau is
+    case.qdd, dt 0.01 s.
     """
     q, model = case.q.copy(), case.model
     single = [i for i in model.independent if model.joint[i].nv == 1]

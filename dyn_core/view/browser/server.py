@@ -107,8 +107,8 @@ def _guarded(host: str) -> Iterator[list[Any]]:
 def refusal(host: str, headers: Any) -> str:
     """Return why a request is refused, as a sentence; empty if it is accepted.
 
-    A request is accepted if its header Host names this server, and a header Origin, if
-    any, is http:// and this Host.
+    A request is accepted if it has one header Host, which names this server, and each
+    header Origin, if any, is http:// and this Host.
 
     Args:
         host: Address that the server listens on.
@@ -126,8 +126,9 @@ def _is_name_of(host: str, asked: str) -> bool:
     """Return whether an address, with or without a port, names the server on a host.
 
     Anybody can let a domain name point to this machine, so only numeric addresses,
-    localhost and the names of this machine are accepted; for a loopback address only
-    loopback addresses and localhost. Ports may differ, as they do in tunnels.
+    localhost, `host` itself and the names of this machine are accepted; for a loopback
+    address only loopback addresses and localhost. Ports may differ, as they do in
+    tunnels.
 
     Args:
         host: Address that the server listens on.

@@ -406,7 +406,7 @@ class Viewer:
 
         Args:
             values: Value of each slider.
-            moved: Index of the slider that was moved, or None.
+            moved: Index of the slider that was moved, see scene.state, or None.
         """
         with self._lock:
             try:
