@@ -59,8 +59,9 @@ def with_hits(model, touching, x, v):
     """Return the Touching with joints that move into the ground or past a limit.
 
     The deepest of several half-planes counts. An angle counts within 90 degrees beyond
-    a limit, and only if that limit is the nearer one. A joint or angle counts only
-    while it moves further in; new ones are landed or stopped.
+    a limit, and only if that limit is the nearer one; a limit that is active already
+    stays. A joint or angle counts only while it moves further in; new ones are landed
+    or stopped.
 
     Args:
         model: Planar chain.

@@ -45,7 +45,8 @@ STEPS = 5.0  # default window, in steps
 def chain_impact(model, x, v, jump, turn, kind, s, active):
     """Return velocities after an impact, from one solve with impulses for forces.
 
-        v_next = v + a,  F = 0, e = 0,  a = jump of guided joints,  alpha = turn
+        v_next = v + a,  F = 0, e = 0,  alpha = turn of active angles,
+        a = jump of guided joints,  s . a = s . jump of joints on a line
 
     Other prescribed motion is zero in an instant: guided joints keep their velocity
     without a jump, joints on a line stay on it, active angles keep their rate without a

@@ -26,7 +26,7 @@ def sample_chain(seed: int, size: int, **restriction: Any) -> Any:
     Args:
         seed: Of the random numbers.
         size: Number of links.
-        restriction: Arguments of random_chain; they precede size + 1 joints, and links
+        restriction: Arguments of random_chain; by default size + 1 joints, and links
             with mass by a probability of 0.3.
 
     Source: WAW-1.1.
