@@ -116,6 +116,8 @@ def _send(
 ) -> None:
     """Publish the path, a pose each PERIOD, in steady time, until its end or `stop`.
 
+    If the process was suspended, the path goes on where it was.
+
     Args:
         live: Connection whose executor is spun between the poses.
         publish: Function that sends a pose.

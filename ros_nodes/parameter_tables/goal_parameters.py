@@ -59,7 +59,7 @@ def tolerances(
     Args:
         joints: Joints of the controller.
         value: Returns the value of a parameter by name.
-        changed: Values that are being set, by name; they precede `value`.
+        changed: Values that are being set, by name; used in place of those of `value`.
     """
     new = changed or {}
 

@@ -315,8 +315,8 @@ def _with_contacts(
 def make_world(node: RobotNode) -> dyn.World:
     """Return the World of the world file or of the parameters.
 
-    Parameters for solver, stepper and solver options that are set precede the file; a
-    false limit_stops switches its limits off.
+    Parameters for solver, stepper and solver options that are set replace those of the
+    file; a false limit_stops switches its limits off.
 
     Raises:
         SettingError: The file is invalid, a parameter contradicts it, or the solver is
