@@ -304,7 +304,7 @@ def centre_of_mass(
     """Return the cost of the centre of mass's distance from a point.
 
     Args:
-        target: Point in the base, (3,) [m].
+        target: Point in the base, (3,) [m]; None: its origin.
         weight: Weight [1/m²].
         when, name: See Cost. An invalid `when` or weight raises a SettingError.
     """

@@ -139,6 +139,8 @@ class Recording:
 
         Raises:
             UnsupportedError: viser is not installed.
+            ShapeError, SettingError: As of dyn_core.view.show, such as a run without
+                rows.
         """
         return forwards.show(self.model if model is None else model, self)
 

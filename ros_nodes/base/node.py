@@ -56,7 +56,7 @@ def load_robot(node: ParameterNode, urdf: str, **choices: Any) -> dyn.Model:
     Args:
         node: Node with the parameters of a robot.
         urdf: URDF of the topic robot_description, "" if there is none. It is used if
-            the parameter robot_description is empty, and precedes
+            the parameter robot_description is empty, in place of
             robot_description_file.
         choices: Further arguments of dyn.load, such as root_joint.
 

@@ -150,7 +150,7 @@ def _settings(arguments: argparse.Namespace) -> dict:
     """Return the settings of the parameter file and the command line by name.
 
     Args:
-        arguments: Parsed arguments of `dyn demo`; they precede the file.
+        arguments: Parsed arguments of `dyn demo`, which override the file.
 
     Returns:
         params: parameters by node; robot: source for dyn.load; reading: arguments for

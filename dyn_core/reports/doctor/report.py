@@ -267,7 +267,7 @@ class RobotReport:
     def of(self, severity: str) -> tuple[RobotFinding, ...]:
         """Return the findings of a severity: "error", "warning" or "hint".
 
-        May be empty.
+        Empty if there are none, and for any other severity.
         """
         return tuple(x for x in self.findings if x.severity == severity)
 
