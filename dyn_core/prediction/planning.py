@@ -51,7 +51,8 @@ class Plan:
         Raises:
             SolverNotFound: No solver has this name.
             SignatureError: The solver solves another problem.
-            UnsupportedError: The solver has no such option, or its value is invalid.
+            UnsupportedError: The solver has no such option, or its value is invalid, or
+                of no use for this problem, see curvature_program.
             TraceError: The function of a custom cost cannot be traced.
         """
         chosen = find(solver, OPTIMAL_CONTROL)

@@ -216,6 +216,7 @@ class PredictiveLaw(ControlLaw):
 
         Raises:
             SettingError: A shadow is asked for, or a parameter is invalid.
+            ModelError: The robot has no link predictive.frame.
             SolverNotFound: No solver has the name `chosen`.
         """
         host, read = self.host, self.host.parameters

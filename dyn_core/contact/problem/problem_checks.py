@@ -86,6 +86,8 @@ def matrix(problem: Any) -> np.ndarray:
 def refuse_bad_numbers(problem: Any) -> None:
     """Check the ranges of coefficients, bounds and compliances.
 
+    mu and compliance are 0 or more; of boxes lo <= hi, lo < inf and hi > -inf.
+
     Raises:
         ModelError: A number is out of range, or the compliances of the tangent rows of
             a contact do not match its coefficients; names field, index and block.
