@@ -112,8 +112,9 @@ def ball_points(shape: Shape) -> tuple[np.ndarray, float]:
 
     Returns:
         Points in the shape's frame, (count, 3), and the radius of the ball about each
-        [m]. Corner k of a box has bits 1, 2, 4 of k for x, y, z above 0; a capsule and
-        a cylinder begin with the end at -z.
+        [m]. Corner k of a box has bits 1, 2, 4 of k for x, y, z above 0. A capsule has
+        the ends of its axis, a cylinder four points of each rim, along x, y, -x and -y;
+        both begin with the end at -z.
 
     Raises:
         UnsupportedError: The shape is of another kind.

@@ -250,6 +250,8 @@ def hull_faces(points: np.ndarray) -> tuple[np.ndarray, list[list[int]]]:
 def pair_table(pairs: Mapping[tuple[int, int], Material]) -> Pairs:
     """Return the table of pairs of shapes and their materials, in the given order.
 
+    Its matrix `number` is empty for at most MANY pairs, which need no sweep.
+
     Args:
         pairs: Material by indices of the first and the second shape; pairs with the
             world come first, see Pairs.

@@ -74,8 +74,9 @@ def fill_turned(
             blocks; find_modes must have set the modes.
         rates, rates_before: Rates of the motion columns at the velocity after and
             before the step, from contact_term_slopes, (columns, 6).
-        slopes: Reads modes, known, and the geometry of pressing contacts; sets rates,
-            rates_before, turned and before, adds to by_q.
+        slopes: Reads modes, known, and the geometry of pressing contacts; sets rates
+            and rates_before of the known bodies, turned and before; adds to by_q. axes,
+            wrench, load_a and load_b are overwritten.
     """
     tables, facts = scene.tables, step.blocks
     for body in range(len(slopes.known)):
@@ -371,9 +372,10 @@ def take_slopes(
         corrected: Whether the step had a position correction.
 
     Returns:
-        SMOOTH; GAP_ZERO: a pressing contact or limit is at gap 0; AT_BOUNDARY: a block
-            is between two modes, or dependent rows slip or contradict each other; or
-            REFUSED (-1): a Program failed, and the results are incomplete.
+        REFUSED (-1): a Program failed, and the results are incomplete. Else
+            AT_BOUNDARY: a block is between two modes, or is separate and corrected, or
+            there are dependent rows that contradict each other, or any with a slip.
+            Else GAP_ZERO: a pressing contact or limit is at gap 0. Else SMOOTH.
     """
     n, slips = len(scene.tables.coordinate), False
     for j in range(n):
@@ -431,9 +433,10 @@ def move_rows(
     slopes: SlopeArrays,
     ends: EndSlopes,
 ) -> None:
-    """Add the derivatives of constraint rows by q; arguments as of take_slopes.
+    """Compute the derivatives by q of the rows of contacts, loops and ball limits.
 
-    Sets slopes.geometry, turned and before, and adds to slopes.by_q.
+    Rows of other blocks do not depend on q. Sets slopes.geometry, turned and before,
+    and adds to slopes.by_q; arguments as of take_slopes.
     """
     contact_slopes(
         scene.shapes,
@@ -489,8 +492,8 @@ def write_ends(blocks: int, n: int, slopes: SlopeArrays, ends: EndSlopes) -> Non
     Args:
         blocks, n: Numbers of blocks and of velocity coordinates.
         slopes: Reads mode and the results of solve_slopes.
-        ends: Reads by_q and by_u, from moved_state_slopes; sets middle, B, by_mu (zero
-            for blocks that do not slip) and slipped.
+        ends: Reads by_q and by_u, from moved_state_slopes, and slipped of the previous
+            call; sets middle, B, by_mu (zero for blocks that do not slip) and slipped.
     """
     for i in range(2 * n):
         for j in range(n):

@@ -114,6 +114,9 @@ def hold_corrections(
 ) -> int:
     """Collect the active rows of the position correction; return their number.
 
+    They are the normal row of a corrected contact, the row of a corrected limit, and
+    all rows of other corrected blocks.
+
     Args:
         scene, step, blocks: Robot and world, problem of the correction, and number of
             blocks.

@@ -183,8 +183,9 @@ def find_modes(
         blocks: Number of blocks.
         pushes: Force of the contacts on each body, body coordinates, (nb, 6) [N·m; N];
             added to.
-        slopes: Sets mode, above, pressed, J, sigma, weight, along, and columns and
-            motions of the bodies in contact.
+        slopes: Sets mode, above, pressed, J, sigma, weight, along, and known, columns
+            and motions of the bodies in contact; clears turned and before of all rows.
+            axes and wrench are overwritten.
 
     Returns:
         AT_BOUNDARY: a block is between two modes; GAP_ZERO: a pressing contact or limit
@@ -238,8 +239,9 @@ def find_corrections(
         pushes: Force of contacts on each body, body coordinates, (nb, 6); p / dt is
             added.
         slopes: Reads the results of find_modes: `mode`, the modes of the velocities,
-            and `above`. Sets `mode` to CLOSED for corrected blocks, else SEPARATE, and
-            sets pressed, columns and motions.
+            and `above`: a block that presses at gap 0 is corrected if it is 0. Sets
+            `mode` to CLOSED for corrected blocks, else SEPARATE, and sets pressed,
+            known, columns and motions.
 
     Returns:
         AT_BOUNDARY if a block is corrected that separates in the step, else SMOOTH.
@@ -392,11 +394,13 @@ def _contact_rows(
 ) -> None:
     """Set the rows of J of block k, a contact: d . (C_a - C_b) at its point.
 
+    Rows 0 to 2 have the linear part of the columns C, rows from 3 on the angular part.
+
     Args:
         coordinate: Velocity coordinate of each entry of a support.
         step: Problem.
         k: Index of the block.
-        slopes: Reads columns; sets J and axes.
+        slopes: Reads columns; sets J, axes and wrench.
     """
     rows, c = step.rows, step.blocks.source[k]
     A, B = step.contacts.body_a[c], step.contacts.body_b[c]

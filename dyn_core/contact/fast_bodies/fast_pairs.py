@@ -208,10 +208,10 @@ def follow(scene: Scene, step: StepArrays, state: int) -> int:
     Args:
         scene: Robot, world and rule.
         step: Arrays. The velocity is row step.fast.used[0] of step.fast.velocity. The
-            pairs whose swept boxes overlap are written to step.collision.near; motions
-            and speeds are written to step.fast, and its fields first, guarded (of these
-            pairs) and needed are reset. step.collision has the frames of all shapes at
-            the start.
+            frames of all shapes at the start, their swept boxes, and the pairs whose
+            boxes are within the margin are written to step.collision; motions and
+            speeds are written to step.fast, and its fields first, guarded (of these
+            pairs) and needed are reset.
         state: Index of the state.
 
     Returns:
@@ -275,8 +275,8 @@ def distance(x: FloatArray, pose: FloatArray) -> float:
 def is_fast(scene: Scene, step: StepArrays, pair: int) -> bool:
     """Return whether a pair may move in a step by more than half of the thinner shape.
 
-    A bound of the motion of all points of one shape in the frame of the other is
-    compared; pairs with a half-space are never fast.
+    A bound of the motion of the core of one shape (core_radius) in the frame of the
+    other is compared; pairs with a half-space are never fast.
 
     Args:
         scene: Robot, world and rule.
@@ -335,7 +335,7 @@ def relative_velocity(
 def relative_speed(
     shapes: Shapes, a: int, b: int, work: Work, memory: FastMemory
 ) -> float:
-    """Return a bound of the speed of shape a's points in the frame of shape b [m/s].
+    """Return a bound of the speed of the core of shape a in the frame of b [m/s].
 
     Args:
         shapes: Shapes.

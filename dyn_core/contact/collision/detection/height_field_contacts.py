@@ -150,9 +150,9 @@ def put_ball(
         x, y, z, radius: Centre and radius of the ball [m].
         p, q, r: Point of the surface [m].
         nx, ny, nz: Unit normal of the surface.
-        side: 1 or -1 for a centre above or below the surface: the normal is along the
-            difference of the points, or (nx, ny, nz) if the points coincide. 0: the
-            normal is (nx, ny, nz), and the distance is along it.
+        side: 1 or -1 for a centre above or below the surface: the sign of the distance
+            of the points; the normal is their difference over it, or (nx, ny, nz) if
+            they coincide. 0: the normal is (nx, ny, nz), and the distance is along it.
         margin: Maximum gap of a contact [m]; a larger one is not added.
 
     Returns:
@@ -396,7 +396,8 @@ def rim_on_border(
         touched: Smallest signed distance of the contacts with triangles [m]; inf: none.
 
     Returns:
-        The new number of contacts, and the smallest signed distance [m].
+        The new number of contacts, and the smallest signed distance of the points of
+        the rim, `least` or less [m].
     """
     for _ in range(TURNS):
         nx, ny, nz = C[9] - p, C[10] - q, C[11] - r
