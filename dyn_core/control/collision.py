@@ -233,7 +233,8 @@ class CollisionDetector:
     def update(self, t: float, q: Any, qd: Any, tau: Any) -> Collision | None:
         """Return the collision that begins in this cycle, or None.
 
-        None, too, while an earlier collision lasts. An external force that is NaN
+        If it begins at several joints, that of the joint farthest beyond its threshold;
+        joints whose earlier collision lasts do not count. An external force that is NaN
         counts as a collision. The estimates and `touched` are updated.
 
         Args:

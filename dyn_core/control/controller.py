@@ -358,7 +358,8 @@ class Controller(Laws):
 
         Args:
             measured: Whether the reference first jumps to the measured position and
-                velocity; else it brakes from its present position and velocity.
+                velocity, and the law begins anew; else it brakes from its present
+                position and velocity.
         """
         q, qd = self.q, self.qd
         if q is None or qd is None or self.reference is None:
@@ -437,11 +438,12 @@ class Controller(Laws):
         return tau
 
     def _take_over(self) -> None:
-        """Start the reference at the robot's state when the law begins to act.
+        """Start the law, and the reference at the robot's state.
 
         A robot slower than BRISK gets a reference at rest; a faster one a reference
         that starts with its velocity and brakes, because a reference at rest would
-        brake the robot at full effort. No effect while a trajectory runs or waits.
+        brake the robot at full effort. While a trajectory runs or waits, the reference
+        stays as it is.
         """
         follower = self.follower
         self.control_law.begin()
@@ -458,8 +460,8 @@ class Controller(Laws):
     def _effort(self, t: float, q: np.ndarray, qd: np.ndarray) -> np.ndarray:
         """Return the checked torque for a valid state, (nv,) [N·m | N].
 
-        The reference is advanced to the attribute `now` before, and the integral to t.
-        During a stop the result is the torque of the stop.
+        The reference is advanced to the attribute `now` before, the law to t, and the
+        integral, except during a stop, to t. During a stop the result is its torque.
 
         Args:
             t: Time of receipt [s].
@@ -504,7 +506,8 @@ class Controller(Laws):
     ) -> np.ndarray:
         """Return `tau`, or the torque of the stop if an observer asks for one.
 
-        A stop that is already in force is not replaced.
+        A stop that is already in force is not replaced. A `tau` of zeros is returned
+        even if a stop begins.
 
         Args:
             t: Time of receipt [s].

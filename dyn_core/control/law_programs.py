@@ -111,7 +111,7 @@ class Integral:
     def advance(self, t: float, error: np.ndarray, saturated: np.ndarray) -> None:
         """Integrate the error up to a time.
 
-        The first call after a restart only sets the time.
+        The first call after a restart, or with an earlier time, only sets the time.
 
         Args:
             t: Time [s].

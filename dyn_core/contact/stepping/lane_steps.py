@@ -422,7 +422,7 @@ def gather(source: FloatArray2, states: IntArray, to: FloatArray2) -> None:
 
 @machine_code
 def keep_impulses(lanes: Earlier, lane: int, earlier: Earlier, state: int) -> None:
-    """Copy the impulses of a lane to the earlier impulses of its state.
+    """Copy the impulses of a lane, and its constraints, to those of its state.
 
     Args:
         lanes, lane: Impulses in lanes, and index of the lane.

@@ -231,7 +231,7 @@ def step_energy(
 def contact_force(
     contact: Contact, W: np.ndarray, x: np.ndarray, sigma: np.ndarray, h: float
 ) -> ContactForce:
-    """Return the report of one contact.
+    """Return the report of one contact; its sliding is NaN without tangent rows.
 
     Args:
         contact: Contact.

@@ -155,11 +155,12 @@ class ToolTargets:
         message: ModeMessage,
         check: Callable[[np.ndarray], None] = lambda stiffness: None,
     ) -> np.ndarray:
-        """Use a message; return its numbers in base axes.
+        """Use a message; return its numbers, of a twist or wrench in base axes.
 
-        A pose moves the reference there at once; a twist or wrench acts from the next
-        `advance` on. A stiffness (6,), returned as a matrix (6, 6), and a sample of the
-        sensor (6,), returned in the axes of its link, do not change the reference.
+        A pose, returned as it came, moves the reference there at once; a twist or
+        wrench acts from the next `advance` on. A stiffness (6,), returned as a matrix
+        (6, 6) in base axes, and a sample of the sensor (6,), returned in the axes of
+        its link, do not change the reference.
 
         Args:
             message: Its topic is a key of SIZES, its values are position and quaternion

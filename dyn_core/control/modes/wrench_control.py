@@ -185,8 +185,8 @@ class ForceTorqueSensor:
             t: Time of the sample, monotonic [s].
             reading: [moment; force], (6,) [N·m; N].
             poses: Function that returns the present poses of all links.
-            rests: Whether the tool rests, without a target wrench; if not, the
-                measurement of the offset begins again.
+            rests: Whether the tool rests, without a target wrench; if not, a
+                measurement of the offset that is not finished begins again.
             payload: As in `contact`.
         """
         self.seen, self._reading = t, reading
@@ -313,7 +313,8 @@ class WrenchControl:
     def receive(self, message: ModeMessage) -> None:
         """Use a sample of the sensor, or refuse it.
 
-        Without an offset it also counts for the tare, if the tool rests.
+        Without an offset it also counts for the tare, if the tool rests. Its frame_id
+        is ignored if cartesian.sensor_link is set.
 
         Raises:
             TargetError: It is invalid, or of another link; the previous one stays in
@@ -332,7 +333,8 @@ class WrenchControl:
 
         It must be called once in each cycle: contact, integral and `warnings` are
         updated. While all gains are zero, or without a topic and samples of the sensor,
-        the result is the target wrench alone [N·m; N].
+        the result is the target wrench alone [N·m; N]. Without a target wrench it is
+        zero, and contact and integral are cleared.
 
         Args:
             t: Time, monotonic [s].
