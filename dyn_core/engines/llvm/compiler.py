@@ -160,6 +160,8 @@ def code_size(code: bytes) -> int:
 def assembly(ir: str) -> str:
     """Return the assembly text of a module for this machine, for reading.
 
+    No optimisation passes run. missing() must be "".
+
     Args:
         ir: LLVM IR.
 

@@ -53,7 +53,7 @@ def kind(name: str, width: int) -> str:
 
 
 def rounded_constant(x: float, single: bool) -> float:
-    """Return a constant as used in code; float32 constants other than zero stay so.
+    """Return a constant as used in code; no rounding to float32 makes it zero.
 
     Args:
         x: Constant; NaN and zero are returned unchanged.

@@ -213,7 +213,8 @@ def fusions(
 ) -> tuple[dict[int, tuple[str, tuple[int, ...]]], set[int]]:
     """Return the multiply-adds of a Graph, and the multiplications that they absorb.
 
-    A multiplication is absorbed by an addition or subtraction if that is its only use.
+    A multiplication is absorbed by an addition or subtraction if that is its only use;
+    of two operands that are such multiplications, the second is.
 
     Args:
         graph: Graph.
