@@ -626,8 +626,8 @@ def _best(
 ) -> tuple[Optimum, float]:
     """Return the best optimum, and the smallest condition number of random motions.
 
-    The random motions with the least objectives are optimised. The best optimum may
-    still violate limits.
+    The random motions with the least objectives are optimised. The best optimum, by
+    _rank, may still violate limits.
 
     Args:
         problem: Optimisation problem.

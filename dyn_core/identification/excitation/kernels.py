@@ -180,8 +180,9 @@ def motion_programs(
 ) -> RowsAndPull:
     """Return the Program of motion_rows and the Program of its gradient.
 
-    `rows` returns columns of the regressor, then joint forces without dry friction.
-    `pull` returns the gradient of the weighted results by q, qd and qdd.
+    `rows`(q, qd, qdd) returns columns of the regressor, row by row, then joint forces
+    without dry friction. `pull`(q, qd, qdd, weights) returns the gradient of
+    weights . rows by q, qd and qdd, (3 nv,).
 
     Args:
         model: Robot with joints of one coordinate.

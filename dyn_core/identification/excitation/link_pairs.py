@@ -477,8 +477,8 @@ class NearPair(NamedTuple):
         by: Shapes whose distance is limited: hulls, meshes, or nothing if they touch at
             the start.
         start: Distance of these shapes at the start [m].
-        limit: Minimum distance: the clearance, or half of `start` if that is less than
-            the clearance; 0 if nothing is limited [m].
+        limit: Minimum distance: the clearance; where `start` is less than it, half of
+            `start`; 0 if nothing is limited [m].
     """
 
     links: tuple[str, str]
@@ -565,6 +565,7 @@ class LinkPairs:
         """Yield a NearPair for each pair of close capsules, in their order.
 
         Hulls that touch are replaced by meshes; if these touch, too, by is "nothing".
+        The limit is the clearance; where the distance is less, half of it, or 0.
 
         Args:
             close: Hulls of the pairs.

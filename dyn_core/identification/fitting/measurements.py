@@ -269,7 +269,8 @@ class Measurements:
         """Return ID, (rows, nv), and its derivatives by paths, (rows, nv, chosen).
 
         z has the values of all parameters. The results are cached until parameters of
-        the paths or the delay change; then the cached factorisation is discarded.
+        the paths, or with paths the delay, change; then the cached factorisation is
+        discarded.
         """
         key = z[self.unknowns.linear :]
         old = self.unknowns.paths and not np.array_equal(self._key, key)
@@ -330,7 +331,7 @@ class Measurements:
 
         The rows are linearised about z, (n,); the last column holds the right sides.
         The rows are weighted by the trust, not by the noise. The factorisation is
-        cached until parameters of paths, the delay or the trust change.
+        cached until the trust changes, or the results of _of_paths do.
         """
         _, slopes = self._of_paths(z)
         if self._factors is not None:
