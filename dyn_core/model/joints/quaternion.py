@@ -359,8 +359,9 @@ class Floating(GroupJoint):
     ) -> Vector:
         """Return the correction of a body that rotates about its centre of mass, 6.
 
-        It is [angular; linear] in body axes. The centre of mass, at c, keeps its
-        velocity over the step: the origin gains
+        It is added to the twist after the step, [angular; linear] in body axes [rad/s;
+        m/s]. The centre of mass, at c, keeps its velocity over the step: the origin
+        gains
 
             R_start (w x c) - R_end (u x c),  explicit: -dt (a x c + w x (w x c))
 

@@ -483,8 +483,8 @@ def user_loop(
         directions: (R, p) -> velocity rows, six numbers each, see Loop; None: none.
 
     Raises:
-        ModelError: A velocity row has not six numbers, a frame is not valid, or a
-            function is none.
+        ModelError: A velocity row has not six numbers, a frame is not valid, or an
+            argument for a function cannot be called.
         SettingError: Unknown keyword. Names of links are checked by Model.with_loops.
     """
     # An arbitrary pose: only the number of rows is read from the results.
