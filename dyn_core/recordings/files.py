@@ -132,7 +132,8 @@ def _record(
     """Return the motion of columns, grouped by kind and name.
 
     Positions have the order of the q columns; velocities the order of the first kind in
-    VELOCITIES that is there, else of q.
+    VELOCITIES that is there, else of q. Columns of other kinds with names that this
+    kind lacks are left out.
 
     Args:
         t: Times, (rows,) [s].
@@ -140,7 +141,7 @@ def _record(
         units: Coordinate units by kind and name.
 
     Raises:
-        ValueError: A kind lacks a column that the others have.
+        ValueError: A kind lacks a column that this kind has.
     """
     positions = tuple(columns["q"])
     wide = next((tuple(columns[x]) for x in VELOCITIES if x in columns), positions)
