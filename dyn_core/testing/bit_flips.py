@@ -288,9 +288,9 @@ def outcome_of(
 ) -> tuple[str, float]:
     """Return the outcome of a flip, one of OUTCOMES, and the largest effort error.
 
-    The outcome is WRONG if an error exceeds `allowed`, else `end`, else the first cause
-    of a stop, else SMALL or HARMLESS. The error is 0 unless the outcome is WRONG or
-    SMALL. In a stop the right efforts are zero, and no error is allowed.
+    The outcome is WRONG if an error exceeds `allowed` or is NaN, else `end`, else the
+    first cause of a stop, else SMALL or HARMLESS. The error is 0 unless the outcome is
+    WRONG or SMALL. In a stop the right efforts are zero, and no error is allowed.
 
     Args:
         right: Efforts of the unchanged law, (cycles, nv) [N·m | N].
