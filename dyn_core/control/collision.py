@@ -373,8 +373,8 @@ def noise_thresholds(
         effort_noise: Standard deviation of the joint forces, (nv,) or one number
             [N·m | N].
         sigmas: Ratio of threshold to standard deviation.
-        samples: Number of random positions within the joint limits at which H is
-            evaluated; fixed seed.
+        samples: Number of random positions at which H is evaluated; fixed seed. They
+            are uniform within two finite limits, else as of Model.random.
 
     Raises:
         SettingError: A noise is negative, not finite or of the wrong size.

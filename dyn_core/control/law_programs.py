@@ -30,7 +30,7 @@ def build_weight(model: Model, engine: Any, paths: Sequence[str] = ()) -> Any:
     """Return the prepared Program of gravity compensation with damping.
 
     Its inputs are q, qd and the damping gain, then the time if the model has driven
-    joints, then `paths`.
+    joints, then `paths`. Numbers that are not finite are errors; joint springs act.
 
     It always uses the default solver, which comes with this project: a ramp stays
     possible when the law's solver, from a plugin, fails or stalls.

@@ -199,7 +199,7 @@ class ShapeTable:
 
 
 def hull_faces(points: np.ndarray) -> tuple[np.ndarray, list[list[int]]]:
-    """Return the faces of a convex hull.
+    """Return the faces of a convex hull; triangles in one plane are one face.
 
     Args:
         points: Vertices, (count, 3) [m].

@@ -229,6 +229,8 @@ def _add_loads(
 ) -> None:
     """Add the loads of a contact to slopes.by_q of the equation of motion.
 
+    That is load_a along the columns of body a, minus load_b along those of body b.
+
     Args:
         coordinate: Velocity coordinate of each entry of a support.
         step: Problem.

@@ -181,6 +181,10 @@ def _hold(
 ) -> None:  # fmt: skip
     """Set the active row `to`: J du + soft dlambda = c_q dq + c_qd dqd.
 
+        c_q = -(turned + by_gap J + by_approach before),   c_qd = -by_approach J
+
+    A and C are J, until _drag changes C.
+
     Args:
         slopes: Reads J, turned and before; sets A, C, c_q, c_qd and soft.
         to: Index among the active rows.
@@ -314,7 +318,7 @@ def _respond(m: int, n: int, slips: bool, slopes: SlopeArrays) -> int:
         slopes: `inertia` is M^-1; response is set to W, left to Z, product to W A M^-1.
 
     Returns:
-        Number of rows that depend on others.
+        Number of rows that depend on others; W is zero for them.
     """
     Z, inverse = slopes.left, slopes.inertia
     product(slopes.A, inverse, slopes.right, m, n, n, 0)

@@ -508,7 +508,9 @@ def _at_zero(facts: BlockFacts, k: int, mode: int) -> bool:
 def _add_force(
     step: StepArrays, k: int, scale: float, pushes: FloatArray2, slopes: SlopeArrays
 ) -> None:
-    """Add the mean force of a contact to the forces on its bodies.
+    """Add the mean force of a contact to the force on its first body.
+
+    It is subtracted from the force on its second body; the world has none.
 
     Args:
         step: Problem with its impulses.

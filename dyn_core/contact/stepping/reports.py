@@ -194,8 +194,8 @@ def step_energy(
 ) -> StepEnergy:
     """Return the work of each kind of force in a step [J], see StepEnergy.
 
-    These are applied forces, friction of joints, constraints, and the correction of
-    positions.
+    These are applied forces (with those of prescribed joints), friction of joints,
+    other constraints, and the correction of positions.
 
         H (qd+ - qd) = h (tau - C) - h B (qd+ - qd) + J.T lambda
 

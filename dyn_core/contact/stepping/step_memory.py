@@ -161,7 +161,7 @@ class StepRoom:
     """
 
     def __init__(self, setup: StepSetup, states: int) -> None:
-        """Allocate the arrays.
+        """Allocate the arrays, with room for FIRST_ROOM contacts, see `grow`.
 
         Args:
             setup: Constant data of the steps.

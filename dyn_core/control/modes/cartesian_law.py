@@ -341,7 +341,8 @@ class CartesianLaw(ControlLaw):
     def check(self, values: Mapping[str, Any]) -> None:
         """Raise a SettingError if a parameter is invalid, or unstable when sampled.
 
-        Sampling is tested only if a state and the period of the states are known.
+        Sampling is tested only if the period of the states is known, that of stiffness
+        and damping only after a state.
 
         Args:
             values: Values of all parameters of the mode, by name.

@@ -34,7 +34,7 @@ def add_doctor(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Print the report, and write it as a page if --html is given.
+    """Print the report, as JSON with --json, and write it as a page with --html.
 
     With errors, their number is also printed on standard error.
 

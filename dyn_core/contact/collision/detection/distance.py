@@ -361,7 +361,8 @@ def deepest_points(
     """Return the deepest points of two overlapping cores, in the frame of b.
 
     If the Minkowski difference is flat (shapes in one plane), the depth is 0, and the
-    normal is orthogonal to it.
+    normal is orthogonal to it. After FACES // 2 corners the search ends with the depth
+    so far, which may be too small.
 
     Args:
         shapes, a, b: Table, and indices of both shapes.

@@ -271,7 +271,7 @@ class _Lists:
     def _loop(self, k: int, node: Node) -> None:
         """Add the loop of node k and the copies of its initial state.
 
-        Slots and depth of the node are set.
+        It sets slots and depth of the node.
         """
         depth = max([self.depths[x] for x in node.operands], default=0) + 1
         loop = self.table.loop(node.data, [self.slots[x] for x in node.operands])
@@ -283,7 +283,7 @@ class _Lists:
     def _product(self, k: int, node: Node) -> None:
         """Add the product of node k and copies of its operands.
 
-        Slots and depth of the node are set. Rows of the matrices are padded to
+        It sets slots and depth of the node. Rows of the matrices are padded to
         multiples of _GROUP slots.
         """
         rows, inner, columns, negative, onto = shape = node.data
