@@ -7,6 +7,8 @@ Lagrangian around it.
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
 from dyn_core.prediction.problem import ControlProblem
@@ -121,7 +123,8 @@ class Descent:
         state.curved = False  # far from an optimum they make the Hessians indefinite
         value = state.expand(start, penalty)
         for count in range(most):
-            if not np.isfinite(value) or not np.isfinite(state.model.gap).all():
+            largest = float(np.abs(state.model.gap).max())
+            if not math.isfinite(value + largest):
                 return count, DIVERGED
             before = damping
             change, damping = self._sweep(before)
@@ -131,7 +134,7 @@ class Descent:
                 change, damping = self._sweep(before)
             if change is None:
                 return count, STALLED
-            closed = np.abs(state.model.gap).max() <= CLOSED
+            closed = largest <= CLOSED
             small = tolerance * (1.0 + abs(value))
             if closed and -change[0] <= small and damping <= 1.0:
                 return count, CONVERGED

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from dyn_core.contact.solvers.matrices.dense import lower_product, product
+from dyn_core.contact.solvers.matrices.dense import TILE, product_of_columns
 from dyn_core.engines.machine_code import (
     FloatArray,
     FloatArray2,
@@ -22,6 +22,7 @@ from dyn_core.engines.machine_code import (
 MOST_STEPS = 100  # of the projected Newton method; each frees or clamps coordinates
 SHARE, SHRINK, SHORTEST = 0.1, 0.6, 1e-10  # of the line search of box_step
 TINY = 1e-300
+NEAR = 1e-12  # distance to a bound, relative to 1 + |tau|, that counts as none
 
 
 class Expansion(NamedTuple):
@@ -50,25 +51,28 @@ class Expansion(NamedTuple):
 class Sweep(NamedTuple):
     """Results and work arrays of a sweep; s = nx + 1, z = s + nv.
 
-    F = [A gap B; 0 1 0] of a step has d rows that are stored. The others, of positions
-    whose step is q + dt qd, are a unit row plus dt times the row of the velocity.
+    F = [A gap B; 0 1 0] of a step has d rows that are stored. The others, of a run of
+    positions whose step is q + dt qd, are a unit row plus dt times the row of the
+    velocity.
 
     Attributes:
         k, K: Change of the joint forces, (N, nv), and feedback, (N, nv, nx).
         lower, upper: Bounds of the joint forces, (nv,).
         V, Q: Cost to go by (dx, 1), (s, s), and by (dx, 1, du), (z, z); of Q the lower
             triangle.
-        F, FT: Stored rows of F, (d, z), and their transpose.
-        VS: Columns of V for F, (s, d).
+        F: Stored rows of F, (d, z).
+        VS: Rows of V for F, (d, s).
         VF, FVF: V F, (s, z), and its rows for F, (d, z).
-        KA: Feedback and change side by side, (nv, s).
-        R, LT, new: Factors and product in the change of V.
-        damped, L: Damped Q_uu and its factor, (nv, nv).
+        KA: Feedback and change side by side, above Q_us, (2 nv, w); w is s, and what
+            fills the last tile with zeros.
+        R, new: Right factor, (2 nv, w), and product, (s, s), in the change of V.
+        damped, L: Damped Q_uu and its factor, see `factor`, (nv, nv).
         slope, change, tried, low, high, u, w: Work, (nv,).
+        left: What of the gap of a position dt times that of its velocity leaves, (nv,).
+        moved: The change of V F by `left`, (s,).
         e, before_e: Slope of the cost by dx along the feedback, (nx,).
         free, before: Whether a joint force is between its bounds, (nv,).
-        row, pair: Row of F that each stored row is, and the row of the position that
-            moves with this velocity, or -1, (d,).
+        first, end: Coordinates whose rows of positions are not stored: first to end - 1.
         dt: Length of the step.
     """
 
@@ -78,14 +82,12 @@ class Sweep(NamedTuple):
     upper: FloatArray
     V: FloatArray2
     F: FloatArray2
-    FT: FloatArray2
     VS: FloatArray2
     VF: FloatArray2
     FVF: FloatArray2
     Q: FloatArray2
     KA: FloatArray2
     R: FloatArray2
-    LT: FloatArray2
     new: FloatArray2
     damped: FloatArray2
     L: FloatArray2
@@ -96,12 +98,14 @@ class Sweep(NamedTuple):
     high: FloatArray
     u: FloatArray
     w: FloatArray
+    left: FloatArray
+    moved: FloatArray
     e: FloatArray
     before_e: FloatArray
     free: IntArray
     before: IntArray
-    row: IntArray
-    pair: IntArray
+    first: int
+    end: int
     dt: float
 
 
@@ -118,24 +122,34 @@ def allocate_sweep(
         N: Number of steps.
         lower, upper: Bounds of the joint forces, (nv,).
         flat: Whether the step of a position is q + dt qd, with qd at its end, (nv,);
-            None: of no position. Rows of A and B for such positions are not read.
+            None: of no position. Rows of A and B for the longest run of such positions
+            are not read.
         dt: Length of the step.
     """
     n, x = len(lower), 2 * len(lower)
     s, z = x + 1, x + 1 + n
     simple = np.zeros(n, bool) if flat is None else np.asarray(flat, bool)
-    row = np.flatnonzero(~np.concatenate([simple, np.zeros(n + 1, bool)]))
-    speeds = (row >= n) & (row < x)
-    pair = np.where(speeds & simple[(row - n).clip(0, n - 1)], row - n, -1)
-    d = len(row)
-    pairs = (s, s), (d, z), (z, d), (s, d), (s, z), (d, z), (z, z), (n, s)
-    square = (2 * n, s), (s, 2 * n), (s, s), (n, n), (n, n)
-    shapes = [*pairs, *square, *[(n,)] * 7, (x,), (x,)]
+    first, end = longest_run(simple)
+    d = s - (end - first)
+    wide = -(-s // TILE) * TILE
+    pairs = (s, s), (d, z), (d, s), (s, z), (d, z), (z, z), (2 * n, wide)
+    square = (2 * n, wide), (s, s), (n, n), (n, n)
+    shapes = [*pairs, *square, *[(n,)] * 8, (s,), (x,), (x,)]
     flags = [np.zeros(n, np.int64) for _ in range(2)]
     bounds = np.array(lower, float), np.array(upper, float)
     work = [np.zeros(shape) for shape in shapes]
     results = np.zeros((N, n)), np.zeros((N, n, x))
-    return Sweep._make([*results, *bounds, *work, *flags, row, pair, dt])
+    return Sweep._make([*results, *bounds, *work, *flags, first, end, dt])
+
+
+def longest_run(flags: np.ndarray) -> tuple[int, int]:
+    """Return begin and end of the longest run of True, the first one; (0, 0): none."""
+    edges = np.flatnonzero(np.diff(np.concatenate([[0], flags.astype(int), [0]])))
+    runs = edges.reshape(-1, 2)
+    if not len(runs):
+        return 0, 0
+    begin, end = runs[np.argmax(runs[:, 1] - runs[:, 0])]
+    return int(begin), int(end)
 
 
 @machine_code
@@ -187,21 +201,19 @@ def sweep_back(
         if box_step(work, nx) == 0:
             return 0, 0.0, 0.0
         first += slope_of_step(model, work, k)
-        product(work.damped, KA, R, nv, nv, s, 0)
+        product_of_columns(work.damped, KA, R, nv, nv, KA.shape[1], 0)
         for j in range(nv):
-            feedback = KA[j]
-            bent, beside, of_u = R[j], R[nv + j], Q[s + j]
-            for i in range(s):
-                bent[i] += of_u[i] - added * feedback[i]
-                beside[i] = feedback[i]
-                work.LT[i, j], work.LT[i, nv + j] = feedback[i], of_u[i]
-            work.k[k, j] = feedback[nx]
-            copy_row(work.K[k, j], feedback)
-        lower_product(work.LT, R, work.new, s, 2 * nv)
+            add_row(R[j], 1.0, KA[nv + j])
+            add_row(R[j], -added, KA[j])
+            copy_row(R[nv + j], KA[j])
+            work.k[k, j] = KA[j, nx]
+            copy_row(work.K[k, j], KA[j])
+        product_of_columns(KA, R, work.new, s, 2 * nv, s, 1)
         for i in range(s):
+            mine, of_x, new = V[i], Q[i], work.new[i]
             for j in range(i + 1):
-                x = Q[i, j] + work.new[i, j]
-                V[i, j], V[j, i] = x, x
+                x = of_x[j] + new[j]
+                mine[j], V[j, i] = x, x
     return 1, first, V[nx, nx] - 2.0 * first
 
 
@@ -213,47 +225,75 @@ def multiply(model: Expansion, work: Sweep, k: int) -> None:
 
     F_d are the stored rows of F. S adds dt times the row of a position to the row of
     its velocity; P has the unit rows, and beside them what of a gap dt does not close.
-    F, FT, VS, VF and FVF of `work` are overwritten; `model` and work.V are only read.
+    F, VS, VF, FVF, left and moved of `work` are overwritten; `model` and work.V are only read.
     """
     nv, nx = model.l_ux.shape[1], model.l_ux.shape[2]
-    V, F, VF, Q, s, d = work.V, work.F, work.VF, work.Q, nx + 1, len(work.row)
-    z, dt, gap = s + nv, work.dt, model.gap[k + 1]
+    V, F, VF, Q, s, d = work.V, work.F, work.VF, work.Q, nx + 1, len(work.F)
+    first, end, dt, gap = work.first, work.end, work.dt, model.gap[k + 1]
+    z, open_gaps = s + nv, 0
     for a in range(d):
-        row, pair, stored = work.row[a], work.pair[a], F[a]
+        row, stored, left = row_of(work, a), F[a], work.VS[a]
         if row < nx:
-            of_x, of_u = model.A[k, row], model.B[k, row]
-            for j in range(nx):
-                stored[j], work.FT[j, a] = of_x[j], of_x[j]
-            stored[nx], work.FT[nx, a] = gap[row], gap[row]
-            for j in range(nv):
-                stored[s + j], work.FT[s + j, a] = of_u[j], of_u[j]
+            copy_row_to(stored, 0, model.A[k, row])
+            copy_row_to(stored, s, model.B[k, row])
+            stored[nx] = gap[row]
         else:
-            stored[nx], work.FT[nx, a] = 1.0, 1.0
+            stored[nx] = 1.0
+        copy_row(left, V[row])
+        if moves(work, row):
+            add_row(left, dt, V[row - nv])
+    for j in range(first, end):
+        work.left[j] = gap[j] - dt * gap[nv + j]
+        if work.left[j] != 0.0:
+            open_gaps = 1
+    product_of_columns(work.VS, F, VF, s, d, z, 0)
+    for i in range(s):
+        moved, of_x = VF[i], V[i]
+        for j in range(first, end):
+            moved[j] += of_x[j]
+    if open_gaps == 1:
         for i in range(s):
-            work.VS[i, a] = V[row, i]
-        if pair >= 0:
+            work.moved[i] = 0.0
+        for j in range(first, end):
+            add_row(work.moved, work.left[j], V[j])
+        for i in range(s):
+            VF[i, nx] += work.moved[i]
+    for a in range(d):
+        row = row_of(work, a)
+        copy_row(work.FVF[a], VF[row])
+        if moves(work, row):
+            add_row(work.FVF[a], dt, VF[row - nv])
+    product_of_columns(F, work.FVF, Q, z, d, z, 1)
+    for j in range(first, end):
+        mine, of_x = Q[j], VF[j]
+        for i in range(s):
+            mine[i] += of_x[i]
+    if open_gaps == 1:
+        mine = Q[nx]
+        for j in range(first, end):
+            x, of_x = work.left[j], VF[j]
             for i in range(s):
-                work.VS[i, a] += dt * V[pair, i]
-    product(work.VS, F, VF, s, d, z, 0)
-    for a in range(d):
-        pair = work.pair[a]
-        if pair >= 0:
-            left, column = gap[pair] - dt * gap[work.row[a]], V[pair]
-            for i in range(s):
-                VF[i, pair] += column[i]
-                VF[i, nx] += left * column[i]
-    for a in range(d):
-        copy_row(work.FVF[a], VF[work.row[a]])
-        if work.pair[a] >= 0:
-            add_row(work.FVF[a], dt, VF[work.pair[a]])
-    lower_product(work.FT, work.FVF, Q, z, d)
-    for a in range(d):
-        pair = work.pair[a]
-        if pair >= 0:
-            left, row_of = gap[pair] - dt * gap[work.row[a]], VF[pair]
-            for j in range(s):
-                Q[pair, j] += row_of[j]
-                Q[nx, j] += left * row_of[j]
+                mine[i] += x * of_x[i]
+
+
+@machine_code
+def row_of(work: Sweep, a: int) -> int:
+    """Return the row of [A gap B; 0 1 0] that is stored row a of F."""
+    return a if a < work.first else a + work.end - work.first
+
+
+@machine_code
+def moves(work: Sweep, row: int) -> bool:
+    """Return whether a row is that of a velocity whose position is not stored."""
+    coordinate = row - len(work.u)
+    return coordinate >= work.first and coordinate < work.end
+
+
+@machine_code
+def copy_row_to(to: FloatArray, first: int, row: FloatArray) -> None:
+    """Copy a row to the entries of another from `first` on."""
+    for i in range(len(row)):
+        to[first + i] = row[i]
 
 
 @machine_code
@@ -293,19 +333,21 @@ def slope_of_step(model: Expansion, work: Sweep, k: int) -> float:
     """
     nv, nx = model.l_ux.shape[1], model.l_ux.shape[2]
     e, before, w, change = work.e, work.before_e, work.w, 0.0
-    y, gap, dt = work.VF[0], model.gap[k + 1], work.dt  # VF is not needed any more
+    y, dt = work.VF[0], work.dt  # VF is not needed any more
     copy_row(before, e)
     copy_row(e, model.l_x[k])
     for j in range(len(y)):
         y[j] = 0.0
-    for a in range(len(work.row)):
-        row, pair = work.row[a], work.pair[a]
-        if pair >= 0:
-            e[pair] += before[pair]
-            change += (gap[pair] - dt * gap[row]) * before[pair]
-            add_row(y, before[row] + dt * before[pair], work.F[a])
-        elif row < nx:
-            add_row(y, before[row], work.F[a])
+    for j in range(work.first, work.end):
+        e[j] += before[j]
+        change += work.left[j] * before[j]
+    for a in range(len(work.F)):
+        row = row_of(work, a)
+        if row < nx:
+            x = before[row]
+            if moves(work, row):
+                x += dt * before[row - nv]
+            add_row(y, x, work.F[a])
     change += y[nx]
     for i in range(nx):
         e[i] += y[i]
@@ -333,6 +375,34 @@ def slopes_back(model: Expansion, y: FloatArray2) -> None:
 
 
 @machine_code
+def largest_slope(model: Expansion, work: Sweep, y: FloatArray2) -> float:
+    """Return the largest gradient by a joint force that no bound holds back.
+
+        l_u[k] + B.T y[k+1],   y of `slopes_back`
+
+    NaN if one is not a number. Forces without freedom do not count.
+    """
+    N, nv, nx = model.B.shape[0], model.B.shape[2], y.shape[1]
+    g, largest = work.slope, 0.0
+    for k in range(N):
+        copy_row(g, model.l_u[k])
+        for i in range(nx):
+            add_row(g, y[k + 1, i], model.B[k, i])
+        for j in range(nv):
+            tau, low, high = model.tau[k, j], work.lower[j], work.upper[j]
+            # A step to a bound, tau + (bound - tau), may end beside it by rounding.
+            near = NEAR * (1.0 + abs(tau))
+            stays = low == high or (g[j] > 0.0 and tau - low <= near)
+            if stays or (g[j] < 0.0 and high - tau <= near):
+                continue
+            if not abs(g[j]) <= largest:
+                largest = abs(g[j])
+            if g[j] != g[j]:
+                return g[j]
+    return largest
+
+
+@machine_code
 def box_step(work: Sweep, nx: int) -> int:
     """Compute the least u.T Q u / 2 + g.T u within bounds, and its feedback by x.
 
@@ -340,7 +410,8 @@ def box_step(work: Sweep, nx: int) -> int:
     where a bound holds u.
 
     Args:
-        work: Problem; results are work.KA, feedback and u side by side, and work.u.
+        work: Problem; results are the first rows of work.KA, feedback and u side by
+            side, and work.u. The rows behind them get those of work.Q.
         nx: Number of columns of the feedback.
 
     Returns:
@@ -378,10 +449,15 @@ def box_step(work: Sweep, nx: int) -> int:
             work.change[j] = -work.slope[j] * float(work.free[j])
         solve_row(work.L, work.change)
         full = line_search(work, u)
+        if full == 1 and some == n:  # the least of all, not only of the free ones
+            break
     for j in range(n):
+        mine, beside, of_u = work.KA[j], work.KA[n + j], work.Q[s + j]
+        sign = -float(work.free[j])
         for i in range(s):
-            work.KA[j, i] = -work.Q[s + j, i] * float(work.free[j])
-    solve_rows(work.L, work.KA, work.free)
+            beside[i], mine[i] = of_u[i], sign * of_u[i]
+    for tile in range(work.KA.shape[1] // TILE):
+        solve_tile(work.L, work.KA, TILE * tile)
     for j in range(n):
         work.KA[j, nx] = u[j]
     return 1
@@ -403,6 +479,8 @@ def line_search(work: Sweep, u: FloatArray) -> int:
             work.tried[j] = min(max(wanted, work.low[j]), work.high[j])
             if work.tried[j] != wanted:
                 whole = 0
+        if whole == 1 and length >= 1.0:  # it ends where the slope is zero
+            break
         for j in range(n):
             moved, bent = work.tried[j] - u[j], 0.0
             for i in range(n):
@@ -421,20 +499,23 @@ def line_search(work: Sweep, u: FloatArray) -> int:
 def factor(L: FloatArray2, Q: FloatArray2, free: IntArray) -> int:
     """Compute the Cholesky factor L of Q, with unit rows where free is 0.
 
-    Only the lower triangles of Q and L are read and written. Returns 1, or 0 if Q is
-    not positive definite; L is then incomplete.
+    Only the lower triangles of Q and L are read and written. On the diagonal of L are
+    the inverses. Returns 1, or 0 if Q is not positive definite; L is then incomplete.
     """
     for j in range(len(free)):
+        mine, of_q = L[j], Q[j]
         for i in range(j + 1):
-            x = Q[j, i] if free[j] == 1 and free[i] == 1 else 0.0
+            x, other = 0.0, L[i]
+            if free[j] == 1 and free[i] == 1:
+                x = of_q[i]
             for n in range(i):
-                x -= L[j, n] * L[i, n]
+                x -= mine[n] * other[n]
             if i < j:
-                L[j, i] = x / L[i, i]
+                mine[i] = x * other[i]
             elif free[j] == 0:
-                L[j, j] = 1.0
+                mine[j] = 1.0
             elif x > 0.0:
-                L[j, j] = math.sqrt(x)
+                mine[j] = 1.0 / math.sqrt(x)
             else:
                 return 0
     return 1
@@ -442,42 +523,72 @@ def factor(L: FloatArray2, Q: FloatArray2, free: IntArray) -> int:
 
 @machine_code
 def solve_row(L: FloatArray2, y: FloatArray) -> None:
-    """Replace y by the solution x of L L.T x = y.
-
-    Only the lower triangle of L is read; its diagonal must not be zero.
-    """
+    """Replace y by the solution x of L L.T x = y, L of `factor`."""
     n = len(y)
     for j in range(n):
         x = y[j]
         for i in range(j):
             x -= L[j, i] * y[i]
-        y[j] = x / L[j, j]
+        y[j] = x * L[j, j]
     for back in range(n):
         j = n - 1 - back
         x = y[j]
         for i in range(j + 1, n):
             x -= L[i, j] * y[i]
-        y[j] = x / L[j, j]
+        y[j] = x * L[j, j]
 
 
 @machine_code
-def solve_rows(L: FloatArray2, Y: FloatArray2, free: IntArray) -> None:
-    """Replace Y by the solution X of L L.T X = Y; rows with free 0 must be zero.
+def solve_tile(L: FloatArray2, Y: FloatArray2, column: int) -> None:
+    """Replace eight columns of Y by the solutions X of L L.T X = Y, L of `factor`.
 
-    Only the lower triangle of L is read, as `factor` writes it for these `free`.
+    Args:
+        L: Factor, (n, n).
+        Y: Right sides, in the first n rows.
+        column: First of the columns.
     """
-    n = len(Y)
+    n = len(L)
     for j in range(n):
-        if free[j] == 1:
-            for i in range(j):
-                add_row(Y[j], -L[j, i], Y[i])
-            scale_row(Y[j], 1.0 / L[j, j])
+        subtract_rows(L, Y, j, 0, j, 1, column)
     for back in range(n):
         j = n - 1 - back
-        if free[j] == 1:
-            for i in range(j + 1, n):
-                add_row(Y[j], -L[i, j], Y[i])
-            scale_row(Y[j], 1.0 / L[j, j])
+        subtract_rows(L, Y, j, j + 1, n, 0, column)
+
+
+@machine_code
+def subtract_rows(
+    L: FloatArray2, Y: FloatArray2, j: int, first: int, end: int, by_row: int,
+    column: int,
+) -> None:  # fmt: skip
+    """Subtract multiples of rows `first` to `end` - 1 from row j of Y; divide it by L_jj.
+
+    Args:
+        L: Factor, see `factor`.
+        Y: Right sides; eight columns of row j are changed.
+        j, first, end: Rows.
+        by_row: 1: the factors are row j of L; 0: column j.
+        column: First of the eight columns.
+    """
+    row = Y[j]
+    y0, y1 = row[column], row[column + 1]
+    y2, y3 = row[column + 2], row[column + 3]
+    y4, y5 = row[column + 4], row[column + 5]
+    y6, y7 = row[column + 6], row[column + 7]
+    for i in range(first, end):
+        x, other = L[j, i] if by_row == 1 else L[i, j], Y[i]
+        y0 -= x * other[column]
+        y1 -= x * other[column + 1]
+        y2 -= x * other[column + 2]
+        y3 -= x * other[column + 3]
+        y4 -= x * other[column + 4]
+        y5 -= x * other[column + 5]
+        y6 -= x * other[column + 6]
+        y7 -= x * other[column + 7]
+    x = L[j, j]
+    row[column], row[column + 1] = y0 * x, y1 * x
+    row[column + 2], row[column + 3] = y2 * x, y3 * x
+    row[column + 4], row[column + 5] = y4 * x, y5 * x
+    row[column + 6], row[column + 7] = y6 * x, y7 * x
 
 
 @machine_code
@@ -485,13 +596,6 @@ def add_row(row: FloatArray, factor: float, other: FloatArray) -> None:
     """Add factor times another row to the first entries of a row, in place."""
     for i in range(len(other)):
         row[i] += factor * other[i]
-
-
-@machine_code
-def scale_row(row: FloatArray, factor: float) -> None:
-    """Multiply a row by a factor, in place."""
-    for i in range(len(row)):
-        row[i] *= factor
 
 
 @machine_code

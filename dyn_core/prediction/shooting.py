@@ -28,6 +28,7 @@ from dyn_core.prediction.riccati import (
     allocate_sweep,
     copy,
     copy_row,
+    largest_slope,
     slopes_back,
     sweep_back,
 )
@@ -199,17 +200,15 @@ class Penalty:
         return value, pushed[..., 1] - pushed[..., 0], curved
 
     def violation(self, q: np.ndarray, qd: np.ndarray) -> float:
-        """Return the largest violation of a limit after the first state; 0: none.
-
-        q and qd are the states of one plan, (N + 1, nq) and (N + 1, nv).
-        """
+        """Return the largest violation of a limit after the first state; 0: none."""
+        if not self.active:
+            return 0.0
         return float(max(0.0, self.excess(q, qd)[1:].max(initial=0.0)))
 
     def error(self, q: np.ndarray, qd: np.ndarray) -> float:
-        """Return the largest violation, or distance to a limit with a multiplier.
-
-        0: none. States are as in `violation`; the first one does not count.
-        """
+        """Return the largest violation, or distance to a limit with a multiplier."""
+        if not self.active:
+            return 0.0
         behind = np.maximum(self.excess(q, qd), -self.multipliers / self.rho)[1:]
         return float(np.abs(behind).max(initial=0.0))
 
@@ -372,6 +371,9 @@ class Iteration:
         self._costates = np.zeros((N + 1, nx))
         self._back = compiled(sweep_back).bind(self.model, self.sweep)
         self._slopes_back = compiled(slopes_back).bind(self.model, self._costates)
+        self._largest_slope = compiled(largest_slope).bind(
+            self.model, self.sweep, self._costates
+        )
         self._bind_policies()
 
     def _bind_policies(self) -> None:
@@ -468,13 +470,8 @@ class Iteration:
         l_u[k] + B.T y[k+1],   y of `costates`;   0 if bounds hold all, NaN if
         derivatives are NaN.
         """
-        m, tau = self.model, self.plan.tau
-        slopes = m.l_u + np.einsum("kx,kxu->ku", self.costates()[1:], m.B)
-        low, high = self.sweep.lower, self.sweep.upper
-        # A step to a bound, tau + (bound - tau), may end beside it by rounding.
-        at_low, at_high = (np.isclose(tau, x, 1e-12, 1e-12) for x in (low, high))
-        stays = at_low & (slopes > 0) | at_high & (slopes < 0)
-        return float(np.abs(slopes[~(stays | (low == high))]).max(initial=0.0))
+        self._slopes_back()
+        return float(self._largest_slope())
 
     def costates(self) -> np.ndarray:
         """Return the slope of the costs to go by each state of the plan, (N + 1, nx).

@@ -14,8 +14,8 @@ from dyn_core.contact.solvers.matrices.dense import (
     add_by_sparse,
     add_sparse,
     invert,
-    lower_product,
     product,
+    product_of_columns,
 )
 from dyn_core.engines.machine_code import FloatArray2, compiled, machine_code
 
@@ -69,17 +69,21 @@ def test_a_product_is_numpy_s_and_changes_nothing_else(
 
 
 @CALLS
-@pytest.mark.parametrize("rows, inner, _", SIZES)
-def test_a_lower_triangle_of_a_product_is_numpy_s(call, rows, inner, _):
+@pytest.mark.parametrize("lower", [0, 1])
+@pytest.mark.parametrize("rows, inner, columns", SIZES)
+def test_a_product_of_columns_is_numpy_s(call, rows, inner, columns, lower):
     rng = np.random.default_rng(20261129)
-    A = rng.standard_normal((rows + 2, inner + 1))
-    B = rng.standard_normal((inner + 1, rows + 3))
-    before = rng.standard_normal((rows + 3, rows + 5))
+    columns = rows if lower else columns
+    A = rng.standard_normal((inner + 2, rows + 1))
+    B = rng.standard_normal((inner + 1, columns + 3))
+    before = rng.standard_normal((rows + 3, columns + 5))
     to = before.copy()
-    call(lower_product, A, B, to)(rows, inner)
-    wanted = np.tril(A[:rows, :inner] @ B[:inner, :rows])
-    np.testing.assert_allclose(np.tril(to[:rows, :rows]), wanted, 0, 1e-13)
-    to[:rows, :rows] = before[:rows, :rows]
+    call(product_of_columns, A, B, to)(rows, inner, columns, lower)
+    wanted, result = A[:inner, :rows].T @ B[:inner, :columns], to[:rows, :columns]
+    if lower:
+        wanted, result = np.tril(wanted), np.tril(result)
+    np.testing.assert_allclose(result, wanted, 0, 1e-13)
+    to[:rows, :columns] = before[:rows, :columns]
     np.testing.assert_array_equal(to, before)
 
 

@@ -556,8 +556,8 @@ def test_box_steps_satisfy_kkt():
         work.damped[...], work.Q[2 * n + 1 :, : 2 * n + 1] = Q, G
         work.low[:], work.high[:] = lower, upper
         assert compiled(riccati.box_step)(work, 2 * n) == 1
-        u, K, g, G = work.u, work.KA[:, :-1], G[:, -1], G[:, :-1]
-        np.testing.assert_array_equal(work.KA[:, -1], u)
+        u, K, g, G = work.u, work.KA[:n, : 2 * n], G[:, -1], G[:, :-1]
+        np.testing.assert_array_equal(work.KA[:n, 2 * n], u)
         slope = Q @ u + g
         low, high = u <= lower, u >= upper
         assert (u >= lower).all() and (u <= upper).all()

@@ -10,7 +10,7 @@ from dyn_core.engines.machine_code import FloatArray, FloatArray2, machine_code
 
 RUNS_WHILE_TRACED = "never"  # a mark, see engines/llvm/cached/fingerprint.py
 
-TILE = 8  # number of columns of a tile
+TILE, HIGH = 8, 4  # number of columns of a tile; of rows of a high one
 
 
 @machine_code
@@ -98,23 +98,105 @@ def _set_tile(
 
 
 @machine_code
-def lower_product(
-    A: FloatArray2, B: FloatArray2, to: FloatArray2, rows: int, inner: int
-) -> None:
-    """Set the lower triangle of to[:rows, :rows] to that of A B; above it is arbitrary.
+def product_of_columns(
+    A: FloatArray2, B: FloatArray2, to: FloatArray2, rows: int, inner: int,
+    columns: int, lower: int,
+) -> None:  # fmt: skip
+    """Set to[:rows, :columns] to A.T B.
 
     Args:
-        A, B: Matrices; A[:rows, :inner] and B[:inner, :rows] are read.
+        A, B: Matrices; A[:inner, :rows] and B[:inner, :columns] are read.
         to: Result; must not share memory with A or B.
-        rows, inner: Sizes of the product.
+        rows, inner, columns: Sizes of the product.
+        lower: 1: only the lower triangle is wanted, what is above it is arbitrary; 0.
     """
-    if rows < TILE:
-        product(A, B, to, rows, inner, rows, 0)
+    if columns < TILE or rows < HIGH:
+        for i in range(rows):
+            for j in range(columns):
+                total = 0.0
+                for k in range(inner):
+                    total += A[k, i] * B[k, j]
+                to[i, j] = total
         return
-    for tile in range((rows + TILE - 1) // TILE):
-        first = min(TILE * tile, rows - TILE)
-        for pair in range(first // 2, (rows + 1) // 2):
-            _set_tile(A, B, to, rows, inner, 2 * pair, first, first)
+    for tile in range((columns + TILE - 1) // TILE):
+        first = min(TILE * tile, columns - TILE)  # the last tile overlaps
+        for group in range(lower * first // HIGH, (rows + HIGH - 1) // HIGH):
+            _set_high_tile(A, B, to, inner, min(HIGH * group, rows - HIGH), first)
+
+
+@machine_code
+def _set_high_tile(
+    A: FloatArray2, B: FloatArray2, to: FloatArray2, inner: int, row: int, column: int
+) -> None:
+    """Set four rows and eight columns of `to`, from row and column on, to those of A.T B.
+
+    Args:
+        A, B, to: Matrices.
+        inner: Number of rows of A and B in use.
+        row, column: First row and column of `to`, which are columns of A and B.
+    """
+    a0, a1, a2, a3, a4, a5, a6, a7 = 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0
+    b0, b1, b2, b3, b4, b5, b6, b7 = 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0
+    c0, c1, c2, c3, c4, c5, c6, c7 = 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0
+    d0, d1, d2, d3, d4, d5, d6, d7 = 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0
+    for k in range(inner):
+        left, right = A[k], B[k]
+        x = left[row]
+        a0 += x * right[column]
+        a1 += x * right[column + 1]
+        a2 += x * right[column + 2]
+        a3 += x * right[column + 3]
+        a4 += x * right[column + 4]
+        a5 += x * right[column + 5]
+        a6 += x * right[column + 6]
+        a7 += x * right[column + 7]
+        x = left[row + 1]
+        b0 += x * right[column]
+        b1 += x * right[column + 1]
+        b2 += x * right[column + 2]
+        b3 += x * right[column + 3]
+        b4 += x * right[column + 4]
+        b5 += x * right[column + 5]
+        b6 += x * right[column + 6]
+        b7 += x * right[column + 7]
+        x = left[row + 2]
+        c0 += x * right[column]
+        c1 += x * right[column + 1]
+        c2 += x * right[column + 2]
+        c3 += x * right[column + 3]
+        c4 += x * right[column + 4]
+        c5 += x * right[column + 5]
+        c6 += x * right[column + 6]
+        c7 += x * right[column + 7]
+        x = left[row + 3]
+        d0 += x * right[column]
+        d1 += x * right[column + 1]
+        d2 += x * right[column + 2]
+        d3 += x * right[column + 3]
+        d4 += x * right[column + 4]
+        d5 += x * right[column + 5]
+        d6 += x * right[column + 6]
+        d7 += x * right[column + 7]
+    stored = to[row]
+    stored[column], stored[column + 1] = a0, a1
+    stored[column + 2], stored[column + 3] = a2, a3
+    stored[column + 4], stored[column + 5] = a4, a5
+    stored[column + 6], stored[column + 7] = a6, a7
+    stored = to[row + 1]
+    stored[column], stored[column + 1] = b0, b1
+    stored[column + 2], stored[column + 3] = b2, b3
+    stored[column + 4], stored[column + 5] = b4, b5
+    stored[column + 6], stored[column + 7] = b6, b7
+    stored = to[row + 2]
+    stored[column], stored[column + 1] = c0, c1
+    stored[column + 2], stored[column + 3] = c2, c3
+    stored[column + 4], stored[column + 5] = c4, c5
+    stored[column + 6], stored[column + 7] = c6, c7
+    stored = to[row + 3]
+    stored[column], stored[column + 1] = d0, d1
+    stored[column + 2], stored[column + 3] = d2, d3
+    stored[column + 4], stored[column + 5] = d4, d5
+    stored[column + 6], stored[column + 7] = d6, d7
 
 
 @machine_code
