@@ -68,11 +68,11 @@ class Sweep(NamedTuple):
         R, new: Right factor, (2 nv, w), and product, (s, s), in the change of V.
         damped, L: Damped Q_uu and its factor, see `factor`, (nv, nv).
         slope, change, tried, low, high, u, w: Work, (nv,).
-        left: What of the gap of a position dt times that of its velocity leaves, (nv,).
+        left: Gap of each position, less dt times that of its velocity, (nv,).
         moved: The change of V F by `left`, (s,).
         e, before_e: Slope of the cost by dx along the feedback, (nx,).
         free, before: Whether a joint force is between its bounds, (nv,).
-        first, end: Coordinates whose rows of positions are not stored: first to end - 1.
+        first, end: The rows of positions first to end - 1 are not stored.
         dt: Length of the step.
     """
 
@@ -225,7 +225,8 @@ def multiply(model: Expansion, work: Sweep, k: int) -> None:
 
     F_d are the stored rows of F. S adds dt times the row of a position to the row of
     its velocity; P has the unit rows, and beside them what of a gap dt does not close.
-    F, VS, VF, FVF, left and moved of `work` are overwritten; `model` and work.V are only read.
+    F, VS, VF, FVF, left and moved of `work` are overwritten; `model` and work.V are
+    only read.
     """
     nv, nx = model.l_ux.shape[1], model.l_ux.shape[2]
     V, F, VF, Q, s, d = work.V, work.F, work.VF, work.Q, nx + 1, len(work.F)
@@ -560,12 +561,13 @@ def subtract_rows(
     L: FloatArray2, Y: FloatArray2, j: int, first: int, end: int, by_row: int,
     column: int,
 ) -> None:  # fmt: skip
-    """Subtract multiples of rows `first` to `end` - 1 from row j of Y; divide it by L_jj.
+    """Subtract multiples of other rows from row j of Y, and divide it by L_jj.
 
     Args:
         L: Factor, see `factor`.
         Y: Right sides; eight columns of row j are changed.
-        j, first, end: Rows.
+        j: The row.
+        first, end: The other rows are first to end - 1.
         by_row: 1: the factors are row j of L; 0: column j.
         column: First of the eight columns.
     """
@@ -596,11 +598,3 @@ def add_row(row: FloatArray, factor: float, other: FloatArray) -> None:
     """Add factor times another row to the first entries of a row, in place."""
     for i in range(len(other)):
         row[i] += factor * other[i]
-
-
-@machine_code
-def copy(C: FloatArray2, A: FloatArray2) -> None:
-    """Copy A to C, of the same shape."""
-    for i in range(len(C)):
-        for j in range(C.shape[1]):
-            C[i, j] = A[i, j]
