@@ -217,9 +217,10 @@ class Penalty:
         Args:
             q, qd: States, (..., N + 1, nq) and (..., N + 1, nv).
         """
-        pushed = np.maximum(self.multipliers + self.rho * self.excess(q, qd), 0.0)
+        # A trial that diverged has a huge value, not one that overflows.
+        excess = np.minimum(self.excess(q, qd), HUGE / self.MOST)
+        pushed = np.maximum(self.multipliers + self.rho * excess, 0.0)
         pushed[..., 0, :, :] = 0.0
-        pushed = np.minimum(pushed, HUGE)  # a trial that diverged has no finite value
         value = (pushed**2 - self.multipliers**2).sum((-1, -2, -3)) / (2 * self.rho)
         curved = self.rho * (pushed > 0).sum(-1)
         return value, pushed[..., 1] - pushed[..., 0], curved

@@ -226,6 +226,7 @@ def test_a_guess_without_limits_does_not_suspend_them():
     model = dyn.load("two_link")
     far = [cost.posture([9.0, 0.0], 1e3, when="always"), cost.effort(1e-4)]
     free = {"effort_limits": dict.fromkeys(model.joint_names), "knots": 20}
+    free["max_iterations"] = 1000
     beyond = dyn.plan(model, far, limits=False, **free).solve([0, 0], [0, 0])
     assert beyond.q.max() > 8.0
     result = dyn.plan(model, far, **free).solve([0, 0], [0, 0], guess=beyond)
