@@ -56,10 +56,12 @@ def sizes(
 ) -> tuple[int, int]:
     """Return the number of rows of a strip and of a chunk, (strip, chunk).
 
-    On engine native a strip has at most STRIP, a chunk at most CHUNK bytes (LIGHT_CHUNK
-    if `light`), but a whole step of rows at least; other engines have fixed numbers.
-    They depend only on the arguments, so that a run gives the same bits on any machine,
-    and may exceed the number of rows of the batch.
+    On engine native a strip has at most STRIP bytes, a chunk at most CHUNK (LIGHT_CHUNK
+    if `light`) and 1/CHUNKS of the rows or LEAST rows; others fixed numbers.
+    Chunks are rounded down to whole strips (below one: to LANES rows), or to the common
+    multiple of `grain` and rows.grain if that is above 1 and at most four chunks; one
+    such step remains, even beyond these limits and the batch's last row. Only the
+    arguments count, so that a run gives the same bits on any machine.
 
     Args:
         program: Program that is evaluated.

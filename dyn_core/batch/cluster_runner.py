@@ -91,8 +91,9 @@ class TaskFacts:
 def task_facts(task: ChunkTask, journal: Journal | None) -> TaskFacts:
     """Return a ChunkTask in transferable form.
 
-    Inputs in files become references with a digest, shared values arrays; other rows
-    are sent with each chunk. Workers send results back without a journal, or if other
+    Inputs in files become references with a digest, shared values arrays, and a
+    function of rows is included; the rows of other inputs are sent with each chunk.
+    Workers send results back without a journal, or if other
     processes cannot open a target; else workers that see the targets write to them.
 
     Args:
@@ -155,6 +156,7 @@ def run_chunk(
         ShapeError: A function of rows returned arrays that do not fit.
         SettingError: A function of the reduction returned anything but real numbers.
         ImportError: The task needs a module that this worker lacks.
+        UnsupportedError: A file is a zarr array, and zarr is not installed here.
     """
     with _OPENING:
         task = _task(packed)
@@ -438,7 +440,7 @@ class _ClusterRun:
         return outcome
 
     def _fill(self, completed: Any) -> None:
-        """Submit chunks until each thread of the workers has its number in flight.
+        """Submit chunks until all are submitted or each worker thread has enough.
 
         That is AHEAD[0] for each thread if chunks bring or return rows, else AHEAD[1].
         The threads are counted once a second.
@@ -489,7 +491,7 @@ class _ClusterRun:
         """Return rows of input j to be sent with a task; None if the worker reads them.
 
         None also if all rows share the value. Rows of a Dask array are returned as a
-        future, others as an array.
+        future, others as an array; once `send_all` is set, those of files, too.
 
         Args:
             j: Index of the input.

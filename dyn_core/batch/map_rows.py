@@ -103,7 +103,8 @@ def checked_rows(
 
     Args:
         program: Program that is evaluated.
-        args, named: Inputs by position and by name, or one function of the row range.
+        args, named: Inputs by position and by name; or one function of the row range,
+            by position.
         count: Number of rows that the function generates; None for arrays.
 
     Raises:
@@ -144,9 +145,9 @@ def checked_chunk_rows(
         targets_grain: Rows that each file of a zarr array in `out` has; 1 otherwise.
 
     Raises:
-        SettingError: `asked` is not a whole number of at least 1; or it is below the
-            number of all rows and no multiple of `targets_grain`, so that two chunks
-            would write one file of a zarr array.
+        SettingError: `asked` is not a whole number of at least 1; or the result, even
+            if it is `usual`, is below the number of all rows and no multiple of
+            `targets_grain`, so that two chunks would write one file of a zarr array.
     """
     chunk = usual if asked is None else _whole("chunk_rows", asked)
     if chunk % targets_grain and chunk < rows.count:
@@ -170,7 +171,9 @@ def require_other_files(rows: BatchRows, files: ResultFiles | None) -> None:
 
 
 def require_other_memory(rows: BatchRows, targets: Targets) -> None:
-    """Raise ShapeError if a result array may share memory with an input.
+    """Raise ShapeError if a result array is an input, or may share memory with one.
+
+    Of zarr arrays only the same object is noticed, not the same store.
 
     Args:
         rows: Inputs of the batch.
@@ -276,6 +279,8 @@ class BatchRun:
                 cannot be read or written; or, with `resume`, the result exists without
                 a journal.
             SettingError: The journal is a URL, or results in memory have a journal.
+            ShapeError: With a journal: a function of rows returns arrays that do not
+                fit.
         """
         if files is not None and path is None and not files.remote:
             path = beside(files.path)
@@ -580,7 +585,8 @@ def map_rows(
             environment variable DYN_THREADS, else all cores.
         journal: Path of the journal; None: beside a result file. A reduction, a URL and
             arrays of the caller have a journal only with a path.
-        resume: Whether to continue the run of an existing journal; False: start anew.
+        resume: Whether to continue the run of an existing journal; False: start anew
+            and replace it and its results.
         progress: Whether a terminal shows rows, rate and remaining time after two
             seconds; or a function that is called with the rows done and all rows.
 
@@ -590,8 +596,9 @@ def map_rows(
 
     Raises:
         ShapeError, SettingError: An argument does not fit.
-        BatchError: The journal is of another run or damaged, a worker would compute
-            other bits, or a file or the cluster is lost.
+        BatchError: The journal is of another run, damaged, in use, or has failed rows
+            and `status` is False; a result file exists without a journal and `resume`
+            is True; a worker would compute other bits; a file or the cluster is lost.
         RowError: Rows failed; has their indices. Finished chunks stay in the journal.
         UnsupportedError: The extra `cluster` is needed, and not installed.
     """

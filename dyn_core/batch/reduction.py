@@ -114,7 +114,7 @@ class OrderedFold:
     def add(self, k: int, value: Any) -> None:
         """Add the value of the chunk with index k, in any order of k.
 
-        Without a reduction nothing happens.
+        Without a reduction nothing happens. Raises SettingError as Reduction.add does.
 
         Args:
             k: Index of the chunk, from 0; each once.

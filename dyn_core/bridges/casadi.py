@@ -244,9 +244,10 @@ def function(
             casadi.Function.
 
     Raises:
-        UnsupportedError: casadi is not installed, the Program is of another kind, the
-            name is no C identifier, or an input has no derivative and is not among the
-            constants; the message says which inputs have one.
+        UnsupportedError: casadi is not installed, the Program is of another kind, no
+            solver computes its derivatives (`hessian`: second ones), the name is no C
+            identifier, or an input has no derivative and is not among the constants;
+            the message says which inputs have one.
         ShapeError: A constant is no input, or has another shape.
         CompileError: There is no C compiler to link with, or it fails.
     """
@@ -295,8 +296,9 @@ def library(
 
     Raises:
         UnsupportedError: `hessian` for a robot with quaternions, the Program is of
-            another kind, the name is no C identifier, an input has no derivative and is
-            not among the constants, or casadi is needed and not installed.
+            another kind, no solver computes its derivatives (`hessian`: second ones),
+            the name is no C identifier, an input has no derivative and is not among the
+            constants, or casadi is needed and not installed.
         ShapeError: A constant is no input, or has another shape.
         CompileError: There is no C compiler to link with, or it fails.
     """
@@ -353,8 +355,9 @@ def _kernels(
         status: Whether the function has one more result, the status.
 
     Raises:
-        UnsupportedError: The Program is of another kind, the name is no C identifier,
-            or an input has no derivative and is not among the constants.
+        UnsupportedError: The Program is of another kind, no solver computes its
+            derivatives, the name is no C identifier, or an input has no derivative and
+            is not among the constants.
         ShapeError: A constant is no input, or has another shape.
         CompileError: LLVM rejects the code.
     """

@@ -121,7 +121,7 @@ class CasadiFunction:
 def source(
     function: CasadiFunction, fixed: Mapping[str, np.ndarray], scratch: int
 ) -> str:
-    """Return the C code of the functions that CasADi looks for.
+    """Return the C code of the functions that CasADi looks for, without INCLUDES.
 
     Args:
         function: Function to be written.

@@ -172,7 +172,8 @@ def given_arrays(
         dtype: Type that the arrays must have.
 
     Raises:
-        ShapeError: Number, shape or dtype of the arrays does not match the outputs.
+        ShapeError: Number, shape or dtype of the arrays does not match the outputs, or
+            one is read-only or no array.
         SettingError: There are several outputs, and `out` is neither tuple nor list.
     """
     arrays = [out] if len(ports) == 1 and not isinstance(out, tuple | list) else out

@@ -188,7 +188,8 @@ def source(port: Port, value: Any, dtype: np.dtype) -> RowSource:
     Args:
         port: Port of the input.
         value: Array of any supported library, or nested lists of numbers.
-        dtype: Type that values other than arrays are converted to; arrays keep theirs.
+        dtype: Type that lists and arrays of other libraries are converted to; NumPy
+            (without a mask), zarr and Dask arrays keep theirs.
 
     Raises:
         ShapeError: The value does not fit the Port.
