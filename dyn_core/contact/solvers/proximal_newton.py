@@ -283,7 +283,8 @@ def _shorten(
 
     Args:
         rows, blocks, m: Problem, numbers of blocks and rows in use.
-        work: Work arrays; newton.z and u are changed along dz and du.
+        work: Work arrays; newton.z and u are changed along dz and du, and gamma, mode
+            and right are computed from them.
         unknowns: Number of entries of z in use.
         epsilon: Compliance added to R.
         inner: |F| before the step.

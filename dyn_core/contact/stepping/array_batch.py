@@ -114,7 +114,8 @@ class BatchStep:
                 single states only.
             ModelError: A link is unknown. Errors of the build of Programs pass
                 through.
-            SettingError: DYN_THREADS is read and is not a whole number >= 1.
+            SettingError: The step is not a finite number above 0, or DYN_THREADS is
+                read and is not a whole number >= 1.
         """
         model, world = contact_model.model, contact_model.world
         self._of, self.h, self.rows = contact_model, checked_step(h), int(rows)

@@ -271,9 +271,9 @@ def step_rows(
 ) -> tuple[int, int]:
     """Compute the step of some states, except for their positions.
 
-    A state that is not finite, or becomes so, has failed: its velocity and correction
-    are set to zero, its impulses of earlier steps are deleted, and outcomes.failed is
-    1.
+    A state that is not finite, or becomes so, or for which a solver in Python raises,
+    has failed: its velocity and correction are set to zero, its impulses of earlier
+    steps are deleted, and outcomes.failed is 1.
 
     Args:
         scene: Robot, world and rule.

@@ -180,8 +180,9 @@ def line(
 
         slope(a) = dz . (z + a dz) - gamma(u + a du) . du,   slope(0) = -dz . right
 
-    The search (Illinois method) ends when |slope| <= 0.3 |slope(0)|. A full step of 1
-    is returned if its slope is not above this limit.
+    The search (Illinois method) ends when |slope| <= 0.3 |slope(0)|, or after 30 steps
+    with the lower end of the bracket, the upper one if that is 0. A full step of 1 is
+    returned if its slope is not above this limit.
 
     Args:
         rows, blocks, scaled: Problem, its number of blocks, scaled problem.

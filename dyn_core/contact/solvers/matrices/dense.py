@@ -253,7 +253,9 @@ def add(a: FloatArray2, to: FloatArray2, rows: int, columns: int) -> None:
 def invert(
     a: FloatArray2, n: int, rank: float, nothing: float, work: FloatArray2
 ) -> int:
-    """Invert a matrix in place on its independent rows, and set dependent rows to zero.
+    """Invert a matrix in place on its independent rows; the rest becomes zero.
+
+    The rest are the rows and columns of dependent rows and of zero rows.
 
     Gauss-Jordan elimination in the order of the rows. A row whose pivot vanishes
     depends on previous rows: for symmetric semidefinite a and consistent right sides,
