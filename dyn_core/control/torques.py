@@ -134,7 +134,7 @@ class Laws(ControllerSettings):
     def gain_doubts(self) -> list[str]:
         """Return sentences for gains near their stability bounds.
 
-        Empty while the period of the states is unknown.
+        Empty if `period` is None: the mean period of the states does not count here.
         """
         if self.period is None:
             return []

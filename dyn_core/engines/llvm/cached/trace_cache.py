@@ -55,7 +55,8 @@ class _Pickler(pickle.Pickler):
     def reducer_override(self, value: Any) -> Any:
         """Raise PicklingError for a class, function or object of another package.
 
-        For all others return NotImplemented: they are pickled as usual.
+        Other packages are in neither _PACKAGES nor _NEUTRAL. For all others add the
+        module to `modules`, and return NotImplemented: they are pickled as usual.
         """
         kind = value if isinstance(value, (type, FunctionType)) else type(value)
         package = kind.__module__.partition(".")[0]
