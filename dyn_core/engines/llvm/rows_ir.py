@@ -243,9 +243,9 @@ def scatter(lanes: int) -> str:
 
 
 def stream(width: int) -> str:
-    """Return the LLVM IR of `@stream`, which copies n vectors past the cache.
+    """Return the LLVM IR of `@stream(from, n, to)`: n vectors are copied past the cache.
 
-    Source and target must be aligned to the size of a vector.
+    n must be at least 1. Source and target must be aligned to the size of a vector.
     """
     of, align = kind("real", width), real_size(width) * width
     lines = [

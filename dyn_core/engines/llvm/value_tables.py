@@ -101,8 +101,8 @@ class ValueTables:
     def definitions(self) -> list[str]:
         """Return the lines of @copy_pairs(from, to, table, n); [] without tables.
 
-        The function copies n values; the table has (index in from, index in to) of
-        each.
+        The function copies n values, a multiple of _AT_ONCE; the table has (index in
+        from, index in to) of each.
         """
         if not self.head:
             return []

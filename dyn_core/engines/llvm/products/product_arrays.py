@@ -160,7 +160,7 @@ class ProductArrays:
         return {k: tuple(row) for k, row in items.items()}
 
     def _new(self, rows: int, columns: int) -> Array:
-        """Return a new array in slots, with rows padded to multiples of GROUP.
+        """Return a new array in slots, each row padded to a multiple of GROUP entries.
 
         `allotted` and `end` are extended.
         """
