@@ -147,7 +147,8 @@ class InverseKinematics:
 
             |p_i - p|²/s² + |R_i - R|² = const - 2 (p_i.p/s² + R_i:R) + |p_i|²/s²
 
-        s is half the root mean square distance of the positions p_i from their mean.
+        s is half the root mean square distance of the positions p_i from their mean;
+        only the terms of the matched part count, and none of positions where s is zero.
         The results are stored: _pool, the positions (pool, nq), in which joints that do
         not move are neutral inside their limits, and the terms _half (pool,) and
         _weighted (16, pool).

@@ -188,12 +188,11 @@ class DescriptionBuilder:
         Args:
             name, kind, parent, child: As in JointSpec.
             limits: Lower and upper position limit [rad | m]; None: none. Limits with
-                lower > upper are left out, with a finding.
+                lower > upper, lower inf or upper -inf are left out, with a finding.
             values: Other attributes of JointSpec by name; None: the default.
 
         Raises:
-            ModelError: Lower limit above the upper one, and the builder has no findings
-                or strict ones.
+            ModelError: Such limits, and the builder has no findings or strict ones.
         """
         low, high = (-math.inf, math.inf) if limits is None else limits
         if low > high or low == math.inf or high == -math.inf:

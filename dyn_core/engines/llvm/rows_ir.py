@@ -243,7 +243,7 @@ def scatter(lanes: int) -> str:
 
 
 def stream(width: int) -> str:
-    """Return the LLVM IR of `@stream(from, n, to)`: n vectors are copied past the cache.
+    """Return the LLVM IR of `@stream(from, n, to)`, a copy of n vectors past the cache.
 
     n must be at least 1. Source and target must be aligned to the size of a vector.
     """

@@ -44,8 +44,9 @@ def coordinates_by_name(
             them [rad | m], [rad/s | m/s].
         what: position or velocity.
         tolerance: Allowed difference of a follower from its rule, in units of `values`;
-            None: any difference, the result is the least-squares solution over all
-            joints of `values`.
+            the leader gets its own value if that is given. None: any difference. With
+            None, or without that value, the leader gets the least-squares solution over
+            it and its followers in `values`.
 
     Raises:
         ModelError: `values` is no mapping, a joint is unknown, it or its leader has

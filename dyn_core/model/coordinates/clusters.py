@@ -111,7 +111,7 @@ def find_clusters(tree: Tree) -> tuple[Cluster, ...]:
 
 
 def _path(parent: Sequence[int], i: int, j: int) -> list[int]:
-    """Return the bodies on the path from i to j in the tree, both included.
+    """Return the bodies on the path between i and j in the tree, in no certain order.
 
     Their common ancestor is included only if it is i or j. The bodies must be in one
     cluster.

@@ -35,7 +35,9 @@ def neutral(tree: Tree) -> np.ndarray:
 
 
 def start(tree: Tree) -> np.ndarray:
-    """Return the neutral position moved into the limits, (nq,); quaternions stay."""
+    """Return the neutral position moved into the limits, (nq,).
+
+    Joints with quaternions stay neutral."""
     q = neutral(tree)
     for i in tree.independent:
         if tree.joint[i].nq == tree.joint[i].nv:

@@ -61,7 +61,7 @@ def dense(
 ) -> np.ndarray:
     """Return matrices (..., nv, nv) from their stored entries (..., n).
 
-    Other entries are zero, except for the upper triangle of symmetric kinds.
+    Other entries are zero; the upper triangle of symmetric kinds mirrors the lower one.
 
     Args:
         tree: Robot.
