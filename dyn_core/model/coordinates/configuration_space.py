@@ -37,7 +37,8 @@ def neutral(tree: Tree) -> np.ndarray:
 def start(tree: Tree) -> np.ndarray:
     """Return the neutral position moved into the limits, (nq,).
 
-    Joints with quaternions stay neutral."""
+    Joints with quaternions stay neutral.
+    """
     q = neutral(tree)
     for i in tree.independent:
         if tree.joint[i].nq == tree.joint[i].nv:

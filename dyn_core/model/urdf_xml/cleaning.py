@@ -43,8 +43,8 @@ def clean_robot(robot: Element, findings: Findings) -> CleanRobot:
         findings: Collects omitted and doubtful elements.
 
     Raises:
-        ModelError: The root is not <robot>, the file has unexpanded xacro, an element
-            is not valid, or doubtful where `findings` is strict.
+        ModelError: The root is not <robot>, the file has unexpanded xacro and no link,
+            an element is not valid, or doubtful where `findings` is strict.
     """
     if robot.tag != "robot":
         raise ModelError(f"the root element is <{robot.tag}>; a URDF has <robot>")
@@ -175,8 +175,8 @@ def _link(element: Element, clean: CleanRobot, findings: Findings) -> None:
     """Add a <link> to `clean`: its inertia for the parser, its shapes to clean.shapes.
 
     Shapes are not checked. Unknown attributes and elements, and a missing <inertia>,
-    are notes in `findings`. Raises ModelError for an invalid attribute, and, if
-    `findings` is strict, for an <inertial> without <mass> or without a moment.
+    are notes in `findings`. Raises ModelError for an invalid attribute, a <mass>
+    without value, and, if `findings` is strict, an <inertial> without <mass> or moment.
     """
     name = plain_name(element.get("name", ""))
     owner = ("link", name)

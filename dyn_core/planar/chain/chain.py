@@ -237,7 +237,8 @@ class Constraints:
     ) -> Constraints:
         """Return checked constraints of n joints.
 
-        A normal that is not of length one is normalized, with a warning.
+        Normals of joints on a line are normalized, with a warning if one was not of
+        length one; normals of other joints stay as they are.
 
         Args:
             n: Number of joints.

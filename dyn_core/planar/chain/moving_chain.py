@@ -117,7 +117,8 @@ class MovingChain:
             near: Angles for unwrapping, as in set_state.
 
         Raises:
-            SettingError: A setting is invalid, or the state is beyond a bound.
+            SettingError: A setting is invalid, the state is beyond a bound, or two
+                neighbouring joints are at one place.
             ModelError, ShapeError, NonFiniteError: The chain or the state is invalid.
             UnsupportedError: The engine is unknown.
         """

@@ -428,7 +428,8 @@ class ChainSimulator(MovingChain):
 
         The method updates `modes` and `v`, adds the loss to `lost`, and records events.
         Constraints that were released are active again if the chain would move on into
-        one of them, or if the latch refuses a release.
+        one of them, or if the latch refuses a release. After more than EVENTS hits in a
+        step all constraints that were hit in it are held active for a step.
 
         keys: Constraints that are hit; none for an impact of taut links alone.
 

@@ -54,7 +54,8 @@ def to_urdf(chain: ChainModel) -> ChainURDF:
 
         (x, y) -> (X, Z),   axis (0, -1, 0),   tau equal
 
-    Joint 0 is fixed to the base, slides along its line, or along X and then Z. Point
+    Joint 0 is fixed to the base, slides along its line, or along X and then Z, with
+    limits of TRACK either way. Point
     masses are links named like their joints, without inertia; a body between two
     sliding joints is massless. A joint without two finite limits is continuous. Rolling
     resistance becomes damping. Limits of effort and speed are written as 0, which means
