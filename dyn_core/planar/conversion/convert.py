@@ -54,12 +54,11 @@ def to_urdf(chain: ChainModel) -> ChainURDF:
 
         (x, y) -> (X, Z),   axis (0, -1, 0),   tau equal
 
-    Joint 0 is fixed to the base, slides along its line, or along X and then Z, with
-    limits of TRACK either way. Point
-    masses are links named like their joints, without inertia; a body between two
-    sliding joints is massless. A joint without two finite limits is continuous. Rolling
-    resistance becomes damping. Limits of effort and speed are written as 0, which means
-    none.
+    Joint 0 is fixed to the base, slides along its line, or along X and then Z, at most
+    TRACK either way. Point masses are links named like their joints, without inertia; a
+    body between two sliding joints is massless. A joint without two finite limits is
+    continuous. Rolling resistance becomes damping. Limits of effort and speed are
+    written as 0, which means none.
 
     Raises:
         ModelError: A link has inertia and no mass, which no URDF may have.
