@@ -242,7 +242,8 @@ def _initial_axes(case: Case, qd: np.ndarray, dt: float) -> np.ndarray:
 def contact_steps_obey_newton(case: Case) -> Pairs:
     """A smooth contact pushes along its gap:  H (qd_next - qd_free) = J_n.T lambda
 
-    J_n is the gap's derivative by differences, lambda the normal impulse, which must be
+    The step starts at rest; qd_free is its end with the floor far away. J_n is the
+    gap's derivative by differences, lambda the normal impulse, which must be
     >= 0; friction impulses are zero, and a gap that touches does not become negative.
     The only pair is (0, 0) if the step has no contacts, or no joint moves the ball off
     the floor.
