@@ -50,8 +50,8 @@ def self_responses(model, q):
         Omega_c = T Omega_p T.T + J_c D^-1 J_c.T,   T = X_cp - J_c D^-1 U.T
 
     The result is a list, nb, of the 6 x 6 Omega_ii over [angular; linear], in
-    coordinates of body i. A singular joint
-    inertia raises SingularError when the Program runs.
+    coordinates of body i. A singular joint inertia raises SingularError when the
+    Program runs.
 
     Inputs and outputs: those of SELF_RESPONSES; q by body, the base first.
 

@@ -97,9 +97,9 @@ def zero_moment_point(model, q, qd, qdd, normal, height):
         p = (n x N + height F) / (n . F),   n . p = height
 
     (N; F) is the wrench that the ground must exert for the motion, about the base
-    origin. A negative push = n . F means that the ground would have to pull. A push of
-    zero raises SingularError when the Program runs; a normal of zeros UnsupportedError
-    when it is built.
+    origin. The second result is push = n . F; if it is negative, the ground would have
+    to pull. A push of zero raises SingularError when the Program runs; a normal of
+    zeros UnsupportedError when it is built.
 
     Inputs and outputs: those of ZERO_MOMENT_POINT; q, qd and qdd by body, the base
     first.
