@@ -225,7 +225,10 @@ def urdf_of(model: Model) -> str:
 
 
 def _differs(one: RigidInertia, other: RigidInertia) -> bool:
-    """Return whether a parameter of two inertias differs by more than 1e-12 of it."""
+    """Return whether a parameter of two inertias differs.
+
+    Differences up to 1e-12 of it, plus 1e-15, are rounding.
+    """
     a, b = (np.array(x.parameters, float) for x in (one, other))
     return not np.allclose(a, b, rtol=1e-12, atol=1e-15)
 

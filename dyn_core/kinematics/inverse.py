@@ -448,7 +448,7 @@ def inverse_kinematics(
         SettingError: A keyword is unknown, or a number is out of range.
         ModelError: The robot has no such link.
         UnsupportedError: Another setting is invalid, such as an unknown joint in
-            `fixed`.
+            `fixed`, or the solver does not support the robot.
         ShapeError, NonFiniteError, RotationError: The pose or `near` is not valid.
     """
     return InverseKinematics(model, frame, **settings)(pose, near)

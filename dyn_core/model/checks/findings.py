@@ -69,8 +69,8 @@ class Findings:
     def warnings(self) -> tuple[str, ...]:
         """All warnings and hints, in the order of their first occurrence.
 
-        Equal findings about several elements of one kind are one warning with their
-        names.
+        Equal findings about several elements of one kind are one warning, with the
+        first names as by `short_list`.
         """
         return tuple(
             (Hint if hint else str)(one_line(_sentence(kind, what, names)))

@@ -297,7 +297,7 @@ def constants(single: bool = False) -> dict[str, int]:
         single: Whether arrays are float32: Python floats are then left to Python.
 
     Raises:
-        CompileError: LLVM failed.
+        CompileError, SettingError: As result_memory.memory, at its first use.
     """
     owner = result_memory.memory()
     return {

@@ -152,7 +152,7 @@ def took_cold() -> bool:
     results. False without result memory.
 
     Raises:
-        CompileError: LLVM failed, at the first use of the memory.
+        CompileError, SettingError: As `memory`, at the first use of the memory.
     """
     owner = memory()
     return owner is not None and owner.took_cold()
