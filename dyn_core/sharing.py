@@ -83,9 +83,10 @@ _LOCKS: WeakSet[Lock] = WeakSet()
 
 
 def _open_all() -> None:
-    """Make all locks of this process unused; called in a child process after a fork.
+    """Make all locks unused, and forget forks and computations in progress.
 
-    The threads that had acquired them do not exist there.
+    Called in a child process after a fork: the threads that had acquired the locks do
+    not exist there.
     """
     for lock in _LOCKS:
         lock._begin()

@@ -153,7 +153,7 @@ class SimulatedPlant(ABC):
         """Simulate one period from time t; no effect while paused or braked.
 
         Before the period, a command older than command_timeout is replaced by zero and
-        counted.
+        counted; so are prescribed accelerations.
 
         Args:
             t: Time of the motion, which driven joints follow [s].
