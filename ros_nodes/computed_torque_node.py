@@ -421,8 +421,9 @@ class ComputedTorqueNode(RobotNode):
     def _on_state(self, message: JointState) -> None:
         """Compute and publish the effort for a joint state; do nothing while inactive.
 
-        An invalid state is refused and counted; any other exception stops the robot
-        with zero effort until the next activation. After an answer, the functions of
+        A message that makes up no state yet, see StateInput.read, is not answered. An
+        invalid state is refused and counted; any other exception stops the robot with
+        zero effort until the next activation. After an answer, the functions of
         after_answers are called, results of the worker are delivered, and one idle job
         runs.
         """

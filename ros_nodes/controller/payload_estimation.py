@@ -170,8 +170,8 @@ class PayloadWatch:
     def see(self, message: JointState, tau: np.ndarray | None) -> None:
         """Update the estimate with a joint state.
 
-        The estimator restarts if no effort is known or the robot is not driven by
-        efforts alone.
+        The estimator restarts if no effort is known, none answers this state, or the
+        robot is not driven by efforts alone.
 
         Args:
             message: The joint state.
