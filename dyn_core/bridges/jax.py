@@ -112,8 +112,8 @@ class JaxFunction:
         NaN.
 
         Raises:
-            ShapeError: An input has another shape, a larger dtype, masked entries, or
-                no real numbers; or names are missing or unknown.
+            ShapeError: An input has another shape, a larger floating-point type, masked
+                entries, or no real numbers; or names are missing or unknown.
             ValueError: Inputs have different numbers of rows.
             UnsupportedError: JAX was set to float32 in the meantime.
         """
@@ -298,6 +298,8 @@ class _JaxOperation:
     def _of_source(self, source: Source, arrays: dict[str, Any]) -> dict[str, Any]:
         """Return the outputs of a derivative Program by name, differentiable in turn.
 
+        The status is left out.
+
         Args:
             source: The derivative Program; its operation is created at first use, which
                 may raise the errors of a build, and UnsupportedError.
@@ -364,7 +366,8 @@ def _checked(port: Port, value: Any, dtype: np.dtype) -> Any:
 
     Args:
         port: Port of the input.
-        value: Array, number or nested list; integers and booleans are converted.
+        value: Array, number or nested list; integers, booleans and smaller
+            floating-point types are converted, and a Python float is never too large.
         dtype: Dtype of the result.
 
     Raises:

@@ -269,12 +269,15 @@ class TorchOperation:
     def _forward(self, ctx: Any, rates: Sequence[Any]) -> Any:
         """Return the rate of each output, and None for the status.
 
+        Rates of failed rows are NaN if the status was requested.
+
         Args:
             ctx: Saved tensors of the call.
             rates: Rate of each input; None for an input that does not change.
 
         Raises:
             UnsupportedError: An input that changes has no derivative.
+            RowError: A row fails, and the status was not requested.
         """
         inputs, results, state = self._saved(ctx)
         values = self._chain.values(inputs)
@@ -299,7 +302,8 @@ class TorchOperation:
     def _backward(self, ctx: Any, *cotangents: Any) -> Any:
         """Return the gradient by each input, None if it needs none.
 
-        It is the sum over outputs of cotangents times slopes.
+        It is the sum over outputs of cotangents times slopes; a failed row makes it NaN
+        if the status was requested.
 
         Args:
             ctx: Saved tensors of the call.
@@ -411,7 +415,10 @@ def _rows(port: Port, x: Any, axis: Any, size: int, rows: Any) -> Any:
 
 
 def _recorded(operation: TorchOperation) -> Any:
-    """Return the autograd.Function of plain calls (is_plain); it returns as `run`."""
+    """Return the autograd.Function of plain calls (is_plain).
+
+    It returns the outputs, then the status if it was requested.
+    """
 
     class Recorded(torch.autograd.Function):
         @staticmethod
@@ -520,9 +527,9 @@ class TorchFunction:
         With status=True a pair of the outputs and the status, int64, () or (rows,).
 
         Raises:
-            ShapeError: An input has another shape, a larger dtype, no real numbers, or
-                is not on the CPU; names are missing or unknown; or inputs have
-                different numbers of rows.
+            ShapeError: An input has another shape or no real numbers; a tensor has a
+                larger floating-point type than the Program, or is not on the CPU; names
+                are missing or unknown; or inputs have different numbers of rows.
             RowError: A row fails, and the function returns no status.
         """
         arrays = None if named else self._arrays(args)
@@ -541,8 +548,9 @@ class TorchFunction:
     def _arrays(self, args: Sequence[Any]) -> list[np.ndarray] | None:
         """Return the NumPy arrays of plain tensors, without any conversion, or None.
 
-        They share the tensors' memory. None if an input needs a conversion or a
-        derivative, or another number of inputs is given. The Program checks shapes.
+        They share the tensors' memory. None if the call is not plain (is_plain), an
+        input needs a conversion or a derivative, or another number of inputs is given.
+        The Program checks shapes.
         """
         if len(args) != self._count or not is_plain():
             return None
@@ -596,8 +604,8 @@ class TorchFunction:
         A tensor that has this dtype already is returned itself.
 
         Raises:
-            ShapeError: It is on another device, has no real numbers, a larger
-                floating-point type than the Program, or another shape.
+            ShapeError: It is on another device, has no real numbers or another shape,
+                or is a tensor with a larger floating-point type than the Program.
         """
         if not isinstance(value, Tensor):
             value = self._from_array(port, value)
@@ -619,7 +627,8 @@ class TorchFunction:
     def _from_array(self, port: Port, value: Any) -> Any:
         """Return an argument other than a tensor as a tensor of the Program's dtype.
 
-        It is a copy, as autograd may save it, except within the compiler.
+        Complex numbers stay complex. It is a copy, as autograd may save it, except
+        within the compiler.
 
         Raises:
             ShapeError: It does not fit the Port, except within the compiler.

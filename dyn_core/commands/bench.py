@@ -12,10 +12,10 @@ from dyn_core.errors import UnsupportedError
 
 
 def add_bench(parser: argparse.ArgumentParser) -> None:
-    """Add the arguments of `dyn bench`; without a clone it only says why it fails.
+    """Add the arguments of `dyn bench`; without a clone they have no effect.
 
-    With the clone's benchmarks, its folder of tests is put in front of sys.path if it
-    is missing there.
+    Then `run` always raises UnsupportedError. With the clone's benchmarks, its folder
+    of tests is put in front of sys.path if it is missing there.
     """
     tests = _tests()
     if tests is None:

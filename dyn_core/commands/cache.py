@@ -23,7 +23,8 @@ def add_cache(parser: argparse.ArgumentParser) -> None:
 def _cache(arguments: argparse.Namespace) -> int:
     """Print place, size and limit of the cache, or that it is off; return 0.
 
-    --clear removes all entries before.
+    --clear removes all entries before; unfinished files older than an hour are always
+    removed.
 
     Raises:
         SettingError: DYN_CACHE_LIMIT is invalid.

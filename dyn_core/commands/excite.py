@@ -196,8 +196,10 @@ def _start(model: Model, typed: Sequence[str] | None) -> np.ndarray | None:
 
 
 def lines_of(result: Excitation) -> list[str]:
-    """Return lines about a motion: condition number, joint loads, distances, limits.
+    """Return lines about a motion, from its condition number to its violated limits.
 
+    Between them: for each joint its range, and the shares of its range, velocity and
+    effort limits that it uses; the joint that costs most, if known; distances of links.
     Each violated limit has a line that begins with "not kept".
     """
     series, limits = result.series, result.limits

@@ -107,6 +107,8 @@ def _asked() -> tuple[str, int, str]:
 def origins(function: Callable[[Sequence[Any]], Sequence[Any]], width: int) -> Origins:
     """Return the cost of a function, traced now, by line and function of its source.
 
+    Only operations that an output or a requirement needs have a cost.
+
     Args:
         function: Function from a list of `width` numbers to a sequence of numbers,
             written for tracing.

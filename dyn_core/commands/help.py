@@ -71,6 +71,8 @@ def _help(arguments: argparse.Namespace) -> int:
 def _solvers(arguments: argparse.Namespace) -> int:
     """Print the solvers by problem; return 1 if a plugin failed to load, else 0.
 
+    Problems without such solvers are left out.
+
     Raises:
         SettingError: The problem is given as PROBLEM and by --problem.
         SignatureError: The problem is unknown.

@@ -143,7 +143,7 @@ def check_arguments(arguments: argparse.Namespace) -> None:
 def _finish(
     arguments: argparse.Namespace, result: MotionRecord, kind: str, title: str
 ) -> int:
-    """Print a table of the results by joint, and write the files; return 0.
+    """Print a table and the notes of the result, and write the files; return 0.
 
     Args:
         arguments: Arguments of the command; `out` and `plot` name the files, None for
@@ -169,16 +169,17 @@ def _finish(
 
 
 def summary(record: MotionRecord, kind: str) -> list[str]:
-    """Return a table of a column by joint: root mean square, maximum and its time.
+    """Return a table of an array by coordinate: root mean square, maximum, its time.
 
-    Its lines are the range of times, a header, and one for each joint [SI].
+    Its lines are the number of rows and range of times, a header, and one for each
+    coordinate [SI]; the maximum is of absolute values.
 
     Args:
         record: Motion with at least one row.
-        kind: Column, such as "tau" or "qdd".
+        kind: Name of the array, such as "tau" or "qdd".
 
     Raises:
-        SettingError: The motion has no such column.
+        SettingError: The motion has no such array.
     """
     names, units, array = record.names(kind), record.units(kind), record.column(kind)
     width = max(map(len, (*names, "joint")), default=5)

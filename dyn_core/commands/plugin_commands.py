@@ -16,7 +16,9 @@ from dyn_core.solving.registry import default_registry
 
 
 def add_plugin_commands(subparsers: argparse._SubParsersAction) -> None:
-    """Add the commands of all plugins; one line on stderr for each that has failed.
+    """Add the commands of all plugins; one line on stderr for each failed plugin.
+
+    Plugins that failed to load before are among them.
 
     Args:
         subparsers: Subparsers of `dyn` with the shipped commands, changed in place.
@@ -82,9 +84,9 @@ def _error(who: str, name: str, error: Exception) -> PluginError:
 
 
 def _runs(command: argparse.ArgumentParser) -> bool:
-    """Return whether a subcommand has a function to run, or each one below it has.
+    """Return whether a subcommand has a function to run, or each of its verbs has one.
 
-    Those below must also be required.
+    In the second case a verb must be required; verbs may have verbs in turn.
     """
     if callable(command.get_default("run")):
         return True

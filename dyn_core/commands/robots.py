@@ -18,7 +18,8 @@ def add_robots(parser: argparse.ArgumentParser) -> None:
 def _robots(arguments: argparse.Namespace) -> int:
     """Print the names of robots that contain the text, by their source; return 0.
 
-    Raises ModelError if no name contains it.
+    Case does not matter. An empty text prints all, and names the sources that are not
+    installed. Raises ModelError if no name contains the text.
     """
     sources = {
         **collections(),

@@ -166,7 +166,8 @@ def _computed_torque(model: Model, arguments: argparse.Namespace) -> Drive:
     """Return the Drive of a controller that follows a motion, or stays at the start.
 
     With a motion (--reference), the Drive has its first q and qd as initial state, and
-    its duration plus one period. Joints without an effort limit get UNLIMITED.
+    its duration plus one period; missing qd and qdd are estimated.
+    Joints without an effort limit get UNLIMITED.
 
     Args:
         model: Robot.
@@ -310,6 +311,8 @@ def run(arguments: argparse.Namespace) -> int:
 def _simulated(model: Model, arguments: argparse.Namespace) -> MotionRecord:
     """Run the simulation that the options specify and return its record.
 
+    --q0, --qd0 and --duration come before the values of a file that drives the robot.
+
     Raises:
         SettingError: Options have no effect in combination, or a file or an initial
             state is not valid.
@@ -379,8 +382,9 @@ def start_of(model: Model, name: str, typed: Sequence[str] | None) -> Any:
             several, or all numbers in order [SI]; None: nothing was typed.
 
     Raises:
-        SettingError: A joint is unknown, an entry occurs twice, or a number is missing
-            or not finite.
+        SettingError: A joint is unknown or has several coordinates without an index, an
+            entry occurs twice, a number is missing or not finite, or a follower is off
+            its rule.
     """
     if typed is None:
         return None

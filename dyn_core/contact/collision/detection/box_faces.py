@@ -109,9 +109,9 @@ def facing(
     """Write the other shape's face opposite to a box's face; return its corner count.
 
     Args:
-        work: The corners are written to work.polygon from row 0 on: coordinates along
-            the axes (k + 1) % 3 and (k + 2) % 3 of the box, and height over its face
-            [m].
+        work: The corners are written to work.polygon from row 0 on, in order around the
+            face (of a segment, the end at -z first): coordinates along the axes (k + 1)
+            % 3 and (k + 2) % 3 of the box, and height over its face [m].
         half: Half lengths of the other shape, (3,) [m]; 0, 0, half length of a segment.
         other: Frame of the other shape in the box with the face, (12,).
         segment: Whether the other shape is a segment along its z, with two corners;

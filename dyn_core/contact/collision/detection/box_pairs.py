@@ -281,9 +281,10 @@ def closest_edges(
     tol: float,
     margin: float,
 ) -> int:
-    """Add the contact of the closest edges: two contacts if these are parallel.
+    """Add the contact of the closest edges; of parallel ones two, if side by side.
 
-    A contact with a gap above `margin` is left out; `work` is only read.
+    The two are at the ends of the longest common length of such edges. A contact with a
+    gap above `margin` is left out; `work` is only read.
 
     Args:
         contacts, count: Contacts; their number so far, which may exceed the capacity.
@@ -378,8 +379,8 @@ def face_axes(
         C: Frame of a in b.
         a, b: Half lengths of both shapes.
         box: Whether a is a box; False: a segment, without faces.
-        axis: Rows 0 to 5 are written: normal from b to a in the frame of b, and s; -inf
-            for faces that do not exist.
+        axis: Rows 0 to 2 (faces of b) and 3 to 5 (of a) are written: normal from b to a
+            in the frame of b, and s. Of a segment, only s is written, -inf.
 
     Returns:
         The largest separation [m].
@@ -420,8 +421,8 @@ def edge_axes(
         a, b: Half lengths of both shapes.
         first: First axis of a that has edges: 0 for a box, 2 for a segment.
         axis: Rows 6 to 14 are written, 6 + 3 i + j for edges along axis i of a and j of
-            b: normal from b to a in the frame of b, and separation; -inf for parallel
-            edges.
+            b: normal from b to a in the frame of b, and separation. For parallel edges,
+            and axes of a before `first`, only the separation is written, -inf.
 
     Returns:
         The largest separation [m]; -inf if all edges are parallel.

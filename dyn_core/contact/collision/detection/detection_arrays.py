@@ -301,7 +301,9 @@ def compose(A: FloatArray, B: FloatArray, out: FloatArray) -> None:
 
 @machine_code
 def relate(A: FloatArray, B: FloatArray, out: FloatArray) -> None:
-    """Write the frame of A in B to `out`; A and B are given in the same coordinates.
+    """Write the frame of A in B to `out`, which is neither A nor B.
+
+    A and B are given in the same coordinates.
 
     R = R_b^T R_a,   p = R_b^T (p_a - p_b)
     """

@@ -207,7 +207,8 @@ def first_tetrahedron(
 
     Returns:
         4, or if the difference is flat 1 for a point, 2 for a line, 3 for a plane; and
-            a unit vector, normal to this line or plane (for 1: along z).
+            a unit vector, normal to this line or plane (for 1: along z; for 4: normal
+            to the plane of rows 0 to 2).
     """
     best = -1.0
     for k in range(3):
