@@ -219,8 +219,10 @@ class TrajectoryFollower:
     ) -> None:
         """Follow a trajectory from its start on; the running one continues until then.
 
-        Requires a reference. A pending trajectory is dropped, and the running one as
-        well if the start is not in the future; their outcome is "replaced".
+        Requires a reference. Joints of `turning` are shifted to its turn; ramps, a
+        lead-in and a decaying offset lead to the trajectory. A pending trajectory is
+        dropped, and the running one as well if the start is not in the future; their
+        outcome is "replaced".
 
         Args:
             trajectory: Trajectory; checked here unless it was checked against the same
@@ -281,6 +283,8 @@ class TrajectoryFollower:
         outcome: str,
     ) -> None:
         """Set running and pending trajectory; report dropped ones to the listeners.
+
+        Braking motions are not reported.
 
         Args:
             running, pending: New values.

@@ -100,7 +100,8 @@ def goal_trajectory(
         settings: method and moving_end of Controller.make_trajectory.
 
     Raises:
-        GoalError: The goal is invalid; its `code` is a GoalCode.
+        GoalError: The goal is invalid, ended before now, or is partial before the first
+            state; its `code` is a GoalCode.
     """
     joints = controller.model.joint_names
     _check_names(rows.names, joints, partial)

@@ -97,7 +97,8 @@ class Tolerances:
         """Return a copy in which the tolerances of a goal replace the defaults.
 
         Args:
-            path, goal: Tolerances by joint on the path and at the goal.
+            path, goal: Tolerances by joint on the path and at the goal; 0: the default,
+                -1: no check.
             goal_time: Longest time after the end [s]; 0: the default, -1: no limit.
 
         Raises:
@@ -167,9 +168,10 @@ class Tolerances:
     def _fault(
         self, error: np.ndarray, rate: np.ndarray, far: np.ndarray, fast: np.ndarray
     ) -> str | None:
-        """Return a sentence on the joint that exceeds its tolerance most, or None.
+        """Return a sentence on the joint with the largest ratio to its tolerance.
 
-        Positions are checked before velocities; NaN exceeds any tolerance.
+        None if no tolerance is exceeded. Positions are checked before velocities; NaN
+        exceeds any tolerance.
 
         Args:
             error, rate: Errors of position and velocity, (n,).

@@ -159,7 +159,7 @@ class GoalTracker:
 
         `reason` is the sentence of the outcomes; their code is INVALID_GOAL.
 
-        The controller stops if it follows one of them.
+        The reference brakes if it follows one of them, or one of them is pending.
         """
         ended = [self._dropped(x, reason) for x in self.tracked]
         if any(self._leads(x) for x in self.tracked):

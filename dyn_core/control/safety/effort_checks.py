@@ -305,8 +305,8 @@ class Safety:
     def _finite(self, compute: Effort) -> np.ndarray | None:
         """Return the result of `compute` as an effort, (nv,), or None.
 
-        None, with `failure` set, if it raises, is complex or not finite, or has a wrong
-        shape.
+        None, with `failure` set, if it raises, has imaginary parts or a wrong shape, or
+        is not finite.
         """
         try:
             result = np.asarray(compute())

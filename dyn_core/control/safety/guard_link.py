@@ -95,8 +95,9 @@ class GuardLink:
     def hear(self, t: float, beat: Beat) -> None:
         """Process a beat received at time t [s].
 
-        It extends the guard's deadline, and sets or ends the stop of this guard. A beat
-        with fewer resets than a received one is older and ignored.
+        It extends the guard's deadline, and sets or ends the stop of this guard; the
+        last beat ends the guard (_end). A beat with fewer resets than a received one is
+        older and ignored.
         """
         self._excuse(t)
         guard = self.guards.get(beat.uuid)
@@ -272,7 +273,7 @@ class GuardStop:
         self._answered: str | None = None  # the fault that has stopped the controller
 
     def begin(self, t: float) -> None:
-        """Call GuardLink.begin(t) at an activation; a guard's stop acts at once."""
+        """Call GuardLink.begin(t) at an activation; a stop or a fault acts at once."""
         self.link.begin(t)
         self._answered = None
         self._act(t)
@@ -299,7 +300,9 @@ class GuardStop:
     def observe(
         self, t: float, q: np.ndarray, qd: np.ndarray, tau: np.ndarray
     ) -> str | None:
-        """Return the reason to stop if the guard is lost, else None.
+        """Return the reason to stop if the guard is lost and no stop is in force.
+
+        Else None.
 
         While a guard's stop is in force, or if a guard was not heard since a suspension
         and `tau` is not zero, zero effort is sent. During a shutdown, which is bounded

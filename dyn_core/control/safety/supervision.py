@@ -118,8 +118,8 @@ class Supervisor:
     def wait(self, t: float) -> float | None:
         """Return the time from t [s] until the next check [s].
 
-        It is REPEAT during a stop, and None if no check is needed before the next
-        effort.
+        It is REPEAT during a stop, 0 after the deadline, and None if no check is needed
+        before the next effort.
         """
         if self.stopped is not None:
             return REPEAT
