@@ -95,6 +95,8 @@ class TaskVecEnv(VecEnv):  # type: ignore[misc]
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray, list[dict[str, Any]]]:
         """Return observations, rewards, ends of episodes and infos after one step.
 
+        Its actions are those of the last step_async.
+
         Their shapes are (num_envs, no), (num_envs,), (num_envs,) and one dictionary for
         each environment. Errors are those of TaskVectorEnv.step.
         """

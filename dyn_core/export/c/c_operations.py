@@ -151,7 +151,7 @@ class CInstructions:
         return self.new(f"{c.name} ? {a.name} : {b.name}", kind)
 
     def horner(self, x: CValue, coefficients: tuple[float, ...]) -> CValue:
-        """Return a polynomial of x; the first coefficient is the constant one."""
+        """Return a polynomial of x; coefficients in ascending powers of x."""
         result = self.lift(coefficients[-1])
         for c in reversed(coefficients[:-1]):
             result = self.fma(result, x, c)

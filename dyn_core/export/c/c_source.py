@@ -126,7 +126,7 @@ def c_source(program: NativeProgram, interface: Interface, exact: bool = True) -
 def write_c(
     program: NativeProgram, interface: Interface, exact: bool = True
 ) -> CSource:
-    """Return a Program as C99, with the scratch memory that a call needs.
+    """Return a Program as C99, with the scratch memory that a call needs [bytes].
 
     Args:
         program: Program that is exported.
@@ -250,6 +250,7 @@ def c_file(
 
     Raises:
         UnsupportedError: The Program calls others.
+        ValueError: An operation has no form in C.
     """
     written = write_c(program, interface, exact)
     scratch = -(-written.scratch // ALIGNMENT) * ALIGNMENT

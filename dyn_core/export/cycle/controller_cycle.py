@@ -173,14 +173,16 @@ def control_cycle(
         wrap: Joints whose error is wrapped to [-pi, pi); None: the continuous ones.
         options: Options of every build. joint_friction and joint_springs are True by
             default, as in a Controller. Of the law of a tool also the parameters
-            cartesian.frame and cartesian.reference.
+            cartesian.frame (required) and cartesian.reference.
 
     Raises:
         UnsupportedError: An unknown name, a robot with driven joints, a dtype other
             than float64, or an invalid option.
         SettingError: A joint has several coordinates or no effort limit, on_stale or
-            on_violation is "hold", or a value of bounds, effort_slew or limits is not
-            valid.
+            on_violation is "hold", a value of bounds, effort_slew or limits is not
+            valid, or cartesian.frame is no link that joints move.
+        ModelError: `wrap` has an unknown joint (ignored by the laws of gravity and of a
+            tool).
     """
     if name not in CYCLES:
         known = ", ".join(CYCLES)
