@@ -133,7 +133,7 @@ class _Server:
         """Return the result of a job; start the server if it is not running.
 
         The server is ended if it does not answer in time or `ask` raises an error,
-        which passes through.
+        which passes through. If it is gone, the job runs once more in a new server.
 
         Args:
             request, data: JSON values and bytes for the job.

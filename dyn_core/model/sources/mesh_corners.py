@@ -146,7 +146,7 @@ def _other_corners(path: Path) -> np.ndarray:
     """Return the vertices (n, 3) of a mesh of another kind, such as DAE, read by coal.
 
     Raises:
-        ValueError: coal is not installed, or cannot read the file in time.
+        ValueError: coal is not installed, refuses the file, or is not done in time.
     """
     if importlib.util.find_spec("coal") is None:
         raise ValueError(

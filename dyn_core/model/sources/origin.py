@@ -34,8 +34,8 @@ class Origin:
         """Return the record as lines of text; empty for a robot that was not read.
 
         The first line names the file and its kind. Further ones have the sidecar, xacro
-        arguments, used packages, and the user's folders of packages, each only if there
-        are some.
+        arguments, used packages, and the user's folders of packages (not for a robot of
+        a collection), each only if there are some.
         """
         if not self.kind:
             return []
