@@ -302,6 +302,7 @@ class TracedSolver(Solver):
         Raises:
             SignatureError: A slot is filled with a solver of another kind.
             SolverNotFound: The name of a solver for a slot is unknown.
+            PluginError: Two plugins offer that name.
             UnsupportedError: An option or engine is unknown or invalid, or the System
                 is of another kind or not supported.
             ModelError: A parameter path in `inputs` is unknown.

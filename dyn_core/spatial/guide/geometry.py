@@ -59,8 +59,8 @@ def to_screw(s: Motion | Force) -> Screw:
         twist:  d = w/|w|,  P = w x v/|w|²,  pitch = w . v/|w|²
         wrench: d = f/|f|,  P = f x n/|f|²,  pitch = f . n/|f|²
 
-    Pure if |w| <= 1e-14 |v|, or |f| <= 1e-14 |n|. Raises NonFiniteError for NaN or
-    infinity.
+    Pure if |w| <= 1e-14 |v|, or |f| <= 1e-14 |n|; zero if all components are 0. Raises
+    NonFiniteError for NaN or infinity.
 
     Source: GUIDE, section 4; SV-2.1, SV-2.2.
     """
