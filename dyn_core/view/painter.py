@@ -164,7 +164,7 @@ def _gathered(surfaces: list[Drawn]) -> tuple[np.ndarray, np.ndarray, np.ndarray
 
 
 def _shades(points: np.ndarray, faces: np.ndarray, eye: np.ndarray) -> np.ndarray:
-    """Return the brightness of each triangle, (m,).
+    """Return the brightness of each triangle, (m,), from 0.34 to 1.14.
 
     Args:
         points: Corners, (n, 3) [m].
