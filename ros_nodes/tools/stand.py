@@ -349,7 +349,8 @@ class NodeStand:
         """Send a slow trajectory with one point, to be reached in TIME seconds.
 
         Args:
-            names: Names of the joints; None: all of the robot.
+            names: Names of the joints; None: all of the robot. Others than the robot's
+                first joints get the positions of these.
             way: Displacement of each joint from its normal position [rad | m].
             stamp: Seconds of the header's stamp; 0: start now.
         """
