@@ -280,7 +280,10 @@ class Tool:
         self.v = self.J @ qd
 
     def in_axes(self, motion):
-        """Return the six numbers of a motion in base axes in the axes of this tool."""
+        """Return a motion, six numbers in base axes, rotated to the axes of the tool.
+
+        A Vector; the point of reference stays the same.
+        """
         return Vector(motion) if self._aligned else turned(self._R.T, motion)
 
     def spring(self, stiffness, energy_limit):
@@ -338,7 +341,7 @@ class Tool:
 
 
 def turned(R, six):
-    """Return the six numbers of a spatial vector in axes turned by R (3, 3)."""
+    """Return the Vector (R a, R b) of a spatial vector (a, b), six numbers."""
     first, second = Vector(list(six)[:3]), Vector(list(six)[3:])
     return Vector((*(R @ first), *(R @ second)))
 

@@ -30,7 +30,8 @@ def dense(model, q, qd, tau, f_ext, mass_matrix, bias_force):
 
     Args:
         mass_matrix: Solver of MASS_MATRIX for H: mass_matrix(q).
-        bias_force: Solver of BIAS_FORCE for C: bias_force(q, qd, f_ext).
+        bias_force: Solver of BIAS_FORCE for C: bias_force(q, qd, f_ext), with f_ext
+            without the base's entry.
 
     Source: RBDA, section 6.1; KIM-2.0 (Table 1). Solved by L.T D L in the order of the
     tree, without pivoting: for a positive definite H it loses no more digits than

@@ -344,7 +344,10 @@ class Memory:
         )
 
     def numbers(self):
-        """Return the state as one list of numbers, memory_size(n) long."""
+        """Return the state as one list, memory_size(n) long, which Memory.of reads.
+
+        Instead of the numbers D of the factors it has their square roots.
+        """
         factors = self.factors
         return [
             self.started,

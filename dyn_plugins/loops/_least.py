@@ -401,16 +401,15 @@ def least_torque(within, columns, left, tolerance, scales, m):
 def least_multipliers(columns, missing, m, tolerance, scales):
     """Return lambda, m, with columns.T lambda = missing, and factors of the columns.
 
-    lambda has the least norm among the solutions of least squared residual; the
-    factors are a RankedRows.
+    lambda has the least norm of scales * lambda among the solutions of least squared
+    residual; the factors, of the columns divided by `scales`, are a RankedRows.
 
     Args:
         columns: Columns of A of the passive coordinates.
         missing: Joint forces that they lack.
         m: Number of rows of A.
         tolerance: Relative tolerance of the rank.
-        scales: Scales of the multipliers in the norm, m; the columns are divided by
-            them.
+        scales: Factors of the multipliers in the norm, m.
     """
     B = RankedRows([_divided(column, scales) for column in columns], m, tolerance)
     return _divided(B.solve(missing)[0], scales), B

@@ -34,7 +34,12 @@ class BoxFDDP(PlanSolver):
     default = True
 
     def prepare(self, problem, **options):
-        """Return a function that plans from a start and guess of states and forces."""
+        """Return a function from a PlanStart, with its guesses, to a PlanResult.
+
+        problem: ControlProblem. options: Those of the class, by name.
+
+        Raises UnsupportedError for second derivatives that the robot has not.
+        """
         return Descent(problem, **options)
 
 
@@ -53,11 +58,14 @@ class ILQR(PlanSolver):
     options, valid = OPTIONS, VALID
 
     def prepare(self, problem, **options):
-        """Return a function that plans from a start and a guess of joint forces."""
+        """Return a function like that of BoxFDDP.prepare; args and errors as there.
+
+        The function does not use the guess of the states.
+        """
         return Descent(problem, gaps=False, **options)
 
 
 @hookimpl
 def dyn_solvers():
-    """Offer the solvers of this file."""
+    """Return a list of the solvers of this file, for the Registry."""
     return [BoxFDDP(), ILQR()]

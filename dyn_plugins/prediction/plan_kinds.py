@@ -5,7 +5,7 @@ from dyn_core.authoring import hookimpl
 
 @hookimpl
 def dyn_laws():
-    """Offer the laws of plans and of the costs of their knots."""
+    """Return laws by Signature: of plans, and of costs and policies at knots."""
     from dyn_core.prediction.laws import LAWS
 
     return LAWS
@@ -13,7 +13,7 @@ def dyn_laws():
 
 @hookimpl
 def dyn_systems():
-    """Offer random problems of optimal control."""
+    """Return a tuple of one SystemKind: random problems of optimal control."""
     from dyn_core.prediction.laws import SYSTEMS
 
     return SYSTEMS

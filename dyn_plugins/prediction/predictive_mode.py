@@ -6,7 +6,7 @@ from dyn_core.problems import OPTIMAL_CONTROL
 
 @hookimpl
 def dyn_control_modes():
-    """Offer the mode of this file."""
+    """Return a list of the one ControlMode of this file, for the Registry."""
     from dyn_core.prediction import PredictiveLaw  # needed by controllers alone
 
     return [
