@@ -2,6 +2,7 @@
 
 import inspect
 import re
+from itertools import product
 from pathlib import Path
 
 import numpy as np
@@ -201,6 +202,53 @@ def test_there_and_back_with_more_arguments():
     _same(to.from_mujoco_full_inertia(m, c, full), I6)
     _same(to.from_adjoint(to.adjoint(*to.pose_parts(POSE))) @ to.adjoint(
         *to.pose_parts(POSE)), np.broadcast_to(np.eye(6), (5, 6, 6)))  # fmt: skip
+
+
+SEVERAL = {
+    "classical_from_spatial": (A, V), "spatial_from_classical": (A, V),
+    "pose_of_parts": (to.rotation(Q), COM), "inertia_of_parts": to.inertia_parts(I6),
+    "adjoint": (to.rotation(Q), COM), "from_ros_pose": (COM, Q),
+    "from_tazz_articulated_bias": (W, I6, V),
+    "tazz_velocity_product": (A, V, I6, W), "from_tazz_velocity_product": (A, V, I6, W),
+    "tazz_articulated_bias": (W, I6, V), "mujoco_free_velocity": (POSE, V),
+    "from_mujoco_free_velocity": (POSE, V), "mujoco_free_acceleration": (POSE, V, A),
+    "from_mujoco_free_acceleration": (POSE, V, A), "mujoco_xfrc": (POSE, COM, W),
+    "from_mujoco_inertia": (COM[:, 0], COM, Q, COM), "from_mujoco_xfrc": (POSE, COM, W),
+    **{f"{way}mujoco_{what}": (POSE, COM, V) for way in ("", "from_")
+       for what in ("cvel", "cfrc")},
+    **{f"{way}mujoco_cacc": (POSE, COM, A, np.tile(G, (5, 1))) for way in ("", "from_")},
+    "mujoco_cinert": (POSE, COM, I6),
+    "from_mujoco_cinert": (POSE, COM, rng.normal(size=(5, 10))),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", SEVERAL)
+def test_batches_broadcast(name):
+    """A single argument beside batches of the others counts for each row."""
+    values = SEVERAL[name]
+    for choice in product((False, True), repeat=len(values)):
+        pairs = list(zip(choice, values, strict=True))
+        rows = [np.repeat(x[:1], 5, axis=0) if single else x for single, x in pairs]
+        got = getattr(to, name)(*(x[0] if single else x for single, x in pairs))
+        wanted = getattr(to, name)(*rows)
+        _same(got, wanted[0] if all(choice) else wanted)
+
+
+@pytest.mark.parametrize("choice", [*product((False, True), repeat=3)])
+def test_batches_of_jacobians_broadcast(choice):
+    """The same for Jacobians of poses and of positions of a free joint."""
+    values = POSE, J, FREE
+    pairs = list(zip(choice, values, strict=True))
+    q, jac, free = (x[0] if single else x for single, x in pairs)
+    q5, jac5, free5 = (np.repeat(x[:1], 5, axis=0) if s else x for s, x in pairs)
+    count = 1 if all(choice) else 5
+    there = to.mujoco_jacobian(q, jac, {1: free})
+    _same(
+        there, np.squeeze(np.array(to.mujoco_jacobian(q5, jac5, {1: free5}))[:, :count])
+    )
+    back = to.from_mujoco_jacobian(q, jac[..., :3, :], jac[..., 3:, :], {1: free})
+    wanted = to.from_mujoco_jacobian(q5, jac5[:, :3], jac5[:, 3:], {1: free5})
+    _same(back, np.squeeze(wanted[:count]))
 
 
 def test_inertia_parts_are_those_of_the_type():

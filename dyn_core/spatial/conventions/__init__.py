@@ -19,7 +19,7 @@ shared functions; docs/conventions.md lists the function for each quantity and p
 function `peer_quantity` converts our quantity to the peer's, `from_peer_quantity`
 converts back. Our conventions are: pose (x, y, z, qx, qy, qz, qw) of the body in the
 world; 6-vectors [angular; linear] at the body's origin in its axes; inertias 6x6 about
-that origin. All arrays are (..., 6), (..., n); functions work on batches.
+that origin. All arrays are (..., 6), (..., n); batches broadcast.
 Neither shapes nor numbers are checked: NaN passes.
 
 Source: the conventions sections of KIM and RBDA; TAZZ, 0.2; each identity is a test.

@@ -1,8 +1,8 @@
 """Conversions shared by several peers: order of halves, quaternions, accelerations.
 
 All functions return new arrays or views and change no argument; "our" arrays are as in
-the package's docstring. Sizes are not checked, nor that rotations and quaternions are
-valid.
+the package's docstring. Batches of several arguments broadcast. Sizes are not checked,
+nor that rotations and quaternions are valid.
 """
 
 from __future__ import annotations
@@ -29,6 +29,14 @@ def swap_matrix(M: Any) -> np.ndarray:
     return swap_rows(swap_blocks(M))
 
 
+def joined(*parts: np.ndarray) -> np.ndarray:
+    """Return vectors (..., k) one after another, (..., sum of k); batches broadcast."""
+    batch = np.broadcast_shapes(*(x.shape[:-1] for x in parts))
+    return np.concatenate(
+        [np.broadcast_to(x, (*batch, x.shape[-1])) for x in parts], axis=-1
+    )
+
+
 def classical_from_spatial(a: Any, v: Any) -> np.ndarray:
     """Return the classical acceleration, [angular; r'' of the origin], (..., 6).
 
@@ -41,8 +49,7 @@ def classical_from_spatial(a: Any, v: Any) -> np.ndarray:
     Source: GUIDE (21), (22); SV-6.1, SV-6.2.
     """
     a, v = np.asarray(a), np.asarray(v)
-    lin = a[..., 3:] + np.cross(v[..., :3], v[..., 3:])
-    return np.concatenate([a[..., :3], lin], axis=-1)
+    return joined(a[..., :3], a[..., 3:] + np.cross(v[..., :3], v[..., 3:]))
 
 
 def spatial_from_classical(a: Any, v: Any) -> np.ndarray:
@@ -52,8 +59,7 @@ def spatial_from_classical(a: Any, v: Any) -> np.ndarray:
     the same axes.
     """
     a, v = np.asarray(a), np.asarray(v)
-    lin = a[..., 3:] - np.cross(v[..., :3], v[..., 3:])
-    return np.concatenate([a[..., :3], lin], axis=-1)
+    return joined(a[..., :3], a[..., 3:] - np.cross(v[..., :3], v[..., 3:]))
 
 
 def quaternion_to_wxyz(q: Any) -> np.ndarray:
@@ -117,11 +123,9 @@ def pose_parts(q: Any) -> tuple[np.ndarray, np.ndarray]:
 def pose_of_parts(R: Any, p: Any) -> np.ndarray:
     """Return our pose of R (..., 3, 3) and p (..., 3) [m].
 
-    The pose is (x, y, z, qx, qy, qz, qw), (..., 7), with qw >= 0. Batches of p
-    broadcast to those of R.
+    The pose is (x, y, z, qx, qy, qz, qw), (..., 7), with qw >= 0.
     """
-    q = quaternion(R)
-    return np.concatenate([np.broadcast_to(p, (*q.shape[:-1], 3)), q], axis=-1)
+    return joined(np.asarray(p), quaternion(R))
 
 
 def turned(R: Any, x: Any) -> np.ndarray:
@@ -168,8 +172,9 @@ def inertia_of_parts(m: Any, c: Any, Ic: Any) -> np.ndarray:
         c: Centres of mass, (..., 3) [m].
         Ic: Inertias about them along the body's axes, (..., 3, 3) [kg·m²].
     """
-    mass, a = np.asarray(m, float)[..., None, None], skews(c)
-    top = np.concatenate([np.asarray(Ic, float) - mass * (a @ a), mass * a], axis=-1)
+    mass = np.asarray(m, float)[..., None, None]
+    mass, a, Ic = np.broadcast_arrays(mass, skews(c), np.asarray(Ic, float))
+    top = np.concatenate([Ic - mass * (a @ a), mass * a], axis=-1)
     low = np.concatenate([-mass * a, mass * np.eye(3)], axis=-1)
     return np.concatenate([top, low], axis=-2)
 

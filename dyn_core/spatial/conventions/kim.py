@@ -50,9 +50,9 @@ def adjoint(R: Any, p: Any) -> np.ndarray:
 
     Source: KIM (6)-(8); SV-11.4; KIM-1.3.
     """
-    R = np.asarray(R, float)
+    R, p = np.broadcast_arrays(np.asarray(R, float), skews(p))
     top = np.concatenate([R, np.zeros_like(R)], axis=-1)
-    return np.concatenate([top, np.concatenate([skews(p) @ R, R], axis=-1)], axis=-2)
+    return np.concatenate([top, np.concatenate([p @ R, R], axis=-1)], axis=-2)
 
 
 def from_adjoint(Ad: Any) -> np.ndarray:

@@ -17,6 +17,7 @@ from dyn_core.spatial.conventions.common import (
     classical_from_spatial,
     inertia_of_parts,
     inertia_parts,
+    joined,
     pose_parts,
     quaternion,
     quaternion_from_wxyz,
@@ -80,8 +81,7 @@ def mujoco_free_velocity(q: Any, v: Any) -> np.ndarray:
     """
     v = np.asarray(v)
     world = np.einsum("...ij,...j->...i", rotation(np.asarray(q)[..., 3:]), v[..., 3:])
-    body = np.broadcast_to(v[..., :3], world.shape)
-    return np.concatenate([world, body], axis=-1)
+    return joined(world, v[..., :3])
 
 
 def from_mujoco_free_velocity(q: Any, qvel: Any) -> np.ndarray:
@@ -95,7 +95,7 @@ def from_mujoco_free_velocity(q: Any, qvel: Any) -> np.ndarray:
     """
     qvel, R = np.asarray(qvel), rotation(np.asarray(q)[..., 3:])
     body = np.einsum("...ji,...j->...i", R, qvel[..., :3])
-    return np.concatenate([qvel[..., 3:], body], axis=-1)
+    return joined(qvel[..., 3:], body)
 
 
 def mujoco_free_columns(q: Any) -> np.ndarray:
@@ -169,8 +169,7 @@ def mujoco_cvel(q: Any, com: Any, v: Any) -> np.ndarray:
     """
     R, p = pose_parts(q)
     x = turned(R, v)
-    x[..., 3:] += np.cross(x[..., :3], np.asarray(com) - p)
-    return x
+    return joined(x[..., :3], x[..., 3:] + np.cross(x[..., :3], com - p))
 
 
 def from_mujoco_cvel(q: Any, com: Any, cvel: Any) -> np.ndarray:
@@ -184,9 +183,8 @@ def from_mujoco_cvel(q: Any, com: Any, cvel: Any) -> np.ndarray:
         cvel: data.cvel, (..., 6).
     """
     R, p = pose_parts(q)
-    x = np.array(cvel, float)
-    x[..., 3:] += np.cross(x[..., :3], p - np.asarray(com))
-    return turned(transposed(R), x)
+    ang, lin = np.split(np.asarray(cvel, float), 2, axis=-1)
+    return turned(transposed(R), joined(ang, lin + np.cross(ang, p - com)))
 
 
 def mujoco_cacc(q: Any, com: Any, a: Any, g: Any) -> np.ndarray:
@@ -203,8 +201,7 @@ def mujoco_cacc(q: Any, com: Any, a: Any, g: Any) -> np.ndarray:
         [angular; linear] about com, world axes, (..., 6).
     """
     x = mujoco_cvel(q, com, a)
-    x[..., 3:] -= np.asarray(g)
-    return x
+    return joined(x[..., :3], x[..., 3:] - g)
 
 
 def from_mujoco_cacc(q: Any, com: Any, cacc: Any, g: Any) -> np.ndarray:
@@ -218,9 +215,8 @@ def from_mujoco_cacc(q: Any, com: Any, cacc: Any, g: Any) -> np.ndarray:
         cacc: data.cacc, (..., 6), which includes -g.
         g: Gravity, option.gravity, 3 [m/s²], world axes.
     """
-    x = np.array(cacc, float)
-    x[..., 3:] += np.asarray(g)
-    return from_mujoco_cvel(q, com, x)
+    x = np.asarray(cacc, float)
+    return from_mujoco_cvel(q, com, joined(x[..., :3], x[..., 3:] + g))
 
 
 def mujoco_cfrc(q: Any, com: Any, f: Any) -> np.ndarray:
@@ -238,8 +234,7 @@ def mujoco_cfrc(q: Any, com: Any, f: Any) -> np.ndarray:
     """
     R, p = pose_parts(q)
     x = turned(R, f)
-    x[..., :3] += np.cross(p - np.asarray(com), x[..., 3:])
-    return x
+    return joined(x[..., :3] + np.cross(p - com, x[..., 3:]), x[..., 3:])
 
 
 def from_mujoco_cfrc(q: Any, com: Any, cfrc: Any) -> np.ndarray:
@@ -253,9 +248,8 @@ def from_mujoco_cfrc(q: Any, com: Any, cfrc: Any) -> np.ndarray:
         cfrc: data.cfrc_int or cfrc_ext, (..., 6).
     """
     R, p = pose_parts(q)
-    x = np.array(cfrc, float)
-    x[..., :3] += np.cross(np.asarray(com) - p, x[..., 3:])
-    return turned(transposed(R), x)
+    n, f = np.split(np.asarray(cfrc, float), 2, axis=-1)
+    return turned(transposed(R), joined(n + np.cross(com - p, f), f))
 
 
 def mujoco_xfrc(q: Any, c: Any, f: Any) -> np.ndarray:
@@ -266,9 +260,8 @@ def mujoco_xfrc(q: Any, c: Any, f: Any) -> np.ndarray:
         c: Com in the body's frame (model.body_ipos), (..., 3) [m].
         f: Force on the body [moment; force], body axes, about its origin, (..., 6).
     """
-    x = np.array(f, float)
-    x[..., :3] -= np.cross(np.asarray(c), x[..., 3:])
-    return swap_blocks(turned(pose_parts(q)[0], x))
+    n, f = np.split(np.asarray(f, float), 2, axis=-1)
+    return swap_blocks(turned(pose_parts(q)[0], joined(n - np.cross(c, f), f)))
 
 
 def from_mujoco_xfrc(q: Any, c: Any, xfrc: Any) -> np.ndarray:
@@ -282,8 +275,7 @@ def from_mujoco_xfrc(q: Any, c: Any, xfrc: Any) -> np.ndarray:
         xfrc: data.xfrc_applied: force, then torque about the com, world axes, (..., 6).
     """
     x = turned(transposed(pose_parts(q)[0]), swap_blocks(xfrc))
-    x[..., :3] += np.cross(np.asarray(c), x[..., 3:])
-    return x
+    return joined(x[..., :3] + np.cross(c, x[..., 3:]), x[..., 3:])
 
 
 class MujocoInertia(NamedTuple):
@@ -362,8 +354,7 @@ def mujoco_cinert(q: Any, com: Any, I: Any) -> np.ndarray:
     away = p + np.einsum("...ij,...j->...i", R, c) - np.asarray(com)
     shifted = inertia_of_parts(m, away, R @ Ic @ transposed(R))
     six = symmetric_entries(shifted[..., :3, :3], _ORDER)
-    mass = m[..., None]
-    return np.concatenate([six, mass * away, mass], axis=-1)
+    return joined(six, m[..., None] * away, m[..., None])
 
 
 def from_mujoco_cinert(q: Any, com: Any, cinert: Any) -> np.ndarray:
@@ -407,11 +398,11 @@ def mujoco_jacobian(
         free: By first column of each free joint: our q of that joint, (..., 7); None:
             no free joints. The columns of free joints are converted to MuJoCo's qvel.
     """
-    R, J = pose_parts(q)[0], np.array(J, float)
+    R, J = pose_parts(q)[0], np.asarray(J, float)
     jac = np.concatenate([R @ J[..., 3:, :], R @ J[..., :3, :]], axis=-2)
     for k, q_free in (free or {}).items():
-        columns = slice(k, k + 6)
-        jac[..., columns] = jac[..., columns] @ transposed(mujoco_free_columns(q_free))
+        moved = jac[..., k : k + 6] @ transposed(mujoco_free_columns(q_free))
+        jac = joined(jac[..., :k], moved, jac[..., k + 6 :])
     return PointJacobian(jac[..., :3, :], jac[..., 3:, :])
 
 
@@ -430,5 +421,6 @@ def from_mujoco_jacobian(
     back = transposed(pose_parts(q)[0])
     J = np.concatenate([back @ np.asarray(jacr), back @ np.asarray(jacp)], axis=-2)
     for k, q_free in (free or {}).items():
-        J[..., k : k + 6] = J[..., k : k + 6] @ mujoco_free_columns(q_free)
+        moved = J[..., k : k + 6] @ mujoco_free_columns(q_free)
+        J = joined(J[..., :k], moved, J[..., k + 6 :])
     return J

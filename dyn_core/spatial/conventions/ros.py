@@ -15,6 +15,7 @@ from dyn_core.spatial.conventions.common import (
     classical_from_spatial,
     inertia_of_parts,
     inertia_parts,
+    joined,
     spatial_from_classical,
     swap_blocks,
     symmetric_entries,
@@ -38,7 +39,7 @@ def from_ros_pose(position: Any, orientation: Any) -> np.ndarray:
 
     The pose is (x, y, z, qx, qy, qz, qw), (..., 7), of the body in the world.
     """
-    return np.concatenate([np.asarray(position), np.asarray(orientation)], axis=-1)
+    return joined(np.asarray(position), np.asarray(orientation))
 
 
 def ros_twist(v: Any) -> np.ndarray:
