@@ -353,7 +353,8 @@ class ForceSubspace(_Subspace):
 
     `U @ x` is a Force for n numbers x, a ForceSubspace for a Matrix with n rows, and an
     ArticulatedInertia for the transpose V.T of n forces, where U V.T must be symmetric
-    (not checked). Raises ValueError for another number of rows or numbers.
+    (not checked). Raises ValueError for another number of rows or numbers, TypeError
+    for another number of forces.
     """
 
     __slots__ = ()
@@ -372,11 +373,11 @@ class ForceSubspace(_Subspace):
         The product must be symmetric, which is not checked; only the upper triangle is
         computed. Both need at least one column, else IndexError.
         """
-        rows = list(zip(*self, strict=True)), list(zip(*others, strict=True))
+        U, V = ([tuple(column) for column in x] for x in (self, others))
 
         def entry(i: int, j: int) -> Any:
             """Return entry (i, j) of the 6x6 product."""
-            return Vector(rows[0][i]) @ Vector(rows[1][j])
+            return Vector(u[i] for u in U) @ Vector(v[j] for v in V)
 
         I = Symmetric(entry(i, j) for i, j in ORDER)
         H = Matrix([entry(i, j + 3) for j in range(3)] for i in range(3))

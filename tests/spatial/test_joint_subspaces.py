@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from dyn_core.authoring import Force, Motion
+from dyn_core.authoring import Force, ForceSubspace, Motion
 from dyn_core.model.joints import Floating, Prismatic, Revolute, Spherical
 from dyn_core.spatial.guide import bodies, geometry
 
@@ -184,3 +184,14 @@ def test_what_is_refused():
         geometry.constraint_rows(np.ones((6, 2)))
     with pytest.raises(ValueError, match=r"S: wanted shape"):
         geometry.constraint_rows(np.ones((5, 2)))
+
+
+@pytest.mark.parametrize("count", [0, 1, 3])
+def test_product_of_forces_with_a_transpose(count):
+    """U U.T is the 6x6 matrix of the columns, zero without columns."""
+    columns = np.random.default_rng(0).normal(size=(count, 6))
+    U = ForceSubspace(map(Force.of, columns.tolist()))
+    got = np.asarray(U @ U.T, float)
+    np.testing.assert_allclose(got, columns.T @ columns, atol=1e-13)
+    with pytest.raises(TypeError, match="lengths differ"):
+        U @ ForceSubspace([*U, Force.zero()]).T
