@@ -35,7 +35,7 @@ from dyn_core.plots.pages import (
 from dyn_core.recordings import MotionRecord
 from dyn_core.reports.comparison import comparison_sections
 from dyn_core.reports.sections import run_sections
-from dyn_core.validation import known_keywords
+from dyn_core.validation import known_keywords, shown
 
 
 @known_keywords
@@ -60,11 +60,16 @@ def write_identification_report(
 
     Raises:
         SettingError: The path is not valid, the file cannot be written, only one of
-            before and after is given, or a keyword is unknown.
+            before and after is given, their joints differ, or a keyword is unknown.
     """
     check_page(os.fspath(path))
     if (before is None) != (after is None):
         raise SettingError("a report needs before and after, or none of them", "report")
+    if before is not None and after is not None and before.names != after.names:
+        joints = " and of ".join(", ".join(x.names) for x in (before, after))
+        raise SettingError(
+            f"before and after must be of the same joints, not of {joints}", "report"
+        )
     name = result.before.name if result.before is not None else "a robot"
     sections = [_facts(result), _numbers(result), _unseen(result)]
     if result.model is not None:
@@ -203,31 +208,31 @@ def report_page(
 
     Args:
         records: Runs; several are compared with the first one.
-        names: Name of each run.
+        names: Name of each run; one that was there before gets the run's number.
         title: Heading; empty: the name of the only run, or the names of the robots.
 
     Raises:
-        SettingError: There is no run, or a run has no rows, times or columns in common
-            with the first.
-        ValueError: There are more or fewer names than runs.
+        SettingError: There is no run, the names are not one for each run, or a run has
+            no rows, times or columns in common with the first.
     """
-    if not records:
+    count = len(records)
+    if not count:
         raise SettingError("a report needs a run", "report")
+    if isinstance(names, str) or len(names) != count:
+        valid = f"a list of {count} names, one a run"
+        raise SettingError(f"names: {shown(names)}; valid: {valid}", "names")
+    names = [f"{x} ({k})" if x in names[: k - 1] else x for k, x in enumerate(names, 1)]
     sections: list[ReportSection] = []
-    if len(records) > 1:
+    if count > 1:
         sections += comparison_sections(records, names)
     for record, name in zip(records, names, strict=True):
         parts = list(run_sections(record))
-        if len(records) > 1:
+        if count > 1:
             parts[0] = parts[0]._replace(title=name, opens=True)
         sections += parts
-    heading = title or (names[0] if len(names) == 1 else f"Runs of {_robots(records)}")
+    robots = dict.fromkeys(str(x.facts.get("robot", "a robot")) for x in records)
+    heading = title or (names[0] if count == 1 else f"Runs of {', '.join(robots)}")
     return page(heading, sections, "Report of dyn_ros; SI units.")
-
-
-def _robots(records: Sequence[MotionRecord]) -> str:
-    names = dict.fromkeys(str(x.facts.get("robot", "a robot")) for x in records)
-    return ", ".join(names)
 
 
 @known_keywords
@@ -248,8 +253,8 @@ def write_report(
 
     Raises:
         SettingError: The path is not valid, the file cannot be written, there is no
-            run, the runs have nothing in common, or a keyword is unknown.
-        ValueError: There are more or fewer names than runs.
+            run, the names are not one for each run, the runs have nothing in common, or
+            a keyword is unknown.
     """
     check_page(os.fspath(path))
     write_shown(path, report_page(records, names, title))

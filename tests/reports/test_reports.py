@@ -5,8 +5,10 @@ import re
 import shutil
 import warnings
 from dataclasses import replace
+from functools import partial
 from html.parser import HTMLParser
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -14,7 +16,7 @@ import pytest
 import dyn_core as dyn
 from dyn_core import cli
 from dyn_core.control.controller import Controller
-from dyn_core.errors import ModelWarning
+from dyn_core.errors import ModelWarning, SettingError
 from dyn_core.model.coordinates.labels import coordinates_of
 from dyn_core.plots import Curve, Panel, draw
 from dyn_core.plots.motions import plot_motion
@@ -25,6 +27,7 @@ from dyn_core.reports import (
     differences,
     report_page,
     screenshot,
+    write_identification_report,
     write_report,
 )
 from dyn_core.reports.sections import robot_pictures, run_sections
@@ -148,6 +151,23 @@ def test_a_comparison_shows_what_differs():
     with pytest.raises(dyn.SettingError, match="no columns in common"):
         other = dyn.simulate(dyn.load("cart_pole"), duration=0.1, period=0.005)
         differences(first, run_record(other))
+
+
+@pytest.mark.parametrize("names", [(), ("a",), ("a", "b", "c"), "ab"])
+def test_names_of_a_report_are_one_for_each_run(names, tmp_path):
+    """Too few, too many and a string are refused before a page is made."""
+    records = [_run(), _run()]
+    for make in (report_page, partial(write_report, path=tmp_path / "a.html")):
+        with pytest.raises(SettingError, match=r"valid: a list of 2 names, one a run"):
+            make(records, names)
+    assert not list(tmp_path.iterdir())
+
+
+def test_evaluations_of_a_report_are_of_the_same_joints(tmp_path):
+    """Else the rows of the table would belong to different joints."""
+    before, after = (SimpleNamespace(names=x) for x in (("a",), ("a", "b")))
+    with pytest.raises(SettingError, match="of the same joints, not of a and of a, b"):
+        write_identification_report(None, tmp_path / "a.html", before, after)
 
 
 def test_runs_of_other_times_are_interpolated():
@@ -472,5 +492,7 @@ def test_runs_of_one_name_are_told_apart_without_folders_of_the_user(tmp_path):
     files = [str(tmp_path / folder / "run.npz") for folder in ("a", "b")]
     assert cli.main(["report", *files, "--out", str(page)]) == 0
     assert str(tmp_path) not in page.read_text() and "b/run.npz" in page.read_text()
-    assert cli.main(["report", files[0], files[0], "--out", str(page)]) == 0
+    assert cli.main(["report", *[files[0]] * 3, "--out", str(page)]) == 0
     assert "b/run.npz" not in page.read_text() and "run.npz" in page.read_text()
+    for name in ("run.npz (2)", "run.npz (3)"):  # two runs of one name stay two
+        assert f">{name}<" in page.read_text()
