@@ -9,7 +9,7 @@ import numpy as np
 
 from dyn_core import robots
 from dyn_core.envs import IDS, register
-from dyn_core.errors import SettingError, unknown_name
+from dyn_core.errors import RowError, SettingError, unknown_name
 from dyn_core.model import Model
 from dyn_core.planar.chain.files import load_chain_file
 from dyn_core.recordings import read_motion
@@ -89,9 +89,9 @@ def sweep(scene: VisualScene) -> Replay:
     """Return a run in which each slider moves through its range, one after another.
 
     A slider moves from its start to its upper end, its lower end and back, as a sine,
-    in at most 1.5 s; the others rest at their start. Where a loop cannot be closed or
-    is singular, the state does not change; a NonFiniteError passes through. Without
-    sliders the run has one row, the initial state.
+    in at most 1.5 s; the others rest at their start. Where a loop cannot be closed, is
+    singular or not finite, the state does not change. Without sliders the run has one
+    row, the initial state.
     """
     count = max(1, len(scene.sliders))
     rows = max(8, round(min(SWEEP, LONGEST_SWEEP / count) * PER_SECOND))
@@ -105,7 +105,7 @@ def sweep(scene: VisualScene) -> Replay:
             moved = [*values[:k], x + reach * side, *values[k + 1 :]]
             try:
                 state = scene.state(moved, k)
-            except ArithmeticError:  # InfeasibleError: a loop cannot be closed
+            except RowError:  # a loop cannot be closed, or its residual evaluated
                 pass
             states.append(state)
     t = np.arange(len(states)) / PER_SECOND

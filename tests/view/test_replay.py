@@ -7,7 +7,15 @@ import pytest
 
 import dyn_core as dyn
 from dyn_core import cli, envs, robots
-from dyn_core.errors import ModelError, SettingError, ShapeError, UnsupportedError
+from dyn_core.errors import (
+    InfeasibleError,
+    ModelError,
+    NonFiniteError,
+    SettingError,
+    ShapeError,
+    SingularError,
+    UnsupportedError,
+)
 from dyn_core.model.coordinates.labels import coordinates_of
 from dyn_core.model.sources import example_robots
 from dyn_core.planar.chain.files import load_chain_file
@@ -302,6 +310,25 @@ def test_a_sweep_moves_each_slider_through_its_range():
         assert np.ptp(seen) > 0.95 * reach
         assert seen.min() >= slider.low - 1e-9
         assert seen.max() <= slider.high + 1e-9
+
+
+@pytest.mark.parametrize("error", [InfeasibleError, SingularError, NonFiniteError])
+def test_a_sweep_goes_past_positions_that_do_not_close(error):
+    """The state stays where the loops do not close; other errors pass through."""
+    scene = RobotScene(dyn.load("two_link"))
+    low = scene.start()[0] - 0.1
+
+    def state(values, moved=None):
+        if values[0] < low:
+            raise error("loop 'a'")
+        return np.array(values)
+
+    scene.state = state
+    seen = runs.sweep(scene).states[:, 0]
+    assert len(seen) == 1 + 2 * 38 and seen.min() >= low and np.ptp(seen) > 0.1
+    error = ValueError
+    with pytest.raises(ValueError, match="loop 'a'"):
+        runs.sweep(scene)
 
 
 # Pictures.
