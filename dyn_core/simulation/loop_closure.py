@@ -40,7 +40,8 @@ def close_loops(
         q <- q (+) -A_free^+ f,   until |f| is at most the tolerance
 
     A hinge with opposite axes does not count as closed. From a singular position, such
-    as coinciding ends of a rod, the search first moves in a random direction.
+    as coinciding ends of a rod, the search first moves in a random direction. Limits of
+    joints are ignored.
 
     Args:
         model: Robot with loops.

@@ -58,15 +58,15 @@ def plan_waypoints(model: dyn.Model, duration: float) -> Waypoints:
     """Return a motion of all joints, or of the active ones of a robot with loops.
 
     It has three waypoints at 30 %, 70 % and 100 % of the duration; the last one is the
-    start. Without loops, the motion keeps to the limits of position and velocity;
-    positions that close loops may exceed them.
+    start. All joints keep to their limits of position, and all but passive joints to
+    those of velocity.
 
     Args:
         model: Robot whose joints have one coordinate each.
         duration: Duration of the motion [s].
 
     Raises:
-        InfeasibleError: Loops of the robot cannot be closed along the motion.
+        InfeasibleError: Loops of the robot cannot be closed within the limits.
     """
     low = np.maximum(model.lower, -1.5)
     high = np.minimum(model.upper, 1.5)
@@ -90,28 +90,32 @@ def _closed_plan(
 
     Args:
         model: Robot with loops.
-        middle: Middle of the joint ranges, (nv,) [rad | m].
+        middle: Middle of the joint ranges, (nv,) [rad | m]; random positions follow
+            until there is a motion within the limits.
         span: Amplitude of each joint, (nv,) [rad | m]; reduced to 50, 25 or 10 % until
             the loops can be closed.
         times: Times of the three waypoints from the start, (3,) [s].
 
     Raises:
-        InfeasibleError: The loops cannot be closed.
+        InfeasibleError: The loops cannot be closed within the limits.
     """
-    middle = dyn.close_loops(model, middle, tries=50)
-    active = model.active_joints
+    active, rng = model.active_joints, np.random.default_rng(0)
     moved = np.zeros(model.nv)
     for name in active:
         moved[model.v_slice(name)] = span[model.v_slice(name)]
-    for shrink in (1.0, 0.5, 0.25, 0.1):
-        try:
-            rows = [
-                dyn.close_loops(model, middle + sign * shrink * moved, fixed=active)
-                for sign in (1.0, -1.0, 0.0)
-            ]
-        except dyn.InfeasibleError:
-            continue
-        return Waypoints(middle, times, np.array(rows))
+    for start in (middle, *(model.random(rng) for _ in range(20))):
+        for shrink in (1.0, 0.5, 0.25, 0.1):
+            try:
+                q = dyn.close_loops(model, start)
+                rows = [
+                    dyn.close_loops(model, q + sign * shrink * moved, fixed=active)
+                    for sign in (1.0, -1.0, 0.0)
+                ]
+            except dyn.InfeasibleError:
+                continue
+            if np.all((model.lower <= rows) & (rows <= model.upper)):
+                return Waypoints(q, times, np.array(rows))
     raise dyn.InfeasibleError(
-        "the active joints cannot move from the configuration that closes the loops"
+        "the active joints cannot move from a configuration that closes the loops"
+        " within the limits of all joints"
     )

@@ -2,10 +2,12 @@
 
 import os
 import shlex
+import shutil
 import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import dyn_core as dyn
@@ -13,7 +15,9 @@ from dyn_core import cli, robots
 from dyn_core.commands import main as commands
 from dyn_core.engines.llvm.cached import kernel_cache
 from dyn_core.simulation import robot_overview
+from dyn_core.simulation.loop_closure import constraint_rows
 from dyn_core.simulation.robot_overview import describe
+from ros_nodes.demo.demo_plan import plan_waypoints
 
 EXAMPLES = Path(__file__).parents[2] / "examples" / "four_bar"
 
@@ -405,6 +409,26 @@ def test_demo_in_one_process(tmp_path, robot):
     assert max(errors) < 0.01
     if "picture" in done.stdout:
         assert picture.stat().st_size > 10_000
+
+
+@pytest.mark.parametrize("limit", [6.2, 2.0, 1.0])
+def test_demo_keeps_to_the_limits_of_joints_in_loops(tmp_path, limit):
+    """Passive joints too, from another start if need be; else it is refused."""
+    urdf = (EXAMPLES / "four_bar.urdf").read_text().replace("6.2", str(limit))
+    (tmp_path / "four_bar.urdf").write_text(urdf)
+    shutil.copy(EXAMPLES / "four_bar.dyn.yaml", tmp_path)
+    model = dyn.load(tmp_path / "four_bar.urdf")
+    if limit < 1.15:  # one of the two pins is beyond 1.15 rad wherever it is closed
+        with pytest.raises(
+            dyn.InfeasibleError, match="within the limits of all joints"
+        ):
+            plan_waypoints(model, 6.0)
+        return
+    plan = plan_waypoints(model, 6.0)
+    for q in (plan.start, *plan.positions):
+        assert (model.lower <= q).all() and (q <= model.upper).all()
+        assert np.abs(constraint_rows(model, 0.0)(q, 0 * q)[0]).max() < 1e-9
+    assert np.ptp(plan.positions, axis=0).min() > 0.03
 
 
 def test_demo_without_rclpy_says_so(tmp_path):
