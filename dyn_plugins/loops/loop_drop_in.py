@@ -15,6 +15,7 @@ from dyn_plugins.loops._least import (
     LoopSolver,
     least_hybrid,
     least_torque,
+    require_small,
 )
 from dyn_plugins.loops.loops import (
     closed_hybrid,
@@ -66,15 +67,16 @@ def rnea_loops(
     The accelerations of passive joints follow from the loops and, with fewer motors
     than freedoms, from zero forces; their qdd is not read. More motors than freedoms
     are an UnsupportedError when the solver is built. With dependent="least_norm" they
-    are valid: their forces are the least. Accelerations that contradict the loops are
-    then approximated, without an error.
+    are valid: their forces are the least, and accelerations that contradict the loops
+    are approximated, without an error if `residual` is None.
 
     Inputs and outputs: those of INVERSE_DYNAMICS; f_ext by body, the base first.
 
     Args:
         active: Names of the joints with motors; None: model.active_joints.
-        residual: Largest residual of a row and of its rate [m | rad, and per s], else
-            InfeasibleError; None: not checked, for measured states.
+        residual: Largest residual of a row, of its rate and, with least_norm, of its
+            acceleration [m | rad, and per s, s²], else InfeasibleError; None: not
+            checked, for measured states.
         dependent: Treatment of rows that depend on each other for the passive joints:
             refuse: a SingularError; least_norm: least joint forces.
         tolerance: Relative tolerance of the rank with least_norm; see aba_loops.
@@ -90,31 +92,35 @@ def rnea_loops(
     smooth, none = without_springs(model.without_friction()), Vector.zeros(model.nv)
     motion = smooth, q, qd, mask, qdd, none, f_ext, (0.0, 0.0)
     if dependent == "refuse":
-        tau, _, _, rows = constrained_hybrid(*motion)
+        (tau, _, _, rows), left = constrained_hybrid(*motion), Vector(())
     else:
-        tau, rows = _least_motor_forces(motion, mask, tolerance, dead_point)
+        tau, rows, left = _least_motor_forces(motion, mask, tolerance, dead_point)
     require_closed(rows, residual, ("q", "qd"))
+    if residual is not None and len(left):
+        item = f"qdd opens it by more than residual={residual:g}; valid: less, or None"
+        require_small(left, residual, [f"{row.name}: {item}" for row in rows])
     return tau
 
 
 def _least_motor_forces(motion, mask, tolerance, dead_point):
-    """Return the least joint forces of a motion, nv, and the LoopRows.
+    """Return the least joint forces of a motion, nv, the LoopRows and their residuals.
 
-    The forces are zero for coordinates without a motor, if their given forces are.
+    The forces are zero for coordinates without a motor, if their given forces are. The
+    residuals are those of the rows' accelerations, m.
 
     Args:
         motion: Arguments of least_hybrid before `tolerance`, as a tuple.
         mask: Whether each coordinate has a motor, nv.
         tolerance, dead_point: As of least_hybrid.
     """
-    tau, _, _, rows, _, loops = least_hybrid(*motion, tolerance, dead_point)
+    tau, _, _, rows, left, loops = least_hybrid(*motion, tolerance, dead_point)
     columns = [Vector(row[k] for row in loops.A.rows) for k in range(len(mask))]
     pairs = zip(mask, columns, strict=True)
     moved = [column if motor else column * 0.0 for motor, column in pairs]
     ones = [1.0] * len(mask)
     free = loops.B.without_columns
     more = least_torque(free, moved, tau, tolerance, ones, len(rows))
-    return tau - Vector(column @ more for column in moved), rows
+    return tau - Vector(column @ more for column in moved), rows, left
 
 
 def motor_sizes(model, options, name="rnea_loops"):

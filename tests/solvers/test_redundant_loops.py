@@ -287,6 +287,23 @@ def test_least_norms_are_the_numbers_of_the_solvers_they_replace(seed):
             assert scaled_error(np.asarray(x), np.array(y)) < 1e-12, name
 
 
+def test_more_motors_than_freedoms_follow_what_the_loops_allow():
+    """Accelerations that contradict the loops: nearest ones; refused with residual."""
+    hinge, _, q = spatial_four_bar()
+    still, names = np.zeros(3), hinge.joint_names
+    A = dyn.solver("loop_constraints").build(hinge)(q, still).A
+    fit = np.linalg.svd(np.asarray(A))[2][-1]
+    loose, strict = (
+        least_norm("rnea_loops").build(hinge, active=names, residual=residual)
+        for residual in (None, 1e-6)
+    )
+    np.testing.assert_allclose(strict(q, still, fit), loose(q, still, fit), atol=1e-12)
+    torn = fit + [0.0, 0.0, 0.1]
+    assert np.isfinite(loose(q, still, torn)).all()
+    with pytest.raises(dyn.InfeasibleError, match=r"D.*qdd.*residual=1e-06"):
+        strict(q, still, torn)
+
+
 def test_options_of_least_norms_need_least_norm():
     """They are refused, not ignored, where dependent rows are."""
     model, _, q = spatial_four_bar()
