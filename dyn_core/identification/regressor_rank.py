@@ -103,7 +103,8 @@ def base_parameters(
         friction: Whether damping and dry friction of the joints are among the
             parameters.
         rotors: Whether the inertia of rotors is among the parameters.
-        samples: Number of states; None: enough for four times as many rows as columns.
+        samples: Number of states, 1 to 10000; None: enough for four times as many rows
+            as columns.
         seed: Seed of the random states.
         tolerance: Relative threshold below which singular values count as zero.
 
@@ -118,10 +119,10 @@ def base_parameters(
     layout = Layout.of(model, friction, rotors)
     if samples is None:
         samples = 8 + 4 * len(layout.kinds) // max(model.nv, 1)
-    for name, value, least in (("samples", samples, 1), ("seed", seed, 0)):
-        if not Whole(least).takes(value):
-            valid = Whole(least).valid
-            raise SettingError(f"{name} is {shown(value)}; valid: {valid}", name)
+    rules = ("samples", samples, Whole(1, 10_000)), ("seed", seed, Whole())
+    for name, value, kind in rules:
+        if not kind.takes(value):
+            raise SettingError(f"{name} is {shown(value)}; valid: {kind.valid}", name)
     rng = np.random.default_rng(seed)
     q = np.array([model.random(rng) for _ in range(samples)])
     qd, qdd = rng.normal(size=(2, samples, model.nv))

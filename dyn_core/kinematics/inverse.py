@@ -20,9 +20,11 @@ from dyn_core.model import Model
 from dyn_core.problems import INVERSE_KINEMATICS
 from dyn_core.solving.registry import solver
 from dyn_core.validation import (
+    Whole,
     known_keywords,
     one_state,
     random_generator,
+    shown,
     state_array,
 )
 
@@ -103,7 +105,8 @@ class InverseKinematics:
                 lanes of the machine (8 or 4) takes the least time per start.
             restarts: Number of further groups of `seeds` starts that are tried if none
                 converges.
-            pool: Number of random positions from which starts are chosen.
+            pool: Number of random positions from which starts are chosen, at most a
+                million.
             rng: Seed of the random numbers, or a generator, which is advanced.
             engine, threads: Options of the Program, see BuildOptions; None: the
                 default.
@@ -116,11 +119,12 @@ class InverseKinematics:
                 invalid, such as an unknown joint in `fixed`, or the solver does not
                 support the robot.
         """
-        for name, number, least in (
-            ("seeds", seeds, 1), ("restarts", restarts, 0), ("pool", pool, 1),
+        for name, number, kind in (
+            ("seeds", seeds, Whole(1)), ("restarts", restarts, Whole()),
+            ("pool", pool, Whole(1, 1_000_000)),
         ):  # fmt: skip
-            if not isinstance(number, int) or number < least:
-                text = f"{name} is {number!r}; valid: a whole number, {least} or more"
+            if not kind.takes(number):
+                text = f"{name} is {shown(number)}; valid: {kind.valid}"
                 raise SettingError(text, name)
         generator = random_generator(rng)
         if pool < seeds * (1 + restarts):

@@ -69,8 +69,8 @@ def close_loops(
     """
     for name, kind, value in (
         ("tolerance", Quantity(0.0, above=True), tolerance),
-        ("rounds", Whole(1), rounds),
-        ("tries", Whole(), tries),
+        ("rounds", Whole(1, 10_000), rounds),
+        ("tries", Whole(0, 10_000), tries),
     ):
         kind.read(f"close_loops: {name}", value)
     program = constraint_rows(model, time)

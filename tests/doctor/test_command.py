@@ -26,8 +26,10 @@ def test_text_and_status(capsys, tmp_path):
     assert "Lines for broken.dyn.yaml" in out
     assert main(["doctor", "no_such_robot"]) == 1
     assert "no_such_robot" in capsys.readouterr().err
-    assert main(["doctor", "two_link", "--samples", "0"]) == 1
-    assert "valid: 1 or more" in capsys.readouterr().err
+    for samples in ("0", "1000000000"):  # a thousand million would not end
+        assert main(["doctor", "two_link", "--samples", samples]) == 1
+        said = capsys.readouterr().err
+        assert f"samples {samples}; valid: a whole number, 1 to 100000" in said
 
 
 def test_json(capsys):

@@ -386,7 +386,10 @@ def test_bad_data_are_refused_in_words(shipped):
     still = dyn.load('<robot name="r"><link name="base"/></robot>')
     with pytest.raises(dyn.UnsupportedError, match="'r': nothing moves"):
         dyn.identify(still, *np.zeros((4, 5, 0)))
-    for choice in ({"samples": 2.5}, {"samples": 0}, {"seed": "a"}, {"seed": -1}):
+    for choice in (
+        {"samples": 2.5}, {"samples": 0}, {"samples": 10**5}, {"seed": "a"},
+        {"seed": -1},
+    ):  # fmt: skip
         (name,) = choice
         with pytest.raises(dyn.SettingError, match=f"{name} is .*; valid: a whole"):
             dyn.base_parameters(model, **choice)

@@ -432,3 +432,11 @@ def test_what_no_loop_moves_needs_inertia():
         program(q, qd, np.zeros(4))
     with pytest.raises(dyn.SingularError, match="joint j4: nothing has inertia"):
         least_norm("loop_forward_dynamics").build(model)(q, qd, np.zeros(4))
+
+
+@pytest.mark.parametrize("choice", [{"tries": 10**9}, {"rounds": 10**9}])
+def test_attempts_to_close_loops_are_bounded(choice):
+    """A search that cannot end is refused before it begins."""
+    model, q, _ = four_bar()
+    with pytest.raises(dyn.ModelError, match="valid: a whole number, . to 10000"):
+        dyn.close_loops(model, q, **choice)

@@ -278,7 +278,7 @@ def test_what_is_wrong_is_said(shipped):
         ("tool0", {"frame": "tool0"}), ("joint9", {"fixed": ["joint9"]}),
         ("fixed", {"fixed": "joint1"}), ("part", {"part": "angle"}),
         ("tolerance", {"tolerance": 0.0}), ("seeds", {"seeds": 0}),
-        ("restarts", {"restarts": -1}), ("pool", {"pool": 8}),
+        ("restarts", {"restarts": -1}), ("pool", {"pool": 8}), ("pool", {"pool": 10**10}),
     ):  # fmt: skip
         with pytest.raises(dyn.DynError, match=name) as caught:
             InverseKinematics(model, **{"frame": "tool", **settings})

@@ -231,19 +231,19 @@ def doctor(
 
     Args:
         robot: Model, or an argument of dyn.load; a stream is read once.
-        samples: Number of random positions, drawn within the limits.
+        samples: Number of random positions within the limits, 1 to 100000.
         seed: Seed of the positions.
         meshes: Whether mesh files are read.
         options: Options of dyn.load, unless `robot` is a Model; `check` is ignored.
 
     Raises:
         ModelError: There is no such file or robot.
-        SettingError: An option is unknown, samples < 1 or seed < 0.
+        SettingError: An option is unknown or out of range.
     """
-    for what, value, least in (("samples", samples, 1), ("seed", seed, 0)):
-        if not Whole(least).takes(value):
-            wanted = f"{least} or more, a whole number"
-            raise SettingError(f"{what} {shown(value)}; valid: {wanted}", what)
+    rules = ("samples", samples, Whole(1, 100_000)), ("seed", seed, Whole())
+    for what, value, kind in rules:
+        if not kind.takes(value):
+            raise SettingError(f"{what} {shown(value)}; valid: {kind.valid}", what)
     valid = () if isinstance(robot, Model) else _OPTIONS
     for option in options:
         if option not in valid:
