@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -54,7 +54,7 @@ def plot_motion(
     looks = {
         name: _look(k)
         for several in (True, False)
-        for k, name in enumerate(x for x in listed if _is_one_of(x) == several)
+        for k, name in enumerate(x for x in listed if _is_one_of(x, listed) == several)
     }
     bounds = (
         limits if limits is not None else np.full(len(names.get("tau", ())), np.inf)
@@ -65,7 +65,7 @@ def plot_motion(
         for several in (True, False):
             chosen = [
                 k for k, name in enumerate(names[key])
-                if _is_one_of(name) == several
+                if _is_one_of(name, listed) == several
                 and not (several and key in FORCES and not array[:, k].any())
             ]  # fmt: skip
             if not chosen:
@@ -89,9 +89,10 @@ def plot_motion(
     return draw(panels, title)
 
 
-def _is_one_of(name: str) -> bool:
+def _is_one_of(name: str, names: Container[str]) -> bool:
     """Return whether a coordinate is one of several of its joint, as in "root.0"."""
-    return name.rpartition(".")[2].isdigit()
+    joint, _, k = name.rpartition(".")  # a joint may be called "arm.1"
+    return k.isdigit() and f"{joint}.0" in names and f"{joint}.1" in names
 
 
 def _look(k: int) -> tuple[str, str]:

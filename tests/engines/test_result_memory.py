@@ -48,6 +48,16 @@ def test_arrays_of_all_sizes_keep_their_content():
         _check(array, mark)
 
 
+# Of 2**59 numbers too, an endless loop was the answer.
+@pytest.mark.parametrize("count", [2**60 - 1, 2**46])
+def test_memory_that_no_machine_has_is_refused(count):
+    """A size near 2**63 bytes does not wrap round to a small one."""
+    with pytest.raises(MemoryError):
+        result_memory.empty((count,))
+    with pytest.raises(MemoryError):
+        result_memory.empty((1 << 14,)).resize(count, refcheck=False)
+
+
 def test_idle_memory_is_bounded():
     """What died goes back to the system but for a rest, which is used again."""
     owner = result_memory.memory()

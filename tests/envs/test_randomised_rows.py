@@ -115,6 +115,8 @@ def test_factors_and_payloads_are_not_negative(kind):
             "link3.mass: low is -1.0; valid: at least",
         ),
         ({"*.friction": Uniform(-1.0, 1.0)}, "joint1.friction: low is -1.0"),
+        ({"joint1.friction_speed": Uniform(0.0, 1.0)}, "low is 0.0; valid: at least 1"),
+        ({"*.stribeck_speed": Uniform(0.0, 1.0)}, "low is 0.0; valid: at least 1e-12"),
         (
             {"joint1.stiffness": UniformFactor(0.5, 1.0)},
             "joint1.stiffness is zero in robot",

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 import dyn_core as dyn
-from dyn_core import cli
+from dyn_core import cli, robots
 from dyn_core.control.controller import Controller
 from dyn_core.errors import ModelWarning, SettingError
 from dyn_core.model.coordinates.labels import coordinates_of
@@ -424,6 +424,17 @@ def test_a_motion_is_drawn_whatever_it_has():
     # joints of several coordinates above, all others below
     assert len(figure.axes) == 2
     assert sum(len(axis.lines) for axis in figure.axes) == model.nq
+
+
+def test_names_of_joints_may_end_with_numbers():
+    """Joints arm.1 and arm.2 are drawn as any other, their zero forces too."""
+    urdf = robots.path("two_link").read_text().replace('"joint', '"arm.')
+    model = dyn.load(urdf)
+    zeros = np.zeros((6, 2))
+    motion = MotionRecord(coordinates_of(model), np.arange(6.0), zeros, tau=zeros)
+    axes = motion.plot().axes
+    assert model.joint_names == ("arm.1", "arm.2")
+    assert [len(axis.lines) for axis in axes] == [2, 2]
 
 
 def test_a_joint_has_one_look_in_all_panels_and_a_free_base_its_own():

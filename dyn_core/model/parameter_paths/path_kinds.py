@@ -37,6 +37,7 @@ class PathKind:
 
 
 _FRICTION, _SPRINGS = "joint_friction", "joint_springs"
+_ABOVE_0 = 1e-12  # of numbers that the law of friction divides by
 _FRAME = "x y z roll pitch yaw of the {} frame in its link"
 KINDS = (
     PathKind("robot", "gravity", "3", "m/s²", "in the root frame"),
@@ -63,7 +64,7 @@ KINDS = (
     PathKind(
         "joint", "friction_speed", "1", "SI",
         "width v of dry friction's transition through rest, tanh(qd / v)", _FRICTION,
-        0.0,
+        _ABOVE_0,
     ),
     PathKind(
         "joint", "stribeck", "1", "SI", "what dry friction is more near rest",
@@ -71,7 +72,7 @@ KINDS = (
     ),
     PathKind(
         "joint", "stribeck_speed", "1", "SI", "speed at which e^-1 of that is left",
-        _FRICTION, 0.0,
+        _FRICTION, _ABOVE_0,
     ),
     PathKind("joint", "armature", "1", "SI", "inertia of the rotor", minimum=0.0),
     PathKind(

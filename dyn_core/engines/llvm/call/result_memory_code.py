@@ -25,6 +25,7 @@ LARGE = 0x10000  # minimum size of a result in this memory [bytes]
 SMALLEST, STEP = 0x10000, 0x2000
 SLAB, LARGEST, PAGE = 0x1000000, 0x200000, 0x200000
 LIMIT = 0x8000000  # maximum unused memory [bytes]
+MOST = 0x800000000000  # maximum size of a result: the address space [bytes]
 FAR = 0x1000000  # bytes of later results after which memory is not in the cache
 READ_WRITE, OWN_MEMORY, HUGE = 3, 0x4022, 14  # Linux constants PROT_, MAP_, MADV_
 
@@ -116,13 +117,13 @@ def take(table, n):
     It replaces malloc. The address is a multiple of 64. The memory is not initialised.
     COLD in the table is set to 1 if it is probably not in the processor's cache.
     """
+    if n > MOST:  # larger ones would overflow below, and more than SIZES be needed
+        return 0
     block, step, size = SMALLEST, STEP, 0
     while block + block < n + HEAD:
         block, step, size = block + block, step + step, size + 8
     while block < n + HEAD:
         block, size = block + step, size + 1
-    if size >= SIZES:
-        return 0
     slab = load(table + SLABS + 8 * size)
     if slab == 0:
         slab = open_slab(table, size, block)
@@ -181,7 +182,7 @@ def take_zeroed(table, count, n):
     """Return the address of count * n zero bytes; 0 without memory.
 
     It replaces calloc, with memory from `take`. The product must not overflow (not
-    checked).
+    checked): NumPy refuses such arrays itself.
     """
     memory = take(table, count * n)
     if memory != 0:
