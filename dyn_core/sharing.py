@@ -59,12 +59,11 @@ class Lock:
         """Share the lock in this block: no other thread has it exclusively meanwhile.
 
         The thread waits at the beginning while another one has the lock exclusively or
-        waits for it. A thread that has the lock exclusively itself enters at once. A
-        thread inside the block must not share the lock again: if another thread waits
-        for exclusive use, both would wait forever.
+        waits for it. A thread that has the lock itself, exclusively or shared, enters
+        at once.
         """
         mine, left, sharing = threading.get_ident(), self._left, self._sharing
-        if self._lock._is_owned():  # type: ignore[attr-defined]
+        if self._lock._is_owned() or mine in sharing:  # type: ignore[attr-defined]
             yield
             return
         # The door is also closed by a waiting exclusive user, who is thus not

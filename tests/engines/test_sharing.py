@@ -17,7 +17,7 @@ import dyn_core as dyn
 from dyn_core.engines.llvm import host_machine
 from dyn_core.engines.llvm.cached import kernel_cache
 from dyn_core.engines.llvm.threads import WORKERS
-from dyn_core.sharing import _Forks
+from dyn_core.sharing import Lock, _Forks
 
 pytestmark = pytest.mark.skipif(
     bool(host_machine.missing()), reason=host_machine.missing()
@@ -139,6 +139,33 @@ def test_a_computation_begins_after_a_fork():
     forks.end()
     thread.join()
     assert order == ["forked", "computed"]
+
+
+def test_a_shared_lock_is_shared_again_while_another_thread_waits():
+    """The thread that waits to have it alone comes after both blocks."""
+    lock, order, inside, waits = Lock(), [], threading.Event(), threading.Event()
+
+    def share():
+        with lock.shared():
+            inside.set()
+            assert waits.wait(10)
+            with lock.shared():
+                order.append("shared")
+
+    def exclude():
+        with lock:
+            order.append("alone")
+
+    threads = [threading.Thread(target=x, daemon=True) for x in (share, exclude)]
+    threads[0].start()
+    assert inside.wait(10)
+    threads[1].start()
+    while not lock._door.locked():  # closed by the thread that waits
+        pass
+    waits.set()
+    for thread in threads:
+        thread.join(10)
+    assert order == ["shared", "alone"]
 
 
 def test_workers_hand_errors_back():
