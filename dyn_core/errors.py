@@ -138,7 +138,7 @@ def _begins(known: str, name: str) -> bool:
 
 
 def warn(message: str, stacklevel: int = 2) -> None:
-    """Issue a RuntimeWarning; where warnings are errors, print it to stderr instead.
+    """Issue a DynWarning; where warnings are errors, print it to stderr instead.
 
     Args:
         message: Text of the warning.
@@ -146,8 +146,8 @@ def warn(message: str, stacklevel: int = 2) -> None:
             2 the line that calls the function of that line, and so on.
     """
     try:
-        warnings.warn(message, RuntimeWarning, stacklevel=stacklevel + 1)
-    except RuntimeWarning:
+        warnings.warn(message, DynWarning, stacklevel=stacklevel + 1)
+    except DynWarning:
         print(f"warning: {message}", file=sys.stderr)
 
 
@@ -189,6 +189,10 @@ class ModelError(DynError, ValueError):
     def __init__(self, message: str, element: str | None = None) -> None:
         super().__init__(one_line(message))
         self.element = element
+
+
+class DynWarning(RuntimeWarning):
+    """A warning of `warn` for the user; the `dyn` commands print it as one line."""
 
 
 class ModelWarning(UserWarning):

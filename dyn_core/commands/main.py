@@ -20,11 +20,12 @@ from typing import Any, TextIO
 from dyn_core.commands.version import version_line
 from dyn_core.errors import (
     DynError,
+    DynWarning,
     ModelWarning,
     unknown_name,
     why_unread,
 )
-from dyn_core.solving.hookspecs import BUILT_IN, LEFT_OUT, PROJECT
+from dyn_core.solving.hookspecs import BUILT_IN, PROJECT
 
 INTERRUPTED = 130  # exit status after Ctrl-C, as of a shell
 _ASCII = {"·": "*", "²": "^2", "³": "^3", "°": " deg", "±": "+-", "µ": "u", "→": "->"}
@@ -288,11 +289,10 @@ def _show_warning(
 ) -> None:
     """Print a warning to `file`, by default stderr; arguments of warnings.showwarning.
 
-    A ModelWarning, a DeprecationWarning or one of a plugin that is left out is one
-    line; another is as of warnings.formatwarning, with its place in the code.
+    A ModelWarning, DynWarning or DeprecationWarning is one line; another is as of
+    warnings.formatwarning, with its place in the code.
     """
     said = f"dyn: warning: {message}\n"
-    ours = (ModelWarning, DeprecationWarning)
-    if not issubclass(category, ours) and not str(message).startswith(LEFT_OUT):
+    if not issubclass(category, (ModelWarning, DynWarning, DeprecationWarning)):
         said = warnings.formatwarning(message, category, filename, lineno, line)
     print(said, file=file or sys.stderr, end="")

@@ -1,5 +1,6 @@
 """The `dyn` command as a user types it."""
 
+import io
 import os
 import shlex
 import shutil
@@ -280,6 +281,19 @@ def test_the_cache_is_shown_and_emptied(monkeypatch, tmp_path, capsys):
     monkeypatch.setenv("DYN_CACHE_DIR", "off")
     assert cli.main(["cache"]) == 0
     assert capsys.readouterr().out.startswith("off; DYN_CACHE_DIR")
+
+
+def test_warnings_of_commands_are_one_line_without_our_code(tmp_path):
+    """Those of other packages keep their place in the code."""
+    (tmp_path / "file").touch()
+    done = _run("sim", "two_link", "--duration", "0.01",
+                DYN_CACHE_DIR=str(tmp_path / "file" / "cache"))  # fmt: skip
+    assert done.returncode == 0
+    (line,) = done.stderr.splitlines()
+    assert line.startswith("dyn: warning: compiled kernels are not kept: ")
+    file = io.StringIO()
+    commands._show_warning("overflow", RuntimeWarning, "other.py", 7, file, "")
+    assert file.getvalue() == "other.py:7: RuntimeWarning: overflow\n"
 
 
 def test_a_former_option_is_valid_and_says_the_present_one(capsys):
