@@ -66,8 +66,7 @@ class Lock:
         if self._lock._is_owned() or mine in sharing:  # type: ignore[attr-defined]
             yield
             return
-        # The door is also closed by a waiting exclusive user, who is thus not
-        # overtaken.
+        # A waiting exclusive user closes the door, too, and is thus not overtaken.
         with self._door, self._lock, left:
             sharing.append(mine)
         try:

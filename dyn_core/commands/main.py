@@ -18,13 +18,7 @@ from importlib.metadata import entry_points
 from typing import Any, TextIO
 
 from dyn_core.commands.version import version_line
-from dyn_core.errors import (
-    DynError,
-    DynWarning,
-    ModelWarning,
-    unknown_name,
-    why_unread,
-)
+from dyn_core.errors import DynError, DynWarning, ModelWarning, unknown_name, why_unread
 from dyn_core.solving.hookspecs import BUILT_IN, PROJECT
 
 INTERRUPTED = 130  # exit status after Ctrl-C, as of a shell

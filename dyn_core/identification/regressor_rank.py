@@ -103,8 +103,7 @@ def base_parameters(
         friction: Whether damping and dry friction of the joints are among the
             parameters.
         rotors: Whether the inertia of rotors is among the parameters.
-        samples: Number of states, 1 to 10000; None: enough for four times as many rows
-            as columns.
+        samples: Number of states, 1 to 10000; None: enough for four rows a column.
         seed: Seed of the random states.
         tolerance: Relative threshold below which singular values count as zero.
 

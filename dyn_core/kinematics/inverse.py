@@ -105,8 +105,7 @@ class InverseKinematics:
                 lanes of the machine (8 or 4) takes the least time per start.
             restarts: Number of further groups of `seeds` starts that are tried if none
                 converges.
-            pool: Number of random positions from which starts are chosen, at most a
-                million.
+            pool: Number of random positions to choose starts from, at most a million.
             rng: Seed of the random numbers, or a generator, which is advanced.
             engine, threads: Options of the Program, see BuildOptions; None: the
                 default.

@@ -56,9 +56,8 @@ def plot_motion(
         for several in (True, False)
         for k, name in enumerate(x for x in listed if _is_one_of(x, listed) == several)
     }
-    bounds = (
-        limits if limits is not None else np.full(len(names.get("tau", ())), np.inf)
-    )
+    if limits is None:
+        limits = np.full(len(names.get("tau", ())), np.inf)
     for key in there:
         array, reference = columns[key], columns.get("q_ref")
         assert array is not None
@@ -81,7 +80,7 @@ def plot_motion(
                     Curve(t[rows], reference[rows, k], "", "--", "#555555", 0.6)
                     for k in chosen
                 ]
-            near = tuple(bounds[chosen]) if key == "tau" else ()
+            near = tuple(limits[chosen]) if key == "tau" else ()
             panels.append(Panel(LABELS[key], curves, near, remark))
     if energy is not None and len(energy):
         curve = Curve(t[rows], energy[rows], "kinetic + potential", colour="#000000")

@@ -68,7 +68,7 @@ def write_identification_report(
     if before is not None and after is not None and before.names != after.names:
         joints = " and of ".join(", ".join(x.names) for x in (before, after))
         raise SettingError(
-            f"before and after must be of the same joints, not of {joints}", "report"
+            f"evaluations of {joints}; valid: of the same joints", "report"
         )
     name = result.before.name if result.before is not None else "a robot"
     sections = [_facts(result), _numbers(result), _unseen(result)]
@@ -222,9 +222,7 @@ def report_page(
         valid = f"a list of {count} names, one a run"
         raise SettingError(f"names: {shown(names)}; valid: {valid}", "names")
     names = [f"{x} ({k})" if x in names[: k - 1] else x for k, x in enumerate(names, 1)]
-    sections: list[ReportSection] = []
-    if count > 1:
-        sections += comparison_sections(records, names)
+    sections = list(comparison_sections(records, names)) if count > 1 else []
     for record, name in zip(records, names, strict=True):
         parts = list(run_sections(record))
         if count > 1:

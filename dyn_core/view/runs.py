@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -103,10 +104,8 @@ def sweep(scene: VisualScene) -> Replay:
             x, reach = slider.start, np.sin(angle)
             side = slider.high - x if reach > 0 else x - slider.low
             moved = [*values[:k], x + reach * side, *values[k + 1 :]]
-            try:
+            with suppress(RowError):  # a loop does not close, or has no residual
                 state = scene.state(moved, k)
-            except RowError:  # a loop cannot be closed, or its residual evaluated
-                pass
             states.append(state)
     t = np.arange(len(states)) / PER_SECOND
     return Replay(scene, t, np.array(states))

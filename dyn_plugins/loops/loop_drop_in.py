@@ -103,10 +103,9 @@ def rnea_loops(
 
 
 def _least_motor_forces(motion, mask, tolerance, dead_point):
-    """Return the least joint forces of a motion, nv, the LoopRows and their residuals.
+    """Return the least joint forces, nv, LoopRows and residuals of their accelerations.
 
-    The forces are zero for coordinates without a motor, if their given forces are. The
-    residuals are those of the rows' accelerations, m.
+    The forces are zero for coordinates without a motor, if their given forces are.
 
     Args:
         motion: Arguments of least_hybrid before `tolerance`, as a tuple.
@@ -117,8 +116,7 @@ def _least_motor_forces(motion, mask, tolerance, dead_point):
     columns = [Vector(row[k] for row in loops.A.rows) for k in range(len(mask))]
     pairs = zip(mask, columns, strict=True)
     moved = [column if motor else column * 0.0 for motor, column in pairs]
-    ones = [1.0] * len(mask)
-    free = loops.B.without_columns
+    free, ones = loops.B.without_columns, [1.0] * len(mask)
     more = least_torque(free, moved, tau, tolerance, ones, len(rows))
     return tau - Vector(column @ more for column in moved), rows, left
 

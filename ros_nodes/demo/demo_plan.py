@@ -100,9 +100,8 @@ def _closed_plan(
         InfeasibleError: The loops cannot be closed within the limits.
     """
     active, rng = model.active_joints, np.random.default_rng(0)
-    moved = np.zeros(model.nv)
-    for name in active:
-        moved[model.v_slice(name)] = span[model.v_slice(name)]
+    motors = [model.v_slice(name).start for name in active]
+    moved = np.where(np.isin(np.arange(model.nv), motors), span, 0.0)
     for start in (middle, *(model.random(rng) for _ in range(20))):
         for shrink in (1.0, 0.5, 0.25, 0.1):
             try:
@@ -115,7 +114,4 @@ def _closed_plan(
                 continue
             if np.all((model.lower <= rows) & (rows <= model.upper)):
                 return Waypoints(q, times, np.array(rows))
-    raise dyn.InfeasibleError(
-        "the active joints cannot move from a configuration that closes the loops"
-        " within the limits of all joints"
-    )
+    raise dyn.InfeasibleError("no motion closes the loops within limits of all joints")

@@ -434,7 +434,7 @@ def test_demo_keeps_to_the_limits_of_joints_in_loops(tmp_path, limit):
     model = dyn.load(tmp_path / "four_bar.urdf")
     if limit < 1.15:  # one of the two pins is beyond 1.15 rad wherever it is closed
         with pytest.raises(
-            dyn.InfeasibleError, match="within the limits of all joints"
+            dyn.InfeasibleError, match="closes the loops within limits of all"
         ):
             plan_waypoints(model, 6.0)
         return

@@ -83,9 +83,7 @@ KINDS = (
         "joint", "plug", "6", "m; rad",
         "x y z roll pitch yaw in the child link; of fixed joints, too",
     ),
-    PathKind(
-        "joint", "axis", "3", "-", "direction; its length does not count"
-    ),
+    PathKind("joint", "axis", "3", "-", "direction; its length does not count"),
     PathKind(
         "joint", "axes", "6", "-", "of a universal joint, first and second direction"
     ),
@@ -98,15 +96,11 @@ KINDS = (
         "joint", "ratio", "nv x nv", "-",
         "of a mimic or geared joint to the one it follows, row by row",
     ),
-    PathKind(
-        "joint", "offset", "nv of it", "rad | m", "of a mimic or geared joint"
-    ),
+    PathKind("joint", "offset", "nv of it", "rad | m", "of a mimic or geared joint"),
     PathKind(
         "spring", "stiffness", "1", "N/m", "of a spring between points", _SPRINGS, 0.0
     ),
-    PathKind(
-        "spring", "rest_length", "1", "m", "where it is slack", _SPRINGS, 0.0
-    ),
+    PathKind("spring", "rest_length", "1", "m", "where it is slack", _SPRINGS, 0.0),
     PathKind(
         "spring", "damping", "1", "N·s/m", "of the damper beside it", _SPRINGS, 0.0
     ),

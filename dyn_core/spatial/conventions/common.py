@@ -32,9 +32,8 @@ def swap_matrix(M: Any) -> np.ndarray:
 def joined(*parts: np.ndarray) -> np.ndarray:
     """Return vectors (..., k) one after another, (..., sum of k); batches broadcast."""
     batch = np.broadcast_shapes(*(x.shape[:-1] for x in parts))
-    return np.concatenate(
-        [np.broadcast_to(x, (*batch, x.shape[-1])) for x in parts], axis=-1
-    )
+    wide = [np.broadcast_to(x, (*batch, x.shape[-1])) for x in parts]
+    return np.concatenate(wide, axis=-1)
 
 
 def classical_from_spatial(a: Any, v: Any) -> np.ndarray:
