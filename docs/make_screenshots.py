@@ -18,7 +18,7 @@ from PIL import Image
 import dyn_core as dyn
 from dyn_core.cli import main as dyn_command
 from dyn_core.reports import screenshot
-from dyn_core.view import film, replay, runs
+from dyn_core.view import command, film, replay
 from dyn_core.view.browser.viewer import Viewer
 from dyn_core.view.robot_scene import RobotScene
 
@@ -91,7 +91,7 @@ def humanoid():
 
 def chain():
     """Return a viewer of a planar chain."""
-    return Viewer(runs.chain_scene("hopper"), port=0)
+    return Viewer(command.chain_scene("hopper"), port=0)
 
 
 FALL = "sim arm7 --q0 joint2=0.4 joint4=-1.5 --duration 0.3"

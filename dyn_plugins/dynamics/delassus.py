@@ -1,4 +1,4 @@
-"""Responses of constraint rows: Delassus matrices and operational-space inertia.
+"""Responses of constraint rows: Delassus matrices, operational-space inertia, impulses.
 
 G = J H^-1 J.T without H: see response.py
 """
@@ -7,6 +7,7 @@ from dyn_core.authoring import (
     Factored,
     Force,
     Matrix,
+    Motion,
     Required,
     TracedSolver,
     Vector,
@@ -19,10 +20,12 @@ from dyn_core.problems import (
     DELASSUS,
     OPERATIONAL_INERTIA,
     POINT_DELASSUS,
+    POINT_IMPULSE,
 )
 from dyn_core.validation import Name
 from dyn_plugins._options import OF_FRAME, known_pairs, known_points
 from dyn_plugins.dynamics._articulated import (
+    accelerations_from_forces,
     add_rows,
     articulated_joints,
     delassus_matrix,
@@ -31,6 +34,8 @@ from dyn_plugins.dynamics._articulated import (
     propagate_to_base,
 )
 from dyn_plugins.kinematics.kinematics import to_reference, transforms
+
+RANK = 1e-12  # pivots of G / diagonal entry at or below this are zero
 
 
 def _row_forces(model, q, W, rows):
@@ -233,6 +238,55 @@ def operational_inertia(model, q, frame, reference, part, damping):
     return Factored(inverse, [inverse[k, k] * 1e-12 for k in n], names).inverse()
 
 
+def point_impulse(model, q, qd, velocity, points, damping):
+    """Return the velocity after an impact that gives points a velocity, and impulses.
+
+        H (qd+ - qd) = J.T Lambda,   J qd+ + damping Lambda = velocity
+
+    Without damping, linearly dependent rows raise SingularError with the point's number
+    and link when the Program runs. So does a singular joint inertia, with the name of
+    the joint.
+
+    Inputs and outputs: those of POINT_IMPULSE; q, qd and qd_next by body, the base
+    first.
+
+    Args:
+        points: Pairs (link, point in the link's frame [m]).
+        damping: Added to the diagonal of J H^-1 J.T [1/kg].
+
+    Source: RBDA, section 11.7 (impulsive dynamics); the sweeps are TAZZ-6.4, TAZZ-6.5.
+    """
+    X, S = joint_transforms(model, q)
+    joints, _ = articulated_joints(model, X, S)
+    pushes = point_forces(model, q, points)
+    rows = [propagate_to_base(model, joints, i, f) for i, f in pushes]
+    G = delassus_matrix(joints, rows) + Matrix.diagonal([damping] * len(rows))
+    names = [f"point {k // 3} ({points[k // 3][0]})" for k in range(len(rows))]
+    tolerances = [G[k, k] * RANK for k in range(len(rows))]
+    v = _velocities(model, X, q, qd)
+    missing = [x - v[i] @ f for x, (i, f) in zip(velocity, pushes, strict=True)]
+    impulse = Factored(G, tolerances, names).solve(Vector(missing))
+    forces = [Force.zero()] * (model.nb + 1)
+    for (i, f), x in zip(pushes, impulse, strict=True):
+        forces[i] = forces[i] - f * x
+    still = Vector.zeros(model.nv)
+    change = accelerations_from_forces(model, joints, still, forces).qdd
+    after = [None, *(qd[i] + change[i] for i in model.bodies)]
+    return after, impulse
+
+
+def _velocities(model, X, q, qd):
+    """Return a list of velocities: of the base (zero) and each body, body coordinates.
+
+    X, q, qd: By body: transform from the parent, and position and velocity of its
+    joint.
+    """
+    v = [Motion.zero()]
+    for i in model.bodies:
+        v.append(X[i] @ v[model.parent[i]] + model.joint[i].vJ(q[i], qd[i]))
+    return v
+
+
 def _row_count(model, options):
     return {"m": len(options["rows"]), "mj": _all_rows(options)}
 
@@ -280,6 +334,15 @@ def dyn_solvers():
             },
             valid={**OF_FRAME, "part": Name(tuple(_PARTS))},
             sizes=_part_size,
+            regrouped=True,
+        ),
+        TracedSolver(
+            "point_impulse",
+            POINT_IMPULSE,
+            point_impulse,
+            options={"points": (), "damping": 0.0},
+            valid={"points": known_points},
+            sizes=_point_rows,
             regrouped=True,
         ),
     ]

@@ -1,15 +1,197 @@
 """Costs at one knot of a plan, and their derivatives, each as one kernel."""
 
-from dyn_core.authoring import Matrix, TracedSolver, Vector, hookimpl, maximum, minimum
+from dyn_core.authoring import (
+    Matrix,
+    TracedSolver,
+    Transform,
+    Vector,
+    hookimpl,
+    log_transform,
+    maximum,
+    minimum,
+    skew,
+    slope_of,
+    split_q,
+    split_v,
+    sqrt,
+    value_of,
+    with_slopes,
+)
 from dyn_core.errors import UnsupportedError
 from dyn_core.prediction import cost as costs_of_plans
 from dyn_core.problems import KNOT_COST, KNOT_COST_DERIVATIVES, KNOT_POLICY, STEP
+from dyn_core.spatial.lie import log3
 from dyn_core.validation import shown
 from dyn_plugins.derivatives._chains import are_zero
-from dyn_plugins.prediction._residuals import residual_and_slopes, residual_of
+from dyn_plugins.kinematics.energy import mass_and_centre
+from dyn_plugins.kinematics.kinematics import (
+    frame_and_jacobian,
+    frame_motion,
+    to_reference,
+    transforms,
+)
+from dyn_plugins.steps._joint_blocks import moved
 
+NEAR = 1e-12  # square of a distance [m²] below which its derivative is finite
 # The costs without a choice: on every robot, and of each input.
 DEFAULT = (costs_of_plans.posture(), costs_of_plans.velocity(), costs_of_plans.effort())
+
+
+def residual_and_slopes(model, cost, q, qd, tau, target):
+    """Return a residual, a list of numbers, and its derivatives.
+
+    An unknown frame of the cost raises ModelError.
+
+    Args:
+        model: Robot.
+        cost: Cost.
+        q, qd, tau: Vectors of nq, nv and nv.
+        target: Flat numbers of the target.
+
+    Returns:
+        The residual, and a Matrix n x 3 nv: by displacement, velocity and joint force.
+    """
+    if cost.kind in ("pose", "distance"):
+        return _of_frames(model, cost, q, target)
+    inputs, residual = _INPUTS[cost.kind], _RESIDUALS[cost.kind]
+
+    def along(x, y, z):
+        return Vector(residual(model, cost, x, y, z, target))
+
+    value, columns = along(q, qd, tau), []
+    for number, name in enumerate(("q", "qd", "tau")):
+        for unit in Matrix.identity(model.nv).rows:
+            if name not in inputs:
+                columns.append([0.0] * len(value))
+                continue
+            changed = [q, qd, tau]
+            changed[number] = (
+                moved(model, q, Vector(unit))
+                if name == "q"
+                else with_slopes(changed[number], unit)
+            )
+            columns.append(slope_of(along(*changed)))
+    return value, Matrix(columns).T
+
+
+def _of_frames(model, cost, q, target):
+    """Return a residual of the poses of frames, and its derivatives.
+
+        dr = sum over the frames of (dr / dX) J dq
+
+    J is the Jacobian in base axes at the frame's origin. The arguments and results are
+    those of residual_and_slopes; columns by velocity and joint force are zero.
+    """
+    frames = [frame_and_jacobian(model, q, name) for name in cost.frames]
+    residual = _pose if cost.kind == "pose" else _distance
+    value = Vector(residual(cost, [X for X, _ in frames], target))
+    by_q = Matrix.zeros(len(value), model.nv)
+    for k, (X, J) in enumerate(frames):
+        columns = []
+        for unit in Matrix.identity(6).rows:
+            changed = [X for X, _ in frames]
+            changed[k] = _displaced(X, Vector(unit[:3]), unit[3:])
+            columns.append(slope_of(Vector(residual(cost, changed, target))))
+        by_q = by_q + Matrix(columns).T @ J
+    zeros = [0.0] * (2 * model.nv)
+    return value, Matrix([*row, *zeros] for row in by_q.rows)
+
+
+def _displaced(X, turn, shift):
+    """Return the Transform X to a frame with its derivative by a displacement.
+
+    turn, shift: The frame's rotation vector and displacement, three numbers each, in
+    base axes.
+    """
+    dE = -(X.E @ skew(turn))
+    rows = [with_slopes(x, d) for x, d in zip(X.E.rows, dE.rows, strict=True)]
+    return Transform(Matrix(rows), with_slopes(X.r, shift))
+
+
+def _pose(cost, frames, target):
+    """Return the displacement from the target pose to the frame, a list of numbers.
+
+    cost.part is "position": 3 in base axes [m]; "orientation": 3, the rotation vector
+    in the target's axes [rad]; else the 6 of log_transform.
+
+    Args:
+        cost: Cost of kind "pose".
+        frames: List of one Transform, from the base to the frame.
+        target: Rotation matrix row by row, 9 numbers, then the position, 3.
+    """
+    (X,) = frames
+    rotation = Matrix([target[3 * k : 3 * k + 3] for k in range(3)])
+    place = Vector(target[9:12])
+    if cost.part == "position":
+        return list(X.r - place)
+    if cost.part == "orientation":
+        return list(log3(rotation.T @ X.E.T))
+    return list(log_transform(X @ Transform(rotation.T, place).inverse))
+
+
+def _distance(cost, frames, target):
+    """Return a list of one number: a distance between two points less its target [m].
+
+    With the part "at_least" it is 0 beyond the target. At a distance of zero it is
+    smoothed.
+
+    Args:
+        cost: Cost of kind "distance".
+        frames: One or two Transforms, from the base to frames; of one, the second point
+            is in the target.
+        target: The distance; with one frame also the point, 3 numbers in the base.
+    """
+    other = frames[1].r if len(frames) == 2 else Vector(target[1:4])
+    apart = frames[0].r - other
+    error = sqrt(apart @ apart + NEAR) - target[0]
+    return [minimum(error, 0.0) if cost.part == "at_least" else error]
+
+
+def _velocity_of_frame(model, cost, q, qd, tau, target):
+    v, _, X = frame_motion(model, split_q(model, q), split_v(model, qd), cost.frames[0])
+    v = to_reference(X, cost.part) @ v
+    return [x - y for x, y in zip([*v.ang, *v.lin], target, strict=True)]
+
+
+def _centre(model, cost, q, qd, tau, target):
+    return mass_and_centre(model, transforms(model, split_q(model, q)))[1] - Vector(
+        target
+    )
+
+
+def _posture(model, cost, q, qd, tau, target):
+    return model.difference(Vector(target), q)
+
+
+_INPUTS = {
+    "posture": ("q",),
+    "velocity": ("qd",),
+    "effort": ("tau",),
+    "frame_velocity": ("q", "qd"),
+    "centre_of_mass": ("q",),
+    "custom": ("q", "qd", "tau"),
+}
+_RESIDUALS = {
+    "posture": _posture,
+    "velocity": lambda model, cost, q, qd, tau, target: qd - Vector(target),
+    "effort": lambda model, cost, q, qd, tau, target: tau - Vector(target),
+    "frame_velocity": _velocity_of_frame,
+    "centre_of_mass": _centre,
+    "custom": lambda model, cost, q, qd, tau, target: cost.function(model, q, qd, tau),
+}
+KINDS = (*_RESIDUALS, "pose", "distance")
+
+
+def residual_of(model, cost, q, qd, tau, target):
+    """Return a residual alone, a list of numbers.
+
+    Arguments and errors as of residual_and_slopes.
+    """
+    if cost.kind in ("pose", "distance"):
+        X = [frame_and_jacobian(model, q, name)[0] for name in cost.frames]
+        return (_pose if cost.kind == "pose" else _distance)(cost, X, target)
+    values = _RESIDUALS[cost.kind](model, cost, q, qd, tau, target)
+    return [value_of(x) for x in values]
 
 
 def knot_cost(model, q, qd, tau, settings, costs):

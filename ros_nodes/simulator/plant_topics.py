@@ -25,7 +25,7 @@ from ros_nodes.controller.guard_topics import publishers_beside_guard
 from ros_nodes.controller.payload_changes import serve_payload
 from ros_nodes.conversions import JointReader, joint_motion, point_wrench, stamp_seconds
 from ros_nodes.messages.effort_commands import EffortReader, RefusedCommand
-from ros_nodes.simulator.round_trips import RoundTrips
+from ros_nodes.simulator.simulator_status import RoundTrips
 
 COMMANDS = "effort_controller/commands"  # Float64MultiArray, in the order of joints
 JOINT_COMMANDS = "joint_commands"  # JointState

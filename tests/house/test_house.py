@@ -291,7 +291,7 @@ WITHOUT_ROS = (
     "live_view/view_command", "live_view/view_follower", "messages/effort_commands",
     "messages/goal_messages", "messages/trajectory_files", "messages/trajectory_messages",
     "parameter_tables", "parameters", "processes", "running/realtime", "running/watchdog",
-    "simulator/round_trips", "tools/commands",
+    "simulator/simulator_status", "tools/commands",
 )  # fmt: skip
 
 

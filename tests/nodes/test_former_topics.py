@@ -11,11 +11,10 @@ SAYS = "topic 'size' is now 'radius'"
 @pytest.fixture
 def node(ros, monkeypatch):
     """Return a node whose topic `radius` was called `size`."""
-    from ros_nodes.base import former_topics
-    from ros_nodes.base.parameter_node import TableNode
+    from ros_nodes.base import parameter_node
 
-    monkeypatch.setitem(former_topics.FORMER, "radius", "size")
-    made = TableNode("renamed", [])
+    monkeypatch.setitem(parameter_node.FORMER, "radius", "size")
+    made = parameter_node.TableNode("renamed", [])
     yield made
     made.destroy_node()
 

@@ -6,7 +6,7 @@ import pytest
 from ros_nodes.base import idle as idle_module
 from ros_nodes.base.idle import IdleWork
 from ros_nodes.controller.state_input import REST, ROW, SLOW, StateInput
-from ros_nodes.simulator.round_trips import LONGEST, RECENT, RoundTrips
+from ros_nodes.simulator.simulator_status import LONGEST, RECENT, RoundTrips
 
 
 @pytest.fixture

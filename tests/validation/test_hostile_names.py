@@ -25,8 +25,8 @@ import dyn_core as dyn
 from dyn_core.engines.llvm import host_machine
 from dyn_core.errors import ModelWarning
 from dyn_core.export import TARGETS, gpu
+from dyn_core.export.folder import for_build_systems
 from dyn_core.export.gpu.kernel import header as gpu_header
-from dyn_core.export.package_files import for_build_systems
 from dyn_core.identification.identified_files import write_robot, write_sidecar
 from dyn_core.model.coordinates.labels import coordinates_of
 from dyn_core.planar.chain.chain import make_chain

@@ -28,7 +28,7 @@ from dyn_core.recordings import (
     write_motion,
 )
 from dyn_core.recordings.files import is_recording
-from dyn_core.view import film, replay, runs
+from dyn_core.view import command, film, replay
 from dyn_core.view.colors import torque_color, torque_legend
 from dyn_core.view.painter import Drawn, Painter, grid_step, simplified
 from dyn_core.view.planar_scene import ChainScene, ObjectScene
@@ -124,9 +124,9 @@ def test_a_saved_run_shows_the_same(run, tmp_path):
     """States, forces and robot come back from the file."""
     path = tmp_path / "run.npz"
     run.save(path)
-    assert runs.saved_robot(str(path)) == ("quadruped", "floating")
+    assert command.saved_robot(str(path)) == ("quadruped", "floating")
     model = dyn.load("quadruped")
-    a, b = replay.of_recording(run.model, run), runs.read_run(str(path), model)
+    a, b = replay.of_recording(run.model, run), command.read_run(str(path), model)
     for time in (0.0, 0.011, 0.018):
         assert b.poses(time) == pytest.approx(a.poses(time), abs=0)
         assert b.arrows(time) == pytest.approx(a.arrows(time), abs=0)
@@ -137,9 +137,9 @@ def test_a_motion_file_of_a_floating_robot_is_shown(run, tmp_path):
     """What `dyn sim` writes: all columns of q, and the file the robot was read from."""
     path = tmp_path / "motion.npz"
     write_motion(run_record(run), path)
-    robot, root_joint = runs.saved_robot(str(path))
+    robot, root_joint = command.saved_robot(str(path))
     assert (robot, root_joint) == ("quadruped", "floating")
-    shown = runs.read_run(str(path), dyn.load(robot))
+    shown = command.read_run(str(path), dyn.load(robot))
     assert shown.poses(0.011) == pytest.approx(
         replay.of_recording(run.model, run).poses(0.011), abs=0
     )
@@ -151,7 +151,7 @@ def test_a_saved_run_names_an_installed_robot(tmp_path):
         pytest.skip("example-robot-data is not installed")
     run = dyn.simulate(dyn.load("ur5"), duration=0.01, progress=False)
     run.save(tmp_path / "run.npz")
-    assert runs.saved_robot(str(tmp_path / "run.npz")) == ("ur5", "fixed")
+    assert command.saved_robot(str(tmp_path / "run.npz")) == ("ur5", "fixed")
 
 
 def test_a_damaged_file_is_named_and_no_robot_is_asked_for(tmp_path, capsys):
@@ -159,7 +159,7 @@ def test_a_damaged_file_is_named_and_no_robot_is_asked_for(tmp_path, capsys):
     damaged = tmp_path / "run.npz"
     damaged.write_bytes(b"PK damaged")
     with pytest.raises(SettingError, match=r"run\.npz: no NPZ that can be read"):
-        runs.saved_robot(str(damaged))
+        command.saved_robot(str(damaged))
     assert cli.main(["view", str(damaged)]) == 1
     assert "--robot" not in capsys.readouterr().err
 
@@ -284,26 +284,26 @@ def test_joint_forces_have_a_row_for_each_time():
 
 def test_an_episode_of_an_environment_is_a_run():
     pytest.importorskip("gymnasium", reason="gymnasium is not installed (extra env)")
-    shown = runs.episode("dyn_ros/Pendulum-v0", duration=0.5)
-    again = runs.episode("dyn_ros/Pendulum-v0", duration=0.5)
+    shown = command.episode("dyn_ros/Pendulum-v0", duration=0.5)
+    again = command.episode("dyn_ros/Pendulum-v0", duration=0.5)
     assert len(shown.t) == 5
     assert shown.states == pytest.approx(again.states, abs=0)
     with pytest.raises(SettingError, match="Pendulum"):
-        runs.episode("dyn_ros/Pendulm-v0")
+        command.episode("dyn_ros/Pendulm-v0")
 
 
 def test_names_of_chains_and_runs():
-    assert runs.is_chain("hopper") and runs.is_chain("my.yaml")
-    assert not runs.is_chain("arm7") and not runs.is_chain("cart_pole")
+    assert command.is_chain("hopper") and command.is_chain("my.yaml")
+    assert not command.is_chain("arm7") and not command.is_chain("cart_pole")
     assert is_recording("a.npz") and is_recording("b.mcap") and not is_recording("arm7")
-    assert runs.chain_scene("hopper").start()[:2] == pytest.approx([0.0, 0.3])
+    assert command.chain_scene("hopper").start()[:2] == pytest.approx([0.0, 0.3])
     with pytest.raises(ModelError, match=r"gone\.yaml"):
-        runs.chain_scene("gone.yaml")
+        command.chain_scene("gone.yaml")
 
 
 def test_a_sweep_moves_each_slider_through_its_range():
     scene = RobotScene(dyn.load("two_link"))
-    shown = runs.sweep(scene)
+    shown = command.sweep(scene)
     for k, slider in enumerate(scene.sliders):
         seen = shown.states[:, k]
         reach = slider.high - slider.low
