@@ -18,14 +18,12 @@ def tip(name="tip", z=1.2):
 
 
 def stand():
-    """Return the quadruped, a pose on bent legs, and a loop that holds each foot."""
+    """Return the quadruped, its start on bent legs, and a loop that holds each foot.
+
+    As docs/optimal_control.md has them: their kernels, 20 s of work, are compiled once.
+    """
     model = dyn.load("quadruped")
     q = model.start()
-    for name in model.joint_names:
-        bent = {"hip_joint": 0.6, "knee": -1.2}
-        for end, angle in bent.items():
-            if name.endswith(end):
-                q[model.q_slice(name)] = angle
     feet = [name for name in model.frame_names if name.endswith("foot")]
     places = dyn.solver("forward_kinematics").build(model, frames=feet)(q)
     loops = [
@@ -40,8 +38,8 @@ def test_feet_stay_while_they_are_held_and_carry_the_robot():
     model, q, feet, loops = stand()
     last = 0.4
     contacts = [(loops[0], 0.0, last), (loops[3], 0.0, last)]
-    for loop in loops[1:3]:
-        contacts += [(loop, 0.0, 0.12), (loop, 0.28, last)]
+    for begin, end in (0.0, 0.12), (0.28, last):
+        contacts += [(loop, begin, end) for loop in loops[1:3]]
     costs = [
         cost.posture(q, 100.0, when="always"),
         cost.velocity(when="always"),
@@ -60,7 +58,8 @@ def test_feet_stay_while_they_are_held_and_carry_the_robot():
     places = places[:, :, :3, 3]
     moved = np.linalg.norm(places - places[0], axis=-1)
     assert moved[:, [0, 3]].max() < 1e-7
-    assert moved[:7, 1:3].max() < 1e-7 and moved[15:, 1:3].max() < 1e-6
+    assert moved[:7, 1:3].max() < 1e-7 and moved[16:, 1:3].max() < 1e-9
+    assert moved[15, 1:3].max() < 1e-5  # one step brings them back, to first order
     assert moved[8:14, 1:3].min(axis=0).max() > 1e-5  # in between they are free
     # H qdd + C - tau = J.T pushes, with six rows of the base for twelve numbers.
     motion = np.diff(result.qd, axis=0) / plan.problem.dt
