@@ -59,15 +59,16 @@ def carry(known):
 
 
 def main(folder):
-    """Run, print and draw."""
+    """Run, print and draw; return what `lift` and `carry` do, known and unknown."""
     print("plans are compiled, some 10 s the first time", flush=True)
     plan, run, weight = lift()
     torque = run.tau[:, 1]
     print(f"lift: {plan.reason} after {plan.iterations} iterations")
     print(f"shoulder: {np.abs(torque).max():.1f} N·m; its weight on the straight path:"
           f" {weight:.1f} N·m")  # fmt: skip
-    for known, text in ((True, "load"), (False, "empty arm")):
-        print(f"carry, planned with the {text}: {1e3 * carry(known)[2]:.1f} mm off")
+    carried = [carry(known) for known in (True, False)]
+    for (_, _, off), text in zip(carried, ("load", "empty arm")):
+        print(f"carry, planned with the {text}: {1e3 * off:.1f} mm off")
     figure, ax = pyplot().subplots(figsize=(6, 3.0))
     ax.plot(run.t[: len(torque)], torque, label="plan")
     ax.axhline(-weight, color="C1", label="weight on the straight path")
@@ -76,6 +77,7 @@ def main(folder):
     ax.legend()
     figure.tight_layout()
     save(figure, folder / "lift.png", dpi=80)
+    return (plan, run, weight), *carried
 
 
 if __name__ == "__main__":

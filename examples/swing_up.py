@@ -16,6 +16,7 @@ from dyn_core.view.film import write_film
 from dyn_core.view.replay import of_recording
 
 FORCE = 5.0  # limit of the cart [N]
+FPS = 12.5  # pictures of the film per second
 BOX = 200, 90, 500, 390  # shown part of the film's pictures: left, top, right, bottom
 
 
@@ -54,14 +55,17 @@ def draw(plan, run, path):
 
 def film(model, run, path):
     """Write the run as an animated GIF."""
-    write_film(of_recording(model, run), path, fps=12.5)
+    write_film(of_recording(model, run), path, fps=FPS)
     with Image.open(path) as whole:
         frames = [frame.crop(BOX) for frame in ImageSequence.Iterator(whole)]
-    frames[0].save(path, save_all=True, append_images=frames[1:], duration=80, loop=0)
+    duration = round(1000 / FPS)  # of a picture [ms]
+    frames[0].save(
+        path, save_all=True, append_images=frames[1:], duration=duration, loop=0
+    )
 
 
 def main(folder):
-    """Run, print, draw and film."""
+    """Run, print, draw and film; return the robot, the plan and its recording."""
     print("the plan is compiled, some 10 s the first time", flush=True)
     model, plan, run = swing_up()
     print(f"{plan.reason} after {plan.iterations} iterations")
@@ -69,6 +73,7 @@ def main(folder):
     print(f"off upright at the end: {np.abs(run.q[-1]).max():.4f} m, rad")
     draw(plan, run, folder / "swing_up.png")
     film(model, run, folder / "swing_up.gif")
+    return model, plan, run
 
 
 if __name__ == "__main__":

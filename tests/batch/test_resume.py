@@ -76,6 +76,7 @@ def child(folder, die, kind):
     return done.returncode, done.stderr
 
 
+@pytest.mark.one_of(2)
 @pytest.mark.parametrize("kind", ["npy", "zarr"])
 def test_a_killed_run_goes_on_with_equal_bits(rnea, states, tmp_path, kind):
     """Killed twice at other places, then done: each chunk is in the journal once."""

@@ -175,6 +175,7 @@ def test_stabilisations_are_those_of_the_textbook(name, law, full):
     assert compare(scene_of(name), 50 if full else 12, stabilisation=law)[0] > 0
 
 
+@pytest.mark.one_of(2)
 @pytest.mark.parametrize("seed", range(12))
 def test_random_trees_step_as_the_textbook_says(seed, full):
     """Floating trees of any shapes and joints, with all steppers and stabilisations."""
@@ -355,6 +356,7 @@ def compare_events(scene, count, **world):
     return parts
 
 
+@pytest.mark.one_of(2)
 @pytest.mark.parametrize("name", SCENES)
 def test_event_driven_steps_are_those_of_the_textbook(name, full):
     """Each impact, and each motion between two, from the state before it."""

@@ -160,6 +160,7 @@ def test_derivatives_are_differences_of_the_step(name):
         _assert_close(slopes.sum(axis=1), change)
 
 
+@pytest.mark.one_of(2)
 @pytest.mark.parametrize("name", CASES)
 def test_derivatives_agree_with_those_of_any_scene(name):
     """Two machines: A, B and those by friction coefficients, and their modes."""

@@ -55,6 +55,7 @@ def test_a_moving_target_is_followed(example, plant):
     assert np.abs(error).max() < 2e-4
 
 
+@pytest.mark.one_of(2)
 @pytest.mark.parametrize("plant", PLANTS)
 @pytest.mark.parametrize("law", ["operational_space", "cartesian_impedance"])
 def test_a_singular_position_is_passed(example, plant, law):

@@ -414,6 +414,7 @@ def test_the_brake_is_the_speed_along_each_axis(standing, arm, poses, axes, step
     np.testing.assert_allclose(run.law.wrench._brake(f, step, into), wanted, atol=1e-9)
 
 
+@pytest.mark.one_of(2)
 @pytest.mark.parametrize("lost", [True, False])
 def test_a_tool_that_loses_its_plane_does_not_run_away(polish, arm, lost, monkeypatch):
     """Off the edge: no spring, 10 N, and less than 20 mm in a second; the sensor too."""
@@ -522,6 +523,7 @@ def polish():
         yield importlib.import_module("polish")
 
 
+@pytest.mark.one_of(2)
 @pytest.mark.parametrize("plant", ["ours", "mujoco"])
 def test_polishing_with_wrong_masses_and_friction(polish, arm, plant):
     """2 % while it moves sideways, 20 % at touch; without the sensor it is printed.

@@ -134,7 +134,7 @@ def _marks():
 
 def _modules_run(function, width):
     """Return the modules whose functions run while a function is traced."""
-    profile = cProfile.Profile()
+    profile = cProfile.Profile(subcalls=False, builtins=False)
     profile.runcall(trace, function, width)
     files = {getattr(entry.code, "co_filename", "") for entry in profile.getstats()}
     return {name for name, path in FILES.items() if str(path) in files}

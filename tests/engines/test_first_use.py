@@ -36,6 +36,7 @@ def _in_threads(count, work):
     return results
 
 
+@pytest.mark.one_of(2)
 @needs_fork
 @pytest.mark.skipif(bool(host_machine.missing()), reason=host_machine.missing())
 @pytest.mark.timeout(3600)

@@ -92,6 +92,7 @@ def test_each_operation_of_random_graphs(block):
         assert error.max() <= (0 if exact else 4), (op, k, error.max())
 
 
+@pytest.mark.one_of(2)
 @pytest.mark.parametrize("block", blocks(20))
 def test_multiply_adds_round_once(block):
     """Algebra without exception gives the bits that the Schedule's steps have."""

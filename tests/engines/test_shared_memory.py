@@ -74,6 +74,7 @@ def _run(made, variant, rows, count):
     return out
 
 
+@pytest.mark.one_of(2)
 @pytest.mark.parametrize("seed", range(6))
 def test_shared_memory_changes_no_bit(seed, monkeypatch):
     """Alone and in a batch, the same as where each matrix has memory of its own."""

@@ -280,6 +280,7 @@ except dyn.UnsupportedError as error:
 """
 
 
+@pytest.mark.one_of(2)
 @pytest.mark.parametrize(
     ("before", "message"),
     [

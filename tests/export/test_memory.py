@@ -83,6 +83,7 @@ def deepest(graph, entries):
     return max(depth(name) for name in sizes if name.split(":")[-1] in entries)
 
 
+@pytest.mark.one_of(2)
 @pytest.mark.parametrize("level", LEVELS)
 @pytest.mark.parametrize("case", CASES, ids=lambda x: x[0])
 def test_c_needs_its_bound_of_stack_and_no_function_of_others(

@@ -166,6 +166,7 @@ def test_c_source_is_good_in_cpp(standard, tmp_path):
     assert sh(tmp_path / "main").startswith("equal bits")
 
 
+@pytest.mark.one_of(2)
 @pytest.mark.turns("exact")
 @pytest.mark.parametrize("target", sorted(set(TARGETS) - {"cortex-m4f"}))
 @pytest.mark.parametrize("exact", [True, False])

@@ -310,6 +310,7 @@ def build_package(folder, build, prefix):
     return tested.stdout
 
 
+@pytest.mark.one_of(2)
 @pytest.mark.parametrize("kind", [*LAWS, "sim"])
 def test_a_package_builds_where_ros2_control_is_found(kind, packages, tmp_path):
     """Without a warning; its own tests pass: bits of Python, and the plugin loads."""

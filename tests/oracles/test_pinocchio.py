@@ -207,6 +207,7 @@ def test_shipped_robots_floating(name):
     _compare_kinematics(model, _compare_dynamics(model))
 
 
+@pytest.mark.one_of(2)
 @pytest.mark.parametrize(
     "part",
     [pytest.param(k, marks=[pytest.mark.full] * (k % 2)) for k in range(SETS)],
@@ -284,6 +285,7 @@ REAL = {
 COMPILED = ("panda", "ur5", "go2")
 
 
+@pytest.mark.one_of(2)
 @pytest.mark.parametrize(
     "name",
     [
