@@ -14,6 +14,7 @@ from dyn_core.view.solids import box
 
 CYCLE, STEPS = 1e-3, 4  # period of the controller [s], steps of the simulation in it
 STIFFNESS, DAMPING, FRICTION, GAP = 5e4, 100.0, 0.2, 0.005  # N/m, N·s/m, 1, m
+FPS = 10.0  # pictures of a film per second
 Q = np.array([0.0, 0.1, 0.0, -2.2, 0.0, 2.3, 0.8])
 
 
@@ -77,4 +78,4 @@ def film(arm, t, q, path):
             block = box((0.3, 0.4, top)).moved(T)
             return [*super()._make(role), Part("plane", 0, block, (150, 160, 170))]
 
-    write_film(Replay(Scene(arm), t, q), path, fps=10)
+    write_film(Replay(Scene(arm), t, q), path, fps=FPS)

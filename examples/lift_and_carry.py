@@ -67,7 +67,7 @@ def main(folder):
     print(f"shoulder: {np.abs(torque).max():.1f} N·m; its weight on the straight path:"
           f" {weight:.1f} N·m")  # fmt: skip
     carried = [carry(known) for known in (True, False)]
-    for (_, _, off), text in zip(carried, ("load", "empty arm")):
+    for (_, _, off), text in zip(carried, ("load", "empty arm"), strict=True):
         print(f"carry, planned with the {text}: {1e3 * off:.1f} mm off")
     figure, ax = pyplot().subplots(figsize=(6, 3.0))
     ax.plot(run.t[: len(torque)], torque, label="plan")

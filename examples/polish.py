@@ -21,7 +21,6 @@ import dyn_core as dyn
 from dyn_core.control import Controller, Rules
 
 END = 8.0  # [s]
-PICTURE = 50  # cycles from one picture of the film to the next
 PRESS, START, MOVES = 10.0, 0.5, 3.0  # force [N]; it begins, the tool moves [s]
 SETTINGS = {
     "cartesian.frame": "tool",
@@ -78,8 +77,9 @@ def main(picture, end=END):
     for name, sensor in (("with sensor", True), ("without sensor", False)):
         _, rows = polish(arm, sensor=sensor, end=end)
         if sensor:
-            shown = rows[2000::PICTURE]
-            film(arm, shown[:, 0], shown[:, 5:], picture.with_suffix(".gif"))
+            film(
+                arm, rows[2000::50, 0], rows[2000::50, 5:], picture.with_suffix(".gif")
+            )
         curves[name], result = rows[:, :2].T, figures(rows)
         results.append(result)
         print(f"{name}: overshoot {result[0]:.1%}, error in motion {result[1]:.1%}")

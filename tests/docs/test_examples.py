@@ -175,15 +175,13 @@ def test_a_plane_is_polished(monkeypatch, tmp_path, capsys, full):
     script = importlib.import_module("polish")
     end = script.END if full else script.MOVES + 2.0
     if not full:
-        monkeypatch.setattr(script, "PICTURE", 250)
+        monkeypatch.setattr("_plane_and_arm.FPS", 2.0)
     touch, motion = script.main(tmp_path / "polish.png", end)[0]
     assert touch <= 0.2
     assert motion <= 0.02
     assert "without sensor: overshoot" in capsys.readouterr().out
     assert (tmp_path / "polish.png").stat().st_size > 10_000
-    assert (tmp_path / "polish.gif").stat().st_size > 10**6 / script.PICTURE * (
-        end - 2.0
-    )
+    assert (tmp_path / "polish.gif").stat().st_size > 10_000 * (end - 2.0)
 
 
 def test_the_four_bar_follows_its_motor(monkeypatch, tmp_path, capsys):
