@@ -104,10 +104,16 @@ def test_every_limit_is_kept_on_dense_samples(folding):
         np.testing.assert_allclose(qdd[row], 0, atol=1e-9)
 
 
-def test_condition_falls_below_the_best_random_motion():
-    """arm7: less than half of the best of 100; reproduced from the points alone."""
+@pytest.fixture(scope="module")
+def of_arm7():
+    """Return arm7, and its motion by the default settings but for one start."""
     model = dyn.load("arm7")
-    made = excite(model, starts=1)
+    return model, excite(model, starts=1)
+
+
+def test_condition_falls_below_the_best_random_motion(of_arm7):
+    """arm7: less than half of the best of 100; reproduced from the points alone."""
+    model, made = of_arm7
     assert made.kept
     assert made.condition < 0.5 * made.random_condition
     assert made.condition < 5.0
@@ -118,12 +124,11 @@ def test_condition_falls_below_the_best_random_motion():
     assert made.condition == pytest.approx(np.linalg.cond(scaled), rel=1e-9)
 
 
-def test_lengths_of_columns_count():
+def test_lengths_of_columns_count(of_arm7):
     """Without them a joint may rest nearly: all its parameters drown in noise."""
-    model = dyn.load("arm7")
+    model, counted = of_arm7
     deviations = []
-    for signal in (0.0, 0.3):
-        made = excite(model, starts=1, signal=signal)
+    for made in (excite(model, starts=1, signal=0.0), counted):
         columns = list(made.base.independent)
         Y = dyn.solver("regressor").build(model)(made.q, made.qd, made.qdd)
         rows = Y[:, :, columns].reshape(-1, len(columns))
