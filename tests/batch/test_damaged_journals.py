@@ -213,6 +213,6 @@ def test_damaged_journals_and_results(batches, tmp_path, full):
 
     None gives a wrong number, none ends in an error that is not ours. Many with --full.
     """
-    outcomes, wrong = campaign(batches, tmp_path, 4000 if full else 25, seed=28)
+    outcomes, wrong = campaign(batches, tmp_path, 4000 if full else 40, seed=28)
     assert not wrong, wrong[:5]
     assert all(outcomes[x] > 3 for x in (("journal", "refused"), ("results", "right")))
