@@ -419,6 +419,8 @@ def lines_of_run(record: MotionRecord) -> list[str]:
 
     Without rows the energy and wall times are left out.
 
+    It says so if joints were at their stops, whose energy is in the residual.
+
     Args:
         record: Record of a simulation, with its series and counters.
     """
@@ -434,6 +436,11 @@ def lines_of_run(record: MotionRecord) -> list[str]:
             f" {end['dissipation']:.6g} + constraints {end['constraints']:.6g} +"
             f" correction {end['correction']:.6g} + residual {end['residual']:.3g}"
         )
+        if record.joints_at_stops and "contacts" not in series:
+            lines.append(
+                "the residual contains the energy of the stops at the limits of "
+                + ", ".join(record.joints_at_stops)
+            )
         times = 1e6 * series["cycle_time"]
         lines.append(
             f"wall time of a row: median {np.median(times):.3g} us, largest"

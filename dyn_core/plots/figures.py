@@ -39,7 +39,7 @@ _LOOK: Any = {
     "svg.hashsalt": "dyn_ros",
 }
 _WIDTH, _HEIGHT = 9.0, 2.1  # width of a figure, height of one of its rows [inch]
-_NEAR = 0.4  # least ratio of a curve to its limit for drawing the limit
+_NEAR = 0.3  # distance from which a limit is drawn, part of the range of both limits
 _LINE = 0.19  # height of a legend row [inch]
 _LETTERS = 118  # characters in a legend row
 
@@ -71,15 +71,16 @@ class Panel:
     Attributes:
         label: Quantity and unit, beside the vertical axis.
         curves: Curves.
-        limits: Limit of the absolute value of each curve, in the unit of y; infinity or
-            no entry: none. If a curve reaches 40 % of its limit, the limit is drawn as
-            two thin lines in the curve's colour, or in grey if several curves share it.
+        limits: Limit of the absolute value of each curve, or its (lower, upper) limits,
+            in the unit of y; infinity or no entry: none. A limit is drawn if the curve
+            comes closer to it than 30 % of the range between both: a thin line in the
+            curve's colour, or in grey if several curves share the limit.
         remark: Short text above the panel.
     """
 
     label: str
     curves: Sequence[Curve]
-    limits: Sequence[float] = ()
+    limits: Any = ()
     remark: str = ""
 
 
@@ -250,21 +251,26 @@ def _draw_panel(axis: Any, panel: Panel) -> None:
             label=plot_text(curve.label) or None,
         )  # fmt: skip
         finite = curve.y[np.isfinite(curve.y)]
-        if k < len(panel.limits) and 0 < panel.limits[k] < np.inf:
-            limit = float(panel.limits[k])
-            by_limit.setdefault(limit, []).append(colour)
-            if np.abs(finite).max(initial=0.0) >= _NEAR * limit:
-                near.add(limit)
-    for limit in sorted(near):
-        colour = by_limit[limit][0] if len(by_limit[limit]) == 1 else GREY
-        for level in (-limit, limit):
-            axis.axhline(level, color=colour, lw=0.9, ls=(0, (1, 2)))
+        if k >= len(panel.limits):
+            continue
+        paired = np.ndim(panel.limits[k]) > 0
+        limits = np.multiply(panel.limits[k], 1.0 if paired else (-1.0, 1.0))
+        distance = _NEAR * (limits[1] - limits[0])
+        for level, sign in zip(limits.tolist(), (-1, 1), strict=True):
+            if 0 < distance < np.inf:
+                by_limit.setdefault(level, []).append(colour)
+                if (sign * (finite - level) >= -distance).any():
+                    near.add(level)
+    for level in sorted(near):
+        colour = by_limit[level][0] if len(by_limit[level]) == 1 else GREY
+        axis.axhline(level, color=colour, lw=0.9, ls=(0, (1, 2)))
     axis.set_ylabel(plot_text(panel.label))
     axis.margins(x=0.01)
     said = [panel.remark] if panel.remark else []
-    if by_limit:
-        far = f"limits from ±{min(by_limit):g} on"
-        said.append("dotted: limits that are near" if near else far)
+    if near:
+        said.append("dotted: limits that are near")
+    elif by_limit and not paired:
+        said.append(f"limits from ±{min(map(abs, by_limit)):g} on")
     axis.annotate(
         plot_text(", ".join(said)), (1.0, 1.0), xycoords="axes fraction", ha="right",
         va="bottom", fontsize=8, color=GREY,

@@ -24,7 +24,7 @@ def plot_motion(
     t: np.ndarray,
     columns: Mapping[str, np.ndarray | None],
     names: Mapping[str, Sequence[str]],
-    limits: np.ndarray | None = None,
+    limits: Mapping[str, np.ndarray] | None = None,
     energy: np.ndarray | None = None,
     title: str = "",
 ) -> Any:
@@ -39,8 +39,7 @@ def plot_motion(
         columns: By key of LABELS, arrays (rows, coordinates) [SI]; `q_ref` is drawn
             thin and dashed beside `q`. Keys may be missing.
         names: Names of the coordinates by the same keys.
-        limits: Maximum joint force of each coordinate [N·m | N]; infinity: no limit;
-            None: no limits.
+        limits: Limits of the coordinates by key of LABELS, as in Panel; None: none.
         energy: Total energy of each row [J]; None or empty: no such panel.
         title: Title of the figure; empty: none.
 
@@ -56,8 +55,6 @@ def plot_motion(
         for several in (True, False)
         for k, name in enumerate(x for x in listed if _is_one_of(x, listed) == several)
     }
-    if limits is None:
-        limits = np.full(len(names.get("tau", ())), np.inf)
     for key in there:
         array, reference = columns[key], columns.get("q_ref")
         assert array is not None
@@ -80,8 +77,8 @@ def plot_motion(
                     Curve(t[rows], reference[rows, k], "", "--", "#555555", 0.6)
                     for k in chosen
                 ]
-            near = tuple(limits[chosen]) if key == "tau" else ()
-            panels.append(Panel(LABELS[key], curves, near, remark))
+            bounds = limits[key][chosen] if limits and key in limits else ()
+            panels.append(Panel(LABELS[key], curves, bounds, remark))
     if energy is not None and len(energy):
         curve = Curve(t[rows], energy[rows], "kinetic + potential", colour="#000000")
         panels.append(Panel("energy [J]", [curve]))

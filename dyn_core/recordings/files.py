@@ -208,8 +208,8 @@ def _own_unit(kind: str, unit: str, label: str) -> str:
 _CONTACTS = "contacts."
 # Facts whose content is used, with their types.
 _FACTS: dict[str, type] = {
-    "notes": list, "effort_limit": list, "settings": dict, "counters": dict,
-    "versions": dict, "joints": dict,
+    "notes": list, "settings": dict, "counters": dict, "versions": dict, "joints": dict,
+    "effort_limit": list, "lower_limit": list, "upper_limit": list,
 }  # fmt: skip
 _NAMES = ("positions", "velocities", "position_units", "velocity_units")
 
@@ -277,7 +277,7 @@ def _facts(text: str) -> dict[str, Any]:
 
     Raises:
         ValueError: The string is no JSON object, or a fact in _FACTS has another type
-            or, for effort_limit, an entry that is neither a number nor null.
+            or, for limits, an entry that is neither a number nor null.
     """
     try:
         facts = json.loads(text)
@@ -289,10 +289,11 @@ def _facts(text: str) -> dict[str, Any]:
         if not isinstance(facts.get(name, kind()), kind):
             valid = "a list" if kind is list else "an object of JSON"
             raise ValueError(f"fact {name} is {shown(facts[name])}; valid: {valid}")
-    for limit in facts.get("effort_limit", ()):
-        if limit is not None and type(limit) not in (int, float):
-            valid = "numbers, or null for none"
-            raise ValueError(f"fact effort_limit has {shown(limit)}; valid: {valid}")
+    for name in ("effort_limit", "lower_limit", "upper_limit"):
+        for limit in facts.get(name, ()):
+            if limit is not None and type(limit) not in (int, float):
+                valid = "numbers, or null for none"
+                raise ValueError(f"fact {name} has {shown(limit)}; valid: {valid}")
     return facts
 
 

@@ -139,10 +139,31 @@ class MotionRecord:
         They are read from facts["effort_limit"], where None is no limit. All are
         infinity if that is not a list of nv entries.
         """
-        limits = self.facts.get("effort_limit")
-        if not isinstance(limits, list) or len(limits) != len(self.names("tau")):
-            return np.full(len(self.names("tau")), np.inf)
-        return np.array([np.inf if x is None else float(x) for x in limits])
+        return self._limits("effort_limit", "tau", np.inf)
+
+    @property
+    def position_limits(self) -> tuple[np.ndarray, np.ndarray]:
+        """Lower and upper limits of the positions, (nq,) each [rad | m].
+
+        Infinity: no limit. They are read from facts["lower_limit"] and
+        facts["upper_limit"], as effort_limits are.
+        """
+        lower = self._limits("lower_limit", "q", -np.inf)
+        return lower, self._limits("upper_limit", "q", np.inf)
+
+    @property
+    def joints_at_stops(self) -> tuple[str, ...]:
+        """Names of the positions that are beyond a limit in at least one row."""
+        lower, upper = self.position_limits
+        beyond = ((self.q < lower) | (self.q > upper)).any(axis=0)
+        return tuple(np.array(self.names("q"))[beyond].tolist())
+
+    def _limits(self, fact: str, kind: str, none: float) -> np.ndarray:
+        """Return the limits of a fact for a kind of column; `none`: no limit."""
+        limits, count = self.facts.get(fact), len(self.names(kind))
+        if not isinstance(limits, list) or len(limits) != count:
+            return np.full(count, none)
+        return np.array([none if x is None else float(x) for x in limits])
 
     def plot(
         self,
@@ -152,8 +173,8 @@ class MotionRecord:
     ) -> Any:
         """Return a matplotlib figure of the motion; write it if `path` is given.
 
-        It shows all columns over time, and joint forces with their limits. The name of
-        a written file is printed.
+        It shows all columns over time, and the limits of positions and joint forces
+        that they approach. The name of a written file is printed.
 
         Args:
             path: File to write, such as "run.png"; None: no file is written.
@@ -168,7 +189,7 @@ class MotionRecord:
             check_plot(path)
         columns = {kind: getattr(self, kind) for kind in KINDS}
         names = {kind: self.names(kind) for kind in KINDS}
-        limits = self.effort_limits
+        limits = {"q": np.stack(self.position_limits, 1), "tau": self.effort_limits}
         figure = plot_motion(self.t, columns, names, limits, energy, title)
         if path is not None:
             save(figure, path)

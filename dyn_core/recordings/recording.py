@@ -48,7 +48,10 @@ class Recording:
         counters: Number of refused, late or not converged events, by name.
         cycle_time: Wall time of controller and steps in each row, (rows,) [s].
         steps: All steps of a run without a World; None with a World, or if unknown.
-        joint_friction, joint_springs: Whether joint friction and joint springs acted.
+        joint_friction, joint_springs, limit_stops: Whether joint friction, joint
+            springs and the limit stops of a run without a World acted.
+        mean_qdd: Change of velocity in each period divided by the period, with all
+            forces that acted, (rows, nv) [rad/s² | m/s²]; None if unknown.
     """
 
     motion: MotionRecord
@@ -60,6 +63,8 @@ class Recording:
     steps: RunSteps | None = None
     joint_friction: bool = True
     joint_springs: bool = True
+    limit_stops: bool = False
+    mean_qdd: np.ndarray | None = None
 
     @property
     def t(self) -> np.ndarray:

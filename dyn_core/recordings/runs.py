@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from dyn_core.model import Model
+from dyn_core.model.coordinates.ball_limits import ball_limit_rows, limited_balls
 from dyn_core.model.description import FRICTION_SPEED
 from dyn_core.model.loops.loop_constraints import Coupling
 from dyn_core.model.point_springs import PointSprings
@@ -24,6 +25,7 @@ from dyn_core.recordings.motion import MotionRecord
 from dyn_core.recordings.recording import Recording
 from dyn_core.solving.registry import solver
 from dyn_core.solving.solver import Solver
+from dyn_core.spatial import Vector
 
 _DISTRIBUTIONS = ("dyn_ros", "numpy", "scipy", "llvmlite")
 _DIGITS = 16  # number of hexadecimal digits of a model hash
@@ -40,8 +42,10 @@ def run_record(
     _contacts; `facts` has robot_facts, settings, counters and versions. Reference
     positions are left out if none is finite.
 
-    Accelerations are computed by forward dynamics from the states and joint forces. A
-    run in a World has none, because the joint forces alone do not determine them.
+    Accelerations are computed by forward dynamics from the states and joint forces. In
+    rows with a joint beyond a position limit, where its stop pushes, they are the mean
+    accelerations of the period, with the force of the stop. A run in a World has none,
+    because the joint forces alone do not determine them.
 
     Args:
         run: Recording of dyn.simulate, with its model; not changed.
@@ -65,6 +69,9 @@ def run_record(
             time = [run.t] if model.driven else []
             program = chosen.build(model, inputs=inputs, **acted)
             qdd = np.asarray(program(run.q, run.qd, run.tau, *time))
+            if run.limit_stops and run.steps and run.mean_qdd is not None:
+                beyond = _beyond_limits(model, run.steps.q).reshape(len(qdd), -1)
+                qdd = np.where(beyond.any(axis=1)[:, None], run.mean_qdd, qdd)
     known = motion.q_ref is not None and np.isfinite(motion.q_ref).any()
     return replace(
         motion,
@@ -75,6 +82,17 @@ def run_record(
         facts={**robot_facts(model), "settings": dict(settings or {}),
                "counters": dict(run.counters), "versions": versions()},
     )  # fmt: skip
+
+
+def _beyond_limits(model: Model, q: np.ndarray) -> np.ndarray:
+    """Return for each position of q, (count, nq), whether a joint is beyond a limit."""
+    lower, upper = _position_limits(model)
+    beyond = ((q < lower) | (q > upper)).any(axis=1)
+    for i in limited_balls(model):
+        parts = q[:, model.q_slices[i]].tolist()
+        rows = [ball_limit_rows(model, i, Vector(part)) for part in parts]
+        beyond |= [any(gap < 0 for *_, gap in limits) for limits in rows]
+    return np.asarray(beyond)
 
 
 def _contacts(run: Recording) -> dict[str, np.ndarray]:
@@ -150,8 +168,8 @@ def robot_facts(model: Model) -> dict[str, Any]:
     """Return facts on a robot for a report, by name, of JSON types.
 
     They are robot (its name), model_hash, read_from (file or kind of the source),
-    source (name, else file, else empty), root_joint, joints (kind by name), and
-    effort_limit as in limit_facts.
+    source (name, else file, else empty), root_joint, joints (kind by name), and those
+    of limit_facts.
     """
     return {
         "robot": model.name,
@@ -180,12 +198,30 @@ def named_robot(facts: Mapping[str, Any]) -> tuple[str, str]:
 
 
 def limit_facts(model: Model) -> dict[str, Any]:
-    """Return {"effort_limit": limits} of a robot, a list of nv entries [N·m | N].
+    """Return the limits of a robot by name, lists with None for no limit.
 
-    An entry is None if the limit is infinite or not above 0.
+    They are effort_limit, nv entries [N·m | N], and lower_limit and upper_limit of the
+    positions, nq entries [rad | m]. An effort limit that is not above 0 is none.
     """
-    finite = [None if not 0 < x < np.inf else float(x) for x in model.effort_limit]
-    return {"effort_limit": finite}
+    effort = np.where(model.effort_limit > 0, model.effort_limit, np.inf)
+    names = ("effort_limit", "lower_limit", "upper_limit")
+    return {
+        name: [float(x) if np.isfinite(x) else None for x in limits]
+        for name, limits in zip(names, (effort, *_position_limits(model)), strict=True)
+    }
+
+
+def _position_limits(model: Model) -> tuple[np.ndarray, np.ndarray]:
+    """Return the lower and upper limits of the positions, (nq,) each [rad | m].
+
+    They are infinite for followers and for joints of several coordinates.
+    """
+    lower, upper = np.full(model.nq, -np.inf), np.full(model.nq, np.inf)
+    for i in model.independent:
+        if model.joint[i].nv == 1:
+            k, v = model.q_slices[i].start, model.v_slices[i].start
+            lower[k], upper[k] = model.lower[v], model.upper[v]
+    return lower, upper
 
 
 def model_hash(model: Model) -> str:

@@ -41,7 +41,8 @@ def run_sections(record: MotionRecord) -> Iterator[ReportSection]:
         )
     yield ReportSection(
         "Motion",
-        "Positions, velocities and joint forces over time; dotted lines are limits.",
+        "Positions, velocities and joint forces over time; dotted: limits of positions"
+        " and joint forces that they come near.",
         picture(record.plot, "positions, velocities, joint forces"),
     )
     if record.q_ref is not None and np.isfinite(record.q_ref).any():

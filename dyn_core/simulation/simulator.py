@@ -526,9 +526,11 @@ class _RunRecorder:
         )  # fmt: skip
         reports = tuple(self.reports) if any(self.reports) else ()
         steps = robot.steps() if isinstance(robot, Simulator) else None
-        acted = robot.joint_friction, robot.joint_springs
+        stops = isinstance(robot, Simulator) and robot.limit_stops
+        acted = robot.joint_friction, robot.joint_springs, stops
         more = reports, dict(robot.counters), self.cycle_time, steps
-        return Recording(motion, self.model, energy, *more, *acted)
+        mean = np.diff(self.qd, axis=0, append=robot.qd[None]) / robot.period
+        return Recording(motion, self.model, energy, *more, *acted, mean)
 
 
 class _Progress:

@@ -217,6 +217,29 @@ def test_a_recording_draws_itself(tmp_path, capsys):
         run.plot(str(tmp_path / "run.xyz"))
 
 
+@pytest.mark.parametrize("step", ["semi_implicit_euler", "rk4"])
+def test_accelerations_at_a_stop_are_those_of_the_motion(step, tmp_path, capsys):
+    """Also in the last row; the summary and the picture name what stopped the joints."""
+    path = tmp_path / "run.npz"
+    options = ["--step", step, "--substeps", "2", "--duration", "1.0", "--out"]
+    assert cli.main(["sim", "arm7", *options, str(path)]) == 0
+    said = capsys.readouterr().out
+    assert "the residual contains the energy of the stops at the limits of" in said
+    record, model = read_motion(path), dyn.load("arm7")
+    beyond = ((record.q < model.lower) | (record.q > model.upper)).any(axis=1)
+    assert beyond[-1] and not beyond.all()
+    again = dyn.simulate(model, duration=1.002, step=step, substeps=2)
+    mean = np.diff(again.qd, axis=0) / 0.002
+    scale = np.abs(mean).max()
+    np.testing.assert_allclose(record.qdd[beyond], mean[beyond], atol=1e-9 * scale)
+    figure = record.plot()
+    drawn = {float(line.get_ydata()[0]) for line in figure.axes[0].lines[7:]}
+    assert drawn and drawn < {*model.lower, *model.upper}
+    assert "dotted: limits" in " ".join(x.get_text() for x in figure.axes[0].texts)
+    assert cli.main(["sim", "two_link", "--duration", "0.1"]) == 0
+    assert "stops" not in capsys.readouterr().out
+
+
 def test_curves_differ_without_colour():
     """No two of 28 curves have the same colour and style; colours differ in lightness."""
     t = np.linspace(0, 1, 5)
@@ -449,11 +472,12 @@ def test_a_joint_has_one_look_in_all_panels_and_a_free_base_its_own():
         facts=robot_facts(model),
     )  # fmt: skip
     axes = motion.plot().axes
-    assert [len(axis.lines) for axis in axes] == [7, 12, 6, 12, 12]
+    assert [len(axis.lines) for axis in axes] == [7, 13, 6, 12, 12]  # one limit
     looks = [
-        {x.get_label(): (x.get_color(), x.get_linestyle()) for x in axis.lines}
+        {name: (x.get_color(), x.get_linestyle()) for x in axis.lines
+         if not (name := x.get_label()).startswith("_")}
         for axis in axes
-    ]
+    ]  # fmt: skip
     assert looks[1] == looks[3] == looks[4] and len({*looks[1].values()}) == 12
     limits = next(x for x in run_sections(motion) if x.title.startswith("Joint forces"))
     assert "root_joint" not in limits.content and "hind_left_knee" in limits.content
@@ -469,7 +493,7 @@ def test_panels_have_the_limits_and_references_of_their_own_coordinates():
     columns = {"q": np.zeros((3, 4)), "q_ref": rows * [1.0, 2.0, 3.0, 4.0],
                "tau": 0.95 * rows * limits}  # fmt: skip
     by_key = {"q": names, "tau": names}
-    figure = plot_motion(np.arange(3.0), columns, by_key, limits=limits)
+    figure = plot_motion(np.arange(3.0), columns, by_key, {"tau": limits})
     base, joints, _, forces = figure.axes
     assert [x.get_ydata()[0] for x in base.lines[2:4]] == [2.0, 3.0]
     assert [x.get_ydata()[0] for x in joints.lines[2:4]] == [1.0, 4.0]

@@ -164,7 +164,7 @@ class Excitation:
         columns = {"q": self.q, "qd": self.qd, "qdd": self.qdd, "tau": self.tau}
         labels = dict.fromkeys(columns, self.names)
         return plot_motion(
-            self.t, columns, labels, limits=self.limits.effort, title=title
+            self.t, columns, labels, {"tau": self.limits.effort}, title=title
         )
 
 
