@@ -68,6 +68,7 @@ COMMANDS = (
      f"{_IN}.cache"),
 )  # fmt: skip
 ALIASES = {"solvers": ["plugins"]}
+WRITTEN = ("out", "plot", "film", "html")  # options that name a file to be written
 NEED_ALL = ("help", "solvers", "plugins")  # commands that show what plugins add
 
 
@@ -107,10 +108,15 @@ class CommandParser(argparse.ArgumentParser):
         return super().parse_known_args(*positional, **options)
 
     def format_help(self) -> str:
-        """Return the help page, with all arguments and the example at its end."""
+        """Return the help page, with all arguments and the example at its end.
+
+        It tells what happens to existing files if the command has an option of WRITTEN.
+        """
         self.complete()
         example = f"\nexample: {self.prog} {self.example}\n" if self.example else ""
-        return super().format_help() + example
+        writes = any(action.dest in WRITTEN for action in self._actions)
+        note = "\nFiles that are written replace those of the same name.\n"
+        return super().format_help() + (note if writes else "") + example
 
     def commands(self) -> dict[str, CommandParser]:
         """Return the subcommands by name; empty if there are none."""

@@ -26,7 +26,10 @@ def _robots(arguments: argparse.Namespace) -> int:
         "planar chains (dyn view, dyn up chain)": robots.chains(),
     }
     text = arguments.text.lower()
-    matching = {k: [x for x in v if text in x.lower()] for k, v in sources.items()}
+    matching = {
+        source: sorted([x for x in names if text in x.lower()], key=str.lower)
+        for source, names in sources.items()
+    }
     if not any(matching.values()):
         every = [name for names in sources.values() for name in names]
         raise ModelError(unknown_name("robot", arguments.text, every))

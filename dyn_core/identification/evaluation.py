@@ -30,6 +30,7 @@ NOTHING = 1e-9  # fraction of the largest measured force that counts as no load
 NOTABLE = 0.01  # fraction of the measured force below which a residual needs no cause
 NAMED = 0.5  # fraction of a residual that a cause must explain to be named
 STILL = 10 * FRICTION_SPEED  # speed below which a joint does not move [rad/s | m/s]
+UNMOVED = 1e-9  # speed below which nothing moves at all [rad/s | m/s]
 INCONSISTENT = 0.2  # allowed relative difference of velocity and position's slope
 DELAY_FITS = 5  # maximum number of fits of a delay
 SETTLED = 0.05  # change of the delay that ends the fits, in standard deviations
@@ -128,7 +129,7 @@ class Evaluation:
         ]
         measured, worst = _rms(motion.tau), np.abs(self.residual).argmax(axis=0)
         for j, name in enumerate(self.names):
-            cause = self.causes[j]
+            cause = self.causes[j] if self.rms[j] > NOTHING * measured.max() else ""
             why = f"{cause} ({100 * self.explained[cause][j]:.0f} %)" if cause else "-"
             loaded = measured[j] > NOTHING * measured.max()
             share = f"{100 * self.share[j]:.1f} %" if loaded else "-"
@@ -486,6 +487,9 @@ def _notes(model: Model, record: MotionRecord, motion: SmoothMotion) -> list[str
                 f" differ by {e:.3g}, rms"
             )
     still = [n for n, v in zip(model.joint_names, speed, strict=True) if v < STILL]
-    if still:
+    if len(still) == model.nv:
+        moves = "hardly anything moves" if speed.max() > UNMOVED else "nothing moves"
+        notes.append(f"{moves}: the weight is compared, inertia and friction are not")
+    elif still:
         notes.append(f"hardly any motion of {', '.join(still)}")
     return notes

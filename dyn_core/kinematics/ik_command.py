@@ -19,13 +19,19 @@ _POSE = ("X", "Y", "Z", "QX", "QY", "QZ", "QW")
 
 
 class _StoreLink(argparse.Action):
-    """Stores the link, also under the former name of the option."""
+    """Stores the link, also under the former name of the option.
+
+    Raises SettingError if another link was given before.
+    """
 
     def __call__(
         self, parser: Any, namespace: Any, values: Any, name: Any = ""
     ) -> None:
         if name == FORMER:
             renamed("option", FORMER, "--frame")
+        if namespace.frame not in (None, values):
+            both = f"{namespace.frame} and {values} are both given; valid: one link"
+            raise SettingError(f"--frame: {both}", "frame")
         namespace.frame = values
 
 

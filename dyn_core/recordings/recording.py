@@ -32,6 +32,13 @@ class RunSteps(NamedTuple):
     implicit: np.ndarray | None
 
 
+class RowReports(tuple[Sequence[StepReport], ...]):
+    """Reports of the steps of each row, with a short repr."""
+
+    def __repr__(self) -> str:
+        return f"<reports of {len(self)} rows, {sum(map(len, self))} steps>"
+
+
 @dataclass(frozen=True, eq=False)
 class Recording:
     """A simulated run: its motion, one row a period, and what the simulator reports.

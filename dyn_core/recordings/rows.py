@@ -16,13 +16,13 @@ from typing import Any
 
 import numpy as np
 
-from dyn_core.errors import SettingError, UnsupportedError, unknown_name
+from dyn_core.errors import SettingError
 from dyn_core.model import Model
 from dyn_core.problems import FORWARD_DYNAMICS, INVERSE_DYNAMICS, Signature
 from dyn_core.recordings.motion import MotionRecord, refuse_not_finite
 from dyn_core.recordings.progress import RowProgress
 from dyn_core.recordings.signals import checked_cutoff, low_pass, without_turns
-from dyn_core.solving.registry import solver, solvers
+from dyn_core.solving.registry import solver_of
 from dyn_core.solving.solver import Solver
 
 CHUNK = 50_000  # maximum number of rows in one call
@@ -156,12 +156,7 @@ def _program(
         UnsupportedError: The solver has another Signature, or does not support the
             robot or the engine.
     """
-    chosen = solver(name, problem)
-    if chosen.signature.name != problem.name:
-        known = solvers(problem)
-        what = f"solver of {problem.name}"
-        raise UnsupportedError(unknown_name(what, chosen.name, known))
-    return chosen.build(
+    return solver_of(name, problem).build(
         model,
         joint_friction=friction,
         joint_springs=True,

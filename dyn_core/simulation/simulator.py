@@ -21,13 +21,13 @@ from dyn_core.model import Model
 from dyn_core.model.checks.findings import warn_of
 from dyn_core.model.coordinates.labels import coordinates_of
 from dyn_core.model.passive_forces import forces_without_potential, with_potentials
-from dyn_core.problems import ENERGY
+from dyn_core.problems import ENERGY, STEP
 from dyn_core.recordings.motion import MotionRecord
-from dyn_core.recordings.recording import Recording, RunSteps
+from dyn_core.recordings.recording import Recording, RowReports, RunSteps
 from dyn_core.recordings.runs import limit_facts
 from dyn_core.simulation.contacts import ContactSimulator
 from dyn_core.simulation.robot_plant import RobotPlant
-from dyn_core.solving.registry import solver, solvers
+from dyn_core.solving.registry import solver, solver_of, solvers
 from dyn_core.solving.solver import AUTO, Solver
 from dyn_core.validation import check_keywords, is_finite, known_keywords
 
@@ -187,9 +187,10 @@ def forward_dynamics_of(step: Any, model: Model, chosen: Any = None) -> Solver |
 
     Raises:
         SolverNotFound: No solver has a name.
+        UnsupportedError: `step` is no solver of STEP.
         DynError: `chosen` does not fit the slot or the robot.
     """
-    step = solver(step)
+    step = solver_of(step, STEP)
     if "forward_dynamics" not in getattr(step, "slots", {}):
         return None
     taken: Solver = step.filling("forward_dynamics", model, chosen)
@@ -273,7 +274,8 @@ class Simulator(RobotPlant):
             kind["prescribed"] = self.prescribed
         elif self.forward_dynamics is not None:
             kind["forward_dynamics"] = self.forward_dynamics
-        self.program = solver("hybrid_euler" if self.prescribed else self.step).build(
+        step = solver_of(self.step, STEP)
+        self.program = (solver("hybrid_euler") if self.prescribed else step).build(
             self.model,
             **kind,
             joint_friction=self.joint_friction,
@@ -524,7 +526,7 @@ class _RunRecorder:
             coordinates_of(self.model), self.t, self.q, self.qd, tau=self.tau,
             q_ref=self.q_ref, facts=limit_facts(self.model), notes=warnings,
         )  # fmt: skip
-        reports = tuple(self.reports) if any(self.reports) else ()
+        reports = RowReports(self.reports if any(self.reports) else ())
         steps = robot.steps() if isinstance(robot, Simulator) else None
         stops = isinstance(robot, Simulator) and robot.limit_stops
         acted = robot.joint_friction, robot.joint_springs, stops

@@ -18,6 +18,7 @@ from dyn_core.errors import (
     PluginError,
     SignatureError,
     SolverNotFound,
+    UnsupportedError,
     renamed,
     unknown_name,
     warn,
@@ -553,3 +554,21 @@ def solvers(
         SignatureError: The problem is unknown.
     """
     return default_registry().names(signature, references)
+
+
+def solver_of(name: str | Solver, problem: Signature) -> Solver:
+    """Return the solver of a name, which must solve a problem.
+
+    Args:
+        name: Solver, its name, or "auto".
+        problem: Required Signature.
+
+    Raises:
+        SolverNotFound: No solver has this name.
+        UnsupportedError: The solver has another Signature.
+    """
+    chosen = default_registry().solver(name, problem)
+    if chosen.signature.name != problem.name:
+        what = f"solver of {problem.name}"
+        raise UnsupportedError(unknown_name(what, chosen.name, solvers(problem)))
+    return chosen

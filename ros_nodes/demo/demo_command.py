@@ -184,9 +184,7 @@ def _settings(arguments: argparse.Namespace) -> dict:
     for slot, default in SOLVERS.items():
         chosen = getattr(arguments, slot) or both.get(f"{slot}.plugin_name") or default
         head = f"{slot}.options."
-        settings[slot] = dyn.solver(
-            chosen, slot if chosen == "auto" else None
-        ).with_options(
+        settings[slot] = dyn.solver(chosen, slot).with_options(
             **{k.removeprefix(head): x for k, x in both.items() if k.startswith(head)}
         )
     return settings

@@ -26,8 +26,9 @@ def add_plot(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of `dyn plot`, and its function as `run`."""
     _add_recording(parser)
     parser.add_argument(
-        "-o", "--output", default="recording.png", help="picture (default: %(default)s)"
-    )
+        "-o", "--output", default="recording.png",
+        help="picture, replaced if there is one (default: %(default)s)",
+    )  # fmt: skip
     parser.set_defaults(run=_plot)
 
 
@@ -134,7 +135,8 @@ def add_record(parser: argparse.ArgumentParser) -> None:
         "-o",
         "--output",
         required=True,
-        help="a new folder (a bag of ROS 2), or a new file NAME.mcap",
+        help="a new folder (a bag of ROS 2), or a new file NAME.mcap; an existing one"
+        " is refused",
     )
     parser.add_argument(
         "--duration", type=float, metavar="S", help="[s]; default: until Ctrl-C"

@@ -254,6 +254,9 @@ def test_robots_are_listed_by_source_and_found_by_a_part_of_their_name(
     monkeypatch.setattr("dyn_core.commands.robots.collections", lambda: names)
     assert cli.main(["robots", "aRM"]) == 0
     assert capsys.readouterr().out == "here:\n    Arm\n"
+    names["here"] = ["b10", "a2", "B1"]
+    assert cli.main(["robots"]) == 0
+    assert "here:\n    a2\n    B1\n    b10\n" in capsys.readouterr().out
     assert cli.main(["robots"]) == 0
     missing = "\nelsewhere: not installed (pip install elsewhere)\n"
     assert missing in capsys.readouterr().out
@@ -269,6 +272,7 @@ def test_the_cache_is_shown_and_emptied(monkeypatch, tmp_path, capsys):
     monkeypatch.setenv("DYN_CACHE_LIMIT", "3")
     kernel_cache.store("key", {"of": "a test"}, b"x" * 40_000)
     (place / "notes.txt").write_text("the user's")
+    (place / "folder.obj").mkdir()
     assert cli.main(["cache"]) == 0
     out = capsys.readouterr().out
     assert f"folder  {place} " in out
@@ -277,7 +281,7 @@ def test_the_cache_is_shown_and_emptied(monkeypatch, tmp_path, capsys):
     assert kernel_cache.load("key") is not None
     assert cli.main(["cache", "--clear"]) == 0
     assert "removed 0.040 MB in 1 entries" in capsys.readouterr().out
-    assert [x.name for x in place.iterdir()] == ["notes.txt"]
+    assert {x.name for x in place.iterdir()} == {"notes.txt", "folder.obj"}
     monkeypatch.setenv("DYN_CACHE_DIR", "off")
     assert cli.main(["cache"]) == 0
     assert capsys.readouterr().out.startswith("off; DYN_CACHE_DIR")
@@ -308,6 +312,22 @@ def test_a_former_option_is_valid_and_says_the_present_one(capsys):
     (line,) = former.err.splitlines()
     assert line.startswith("dyn: warning: the option '--tip' is now '--frame'")
     assert "--tip" not in commands.parser("ik").commands()["ik"].format_help()
+    assert cli.main(["ik", "arm7", "--frame", "tool", "--tip", "link3", *goal]) == 1
+    said = capsys.readouterr().err.splitlines()[-1]
+    assert said == "dyn: --frame: tool and link3 are both given; valid: one link"
+
+
+def test_help_says_that_written_files_are_replaced():
+    """Of each command that writes a file, apart from recordings of what happened once."""
+    pages = {
+        name: each.format_help() for name, each in commands.parser().commands().items()
+    }
+    replaced = {
+        name for name, page in pages.items() if "replace those of the same" in page
+    }
+    assert replaced == {"sim", "id", "fd", "report", "excite", "demo", "evaluate", "view",
+                        "check-derivatives", "doctor"}  # fmt: skip
+    assert "an existing one is refused" in " ".join(pages["record"].split())
 
 
 def test_an_unknown_command_names_the_nearest(capsys):

@@ -127,6 +127,14 @@ def test_a_joint_without_load_has_no_share():
     lines = still.lines()
     assert "%" in lines[2].split("max at")[0]
     assert "%" not in lines[3].split("max at")[0].partition("(")[0]
+    q = np.tile([0.3, -0.4], (400, 1))
+    weight = np.array(dyn.solver("gravity").build(robot)(q[0]))
+    at_rest = MotionRecord.of_joints(
+        (), 0.002 * np.arange(400), q, qd=0 * q, tau=0 * q + weight
+    )
+    *table, said = evaluate(robot, at_rest).lines()
+    assert said.startswith("note: nothing moves: ")
+    assert not any("offset" in line for line in table)
 
 
 @pytest.mark.parametrize(

@@ -376,6 +376,19 @@ def test_a_world_is_a_name_a_file_or_a_mapping(shipped, tmp_path):
             _run(shipped["two_link"], world=wrong)
 
 
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [({"step": "rk5"}, "'rk5'; did you mean 'rk4'. valid for step: .*rk4"),
+     ({"step": "aba"}, "no solver of step is called 'aba'; valid: .*rk4"),
+     ({"forward_dynamics": "abba"}, "did you mean 'aba'. valid for forward_dynamics: ")],
+)  # fmt: skip
+def test_an_unknown_solver_of_a_run_lists_those_of_its_kind(shipped, wrong, message):
+    """And no other of the 147."""
+    with pytest.raises(dyn.DynError, match=message) as caught:
+        _run(shipped["two_link"], **wrong)
+    assert "admm" not in str(caught.value)
+
+
 def test_a_world_refuses_a_solver_at_once():
     """When it is made, not in the first step."""
     with pytest.raises(dyn.SolverNotFound, match="did you mean 'admm'"):

@@ -64,6 +64,9 @@ class Reports(Sequence[StepReport]):
     def __len__(self) -> int:
         return len(self._steps)
 
+    def __repr__(self) -> str:
+        return f"<reports of {len(self)} steps>"
+
     def __getitem__(self, k: Any) -> Any:
         if isinstance(k, slice):
             return Reports(self._arrays, self._steps[k])

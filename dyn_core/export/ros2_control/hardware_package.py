@@ -61,7 +61,7 @@ def hardware_package(
         )
     for robot, suffix in ((model, "step"), (weightless(model), "weightless")):
         # With friction and springs, as the exported laws compensate them.
-        made = solver(stepper)
+        made = solver(stepper, "step")
         passive = dict.fromkeys(made.signature.passive or (), True)
         program = made.build(robot, **{"finite": True, **passive, **rest})
         package.add_kernel(program, suffix)

@@ -225,7 +225,7 @@ def remove(home: Path, maximum: float) -> tuple[int, int]:
     """
     entries, old = [], time.time() - _LEFT
     for item in os.scandir(home):
-        if item.name.endswith((".obj", ".new")):
+        if item.name.endswith((".obj", ".new")) and item.is_file():
             try:
                 state = item.stat()
             except FileNotFoundError:
@@ -238,7 +238,7 @@ def remove(home: Path, maximum: float) -> tuple[int, int]:
     for kept, _, size, path in sorted(entries):
         if kept and total <= maximum:
             break
-        with suppress(OSError):  # another process removed it, or it is a folder
+        with suppress(OSError):  # another process removed it
             os.unlink(path)
             count, total = count - 1, total - size
     return count, total
