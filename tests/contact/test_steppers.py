@@ -524,6 +524,8 @@ def test_runs_carry_their_contacts():
     run = dyn.simulate(model, world={"margin": 0.05}, duration=0.3,
                                 period=H, q0=q)  # fmt: skip
     assert len(run.reports) == len(run.t) == 30
+    assert run.reports[-1][-1].rank == run.reports[-1][-1].m == 3
+    assert 1 <= run.reports[-1][-1].condition < 10
     assert repr(run.reports) == "<reports of 30 rows, 30 steps>"
     assert repr(run.reports[0]) == "<reports of 1 steps>"
     assert run.reports[-1][-1].contacts[0].link_b == "ground"

@@ -15,6 +15,7 @@ import pytest
 
 import dyn_core as dyn
 from dyn_core import cli, robots
+from dyn_core.contact.stepping import array_reports
 from dyn_core.control.controller import Controller
 from dyn_core.errors import ModelWarning, SettingError
 from dyn_core.model.coordinates.labels import coordinates_of
@@ -122,6 +123,22 @@ def test_a_report_of_contacts_has_their_residuals():
     assert "Contacts" in _checked(page).headings
     assert "Tracking" not in _checked(page).headings
     assert f"{record.series['contact_residual'].max():.4g}" in page
+
+
+def test_a_saved_run_of_contacts_has_no_spectra(monkeypatch, tmp_path):
+    """Eigenvalues of a humanoid's contacts cost more than the rest of the file."""
+    asked = []
+    monkeypatch.setattr(
+        array_reports, "_spectrum", lambda *step: asked.append(1) or np.ones(3)
+    )
+    model = dyn.load("quadruped")
+    q0 = model.neutral()
+    q0[2] = 0.445
+    with pytest.warns(ModelWarning, match="beyond the limits of joint"):
+        run = dyn.simulate(model, world="floor", q0=q0, duration=0.02)
+    run.save(tmp_path / "run.npz")
+    assert not asked
+    assert run.reports[0][0].rank == 3 and asked
 
 
 def test_a_comparison_shows_what_differs():

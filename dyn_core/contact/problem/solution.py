@@ -75,6 +75,18 @@ def residuals(
     return Residuals(*map(float, values))
 
 
+def rank_and_condition(spectrum: np.ndarray) -> tuple[int, float]:
+    """Return the rank and condition number of a matrix from its eigenvalues.
+
+    The condition is infinite for a singular matrix, 1 without rows. `spectrum` has the
+    eigenvalues of a positive semi-definite matrix in ascending order.
+    """
+    rank = int((spectrum > RANK * spectrum.max(initial=0.0)).sum())
+    if rank < len(spectrum):
+        return rank, float("inf")
+    return rank, float(spectrum[-1] / spectrum[0]) if rank else 1.0
+
+
 @dataclass(frozen=True, eq=False)
 class ContactSolution:
     """Impulses and velocities of a problem, with residuals and status.
@@ -199,16 +211,12 @@ class ContactSolution:
     @property
     def rank(self) -> int:
         """Rank of G: number of eigenvalues above 1e-10 of the largest."""
-        spectrum = self.problem.spectrum
-        return int((spectrum > RANK * spectrum.max(initial=0.0)).sum())
+        return rank_and_condition(self.problem.spectrum)[0]
 
     @property
     def condition(self) -> float:
         """Largest over smallest eigenvalue of G; inf if singular, 1 without rows."""
-        spectrum = self.problem.spectrum
-        if self.rank < len(spectrum):
-            return float("inf")
-        return float(spectrum[-1] / spectrum[0]) if len(spectrum) else 1.0
+        return rank_and_condition(self.problem.spectrum)[1]
 
     @property
     def by_id(self) -> dict[Hashable, np.ndarray]:

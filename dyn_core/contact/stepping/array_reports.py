@@ -8,7 +8,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from dyn_core.contact.problem.problem import RANK
 from dyn_core.contact.problem.solution import Residuals
 from dyn_core.contact.rows.constraints import (
     ROLES,
@@ -44,6 +43,7 @@ def report(arrays: ArrayStep, record: StepRecord) -> StepReport:
         len(record.impulse),
         partial(_details, arrays, record),
         partial(_energy, arrays, record),
+        partial(_spectrum, arrays, record),
     )
 
 
@@ -100,7 +100,7 @@ def _blocks(step: StepArrays, record: StepRecord) -> list[_Block]:
 
 
 def _details(arrays: ArrayStep, record: StepRecord) -> StepDetails:
-    """Return contacts, impulses, energies, rank and condition of a step.
+    """Return contacts, impulses and energies of a step.
 
     The problem is prepared again: the memory of `arrays` is overwritten.
     """
@@ -110,12 +110,6 @@ def _details(arrays: ArrayStep, record: StepRecord) -> StepDetails:
     velocity, before = record.velocity, record.qd
     H = arrays.of.inertia(record.q, *record.payload)  # L.T L has the damping, too
     sigma = Y @ (L @ velocity)
-    spectrum = np.linalg.eigvalsh(Y @ Y.T) if len(Y) else np.zeros(0)
-    rank = int((spectrum > RANK * spectrum.max(initial=0.0)).sum())
-    condition = 1.0
-    if len(spectrum):
-        full = rank == len(spectrum)
-        condition = float(spectrum[-1] / spectrum[0]) if full else np.inf
     blocks = _blocks(step, record)
     touching = [block.contact for block in blocks if block.id >= 0]
     W = unit_forces(step.contacts.normal[touching], step.contacts.point[touching])
@@ -137,9 +131,16 @@ def _details(arrays: ArrayStep, record: StepRecord) -> StepDetails:
         impulses,
         float(record.impulse @ (2 * sigma - change)) / 2,
         float(velocity @ H @ velocity - before @ H @ before) / 2,
-        rank,
-        condition,
     )
+
+
+def _spectrum(arrays: ArrayStep, record: StepRecord) -> np.ndarray:
+    """Return the eigenvalues of the Delassus matrix of a step, ascending, (rows,).
+
+    The problem is prepared again: the memory of `arrays` is overwritten.
+    """
+    Y = arrays.matrices(arrays.prepare_again(record), record)[0]
+    return np.linalg.eigvalsh(Y @ Y.T) if len(Y) else np.zeros(0)
 
 
 def _energy(arrays: ArrayStep, record: StepRecord) -> StepEnergy:

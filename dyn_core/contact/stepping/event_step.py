@@ -360,7 +360,7 @@ class EventStep:
         def details() -> StepDetails:
             H = of.inertia(q, *forces.carried)
             change = float(after @ H @ after - qd @ H @ qd) / 2
-            return StepDetails((), {}, 0.0, change, 0, 1.0)
+            return StepDetails((), {}, 0.0, change)
 
         mean_friction = h / 2 * of.slopes(qd)
         energy = partial(step_energy, of, (q, qd), after, h, mean_friction, acting, {})

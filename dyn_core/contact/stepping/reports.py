@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from dyn_core.contact.collision.pairs import Contact
-from dyn_core.contact.problem.solution import Residuals
+from dyn_core.contact.problem.solution import Residuals, rank_and_condition
 from dyn_core.contact.stepping.contact_model import ContactModel
 from dyn_core.contact.stepping.integration import turning
 from dyn_core.sharing import cached_property
@@ -80,8 +81,6 @@ class StepDetails(NamedTuple):
     impulses: Mapping[str, np.ndarray]
     energy_change: float
     kinetic_change: float
-    rank: int
-    condition: float
 
 
 @dataclass(frozen=True, eq=False)
@@ -98,6 +97,8 @@ class StepReport:
         make_details: Function that computes the details; they are computed on first
             access and cached, so that an unread report costs little.
         make_energy: Function that computes `energy`, likewise.
+        make_spectrum: Function that computes the eigenvalues of the Delassus matrix for
+            `rank` and `condition`, likewise.
         contacts: All contacts that took part.
         impulses: Impulses of each block, by name [N·s | N·m·s].
         energy_change: Kinetic energy that the impulses add to the free motion of the
@@ -120,10 +121,17 @@ class StepReport:
     m: int
     make_details: Callable[[], StepDetails] = field(repr=False)
     make_energy: Callable[..., StepEnergy] = field(repr=False)
+    make_spectrum: Callable[[], np.ndarray] = field(
+        default=partial(np.zeros, 0), repr=False
+    )
 
     @cached_property
     def _details(self) -> StepDetails:
         return self.make_details()
+
+    @cached_property
+    def _rank_and_condition(self) -> tuple[int, float]:
+        return rank_and_condition(self.make_spectrum())
 
     @cached_property
     def energy(self) -> StepEnergy:
@@ -153,7 +161,7 @@ class StepReport:
     @property
     def rank(self) -> int:
         """Rank of the Delassus matrix; 0 without rows."""
-        return self._details.rank
+        return self._rank_and_condition[0]
 
     @property
     def condition(self) -> float:
@@ -161,7 +169,7 @@ class StepReport:
 
         Infinite if the matrix is singular, 1 without rows.
         """
-        return self._details.condition
+        return self._rank_and_condition[1]
 
     @property
     def converged(self) -> bool:
