@@ -150,8 +150,19 @@ def contacts_figure(record: MotionRecord) -> Any:
         ),
     ]  # fmt: skip
     figure = draw(panels)
-    figure.axes[3].set_yscale("log")
+    _whole_decades(figure.axes[3])
     return figure
+
+
+def _whole_decades(axis: Any) -> None:
+    """Make the vertical axis of drawn axes logarithmic, with two labels at least.
+
+    It goes from one power of ten to another. There must be data, all above zero.
+    """
+    axis.set_yscale("log")
+    low, high = np.log10(axis.dataLim.intervaly)
+    bottom = np.floor(low)
+    axis.set_ylim(10.0**bottom, 10.0 ** max(np.ceil(high), bottom + 1))
 
 
 def times_figure(times: Mapping[str, np.ndarray]) -> Any:
@@ -204,7 +215,7 @@ def differences_figure(
     figure = draw(panels)
     for axis in figure.axes:
         if any(np.isfinite(line.get_ydata()).any() for line in axis.lines):
-            axis.set_yscale("log")
+            _whole_decades(axis)
         else:
             axis.set_ylim(0, 1)
             axis.annotate(

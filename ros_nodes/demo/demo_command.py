@@ -27,7 +27,7 @@ from dyn_core.model.sources.arguments import (
     robot_settings,
 )
 from dyn_core.plots import Curve, Panel, draw, save
-from dyn_core.plots.figures import COLOURS, NO_PICTURES, can_draw
+from dyn_core.plots.figures import COLOURS, GREY, NO_PICTURES, can_draw
 from dyn_core.simulation.simulator import simulate
 from ros_nodes.demo.demo_plan import GAINS, Outcome, Waypoints, plan_waypoints
 from ros_nodes.graphs import GRAPHS
@@ -298,18 +298,26 @@ def _plot(outcome: Outcome, path: Path) -> None:
         print(f"no plot: {NO_PICTURES}")
         return
     t, error = outcome.t, 1e3 * (outcome.q - outcome.q_ref)
-    colours = [COLOURS[k % len(COLOURS)] for k in range(len(outcome.names))]
-    columns = zip(outcome.names, outcome.q.T, colours, strict=True)
-    positions = [Curve(t, q, name, colour=colour) for name, q, colour in columns]
-    positions += [
-        Curve(t, q_ref, style="--", colour=colour, width=0.8)
-        for q_ref, colour in zip(outcome.q_ref.T, colours, strict=True)
+    count = len(outcome.names)
+    worst = np.argsort(-outcome.errors())[: len(COLOURS)]
+    named = np.sort(worst).tolist()
+    others = [k for k in range(count) if k not in named]
+    # Joints may move alike: a curve that is covered is wider, and shows at the sides.
+    looks = [*zip(named, COLOURS, range(len(named))[::-1], strict=False)]
+    parts = [
+        [Curve(t, values[:, k], "", "-", GREY, 0.5) for k in others]
+        + [
+            Curve(t, values[:, k], outcome.names[k], "-", colour, 1.0 + wider * place)
+            for k, colour, place in looks
+        ]
+        for values, wider in ((outcome.q, 0.45), (error, 0.0))
     ]
-    errors = [Curve(t, e, colour=c) for e, c in zip(error.T, colours, strict=True)]
+    parts[0] += [Curve(t, outcome.q_ref[:, k], "", "--", "#555555", 0.6) for k in named]
+    remark = f"named: {len(named)} largest errors of {count}, " if others else ""
     figure = draw(
         [
-            Panel("position\n[rad | m]", positions, remark="dashed: reference"),
-            Panel("error\n[mrad | mm]", errors),
+            Panel("position\n[rad | m]", parts[0], remark=f"{remark}dashed: reference"),
+            Panel("error\n[mrad | mm]", parts[1]),
         ]
     )
     save(figure, str(path))

@@ -18,7 +18,8 @@ from dyn_core.engines.llvm.cached import kernel_cache
 from dyn_core.simulation import robot_overview
 from dyn_core.simulation.loop_closure import constraint_rows
 from dyn_core.simulation.robot_overview import describe
-from ros_nodes.demo.demo_plan import plan_waypoints
+from ros_nodes.demo import demo_command as demo
+from ros_nodes.demo.demo_plan import Outcome, plan_waypoints
 
 EXAMPLES = Path(__file__).parents[2] / "examples" / "four_bar"
 
@@ -463,6 +464,32 @@ def test_demo_keeps_to_the_limits_of_joints_in_loops(tmp_path, limit):
         assert (model.lower <= q).all() and (q <= model.upper).all()
         assert np.abs(constraint_rows(model, 0.0)(q, 0 * q)[0]).max() < 1e-9
     assert np.ptp(plan.positions, axis=0).min() > 0.03
+
+
+def test_the_picture_of_a_demo_names_what_matters(monkeypatch):
+    """Seven joints of twenty, those of the largest errors; none hides another."""
+    drawn = []
+    monkeypatch.setattr(demo, "save", lambda figure, path: drawn.append(figure))
+    t, errors = np.linspace(0, 1, 9), 1e-3 * np.arange(20.0)
+    q, names = np.outer(t, np.ones(20)), tuple(f"j{k}" for k in range(20))
+    for count in (20, 3):
+        part = slice(20 - count, None)
+        demo._plot(
+            Outcome(names[part], t, q[:, part], (q + errors)[:, part]), Path("x.png")
+        )
+        axis = drawn[-1].axes[0]
+        curves = {
+            x.get_text(): y.get_linewidth()
+            for x, y in zip(
+                axis.get_legend().get_texts(),
+                axis.get_legend().get_lines(),
+                strict=True,
+            )
+        }
+        assert list(curves) == list(names[-min(count, 7) :])
+        assert list(curves.values()) == sorted(set(curves.values()), reverse=True)
+        said = " ".join(text.get_text() for text in axis.texts)
+        assert ("named: 7 largest errors of 20" in said) == (count == 20)
 
 
 def test_demo_without_rclpy_says_so(tmp_path):

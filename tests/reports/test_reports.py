@@ -31,6 +31,7 @@ from dyn_core.reports import (
     write_identification_report,
     write_report,
 )
+from dyn_core.reports.figures import differences_figure
 from dyn_core.reports.sections import robot_pictures, run_sections
 
 VOID = {"meta", "img", "br"}
@@ -279,6 +280,15 @@ def test_a_panel_says_what_its_thin_lines_are():
         "thin: reference, limits from ±50 on",
         "",
     ]
+
+
+def test_logarithmic_axes_have_two_labels():
+    """Also where all differences lie within one decade, or are equal."""
+    t = np.linspace(0.0, 1.0, 3)
+    runs = {"a": {"x": np.array([0.0, 0.009, 0.017])}, "b": {"x": np.full(3, 1e-3)}}
+    for axis in differences_figure(t, runs).axes:
+        low, high = np.log10(axis.get_ylim())
+        assert high - low >= 1 and low == round(low) and high == round(high)
 
 
 def test_errors_and_parameters_are_drawn():

@@ -74,6 +74,7 @@ def test_the_curves_show_where_the_time_is(player):
     """
     run = player.replay
     assert len(player.curves.plots) == len(run.curves) == 2
+    assert all(plot.axes[1]["size"] > 60 for plot in player.curves.plots)  # -0.0025
     for when in (0.0, 0.37, 1.0, 0.5):
         player.seek(when)
         for plot, (names, values) in zip(

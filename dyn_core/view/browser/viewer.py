@@ -27,6 +27,7 @@ DASHES: tuple[tuple[str, list[int]], ...] = (
     ("solid", []), ("dashed", [6, 3]), ("dotted", [2, 2]), ("double", [9, 2, 2, 2]),
 )  # fmt: skip
 ABOVE, BESIDE = 12, 14  # padding of a plot, so that no tick label is cut off [pixels]
+LABEL = 70  # width of the labels beside a plot; uPlot's 50 cut the sign of -0.025 off
 # viser's labels are light grey, and their letters are squeezed.
 STYLE = (
     "<style>:root[data-mantine-color-scheme=light]{--mantine-color-dimmed:#495057}"
@@ -84,6 +85,7 @@ class Curves:
                     scales={"x": {"time": False}, "y": {"range": y_range(columns)}},
                     legend={"show": not many},
                     aspect=1.6,
+                    axes=({}, {"size": LABEL}),
                     padding=(ABOVE, BESIDE, 0, 0),
                 )
             )
