@@ -44,18 +44,13 @@ def add_feed_forward(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--extras", help="sidecar YAML file")
     parser.add_argument("-o", "--output", help="file to write (default: print YAML)")
     parser.add_argument(
-        "--hold",
-        action="append",
-        default=[],
-        metavar="JOINT=POSITION",
+        "--hold", action="append", default=[], metavar="JOINT=POSITION",
         help="position of a joint that the trajectory lacks",
-    )
+    )  # fmt: skip
     parser.add_argument(
-        "--period",
-        type=float,
-        default=0.0,
+        "--period", type=float, default=0.0,
         help="add points on the same motion, at most so many seconds apart",
-    )
+    )  # fmt: skip
     parser.add_argument(
         "--inverse-dynamics", default="auto", help="solver (default: auto)"
     )
@@ -135,10 +130,9 @@ def add_up(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--params", help="parameter file; default: the shipped one")
     parser.add_argument(
-        "--robot",
-        default="",
+        "--robot", default="",
         help=f"{ROBOT}; of the graph chain: its YAML file, or a shipped chain",
-    )
+    )  # fmt: skip
     add_search(parser)
     for name, (_, description) in {**COMMON, **SUPERVISE}.items():
         option = f"--{name.replace('_', '-')}"

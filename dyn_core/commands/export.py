@@ -56,10 +56,9 @@ def add_export(parser: argparse.ArgumentParser) -> None:
         "--dtype", default="float64", help="float64 or float32 (default: %(default)s)"
     )
     parser.add_argument(
-        "--unchecked",
-        action="store_true",
+        "--unchecked", action="store_true",
         help="leave out the check of inputs and results for NaN",
-    )
+    )  # fmt: skip
     _choice(
         parser, "--multiply-add", MULTIPLY_ADD,
         "on targets without the instruction: the bits of Python, or faster",

@@ -108,10 +108,7 @@ class CommandParser(argparse.ArgumentParser):
         return super().parse_known_args(*positional, **options)
 
     def format_help(self) -> str:
-        """Return the help page, with all arguments and the example at its end.
-
-        It tells what happens to existing files if the command has an option of WRITTEN.
-        """
+        """Return the help page with all arguments, a note on files, and the example."""
         self.complete()
         example = f"\nexample: {self.prog} {self.example}\n" if self.example else ""
         writes = any(action.dest in WRITTEN for action in self._actions)

@@ -29,6 +29,7 @@ from dyn_core.plots.pages import check_page
 from dyn_core.problems import FORWARD_DYNAMICS
 from dyn_core.recordings import MotionRecord, read_motion, run_record, write_motion
 from dyn_core.recordings.rows import with_slopes
+from dyn_core.reports.sections import energy_sentence
 from dyn_core.reports.write import write_report
 from dyn_core.simulation import simulate
 from dyn_core.simulation.simulator import forward_dynamics_of
@@ -419,8 +420,6 @@ def lines_of_run(record: MotionRecord) -> list[str]:
 
     Without rows the energy and wall times are left out.
 
-    It says so if joints were at their stops, whose energy is in the residual.
-
     Args:
         record: Record of a simulation, with its series and counters.
     """
@@ -428,19 +427,7 @@ def lines_of_run(record: MotionRecord) -> list[str]:
     series = record.series
     if len(record.t):
         lines[0] += f", {record.t[0]:g} to {record.t[-1]:g} s"
-        names = ("work", "dissipation", "constraints", "correction", "residual")
-        end = {name: float(series[name][-1]) for name in names}
-        change = sum(series[k][-1] - series[k][0] for k in ("kinetic", "potential"))
-        lines.append(
-            f"energy [J]: change {change:.6g} = work {end['work']:.6g} - dissipation"
-            f" {end['dissipation']:.6g} + constraints {end['constraints']:.6g} +"
-            f" correction {end['correction']:.6g} + residual {end['residual']:.3g}"
-        )
-        if record.joints_at_stops and "contacts" not in series:
-            lines.append(
-                "the residual contains the energy of the stops at the limits of "
-                + ", ".join(record.joints_at_stops)
-            )
+        lines.append(f"energy: {energy_sentence(record)}")
         times = 1e6 * series["cycle_time"]
         lines.append(
             f"wall time of a row: median {np.median(times):.3g} us, largest"

@@ -9,9 +9,11 @@ from typing import Any
 
 from dyn_core.contact.collision.halfspaces import HALF_SPACE, HalfSpace
 from dyn_core.contact.collision.height_field import HEIGHT_FIELD, HeightField
-from dyn_core.contact.problem.solving import check_options, contact_solver
+from dyn_core.contact.problem.solving import check_options
 from dyn_core.contact.rows.contact_biases import PUSH_OUT_SPEED
 from dyn_core.errors import ModelError
+from dyn_core.problems import CONTACT_SOLVE
+from dyn_core.solving.registry import solver_of
 from dyn_core.solving.solver import Solver
 from dyn_core.validation import (
     REQUIRED,
@@ -103,9 +105,9 @@ class World:
                     key,
                 )
         if self.solver != type(self).solver:  # the default needs no look-up
-            contact_solver(self.solver)
+            solver_of(self.solver, CONTACT_SOLVE)
         if self.solver_options:
-            check_options(contact_solver(self.solver), self.solver_options)
+            check_options(solver_of(self.solver, CONTACT_SOLVE), self.solver_options)
         if self.stiffness + self.damping <= 0:
             raise ModelError(
                 "world: stiffness and damping are 0; valid: one of them above 0",

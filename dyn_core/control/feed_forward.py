@@ -16,13 +16,12 @@ from dyn_core.control.reference.trajectory import (
 )
 from dyn_core.errors import (
     SettingError,
-    SignatureError,
     TrajectoryError,
     unknown_name,
 )
 from dyn_core.model import Model
 from dyn_core.problems import INVERSE_DYNAMICS
-from dyn_core.solving.registry import solver
+from dyn_core.solving.registry import solver_of
 
 
 class FeedForward:
@@ -66,13 +65,7 @@ class FeedForward:
             if name not in model.joint_names:
                 message = unknown_name("joint", name, model.joint_names)
                 raise SettingError(f"hold: {message}", "hold")
-        chosen = solver(inverse_dynamics, INVERSE_DYNAMICS)
-        if chosen.signature != INVERSE_DYNAMICS:
-            raise SignatureError(
-                f"efforts need a solver of {INVERSE_DYNAMICS.name};"
-                f" '{chosen.name}' solves {chosen.signature.name}"
-            )
-        self.program = chosen.build(
+        self.program = solver_of(inverse_dynamics, INVERSE_DYNAMICS).build(
             model, engine=engine, joint_friction=joint_friction, joint_springs=True
         )
 

@@ -13,7 +13,7 @@ from dyn_core.errors import SettingError, UnsupportedError
 from dyn_core.model import Model
 from dyn_core.model.payload import Payload
 from dyn_core.problems import PAYLOAD_ESTIMATION
-from dyn_core.solving.registry import solver
+from dyn_core.solving.registry import solver, solver_of
 from dyn_core.spatial.conventions.common import quaternion
 from dyn_core.validation import Quantity, known_keywords
 
@@ -286,8 +286,8 @@ class PayloadEstimator:
             engine: Engine of the Program; None: the default.
 
         Raises:
-            SettingError: A noise is invalid, or the solver does not solve
-                PAYLOAD_ESTIMATION.
+            SettingError: A noise is invalid.
+            SignatureError: The solver does not solve PAYLOAD_ESTIMATION.
             SolverNotFound: No solver has the name settings.estimator.
             ModelError: The robot has no link settings.link or settings.sensor, or the
                 sensor's link does not carry settings.link.
@@ -308,21 +308,10 @@ class PayloadEstimator:
         self.effort_noise = checked_gains(
             "effort_noise", settings.effort_noise, model.nv
         )
-        made = solver(settings.estimator, PAYLOAD_ESTIMATION)
-        if made.signature != PAYLOAD_ESTIMATION:
-            raise SettingError(
-                f"{made.name} solves {made.signature.name}; valid: a solver of"
-                " payload_estimation, such as payload_filter",
-                "estimator",
-            )
-        self.program = made.build(
-            model,
-            frame=settings.link,
-            joint_friction=True,
-            joint_springs=True,
-            engine=engine,
-            inputs=["time"] if model.driven else [],
-        )
+        self.program = solver_of(settings.estimator, PAYLOAD_ESTIMATION).build(
+            model, frame=settings.link, joint_friction=True, joint_springs=True,
+            engine=engine, inputs=["time"] if model.driven else [],
+        )  # fmt: skip
         self.program.prepare()
         self._nothing = np.zeros(self._size("memory"))
         self._sent = np.zeros(nv)

@@ -50,14 +50,19 @@ def plot_errors(
     axis.set_xscale("log")
     if allowed is not None:
         axis.axvline(allowed, color=GREY, ls="--", lw=1.0, label=f"allowed {allowed:g}")
-    axis.set_yticks(range(len(names)), [*map(plot_text, names)])
+    _label(axis, names, 9, across)
+    put_title(figure, title)
+    return figure
+
+
+def _label(axis: Any, names: Sequence[str], size: float, across: str) -> None:
+    """Write names of rows, of a font size [pt], the label below, and the legend."""
+    axis.set_yticks(range(len(names)), [*map(plot_text, names)], fontsize=size)
     axis.set_ylim(len(names) - 0.4, -0.6)
     axis.set_xlabel(across)
     axis.legend(
         loc="lower left", bbox_to_anchor=(0.0, 1.0), ncols=4, fontsize=8, frameon=False
     )
-    put_title(figure, title)
-    return figure
 
 
 def plot_ranges(
@@ -106,11 +111,6 @@ def plot_ranges(
             color=COLOURS[1], label="only in combinations with others",
         )  # fmt: skip
     axis.set_xlim(-2.0, 2.0)
-    axis.set_yticks(rows, [*map(plot_text, names)], fontsize=7)
-    axis.set_ylim(len(names) - 0.4, -0.6)
-    axis.set_xlabel("value / larger of the values before and after")
-    axis.legend(
-        loc="lower left", bbox_to_anchor=(0.0, 1.0), ncols=4, fontsize=8, frameon=False
-    )
+    _label(axis, names, 7, "value / larger of the values before and after")
     put_title(figure, title)
     return figure

@@ -151,13 +151,6 @@ class MotionRecord:
         lower = self._limits("lower_limit", "q", -np.inf)
         return lower, self._limits("upper_limit", "q", np.inf)
 
-    @property
-    def joints_at_stops(self) -> tuple[str, ...]:
-        """Names of the positions that are beyond a limit in at least one row."""
-        lower, upper = self.position_limits
-        beyond = ((self.q < lower) | (self.q > upper)).any(axis=0)
-        return tuple(np.array(self.names("q"))[beyond].tolist())
-
     def _limits(self, fact: str, kind: str, none: float) -> np.ndarray:
         """Return the limits of a fact for a kind of column; `none`: no limit."""
         limits, count = self.facts.get(fact), len(self.names(kind))

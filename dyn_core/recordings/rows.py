@@ -61,8 +61,9 @@ def inverse_dynamics(
             cut-off frequency is out of range or has no effect.
         ShapeError: The columns are numbered, and not as many as the robot's.
         NonFiniteError: A number or a result is not finite; says the row.
-        UnsupportedError: The solver is of another kind, or does not support this robot;
-            or the engine is unknown.
+        SignatureError: The solver is of another kind.
+        UnsupportedError: The solver does not support this robot, or the engine is
+            unknown.
         SolverNotFound: No solver has this name.
     """
     motion = with_slopes(model, record.of(model).checked(["q"]), cutoff)
@@ -96,8 +97,9 @@ def forward_dynamics(
         SettingError: A column is missing, times do not increase, or there is no row.
         ShapeError: The columns are numbered, and not as many as the robot's.
         NonFiniteError: A number or a result is not finite; says the row.
-        UnsupportedError: The solver is of another kind, or does not support this robot;
-            or the engine is unknown.
+        SignatureError: The solver is of another kind.
+        UnsupportedError: The solver does not support this robot, or the engine is
+            unknown.
         SolverNotFound: No solver has this name.
     """
     motion = record.of(model).checked(["q", "qd", "tau"])
@@ -153,16 +155,13 @@ def _program(
 
     Raises:
         SolverNotFound: No solver has this name.
-        UnsupportedError: The solver has another Signature, or does not support the
-            robot or the engine.
+        SignatureError: The solver has another Signature.
+        UnsupportedError: The solver does not support the robot or the engine.
     """
     return solver_of(name, problem).build(
-        model,
-        joint_friction=friction,
-        joint_springs=True,
+        model, joint_friction=friction, joint_springs=True, engine=engine,
         inputs=["time"] if model.driven else [],
-        engine=engine,
-    )
+    )  # fmt: skip
 
 
 def _by_chunks(

@@ -70,8 +70,8 @@ def run_record(
             program = chosen.build(model, inputs=inputs, **acted)
             qdd = np.asarray(program(run.q, run.qd, run.tau, *time))
             if run.limit_stops and run.steps and run.mean_qdd is not None:
-                beyond = _beyond_limits(model, run.steps.q).reshape(len(qdd), -1)
-                qdd = np.where(beyond.any(axis=1)[:, None], run.mean_qdd, qdd)
+                stopped = _beyond_limits(model, run)[:, None]
+                qdd = np.where(stopped, run.mean_qdd, qdd)
     known = motion.q_ref is not None and np.isfinite(motion.q_ref).any()
     return replace(
         motion,
@@ -84,15 +84,21 @@ def run_record(
     )  # fmt: skip
 
 
-def _beyond_limits(model: Model, q: np.ndarray) -> np.ndarray:
-    """Return for each position of q, (count, nq), whether a joint is beyond a limit."""
-    lower, upper = _position_limits(model)
-    beyond = ((q < lower) | (q > upper)).any(axis=1)
+def _beyond_limits(model: Model, run: Recording) -> np.ndarray:
+    """Return for each row, (rows,), whether a joint is beyond a limit in its steps.
+
+    Args:
+        model: Robot.
+        run: Run with all its steps.
+    """
+    assert run.steps is not None
+    lower, upper = run.motion.position_limits
+    beyond = ((run.steps.q < lower) | (run.steps.q > upper)).any(axis=1)
     for i in limited_balls(model):
-        parts = q[:, model.q_slices[i]].tolist()
+        parts = run.steps.q[:, model.q_slices[i]].tolist()
         rows = [ball_limit_rows(model, i, Vector(part)) for part in parts]
         beyond |= [any(gap < 0 for *_, gap in limits) for limits in rows]
-    return np.asarray(beyond)
+    return np.asarray(beyond.reshape(len(run.t), -1).any(axis=1))
 
 
 def _contacts(run: Recording) -> dict[str, np.ndarray]:
@@ -201,27 +207,20 @@ def limit_facts(model: Model) -> dict[str, Any]:
     """Return the limits of a robot by name, lists with None for no limit.
 
     They are effort_limit, nv entries [N·m | N], and lower_limit and upper_limit of the
-    positions, nq entries [rad | m]. An effort limit that is not above 0 is none.
+    positions, nq entries [rad | m]. An effort limit that is not above 0 is none; joints
+    of several coordinates and followers have no position limits.
     """
-    effort = np.where(model.effort_limit > 0, model.effort_limit, np.inf)
-    names = ("effort_limit", "lower_limit", "upper_limit")
-    return {
-        name: [float(x) if np.isfinite(x) else None for x in limits]
-        for name, limits in zip(names, (effort, *_position_limits(model)), strict=True)
-    }
-
-
-def _position_limits(model: Model) -> tuple[np.ndarray, np.ndarray]:
-    """Return the lower and upper limits of the positions, (nq,) each [rad | m].
-
-    They are infinite for followers and for joints of several coordinates.
-    """
-    lower, upper = np.full(model.nq, -np.inf), np.full(model.nq, np.inf)
+    lower, upper = np.full((2, model.nq), np.nan)
     for i in model.independent:
         if model.joint[i].nv == 1:
             k, v = model.q_slices[i].start, model.v_slices[i].start
             lower[k], upper[k] = model.lower[v], model.upper[v]
-    return lower, upper
+    effort = np.where(model.effort_limit > 0, model.effort_limit, np.inf)
+    known = {"effort_limit": effort, "lower_limit": lower, "upper_limit": upper}
+    return {
+        name: [float(x) if np.isfinite(x) else None for x in limits]
+        for name, limits in known.items()
+    }
 
 
 def model_hash(model: Model) -> str:

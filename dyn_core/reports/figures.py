@@ -133,23 +133,16 @@ def contacts_figure(record: MotionRecord) -> Any:
     """
     t, series = record.t, record.series
     rows = thinned(len(t))
-    panels = [
-        Panel("contacts", [Curve(t[rows], series["contacts"][rows])]),
-        Panel(
-            "sum of contact\nforces [N]",
-            [Curve(t[rows], series["contact_force"][rows], colour=COLOURS[2])],
-        ),
-        Panel(
-            "deepest overlap\n[mm]",
-            [Curve(t[rows], -1e3 * series["contact_gap"][rows], colour=COLOURS[1])],
-        ),
-        Panel(
-            "residual of the\ncontact law",
-            [Curve(t[rows], np.maximum(series["contact_residual"][rows], 1e-18),
-                   colour=COLOURS[3])],
-        ),
-    ]  # fmt: skip
-    figure = draw(panels)
+    residual = np.maximum(series["contact_residual"], 1e-18)
+    parts = [
+        ("contacts", series["contacts"], COLOURS[0]),
+        ("sum of contact\nforces [N]", series["contact_force"], COLOURS[2]),
+        ("deepest overlap\n[mm]", -1e3 * series["contact_gap"], COLOURS[1]),
+        ("residual of the\ncontact law", residual, COLOURS[3]),
+    ]
+    figure = draw(
+        [Panel(x, [Curve(t[rows], y[rows], colour=colour)]) for x, y, colour in parts]
+    )
     _whole_decades(figure.axes[3])
     return figure
 
@@ -161,8 +154,7 @@ def _whole_decades(axis: Any) -> None:
     """
     axis.set_yscale("log")
     low, high = np.log10(axis.dataLim.intervaly)
-    bottom = np.floor(low)
-    axis.set_ylim(10.0**bottom, 10.0 ** max(np.ceil(high), bottom + 1))
+    axis.set_ylim(10.0 ** np.floor(low), 10.0 ** max(np.ceil(high), np.floor(low) + 1))
 
 
 def times_figure(times: Mapping[str, np.ndarray]) -> Any:

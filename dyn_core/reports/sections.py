@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 
 import numpy as np
 
@@ -196,16 +196,17 @@ def _limits(record: MotionRecord) -> ReportSection:
     )
 
 
-def energy_sentence(series: Mapping[str, np.ndarray]) -> str:
-    """Return a sentence with the energy balance of a run and its largest residual.
+def energy_sentence(record: MotionRecord) -> str:
+    """Return sentences on the energy balance of a run and what its residual contains.
 
     The residual is also given in percent of the largest of work, dissipation and range
     of the kinetic energy, unless the robot exchanges no energy.
 
     Args:
-        series: Columns by name, one entry for each row, at least one [J]: kinetic,
-            potential, work, dissipation, constraints, residual, optionally correction.
+        record: Run of at least one row whose series include kinetic, potential, work,
+            dissipation, constraints, residual, and optionally correction [J].
     """
+    series = record.series
     total, residual = series["kinetic"] + series["potential"], series["residual"]
     end = {name: float(column[-1]) for name, column in series.items()}
     worst = float(np.abs(residual).max())
@@ -217,11 +218,17 @@ def energy_sentence(series: Mapping[str, np.ndarray]) -> str:
             f"{100 * worst / turned:.2g} % of the largest of work, dissipation and"
             " range of the kinetic energy"
         )
+    lower, upper = record.position_limits
+    at = ((record.q < lower) | (record.q > upper)).any(axis=0)
+    names = ", ".join(np.array(record.names("q"))[at].tolist())
+    inside = names and "contacts" not in series  # a World has them as constraints
+    stops = f" The residual contains the stops at limits of {names}." if inside else ""
     return (
         f"Change {total[-1] - total[0]:.6g} J = work {end['work']:.6g} J - dissipation"
         f" {end['dissipation']:.6g} J + constraints {end['constraints']:.6g} J +"
         f" correction {end.get('correction', 0.0):.6g} J + residual"
         f" {end['residual']:.3g} J. The largest residual is {worst:.3g} J; {compared}."
+        f"{stops}"
     )
 
 
@@ -231,9 +238,9 @@ def _energy(record: MotionRecord) -> ReportSection:
     The run must have the series kinetic, potential, work, dissipation, constraints and
     residual; a missing correction counts as zero.
     """
-    series = {k: np.asarray(x) for k, x in record.series.items()}
+    series = record.series
     total = series["kinetic"] + series["potential"]
-    series.setdefault("correction", 0.0 * total)  # files of earlier releases have none
+    correction = series.get("correction", np.zeros(1))  # not in files of old releases
     rows = [
         ["kinetic", float(series["kinetic"][0]), float(series["kinetic"][-1])],
         ["potential", float(series["potential"][0]), float(series["potential"][-1])],
@@ -241,7 +248,7 @@ def _energy(record: MotionRecord) -> ReportSection:
         ["work of motors and forces on bodies", 0.0, float(series["work"][-1])],
         ["dissipation of joints", 0.0, float(series["dissipation"][-1])],
         ["work of constraints", 0.0, float(series["constraints"][-1])],
-        ["correction of positions", 0.0, float(series["correction"][-1])],
+        ["correction of positions", 0.0, float(correction[-1])],
         ["residual", 0.0, float(series["residual"][-1])],
     ]
     return ReportSection(
@@ -250,7 +257,7 @@ def _energy(record: MotionRecord) -> ReportSection:
         " not add up, is the error of integration and, in runs without a World, what"
         " stops at joint limits take.",
         table(("energy [J]", "first row", "last row"), rows)
-        + paragraph(energy_sentence(series))
+        + paragraph(energy_sentence(record))
         + picture(lambda: figures.energy_figure(record), "energy over time"),
     )
 

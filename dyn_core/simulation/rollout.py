@@ -22,16 +22,15 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from dyn_core.errors import ShapeError, SignatureError
+from dyn_core.errors import ShapeError
 from dyn_core.model import Model
 from dyn_core.problems import (
     CONTACT_STEP,
     CONTACT_STEP_DERIVATIVES,
     STEP,
     STEP_DERIVATIVES,
-    Signature,
 )
-from dyn_core.solving.registry import solver
+from dyn_core.solving.registry import solver_of
 from dyn_core.validation import float_array
 
 
@@ -129,15 +128,13 @@ class Rollout:
         **options: Any,
     ) -> None:
         self.model = model
-        step = _of_kind(step, STEP, CONTACT_STEP)
+        step = solver_of(step, STEP, CONTACT_STEP)
         alike: dict[str, Any] = {}
         if derivatives is None:
             derivatives, alike = f"{step.name}_derivatives", step.changed_options
         self._touches = step.signature == CONTACT_STEP
-        derivatives = _of_kind(
-            derivatives,
-            CONTACT_STEP_DERIVATIVES if self._touches else STEP_DERIVATIVES,
-        )
+        wanted = CONTACT_STEP_DERIVATIVES if self._touches else STEP_DERIVATIVES
+        derivatives = solver_of(derivatives, wanted)
         self.program = step.build(model, **{**options, **(step_options or {})})
         chosen = {**alike, **options, **(derivative_options or {})}
         self.derivatives = derivatives.build(model, paths=paths, **chosen)
@@ -302,28 +299,6 @@ def sweep(
     if by_tau is not None:
         tau += _shaped("by_tau", by_tau, (count, nv))
     return Gradients(y[:nv].copy(), y[nv:].copy(), tau, results[:, nx + nv :].sum(0))
-
-
-def _of_kind(name: Any, *signatures: Signature) -> Any:
-    """Return a solver of one of several problems.
-
-    Args:
-        name: Name of a solver, or of a problem for its default solver; "auto" for the
-            default solver of signatures[0]; or a solver, which is returned.
-        signatures: Problems that are accepted.
-
-    Raises:
-        SolverNotFound: No solver has this name.
-        SignatureError: The solver solves another problem.
-    """
-    what = solver(name, signatures[0])
-    if what.signature not in signatures:
-        valid = " or ".join(signature.name for signature in signatures)
-        raise SignatureError(
-            f"a rollout needs a solver of {valid}; '{what.name}' solves"
-            f" {what.signature.name}"
-        )
-    return what
 
 
 def _shaped(name: str, values: Any, shape: tuple[int, ...]) -> np.ndarray:

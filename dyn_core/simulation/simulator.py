@@ -187,7 +187,7 @@ def forward_dynamics_of(step: Any, model: Model, chosen: Any = None) -> Solver |
 
     Raises:
         SolverNotFound: No solver has a name.
-        UnsupportedError: `step` is no solver of STEP.
+        SignatureError: `step` is no solver of STEP.
         DynError: `chosen` does not fit the slot or the robot.
     """
     step = solver_of(step, STEP)
@@ -276,19 +276,13 @@ class Simulator(RobotPlant):
             kind["forward_dynamics"] = self.forward_dynamics
         step = solver_of(self.step, STEP)
         self.program = (solver("hybrid_euler") if self.prescribed else step).build(
-            self.model,
-            **kind,
-            joint_friction=self.joint_friction,
-            joint_springs=self.joint_springs,
-            limit_stops=self.limit_stops,
-            engine=self.engine,
-            finite=True,
-            inputs=self._more_inputs,
-        )
+            self.model, **kind, joint_friction=self.joint_friction,
+            joint_springs=self.joint_springs, limit_stops=self.limit_stops,
+            engine=self.engine, finite=True, inputs=self._more_inputs,
+        )  # fmt: skip
         self.program.prepare()
         if not self.prescribed:
-            chosen = self.forward_dynamics
-            taken = forward_dynamics_of(self.step, self.model, chosen)
+            taken = forward_dynamics_of(step, self.model, self.forward_dynamics)
             plain = taken is not None and not taken.changed_options
             self.forward_dynamics = taken.name if taken and plain else taken
         self.history: list[tuple[np.ndarray, ...]] | None = None

@@ -18,7 +18,6 @@ from dyn_core.errors import (
     PluginError,
     SignatureError,
     SolverNotFound,
-    UnsupportedError,
     renamed,
     unknown_name,
     warn,
@@ -556,19 +555,21 @@ def solvers(
     return default_registry().names(signature, references)
 
 
-def solver_of(name: str | Solver, problem: Signature) -> Solver:
-    """Return the solver of a name, which must solve a problem.
+def solver_of(name: str | Solver, *problems: Signature) -> Solver:
+    """Return the solver of a name, which must solve one of some problems.
 
     Args:
-        name: Solver, its name, or "auto".
-        problem: Required Signature.
+        name: Solver, its name, or "auto" for the default of the first problem.
+        problems: Valid Signatures.
 
     Raises:
-        SolverNotFound: No solver has this name.
-        UnsupportedError: The solver has another Signature.
+        SolverNotFound: No solver has this name; lists solvers of the first problem.
+        SignatureError: The solver solves another problem; lists valid solvers.
     """
-    chosen = default_registry().solver(name, problem)
-    if chosen.signature.name != problem.name:
-        what = f"solver of {problem.name}"
-        raise UnsupportedError(unknown_name(what, chosen.name, solvers(problem)))
+    chosen = default_registry().solver(name, problems[0])
+    if chosen.signature not in problems:
+        valid = ", ".join(x for problem in problems for x in solvers(problem))
+        wanted = " or ".join(problem.name for problem in problems)
+        solved = f"'{chosen.name}' solves {chosen.signature.name}"
+        raise SignatureError(f"{solved}, not {wanted}; valid: {valid}")
     return chosen

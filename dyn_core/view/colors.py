@@ -51,8 +51,3 @@ def torque_legend(meaning: str) -> str:
         '<div style="display:flex;justify-content:space-between">'
         f"<span>-</span><span>{html_text(meaning)}</span><span>+</span></div></div>"
     )
-
-
-def hex_color(color: Color) -> str:
-    """Return a colour (red, green, blue), 0..255, as #rrggbb."""
-    return "#{:02x}{:02x}{:02x}".format(*color)

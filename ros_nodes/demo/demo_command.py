@@ -71,19 +71,14 @@ def add_demo(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--rate", type=int, default=None, help="cycle rate [Hz]")
     parser.add_argument(
-        "--cpu",
-        type=int,
-        metavar="N",
+        "--cpu", type=int, metavar="N",
         help="CPU of both nodes: what answers each other is faster on one than on two",
-    )
+    )  # fmt: skip
     parser.add_argument(
-        "--repeat",
-        type=int,
-        default=1,
-        metavar="N",
+        "--repeat", type=int, default=1, metavar="N",
         help="times that the motion is done, over ROS; a line each minute says how the"
         " nodes fare (default: %(default)s)",
-    )
+    )  # fmt: skip
     parser.add_argument(
         "--plot", default="demo.png", help="file of the plot; '' for none"
     )
@@ -237,27 +232,16 @@ def _in_one_process(model: dyn.Model, waypoints: Waypoints, settings: dict) -> O
     controller.listeners.append(lambda _, outcome: ended.append(outcome))
     still = np.zeros_like(waypoints.positions)
     trajectory = make_trajectory(
-        model.joint_names,
-        model.joint_names,
-        waypoints.times.tolist(),
-        waypoints.positions,
-        still,
-        still,
-        lower=model.lower,
-        upper=model.upper,
-    )
+        model.joint_names, model.joint_names, waypoints.times.tolist(),
+        waypoints.positions, still, still, lower=model.lower, upper=model.upper,
+    )  # fmt: skip
     started = time.monotonic()
     period = 1.0 / settings["rate"]
     record = simulate(
-        model,
-        controller,
-        duration=waypoints.times[-1] + 0.5,
-        begin=lambda t: controller.follow(trajectory, t),
-        period=period,
-        q0=waypoints.start,
-        step=settings["step"],
-        forward_dynamics=settings["forward_dynamics"],
-    )
+        model, controller, duration=waypoints.times[-1] + 0.5, period=period,
+        begin=lambda t: controller.follow(trajectory, t), q0=waypoints.start,
+        step=settings["step"], forward_dynamics=settings["forward_dynamics"],
+    )  # fmt: skip
     seconds = time.monotonic() - started
     facts = {
         "run": "one process, no ROS",

@@ -24,10 +24,9 @@ def add_view(parser: argparse.ArgumentParser) -> None:
         "--live", action="store_true", help="follow the joint states of running nodes"
     )
     parser.add_argument(
-        "--network",
-        action="store_true",
+        "--network", action="store_true",
         help="with --live: of other machines, too, as the environment says",
-    )
+    )  # fmt: skip
     parser.add_argument(
         "--joint-states", default="", metavar="TOPIC", help="default: joint_states"
     )

@@ -61,12 +61,9 @@ def _verb(verbs: Any, name: str, what: str, node: str = "") -> argparse.Argument
 def _add_timeout(parser: argparse.ArgumentParser) -> None:
     """Add the option --timeout to a parser; its default is 5 s."""
     parser.add_argument(
-        "--timeout",
-        type=float,
-        default=5.0,
-        metavar="S",
+        "--timeout", type=float, default=5.0, metavar="S",
         help="longest wait for a node or an answer [s] (default: %(default)s)",
-    )
+    )  # fmt: skip
 
 
 def add_param(parser: argparse.ArgumentParser) -> None:
@@ -132,21 +129,17 @@ def add_record(parser: argparse.ArgumentParser) -> None:
         "--topics", nargs="+", metavar="TOPIC", help="default: all that are published"
     )
     parser.add_argument(
-        "-o",
-        "--output",
-        required=True,
+        "-o", "--output", required=True,
         help="a new folder (a bag of ROS 2), or a new file NAME.mcap; an existing one"
         " is refused",
-    )
+    )  # fmt: skip
     parser.add_argument(
         "--duration", type=float, metavar="S", help="[s]; default: until Ctrl-C"
     )
     parser.add_argument(
-        "--storage",
-        choices=("mcap", "sqlite3"),
-        default="mcap",
+        "--storage", choices=("mcap", "sqlite3"), default="mcap",
         help="of the messages (default: %(default)s)",
-    )
+    )  # fmt: skip
     _add_timeout(parser)
     parser.set_defaults(run=_record)
 
@@ -169,12 +162,9 @@ def add_evaluate(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--extras", help="sidecar YAML file of the robot")
     add_search(parser)
     parser.add_argument(
-        "--lock",
-        action="append",
-        default=[],
-        metavar="JOINT=POSITION",
+        "--lock", action="append", default=[], metavar="JOINT=POSITION",
         help="a joint that was not measured, and where it stood [rad | m]",
-    )
+    )  # fmt: skip
     parser.add_argument("--parameters", help="table of parameters of an --identify")
     parser.add_argument("--cutoff", type=float, metavar="HZ", help="of the filter [Hz]")
     parser.add_argument(
@@ -182,12 +172,10 @@ def add_evaluate(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--plot", default="", metavar="FILE", help="picture of it")
     parser.add_argument(
-        "--identify",
-        default="",
-        metavar="NAME",
+        "--identify", default="", metavar="NAME",
         help="identify the robot from the recording; writes NAME.parameters.csv and"
         " NAME.dyn.yaml",
-    )
+    )  # fmt: skip
     parser.add_argument(
         "--only", nargs="+", metavar="WHAT", help="what is identified: inertia,"
         " payload, friction, rotors, springs, or parameter paths such as tool.payload;"
@@ -213,16 +201,13 @@ def add_evaluate(parser: argparse.ArgumentParser) -> None:
         help="cross-validation: fits without each of N blocks of time",
     )  # fmt: skip
     parser.add_argument(
-        "--urdf",
-        action="store_true",
+        "--urdf", action="store_true",
         help="write NAME.urdf, a copy of the robot's file",
-    )
+    )  # fmt: skip
     parser.add_argument(
-        "--report",
-        default="",
-        metavar="FILE",
+        "--report", default="", metavar="FILE",
         help="page of what was identified, .html",
-    )
+    )  # fmt: skip
     parser.set_defaults(run=_evaluate)
 
 

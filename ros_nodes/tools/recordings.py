@@ -21,9 +21,7 @@ from dyn_core.plots.figures import COLOURS, GREY, Curve, Panel, draw
 from dyn_core.plots.motions import thinned
 from dyn_core.plots.pages import check_page
 from dyn_core.recordings import read_motion
-from dyn_core.reports import (
-    write_identification_report,
-)
+from dyn_core.reports import write_identification_report
 
 TABLE = ".parameters.csv"  # suffix of a file of parameters
 PICTURE = ".parameters.png"  # suffix of a plot of parameters

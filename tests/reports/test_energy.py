@@ -8,7 +8,7 @@ import pytest
 import dyn_core as dyn
 from dyn_core.contact.stepping.integration import gyroscopic_change
 from dyn_core.problems import CONTACT_SOLVE
-from dyn_core.recordings import energy_ledger
+from dyn_core.recordings import energy_ledger, run_record
 from dyn_core.reports.sections import energy_sentence
 from dyn_core.solving.registry import solvers
 
@@ -237,10 +237,10 @@ def test_a_report_compares_a_residual_with_energy_that_there_is():
     """A robot at rest has none to compare with; one that moves has its percentage."""
     model, q, tau = _standing()
     rest = dyn.simulate(model, lambda t, q, qd: tau, world={}, q0=q, duration=0.01)
-    still = energy_sentence(energy_ledger(model, rest)._asdict())
+    still = energy_sentence(run_record(rest))
     assert still.endswith("J; the robot exchanges no energy.")
     fall = dyn.simulate(dyn.load("two_link"), qd0=[1.0, 0.0], duration=0.1)
-    moving = energy_sentence(energy_ledger(fall.model, fall)._asdict())
+    moving = energy_sentence(run_record(fall))
     assert moving.endswith(
         "% of the largest of work, dissipation and range of the kinetic energy."
     )

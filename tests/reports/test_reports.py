@@ -242,7 +242,7 @@ def test_accelerations_at_a_stop_are_those_of_the_motion(step, tmp_path, capsys)
     options = ["--step", step, "--substeps", "2", "--duration", "1.0", "--out"]
     assert cli.main(["sim", "arm7", *options, str(path)]) == 0
     said = capsys.readouterr().out
-    assert "the residual contains the energy of the stops at the limits of" in said
+    assert "The residual contains the stops at limits of joint2, joint4" in said
     record, model = read_motion(path), dyn.load("arm7")
     beyond = ((record.q < model.lower) | (record.q > model.upper)).any(axis=1)
     assert beyond[-1] and not beyond.all()
@@ -438,7 +438,7 @@ WRONG = {
     "joint": (["sim", "two_link", "--q0", "joint9=1"], "joint9"),
     "number": (["sim", "two_link", "--q0", "joint1=x"], "--q0 joint1=x"),
     "fd": (["fd", "two_link", "a.csv"], "the motion has no qd: columns qd[joint1]"),
-    "solver": (["id", "two_link", "a.csv", "--solver", "aba"], "no solver of inverse_dynamics is called 'aba'"),
+    "solver": (["id", "two_link", "a.csv", "--solver", "aba"], "'aba' solves forward_dynamics, not inverse_dynamics; valid: "),
     "row": (["id", "two_link", "late.csv"], "row 3: t = 0.1 s is not later than 0.1 s"),
     "joints": (["id", "arm7", "a.csv"], "no column is called 'q[joint3]'"),
     "cutoff": (["id", "two_link", "a.csv", "--cutoff", "90"], "valid: more than 0, at most"),

@@ -379,7 +379,7 @@ def test_a_world_is_a_name_a_file_or_a_mapping(shipped, tmp_path):
 @pytest.mark.parametrize(
     ("wrong", "message"),
     [({"step": "rk5"}, "'rk5'; did you mean 'rk4'. valid for step: .*rk4"),
-     ({"step": "aba"}, "no solver of step is called 'aba'; valid: .*rk4"),
+     ({"step": "aba"}, "'aba' solves forward_dynamics, not step; valid: .*rk4"),
      ({"forward_dynamics": "abba"}, "did you mean 'aba'. valid for forward_dynamics: ")],
 )  # fmt: skip
 def test_an_unknown_solver_of_a_run_lists_those_of_its_kind(shipped, wrong, message):

@@ -38,7 +38,7 @@ from dyn_core.contact.derivatives.step_slopes import (
 from dyn_core.contact.problem.layout import ConstraintLayout
 from dyn_core.contact.problem.residuals import STATUSES
 from dyn_core.contact.problem.rows import CONTACT
-from dyn_core.contact.problem.solving import contact_solver, relaxed_part
+from dyn_core.contact.problem.solving import relaxed_part
 from dyn_core.contact.rows.constraints import contact_name
 from dyn_core.contact.rows.step_tables import SCHEMES, StepArrays
 from dyn_core.contact.stepping.array_step import ArrayStep
@@ -47,7 +47,8 @@ from dyn_core.contact.stepping.integration import moved
 from dyn_core.contact.stepping.step_records import StepRecord
 from dyn_core.engines.machine_code import NO_KERNEL, TiedKernel, compiled
 from dyn_core.errors import NonFiniteError, ShapeError, UnsupportedError
-from dyn_core.solving.registry import solver
+from dyn_core.problems import CONTACT_SOLVE
+from dyn_core.solving.registry import solver, solver_of
 
 STEP = 1e-4  # displacement of central differences [m | rad]
 MET = "met"  # mode of all blocks of a step in which fast bodies meet
@@ -148,7 +149,7 @@ class DifferentiableStep:
     def __init__(self, contact_model: ContactModel, h: float) -> None:
         world = contact_model.world
         relaxed = relaxed_part(
-            contact_solver(world.solver), ConstraintLayout.of("contact")
+            solver_of(world.solver, CONTACT_SOLVE), ConstraintLayout.of("contact")
         )
         if relaxed:
             raise UnsupportedError(

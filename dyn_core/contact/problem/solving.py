@@ -22,8 +22,7 @@ from dyn_core.problems import CONTACT_SOLVE
 from dyn_core.solving.adapter import named_errors
 from dyn_core.solving.build_options import BuildOptions
 from dyn_core.solving.numpy_solver import ArraySolver, solve_failed
-from dyn_core.solving.registry import solver as find
-from dyn_core.solving.registry import solvers
+from dyn_core.solving.registry import solver_of
 from dyn_core.solving.solver import Solver
 from dyn_core.validation import shown
 
@@ -163,7 +162,7 @@ def solve(
 
     Source: LCP-5 to LCP-14, LCP-19.
     """
-    chosen = contact_solver(solver)
+    chosen = solver_of(solver, CONTACT_SOLVE)
     start = _useful(problem, problem.warm(warm))
     key = tuple(sorted(options.items()))
     if not problem.m:
@@ -238,23 +237,6 @@ def _useful(problem: ConstraintProblem, start: np.ndarray) -> np.ndarray:
     speed = float(np.abs(problem.b + problem.bias).max(initial=0.0))
     largest = float((np.abs(start) * (diagonal + problem.compliance)).max(initial=0.0))
     return start if largest <= BEYOND * speed else np.zeros(len(start))
-
-
-def contact_solver(name: str | Solver) -> Solver:
-    """Return a solver of CONTACT_SOLVE from its name or itself.
-
-    Raises:
-        SolverNotFound: No solver has this name.
-        SignatureError: The Solver solves another kind of problem.
-    """
-    chosen = name if isinstance(name, Solver) else find(name, CONTACT_SOLVE)
-    if chosen.signature != CONTACT_SOLVE:
-        valid = ", ".join(solvers(CONTACT_SOLVE))
-        raise SignatureError(
-            f"'{chosen.name}' solves {chosen.signature.name}, not"
-            f" {CONTACT_SOLVE.name}; valid: {valid}"
-        )
-    return chosen
 
 
 def check_options(chosen: Solver, options: Mapping[str, Any]) -> dict[str, Any]:

@@ -33,18 +33,12 @@ def report(arrays: ArrayStep, record: StepRecord) -> StepReport:
         arrays: Memory in which the problem is then prepared again and overwritten.
         record: Record of the step.
     """
+    measured = Residuals(*map(float, record.residuals))
     return StepReport(
-        record.t,
-        record.h,
-        record.status,
-        record.iterations,
-        Residuals(*map(float, record.residuals)),
-        arrays.solver_name,
-        len(record.impulse),
-        partial(_details, arrays, record),
-        partial(_energy, arrays, record),
-        partial(_spectrum, arrays, record),
-    )
+        record.t, record.h, record.status, record.iterations, measured,
+        arrays.solver_name, len(record.impulse), partial(_details, arrays, record),
+        partial(_energy, arrays, record), partial(_spectrum, arrays, record),
+    )  # fmt: skip
 
 
 class Reports(Sequence[StepReport]):

@@ -99,15 +99,6 @@ class StepReport:
         make_energy: Function that computes `energy`, likewise.
         make_spectrum: Function that computes the eigenvalues of the Delassus matrix for
             `rank` and `condition`, likewise.
-        contacts: All contacts that took part.
-        impulses: Impulses of each block, by name [N·s | N·m·s].
-        energy_change: Kinetic energy that the impulses add to the free motion of the
-            step [J]. For a robot at rest it is minus the energy that gravity adds; see
-            `energy`.
-        energy: Work of each kind of force.
-        kinetic_change: Change of kinetic energy in the step, at the initial H [J].
-        rank, condition: Rank and condition number of the Delassus matrix; the condition
-            is infinite if the matrix is singular.
 
     Source: LCP-20.
     """
@@ -150,7 +141,10 @@ class StepReport:
 
     @property
     def energy_change(self) -> float:
-        """Kinetic energy that the impulses add to the free motion [J]."""
+        """Kinetic energy that the impulses add to the free motion of the step [J].
+
+        For a robot at rest it is minus the energy that gravity adds; see `energy`.
+        """
         return self._details.energy_change
 
     @property
@@ -250,17 +244,8 @@ def contact_force(
     wrench = W.T @ x / h
     force = wrench[3:]
     sliding = float(np.sqrt(sigma[1:3] @ sigma[1:3])) if len(x) > 2 else np.nan
+    key, torque = contact.id, wrench[:3] - np.cross(contact.point, force)
     return ContactForce(
-        contact.id,
-        contact.id.link_a,
-        contact.id.link_b,
-        contact.body_a,
-        contact.body_b,
-        contact.point,
-        contact.normal,
-        contact.gap,
-        x,
-        force,
-        wrench[:3] - np.cross(contact.point, force),
-        sliding,
-    )
+        key, key.link_a, key.link_b, contact.body_a, contact.body_b, contact.point,
+        contact.normal, contact.gap, x, force, torque, sliding,
+    )  # fmt: skip

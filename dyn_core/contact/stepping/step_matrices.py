@@ -12,7 +12,7 @@ import numpy as np
 from dyn_core.contact.problem.layout import layout_of
 from dyn_core.contact.problem.problem import ConstraintProblem
 from dyn_core.contact.problem.residuals import STATUSES
-from dyn_core.contact.problem.solving import contact_solver, solve
+from dyn_core.contact.problem.solving import solve
 from dyn_core.contact.rows.step_tables import StepArrays
 from dyn_core.contact.rows.structure import Structure
 from dyn_core.contact.solvers.solver_calls import RAISED
@@ -20,6 +20,8 @@ from dyn_core.contact.solvers.solver_memory import ITERATIONS, LAW
 from dyn_core.contact.world import World
 from dyn_core.engines.machine_code import PythonKernel
 from dyn_core.errors import NonFiniteError
+from dyn_core.problems import CONTACT_SOLVE
+from dyn_core.solving.registry import solver_of
 
 Task = Callable[[int, int], int]
 
@@ -121,7 +123,8 @@ class MatrixSolver:
             SolverNotFound: No solver has the world's name.
             SignatureError: The solver solves another kind of problem.
         """
-        self._solver, self._options = contact_solver(world.solver), world.solver_options
+        self._solver = solver_of(world.solver, CONTACT_SOLVE)
+        self._options = world.solver_options
         self._step, self._report = step, report
 
     def solve(self, blocks: int, m: int) -> int:

@@ -34,10 +34,9 @@ def add_robot(parser: argparse.ArgumentParser) -> None:
 def add_reading(parser: argparse.ArgumentParser) -> None:
     """Add --root-joint, --extras and the options of add_search to `parser`."""
     parser.add_argument(
-        "--root-joint",
-        choices=("fixed", "floating"),
+        "--root-joint", choices=("fixed", "floating"),
         help="how its root link is held (default: as the source says)",
-    )
+    )  # fmt: skip
     parser.add_argument("--extras", help="sidecar YAML file of the robot")
     add_search(parser)
 
@@ -45,19 +44,13 @@ def add_reading(parser: argparse.ArgumentParser) -> None:
 def add_search(parser: argparse.ArgumentParser) -> None:
     """Add the options --package-path and --xacro-argument."""
     parser.add_argument(
-        "--package-path",
-        action="append",
-        default=[],
-        metavar="FOLDER",
+        "--package-path", action="append", default=[], metavar="FOLDER",
         help="a package, or a folder of packages, for package:// and $(find PKG)",
-    )
+    )  # fmt: skip
     parser.add_argument(
-        "--xacro-argument",
-        action="append",
-        default=[],
-        metavar="NAME=VALUE",
+        "--xacro-argument", action="append", default=[], metavar="NAME=VALUE",
         help="value of an <xacro:arg>",
-    )
+    )  # fmt: skip
 
 
 def named_values(pairs: Iterable[str], where: str) -> dict[str, str]:
