@@ -39,8 +39,8 @@ def run_record(
     """Return a run as a MotionRecord with energy, contacts, settings and versions.
 
     `series` has the fields of EnergyLedger, cycle_time, and in a World the numbers of
-    _contacts; `facts` has robot_facts, settings, counters and versions. Reference
-    positions are left out if none is finite.
+    _contacts; `facts` has robot_facts, limit_stops (whether they acted), settings,
+    counters and versions. Reference positions are left out if none is finite.
 
     Accelerations are computed by forward dynamics from the states and joint forces. In
     rows with a joint beyond a position limit, where its stop pushes, they are the mean
@@ -79,7 +79,8 @@ def run_record(
         q_ref=motion.q_ref if known else None,
         series={k: np.asarray(x, float) for k, x in series.items() if len(x)},
         contacts=contact_forces(run),
-        facts={**robot_facts(model), "settings": dict(settings or {}),
+        facts={**robot_facts(model), "limit_stops": run.limit_stops,
+               "settings": dict(settings or {}),
                "counters": dict(run.counters), "versions": versions()},
     )  # fmt: skip
 
@@ -93,11 +94,11 @@ def _beyond_limits(model: Model, run: Recording) -> np.ndarray:
     """
     assert run.steps is not None
     lower, upper = run.motion.position_limits
-    beyond = ((run.steps.q < lower) | (run.steps.q > upper)).any(axis=1)
+    q = run.steps.q
+    beyond = np.asarray(((q < lower) | (q > upper)).any(axis=1))
     for i in limited_balls(model):
-        parts = run.steps.q[:, model.q_slices[i]].tolist()
-        rows = [ball_limit_rows(model, i, Vector(part)) for part in parts]
-        beyond |= [any(gap < 0 for *_, gap in limits) for limits in rows]
+        rows = [ball_limit_rows(model, i, Vector(x)) for x in q[:, model.q_slices[i]]]
+        beyond |= np.array([any(gap < 0 for *_, gap in limits) for limits in rows])
     return np.asarray(beyond.reshape(len(run.t), -1).any(axis=1))
 
 

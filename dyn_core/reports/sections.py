@@ -219,9 +219,9 @@ def energy_sentence(record: MotionRecord) -> str:
             " range of the kinetic energy"
         )
     lower, upper = record.position_limits
-    at = ((record.q < lower) | (record.q > upper)).any(axis=0)
-    names = ", ".join(np.array(record.names("q"))[at].tolist())
-    inside = names and "contacts" not in series  # a World has them as constraints
+    stopped = ((record.q < lower) | (record.q > upper)).any(axis=0)
+    names = ", ".join(np.array(record.names("q"))[stopped].tolist())
+    inside = names and record.facts.get("limit_stops")  # in a World: constraints
     stops = f" The residual contains the stops at limits of {names}." if inside else ""
     return (
         f"Change {total[-1] - total[0]:.6g} J = work {end['work']:.6g} J - dissipation"

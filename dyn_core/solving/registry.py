@@ -559,7 +559,8 @@ def solver_of(name: str | Solver, *problems: Signature) -> Solver:
     """Return the solver of a name, which must solve one of some problems.
 
     Args:
-        name: Solver, its name, or "auto" for the default of the first problem.
+        name: Solver, its name, the name of a problem for its default solver, or "auto"
+            for the default solver of the first problem.
         problems: Valid Signatures.
 
     Raises:

@@ -9,6 +9,7 @@ import dyn_core as dyn
 from dyn_core import engines
 from dyn_core.model import Build, Description, JointSpec, LinkSpec, Mimic, assemble
 from dyn_core.numbers import scalar
+from dyn_core.recordings import run_record
 from dyn_core.spatial import RigidInertia, Vector, swing_twist
 from dyn_core.testing import random_model, scaled_error
 from dyn_core.testing.models import random_inertia
@@ -393,6 +394,10 @@ def test_ball_limits_hold(kind):
         assert reached["stopped"][:, 1].min() > -0.4
         beyond = reached["free"]
         assert beyond[:, 0].max() > 0.7 or np.abs(beyond[:, 1]).max() > 0.5
+    run = dyn.simulate(model, qd0=push, duration=1.0, period=1e-3)
+    change = np.diff(run.qd, axis=0) / 1e-3
+    recorded = run_record(run, forward_dynamics="aba").qdd[:-1]
+    np.testing.assert_allclose(recorded, change, atol=1e-6 * np.abs(change).max())
 
 
 def test_bad_ball_limits_are_refused():

@@ -32,7 +32,7 @@ from dyn_core.reports import (
     write_report,
 )
 from dyn_core.reports.figures import differences_figure
-from dyn_core.reports.sections import robot_pictures, run_sections
+from dyn_core.reports.sections import energy_sentence, robot_pictures, run_sections
 
 VOID = {"meta", "img", "br"}
 
@@ -256,6 +256,8 @@ def test_accelerations_at_a_stop_are_those_of_the_motion(step, tmp_path, capsys)
     assert "dotted: limits" in " ".join(x.get_text() for x in figure.axes[0].texts)
     assert cli.main(["sim", "two_link", "--duration", "0.1"]) == 0
     assert "stops" not in capsys.readouterr().out
+    free = dyn.simulate(model, duration=1.0, limit_stops=False)
+    assert "stops" not in energy_sentence(run_record(free))
 
 
 def test_curves_differ_without_colour():
