@@ -8,12 +8,15 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterable, Sequence
 from difflib import SequenceMatcher
+from typing import Any
 
 from dyn_core.errors import SettingError, nearest, unknown_name
+from dyn_core.solving.registry import default_registry
 from dyn_core.validation import Field, ListOf, Name, Quantity, Switch, Whole, numbers
 
 QOS = "qos_overrides."
 PASSED = (QOS, "use_sim_time")  # beginnings of names that rclpy declares
+PROBLEMS = {"contact": "contact_solve", "shadow": "inverse_dynamics"}  # of slots
 SLOTS = (
     "forward_dynamics",
     "inverse_dynamics",
@@ -86,7 +89,7 @@ def lock_fields(joints: Sequence[str]) -> tuple[Field, ...]:
 
 
 def foreign_names(
-    names: Iterable[str], declared: Collection[str], every: Collection[str]
+    where: str, names: Iterable[str], declared: Collection[str], every: Collection[str]
 ) -> list[str]:
     """Return names that belong to no node of this package; refuse misspelt ones.
 
@@ -96,6 +99,7 @@ def foreign_names(
     whose joints check_joint_names checks later.
 
     Args:
+        where: Name of the node, and of the file if it is known, for the message.
         names: Names of parameters that are set and not declared.
         declared: Parameters of this node.
         every: Parameters of all nodes of this package.
@@ -122,9 +126,36 @@ def foreign_names(
         begins = name.partition(".")[0] in heads and "." in name
         if close or begins or name.endswith(".plugin_name"):
             valid = declared if not near or near[0] in declared else every
-            raise SettingError(unknown_name("parameter", name, sorted(valid)), name)
+            message = unknown_name("parameter", name, sorted(valid))
+            raise SettingError(f"{where}: {message}", name)
         foreign.append(name)
     return foreign
+
+
+def check_solver(name: str, value: Any) -> None:
+    """Refuse a solver that no slot of this name can use.
+
+    A parameter without .plugin_name, an empty value and "auto" are not checked.
+
+    Args:
+        name: Name of a parameter, such as SLOT.plugin_name.
+        value: Value, the name of a solver.
+
+    Raises:
+        SolverNotFound: No solver has this name; lists the slot's solvers.
+        SettingError: It solves another problem than the slot's; lists them, too.
+    """
+    slot, dot, _ = name.partition(".plugin_name")
+    if not dot or value in ("", "auto"):
+        return
+    registry = default_registry()
+    problem = PROBLEMS.get(slot, slot)
+    wanted = next((x for x in registry.problems() if x.name == problem), None)
+    found = registry.solver(value, wanted).signature
+    if wanted is not None and found != wanted:
+        valid = ", ".join(registry.names(wanted))
+        message = f"solver '{value}' is of {found.name}; valid for {problem}: {valid}"
+        raise SettingError(f"{name}: {message}", name)
 
 
 def likeness(name: str, known: str) -> float:

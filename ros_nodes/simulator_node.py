@@ -336,13 +336,15 @@ class SimulatorNode(RobotNode):
     def diagnose(self) -> None:
         """Publish diagnostics; if configured, log warnings that begin or end.
 
-        Before the first command, its absence is not logged.
+        A missing command is not logged before the first one, nor after the node that
+        sent commands has ended.
         """
         super().diagnose()
         if not self.configured:
             return
         warnings = dict(self.recent_warnings) if self.active else {}
-        if not self.commands.count:  # a missing first command is no fault
+        # Neither a controller that has not started nor one that has ended is a fault.
+        if not (self.commands.count and any(self.commands.publishers().values())):
             warnings.pop(NO_COMMAND.partition(":")[0], None)
         self.notices.update(warnings)
 

@@ -225,6 +225,15 @@ class Controller(Laws):
         for observer in self.observers:
             observer.restart()
 
+    @property
+    def refusal(self) -> str | None:
+        """Reason why the mode follows no trajectory, with the modes that do; or None."""
+        if self.control_mode.follows:
+            return None
+        modes = default_registry().modes().values()
+        valid = ", ".join(mode.name for mode in modes if mode.follows)
+        return f"mode {self.mode} follows no trajectory; valid: mode {valid}"
+
     def make_trajectory(
         self, names: Sequence[str], times: Any, *rows: Any, **settings: Any
     ) -> Trajectory:
@@ -263,12 +272,8 @@ class Controller(Laws):
             raise SettingError(
                 "no state has been received: the trajectory has no start"
             )
-        if not self.control_mode.follows:
-            modes = default_registry().modes().values()
-            valid = next(mode.name for mode in modes if mode.follows)
-            raise SettingError(
-                f"mode {self.mode} follows no trajectory; valid: mode {valid}", "mode"
-            )
+        if self.refusal is not None:
+            raise SettingError(self.refusal, "mode")
         if not self.enabled or self.safety.running is not None:
             raise SettingError(
                 "disabled or stopped: no trajectory is followed; enable or reset first"

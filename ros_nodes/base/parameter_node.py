@@ -41,7 +41,7 @@ from dyn_core.validation import (
     with_present_names,
 )
 from ros_nodes.parameter_tables.parameter_files import NODES, node_fields
-from ros_nodes.parameters import OPTION, foreign_names
+from ros_nodes.parameters import OPTION, check_solver, foreign_names
 from ros_nodes.running.callbacks import Callbacks
 
 STRUCTURE = "structure: writable in state unconfigured only"
@@ -409,8 +409,8 @@ class TableNode(FormerTopics):
         """Check a request that sets parameters; accept it, or refuse it with a reason.
 
         It is refused if a structure parameter would change while the node is
-        configured, if a value is outside its valid set, or if `check_change` or a live
-        component raises. rclpy before Iron has no callback after setting: then an
+        configured, if a value is outside its valid set or no solver of its slot, or if
+        `check_change` or a live component raises. rclpy before Iron has no callback after setting: then an
         accepted request is applied here.
         """
         for parameter in parameters:
@@ -425,7 +425,9 @@ class TableNode(FormerTopics):
                 return SetParametersResult(successful=False, reason=reason)
             try:
                 spec.read(spec.name, value)
-            except dyn.ModelError as error:
+                if self.has_parameter(spec.name):  # a start-up value: see on_configure
+                    check_solver(spec.name, value)
+            except dyn.DynError as error:
                 return SetParametersResult(successful=False, reason=str(error))
         values = {p.name: p.value for p in parameters}
         try:
@@ -548,7 +550,8 @@ class TableNode(FormerTopics):
                 package, see foreign_names.
         """
         every = {name for node in NODES for name in node_fields(node)}
-        foreign = foreign_names(self._undeclared(), self.specs, every)
+        names = self._undeclared()
+        foreign = foreign_names(self.get_name(), names, self.specs, every)
         if foreign and not self._warned:
             self._warned = True
             listed = ", ".join(foreign)

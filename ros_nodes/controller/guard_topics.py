@@ -12,6 +12,9 @@ from dyn_core.errors import SettingError
 from ros_nodes.graphs import GUARD
 from ros_nodes.messages.guard_messages import BEATS, TOPIC, read_beat
 
+# Nodes whose publishers do not count: the guard's, and a node that the middleware
+# does not know yet (rmw's name for it), which a guard is while it starts.
+UNCOUNTED = (GUARD.executable, "_NODE_NAME_UNKNOWN_")
 LOOK = 0.01  # period of the checks for silence of the guard [s]
 
 
@@ -19,7 +22,8 @@ def publishers_beside_guard(node: Any, topic: str) -> int:
     """Return the number of publishers of a topic, not counting guards.
 
     A guard is a node with the name of the guard's executable; it only sends while the
-    controller does not. A single publisher is counted even if it is a guard.
+    controller does not. A publisher of a node that is not discovered yet does not
+    count either. A single publisher always counts.
 
     Args:
         node: The node that asks.
@@ -30,7 +34,7 @@ def publishers_beside_guard(node: Any, topic: str) -> int:
     if count < 2:  # cheaper than the query below
         return count
     infos = node.get_publishers_info_by_topic(name)
-    return sum(info.node_name != GUARD.executable for info in infos)
+    return sum(info.node_name not in UNCOUNTED for info in infos)
 
 
 class GuardLatch:

@@ -151,7 +151,11 @@ class TrajectoryGoals:
             settings=self._settings,
             finish=self._finish,
             prepare=self._prepare,
-            refusal=lambda: None if node.active else "the controller is not active",
+            refusal=lambda: (
+                self.controller.refusal
+                if node.active
+                else "the controller is not active"
+            ),
             log=self._log,
             counters=self.controller.counters,
         )

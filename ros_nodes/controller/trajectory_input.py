@@ -48,15 +48,16 @@ class TrajectoryInput:
         """Have a serialized trajectory converted in the worker, and then follow it.
 
         Returns at once. The trajectory is refused, which is counted and logged, if the
-        node is inactive, if it is not valid, if it cannot be followed, if a newer one
-        has come, or if the controller has stopped meanwhile.
+        node is inactive, if the mode follows none, if it is not valid, if it cannot be
+        followed, if a newer one has come, or if the controller has stopped meanwhile.
 
         Args:
             message: JointTrajectory in CDR.
         """
         node = self.node
-        if not node.active:
-            node.refuse("trajectory refused", "the controller is not active")
+        reason = node.goals.service.refusal()
+        if reason is not None:
+            node.refuse("trajectory refused", reason)
             return
         most, wire = node.value("max_trajectory_points"), []
 

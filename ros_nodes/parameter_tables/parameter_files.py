@@ -167,7 +167,8 @@ def _of_node(
     fields = node_fields(node)
     values = dict(with_present_names(where, values, fields.values(), "parameter"))
     every = {name for each in NODES for name in node_fields(each)}
-    foreign_names((name for name in values if name not in fields), fields, every)
+    unknown = [name for name in values if name not in fields]
+    foreign_names(f"{where}: {node}", unknown, fields, every)
     for name in values.keys() & fields.keys():
         fields[name].read(f"{where}: {node}: {name}", values[name])
     return values

@@ -226,6 +226,10 @@ class CommandInput:
             **self.round_trips.values(),
         }
 
+    def publishers(self) -> dict[str, int]:
+        """Return the number of publishers by topic, see publishers_beside_guard."""
+        return {name: publishers_beside_guard(self.node, name) for name in self.topics}
+
     def warnings(self, share: float) -> dict[str, str]:
         """Return the warnings on commands: a sentence by kind; empty if there are none.
 
@@ -236,9 +240,7 @@ class CommandInput:
             share: Share of clipped commands, 0 to 1, above which there is a warning.
         """
         odd = {}
-        counts = {
-            name: publishers_beside_guard(self.node, name) for name in self.topics
-        }
+        counts = self.publishers()
         if sum(counts.values()) > 1:
             listed = ", ".join(f"{n} on {name}" for name, n in counts.items() if n)
             odd["command publishers"] = (

@@ -27,7 +27,8 @@ DEPTH = 1000  # depth of the queues
 def run(arguments: argparse.Namespace) -> int:
     """Record until SIGINT, SIGTERM or SIGHUP, or for a duration.
 
-    The output is a folder, or one file if its name ends with .mcap.
+    The output is a folder, or one file if its name ends with .mcap; without a message
+    there is none.
 
     Args:
         arguments: Parsed arguments of `dyn record`.
@@ -57,7 +58,9 @@ def run(arguments: argparse.Namespace) -> int:
             with writer:
                 recorder = TopicRecorder(live, writer, wanted)
                 recorder.run(stop, arguments.duration)
-        if alone:
+        if not recorder.counts.total():
+            shutil.rmtree(folder, ignore_errors=True)
+        elif alone:
             (folder / f"{folder.name}.mcap").replace(output)
     finally:
         shutil.rmtree(work, ignore_errors=True)
@@ -72,6 +75,7 @@ class TopicRecorder:
         writer: Writer of the bag.
         wanted: Full names of the topics to record; empty: all.
         counts: Number of messages by topic.
+        spans: Times of the first and the last message by topic, monotonic [s].
         types: Message types by topic.
         seconds: Duration so far [s].
 
@@ -85,6 +89,7 @@ class TopicRecorder:
     def __init__(self, live: Live, writer: Any, wanted: list[str]) -> None:
         self.live, self.writer, self.wanted = live, writer, wanted
         self.counts: Counter[str] = Counter()
+        self.spans: dict[str, tuple[float, float]] = {}
         self.types: dict[str, str] = {}
         self.seconds = 0.0
         library = rosbags().typesys
@@ -148,6 +153,8 @@ class TopicRecorder:
         def write(data: bytes) -> None:
             self.writer.write(connection, time.time_ns(), data)
             self.counts[topic] += 1
+            now = time.monotonic()
+            self.spans[topic] = self.spans.get(topic, (now, now))[0], now
 
         self.live.node.create_subscription(
             message, topic, write, _quality(offers), raw=True
@@ -155,7 +162,7 @@ class TopicRecorder:
         print(f"  {topic} ({kind})", flush=True)
 
     def report(self, output: Path) -> int:
-        """Print the number and the rate of messages by topic.
+        """Print the number of messages by topic, and their rate from first to last.
 
         Args:
             output: Name of the bag, to be printed.
@@ -165,10 +172,13 @@ class TopicRecorder:
         """
         silent = [x for x in self.wanted if not self.counts[x]]
         total = sum(self.counts.values())
-        print(f"{output}: {total} messages in {self.seconds:.1f} s")
+        written = "" if total else "; nothing is written"
+        print(f"{output}: {total} messages in {self.seconds:.1f} s{written}")
         for topic in sorted(self.types):
-            rate = self.counts[topic] / max(self.seconds, 1e-9)
-            print(f"  {self.counts[topic]:8}  {topic}  {rate:.1f} Hz")
+            first, last = self.spans.get(topic, (0.0, 0.0))
+            gaps = self.counts[topic] - 1  # none where the search for nodes took part
+            rate = f"  {gaps / (last - first):.1f} Hz" if last > first else ""
+            print(f"  {self.counts[topic]:8}  {topic}{rate}")
         if silent:
             there = ", ".join(sorted(self.types)) or "none"
             print(

@@ -154,6 +154,37 @@ def test_long_trajectories_take_little_time(ros):
     assert min(seconds) < 2000 * 2e-6
 
 
+@pytest.mark.parametrize("partial", [False, True])
+def test_a_mode_that_follows_no_trajectory_says_so(make, capfd, partial):
+    """Before joints are looked at, with the modes that follow one."""
+    node = make(mode="gravity", allow_partial_joints_goal=partial)
+    _feed(node)
+    message = _trajectory()
+    message.joint_names = NAMES[:1]
+    node.trajectories.on_message(_wire(message))
+    reason = "mode gravity follows no trajectory; valid: mode computed_torque, impedanc"
+    assert reason in capfd.readouterr().err
+    assert node.counters["trajectory refused"] == 1
+
+
+def test_publishers_of_nodes_that_are_not_known_yet(ros):
+    """A guard that starts has a publisher before its node has a name."""
+    from ros_nodes.controller.guard_topics import publishers_beside_guard
+
+    def count(*names):
+        infos = [SimpleNamespace(node_name=name) for name in names]
+        node = SimpleNamespace(
+            resolve_topic_name=lambda name: name,
+            count_publishers=lambda name: len(infos),
+            get_publishers_info_by_topic=lambda name: infos,
+        )
+        return publishers_beside_guard(node, "commands")
+
+    assert count("computed_torque", "_NODE_NAME_UNKNOWN_") == 1
+    assert count("computed_torque", "guard") == 1
+    assert count("computed_torque", "other", "guard") == 2
+
+
 def test_a_trajectory_is_followed_when_it_is_ready(make, capfd):
     """Not before; a newer one supersedes it, a stop in between discards it."""
     node = make()

@@ -56,7 +56,7 @@ def test_defaults_are_valid():
 def test_misspelt_names_are_refused(name, message):
     """What begins as ours do, or is nearly one of ours, is refused with the nearest."""
     with pytest.raises(dyn.SettingError, match=message):
-        foreign_names([name], SIMULATOR_NAMES, EVERY)
+        foreign_names("f.yaml: simulator", [name], SIMULATOR_NAMES, EVERY)
 
 
 def test_numbers_have_ends_that_mean_something():
@@ -81,7 +81,8 @@ def test_names_of_other_nodes_pass():
         "diagnostic_updater.use_fqn",
         "state_publish_rate",
     ]
-    assert foreign_names([*ours, *passed, *others], SIMULATOR_NAMES, EVERY) == others
+    names = [*ours, *passed, *others]
+    assert foreign_names("simulator", names, SIMULATOR_NAMES, EVERY) == others
 
 
 def test_what_can_be_set_at_any_time_is_documented():
@@ -233,6 +234,9 @@ def test_files_for_other_nodes():
         match="no node is called 'simulater'; did you mean 'simulator'",
     ):
         read_parameters(misspelt)
+    rate = FILE.replace("update_rate", "update_rat")
+    with pytest.raises(dyn.SettingError, match=": simulator: no parameter is called"):
+        read_parameters(rate)
     two = misspelt + FILE.splitlines()[2] + "\n"  # the file of two simulators
     read_parameters(two)
     alone = FILE.splitlines()[2] + "\n"
@@ -341,7 +345,7 @@ def make(ros):
 @pytest.mark.parametrize(
     ("kind", "values", "message"),
     [
-        ("simulator", {"update_rat": 5}, "did you mean 'update_rate'"),
+        ("simulator", {"update_rat": 5}, "simulator: no .*did you mean 'update_rate'"),
         ("simulator", {"lock.joint1": float("nan")}, "no joint is locked"),
         ("computed_torque", {"effort_limits.jiont1": 3.0}, "effort_limits.joint1"),
         ("computed_torque", {"gains.joint_1.p": 3.0}, "gains.joint1.p"),

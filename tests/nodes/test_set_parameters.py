@@ -3,6 +3,10 @@
 import pytest
 from wrong_values import wrong
 
+from dyn_core.errors import SolverNotFound
+from ros_nodes.parameter_tables.parameter_files import NODES, node_fields
+from ros_nodes.parameters import check_solver
+
 pytestmark = pytest.mark.ros
 
 
@@ -78,8 +82,37 @@ def test_numbers_that_yaml_reads_as_text(change):
         assert change("envelope.joint_power", written) == ""
     assert node.value("envelope.joint_power") == [2.0, 1e-6]
     # A name may look like a number.
-    assert change("inverse_dynamics.plugin_name", "1e3") == ""
-    assert node.value("inverse_dynamics.plugin_name") == "1e3"
+    assert change("model_topics.frame", "1e3") == ""
+    assert node.value("model_topics.frame") == "1e3"
+
+
+@pytest.mark.parametrize("configured", [False, True])
+def test_solvers_are_refused_when_they_are_set(change, configured):
+    """A name that no solver of the slot has, with those that there are."""
+    if configured:
+        change.node.trigger_configure()
+        change.node.trigger_cleanup()
+    for slot in ("inverse_dynamics", "shadow"):
+        reason = change(f"{slot}.plugin_name", "rnae")
+        assert "no solver is called 'rnae'; did you mean 'rnea'" in reason
+    reason = change("inverse_dynamics.plugin_name", "aba")
+    assert "'aba' is of forward_dynamics; valid for inverse_dynamics: rnea," in reason
+    assert change.node.value("inverse_dynamics.plugin_name") == "auto"
+    for name in ("rnea", "", "auto"):
+        assert change("inverse_dynamics.plugin_name", name) == ""
+
+
+def test_every_default_is_a_solver_of_its_slot():
+    """Of each parameter SLOT.plugin_name of each node and mode."""
+    count = 0
+    for node in NODES:
+        for name, field in node_fields(node).items():
+            check_solver(name, field.default)
+            if name.endswith(".plugin_name"):
+                count += 1
+                with pytest.raises(SolverNotFound, match="valid for"):
+                    check_solver(name, "no such solver")
+    assert count > 8
 
 
 def _loaded(value):

@@ -257,6 +257,28 @@ def test_commands_that_may_be_old_are_refused(make):
 
 
 @ros_only
+def test_the_end_of_the_controller_is_no_fault(make, capfd):
+    """A missing command is one while the node that sent commands is there."""
+    from std_msgs.msg import Float64MultiArray
+
+    node = make(command_timeout=0.05)
+    topic = "effort_controller/commands"
+    for ended in (False, True):
+        other = node.create_publisher(Float64MultiArray, topic, 1)
+        node.commands.on_array(Float64MultiArray(data=[1.0]))
+        node._move(time.monotonic() + 1.0)
+        if ended:
+            node.destroy_publisher(other)
+        node.diagnose()
+        assert "no effort command" in node.status()[1]
+        assert ("no effort command" in capfd.readouterr().err) != ended
+        node.notices.update({})
+        capfd.readouterr()
+        if not ended:
+            node.destroy_publisher(other)
+
+
+@ros_only
 def test_weight_and_payload_of_the_node(make):
     """The robot holds itself with a payload that is set, removed and refused live."""
     node = make(robot_compensates_gravity=True, payload__link="rod")

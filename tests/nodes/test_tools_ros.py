@@ -423,3 +423,27 @@ def test_every_fault_is_answered(environment):
     ways = "it took|no effort for|an effort stood|an effort was zero"
     late = re.compile(f"FAIL: ({ways}).*machine paused")
     assert all(late.search(line) for line in failed), out
+
+
+def test_recordings_of_nothing_and_rates(environment, capsys, tmp_path):
+    """Nothing that came leaves nothing; a rate is of the time in which messages came."""
+    pytest.importorskip("rosbags", reason="rosbags is not installed (extra bags)")
+    from ros_nodes.tools import recorder
+
+    for name in ("b", "b.mcap"):
+        output = tmp_path / name
+        arguments = SimpleNamespace(
+            output=output, topics=["/nobody"], storage="mcap", timeout=0.2, duration=0.1
+        )
+        assert recorder.run(arguments) == 1
+        assert "0 messages" in capsys.readouterr().out
+        assert list(tmp_path.iterdir()) == []
+    made = recorder.TopicRecorder(None, None, [])
+    made.seconds = 10.0
+    for k, topic in enumerate(("/once", "/often")):
+        made.types[topic], made.counts[topic] = "x", 1 + 100 * k
+        made.spans[topic] = 3.0, 3.0 + 2 * k
+    assert made.report("b") == 0
+    out = capsys.readouterr().out
+    assert "  101  /often  50.0 Hz\n" in out
+    assert "  1  /once\n" in out
