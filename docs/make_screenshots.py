@@ -58,12 +58,7 @@ def humanoid():
             ("ankle_pitch", -0.25),
         ):
             q0[model.q_slice(f"{side}_{joint}_joint")] = angle
-    scene = RobotScene(model)
-    lowest = min(
-        x.triangles.moved(scene.poses(q0)[x.body]).vertices[:, 2].min()
-        for x in scene.parts()
-    )
-    q0[2] -= lowest
+    q0 = dyn.World().on_ground(model, q0)
 
     p, d = np.zeros((2, model.nv))  # none at the base
     for joint in joints:

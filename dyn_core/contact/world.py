@@ -7,11 +7,16 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+import numpy as np
+
 from dyn_core.contact.collision.halfspaces import HALF_SPACE, HalfSpace
 from dyn_core.contact.collision.height_field import HEIGHT_FIELD, HeightField
+from dyn_core.contact.collision.pairs import ContactPairs, body_poses
+from dyn_core.contact.collision.shape_tables import frame_rows
 from dyn_core.contact.problem.solving import check_options
 from dyn_core.contact.rows.contact_biases import PUSH_OUT_SPEED
-from dyn_core.errors import ModelError
+from dyn_core.errors import InfeasibleError, ModelError, UnsupportedError
+from dyn_core.model import Model
 from dyn_core.problems import CONTACT_SOLVE
 from dyn_core.solving.registry import solver_of
 from dyn_core.solving.solver import Solver
@@ -28,9 +33,11 @@ from dyn_core.validation import (
     Table,
     Whole,
     known_keywords,
+    one_state,
     read_yaml,
 )
 
+FAR = 1e6  # margin with which all of a robot has contacts [m]
 FLOOR = "floor"  # name of the default world
 # Settings that have an effect only if another setting has one of some values.
 _NEEDS = (
@@ -140,6 +147,50 @@ class World:
                 ) from error
         world: World = WORLD.read("world", data)
         return world
+
+    def on_ground(self, model: Model, q: Any = None) -> np.ndarray:
+        """Return a position in which a robot touches the ground without overlap, (nq,).
+
+        Each floating joint of the base moves along z until the lowest shape that it
+        carries has a gap of zero to half-spaces and height fields; the rest of q stays.
+        Vertical walls and ceilings do not count. What has no shape, or is beside all
+        ground, stays where it is.
+
+        Args:
+            model: Robot.
+            q: Position, (nq,); None: model.start().
+
+        Raises:
+            UnsupportedError: The base carries no floating joint.
+            InfeasibleError: It is not on a height field after 50 moves.
+            ShapeError: q has the wrong shape. ContactPairs says which other errors
+                shapes cause.
+        """
+        q = (model.start() if q is None else one_state("q", q, model.nq)).copy()
+        ground = (*self.half_spaces, *self.height_fields)
+        # A group of all links: only contacts with the ground are computed.
+        groups = {**self.groups, "links": list({x.link for x in model.shapes})}
+        pairs = ContactPairs(model, ground, FAR, self.packages, groups)
+        root = [0]
+        for i in model.bodies:
+            root.append(root[model.parent[i]] or i)
+        free = [i for i in set(root[1:]) if model.joint[i].kind == "floating"]
+        if not free:
+            message = f"'{model.name}' is fixed to the world and cannot be moved to the"
+            raise UnsupportedError(f"{message} ground; valid: root_joint='floating'")
+        for _ in range(50):
+            rows, n = pairs.contact_arrays(frame_rows(*body_poses(model, q)))
+            carrier, up = np.array(root)[rows.body_a[:n]], rows.normal[:n, 2]
+            counts, largest = up > 1e-6, 0.0
+            for i in free:
+                on = counts & (carrier == i)
+                rise = float((-rows.gap[:n][on] / up[on]).max(initial=-np.inf))
+                if np.isfinite(rise):
+                    q[model.q_slices[i].start + 2] += rise
+                    largest = max(largest, abs(rise))
+            if largest < 1e-9:
+                return q
+        raise InfeasibleError(f"world: '{model.name}' finds no place on the ground")
 
 
 class _Gear(Table):

@@ -155,6 +155,8 @@ class ContactSimulator(RobotPlant):
             self.world.stabilisation,
             f"it is pushed out at {self.world.push_out_speed:g} m/s at most",
         )
+        if not worst.body_b:
+            how += "; valid: q0 from World.on_ground(model, q0)"
         a, b = worst.id.link_a, worst.id.link_b
         where = f"{a}/{b}"
         if {a, b} <= set(self.model.frames):

@@ -22,8 +22,7 @@ def stand() -> tuple[dyn.Model, np.ndarray]:
             q[model.q_slice(name)] = 0.7
         if name.endswith("_knee"):
             q[model.q_slice(name)] = -1.4
-    q[2] = 2 * 0.21 * np.cos(0.7) + 0.02
-    return model, q
+    return model, dyn.World().on_ground(model, q)
 
 
 class QuadrupedRun(NamedTuple):

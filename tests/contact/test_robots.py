@@ -16,6 +16,7 @@ from contact_bodies import (
     sphere,
     two_link,
 )
+from step_scenes import SCENES
 
 import dyn_core as dyn
 from dyn_core.contact import solve
@@ -356,3 +357,41 @@ def test_c14_oblique_impact(solver):
     sim = dyn.ContactSimulator(model, world, period=1e-9, q0=[0, 0], qd0=[2, -3])
     sim.advance(0.0)
     np.testing.assert_allclose(sim.qd, [0.65, 1.5], rtol=1e-6)
+
+
+def _lowest(model, q, world, link=None):
+    """Return the smallest gap of a link, or of all, to the surfaces of a world."""
+    pairs = ContactModel(model, {**world, "margin": 1e3}).pairs
+    found = [c for c in pairs.contacts(q) if c.body_b == 0]
+    return min(c.gap for c in found if link in (None, c.id.link_a))
+
+
+def test_robots_are_set_on_the_ground():
+    """The lowest shape touches, from above and below; only the root's z has changed."""
+    model = dyn.load("quadruped", root_joint="floating")
+    wall = {"name": "wall", "point": [9.0, 0, 0], "normal": [-1.0, 0, 0]}
+    for world in ({}, _slope(0.3), {"half_spaces": [{}, wall]}):
+        for start in (None, model.random(3)):
+            q = dyn.World.of(world).on_ground(model, start)
+            assert abs(_lowest(model, q, world)) < 1e-12
+            moved = np.flatnonzero(q != (model.start() if start is None else start))
+            assert moved.tolist() == [2]
+            settings = {"period": 0.001, "q0": q}
+            assert not dyn.ContactSimulator(model, world, **settings).warnings
+    assert (
+        dyn.ContactSimulator(model, "floor")
+        .warnings[0]
+        .endswith("valid: q0 from World.on_ground(model, q0)")
+    )
+    with pytest.raises(dyn.UnsupportedError, match="valid: root_joint='floating'"):
+        dyn.World().on_ground(dyn.load("arm7"))
+
+
+def test_bodies_are_set_on_hills_one_by_one():
+    """Each of a height field's bodies touches; a body without shape stays."""
+    scene = SCENES["height field"](np.random.default_rng(5))
+    q = scene.q.copy()
+    q[[2, 9, 16]] = 0.5, -0.05, 3.0
+    q = dyn.World.of(scene.world).on_ground(scene.model, q)
+    for link_name in ("b0", "b1", "b2"):
+        assert abs(_lowest(scene.model, q, scene.world, link_name)) < 1e-9
