@@ -47,7 +47,7 @@ from dyn_core.batch.storage.row_sources import (
 )
 from dyn_core.batch.thread_runner import Chunk
 from dyn_core.engines import Program
-from dyn_core.errors import BatchError
+from dyn_core.errors import BatchError, UnsupportedError
 from dyn_core.sharing import Lock
 
 _OPENING = Lock()
@@ -171,8 +171,7 @@ def _task(packed: bytes) -> ChunkTask:
     """Return the ChunkTask of packed TaskFacts, with its Program compiled.
 
     The last four are cached, so that all chunks of a run share one. Raises BatchError
-    if this worker would compute other bits, ImportError if it lacks a module, and
-    UnsupportedError if a file is a zarr array and zarr is not installed here.
+    if this worker would compute other bits, and ImportError if it lacks a module.
     """
     asked, content = pickle.loads(packed)
     _require_equal({"library": asked["library"]}, {"library": release()})
@@ -212,9 +211,9 @@ def _require_equal(asked: dict[str, str], here: dict[str, str]) -> None:
 def _source(facts: TaskFacts, k: int) -> Any:
     """Return input k as a RowSource of a shared value or a file, or as a SentSource.
 
-    It is a SentSource if the input has no reference, if this worker does not see the
-    file, or if the file has another number of rows or fingerprint than expected. Raises
-    UnsupportedError if the file is a zarr array and zarr is not installed here.
+    It is a SentSource if the input has no reference, if this worker does not see or
+    cannot read the file (zarr is not installed here), or if the file has another number
+    of rows or fingerprint than expected.
 
     Args:
         facts: Task.
@@ -228,7 +227,7 @@ def _source(facts: TaskFacts, k: int) -> Any:
             known = source(port, referred(where), facts.program.dtype)
             if known.rows == facts.rows and known.fingerprint() == facts.contents[k]:
                 return known
-        except OSError:
+        except (OSError, UnsupportedError):
             pass  # another machine: the rows are sent
     return SentSource(port.name, facts.rows)
 
@@ -237,8 +236,8 @@ def _targets(facts: TaskFacts) -> Targets | None:
     """Return the Targets a worker writes to; None if it must send results back.
 
     It must if the task has no result references, if the file of the journal is missing
-    or has another token, or if a result file cannot be opened here. Raises
-    UnsupportedError if a result is a zarr array and zarr is not installed here.
+    or has another token, or if a result file cannot be opened here, also as zarr is not
+    installed.
     """
     if facts.results is None:
         return None
@@ -247,7 +246,7 @@ def _targets(facts: TaskFacts) -> Targets | None:
         if header is None or header["token"] != facts.token:
             return None
         return targets_of(facts.results)
-    except (BatchError, OSError):
+    except (BatchError, OSError, UnsupportedError):
         return None  # another machine, with other files
 
 

@@ -227,7 +227,7 @@ class Controller(Laws):
 
     @property
     def refusal(self) -> str | None:
-        """Reason why the mode follows no trajectory, with the modes that do; or None."""
+        """Reason why the mode follows no trajectory, with modes that do; or None."""
         if self.control_mode.follows:
             return None
         modes = default_registry().modes().values()

@@ -38,7 +38,8 @@ def as_array(port: Port, value: Any, dtype: np.dtype) -> np.ndarray:
             raise
         raise ShapeError(port.name, f"shape {port.shape}", "a ragged list") from error
     if array.dtype.kind not in "fiubc":
-        raise ShapeError(port.name, f"numbers of shape {port.shape}", shown(value))
+        got = "None" if value is None else shown(value)
+        raise ShapeError(port.name, f"numbers of shape {port.shape}", got)
     if array.dtype.kind != "c":
         array = array.astype(dtype, copy=False)
     dims = len(port.shape)

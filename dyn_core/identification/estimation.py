@@ -202,6 +202,9 @@ def identify(
     check_count(model, len(arrays[0]) // average, rank)
     rate = arrays[4] if delay else None
     data = Measurements.of(unknowns, arrays[:4], rate, average, robust)
+    if folds > len(data.tau):
+        message = f"folds is {folds}; valid: at most {len(data.tau)}, a block a row"
+        raise SettingError(message, "folds")
     fit = _Fit(known, deviations, tolerance, most_evaluations, progress, fitted)
     if whole is not None:
         _refuse_hidden_inertia(data, whole, known, tolerance, partial)

@@ -251,7 +251,8 @@ class Unknowns:
 
         Raises:
             ShapeError: The number of values is wrong, or they are no numbers.
-            SettingError: A name is unknown, or a deviation is not above 0.
+            SettingError: A name is unknown, a tuple is no pair, or a deviation is not
+                above 0.
         """
         deviations = np.full(len(self.kinds), np.inf)
         if prior is None:
@@ -265,7 +266,12 @@ class Unknowns:
         values = self.values
         for name, entry in prior.items():
             places = self.places("prior", name)
-            value, deviation = entry if isinstance(entry, tuple) else (entry, np.inf)
+            pair = entry if isinstance(entry, tuple) else (entry, np.inf)
+            if len(pair) != 2:
+                valid = "a value, or (value, deviation)"
+                message = f"prior of {name} is {entry!r}; valid: {valid}"
+                raise SettingError(message, name)
+            value, deviation = pair
             values[places] = _numbers(name, value, len(places))
             deviations[places] = _numbers(name, deviation, len(places))
             if not (deviations[places] > 0).all():

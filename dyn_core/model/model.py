@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import ArrayLike
 
-from dyn_core.errors import ModelError
+from dyn_core.errors import ModelError, unknown_name
 from dyn_core.model import parameter_paths, passive_forces
 from dyn_core.model.assembly.assemble import assemble_tree
 from dyn_core.model.assembly.build import Build, ForceFunction, ForceOfPotential
@@ -40,6 +40,11 @@ from dyn_core.validation.quoting import html_text
 
 _HEADER = ("joint", "kind", "lower", "upper", "velocity", "effort", "carries")
 MOST = 60  # maximum number of joints shown
+# Attributes of Tree with one number for each body and coordinate.
+BY_COORDINATE = [
+    *(field.name for field in fields(Tree) if field.type == "tuple[Vector, ...]"),
+    "inertia_scale",
+]
 
 
 def html_table(tree: Tree) -> str:
@@ -360,8 +365,13 @@ class Model(Tree, System):
 
         Args:
             what: Name of an attribute with one number for each body and coordinate,
-                such as "armature"; another name is an AttributeError.
+                such as "armature".
+
+        Raises:
+            ModelError: There is no such attribute; lists them.
         """
+        if what not in BY_COORDINATE:
+            raise ModelError(unknown_name("attribute", what, BY_COORDINATE), str(what))
         result = np.zeros(self.nv)
         for i in self.independent:
             result[self.v_slices[i]] = list(getattr(self, what)[i])

@@ -27,6 +27,7 @@ from dyn_core.validation import float_array, known_keywords
 
 RUNS_WHILE_TRACED = "never"  # a mark, see engines/llvm/cached/fingerprint.py
 
+ROUNDING = 1e-12  # up to which a negative joint parameter is one of 0
 INERTIAL = ("m", "mcx", "mcy", "mcz", "Ixx", "Ixy", "Iyy", "Ixz", "Iyz", "Izz")
 FRICTION = ("damping", "friction")
 ROTORS = ("armature",)
@@ -194,21 +195,21 @@ def with_linear_parameters(
 
     Raises:
         ShapeError: Wrong number of values, or not numeric.
-        ModelError: A value is not finite, a joint parameter is negative, a changed body
-            is unphysical or has no link, or changes of the robot would be lost
-            (Model.rebuilt).
+        ModelError: A value is not finite, a joint parameter is below -1e-12 (a smaller
+            one below 0 counts as 0), a changed body is unphysical or has no link, or
+            changes of the robot would be lost (Model.rebuilt).
         UnsupportedError: `model` is not a robot.
         SettingError: A flag is not a boolean, or a keyword is unknown.
     """
     layout = Layout.of(model, friction, rotors)
-    numbers = layout.checked("values", values)
+    numbers = layout.checked("values", values).copy()
     names = layout.names
     if not np.isfinite(numbers).all():
         bad = names[int(np.flatnonzero(~np.isfinite(numbers))[0])]
         raise ModelError(f"{bad} is not finite", bad)
-    for name, x in zip(
-        names[layout.inertial :], numbers[layout.inertial :], strict=True
-    ):
+    of_joints = numbers[layout.inertial :]
+    of_joints[(of_joints < 0) & (of_joints >= -ROUNDING)] = 0.0
+    for name, x in zip(names[layout.inertial :], of_joints, strict=True):
         if x < 0:
             raise ModelError(f"{name} is {x:.6g}; it must be >= 0", name)
     links: dict[str, RigidInertia] = {}

@@ -15,7 +15,12 @@ from typing import Any
 
 import numpy as np
 
-from dyn_core.errors import SettingError
+from dyn_core.errors import (
+    NonFiniteError,
+    RotationError,
+    SettingError,
+    ShapeError,
+)
 from dyn_core.kinematics.poses import pose_matrices
 from dyn_core.model import Model
 from dyn_core.spatial import Vector
@@ -132,17 +137,20 @@ class Cost:
             target: Target in place of the attribute; None: the attribute.
 
         Raises:
-            SettingError: It has another shape, or a number that is not finite.
-            ShapeError, NonFiniteError, RotationError: It is no pose, or not numeric.
+            SettingError: It is no pose, not numeric, has another shape, or a number
+                that is not finite; the message names the cost.
         """
         value = self.target if target is None else target
         if value is None:
             return self.neutral_target(model)
         size = self.target_size(model)
-        if self.kind == "pose":
-            array = _pose(self, value)
-        else:
-            array = np.atleast_1d(float_array(self.name, value, f"{size} numbers"))
+        try:
+            if self.kind == "pose":
+                array = _pose(self, value)
+            else:
+                array = np.atleast_1d(float_array("target", value, f"shape ({size},)"))
+        except (ShapeError, NonFiniteError, RotationError) as error:
+            raise SettingError(f"cost {self.name}: {error}", "target") from error
         good = array.ndim in (1, 2) and array.shape[-1] == size
         if not good or not np.isfinite(array).all():
             wanted = f"{size} finite numbers, or a row of them for each state"
@@ -189,7 +197,7 @@ def _pose(cost: Cost, value: Any) -> np.ndarray:
             pose_matrices.
     """
     if cost.part == "position" and np.shape(value)[-1:] == (3,):
-        place = float_array(cost.name, value, "3 numbers")
+        place = float_array("position", value, "3 numbers")
         rotation = np.broadcast_to(np.eye(3).ravel(), (*place.shape[:-1], 9))
         return np.concatenate([rotation, place], -1)
     single = np.ndim(value) == 1 or np.shape(value) == (4, 4)

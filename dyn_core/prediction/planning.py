@@ -92,7 +92,6 @@ class Plan:
             StateError: The start is beyond a limit.
             SettingError: A target is invalid or of an unknown cost, or the guess is of
                 another robot.
-            RotationError: The rotation of a target pose is not orthonormal.
             QuaternionError: A quaternion in q has not the length 1, within 1e-3.
         """
         model = self.problem.model
@@ -242,9 +241,8 @@ def plan(
         options: Options of the solver, such as max_iterations.
 
     Raises:
-        SettingError: A number, cost or name is invalid.
+        SettingError: A number, cost, target or name is invalid.
         ModelError: The robot has no link that a cost names.
-        ShapeError, NonFiniteError, RotationError: A target is no pose, or not numeric.
         SolverNotFound, UnsupportedError: Solver or option is unknown or invalid.
         TraceError: The function of a custom cost cannot be traced.
     """

@@ -93,10 +93,9 @@ class ControlProblem(System):
         name: Name in messages.
 
     Raises:
-        SettingError: A number, cost or name is invalid; there are no costs, or fewer
-            than two knots.
+        SettingError: A number, cost, target or name is invalid; there are no costs, or
+            fewer than two knots.
         ModelError: The robot has no link that a cost names.
-        ShapeError, NonFiniteError, RotationError: A target is no pose, or not numeric.
     """
 
     kind: ClassVar[str] = PLAN
@@ -297,8 +296,6 @@ class ControlProblem(System):
             SettingError: A name is unknown or of several costs, or a weight or target
                 is invalid.
             ModelError: The robot has no link that a cost names.
-            ShapeError, NonFiniteError, RotationError: A target is no pose, or not
-                numeric.
         """
         if not targets:
             return self._own_settings[0].copy(), self._own_settings[1].copy()

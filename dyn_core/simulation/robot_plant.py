@@ -21,7 +21,7 @@ from dyn_core.simulation.channels import (
 from dyn_core.simulation.loop_closure import close_loops
 from dyn_core.simulation.plant import SimulatedPlant
 from dyn_core.solving.registry import solver
-from dyn_core.validation import ListOf, Name, float_array, shown
+from dyn_core.validation import ListOf, Name, float_array, one_state, shown
 
 DEEP = 0.01  # overlap or limit excess of a start that is warned of [m | rad]
 
@@ -225,21 +225,21 @@ class RobotPlant(SimulatedPlant):
         slides = model.joint_kind(worst) == "prismatic"
         turns = not slides and abs(self.q0[model.q_slice(worst)][0]) > 2 * np.pi
         return (
-            f"the start is beyond the limits of joint {worst} by {beyond[worst]:.3g}"
-            f" {'m' if slides else 'rad'}{' (degrees?)' if turns else ''}: the first"
-            " steps push it back, at high speed",
+            f"{'is q0 in degrees? ' if turns else ''}the start is beyond the limits of"
+            f" joint {worst} by {beyond[worst]:.3g} {'m' if slides else 'rad'}: the"
+            " first steps push it back, at high speed",
         )
 
     def _explained(self, error: DynError) -> DynError:
         """Return the error of a step that `advance` raises.
 
-        For a NonFiniteError it is a new one with the warnings of the initial state
-        added to the message, if there are any; other errors are returned unchanged.
+        For a NonFiniteError it is a new one whose message begins with the warnings of
+        the initial state, if there are any; other errors are returned unchanged.
         """
         if not isinstance(error, NonFiniteError) or not self.warnings:
             return error
         because = "; ".join(self.warnings)
-        return NonFiniteError(f"{error}; {because}", error.name, error.rows)
+        return NonFiniteError(f"{because}; {error}", error.name, error.rows)
 
     def reset(self) -> None:
         """Restore the initial state, and clear commands and prescribed accelerations.
@@ -378,10 +378,10 @@ def _state(name: str, values: Any, size: int) -> np.ndarray:
         SettingError: It has another shape, is not numeric or is not finite.
     """
     try:
-        array = np.asarray(values, float)
-    except (TypeError, ValueError, OverflowError):
+        array = one_state(name, values, size)
+    except ShapeError:
         array = np.full(1, np.nan)
-    if array.shape != (size,) or not np.isfinite(array).all():
+    if not np.isfinite(array).all():
         valid = "; valid: an array, such as model.start() or model.position({...})"
         raise SettingError(
             f"{name} needs {size} finite numbers, got {values!r}"

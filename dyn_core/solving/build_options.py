@@ -96,7 +96,10 @@ def read_option(solver: Any, model: Any, key: str, value: Any) -> Any:
         if isinstance(default, kind) and not isinstance(value, taken):
             raise UnsupportedError(f"{where} is {shown(value)}; valid: {valid}")
     if callable(rule):
-        rule(model, value)
+        try:
+            rule(model, value)
+        except UnsupportedError as error:
+            raise UnsupportedError(f"{where}: {error}") from error
         return value
     if rule is None:
         if not isinstance(default, (bool, int, float, str)):

@@ -66,10 +66,13 @@ class RigidInertia:
         """Return the inertia of a 6x6 matrix of floats, [angular; linear].
 
         Raises:
-            ValueError: It has not the structure of a rigid-body inertia: some entry
-                differs by more than 1e-9 times the largest entry (at least 1e-9).
+            ValueError: It is not 6x6, or has not the structure of a rigid-body inertia:
+                some entry differs by more than 1e-9 times the largest entry (at least
+                1e-9).
         """
         M = np.asarray(M, float)
+        if M.shape != (6, 6):
+            raise ValueError(f"a RigidInertia needs a 6x6 matrix, got shape {M.shape}")
         scale = max(1.0, float(np.abs(M).max()))
         m, H = M[5, 5], M[:3, 3:]
         h = Vector((H[2, 1], H[0, 2], H[1, 0]))

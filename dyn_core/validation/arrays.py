@@ -127,6 +127,8 @@ def state_array(name: str, values: ArrayLike, length: int) -> np.ndarray:
             values are not numeric.
     """
     wanted = f"shape ({length},) or (batch, {length})"
+    if values is None:
+        raise ShapeError(name, f"numbers of {wanted}", "None")
     try:
         array = np.asarray(values)
         array = array if array.dtype.kind == "c" else array.astype(float)
@@ -172,6 +174,8 @@ def finite_array(
             finite.
     """
     try:
+        if np.iscomplexobj(values):
+            raise TypeError
         array = np.asarray(values, float)
     except (TypeError, ValueError, OverflowError) as error:
         raise ModelError(f"{name} is {shown(values)}; valid: numbers", name) from error

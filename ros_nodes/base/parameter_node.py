@@ -410,8 +410,8 @@ class TableNode(FormerTopics):
 
         It is refused if a structure parameter would change while the node is
         configured, if a value is outside its valid set or no solver of its slot, or if
-        `check_change` or a live component raises. rclpy before Iron has no callback after setting: then an
-        accepted request is applied here.
+        `check_change` or a live component raises. rclpy before Iron has no callback
+        after setting: then an accepted request is applied here.
         """
         for parameter in parameters:
             spec = self.specs.get(parameter.name)

@@ -205,14 +205,13 @@ class TiedBatch:
                 The first array determines the number of rows.
 
         Raises:
-            ShapeError: The first row of an array has another shape, dtype or memory
-                layout. Other rows and the number of rows are not checked.
+            ShapeError: An array has another shape, dtype or memory layout, or other
+                rows than the first output.
             ValueError: The number of arrays differs from the number of Ports.
             CompileError: LLVM failed.
         """
-        rows, one = len(outputs[0]), zip(program.inputs, inputs, strict=True)
-        alone = [x if x.shape == port.shape else x[0] for port, x in one]
-        _check(program, alone, [x[0] for x in outputs])
+        rows = len(outputs[0])
+        _check(program, inputs, outputs, rows)
         self._program, self._arrays = program, (tuple(inputs), tuple(outputs))
         self._status = np.zeros(rows, np.int64)
         self._call: Any = None
@@ -260,9 +259,14 @@ class TiedBatch:
 
 
 def _check(
-    program: Any, inputs: Sequence[np.ndarray], outputs: Sequence[np.ndarray]
+    program: Any,
+    inputs: Sequence[np.ndarray],
+    outputs: Sequence[np.ndarray],
+    rows: int | None = None,
 ) -> None:
     """Check that arrays are contiguous, aligned float64 arrays of the Ports' shapes.
+
+    With `rows`, outputs must have so many rows, and inputs may have them.
 
     Raises:
         ShapeError: An array is not, or the Program has another dtype.
@@ -273,10 +277,13 @@ def _check(
         raise ShapeError("program", "a Program of dtype float64", f"dtype {dtype}")
     pairs = [*zip(program.inputs, inputs, strict=True)]
     pairs += zip(program.outputs, outputs, strict=True)
-    for port, array in pairs:
+    for k, (port, array) in enumerate(pairs):
         lies = array.flags.c_contiguous and array.flags.aligned
-        if array.shape != port.shape or array.dtype != np.float64 or not lies:
-            wanted = f"a contiguous float64 array of shape {port.shape}"
+        shape = port.shape
+        if rows is not None and (k >= len(inputs) or array.shape != shape):
+            shape = (rows, *shape)
+        if array.shape != shape or array.dtype != np.float64 or not lies:
+            wanted = f"a contiguous float64 array of shape {shape}"
             raise ShapeError(port.name, wanted, f"{array.dtype} {array.shape}")
 
 

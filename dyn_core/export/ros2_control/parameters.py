@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from math import isfinite, isinf
+from math import isfinite
 from typing import Any
 
 from dyn_core.control import Bounds, Rules, StateBounds
@@ -40,12 +40,10 @@ LIVE_RULES = ("on_stale", "on_violation", "on_collision", "on_estop", "stop_time
 def cpp_number(x: float) -> str:
     """Return a number as an expression of C++ with the same bits.
 
-    Infinities become HUGE_VAL and -HUGE_VAL; NaN has no valid form.
+    Infinities become HUGE_VAL and -HUGE_VAL, NaN becomes NAN.
     """
-    x = float(x)
-    if isinf(x):
-        return "HUGE_VAL" if x > 0 else "-HUGE_VAL"
-    return repr(x)
+    form = repr(float(x))
+    return {"inf": "HUGE_VAL", "-inf": "-HUGE_VAL", "nan": "NAN"}.get(form, form)
 
 
 def cpp_numbers(row: Iterable[float]) -> str:

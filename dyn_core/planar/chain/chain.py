@@ -155,12 +155,17 @@ def joint_flags(values: Any, n: int) -> tuple[bool, ...]:
     Raises:
         ModelError: An entry is not an index 0..n-1; the message is about `active`.
     """
-    flags = list(values)
+    flags = list(values) if np.iterable(values) else [values, None]
     if len(flags) == n and all(isinstance(x, (bool, np.bool_)) for x in flags):
         return tuple(bool(x) for x in flags)
     for x in flags:
-        if not isinstance(x, (int, np.integer)) or not 0 <= x < n:
-            raise ModelError(f"active: joint {x!r} is not one of 0..{n - 1}", "active")
+        whole = isinstance(x, (int, np.integer)) and not isinstance(x, bool)
+        if not whole or not 0 <= x < n:
+            raise ModelError(
+                f"active is {shown(values)}; valid: {n} booleans, or indices of joints,"
+                f" 0..{n - 1}",
+                "active",
+            )
     return tuple(i in flags for i in range(n))
 
 

@@ -57,6 +57,7 @@ from dyn_core.validation import (
     Quantity,
     Table,
     Whole,
+    finite_array,
     label,
     numbers,
     read_yaml,
@@ -198,7 +199,9 @@ def save_chain(
     """
     data = chain_data(chain)
     if start is not None:
-        data["start"] = {k: [float(x) for x in row] for k, row in start.items()}
+        rows = start.items() if isinstance(start, Mapping) else ()
+        plain = {k: list(finite_array(f"start: {k}", row)) for k, row in rows}
+        data["start"] = plain or start
     settings = {"dt": dt, "window": window, "scheme": scheme}
     data |= {key: x for key, x in settings.items() if x is not None}
     load_chain_file(data)

@@ -12,6 +12,7 @@ import numpy as np
 
 from dyn_core.errors import ShapeError
 from dyn_core.planar.chain.chain import GUIDED, LINE, ChainModel
+from dyn_core.validation import float_array
 
 
 class ChainState(NamedTuple):
@@ -34,12 +35,20 @@ def from_angles(
             joint the angle of its link relative to the previous link.
 
     Raises:
-        ShapeError: Angles or rates do not have n-1 entries.
+        ShapeError: An argument is not numeric or has another number of entries, or the
+            numbers of states differ.
 
     Source: WAW-2.1.
     """
-    theta = _angles("theta", chain, theta)
-    theta_dot = _angles("theta_dot", chain, theta_dot)
+    x0, v0 = _rows("x0", x0, 2), _rows("v0", v0, 2)
+    theta = _rows("theta", theta, chain.n - 1)
+    theta_dot = _rows("theta_dot", theta_dot, chain.n - 1)
+    shapes = [row.shape[:-1] for row in (x0, v0, theta, theta_dot)]
+    try:
+        np.broadcast_shapes(*shapes)
+    except ValueError as error:
+        wanted = "as many states of x0, v0, theta and theta_dot"
+        raise ShapeError("states", wanted, f"shapes {shapes}") from error
     angle, rate = np.cumsum(theta, axis=-1), np.cumsum(theta_dot, axis=-1)
     lengths = np.array(chain.lengths)[:, None]
     r = np.stack([np.cos(angle), np.sin(angle)], axis=-1)
@@ -178,30 +187,31 @@ def repair_drift(
     return ChainState(x, v)
 
 
-def _chained(start: Any, steps: np.ndarray) -> np.ndarray:
+def _chained(start: np.ndarray, steps: np.ndarray) -> np.ndarray:
     """Return the cumulative sums of steps from a start, (..., n, 2).
 
     Row 0 is `start`, (..., 2); row k is `start` plus the first k rows of `steps`,
     (..., n-1, 2).
     """
-    start = np.asarray(start, float)[..., None, :]
+    start = start[..., None, :]
     shape = (*np.broadcast_shapes(start.shape[:-2], steps.shape[:-2]), 1, 2)
     first = np.broadcast_to(start, shape)
     sums = start + np.cumsum(steps, axis=-2)
     return np.concatenate([first, sums], axis=-2)
 
 
-def _angles(name: str, chain: ChainModel, values: Any) -> np.ndarray:
-    array = np.asarray(values, float)
-    if array.ndim == 0 or array.shape[-1] != chain.n - 1:
-        raise ShapeError(name, f"shape (..., {chain.n - 1})", f"shape {array.shape}")
+def _rows(name: str, values: Any, size: int) -> np.ndarray:
+    """Return an array of floats (..., size); a ShapeError names an invalid one."""
+    array = float_array(name, values, f"shape (..., {size})")
+    if array.ndim == 0 or array.shape[-1] != size:
+        raise ShapeError(name, f"shape (..., {size})", f"shape {array.shape}")
     return array
 
 
 def _checked(chain: ChainModel, state: Any) -> tuple[np.ndarray, np.ndarray]:
-    x, v = (np.asarray(part, float) for part in state)
+    wanted = f"shape (..., {chain.n}, 2)"
+    x, v = (float_array(*part, wanted) for part in zip(("x", "v"), state, strict=True))
     for name, part in (("x", x), ("v", v)):
         if part.shape[-2:] != (chain.n, 2):
-            wanted = f"shape (..., {chain.n}, 2)"
             raise ShapeError(name, wanted, f"shape {part.shape}")
     return x, v

@@ -16,7 +16,7 @@ from dyn_core.planar.chain.chain import ChainModel
 from dyn_core.planar.chain.states import ChainState, from_angles, to_angles
 from dyn_core.planar.conversion.serial import PlanarChainGeometry, place, read, speed
 from dyn_core.spatial import Vector
-from dyn_core.validation import one_state
+from dyn_core.validation import one_state, shown
 
 
 def state_to_chain(
@@ -30,8 +30,7 @@ def state_to_chain(
 
     Args:
         model: Robot.
-        chain: Chain with as many links as the robot; the result has its lengths, which
-            must be the robot's (not checked).
+        chain: Chain with as many links as the robot, of the same lengths.
         q: Joint positions, nq [rad | m].
         qd: Joint velocities, nv [rad/s | m/s].
         tip: Link at whose origin the last chain link ends; None: see from_model.
@@ -41,7 +40,7 @@ def state_to_chain(
 
     Raises:
         ModelError: The robot is not a planar chain, the chain has another number of
-            links, or the state leaves the plane of the chain.
+            links or other lengths, or the state leaves the plane of the chain.
         ShapeError: q or qd has another length, or is a batch.
 
     Source: WAW-15.2, WAW-2.1.
@@ -87,8 +86,7 @@ def state_to_model(
 
     Args:
         model: Robot.
-        chain: Chain with as many links as the robot; its lengths must be the robot's
-            (not checked).
+        chain: Chain with as many links as the robot, of the same lengths.
         state: x, v, (n, 2) [m], [m/s]; errors of lengths and bend angles are ignored.
         tip: Link at whose origin the last chain link ends; None: see from_model.
 
@@ -97,7 +95,8 @@ def state_to_model(
 
     Raises:
         ModelError: The robot is not a planar chain, the chain has another number of
-            links, or the robot's base cannot reach the state of joint 0.
+            links or other lengths, or the robot's base cannot reach the state of joint
+            0.
         ShapeError: x or v has another shape.
 
     Source: WAW-15.2, WAW-2.1.
@@ -141,13 +140,20 @@ def _geometry(model: Model, chain: ChainModel, tip: str | None) -> PlanarChainGe
 
     Raises:
         ModelError: The robot is not a planar chain, or the chain has another number of
-            links.
+            links, or one that is longer or shorter by more than 1e-6 of it.
     """
     geometry = read(model, tip)
     if len(geometry.segments) != chain.n - 1:
         raise ModelError(
             f"chain '{chain.name}' has {chain.n - 1} links, robot '{model.name}' is"
             f" {len(geometry.segments)}",
+            chain.name,
+        )
+    lengths = [float(np.hypot(*segment.vector)) for segment in geometry.segments]
+    if not np.allclose(chain.lengths, lengths, rtol=1e-6, atol=0.0):
+        raise ModelError(
+            f"chain '{chain.name}' has links of {shown(chain.lengths)} m, robot"
+            f" '{model.name}' of {shown(tuple(lengths))} m",
             chain.name,
         )
     return geometry
