@@ -167,25 +167,24 @@ class World:
                 shapes cause.
         """
         q = (model.start() if q is None else one_state("q", q, model.nq)).copy()
-        ground = (*self.half_spaces, *self.height_fields)
         # A group of all links: only contacts with the ground are computed.
         groups = {**self.groups, "links": list({x.link for x in model.shapes})}
+        ground: Any = (*self.half_spaces, *self.height_fields)
         pairs = ContactPairs(model, ground, FAR, self.packages, groups)
-        root = [0]
+        root = np.zeros(model.nb + 1, int)
         for i in model.bodies:
-            root.append(root[model.parent[i]] or i)
-        free = [i for i in set(root[1:]) if model.joint[i].kind == "floating"]
+            root[i] = root[model.parent[i]] or i
+        free = [i for i in {*root[1:].tolist()} if model.joint[i].kind == "floating"]
         if not free:
-            message = f"'{model.name}' is fixed to the world and cannot be moved to the"
-            raise UnsupportedError(f"{message} ground; valid: root_joint='floating'")
+            reason = f"on_ground: '{model.name}' is fixed to the world"
+            raise UnsupportedError(f"{reason}; valid: root_joint='floating'")
         for _ in range(50):
             rows, n = pairs.contact_arrays(frame_rows(*body_poses(model, q)))
-            carrier, up = np.array(root)[rows.body_a[:n]], rows.normal[:n, 2]
-            counts, largest = up > 1e-6, 0.0
+            up, largest = rows.normal[:n, 2], 0.0
             for i in free:
-                on = counts & (carrier == i)
-                rise = float((-rows.gap[:n][on] / up[on]).max(initial=-np.inf))
-                if np.isfinite(rise):
+                on = (up > 1e-6) & (root[rows.body_a[:n]] == i)
+                if on.any():
+                    rise = float((-rows.gap[:n][on] / up[on]).max())
                     q[model.q_slices[i].start + 2] += rise
                     largest = max(largest, abs(rise))
             if largest < 1e-9:

@@ -41,10 +41,7 @@ from dyn_core.validation.quoting import html_text
 _HEADER = ("joint", "kind", "lower", "upper", "velocity", "effort", "carries")
 MOST = 60  # maximum number of joints shown
 # Attributes of Tree with one number for each body and coordinate.
-BY_COORDINATE = [
-    *(field.name for field in fields(Tree) if field.type == "tuple[Vector, ...]"),
-    "inertia_scale",
-]
+BY_COORDINATE = [x.name for x in fields(Tree) if x.type == "tuple[Vector, ...]"]
 
 
 def html_table(tree: Tree) -> str:
@@ -365,10 +362,7 @@ class Model(Tree, System):
 
         Args:
             what: Name of an attribute with one number for each body and coordinate,
-                such as "armature".
-
-        Raises:
-            ModelError: There is no such attribute; lists them.
+                such as "armature"; another name is a ModelError.
         """
         if what not in BY_COORDINATE:
             raise ModelError(unknown_name("attribute", what, BY_COORDINATE), str(what))

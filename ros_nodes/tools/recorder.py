@@ -205,18 +205,15 @@ def _quality(offers: Any) -> QoSProfile:
     Args:
         offers: Information on the publishers, as rclpy returns it.
     """
-    reliable = all(
-        x.qos_profile.reliability == ReliabilityPolicy.RELIABLE for x in offers
+    profiles, R, D = (
+        [x.qos_profile for x in offers],
+        ReliabilityPolicy,
+        DurabilityPolicy,
     )
-    latched = all(
-        x.qos_profile.durability == DurabilityPolicy.TRANSIENT_LOCAL for x in offers
-    )
+    reliable = all(x.reliability == R.RELIABLE for x in profiles)
+    latched = all(x.durability == D.TRANSIENT_LOCAL for x in profiles)
     return QoSProfile(
         depth=DEPTH,
-        reliability=ReliabilityPolicy.RELIABLE
-        if reliable
-        else ReliabilityPolicy.BEST_EFFORT,
-        durability=DurabilityPolicy.TRANSIENT_LOCAL
-        if latched
-        else DurabilityPolicy.VOLATILE,
+        reliability=R.RELIABLE if reliable else R.BEST_EFFORT,
+        durability=D.TRANSIENT_LOCAL if latched else D.VOLATILE,
     )

@@ -173,3 +173,9 @@ def test_tied_batches_are_those_of_the_program(engine):
         np.testing.assert_array_equal(tau[:n], rnea(q[:n], qd[:n], shared))
     with pytest.raises(ShapeError, match="qd"):
         TiedBatch(rnea, (q, qd[:, :3].copy(), shared), (tau,))
+    wide, narrow = np.zeros((rows, 9)), np.zeros((rows, model.nv), np.float32)
+    for wrong in (qd[:5], qd[::2], wide[:, :7], narrow):
+        with pytest.raises(ShapeError, match=r"qd: wanted .*\(24, 7\)"):
+            TiedBatch(rnea, (q, wrong, shared), (tau,))
+    with pytest.raises(ShapeError, match="tau"):
+        TiedBatch(rnea, (q, qd, shared), (wide[:, :7],))

@@ -33,12 +33,22 @@ from dyn_core.export.ros2_control.parameters import (
     FIXED_RULES,
     LAW_FIELDS,
     LIVE_RULES,
+    cpp_number,
 )
 from dyn_core.model.sources.arguments import urdf_with
 
 pytestmark = pytest.mark.skipif(
     bool(host_machine.missing()), reason=f"no machine code: {host_machine.missing()}"
 )
+
+
+def test_numbers_in_cpp():
+    """With the same bits, also where they are no literals."""
+    nan, inf = float("nan"), float("inf")
+    forms = [cpp_number(x) for x in (0.1, 1, -inf, inf, nan, -0.0)]
+    assert forms == ["0.1", "1.0", "-HUGE_VAL", "HUGE_VAL", "NAN", "-0.0"]
+
+
 CONTROLLER_FILES = {
     "CMakeLists.txt", "README.md", "config/controllers.yaml", "launch/mock_launch.py",
     "package.xml", "plugins.xml", "src/controller.cpp", "src/robot.hpp",

@@ -13,7 +13,12 @@ import dyn_core as dyn
 from dyn_core import cli
 from dyn_core.authoring import sin, tanh
 from dyn_core.errors import ModelWarning
-from dyn_core.identification import evaluate, with_table, write_table
+from dyn_core.identification import (
+    evaluate,
+    with_table,
+    write_sidecar,
+    write_table,
+)
 from dyn_core.identification.fitting.sought_robot import with_paths
 from dyn_core.identification.identified_files import urdf_of, write_robot
 from dyn_core.recordings import MotionRecord
@@ -441,3 +446,29 @@ def test_options_of_an_identification_need_one(recorded, capsys, option):
     """They would change nothing."""
     assert cli.main([*recorded, *option]) == 1
     assert "changes nothing without --identify NAME" in capsys.readouterr().err
+
+
+def test_rounding_below_zero_is_zero(tmp_path):
+    """A rotor of -4.6e-16 kg m2, as a fit at its bound returns, is written; not -1e-3."""
+    model = dyn.load("arm7")
+    groups = {"friction": True, "rotors": True}
+    names, values = (
+        dyn.parameter_names(model, **groups),
+        dyn.parameters_of(model, **groups),
+    )
+    for k, name in enumerate(names):
+        if name.startswith("joint2.") and name.rpartition(".")[2] in (
+            "armature",
+            "damping",
+        ):
+            values[k] = -4.6e-16
+    before = values.copy()
+    made = dyn.with_linear_parameters(model, values, **groups)
+    assert (values == before).all()
+    assert made.flat("armature")[1] == made.flat("damping")[1] == 0.0
+    path = tmp_path / "arm.dyn.yaml"
+    write_sidecar(path, made, "a fit")
+    assert dyn.load("arm7", extras=path).flat("armature")[1] == 0.0
+    values[names.index("joint2.armature")] = -1e-3
+    with pytest.raises(dyn.ModelError, match="joint2.armature is -0.001"):
+        dyn.with_linear_parameters(model, values, **groups)

@@ -431,7 +431,12 @@ def test_what_does_not_move_is_named(arm, weighed):
         ({"only": "payload", "prior": {"tool.payload:m": (1.0, 0.0)}}, "must be > 0"),
         ({"only": "payload", "weight": {"joint9": 1.0}}, "weight: .*joint9"),
         ({"robust": "yes"}, "robust is 'yes'; valid: True, False"),
+        (
+            {"only": "payload", "prior": {"tool.payload:m": (1.0, 0.1, 3.0)}},
+            r"prior of tool.payload:m is .*; valid: a value, or \(value, deviation\)",
+        ),
         ({"folds": 1}, "folds is 1; valid: 0, or 2 or more"),
+        ({"only": "payload", "folds": 10**6}, r"folds is 1000000; valid: at most \d+"),
         ({"average": 0}, "average is 0; valid"),
         (
             {

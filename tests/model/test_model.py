@@ -299,6 +299,9 @@ def test_sidecar(tmp_path):
     assert dyn.load_urdf(path, sidecar=False).flat("armature")[0] == 0
     changed = dyn.load_urdf(path, extras={"armature": {name: 0.5}})
     assert changed.flat("armature")[0] == 0.5
+    for wrong in ("armatur", "lower", "nq", ["armature"]):
+        with pytest.raises(dyn.ModelError, match=r"no attribute is called.*armature"):
+            model.flat(wrong)
 
 
 @pytest.mark.parametrize(

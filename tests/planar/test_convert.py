@@ -799,3 +799,17 @@ def test_states_that_do_not_fit():
         state_to_model(fixed, chain, (x + 0.1 * np.eye(2)[0], v))
     with pytest.raises(ModelError, match="moves where its base cannot have it"):
         state_to_model(fixed, chain, (x, v + np.eye(2)[0]))
+
+
+def test_chains_of_other_lengths_are_refused():
+    """Their angles would be of the robot, their positions not."""
+    chain = make_chain(lengths=(0.5, 0.4), masses=(1.0, 0.7, 0.5))
+    model = to_model(chain)
+    state = state_to_chain(model, chain, model.neutral(), np.zeros(model.nv))
+    longer = make_chain_like(chain, lengths=[1.01 * x for x in chain.lengths])
+    for call in (
+        lambda: state_to_chain(model, longer, model.neutral(), np.zeros(model.nv)),
+        lambda: state_to_model(model, longer, state),
+    ):
+        with pytest.raises(ModelError, match=r"has links of .* m, robot '.*' of"):
+            call()

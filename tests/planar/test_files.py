@@ -181,3 +181,22 @@ def test_units_of_unknown_parameters_are_refused():
             ModelError, match="no parameter path 'mass'; valid: lengths"
         ):
             ask("mass")
+
+
+@pytest.mark.parametrize(
+    ("start", "message"),
+    [
+        (5, "start is 5; valid: a mapping"),
+        ({"x0": 1.0}, "start: x0: a list wanted"),
+        ({"x0": ["a", 1.0]}, "start: x0 is"),
+        ({"theta": None}, "start: theta"),
+        ({"theta": [1.0, float("nan")]}, "start: theta.1. is not finite"),
+    ],
+    ids=str,
+)
+def test_wrong_starts_are_not_written(tmp_path, start, message):
+    """The key is named; no file is there afterwards."""
+    path = tmp_path / "chain.yaml"
+    with pytest.raises(ModelError, match=message):
+        save_chain(load_chain(example()), path, start=start)
+    assert not path.exists()

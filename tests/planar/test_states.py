@@ -15,6 +15,7 @@ from dyn_core.planar import (
     repair_drift,
     to_angles,
 )
+from dyn_core.planar.chain.chain import joint_flags
 from dyn_core.testing import TOLERANCES, scaled_error
 from dyn_plugins.planar._testing.chains import angle_rows, forces, random_chain
 from dyn_plugins.references.source_forms import Part1
@@ -255,3 +256,34 @@ def test_resistance_takes_power():
             v = np.random.default_rng(seed).normal(size=case.v.shape)
             assert (forces(chain, case.x, v) * v).sum() < 0
             assert not forces(chain, case.x, 0 * v).any()
+
+
+WRONG_STATES = [
+    ({"theta": ["a", "b"]}, "theta: wanted numbers"),
+    ({"theta": 1.0}, r"theta: wanted shape \(..., 2\)"),
+    ({"theta_dot": np.zeros((4, 3))}, r"theta_dot: wanted shape \(..., 2\)"),
+    ({"x0": [0.0, 0.0, 0.0]}, r"x0: wanted shape \(..., 2\)"),
+    ({"v0": None}, "v0: wanted numbers"),
+    ({"v0": [0.0, 1j]}, "v0: wanted real numbers"),
+    ({"theta": np.zeros((3, 2)), "x0": np.zeros((4, 2))}, "as many states"),
+]
+
+
+@pytest.mark.parametrize(("wrong", "message"), WRONG_STATES, ids=str)
+def test_states_of_wrong_angles_are_refused(wrong, message):
+    """Every argument by its name; a batch beside single states is none of them."""
+    chain = make_chain(**THREE)
+    values = dict.fromkeys(("x0", "v0", "theta", "theta_dot"), np.zeros(2))
+    assert from_angles(chain, **{**values, "v0": np.zeros((5, 2))}).v.shape == (5, 3, 2)
+    with pytest.raises(dyn.ShapeError, match=message):
+        from_angles(chain, **{**values, **wrong})
+
+
+@pytest.mark.parametrize("active", [5, None, "ab", [True, False], [0, 7], [1.0]])
+def test_active_joints_are_booleans_or_indices(active):
+    """Everything else is shown; two booleans of three joints are no indices."""
+    with pytest.raises(
+        dyn.ModelError, match=r"active is .*; valid: 3 booleans, or ind"
+    ):
+        joint_flags(active, 3)
+    assert joint_flags((0, 2), 3) == joint_flags([True, False, True], 3)

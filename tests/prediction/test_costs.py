@@ -212,3 +212,21 @@ def test_a_limit_of_zero_is_none():
     bounds = ControlProblem(dyn.load_urdf(text), [cost.velocity()]).bounds
     assert bounds.tau_upper == -bounds.tau_lower == bounds.qd == np.inf
     assert (bounds.q_lower, bounds.q_upper) == (-5.0, 5.0)
+
+
+@pytest.mark.parametrize(
+    ("target", "message"),
+    [
+        (2 * np.eye(4), "last row"),
+        (np.diag([2.0, 1.0, 1.0, 1.0]), "not orthonormal"),
+        (np.full((4, 4), np.nan), "NaN"),
+        (["a"], "numbers"),
+    ],
+)
+def test_targets_that_are_no_pose_name_the_cost(target, message):
+    """Of several costs a user must find the wrong one."""
+    reach = dyn.cost.pose("tool", target, name="reach")
+    with pytest.raises(SettingError, match=f"^cost reach: .*{message}"):
+        reach.read_target(dyn.load("arm7"))
+    with pytest.raises(SettingError, match="^cost velocity: target: wanted numbers"):
+        dyn.cost.velocity(target=["a"]).read_target(dyn.load("arm7"))

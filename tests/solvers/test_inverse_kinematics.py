@@ -371,3 +371,13 @@ def test_peers_reach_poses_of_their_own_limits(peer, capsys, monkeypatch):
         monkeypatch.setattr(reaching, name, number)
     assert cli.main(["bench", "--ik", "--robot", "arm7"]) == 0
     assert _share_of_row(capsys.readouterr().out, peer.removeprefix("pin-")) > 20
+
+
+@pytest.mark.parametrize("name", ["seeds", "restarts", "pool"])
+@pytest.mark.parametrize("value", [True, 2.5, -1, None])
+def test_counts_are_whole_numbers(name, value):
+    """Booleans are none."""
+    with pytest.raises(
+        dyn.SettingError, match=f"{name} is {value}; valid: a whole num"
+    ):
+        InverseKinematics(dyn.load("arm7"), "tool", **{name: value})

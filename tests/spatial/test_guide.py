@@ -255,6 +255,9 @@ def test_inertias_add_like_point_clouds():
     near(RigidInertia.of_matrix(np.asarray(total)), total, 1e-12)
     with pytest.raises(ValueError, match="ArticulatedInertia"):
         RigidInertia.of_matrix(np.diag(np.arange(1.0, 7.0)))
+    for shape in ((3, 3), (6, 7), (6,), ()):
+        with pytest.raises(ValueError, match="needs a 6x6 matrix"):
+            RigidInertia.of_matrix(np.ones(shape))
     with pytest.raises(ValueError, match="symmetric"):
         dyn.authoring.ArticulatedInertia.of_matrix(np.arange(36.0).reshape(6, 6))
 
