@@ -135,11 +135,9 @@ def foreign_names(
 def check_solver(name: str, value: Any) -> None:
     """Refuse a solver that no slot of this name can use.
 
-    A parameter without .plugin_name, an empty value and "auto" are not checked.
-
     Args:
-        name: Name of a parameter, such as SLOT.plugin_name.
-        value: Value, the name of a solver.
+        name: Name of a parameter; if it is not SLOT.plugin_name, nothing is checked.
+        value: Name of a solver; an empty one and "auto" are valid.
 
     Raises:
         SolverNotFound: No solver has this name; lists the slot's solvers.
@@ -151,10 +149,10 @@ def check_solver(name: str, value: Any) -> None:
     registry = default_registry()
     problem = PROBLEMS.get(slot, slot)
     wanted = next((x for x in registry.problems() if x.name == problem), None)
-    found = registry.solver(value, wanted).signature
-    if wanted is not None and found != wanted:
+    kind = registry.solver(value, wanted).signature
+    if wanted is not None and kind != wanted:
         valid = ", ".join(registry.names(wanted))
-        message = f"solver '{value}' is of {found.name}; valid for {problem}: {valid}"
+        message = f"solver '{value}' is of {kind.name}; valid for {problem}: {valid}"
         raise SettingError(f"{name}: {message}", name)
 
 

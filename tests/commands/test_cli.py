@@ -543,6 +543,7 @@ def test_demo_over_ros():
     for phrase in ("two processes over ROS 2", "state to effort: p50", "cycles missed",
                   "solvers: aba, semi_implicit_euler, rnea", "exit statuses: [0, 0]"):  # fmt: skip
         assert phrase in done.stdout, phrase
+    assert "no effort command" not in done.stdout  # its end is no fault
     lines = [x for x in done.stdout.splitlines() if x.startswith("  joint")]
     assert len(lines) == 7
     assert max(float(x.split()[1]) for x in lines) < 0.15  # a machine that is busy

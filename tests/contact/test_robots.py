@@ -364,8 +364,8 @@ def _lowest(model, q, world, link=None):
     """Return the smallest gap of a link, or of all, to the surfaces of a world."""
     world = dyn.World.of(world)
     pairs = ContactPairs(model, (*world.half_spaces, *world.height_fields), 1e3)
-    found = [c for c in pairs.contacts(q) if c.body_b == 0]
-    return min(c.gap for c in found if link in (None, c.id.link_a))
+    grounded = [c for c in pairs.contacts(q) if c.body_b == 0]
+    return min(c.gap for c in grounded if link in (None, c.id.link_a))
 
 
 def test_robots_are_set_on_the_ground():
