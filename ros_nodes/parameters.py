@@ -11,7 +11,7 @@ from difflib import SequenceMatcher
 from typing import Any
 
 from dyn_core.errors import SettingError, nearest, unknown_name
-from dyn_core.solving.registry import default_registry
+from dyn_core.solving.registry import default_registry, solver, solver_of
 from dyn_core.validation import Field, ListOf, Name, Quantity, Switch, Whole, numbers
 
 QOS = "qos_overrides."
@@ -141,19 +141,13 @@ def check_solver(name: str, value: Any) -> None:
 
     Raises:
         SolverNotFound: No solver has this name; lists the slot's solvers.
-        SettingError: It solves another problem than the slot's; lists them, too.
+        SignatureError: It solves another problem than the slot's; lists them, too.
     """
     slot, dot, _ = name.partition(".plugin_name")
-    if not dot or value in ("", "auto"):
-        return
-    registry = default_registry()
-    problem = PROBLEMS.get(slot, slot)
-    wanted = next((x for x in registry.problems() if x.name == problem), None)
-    kind = registry.solver(value, wanted).signature
-    if wanted is not None and kind != wanted:
-        valid = ", ".join(registry.names(wanted))
-        message = f"solver '{value}' is of {kind.name}; valid for {problem}: {valid}"
-        raise SettingError(f"{name}: {message}", name)
+    if dot and value not in ("", "auto"):
+        problem = PROBLEMS.get(slot, slot)
+        kinds = [x for x in default_registry().problems() if x.name == problem]
+        solver_of(value, *kinds) if kinds else solver(value)
 
 
 def likeness(name: str, known: str) -> float:

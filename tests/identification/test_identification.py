@@ -4,12 +4,13 @@ import io
 import re
 import sys
 import threading
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 import dyn_core as dyn
-from dyn_core.identification import blas_threads, estimation
+from dyn_core.identification import blas_threads, estimation, evaluate
 from dyn_core.identification.regressor_rank import base_of
 from dyn_core.model import Build, Description, JointSpec, LinkSpec, assemble
 from dyn_core.model.checks.pseudo_inertia import (
@@ -19,6 +20,7 @@ from dyn_core.model.checks.pseudo_inertia import (
     pseudo_inertia,
 )
 from dyn_core.model.parameter_vector import Layout
+from dyn_core.recordings import MotionRecord
 from dyn_core.testing.models import chain, random_inertia, random_model
 
 NOISE = np.array([0.5, 0.5, 0.3, 0.3, 0.1, 0.1, 0.1])
@@ -497,3 +499,20 @@ def test_a_long_fit_shows_itself_on_a_terminal(monkeypatch):
     assert re.search(fitted, lines(True), re.MULTILINE)
     assert "fitting" not in lines(True, progress=lambda count, cost: None)
     assert lines(False) == ""
+
+
+def test_robots_with_loops_are_refused_in_words():
+    """By comparison, identification and rank; with the open tree as what is valid."""
+    model = dyn.load(
+        Path(__file__).parents[2] / "examples" / "four_bar" / "four_bar.urdf"
+    )
+    rows = np.zeros((50, model.nv))
+    t = np.linspace(0.0, 1.0, 50)
+    record = MotionRecord.of_joints(model.joint_names, t, rows, tau=rows)
+    for call in (
+        lambda: evaluate(model, record),
+        lambda: dyn.identify(model, rows, rows, rows, rows),
+        lambda: dyn.base_parameters(model),
+    ):
+        with pytest.raises(dyn.UnsupportedError, match=r"loops.*model\.without_loops"):
+            call()
