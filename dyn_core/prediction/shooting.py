@@ -409,8 +409,8 @@ class Iteration:
         """Bind the kernel of each phase's policy, and `follow` to the phase's knots."""
         self._blocks, self._follows, self._lengths = [], [], []
         problem, self.lanes = self.problem, getattr(policies[0], "lanes", 1)
-        shapes = [(len(x), x.shape[1] * self.lanes) for x in self.plan]
-        self.tried = PlanTrials(*map(np.zeros, shapes), np.zeros(self.lanes))
+        q, qd, tau = (np.zeros((len(x), x.shape[1] * self.lanes)) for x in self.plan)
+        self.tried = PlanTrials(q, qd, tau, np.zeros(self.lanes))
         # The same memory, with the lanes on the last axis.
         self._lanes = [x.reshape(len(x), -1, self.lanes) for x in self.tried[:3]]
         for phase, policy in zip(problem.phases, policies, strict=True):

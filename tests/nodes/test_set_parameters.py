@@ -96,7 +96,10 @@ def test_solvers_are_refused_when_they_are_set(change, configured):
         reason = change(f"{slot}.plugin_name", "rnae")
         assert "no solver is called 'rnae'; did you mean 'rnea'" in reason
     reason = change("inverse_dynamics.plugin_name", "aba")
-    assert "'aba' solves forward_dynamics, not inverse_dynamics; valid: rnea, rnea_loops" in reason
+    assert (
+        "'aba' solves forward_dynamics, not inverse_dynamics; valid: rnea, rnea_loops"
+        in reason
+    )
     assert change.node.value("inverse_dynamics.plugin_name") == "auto"
     for name in ("rnea", "", "auto"):
         assert change("inverse_dynamics.plugin_name", name) == ""

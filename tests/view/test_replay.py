@@ -324,11 +324,11 @@ def test_a_sweep_goes_past_positions_that_do_not_close(error):
         return np.array(values)
 
     scene.state = state
-    seen = runs.sweep(scene).states[:, 0]
+    seen = command.sweep(scene).states[:, 0]
     assert len(seen) == 1 + 2 * 38 and seen.min() >= low and np.ptp(seen) > 0.1
     error = ValueError
     with pytest.raises(ValueError, match="loop 'a'"):
-        runs.sweep(scene)
+        command.sweep(scene)
 
 
 # Pictures.
