@@ -196,7 +196,8 @@ def _require_equal(asked: dict[str, str], here: dict[str, str]) -> None:
         here: Facts of this worker.
 
     Raises:
-        BatchError: The facts differ in a key of `asked`; says where.
+        BatchError: The facts differ in a key of TITLES that `asked` has; names this
+            machine and the facts.
     """
     titles = {key: title for key, title in TITLES.items() if key in asked}
     differences = list(fact_differences(here, asked, titles))
@@ -218,6 +219,9 @@ def _source(facts: TaskFacts, k: int) -> Any:
     Args:
         facts: Task.
         k: Index of the input.
+
+    Raises:
+        ShapeError: A zarr array in its place does not fit the Port.
     """
     port, where = facts.program.inputs[k], facts.references[k]
     if k in facts.values:
@@ -271,8 +275,9 @@ def connected(scheduler: Any, workers: int) -> Iterator[Any]:
 
     Raises:
         UnsupportedError: Dask is not installed.
-        BatchError: No scheduler answers within 10 s, the processes cannot be started,
-            or the address is not valid.
+        BatchError: No scheduler answers within 10 s, the address is not valid, or an
+            OSError or ValueError stops the start of the processes.
+        RuntimeError: Dask fails to start the processes for another reason.
     """
     distributed = library("distributed", f"scheduler={scheduler!r}")
     if made_by(scheduler, "distributed") and hasattr(scheduler, "submit"):
@@ -382,8 +387,8 @@ class _ClusterRun:
         Results that workers send back are written to the task's targets, if it has any,
         and are then not in the outcome. The remaining chunks are cancelled if the
         iteration ends early. Once a worker cannot see the file of an input, its chunk
-        is submitted again with its rows, and so are all later ones. Raises BatchError,
-        RowError or another error of a worker, as on_cluster does after its wait.
+        is submitted again with its rows, and all later ones with theirs. Raises
+        BatchError, RowError or another error of a worker, see on_cluster.
         """
         completed = library("distributed", "a cluster").as_completed(
             loop=self.client.loop

@@ -121,6 +121,7 @@ class Journal:
         """Continue a run: load its finished chunks into `done`, and keep the file open.
 
         An incomplete last line is cut off the file. `header` becomes a copy of `kept`.
+        After an error the file may be open: call close.
 
         Args:
             kept: Header of the existing journal, see read_header.
@@ -260,7 +261,8 @@ def _content(line: bytes, mark: str) -> Any:
 def _differences(kept: Mapping[str, Any], asked: Mapping[str, Any]) -> Iterator[str]:
     """Iterate over the differences between two headers, in words; none if equal.
 
-    Compared are the keys of HEADER_TITLES, and of each input the facts in `kept`.
+    Compared are the keys of HEADER_TITLES, the names of the inputs, and of each input
+    that both have the facts in `kept`.
 
     Args:
         kept: Header of the existing journal ("there").

@@ -159,6 +159,9 @@ def checked_chunk_rows(
 def require_other_files(rows: BatchRows, files: ResultFiles | None) -> None:
     """Raise SettingError if a result would be written to the file of an input.
 
+    Only equal paths are noticed, with symbolic links resolved; not an input inside a
+    zarr group that the result would replace.
+
     Args:
         rows: Inputs of the batch.
         files: Result files; None: nothing is checked.
@@ -322,10 +325,11 @@ class BatchRun:
             journal.close()
 
     def _header(self) -> dict[str, Any]:
-        """Return the journal's header as JSON data: program facts, sizes and inputs.
+        """Return the journal's header as JSON data.
 
-        Keys are those of journal.HEADER_TITLES, and "inputs". Raises ShapeError if a
-        function of rows returns arrays that do not fit.
+        Keys are those of journal.HEADER_TITLES (program facts, sizes, outputs and
+        reduction), and "inputs". A function of rows is called for some samples; raises
+        ShapeError if it returns arrays that do not fit.
         """
         program, reduction = self.program, self.reduction
         dtype = str(program.dtype)

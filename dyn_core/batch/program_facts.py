@@ -59,9 +59,11 @@ def fact_differences(
 ) -> Iterator[str]:
     """Iterate over the differing facts, as text "title: ... there, ... here".
 
+    A missing fact counts, and is shown, as None.
+
     Args:
-        there: Facts of the other process or of the journal.
-        here: Facts of this process.
+        there: Facts of a worker or of the journal.
+        here: Facts of the process that runs the batch.
         titles: Keys that are compared, and their titles.
     """
     for key, title in titles.items():
@@ -71,10 +73,10 @@ def fact_differences(
 
 @once
 def release() -> str:
-    """Return the release of this library, with a digest of its source files.
+    """Return the text "RELEASE (files DIGEST)", the digest of this library's .py files.
 
-    The release is "unknown" if the package is not installed. Files are read once in a
-    process.
+    RELEASE is "unknown" if the package is not installed. The files of dyn_core and
+    dyn_plugins are read once in a process.
     """
     try:
         number = version("dyn_ros")
@@ -129,8 +131,8 @@ def _numpy_functions() -> str:
 def _digest(program: Program[Any]) -> str:
     """Return a digest of a Program's algorithm, ports, dtype, build options and engine.
 
-    Options that change no bit (threads, wait) are left out. An option that is no
-    number, text, tuple or list counts by the name of its type only.
+    Options that change no bit (threads, wait) are left out. Numbers, texts, tuples and
+    lists count by their repr, other options by the name of their type only.
     """
     facts: list[Any] = [program.engine, str(program.dtype), _algorithm(program)]
     facts += [(port.name, port.shape) for port in (*program.inputs, *program.outputs)]

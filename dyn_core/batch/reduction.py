@@ -73,6 +73,8 @@ class Reduction:
 
         Raises:
             SettingError: The function `combine` returns anything but real numbers.
+            KeyError, ValueError: `combine` is a ufunc, and `before` lacks a key of
+                `value` or has another length.
         """
         if before is None or value is None:
             return value if before is None else before
@@ -132,8 +134,9 @@ class OrderedFold:
 def _checked(value: Any) -> Any:
     """Return a copy of a reduced value, since the result buffers are reused.
 
-    A list becomes a tuple, a mapping a dict with keys of str. Raises SettingError if an
-    entry has other numbers than real ones.
+    A list becomes a tuple, a mapping a dict with keys of str; a named tuple keeps its
+    fields. Entries become arrays or NumPy scalars, see _copied; raises SettingError as
+    that does.
     """
     if isinstance(value, Mapping):
         return {str(k): _copied(x) for k, x in value.items()}

@@ -79,7 +79,7 @@ def normalized(rates: PositionRates, q: Any) -> Any:
 
     Args:
         rates: Conversions of the robot.
-        q: Position (nq), SX, MX, DM or numbers; a zero quaternion gives NaN.
+        q: Position (nq), SX, MX, DM or NumPy array; a zero quaternion gives NaN.
 
     Raises:
         UnsupportedError: casadi is not installed.
@@ -163,15 +163,15 @@ def c_source(function: Any) -> str:
 
 
 def _differentiable(rates: PositionRates, externals: Sequence[Any]) -> Any:
-    """Return the first kernel as a CasADi function with a custom Jacobian.
+    """Return a CasADi function NAME_of_q of the first kernel with a custom Jacobian.
 
-    The next kernels compute the Jacobian, and so on; the last one has no Jacobian of
-    its own. Inputs must be unit positions; Jacobians are by the nq numbers of a
-    position.
+    The next kernels compute the Jacobian, and so on; the last one gets none. Inputs
+    must be unit positions; Jacobians are by the nq numbers of a position.
 
     Args:
         rates: Conversions of the robot.
-        externals: CasADi functions: values, slopes, then second derivatives if any.
+        externals: CasADi functions: values, then slopes (results as _jacobian says) and
+            second derivatives, if any.
     """
     ca = casadi_module()
     function, *others = externals
@@ -403,7 +403,7 @@ def _check(program: NativeProgram) -> None:
 
 
 def _constants(program: Program[Any], values: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the constants as flat float64 arrays, by name.
+    """Return the constants as flat float64 arrays, views where possible, by name.
 
     Args:
         program: Program with the inputs.
@@ -488,7 +488,7 @@ def _check_inputs(function: CasadiFunction, derivatives: Derivatives) -> None:
 
     Raises:
         UnsupportedError: No derivatives of the Program are known, or an input that is
-            read has none.
+            read has none; only those by q, qd, qdd and tau count.
     """
     what = function.program.recipe.solver.name
     by = [x for x in _BY if any(x == name for _, name in derivatives.slopes)]

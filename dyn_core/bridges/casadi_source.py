@@ -126,7 +126,7 @@ def source(
     Args:
         function: Function to be written.
         fixed: Values of inputs of the kernel that are constants, by name, flat.
-        scratch: Scratch memory of the kernel [bytes].
+        scratch: Scratch memory of the kernel [bytes], taken from CasADi's work array.
     """
     name, inputs, results = function.name, function.inputs, function.results
     constants, body, numbers = _body(function, fixed)

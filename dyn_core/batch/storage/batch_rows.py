@@ -119,7 +119,8 @@ class GeneratedRows(BatchRows):
 
         Raises:
             ShapeError: The function returns arrays of another shape or number of rows,
-                no array with rows, or an input is missing or unknown.
+                no real numbers or no array with rows; an input is unknown, or one
+                without a default is missing.
         """
         made = self.function(first, last)
         args = () if isinstance(made, Mapping) else made

@@ -172,8 +172,8 @@ def given_arrays(
         dtype: Type that the arrays must have.
 
     Raises:
-        ShapeError: Number, shape or dtype of the arrays does not match the outputs, or
-            one is read-only or no array.
+        ShapeError: Number, shape or dtype of the arrays does not match the outputs, a
+            NumPy array is read-only, or one is neither a NumPy nor a zarr array.
         SettingError: There are several outputs, and `out` is neither tuple nor list.
     """
     arrays = [out] if len(ports) == 1 and not isinstance(out, tuple | list) else out
@@ -241,7 +241,8 @@ class ResultFiles:
 
         Raises:
             BatchError: The store of a URL cannot be read.
-            UnsupportedError: The library for the URL is not installed.
+            UnsupportedError: The library for the URL is not installed, or the URL is
+                not valid.
         """
         if not self.remote:
             return any(map(os.path.lexists, self.names))
@@ -273,7 +274,8 @@ class ResultFiles:
 
         Raises:
             SettingError: There is no such folder.
-            UnsupportedError: zarr, or the library for the URL, is not installed.
+            UnsupportedError: zarr, or the library for the URL, is not installed, or the
+                URL is not valid.
         """
         if self.stored:
             library("zarr", _PURPOSE)
@@ -378,8 +380,9 @@ class ResultFiles:
             chunk_rows: Number of rows of a file of a zarr array.
 
         Raises:
-            BatchError: A file cannot be opened or extended, or has another shape, dtype
-                or layout.
+            BatchError: A file cannot be read or extended, or has another shape, dtype,
+                memory order or number of rows in a zarr array's file.
+            OSError: A .npy file can be read, but not written.
         """
         arrays: list[Any] = []
         for port, name in zip(self.ports, self.names, strict=True):
@@ -480,7 +483,7 @@ def _reserve(name: str) -> None:
     """Reserve the disk space of the file `name`, where there is posix_fallocate.
 
     Writing to a mapped file on a full disk would kill the process. Raises OSError if
-    the disk is full.
+    the reservation fails, as on a full disk.
     """
     if hasattr(os, "posix_fallocate"):
         with open(name, "r+b") as file:

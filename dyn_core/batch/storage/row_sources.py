@@ -214,8 +214,8 @@ def zarr_rows(array: Any) -> int:
 def zarr_place(array: Any) -> Reference | None:
     """Return the Reference of a zarr array; None for a store in memory.
 
-    It is ("zarr", path) in a local folder, ("zarr of a store", array) in another known
-    store; None also for unknown types of stores.
+    It is ("zarr", path) in a local folder, ("zarr of a store", array) in a store of
+    fsspec or obstore; None also for all other types of stores, such as zip files.
     """
     store, path = array.store, getattr(array, "path", "")
     folder = getattr(store, "root", None) or getattr(store, "path", None)
@@ -227,14 +227,17 @@ def zarr_place(array: Any) -> Reference | None:
 
 
 def _in_memory(store: Any) -> bool:
-    """Return whether a zarr store is memory of this process; False if unknown."""
+    """Return whether a zarr store of fsspec or obstore is memory of this process.
+
+    False if unknown, and for stores of other kinds, even zarr's own MemoryStore.
+    """
     inner = getattr(store, "fs", None) or getattr(store, "store", None)
     protocol = getattr(inner, "protocol", ())
     return "memory" in protocol or type(inner).__name__ == "MemoryStore"
 
 
 def referred(reference: Reference, mode: str = "r") -> Any:
-    """Return the array of a Reference.
+    """Return the array of a Reference: a NumPy array in a mapped file, or a zarr array.
 
     Args:
         reference: Result of RowSource.reference, or one of Targets.references.
@@ -242,6 +245,7 @@ def referred(reference: Reference, mode: str = "r") -> Any:
 
     Raises:
         OSError: This process does not see the file, or the file is too short.
+        ValueError: The file to be mapped is empty.
         UnsupportedError: The array is in zarr's format, and zarr is not installed.
     """
     kind, *parts = reference
