@@ -236,7 +236,7 @@ def _names(name: str, names: Sequence[str]) -> list[str]:
 
 
 def _patterns(name: str, patterns: Sequence[tuple[int, ...]]) -> list[str]:
-    """Return the lines of a C function of an index that returns a sparsity, else 0.
+    """Return the lines of a C function: a sparsity by its index, 0 for any other.
 
     Args:
         name: Name of the C function.

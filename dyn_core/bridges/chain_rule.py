@@ -97,7 +97,7 @@ class ChainRule:
     ) -> Any:
         """Return the rate of one output; of a position in tangent coordinates (nv).
 
-        It is zero if no input changes.
+        It is zero if no input changes, and for outputs in derivatives.CONSTANT.
 
         Args:
             output: Port of the output.
@@ -107,7 +107,8 @@ class ChainRule:
             values: Results of derivative Programs.
 
         Raises:
-            UnsupportedError: An input that changes has no derivative.
+            UnsupportedError: An input that changes has no derivative, and the output is
+                not in CONSTANT.
         """
         shape = self._tangent[output.name]
         total = self._zeros((*y.shape[: y.ndim - len(output.shape)], *shape))

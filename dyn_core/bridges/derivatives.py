@@ -69,14 +69,16 @@ class Derivatives:
     def slope(self, output: str, name: str) -> Slope | None:
         """Return the slope of an output by an input, a function of Values, or None.
 
-        None stands for a slope of zero.
+        None stands for a slope of zero: of an output in CONSTANT, by `warm` of a step,
+        or of a pair that is not in `slopes` where other outputs have one by this input.
 
         Args:
             output: Name of the output.
             name: Name of the input.
 
         Raises:
-            UnsupportedError: No solver computes it.
+            UnsupportedError: No output has a slope by this input, or the derivatives of
+                the Program are not known.
         """
         if output in CONSTANT or name in self._zero:
             return None
@@ -97,9 +99,9 @@ class Derivatives:
     ) -> Source:
         """Return the Source of another solver, built with the options of the Program.
 
-        The solver is looked up and built at the first use of the Source, which may
-        raise the errors of a build. It also gets the optional inputs and parameters of
-        the Program.
+        Each call returns a new one. The solver is looked up and built at its first use,
+        which may raise the errors of a build. It also gets those inputs of the Program
+        that are optional for it, and the parameters, except those that it ignores.
 
         Args:
             name: Name of the solver, or a problem: its default solver.
@@ -122,8 +124,10 @@ class Derivatives:
     def _choices(self, what: Any) -> dict[str, Any]:
         """Return build options of the Program that apply to another solver, by name.
 
-        They are common options, slots of the same kind in both solvers, and options
-        that the other solver declares; only those that were chosen for the Program.
+        They are those of BuildOptions (except inputs, matrices, and options of forces
+        that the other solver does not have), slots of the same kind in both solvers,
+        and options that the other solver declares; only those that were chosen for the
+        Program or in its solver.
 
         Args:
             what: The other solver.

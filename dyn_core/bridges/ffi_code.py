@@ -33,7 +33,7 @@ CHUNK = 256  # rows whose status is buffered at a time
 
 
 def failure(frame, message):
-    """Return the address of an error object of XLA with a message.
+    """Return the address of a new error object of XLA: code INTERNAL, and a message.
 
     Args:
         frame: Address of the call frame.
@@ -48,7 +48,7 @@ def failure(frame, message):
 
 
 def describe(metadata):
-    """Write the version of the interface this handler is written for; return 0.
+    """Write the version of the interface that jaxlib's headers state; return 0.
 
     Traits, and the state type if the structure has one, are set to zero.
 
@@ -135,7 +135,8 @@ def run_row(inputs, strides, outputs, row, states, scratch):
             rows share it.
         row: Index of the row.
         states: Address of the statuses of all rows (int32); 0: none is written.
-        scratch: Address of the kernel's scratch memory.
+        scratch: Address of the kernel's scratch memory, a multiple of 64; the memory
+            must be zero before the first row.
     """
     sources, targets, k = room(8 * N_IN + 8), room(8 * N_OUT + 8), 0
     while k < N_IN:
@@ -150,9 +151,10 @@ def run_row(inputs, strides, outputs, row, states, scratch):
 
 
 def run_chunks(inputs, strides, outputs, rows, states, scratch):
-    """Run at least WIDTH rows with the batch kernel, about CHUNK at a time; return 0.
+    """Run at least WIDTH rows with the batch kernel, CHUNK at a time; return 0.
 
-    Statuses are written, and failed rows are filled with NaN.
+    Fewer than WIDTH rows that are left at the end join the last chunk. Statuses are
+    written, and failed rows are filled with NaN.
 
     Args:
         inputs, strides, outputs, states, scratch: As in run_row: addresses of tables
@@ -306,7 +308,7 @@ def handler(frame):
     """Answer a call of XLA; return 0 or the address of an error object.
 
     A request for metadata is answered by `describe`, any other call by `execute`
-    if `unfit` accepts it; else its message becomes the error.
+    if `unfit` accepts it. A message from either of these two becomes the error.
 
     Args:
         frame: Address of the call frame.

@@ -59,7 +59,7 @@ def require_version(include: str | Path) -> int:
 def target_name(program: Program[Any]) -> str:
     """Return a name that identifies the machine code of a Program and its ports.
 
-    Programs with equal kernels, shapes and check for NaN have the same name.
+    Programs with equal kernels, shapes, check for NaN and solver's name share it.
 
     Raises:
         UnsupportedError: The Program is not of engine native.

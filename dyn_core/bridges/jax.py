@@ -113,8 +113,10 @@ class JaxFunction:
 
         Raises:
             ShapeError: An input has another shape, a larger floating-point type, masked
-                entries, or no real numbers; or names are missing or unknown.
-            ValueError: Inputs have different numbers of rows.
+                entries or complex numbers, see _checked; or inputs are missing,
+                unknown, given twice or too many.
+            TypeError, ValueError: JAX makes no array of an input, or (ValueError)
+                inputs have different numbers of rows.
             UnsupportedError: JAX was set to float32 in the meantime.
         """
         _demand_x64(self.program)
@@ -150,8 +152,8 @@ class JaxFunction:
     def _run(self, *arrays: Any) -> Any:
         """Return a tuple of the outputs, then the status, of one state.
 
-        `arrays` are the inputs in the Program's order; quaternions are scaled to 1
-        first.
+        `arrays` are the inputs in the Program's order; quaternions are scaled to unit
+        length first.
         """
         ports = self.program.inputs
         unit = [
@@ -252,7 +254,9 @@ class _JaxOperation:
         return whole.reshape((size * rows, *port.shape))
 
     def _foreign(self, rows: int | None, arrays: Sequence[Any]) -> Any:
-        """Return a tuple of the outputs and the status from the machine code.
+        """Return a tuple of the outputs and the status (int32) from the machine code.
+
+        Outputs of failed rows are NaN.
 
         Args:
             rows: Number of rows; None: one state.
@@ -315,7 +319,7 @@ class _JaxOperation:
 
 
 def _coordinates(program: Program[Any]) -> Any:
-    """Return the PositionRates of a Program's robot.
+    """Return the PositionRates of a Program's robot, cached.
 
     Raises:
         UnsupportedError: The Program is not of a robot.
@@ -362,17 +366,22 @@ def _registered(program: Program[Any]) -> str:
 def _checked(port: Port, value: Any, dtype: np.dtype) -> Any:
     """Return an argument as an array of a Port's shape, with or without a batch axis.
 
-    NumPy arrays are copied, since the caller may change them while XLA still computes.
+    With this dtype and shape, a JAX array is returned itself, and a NumPy array as a
+    NumPy copy, since the caller may change it while XLA still computes. Any other value
+    goes through jnp.asarray, which makes float64 of lists of floats with
+    jax_enable_x64, and rounds NumPy's float64 to float32 without it.
 
     Args:
         port: Port of the input.
         value: Array, number or nested list; integers, booleans and smaller
-            floating-point types are converted, and a Python float is never too large.
+            floating-point types are converted, and a single Python float is never too
+            large.
         dtype: Dtype of the result.
 
     Raises:
-        ShapeError: It has masked entries, no real numbers, a larger floating-point type
+        ShapeError: It has masked entries, complex numbers, a larger floating-point type
             than `dtype`, or another shape.
+        TypeError, ValueError: JAX makes no array of it.
     """
     if isinstance(value, np.ndarray):
         if np.ma.is_masked(value):

@@ -168,9 +168,10 @@ class TorchOperation:
         )
 
     def _with_status(self, *tensors: Any) -> tuple[Any, ...]:
-        """Return outputs and status for the inputs; status 0 if it was not requested.
+        """Return outputs and status (int64) of a call; status 0 if it is not requested.
 
         Raises:
+            ShapeError: An input does not fit the Program.
             RowError: A row fails, and the status was not requested.
         """
         results = self.run(tensors)
@@ -189,7 +190,7 @@ class TorchOperation:
         return ()
 
     def _shapes(self, *tensors: Any) -> Any:
-        """Return uninitialised outputs and status of a call with these inputs.
+        """Return uninitialised outputs and status (int64) of a call with these inputs.
 
         The compiler reads their shapes and types.
         """
@@ -224,6 +225,10 @@ class TorchOperation:
         Returns:
             Tuple of the outputs, with the axis of the vmap first, then the axis of the
             batch if there is one; and tuple of their vmap axes, all 0.
+
+        Raises:
+            RuntimeError: The batch of an input has neither one row nor as many as that
+                of the last input with a batch.
         """
         size, rows = info.batch_size, None
         moved = []
@@ -358,7 +363,8 @@ class TorchOperation:
         A failed row has NaN if the status was requested, else it raises RowError.
 
         Args:
-            source: The derivative Program.
+            source: The derivative Program, built at first use, which may raise the
+                errors of a build.
             arrays: Its inputs, by name.
         """
         program = source.program
@@ -485,9 +491,10 @@ class TorchFunction:
 
     `function` returns one. Inputs are passed by position or name, as with the Program,
     with a batch axis or shared by all rows; an omitted parameter has the value of the
-    model. Quaternions in positions are scaled to unit length. Inputs of a smaller dtype
-    are converted to the dtype of the Program; a larger floating-point type raises a
-    ShapeError. Taking a derivative that no solver computes raises UnsupportedError.
+    model. Quaternions in positions are scaled to unit length. Inputs of another dtype
+    are converted to the dtype of the Program, but a tensor of a larger floating-point
+    type raises a ShapeError. Taking a derivative that no solver computes raises
+    UnsupportedError.
 
     Args:
         program: Program of a robot.
@@ -527,9 +534,10 @@ class TorchFunction:
         With status=True a pair of the outputs and the status, int64, () or (rows,).
 
         Raises:
-            ShapeError: An input has another shape or no real numbers; a tensor has a
-                larger floating-point type than the Program, or is not on the CPU; names
-                are missing or unknown; or inputs have different numbers of rows.
+            ShapeError: An input has another shape, masked entries or no real numbers; a
+                tensor has a larger floating-point type than the Program, or is not on
+                the CPU; or inputs are missing, unknown, given twice or too many, or
+                have different numbers of rows.
             RowError: A row fails, and the function returns no status.
         """
         arrays = None if named else self._arrays(args)
@@ -548,9 +556,10 @@ class TorchFunction:
     def _arrays(self, args: Sequence[Any]) -> list[np.ndarray] | None:
         """Return the NumPy arrays of plain tensors, without any conversion, or None.
 
-        They share the tensors' memory. None if the call is not plain (is_plain), an
-        input needs a conversion or a derivative, or another number of inputs is given.
-        The Program checks shapes.
+        They share the tensors' memory. None if the robot has quaternions, the call is
+        not plain (is_plain), another number of inputs is given, or one is no plain CPU
+        tensor of the Program's dtype or has requires_grad, even under no_grad. The
+        Program checks shapes.
         """
         if len(args) != self._count or not is_plain():
             return None

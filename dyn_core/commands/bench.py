@@ -12,10 +12,11 @@ from dyn_core.errors import UnsupportedError
 
 
 def add_bench(parser: argparse.ArgumentParser) -> None:
-    """Add the arguments of `dyn bench`; without a clone they have no effect.
+    """Add the arguments of `dyn bench`, and its function as `run`.
 
-    Then `run` always raises UnsupportedError. With the clone's benchmarks, its folder
-    of tests is put in front of sys.path if it is missing there.
+    Without a clone, all arguments are accepted, even --help, and `run` always raises
+    UnsupportedError. With the clone's benchmarks, its folder of tests is put in front
+    of sys.path if it is missing there.
     """
     tests = _tests()
     if tests is None:

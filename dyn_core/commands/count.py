@@ -57,14 +57,15 @@ def growth(which: Solver, how: str, sizes: Sequence[int] = SIZES) -> list[str]:
     Args:
         which: TracedSolver.
         how: "literal" or "folded", as in `operations`.
-        sizes: Numbers of joints.
+        sizes: Numbers of joints, three or more, ascending.
 
     Returns:
-        Lines of text: header, one row for each size, and the order p of total ~ n^p at
-            the last sizes, with the degree where the totals are exactly a polynomial.
+        Lines of text: header, one row for each size, and the order p of total ~ n^p,
+            fitted to the last three sizes, with the degree where the totals are exactly
+            a polynomial.
 
     Raises:
-        UnsupportedError: As in `operations`.
+        UnsupportedError: As in `operations`, or `sizes` are not as described.
 
     Source: RBD5-1.2.
     """
@@ -111,7 +112,9 @@ def add_count(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Count and print the operations; return 0.
+    """Print the counts of a solver, with --order also their growth; return 0.
+
+    They are "folded", with --literal "literal", see `operations`.
 
     Raises:
         SolverNotFound: There is no such solver.

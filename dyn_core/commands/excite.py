@@ -103,7 +103,7 @@ def _add_limits(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Design a motion, print its properties, write the files.
+    """Design a motion, print its properties, write the files that are asked for.
 
     Returns:
         1 if limits are violated, and then writes the plot but no motion; else 0.
@@ -165,7 +165,9 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _show(done: int, count: int, condition: float) -> None:
-    """Print the progress in place on a terminal, to stderr.
+    """Print the progress to stderr, over the line before; the last motion ends it.
+
+    The caller checks that stderr is a terminal.
 
     Args:
         done, count: Number of motions that are optimised so far, and of all to
@@ -198,9 +200,10 @@ def _start(model: Model, typed: Sequence[str] | None) -> np.ndarray | None:
 def lines_of(result: Excitation) -> list[str]:
     """Return lines about a motion, from its condition number to its violated limits.
 
-    Between them: for each joint its range, and the shares of its range, velocity and
-    effort limits that it uses; the joint that costs most, if known; distances of links.
-    Each violated limit has a line that begins with "not kept".
+    Between them: for each joint its start, least and largest position [rad | m], and
+    the shares of its range, velocity and effort limits that it uses; the joint that
+    raises the condition number most, if known; see also _distances. Each violated limit
+    has a line that begins with "not kept".
     """
     series, limits = result.series, result.limits
     lines = [
@@ -235,9 +238,11 @@ def lines_of(result: Excitation) -> list[str]:
 
 
 def _distances(result: Excitation) -> list[str]:
-    """Return lines about the distances of links, and how close pairs were checked.
+    """Return lines: number and least distance [m] of pairs, then one per near pair.
 
-    Without any pair it is one line that nothing is known of self-collision.
+    A near pair's line says by which shapes it was checked, or that it was not, since
+    they touch at the start. Without any pair the only line is that nothing is known of
+    self-collision.
     """
     if not result.pairs and not result.near:
         return ["no pairs of collision shapes: nothing is known of self-collision"]

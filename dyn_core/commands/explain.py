@@ -92,8 +92,8 @@ class _Noting(Tracer):
 def _asked() -> tuple[str, int, str]:
     """Return (file, line number, function) of the algorithm that is running.
 
-    It is the nearest caller outside of the modules in _PASSED, which do the tracing; to
-    be called by _Noting.record only.
+    It is the nearest caller outside of the modules in _PASSED, which do the tracing,
+    else the outermost caller; to be called by _Noting.record only.
     """
     frame = sys._getframe(2)
     while frame.f_back is not None:
@@ -107,7 +107,8 @@ def _asked() -> tuple[str, int, str]:
 def origins(function: Callable[[Sequence[Any]], Sequence[Any]], width: int) -> Origins:
     """Return the cost of a function, traced now, by line and function of its source.
 
-    Only operations that an output or a requirement needs have a cost.
+    Only operations that an output or a requirement needs have a cost [cycles]. One that
+    is not in COST counts 1 cycle: a whole loop, product or call of a Program, too.
 
     Args:
         function: Function from a list of `width` numbers to a sequence of numbers,
@@ -148,6 +149,10 @@ def report(program: Any, top: int = 12) -> list[str]:
         program: Traced Program; machine code and times are listed for engine native,
             which compiles it and measures calls.
         top: Number of functions and of lines that are listed.
+
+    Raises:
+        TraceError: The algorithm cannot be traced.
+        CompileError: LLVM failed.
     """
     result = origins(program.function, sum(port.size for port in program.inputs))
     kinds = ", ".join(f"{op} {n}" for op, n in result.kinds.most_common())
@@ -170,9 +175,10 @@ def report(program: Any, top: int = 12) -> list[str]:
 
 
 def _machine_code(program: NativeProgram) -> list[str]:
-    """Return lines: sizes and compile times of the kernels, measured times of a call.
+    """Return lines: size and time of compiling or loading of each kernel, call times.
 
-    Compiles the kernels of the Program if they are not.
+    Kernels are compiled or loaded if they are not. Calls are measured with random
+    inputs, for one state and a batch of 1024 rows. Raises CompileError if LLVM failed.
     """
     program.prepare(batch=True)
     lines = []
@@ -236,9 +242,11 @@ def run(arguments: argparse.Namespace) -> int:
     """Print the report, the Graph, LLVM IR or assembly; return 0.
 
     Raises:
-        SettingError: --top is less than 1, or has no effect.
+        SettingError: --top is less than 1 or has no effect, or an xacro argument is not
+            NAME=VALUE.
         SolverNotFound: There is no such solver.
-        ModelError: The robot is not valid.
+        ModelError: The robot, or a parameter in --inputs, is not valid.
+        CompileError: LLVM failed.
         UnsupportedError: The solver needs --frame, is not traced, does not support the
             robot or an option, or there is no machine code on this computer.
     """

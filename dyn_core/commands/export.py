@@ -29,7 +29,7 @@ from dyn_core.solving.registry import default_registry
 
 
 def add_export(parser: argparse.ArgumentParser) -> None:
-    """Add the arguments of `dyn export`, and its function as `run`."""
+    """Add the arguments and targets of `dyn export`, and its function as `run`."""
     listed = "\n".join(f"  {x.name:12} {x.meaning}" for x in TARGETS.values())
     listed += (
         f"\n  {', '.join(gpu.ARCHITECTURES)}: PTX for NVIDIA's GPUs, experimental:"
@@ -89,15 +89,20 @@ def _choice(
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Write an export, print its files and memory, and return 0.
+    """Write an export, a GPU kernel or a package for ros2_control; return 0.
 
-    The folder is made; its parent must exist.
+    Prints its files; of an export also ports and memory. The folder is made; its parent
+    must exist. Files of earlier exports are replaced; by a GPU kernel, any files of its
+    names.
 
     Raises:
         UnsupportedError: An argument is not valid, or the solver cannot be exported.
         SolverNotFound: There is no such solver.
         ModelError: The robot is not valid.
-        ShapeError, SettingError: The folder is not valid or cannot be written.
+        ShapeError: The name of the folder is empty.
+        SettingError: An option is not valid, or the folder has no parent, has other
+            files of these names or cannot be written.
+        OSError: A file of a GPU kernel cannot be written.
         CompileError: There is no compiler, or it fails.
     """
     for name, valid in (  # refused before the robot is read
@@ -153,9 +158,11 @@ def run(arguments: argparse.Namespace) -> int:
 def _package(arguments: argparse.Namespace) -> int:
     """Write a package for ros2_control, print its files, and return 0.
 
+    It has a controller if the solver is a law (LAWS, TOOL), else a simulated robot.
     Raises UnsupportedError for options that such a package does not have and robots
-    with a floating base, SolverNotFound for an unknown solver, and SettingError or
-    ModelError if another option, the folder or the robot is not valid.
+    with a floating base or a joint of several coordinates, SolverNotFound for an
+    unknown solver, and SettingError or ModelError if another option, the robot or the
+    folder is not valid, or the folder has other files of these names.
     """
     for name, default in (
         ("target", "host"), ("variant", VARIANTS[0]), ("name", None),
@@ -194,7 +201,7 @@ def _refuse_for_gpu(arguments: argparse.Namespace) -> None:
 
 
 def summary(result: Export) -> list[str]:
-    """Return lines about an export: ports, memory, undefined symbols, files."""
+    """Return lines about an export: ports, memory [bytes], undefined symbols, files."""
     x = result.interface
     lines = [f"{x.prefix}: {x.solver} for '{x.robot}', target {result.target}"]
     for title, ports in (("in", x.inputs), ("out", x.outputs)):

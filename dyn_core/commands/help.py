@@ -71,7 +71,8 @@ def _help(arguments: argparse.Namespace) -> int:
 def _solvers(arguments: argparse.Namespace) -> int:
     """Print the solvers by problem; return 1 if a plugin failed to load, else 0.
 
-    Problems without such solvers are left out.
+    With --all there are reference solvers, too, and the source of each. Problems
+    without solvers are left out; one that is asked for gives an empty line.
 
     Raises:
         SettingError: The problem is given as PROBLEM and by --problem.
@@ -96,6 +97,8 @@ def _solvers(arguments: argparse.Namespace) -> int:
 
 def _solvers_of(problem: Signature, names: Sequence[str], sources: bool) -> str:
     """Return a problem and its solvers as text, with one line for each solver.
+
+    It has the summary, "(reference)", and the origin if not of dyn_plugins.
 
     Args:
         problem: Problem.

@@ -108,7 +108,10 @@ class CommandParser(argparse.ArgumentParser):
         return super().parse_known_args(*positional, **options)
 
     def format_help(self) -> str:
-        """Return the help page with all arguments, a note on files, and the example."""
+        """Return the help page with all arguments, and the example if there is one.
+
+        If options in WRITTEN write files, a note says that these replace others.
+        """
         self.complete()
         example = f"\nexample: {self.prog} {self.example}\n" if self.example else ""
         writes = any(action.dest in WRITTEN for action in self._actions)
