@@ -127,10 +127,10 @@ class CommandParser(argparse.ArgumentParser):
 def run(argv: list[str]) -> int:
     """Run a subcommand; return the exit status.
 
-    It is 0 for success or a closed pipe, 1 for a failure, 2 for an unknown command and
-    130 after Ctrl-C; else the one that the command returns. DynError and OSError become
-    messages on stderr; other exceptions of commands that are not a plugin's are raised.
-    argparse raises SystemExit after help and for other wrong usage.
+    It is 0 for success or a closed pipe, 1 for a failure, 2 for an unknown command or
+    verb, 130 after Ctrl-C; else the one that the command returns. DynError, OSError and
+    any Exception of a plugin's command become a message on stderr, with status 1; other
+    exceptions are raised, such as SystemExit of argparse after help and wrong usage.
 
     Args:
         argv: Arguments after the name of the program; empty prints the help.
@@ -194,7 +194,7 @@ def _run(argv: list[str]) -> int:
 
 
 def _failed(message: str, status: int = 1) -> int:
-    """Print "dyn: MESSAGE" to stderr, unless it is closed; return `status`."""
+    """Print "dyn: MESSAGE" to stderr, unless that raises OSError; return `status`."""
     with suppress(OSError):  # stderr may be closed
         print(f"dyn: {message}", file=sys.stderr)
     return status
@@ -203,8 +203,9 @@ def _failed(message: str, status: int = 1) -> int:
 def _show_every_character() -> None:
     """Let stdout and stderr replace characters that their encoding lacks.
 
-    They become ASCII substitutes. Streams with another error handler than "strict" or
-    "backslashreplace" are left alone.
+    They become ASCII, such as "^2" for "²" and "e" for "é", or "?" where there is no
+    such form. Streams with another error handler than "strict" or "backslashreplace"
+    are left alone.
     """
 
     def ascii_form(error: UnicodeError) -> tuple[str, int]:
@@ -226,9 +227,10 @@ def _base(letter: str) -> str:
 
 
 def _drop_output() -> None:
-    """Discard buffered output of stdout: the reader has closed the pipe.
+    """Discard what stdout still buffers, so that it raises no second error at exit.
 
-    Its file descriptor is redirected to the null device; without one nothing happens.
+    Its file descriptor is redirected to the null device; a stream that has no
+    descriptor is left alone.
     """
     try:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
@@ -270,7 +272,15 @@ def parser(wanted: str = "") -> CommandParser:
 
 
 def _group(whole: CommandParser, subparsers: argparse._SubParsersAction) -> None:
-    """List the commands of `subparsers` in the help by group; `whole` is changed."""
+    """Replace the list of commands in the help by a list for each group.
+
+    The groups of GROUPS come first, then others in the order of their first command.
+
+    Args:
+        whole: Parser of `dyn`, changed: its last argument group, which has to be the
+            list of `subparsers`, is removed, and the groups are added.
+        subparsers: The commands; each has its group as an attribute.
+    """
     whole._action_groups.pop()  # the flat list of argparse
     listed: dict[str, list[argparse.Action]] = {name: [] for name in GROUPS}
     for said in subparsers._choices_actions:

@@ -77,12 +77,14 @@ def _add_common(parser: argparse.ArgumentParser, what: str, problem: str) -> Non
 
 
 def run_inverse(arguments: argparse.Namespace) -> int:
-    """Compute, print and write the joint forces of a motion; return 0.
+    """Compute the joint forces of a motion, print a table, write files; return 0.
+
+    Files are written for --out and --plot only, with all columns.
 
     Raises:
-        SettingError, ModelError, SolverNotFound, UnsupportedError: An argument, a file
-            or the robot is not valid.
-        DynError: The computation fails.
+        SettingError, ModelError, ShapeError, SolverNotFound, UnsupportedError: An
+            argument, a file or the robot is not valid.
+        DynError: The computation fails, or a number is not finite.
     """
     check_arguments(arguments)
     model = load_robot(arguments)
@@ -95,12 +97,14 @@ def run_inverse(arguments: argparse.Namespace) -> int:
 
 
 def run_forward(arguments: argparse.Namespace) -> int:
-    """Compute, print and write the accelerations of states; return 0.
+    """Compute the accelerations of states, print a table, write files; return 0.
+
+    Files are written for --out and --plot only, with all columns.
 
     Raises:
-        SettingError, ModelError, SolverNotFound, UnsupportedError: An argument, a file
-            or the robot is not valid.
-        DynError: The computation fails.
+        SettingError, ModelError, ShapeError, SolverNotFound, UnsupportedError: An
+            argument, a file or the robot is not valid.
+        DynError: The computation fails, or a number is not finite.
     """
     check_arguments(arguments)
     model = load_robot(arguments)

@@ -16,9 +16,9 @@ from dyn_core.solving.registry import default_registry
 
 
 def add_plugin_commands(subparsers: argparse._SubParsersAction) -> None:
-    """Add the commands of all plugins; one line on stderr for each failed plugin.
+    """Add the commands of all plugins; print a line on stderr for each failure.
 
-    Plugins that failed to load before are among them.
+    Earlier failures, as of a plugin's modules that cannot be loaded, are among them.
 
     Args:
         subparsers: Subparsers of `dyn` with the shipped commands, changed in place.

@@ -36,8 +36,8 @@ def run(arguments: argparse.Namespace) -> int:
     """Write the report, and a picture of it if requested; return 0.
 
     Raises:
-        SettingError: A file cannot be read or written, a run has no row, or several
-            runs have no times or columns in common.
+        SettingError: A file cannot be read or written, a run has no row, several runs
+            have no times or columns in common, or the browser fails.
         ShapeError: Arrays of a bag do not match each other.
         UnsupportedError: A file is a bag, and rosbags is not installed, or a picture
             was requested, and there is no browser or matplotlib.

@@ -61,7 +61,7 @@ class Drive(NamedTuple):
 
 
 def drive_of(model: Model, arguments: argparse.Namespace) -> Drive:
-    """Return the Drive that the options of `dyn sim` ask for.
+    """Return the Drive that options of `dyn sim` ask for; by default without forces.
 
     Args:
         model: Robot.
@@ -70,6 +70,7 @@ def drive_of(model: Model, arguments: argparse.Namespace) -> Drive:
     Raises:
         SettingError: Options have no effect in combination, a file is not valid, or
             gravity compensation is asked for with a floating base.
+        ShapeError, UnsupportedError: As of read_motion.
         NonFiniteError: A time, position or joint force of the file of --torques is not
             finite.
         DynError: The controller cannot be built for the robot, or the trajectory is not
@@ -133,7 +134,9 @@ def recorded_forces(motion: MotionRecord, name: str, period: float) -> Drive:
 
 
 def _weight(model: Model, arguments: argparse.Namespace) -> Any:
-    """Return the law (t, q, qd) -> tau of gravity compensation.
+    """Return the law (t, q, qd) -> tau that balances gravity and joint springs.
+
+    It has no damping: qd has no effect.
 
     Args:
         model: Robot.
@@ -282,12 +285,12 @@ def _add_drive(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Simulate, print a summary, write the files; return 0.
+    """Simulate, print a summary, write the files asked for; return 0.
 
     Raises:
         SettingError, ModelError, UnsupportedError: An argument, file or the robot is
             not valid.
-        DynError: The simulation fails.
+        DynError: The simulation fails, or a file does not suit the robot.
     """
     check_arguments(arguments)
     if arguments.report is not None:
@@ -312,7 +315,8 @@ def run(arguments: argparse.Namespace) -> int:
 def _simulated(model: Model, arguments: argparse.Namespace) -> MotionRecord:
     """Run the simulation that the options specify and return its record.
 
-    --q0, --qd0 and --duration come before the values of a file that drives the robot.
+    --q0, --qd0 and --duration come before the values of a file that drives the robot;
+    without either it starts neutral and at rest, and the run takes 1 s.
 
     Raises:
         SettingError: Options have no effect in combination, or a file or an initial
@@ -320,7 +324,7 @@ def _simulated(model: Model, arguments: argparse.Namespace) -> MotionRecord:
         NonFiniteError: A time, position or joint force of the file of --torques is not
             finite.
         ModelError: The file of --world is not valid.
-        DynError: The simulation fails.
+        DynError: The simulation fails, or a file does not suit the robot.
     """
     drive = drive_of(model, arguments)
     q0 = start_of(model, "q0", arguments.q0)
@@ -374,7 +378,8 @@ def _simulated(model: Model, arguments: argparse.Namespace) -> MotionRecord:
 def start_of(model: Model, name: str, typed: Sequence[str] | None) -> Any:
     """Return typed initial positions (nq,) or velocities (nv,); None for None.
 
-    Joints that are not typed are neutral, or at rest.
+    Joints that are not typed are neutral, or at rest; a follower that is typed sets its
+    leader. Quaternions are not normalised.
 
     Args:
         model: Robot.
@@ -384,8 +389,8 @@ def start_of(model: Model, name: str, typed: Sequence[str] | None) -> Any:
 
     Raises:
         SettingError: A joint is unknown or has several coordinates without an index, an
-            entry occurs twice, a number is missing or not finite, or a follower is off
-            its rule.
+            entry occurs twice, a number is missing, surplus or not finite, or a
+            follower is off its rule.
     """
     if typed is None:
         return None
@@ -418,7 +423,7 @@ def start_of(model: Model, name: str, typed: Sequence[str] | None) -> Any:
 def lines_of_run(record: MotionRecord) -> list[str]:
     """Return lines about a run: rows, energy, wall times, contacts, counters, notes.
 
-    Without rows the energy and wall times are left out.
+    Without rows the energy and wall times are left out; contacts are those in a World.
 
     Args:
         record: Record of a simulation, with its series and counters.

@@ -89,11 +89,13 @@ class Hulls:
         self._hulls: dict[tuple[str, tuple[float, ...]], Hull] = {}
 
     def __call__(self, mesh: Mesh, link: str) -> Hull:
-        """Return the hull of a mesh of a link, cached by file and scale.
+        """Return the hull of a mesh of a link, in the frame of the mesh.
+
+        The same object is returned for the same file, as written, and scale.
 
         Args:
             mesh: File and scale of the mesh.
-            link: Name of the link, for messages and to find the file.
+            link: Name of the link, for messages only.
 
         Raises:
             UnsupportedError: coal is not installed.

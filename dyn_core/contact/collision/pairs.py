@@ -167,8 +167,8 @@ class ContactPairs:
     def _with_each_other(self) -> dict[tuple[int, int], Material]:
         """Return the tested pairs of the robot's shapes with their combined material.
 
-        A decision of the sidecar takes precedence over the exclusion of neighbours;
-        pairs within a group are never tested.
+        Shapes of one body, and of one group (argument `groups` of the class), are never
+        tested; else a decision of the sidecar precedes the exclusion of neighbours.
 
         Keys are both indices in `shapes`, the lower one first.
         """

@@ -44,8 +44,9 @@ from dyn_core.engines.machine_code import FloatArray2, IntArray, machine_code
 def place_shapes(shapes: Shapes, poses: FloatArray2, work: Work) -> None:
     """Write the frame of each shape in the world, and the box about it, to `work`.
 
-    A box is the axis-aligned one about the shape, enlarged by the factor LARGER; the
-    half lengths of a half-space are 0.
+    A box is the axis-aligned one about the shape's own box (shapes.bounds) and radius,
+    not always the tightest, and enlarged by the factor LARGER; the half lengths of a
+    half-space are 0.
 
     Args:
         shapes: Table.

@@ -67,7 +67,7 @@ def clip(polygon: FloatArray2, size: int, h_x: float, h_y: float, tol: float) ->
     Args:
         polygon: Corners (x, y, height) from row 0 on [m], replaced by the corners of
             the clipped polygon; rows from POLYGON on are overwritten.
-        size: Number of corners before.
+        size: Number of corners before; of a segment (2), ends may come out twice.
         h_x, h_y: Half lengths of the rectangle [m].
         tol: Distance up to which a corner beyond a side is not clipped [m].
     """

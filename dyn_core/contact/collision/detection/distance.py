@@ -39,7 +39,9 @@ def support(
 ) -> tuple[float, float, float]:
     """Return x, y, z of the support point of core k, in the shape's frame [m].
 
-    It is the point of the core farthest along the direction.
+    It is the point of the core farthest along the direction. Of several, it is a corner
+    or end on the positive side, the first such vertex of a hull, or, along the axis of
+    a cylinder, the point of the rim at y = 0, x > 0.
 
     Args:
         shapes, k: Table, and index of the shape; no half-space or height field.
@@ -301,7 +303,8 @@ def grow(work: Work, faces: int, new: int, tol: float) -> int:
             work.rim is overwritten.
         faces: Number of faces.
         new: Row of the new corner in work.corner.
-        tol: Height above a face from which on the corner sees it [m].
+        tol: Height above a face from which on the corner sees it [m]; a face without an
+            area is never seen, and stays.
 
     Returns:
         The new number of faces, at most FACES: further ones are left out.

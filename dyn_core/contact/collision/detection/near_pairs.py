@@ -27,6 +27,8 @@ def may_touch_plane(
 ) -> bool:
     """Return whether the box about shape `a` is within the margin of a half-space.
 
+    With lanes: whether it is in any of them, see any_lane.
+
     Args:
         shapes, work: Table, and memory with the boxes of placed shapes (place_shapes).
         a, plane: Indices of the shape and of the half-space.
@@ -43,6 +45,8 @@ def may_touch_plane(
 @machine_code
 def may_touch(work: Work, a: int, b: int, margin: float) -> bool:
     """Return whether the gap of the boxes about shapes a and b is at most the margin.
+
+    The gap is the largest along an axis. With lanes: whether it is so in any of them.
 
     Args:
         work: Memory with the boxes of placed shapes (place_shapes).
@@ -65,7 +69,8 @@ def near_pairs(shapes: Shapes, pairs: Pairs, margin: float, work: Work) -> int:
         shapes, pairs: Tables.
         margin: Maximum gap of a contact [m].
         work: Memory with the boxes of placed shapes (place_shapes). The indices of the
-            pairs are written to work.near, in the order of the table.
+            pairs are written to work.near, in the order of the table. Where there are
+            more than MANY pairs of the robot's shapes, `sweep` changes more of it.
     """
     count, pair = 0, 0
     while pair < len(pairs.first) and shapes.kind[pairs.second[pair]] >= PLANE:

@@ -24,7 +24,10 @@ from dyn_core.numbers.scalar import where
 
 @machine_code
 def points_of(shapes: Shapes, k: int) -> int:
-    """Return the number of candidate points of shape k, see local_point."""
+    """Return the number of candidate points of shape k, see local_point.
+
+    Shape k is no height field, for which the number would be wrong.
+    """
     if shapes.kind[k] == CYLINDER:
         return fixed_points(shapes, k) + 2
     return fixed_points(shapes, k)

@@ -63,7 +63,7 @@ def is_top(shapes: Shapes, k: int, i: int, j: int) -> bool:
 
     True if the corner is above the mean of both neighbours along at least one of the
     three grid lines through it (x, y, diagonal), and below it along none, each by more
-    than a tolerance (LEVEL). Lines that leave the grid do not count.
+    than LEVEL times the sum of a cell's lengths. Lines beyond the grid do not count.
     """
     columns, rows = shapes.first[k, 1] - 1, shapes.first[k, 2] - 1
     z, above = height(shapes, k, i, j), False
