@@ -356,9 +356,8 @@ def body_poses(model: Model, q: Any) -> tuple[np.ndarray, np.ndarray]:
 def neighbours(model: Model) -> frozenset[frozenset[int]]:
     """Return the pairs of bodies connected by a joint, as sets of two body numbers.
 
-    The world, body 0, counts as a body. Joints of six degrees of freedom do not
-    connect. Bodies without links are skipped: their successors are neighbours of their
-    predecessor.
+    Each body is paired with its nearest ancestor that has links, or with the world,
+    body 0; not if a joint on the way has six degrees of freedom.
     """
     with_links = {0} | {frame.body for frame in model.frames.values()}
     pairs = set()

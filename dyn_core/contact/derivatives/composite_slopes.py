@@ -111,8 +111,10 @@ def _turn_contact(step: StepArrays, k: int, j: int, slopes: SlopeArrays) -> None
         step: Problem with its impulses.
         k: Index of the contact's block.
         j: Index of the velocity coordinate whose displacement is the variable.
-        slopes: Sets turned (derivatives of J u, all rows), before (of J qd, normal row
-            only), and load_a[j] and load_b[j], both of the wrench on body a, see _load.
+        slopes: Reads axes and wrench, and the contact's geometry and both bodies'
+            columns, motions and rates, which must be set. Sets turned (derivatives of
+            J u, all rows), before (of J qd, normal row only), and load_a[j] and
+            load_b[j], both of the wrench on body a, see _load.
     """
     c, first = step.blocks.source[k], step.rows.start[k]
     A, B, p = step.contacts.body_a[c], step.contacts.body_b[c], step.contacts.point[c]
@@ -167,12 +169,14 @@ def _turn_contact(step: StepArrays, k: int, j: int, slopes: SlopeArrays) -> None
 def _carried(
     h: FloatArray, V: FloatArray, rate: FloatArray
 ) -> tuple[float, float, float, float, float, float]:
-    """Return the change of a body's velocity, h x V + rate, [angular; linear].
+    """Return the derivative of a body's velocity by a coordinate, h x V + rate.
+
+    All are [angular; linear] of the point at the world's origin, (6,).
 
     Args:
-        h: Motion of the body per displacement, (6,).
-        V: Velocity of the body, (6,).
-        rate: Rate of h, (6,).
+        h: Motion of the body per displacement of the coordinate.
+        V: Velocity of the body.
+        rate: Rate of h at this velocity, as contact_term_slopes defines it.
     """
     ax, ay, az = cross(h[0], h[1], h[2], V[0], V[1], V[2])
     bx, by, bz = cross(h[0], h[1], h[2], V[3], V[4], V[5])
@@ -232,7 +236,7 @@ def _add_loads(
     That is load_a along the columns of body a, minus load_b along those of body b.
 
     Args:
-        coordinate: Velocity coordinate of each entry of a support.
+        coordinate: Velocity coordinate at each place; supports list places.
         step: Problem.
         k: Index of the contact's block.
         slopes: Reads columns, load_a and load_b; by_q is changed.
@@ -437,8 +441,10 @@ def move_rows(
 ) -> None:
     """Compute the derivatives by q of the rows of contacts, loops and ball limits.
 
-    Rows of other blocks do not depend on q. Sets slopes.geometry, turned and before,
-    and adds to slopes.by_q; arguments as of take_slopes.
+    Sets slopes.turned and before of these rows, except of contacts in the mode
+    SEPARATE, and slopes.geometry of pressed contacts; adds to slopes.by_q. Rows of
+    other blocks do not depend on q. Reads ends.dense, rates and rates_before; arguments
+    as of take_slopes.
     """
     contact_slopes(
         scene.shapes,
@@ -464,7 +470,7 @@ def move_dense(step: StepArrays, k: int, slopes: SlopeArrays, ends: EndSlopes) -
     """Compute the derivatives by q of block k, a loop or the limit of a ball joint.
 
     Args:
-        step: Problem with its impulses, of state 0.
+        step: Problem with its impulses; u and qd are of the first state in the arrays.
         k: Index of the block.
         slopes: Sets `turned` and `before` of the block's rows, the derivatives by q of
             J u and J qd; adds that of J.T lambda at constant impulses to `by_q`.
@@ -491,11 +497,14 @@ def move_dense(step: StepArrays, k: int, slopes: SlopeArrays, ends: EndSlopes) -
 def write_ends(blocks: int, n: int, slopes: SlopeArrays, ends: EndSlopes) -> None:
     """Set ends.middle, B and by_mu from the derivatives of the velocity in `slopes`.
 
+        middle = [by_q + by_u du_dq, by_u du_dqd],   B = by_u du_dtau
+        by_mu = by_u du_dmu for blocks that slip, else zero
+
     Args:
         blocks, n: Numbers of blocks and of velocity coordinates.
         slopes: Reads mode and the results of solve_slopes.
         ends: Reads by_q and by_u, from moved_state_slopes, and slipped of the previous
-            call; sets middle, B, by_mu (zero for blocks that do not slip) and slipped.
+            call, which tells what to clear in by_mu; sets middle, B, by_mu and slipped.
     """
     for i in range(2 * n):
         for j in range(n):

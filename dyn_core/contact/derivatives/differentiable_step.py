@@ -334,9 +334,10 @@ class DifferentiableStep:
             tied.ends.dense[:] = self._row_slopes(record)
 
     def _row_slopes(self, record: StepRecord) -> np.ndarray:
-        """Return the derivatives of the rows of contact_terms by q, (rows, nv, nv).
+        """Return the derivatives of rows of J by q, (rows, nv, nv), at record.q.
 
-        By central differences; the last axis is the displacement of q.
+        They are the rows of all loops and limits of ball joints, by central
+        differences; the last axis is the displacement of q.
         """
         program, model = self._step.setup.terms(False), self._step.of.model
 

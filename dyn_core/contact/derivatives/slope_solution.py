@@ -84,6 +84,8 @@ def _add_changes(n: int, slopes: SlopeArrays) -> None:
         by_q += inertia change_q,  by_qd += inertia change_qd
         by_tau = inertia change_tau
 
+    If row k of change_qd is zero, row k of all three changes counts as zero.
+
     Args:
         n: Number of velocity coordinates.
         slopes: Reads inertia, change_q, change_qd and change_tau; changes by_q, by_qd
@@ -115,13 +117,14 @@ def hold_corrections(
     """Collect the active rows of the position correction; return their number.
 
     They are the normal row of a corrected contact, the row of a corrected limit, and
-    all rows of other corrected blocks.
+    all rows of other corrected blocks. A contact or limit that is corrected at the
+    largest speed has a bias that does not depend on its gap.
 
     Args:
-        scene, step, blocks: Robot and world, problem of the correction, and number of
-            blocks.
-        slopes: Reads the modes of find_corrections, which must have run, and J, turned
-            and before; sets A, C, c_q, c_qd and soft.
+        scene, step, blocks: Robot and world, problem of the step, and number of blocks.
+        slopes: Reads the modes of find_corrections, which must have run, J and turned;
+            sets A and its equal C, c_q, c_qd to zero, and soft to SOFT times the
+            response of each row.
     """
     rows, facts, rule = step.rows, step.blocks, scene.rule
     n, count, time = len(scene.tables.coordinate), 0, scene.rule.remaining
@@ -203,14 +206,20 @@ def _hold(
 
 @machine_code
 def _drag(step: StepArrays, k: int, normal: int, n: int, slopes: SlopeArrays) -> None:
-    """Add a slipping contact: its drag, and friction by the normal impulse and by mu.
+    """Add the derivatives of a slipping contact's friction to the equations.
+
+        inertia += J_T.T K J_T,   by_q -= J_T.T K turned,   C[normal] -= D s J_T
+
+    with K, D and s of the module step_slopes, over all rows but the normal row. by_mu
+    is the derivative of J_T.T lambda_T by the contact's coefficients.
 
     Args:
         step: Problem with its impulses.
         k: Index of the contact's block.
         normal: Index of its normal row among the active rows.
         n: Number of velocity coordinates.
-        slopes: Changes C[normal], inertia and by_q; sets by_mu of the block.
+        slopes: Reads J, turned, sigma, weight and along; changes C[normal], inertia and
+            by_q; sets the three columns of the block in by_mu.
     """
     rows, first, size = step.rows, step.rows.start[k], 0.0
     last = first + rows.count[k]
@@ -314,11 +323,13 @@ def _respond(m: int, n: int, slips: bool, slopes: SlopeArrays) -> int:
 
     Args:
         m, n: Numbers of active rows and coordinates.
-        slips: Whether C differs from A.
-        slopes: `inertia` is M^-1; response is set to W, left to Z, product to W A M^-1.
+        slips: Whether C differs from A; if False, C is not read.
+        slopes: `inertia` is M^-1, soft the diagonal of R; response is set to W, left to
+            Z, right to A M^-1, product to W A M^-1; pivots is overwritten.
 
     Returns:
-        Number of rows that depend on others; W is zero for them.
+        Number of rows that depend on others, without rows of no response; W is zero for
+        both.
     """
     Z, inverse = slopes.left, slopes.inertia
     product(slopes.A, inverse, slopes.right, m, n, n, 0)
@@ -404,9 +415,12 @@ def _by_coefficients(blocks: int, n: int, slopes: SlopeArrays) -> None:
 
 @machine_code
 def _disagree(slopes: SlopeArrays, m: int, n: int) -> bool:
-    """Return whether du_dq violates a rigid active row for one displacement of q.
+    """Return whether du_dq violates a rigid active row for a fixed displacement of q.
 
-    Rows with a compliance are left out.
+        |A du_dq d - c_q d| > AGREE max(|c_q d|, SLOW),   largest values over the rows
+
+    d is the irregular displacement of _displacement; no other is tested. Rows with a
+    compliance are left out.
 
     Args:
         slopes: Reads du_dq, A, c_q and soft; pivots is overwritten.

@@ -284,8 +284,8 @@ def find_corrections(
 def _fill_rows(scene: Scene, step: StepArrays, k: int, slopes: SlopeArrays) -> None:
     """Set J, sigma and weight of the rows of block k; clear turned, before, along.
 
-    weight is the friction coefficient of a contact's tangent rows, and zero in all
-    other rows.
+    weight is the friction coefficient of all rows of a contact but the normal one, also
+    of torsion and rolling, and zero in all other rows.
 
     Args:
         scene, step: Robot and world, problem; step.qd_next is the velocity for sigma.
@@ -395,9 +395,10 @@ def _contact_rows(
     """Set the rows of J of block k, a contact: d . (C_a - C_b) at its point.
 
     Rows 0 to 2 have the linear part of the columns C, rows from 3 on the angular part.
+    Entries outside of the block's support are not changed.
 
     Args:
-        coordinate: Velocity coordinate of each entry of a support.
+        coordinate: Velocity coordinate at each place; supports list places.
         step: Problem.
         k: Index of the block.
         slopes: Reads columns; sets J, axes and wrench.
@@ -425,14 +426,15 @@ def _mode(
     """Determine the mode of block k.
 
     Args:
-        step, rule: Problem with its impulses, and rule of gaps.
+        step, rule: Problem with its impulses; the rule is not used.
         k: Index of the block.
         tiny: Velocity that counts as zero [m/s | rad/s].
         slopes: Reads sigma and weight; sets `along` of a slipping contact.
 
     Returns:
-        Whether the block is at the boundary of two modes; and its mode, an index in
-        MODES.
+        Whether the block is at the boundary of two modes: it is separate and does not
+        open, or friction is at its largest without slip, or a contact slips with less
+        friction; and its mode, an index in MODES.
     """
     rows, role, first = step.rows, step.blocks.role[k], step.rows.start[k]
     x, sigma, response = rows.impulse[first], slopes.sigma[first], 0.0

@@ -355,11 +355,12 @@ def relative_speed(
 def place_later(
     scene: Scene, step: StepArrays, state: int, k: int, time: float
 ) -> None:
-    """Set step.collision.frames[k] to the frame of shape k at a time of the step.
+    """Set step.collision.frames[k] to the frame of shape k, moved as by `carry`.
 
     Args:
         scene, step, state: Robot and world; arrays, after `follow`; index of the state.
-        k: Index of the shape. The frame of a shape of the world does not change.
+        k: Index of the shape. Nothing is done for a shape of the world; for others
+            step.fast.turned and pose are overwritten, too.
         time: Time since the poses of the state [s]; may be negative.
     """
     memory, body, poses = step.fast, scene.shapes.body[k], step.terms.poses[state]
@@ -615,13 +616,12 @@ def replace_known(
 ) -> tuple[int, bool]:
     """Replace contacts by new contacts with the same id; append the others.
 
-    Acting contacts of the start of the step, and first meetings, are not replaced: the
-    new contact is then dropped.
+    A previous contact that acts and is not late (see acts and is_late) is not replaced:
+    the new contact is then dropped.
 
     Args:
         scene, step: Robot and world; arrays with all contacts, changed in place.
-        count: Number of previous contacts; the new ones follow them.
-        more: Number of previous and new contacts.
+        count, more: Number of previous contacts, and with the new ones after them.
 
     Returns:
         The number of contacts that remain, and whether any is new or replaced.
@@ -643,15 +643,15 @@ def replace_known(
 
 @machine_code
 def finish_contacts(scene: Scene, step: StepArrays, start: int, count: int) -> int:
-    """Remove meetings after a body's first one; return the new number of contacts.
+    """Remove meetings after a chain's first one; return the new number of contacts.
 
-    Bodies that met another at a previous velocity keep all contacts. The first meetings
-    are stored in step.fast.met and met_time of the bodies' roots.
+    Kept are meetings up to TOGETHER dt after the first, all of chains that met another
+    at a previous velocity, and contacts of the start of the step. First meetings are
+    stored in step.fast.met and met_time of the bodies' roots.
 
     Args:
         scene, step: Robot and world; arrays with the contacts, changed in place.
-        start, count: Contacts from `start` to count - 1 are examined; the contacts
-            before them remain.
+        start, count: Contacts start to count - 1 are examined; those before remain.
 
     Returns:
         The number of contacts. Minus the needed number, and nothing is changed, if

@@ -24,8 +24,10 @@ MOMENT = 1e-3  # shortest time in which a gap may close, relative to the step
 def set_motion(scene: Scene, step: StepArrays, state: int, turn: int) -> None:
     """Compute motion, shift and spatial of all bodies in step.fast for one velocity.
 
-    `shift` is nonzero for bodies whose chain met another at a previous velocity.
-    `turned` of the world (body 0) becomes the identity.
+    `motion` is relative to the parent, of the body's origin, `spatial` to the world, of
+    the point at its origin. `shift`, a displacement as `motion` is a velocity, is
+    nonzero for bodies whose chain met another at a previous velocity. `turned` of the
+    world (body 0) becomes the identity.
 
     Args:
         scene, step, state: Robot and world; arrays; index of the state.

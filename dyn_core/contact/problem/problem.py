@@ -165,7 +165,8 @@ class ConstraintProblem:
         """G as a matrix, (m, m): the stored array itself, not a copy.
 
         A function G is evaluated for each unit vector (m sweeps) and the result
-        symmetrised.
+        symmetrised; this array is cached and writable. Its numbers are not checked; a
+        vector of another length than m raises a ValueError.
         """
         if not callable(self.G):
             return self.G
@@ -298,11 +299,11 @@ class ConstraintProblem:
     def impossible(self) -> bool:
         """Whether a direction of impulses proves that no solution exists.
 
-        A direction d >= 0 of normal, unilateral and one-sided box impulses with
-        (G + R) d = 0 and b . d < 0 contradicts d . u >= 0, which holds for every
-        solution with or without friction: no law lets a contact close. d is sought by
-        non-negative least squares. False where no proof is found, also if (G + R) is
-        not finite or the least squares do not converge.
+        A direction d along which impulses are unbounded (of a contact only the normal
+        one, see _pushes), with (G + R) d = 0 and (b + bias) . d < 0, contradicts
+        d . u >= 0, which holds for every solution with or without friction: no law lets
+        a contact close. d is sought by non-negative least squares. False where no proof
+        is found, also if (G + R) is not finite or the least squares do not converge.
         """
         from scipy.optimize import nnls  # not at `import dyn_core`
 
@@ -342,7 +343,8 @@ class ConstraintProblem:
 
         Free rows f are bilateral and prescribed ones, and boxes with two infinite
         bounds. The G of the reduced problem contains the compliance, its b the bias; it
-        has no ids and no names.
+        has no ids and no names. Free rows that contradict each other are no error: see
+        ReducedProblem.contradicts.
         """
         free, boxes = self.layout.free, self.layout.boxes
         free = free | (boxes & np.isinf(self.bounds).all(axis=0))

@@ -48,11 +48,14 @@ def numbers(problem: Any, field: str, size: int) -> np.ndarray:
 
 
 def matrix(problem: Any) -> np.ndarray:
-    """Return G of a problem as a read-only float array, (m, m).
+    """Return a copy of G of a problem as a read-only float array, (m, m).
+
+    It is not made symmetric, and not tested for negative eigenvalues.
 
     Raises:
-        ModelError: G has the wrong type or shape, an entry is not finite, it is not
-            symmetric, or its diagonal is negative.
+        ModelError: G has the wrong type (a function, too) or shape, an entry is not
+            finite, it is not symmetric up to 1e-7, relative to its diagonal, or its
+            diagonal is negative.
     """
     m = problem.layout.m
     try:
@@ -86,11 +89,13 @@ def matrix(problem: Any) -> np.ndarray:
 def refuse_bad_numbers(problem: Any) -> None:
     """Check the ranges of coefficients, bounds and compliances.
 
-    mu and compliance are 0 or more; of boxes lo <= hi, lo < inf and hi > -inf.
+    mu and compliance are 0 or more; of boxes lo <= hi, lo < inf and hi > -inf. In a
+    contact, compliance times (own mu / largest mu)² is the same for all tangent rows,
+    torsion and rolling included: 0 if only some coefficients are 0.
 
     Raises:
-        ModelError: A number is out of range, or the compliances of the tangent rows of
-            a contact do not match its coefficients; names field, index and block.
+        ModelError: A number is out of range, or compliances of tangent rows do not
+            match; names field, index and block.
     """
     boxes = problem.layout.boxes
     for field, bad, valid in (
@@ -152,8 +157,8 @@ def labels(problem: Any, field: str) -> tuple[Any, ...] | None:
         field: "ids" or "names"; ids must be unique.
 
     Raises:
-        ModelError: Their number is not the number of blocks, one is not hashable, or an
-            id occurs twice.
+        ModelError: They are not iterable, their number is not the number of blocks, an
+            id or a name is not hashable, or an id occurs twice.
     """
     labels, count = getattr(problem, field), len(problem.layout.parts)
     if labels is None:
