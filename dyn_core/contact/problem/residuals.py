@@ -207,14 +207,17 @@ def _contact(
     speed: Any,
     exact: bool,
 ) -> tuple[Any, ...]:
-    """Return the residuals of one friction cone, in the order of RESIDUALS.
+    """Return the residuals of one contact, in the order of RESIDUALS.
+
+    Units are those of law_residuals.
 
     Args:
-        block: Contact.
+        block: Contact; its rows and coefficients are taken from the arrays.
         impulse, velocity, response: lambda, u and diagonal of G + R, of all rows.
-        mu: All friction coefficients.
-        speed: Scale of velocities [m/s].
-        exact: Whether `law` is Coulomb's; False: its convex relaxation.
+        mu: Friction coefficients of all blocks, (k,).
+        speed: Scale of velocities, for the residual `law` alone; may be 0 [m/s].
+        exact: Whether `law` is Coulomb's; False: its convex relaxation. The other
+            residuals are Coulomb's in both cases.
     """
     n, u_n = impulse[block.start], velocity[block.start]
     c, w = weights(block, mu)

@@ -99,9 +99,10 @@ def rows_of(
 ) -> tuple[Rows, int]:
     """Return a ConstraintProblem as Rows, and the number of coordinates of z.
 
-        G = Y Y.T, by eigenvalues of the diagonal blocks of G that are not coupled
+        G = Y Y.T, from eigenvalues, separately for each group of coupled blocks
 
-    b of the Rows contains the bias, and bounds beyond HUGE are infinite.
+    The number of coordinates is the sum of the groups' ranks. b of the Rows contains
+    the bias, bounds beyond HUGE are infinite, and `rest` is 0.
 
     Args:
         problem: Problem; of a function G the matrix is computed.
@@ -177,6 +178,7 @@ def _root(G: np.ndarray) -> np.ndarray:
     """Return Y, (m, rank), with G = Y Y.T, from eigenvalues of the scaled G.
 
     G is scaled to a unit diagonal, so that the rank does not depend on units.
+    Eigenvalues up to 1e-15 m times the largest are dropped, and all negative ones.
     """
     response = np.diag(G)
     unit = np.sqrt(np.where(response > 0, response, 1.0))

@@ -53,7 +53,7 @@ def residuals(
         problem: Problem.
         impulse: Impulses, (m,) [N·s | N·m·s].
         block: Block of its layout whose laws are measured; None: all blocks, and the
-            largest residual over them.
+            largest residual over them, 0 without blocks.
 
     Source: LCP-12.
     """
@@ -78,7 +78,8 @@ def residuals(
 def rank_and_condition(spectrum: np.ndarray) -> tuple[int, float]:
     """Return the rank and condition number of a matrix from its eigenvalues.
 
-    The condition is infinite for a singular matrix, 1 without rows. `spectrum` has the
+    Eigenvalues up to RANK (1e-10) of the largest count as zero: the matrix is singular,
+    and its condition infinite. Without rows the condition is 1. `spectrum` has the
     eigenvalues of a positive semi-definite matrix in ascending order.
     """
     rank = int((spectrum > RANK * spectrum.max(initial=0.0)).sum())
@@ -220,7 +221,7 @@ class ContactSolution:
 
     @property
     def by_id(self) -> dict[Hashable, np.ndarray]:
-        """Impulses of each block by id, for the warm start of the next step.
+        """Impulses of each block by id, as copies, for the warm start of the next step.
 
         Empty where the problem has no ids.
         """
@@ -229,7 +230,7 @@ class ContactSolution:
         return {key: self.impulses[list(block.all)] for key, block in pairs}
 
     def of(self, name: str) -> np.ndarray:
-        """Return the impulses of the first block called `name`, (rows,).
+        """Return a copy of the impulses of the first block called `name`, (rows,).
 
         Raises:
             ModelError: No block has this name.

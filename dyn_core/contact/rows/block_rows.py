@@ -62,8 +62,8 @@ def begin(rows: Rows, blocks: BlockFacts, block: int, row: int, count: int) -> N
     """Start a block behind the previous one, which must be complete.
 
     Sets start, count, support_start and y_start of the block. Clears its b, compliance,
-    mu, bias and rebound, and makes its bounds infinite. Kind, support, y and impulses
-    are not set.
+    mu, bias and rebound, and makes its bounds infinite. Nothing else of the block is
+    set: kind, support, support_count, y, impulses, and its other facts.
 
     Args:
         rows, blocks: Arrays, written.
@@ -97,9 +97,11 @@ def union(
 ) -> int:
     """Write the union of two ascending lists, a[a0:a1] and b[b0:b1]; return its length.
 
+    The union is ascending, with each number once.
+
     Args:
-        a, a0, a1, b, b0, b1: Lists, and their first and end index.
-        to, start: Array that is written, from index `start` on.
+        a, a0, a1, b, b0, b1: Lists without repeats, and their first and end index.
+        to, start: Array that is written from index `start` on, not over the lists.
     """
     i, j, n = a0, b0, start
     while i < a1 or j < b1:

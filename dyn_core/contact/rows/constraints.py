@@ -97,8 +97,10 @@ class Constraint:
 def tangents(n: Any) -> tuple[np.ndarray, np.ndarray]:
     """Return two unit tangents to each unit normal, t and n x t, (count, 3) each.
 
+    t is that of contact_rows.tangent.
+
     Args:
-        n: Unit normals, (count, 3).
+        n: Unit normals, (count, 3); one alone, (3,), counts as (1, 3).
 
     Source: LCP-2.
     """
@@ -260,10 +262,10 @@ class JointConstraints:
             ratio, offset: See the formula.
 
         Returns:
-            Constraint; index in q, scale and shift of a and b; ratio; offset.
+            Constraint; list of (index in q, scale, shift) of a and of b; ratio; offset.
 
         Raises:
-            ModelError: A joint is unknown, or has several coordinates.
+            ModelError: A joint is unknown, fixed or locked, or has several coordinates.
         """
         rows, positions = [], []
         for name in (a, b):
@@ -320,15 +322,16 @@ def _limit(name: str, side: str, J: np.ndarray, gap: float = 0.0) -> Constraint:
 
 
 def _ball_limits(model: Model, i: int, q: np.ndarray) -> list[Constraint]:
-    """Return the limits of swing and twist of the ball joint of body i.
+    """Return the finite limits of the ball joint of body i, with their gaps [rad].
+
+    They are swing, lower twist and upper twist, in this order, one row each.
 
     Args:
-        model, i: Robot, and number of the body.
+        model, i: Robot, and number of a body in model.ball_limits (else KeyError).
         q: Joint positions, (nq,).
 
     Raises:
-        SingularError: The swing of the joint is pi, where its twist is
-            undefined.
+        SingularError: The swing of the joint is pi, where its twist is undefined.
     """
     constraints = []
     q_joint = Vector(q[model.q_slices[i]].tolist())

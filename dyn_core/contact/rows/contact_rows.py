@@ -93,7 +93,8 @@ def solve_chain(
     Args:
         tables, factor: Tree, and packed L with inverse diagonal.
         start, n: First index in Structure.moved, and number of the body's places.
-        T: Rows of C, (n or more, 6), overwritten.
+        T: Row i is the column of C at place i of the body, (n or more, 6);
+            overwritten by the columns of C L^-1. Rows from n on are unchanged.
     """
     nv = len(tables.coordinate)
     for i in range(n - 1, -1, -1):
@@ -194,7 +195,7 @@ def cross(
 def tangent(nx: float, ny: float, nz: float) -> tuple[float, float, float]:
     """Return the first of two unit tangents to a unit normal; the second is n x t.
 
-        t = e_k - n_k n, scaled,   k: smallest component of n
+        t = e_k - n_k n, scaled,   k: first of the components with the smallest |n_k|
 
     Source: LCP-2.
     """

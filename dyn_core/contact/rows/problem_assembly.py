@@ -43,9 +43,12 @@ RUNS_WHILE_TRACED = "never"  # a mark, see engines/llvm/cached/fingerprint.py
 def prepare_step(scene: Scene, step: StepArrays, state: int) -> tuple[int, int, int]:
     """Find the contacts of a state and fill the problem of its step.
 
+    Impulses start from those of the previous step, else from zero.
+
     Args:
         scene: Robot, world and rule.
-        step: Arrays; contacts, rows and blocks are filled, work and fast overwritten.
+        step: Arrays; reads terms and earlier. contacts, rows and blocks are filled,
+            work, collision and fast overwritten.
         state: Index of the state.
 
     Returns:
@@ -150,9 +153,10 @@ def fill_problem(
 def contact_blocks(
     scene: Scene, step: StepArrays, state: int, touching: int
 ) -> tuple[int, int, int]:
-    """Write the blocks of contacts, from block 0 on.
+    """Write the blocks of contacts, from block 0 on, with their initial impulses.
 
-    A contact whose gap takes no part by the rule of the scheme has no block.
+    A contact has no block if its gap takes no part by the rule of the scheme, unless it
+    meets within the step (contacts.turn > 0). read_velocities must come before.
 
     Args:
         scene, step, state: Tables, arrays and index of the state; see prepare_step.

@@ -184,7 +184,12 @@ def _penalties(
 
 @machine_code
 def _right_side(m: int, scaled: Scaled, iterates: Iterates) -> None:
-    """Set iterates.r to the right side rho (y - x) - z - s - u of the first m rows."""
+    """Set iterates.r of the first m rows to the right side of the linear system.
+
+        rho (y - x) - z - s - u
+
+    u = p + R x + b are the scaled velocities.
+    """
     x, y, z, r = iterates.x, iterates.y, iterates.z, iterates.r
     for i in range(m):
         u = iterates.p[i] + scaled.R[i] * x[i] + scaled.b[i]

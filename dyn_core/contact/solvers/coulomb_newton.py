@@ -181,7 +181,10 @@ def split_and_polish(
 
 @machine_code
 def _at_rest(rows: Rows, blocks: int) -> bool:
-    """Return whether b is zero in all rows of `blocks` blocks: no impulse is needed."""
+    """Return whether b is exactly zero in all rows of the first `blocks` blocks.
+
+    Zero impulses are a solution then, unless the bounds of a box exclude zero.
+    """
     for k in range(blocks):
         for i in range(rows.start[k], rows.start[k] + rows.count[k]):
             if not rows.b[i] == 0.0:

@@ -128,9 +128,9 @@ def _prepare_blocks(rows: Rows, blocks: int, work: SolverWork) -> None:
 
     All are of the scaled problem. The six entries of row i of all rows are at 6 i in
     work.block_matrix and work.block_factor; the first pivot of a singular matrix is set
-    to 0. The rate work.iterates.rho of a row is one over its response; the rate of
-    tangents of a cone is one over an upper bound of the largest eigenvalue of their
-    matrix.
+    to 0. The rate work.iterates.rho of a row is one over its response, its diagonal
+    entry of Y Y.T + R; the rate of tangents of a cone is one over an upper bound of the
+    largest eigenvalue of their matrix. Rates are 1 where the divisor is zero.
     """
     scaled, rate = work.scaled, work.iterates.rho
     for k in range(blocks):

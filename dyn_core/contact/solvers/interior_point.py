@@ -228,6 +228,9 @@ def cone_room(
 ) -> float:
     """Return the step length at which a cone reaches its boundary, at most 10.
 
+    The first of: normal impulse and slack to zero, tangent impulses to |t| = c n and
+    tangent slacks to |v| = eta. Tangents do not count if c is SMOOTH or less.
+
     Args:
         first, count: First row and number of rows of the block.
         c: Coefficient of the circular cone.
@@ -407,10 +410,12 @@ def _velocities(
 ) -> float:
     """Set work.newton.u to the velocities minus their slacks, and all changes to zero.
 
+        u = Y z + R x + b - slack, in rows without a cone + other,   z = Y.T x
+
     Args:
-        rows, blocks, m: Problem, numbers of blocks and rows in use.
-        work: Reads impulses iterates.x and slacks; sets newton.u and z, iterates.dx,
-            slack_step, other_step and eta_step.
+        rows, blocks, m: Problem, numbers of blocks and rows in use; m is ignored.
+        work: Reads impulses iterates.x and slacks; sets newton.u and z (in the order of
+            the envelope), iterates.dx, slack_step, other_step and eta_step.
         unknowns: Number of coordinates in the envelope.
 
     Returns:
@@ -469,7 +474,9 @@ def _linearise(
 
     Args:
         rows, blocks: Problem, and its number of blocks.
-        work: Work arrays; reads impulses, slacks, their changes, and velocities.
+        work: Work arrays; reads impulses, slacks, velocities minus slacks (newton.u)
+            and, if `second`, the changes. Of cones, also missing, constant and
+            by_normal of `interior` are set.
         aim: Target e of the complementarity products.
         second: Whether the products of the predictor's changes are subtracted.
     """

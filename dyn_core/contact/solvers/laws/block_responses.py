@@ -45,9 +45,10 @@ def cone_response(
         c: Coefficient of the circular cone.
         n: Target of the normal impulse.
         size: Length of the target of the tangent impulses.
-        Rn, Rt: Compliance of the normal row and of the tangent rows.
-        exact: True: Coulomb's law; False: its convex relaxation, the projection on the
-            cone.
+        Rn, Rt: Compliance of the normal row and of the tangent rows, above zero;
+            ignored by Coulomb's law.
+        exact: True: Coulomb's law, tangents cut to c n; False: its convex relaxation,
+            the point of the cone nearest to the target, weighted by Rn and Rt.
 
     Returns:
         OPEN, STICK or SLIP; the normal impulse; and the factor of the tangent targets.

@@ -38,8 +38,9 @@ def row_residuals(
         blocks, nv: Number of blocks and of coordinates.
         z: Set to Y.T impulse, (nv,).
         u: Set to the velocity of the rows with compliance, (rows,).
-        residuals: Set to primal, dual, complementarity, dissipation and law, (5,); NaN
-            if a velocity is not finite.
+        residuals: Set to primal, dual, complementarity, dissipation and law, (5,); all
+            NaN if a velocity is not finite. The scale of velocities for `law` is the
+            largest |b|, rows.rest at least.
 
     Source: LCP-12, LCP-16 (rows and lengths), LCP-5 (boxes).
     """
@@ -83,8 +84,8 @@ def _row(
         rows: Problem, with the impulses to measure.
         k, row: Index of the block, and of the row within it.
         u: Velocities of all rows, (rows,).
-        speed: Scale of velocities for the law residual, the largest free velocity; may
-            be 0 [m/s].
+        speed: Scale of velocities for the law residual, see row_residuals; may be 0
+            [m/s].
         residuals: Primal, dual, complementarity, dissipation and law so far, (5,), as
             in row_residuals; updated.
     """
@@ -118,8 +119,8 @@ def _cone(
         rows: Problem, with the impulses to measure.
         k: Index of the block.
         u: Velocities of all rows, (rows,).
-        speed: Scale of velocities for the law residual, the largest free velocity; may
-            be 0 [m/s].
+        speed: Scale of velocities for the law residual, see row_residuals; may be 0
+            [m/s].
         residuals: Primal, dual, complementarity, dissipation and law so far, (5,), as
             in row_residuals; updated.
     """

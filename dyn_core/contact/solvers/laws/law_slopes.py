@@ -36,8 +36,8 @@ def assemble(
 
     Args:
         rows, blocks, scaled: Problem, its number of blocks, scaled problem.
-        envelope: Layout of the matrix; its values are set. Blocks with used = 0 count
-            as blocks with S = 0.
+        envelope: Layout of the matrix; its values are set. Blocks with envelope.used =
+            0 are skipped: their S must be 0.
         work: Work arrays; reads the slopes, overwrites slope_y and square.
         unknowns: Number of rows of the matrix.
         slips: Whether K is not symmetric; its upper part is then set in work.upper.
@@ -289,7 +289,8 @@ def law_slopes(
 
     Args:
         rows, blocks, scaled: Problem, its number of blocks, scaled problem.
-        work: Work arrays; reads mode, gamma, u, du and center.
+        work: Work arrays; reads mode, gamma and, for `target` at step length 0 of
+            sliding contacts, u, center and du, which must be finite.
         epsilon: Compliance added to R.
         exact: True: Coulomb's law; False: its convex relaxation.
 

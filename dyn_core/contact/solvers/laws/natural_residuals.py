@@ -38,7 +38,8 @@ def respond_to(
         z: Set to Y.T x, (nv,).
         p: Set to Y z, (rows,).
         minus_u: Set to -(p + R x + b + s), (rows,).
-        s: Set to De Saxce's correction, (rows,); zero if not `exact`.
+        s: Set to De Saxce's correction of the normals of cones, (rows,); zero in other
+            rows, and in all if not `exact`.
         exact: True: Coulomb's law; False: its convex relaxation.
     """
     for v in range(nv):

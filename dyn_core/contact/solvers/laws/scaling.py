@@ -56,11 +56,12 @@ class Scaled(NamedTuple):
 
 @machine_code
 def scale(rows: Rows, blocks: int, scaled: Scaled) -> float:
-    """Fill the scaled problem; return its largest weight.
+    """Fill the scaled problem; return the largest entry of scaled.weight.
 
-    The unit of velocities is the largest free velocity, opening normals excepted. If
-    all free velocities are below `rows.rest`, the problem is at rest, and the unit is
-    `rows.rest` at least.
+    The unit of velocities is the largest scaled free velocity; normals of contacts that
+    open count a millionth (OPENING). If all free velocities are below `rows.rest`, the
+    problem is at rest, and the unit is at least `rows.rest` times the largest scale of
+    a row. A unit of zero becomes 1.
 
     Args:
         rows: Problem.
