@@ -135,9 +135,10 @@ def _velocities(rows: Rows, blocks: int, m: int, nv: int, work: SolverWork) -> f
 def _squares(
     rows: Rows, blocks: int, scaled: Scaled, x: FloatArray, u: FloatArray
 ) -> float:
-    """Return |F|² for scaled impulses x and velocities u; see newton_on_modes.
+    """Return |F|² = |x - Pi(x - u)|² for scaled impulses x and velocities u.
 
-    rows, blocks, scaled: Problem, its number of blocks, scaled problem.
+    u are those of x, with the free velocities; see newton_on_modes. rows, blocks,
+    scaled: Problem, its number of blocks, scaled problem.
     """
     total = 0.0
     for k in range(blocks):
@@ -170,11 +171,13 @@ def linearise(
 
     Args:
         rows, blocks, scaled: Problem, its number of blocks, scaled problem.
-        work: Work arrays; reads gamma and u.
-        firm: Compliance of a step.
+        work: Work arrays; reads gamma, and its velocities u from `_velocities`. S is 0
+            in open contacts and in rows at a bound.
+        firm: Compliance that is added to R in S, FIRM or SOFT.
 
     Returns:
-        Whether S is not symmetric: a contact slides.
+        Whether S is to be treated as not symmetric: a contact slides, or is pressed and
+        has no friction.
     """
     slopes, x, u, d = work.slopes, work.gamma, work.u, work.center
     slips = False
@@ -303,7 +306,8 @@ def solve_again(
 
     Args:
         rows, blocks: Problem, and its number of blocks.
-        work: Work arrays; newton.center is d, and becomes dx; newton.dz and du are set.
+        work: Work arrays; newton.center is d, and becomes dx. newton.dz, in the order
+            of elimination, and du are set; du has all blocks, also those not used.
         unknowns: Number of coordinates in the envelope.
         slips: Whether K was factorised as not symmetric.
     """

@@ -163,7 +163,7 @@ def proximal_rounds(
 
     Returns:
         MAX_ITERATIONS for every end of the steps, converged or not; INFEASIBLE; or
-        NO_BUFFER if the work arrays are too small.
+        NO_BUFFER, with gamma and report unchanged, if the work arrays are too small.
     """
     scaled, envelope, newton_work = work.scaled, work.envelope, work.newton
     unknowns, entries = order(rows, blocks, nv, envelope)
@@ -279,7 +279,9 @@ def _shorten(
     epsilon: float,
     inner: float,
 ) -> tuple[float, bool]:
-    """Shorten a Newton step until |F| falls, or TRIALS lengths are tried; apply it.
+    """Apply a Newton step, shortened until |F| falls, by TRIALS lengths at most.
+
+    If none makes |F| fall, the last and shortest one stays applied.
 
     Args:
         rows, blocks, m: Problem, numbers of blocks and rows in use.
@@ -290,7 +292,8 @@ def _shorten(
         inner: |F| before the step.
 
     Returns:
-        |F| after the step, and whether the slope of the law changed in a trial.
+        |F| after the step, and whether the slope of the law may have changed: a mode
+        did in a trial, or a contact slides.
     """
     done, step, now, changed = 0.0, 1.0, inner, False
     for _ in range(TRIALS):

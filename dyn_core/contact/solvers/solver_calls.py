@@ -123,10 +123,12 @@ def solve_rows(rows: Rows, blocks: int, m: int, nv: int, solver: ChosenSolver) -
         rows: Problem. rows.impulse is the warm start, and becomes the solution.
         blocks, m, nv: Numbers of blocks, rows and coordinates in use.
         solver: Method and work arrays. solver.reports[0] is set to the five residuals,
-            iterations, penalty and factorisations.
+            iterations, penalty and factorisations. With IN_PYTHON, the Python function
+            sets its LAW and ITERATIONS; penalty and factorisations stay.
 
     Returns:
-        Index in residuals.STATUSES; RAISED (-1) if the Python function of an IN_PYTHON
+        Index in residuals.STATUSES; with NO_BUFFER, the work arrays are too small and
+        the impulses unchanged. RAISED (-1) if the Python function of an IN_PYTHON
         solver raised an error.
     """
     choice, work, report = solver.choice, solver.work, solver.reports[0]

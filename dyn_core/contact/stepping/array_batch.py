@@ -216,10 +216,10 @@ class BatchStep:
         return *ends, self._outcome()
 
     def _outcome(self) -> BatchOutcome:
-        """Return the results of the last step except its states, as copies.
+        """Return the results of the last step except its states, in new arrays.
 
-        Both arrays of forces have a column for each link in `links`, with zeros for a
-        link that is fixed to the world.
+        `force` and `world_force`, (n, links, 3), have the links in the order of
+        self.links, with zeros for a link that is fixed to the world.
         """
         known = self._outcomes
         forces = []
@@ -260,12 +260,13 @@ class _BlockPrograms:
     """The Programs of a step, bound to the memory of a block."""
 
     def __init__(self, setup: StepSetup, step: StepArrays, size: int) -> None:
-        """Bind the Programs.
+        """Bind the Programs and allocate their inputs.
 
         Args:
             setup: Robot, world and Programs.
-            step: Memory; its terms, qd_next and correction are used.
-            size: Maximum number of rows of a block.
+            step: Memory. `begin` writes its terms; `end` reads terms.q, qd_next and
+                correction.
+            size: Maximum number of rows of a block, a multiple of WHOLE.
         """
         model, terms, rest = setup.of.model, step.terms, np.array(setup.remaining)
         self._setup, self._terms = setup, terms
@@ -297,7 +298,8 @@ class _BlockPrograms:
         are computed at the position in the middle of the step.
 
         Args:
-            n: Number of states.
+            n: Number of states, at least 1. The memory's further rows up to a multiple
+                of WHOLE become copies of state 0.
             q, qd, tau, f_ext: Their rows, (n, ...); see BatchStep.step.
         """
         inputs = [(self._q, q), (self._qd, qd), (self._tau, tau)]
@@ -341,8 +343,8 @@ class _BlockRunner:
 
         Args:
             setup: Robot, world and Programs.
-            outcomes: Results of all rows, written.
-            size: Maximum number of rows of a block.
+            outcomes: Results of all rows of the batch; `run` writes those of its block.
+            size: Maximum number of rows of a block, a multiple of WHOLE.
         """
         self._setup, self._outcomes = setup, outcomes
         self._room = StepRoom(setup, size)
@@ -358,8 +360,9 @@ class _BlockRunner:
 
         Its arguments are the first and the end state and the index of state 0 in the
         outcomes. It returns the first state that is not stepped, and the number of
-        contacts of that state, or 0. It is cached. Where the impulses of the block are
-        too small for this memory, or None, they are replaced by larger arrays first.
+        contacts that the memory must hold for it, or 0. It is cached. Where the arrays
+        block.earlier are too small for this memory, they are first replaced by larger
+        ones with the same impulses; None is replaced by zeros.
         """
         room, setup = self._room, self._setup
         block.earlier = room.earlier(block.earlier, block.last - block.first)

@@ -96,7 +96,8 @@ def _blocks(step: StepArrays, record: StepRecord) -> list[_Block]:
 def _details(arrays: ArrayStep, record: StepRecord) -> StepDetails:
     """Return contacts, impulses and energies of a step.
 
-    The problem is prepared again: the memory of `arrays` is overwritten.
+    The forces of an impact's contacts are impulses. The problem is prepared again: the
+    memory of `arrays` is overwritten, and errors of prepare_again pass through.
     """
     step = arrays.prepare_again(record)
     Y, L = arrays.matrices(step, record)
@@ -140,7 +141,8 @@ def _spectrum(arrays: ArrayStep, record: StepRecord) -> np.ndarray:
 def _energy(arrays: ArrayStep, record: StepRecord) -> StepEnergy:
     """Return the energies of a step, see StepEnergy.
 
-    The problem is prepared again: the memory of `arrays` is overwritten.
+    The problem is prepared again: the memory of `arrays` is overwritten, and errors of
+    prepare_again pass through.
     """
     step, of = arrays.prepare_again(record), arrays.of
     blocks, qd, velocity = _blocks(step, record), record.qd, record.velocity
@@ -159,7 +161,8 @@ def wrenches(arrays: ArrayStep, record: StepRecord) -> np.ndarray:
     """Return the contact impulses on each body in a step, body coordinates, (nb, 6).
 
     Moment about the body's origin, then force [N·m·s; N·s]; zeros without contacts. The
-    problem is prepared again: the memory of `arrays` is overwritten.
+    problem is prepared again: the memory of `arrays` is overwritten, and errors of
+    prepare_again pass through.
 
     Args:
         arrays: Memory of the recorded steps.

@@ -70,8 +70,8 @@ class ArrayStep:
 
         Raises:
             SettingError: The step is not a finite number above 0.
-            ModelError: A name in `prescribed` is unknown. Errors of the build of
-                Programs pass through.
+            ModelError: A name in `prescribed` is of no joint, or of a fixed or locked
+                one. Errors of the build of Programs pass through.
         """
         self.setup = setup = StepSetup(contact_model, h, prescribed)
         self.of, self.h = contact_model, setup.h
@@ -140,9 +140,10 @@ class ArrayStep:
         self._tie()
 
     def _tie(self) -> None:
-        """Bind the machine code to the present memory, and allocate the log.
+        """Bind the machine code to the present memory, and allocate a new log.
 
-        Earlier impulses are kept, in larger arrays if the memory has grown.
+        The old log and the functions of `_call` for the old memory are dropped. Earlier
+        impulses are kept, in larger arrays if the memory has grown.
         """
         room = self.room
         self._earlier = room.earlier(self._earlier, 1)
@@ -166,7 +167,8 @@ class ArrayStep:
     def _call(self, with_forces: bool) -> Callable[[], int]:
         """Return the machine code of a step, bound to the memory.
 
-        The function has no arguments and returns the results of take_step.
+        The function has no arguments and returns the result of take_step. Each call
+        binds anew: the caller stores the function in self._calls.
 
         Args:
             with_forces: Whether forces act on bodies.
@@ -404,7 +406,8 @@ class ArrayStep:
     def shift(self, record: StepRecord) -> np.ndarray | None:
         """Return the displacement by which a step corrected its final position, (nv,).
 
-        None if the step did not correct its position.
+        From the end without correction [rad | m], along the axes of the velocity there;
+        None if the step did not correct its position. The memory is not used.
         """
         if record.q_end is None:
             return None
@@ -434,7 +437,9 @@ class ArrayStep:
     def contact(self, number: int) -> Contact:
         """Return a copy of a contact of the problem in the memory.
 
-        number: Index of the contact, from 0.
+        number: Index of the contact, from 0; past the last contact are old entries.
+
+        Raises IndexError past the capacity, AssertionError if contacts are off.
         """
         pairs = self.setup.of.pairs
         assert pairs is not None
@@ -470,8 +475,8 @@ class ArrayStep:
     def prescribed_forces(self, record: StepRecord) -> np.ndarray:
         """Return the mean joint forces of the prescribed motion, (nv,) [N·m | N].
 
-        Zero in all other coordinates. For an impact (record.h is 0) they are impulses
-        [N·m·s | N·s].
+        They act in addition to record.tau; zero in all other coordinates. For an impact
+        (record.h is 0) they are impulses [N·m·s | N·s]. The memory is not used.
 
         Args:
             record: Record of the step.

@@ -332,14 +332,15 @@ def solve_state(
     """Solve a prepared problem; return the index of its status in STATUSES, or RAISED.
 
     Where rebounds or push-outs admit no solution (see leave_out_pushes), the problem is
-    solved again without them: WEDGED. A problem that is still not solved gets impulses
-    that add no energy, by frozen friction or by scaling. RAISED: a solver in Python
-    raised an exception.
+    solved again without them; WEDGED: with success. A problem that is still not solved
+    gets impulses that add no energy: by frozen friction, with its status, where the
+    solver ends with MAX_ITERATIONS or RAY; by scaling, with the same status, where it
+    ends with INFEASIBLE or NO_BUFFER. RAISED: a solver in Python raised an exception.
 
     Args:
         scene, step, solver: Tables, arrays, and solver with its memory. The impulses
-            step.rows.impulse and solver.reports[0] are written; b and bias change if
-            WEDGED.
+            step.rows.impulse and solver.reports[0] are written; b and bias change where
+            the problem is solved again.
         blocks, m: Numbers of blocks and rows.
     """
     nv, report = len(step.work.free), solver.reports[0]

@@ -126,10 +126,10 @@ class ContactModel:
 
     @cached_property
     def _bias(self) -> Program[Any]:
-        """Program of the bias force, with friction and springs as in `build`.
+        """Program of the bias force of the free motion, compiled on first use.
 
-        Its inputs are q, qd, forces on bodies and those of a payload. It is compiled on
-        first use.
+        Joint friction and springs act as the constructor was told; see `build`, whose
+        errors pass through. Inputs: q, qd, forces on bodies, those of a payload.
         """
         program = self.build("bias", "f_ext")
         program.prepare()
@@ -207,9 +207,10 @@ class ContactModel:
         return balls + ([] if self._loops is None else self._loop_constraints(q, qd))
 
     def _loop_constraints(self, q: np.ndarray, qd: np.ndarray) -> list[Constraint]:
-        """Return the loops and couplings of the model with their errors at a state.
+        """Return the loops and couplings with Jacobian and position error at a state.
 
-        One Constraint for each entry of model.loops; only for models with loops.
+        One Constraint for each entry of model.loops, in that order. AssertionError for
+        a model without loops.
         """
         assert self._loops is not None
         f, A, _ = self._loops(q, qd)
@@ -258,10 +259,11 @@ class ContactModel:
         return np.asarray(self._bias(q, qd, applied, *carried))
 
     def _slopes_at(self, qd: np.ndarray) -> np.ndarray:
-        """Return the derivative of joint friction by the velocity, (nv, nv).
+        """Return the derivative of `friction` by the velocity, a new array (nv, nv).
 
-        friction_asymmetry and stribeck are left out. It depends on the velocity only if
-        dry friction is a smooth function of the speed.
+        friction_asymmetry and stribeck are left out: no slope is negative. All are zero
+        if joint friction is off. It depends on the velocity only if dry friction is a
+        smooth function of the speed.
         """
         robot = with_equal_directions(self._slipping)  # slopes >= 0
         slopes = friction_slopes(robot, Vector(qd.tolist()))

@@ -195,10 +195,12 @@ class EventStep:
         remaining: float,
         forces: Forces,
     ) -> tuple[float, np.ndarray, np.ndarray, StepRecord | Flight]:
-        """Advance to the first closing gap or to the end of the step.
+        """Advance to a closing gap of a contact or limit, or to the end of the step.
 
-        The time of the event is found by the Illinois method, with bisection where it
-        stalls, in at most ROOTS iterations.
+        An event is sought only if a gap is closed at the end: one that closes and opens
+        again before is not seen. Its time is found by the Illinois method, with
+        bisection where it stalls, in at most ROOTS iterations. Errors of `flow` and
+        `_near` pass through.
 
         Args:
             flow: Function from an elapsed time [s] to q, qd then and the record of the
@@ -209,7 +211,8 @@ class EventStep:
             forces: Applied forces.
 
         Returns:
-            Elapsed time [s], q, qd, and the record of the motion.
+            Elapsed time, `remaining` without an event [s]; q, qd, and the record of the
+            motion.
         """
         present = zip(
             near.id[near.closing].tolist(), near.gap[near.closing], strict=True
@@ -418,7 +421,8 @@ class EventStep:
                 of the world.
 
         Raises:
-            NonFiniteError: The state or the velocity is not finite.
+            NonFiniteError: The state or the velocity is not finite. Errors of Programs
+                and of solvers in Python pass through.
         """
         blocks, _ = self._prepared(q, qd, forces, 0.0, INSTANT)
         rows, facts, world = self._arrays.rows, self._arrays.blocks, self._of.world
@@ -451,7 +455,9 @@ class EventStep:
     ) -> StepRecord:
         """Solve a prepared problem; return its record, with all impulses.
 
-        The warm start is the last impulse of each constraint; the new impulses are
+        The record has the sum of the impulses of `impacts` and of the problem, and the
+        status of `impacts` unless that is CONVERGED. The warm start is the last impulse
+        of each constraint in a problem; the new ones, without those of `impacts`, are
         stored for the next problem.
 
         Args:
@@ -511,15 +517,15 @@ class EventStep:
     ) -> tuple[np.ndarray, np.ndarray]:
         """Return q and qd with corrected positions; replace the last entry of `parts`.
 
-        Without the stabilisation split_impulse, or if no correction is needed, both are
-        unchanged. Otherwise the corrected position goes to a record (q_end), the
-        displacement to the energy of a flight. An incomplete correction is counted as
-        "contacts without room".
+        Without the stabilisation split_impulse, or if no correction is needed, q, qd
+        and `parts` are unchanged. Otherwise qd is the same velocity along the axes at
+        the new q, which goes to a record (q_end), the displacement to the energy of a
+        flight. An incomplete correction is counted as "contacts without room".
 
         Args:
             q, qd: State at the end of the step.
             forces: Applied forces.
-            parts: Impacts and motions of the step; the last one is replaced.
+            parts: Impacts and motions of the step; a correction replaces the last one.
 
         Raises:
             NonFiniteError: q is not finite. Errors of Programs pass through.
@@ -634,9 +640,12 @@ class EventStep:
     def _scene(self, duration: float, apart: float) -> Scene:
         """Return the scene with the rule of a step of some duration, without rebound.
 
+        The scheme is STEWART_TRINKLE. Errors are corrected through velocities as the
+        world's stabilisation does; see `error_terms`, whose ModelError passes through.
+
         Args:
             duration: Step of the rule [s].
-            apart: Fraction of errors that is corrected in positions.
+            apart: Fraction of errors that is corrected in positions, 0 for none.
         """
         scene, world = self.arrays.setup.scene, self._of.world
         erp, soft = error_terms(world, duration)

@@ -108,7 +108,8 @@ def product_of_columns(
         A, B: Matrices; A[:inner, :rows] and B[:inner, :columns] are read.
         to: Result; must not share memory with A or B.
         rows, inner, columns: Sizes of the product.
-        lower: 1: only the lower triangle is wanted, what is above it is arbitrary; 0.
+        lower: 0: all of it; 1: only the lower triangle with the diagonal is wanted, the
+            entries above it are arbitrary.
     """
     if columns < TILE or rows < HIGH:
         for i in range(rows):

@@ -52,7 +52,7 @@ def prepare(
         rows, blocks, m, nv: Problem, and its numbers of blocks, rows, coordinates.
         scaled: Scaled problem.
         envelope: Set to the layout of the factor.
-        system: system.gram is set if the factor is in rows; w and g are overwritten.
+        system: If the factor is in rows, gram is set, and w and g are overwritten.
 
     Returns:
         The number of unknowns of the factor, UNFIT (-1) if its arrays are too small;
@@ -183,7 +183,8 @@ def solve_system(
 
     Args:
         rows, blocks, m, scaled: Problem, numbers of blocks and rows, scaled problem.
-        envelope, system: Factor from `refactor`, and D; system.w, g are overwritten.
+        envelope, system: Factor from `refactor`, and D; system.w and g are overwritten
+            unless the factor is in rows.
         count, in_rows: Number of unknowns, and whether the factor is in rows, from
             `prepare`.
         r: Right side, (rows,); overwritten.

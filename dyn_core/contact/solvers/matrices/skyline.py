@@ -121,9 +121,10 @@ def _is_kept(rows: Rows, blocks: int, nv: int, envelope: Skyline) -> bool:
 
 @machine_code
 def _keep(rows: Rows, blocks: int, nv: int, envelope: Skyline) -> None:
-    """Store supports and used blocks in envelope.kept, the key of the cached order.
+    """Store numbers, supports and used blocks in envelope.kept, the cached order's key.
 
-    Supports too long for envelope.kept leave no order cached.
+    Supports too long for envelope.kept leave no order cached (kept[0] = -1). The result
+    of `order_used`, kept[2] and kept[3], is stored by the caller.
     """
     kept, place = envelope.kept, 4 + 2 * blocks
     kept[0] = blocks
@@ -237,7 +238,8 @@ def lay_out(count: int, envelope: Skyline) -> int:
 
     Args:
         count: Number of rows of the matrix.
-        envelope: Layout; begin is set for these rows.
+        envelope: Layout; for these rows, begin is set to the index in `values` that
+            column 0 has or would have.
 
     Returns:
         Number of entries of the envelope, with the diagonal.
@@ -326,13 +328,15 @@ def factorise_both(count: int, envelope: Skyline, upper: FloatArray) -> bool:
 
     Args:
         count: Number of rows of the matrix.
-        envelope: Its values are the lower triangle with the diagonal, and become L,
-            with a unit diagonal; envelope.inverse becomes one over U's diagonal.
+        envelope: Its values are the lower triangle with the diagonal. Those below it
+            become L, whose diagonal of ones is not stored; the diagonal stays that of
+            A. envelope.inverse becomes one over U's diagonal.
         upper: Upper triangle, column by column with the indices of envelope.values;
-            becomes U.
+            becomes U. Its diagonal is neither read nor written.
 
     Returns:
-        False at the first pivot with |pivot| <= 1e-8 or NaN, else True.
+        False at the first pivot with |pivot| <= 1e-8 or NaN, with incomplete factors;
+        else True.
     """
     values, first, begin = envelope.values, envelope.first, envelope.begin
     for i in range(count):
