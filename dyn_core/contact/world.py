@@ -209,10 +209,12 @@ class _Gear(Table):
 
         Args:
             where: Place for messages.
-            value: A mapping with the fields, or [a, b, ratio, offset].
+            value: A mapping with `joints`, [a, b], and if wanted `ratio` (else 1) and
+                `offset` (else 0); or [a, b, ratio, offset].
 
         Raises:
-            ModelError: A field is unknown, missing or invalid.
+            ModelError: A field is unknown or invalid, or `joints` is missing. Whether
+                the robot has the joints is not checked.
         """
         if isinstance(value, (list, tuple)):
             a, b, ratio, offset = value

@@ -73,7 +73,8 @@ class Carrying:
     def _share(self, tau: np.ndarray) -> tuple[float, int]:
         """Return the largest ratio |tau| / limit, and its joint's index.
 
-        `tau` are the efforts of all joints, (nv,).
+        The first of equal ratios; of ratios with NaN the first NaN. `tau` are the
+        efforts of all joints, (nv,).
         """
         shares = np.abs(tau) / self.limit
         j = int(shares.argmax())

@@ -233,14 +233,18 @@ class CollisionDetector:
     def update(self, t: float, q: Any, qd: Any, tau: Any) -> Collision | None:
         """Return the collision that begins in this cycle, or None.
 
-        If it begins at several joints, that of the joint farthest beyond its threshold;
-        joints whose earlier collision lasts do not count. An external force that is NaN
-        counts as a collision. The estimates and `touched` are updated.
+        If it begins at several joints, that of the joint with the largest ratio of
+        force to threshold; joints whose earlier collision lasts do not count. An
+        external force that is NaN counts as a collision. The estimates and `touched`
+        are updated.
 
         Args:
-            t: Time [s].
+            t: Time [s]; a time before the previous one restarts the estimates.
             q, qd: Joint position and velocity at this time, (nv,).
             tau: Joint forces applied since the previous cycle, (nv,) [N·m | N].
+
+        Raises:
+            ShapeError: q, qd or tau has another shape.
         """
         effort = self.external.update(t, q, qd, tau)
         excess = np.abs(effort) / self.thresholds

@@ -73,8 +73,8 @@ class Controller(Laws):
     def _prepare_reference(self) -> tuple[str, ...]:
         """Create sample checks and follower; return the names of wrapped joints.
 
-        Sets the attributes wrapped, samples, limits and follower. Without the setting
-        `wrap`, the continuous joints are wrapped.
+        Sets the attributes wrapped, samples, limits and follower. The names are those
+        of the setting `wrap`, unchecked; if it is None, of the continuous joints.
 
         Raises:
             SettingError: The setting state_bounds is invalid.
@@ -361,9 +361,12 @@ class Controller(Laws):
     def _brake(self, measured: bool) -> None:
         """Brake the reference to rest and drop trajectories; no effect without a state.
 
+        The law's own references brake, too. Listeners get the outcome "stopped", with
+        the reason of a stop in force.
+
         Args:
             measured: Whether the reference first jumps to the measured position and
-                velocity, and the law begins anew; else it brakes from its present
+                Samples.rate, and the law begins anew; else it brakes from its present
                 position and velocity.
         """
         q, qd = self.q, self.qd
@@ -484,9 +487,11 @@ class Controller(Laws):
     def _stopped_by_collision(
         self, t: float, q: np.ndarray, qd: np.ndarray, tau: np.ndarray
     ) -> np.ndarray:
-        """Return `tau`, or the torque of the stop if a collision is detected.
+        """Return `tau`, or the torque of a stop that begins by a collision.
 
-        A stop that is already in force is not replaced.
+        The detector, which must exist, is updated. If it finds a collision or raises an
+        exception, and no stop is in force, a stop of the kind rules.on_collision begins
+        and the reference brakes from the measured state.
 
         Args:
             t: Time of receipt [s].
@@ -509,10 +514,11 @@ class Controller(Laws):
     def _stopped_by_observers(
         self, t: float, q: np.ndarray, qd: np.ndarray, tau: np.ndarray
     ) -> np.ndarray:
-        """Return `tau`, or the torque of the stop if an observer asks for one.
+        """Return `tau`, or the torque of a stop that an observer causes.
 
-        A stop that is already in force is not replaced. A `tau` of zeros is returned
-        even if a stop begins.
+        If one gives a reason or raises an exception, and no stop is in force, a stop by
+        rules.on_violation begins, see Safety.violated. A `tau` of zeros is returned
+        even then.
 
         Args:
             t: Time of receipt [s].

@@ -93,7 +93,7 @@ class ExternalWrench:
         self._scale = np.repeat([LENGTH, 1.0], 3)
 
     def estimate(self, q: Any, tau: Any, time: float = 0.0) -> WrenchEstimate:
-        """Return the wrench that explains external joint forces.
+        """Return the wrench that explains external joint forces, axes of the root.
 
         The attribute `turn` is set. Directions that the joint forces do not show are
         zero in w.
@@ -105,6 +105,7 @@ class ExternalWrench:
 
         Raises:
             ShapeError: q has another shape.
+            ValueError: tau has neither nv numbers nor one.
             LinAlgError: q is not finite. NaN in tau gives NaN in w.
         """
         more = (time,) if self._times else ()

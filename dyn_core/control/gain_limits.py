@@ -92,7 +92,8 @@ class SampledGains:
     def beyond(self, period: float, share: float = 1.0) -> list[GainBound]:
         """Return the gains at or beyond a fraction of their bounds; empty if none is.
 
-        The order is d, p, i, and joint by joint for each.
+        The order is d, p, i, and joint by joint for each. A ratio that is NaN counts as
+        beyond.
 
         Args:
             period: Sampling period T [s].
@@ -110,8 +111,9 @@ class SampledGains:
 
         Both arrays have the shape (nv,). T is the sampling period [s]. The ratio is 0
         for a gain of 0, and for i of a joint whose d or p is at or beyond its bound.
-        Without H, joint damping counts only for stiff gains, whose d then has the ratio
-        0 and whose bound of i is infinite.
+        Stiff gains d share one ratio, at the joint of _stiff_rates; it is 0 at all
+        other joints. Without H, joint damping counts only for stiff gains, whose d then
+        has the ratio 0 and whose bound of i is infinite.
         """
         p, d, i, n = self.p, self.d, self.i, len(self.p)
         diagonal = np.full(n, np.inf) if self.H is None else np.diag(self.H)
@@ -138,8 +140,9 @@ class SampledGains:
     def _stiff_rates(self) -> np.ndarray:
         """Return the largest eigenvalue of H^-1 D at one joint, zeros elsewhere, (nv,).
 
-        The joint is the one with the largest component of the eigenvector. All zeros if
-        H is unknown or D is zero.
+        D has the gains d on its diagonal, without the joints' own damping. The joint is
+        the one with the largest component of the eigenvector of D^1/2 H^-1 D^1/2. All
+        zeros if H is unknown or D is zero.
         """
         rates = np.zeros(len(self.d))
         if self.H is None or not self.d.any():

@@ -49,7 +49,7 @@ def positive(name: str, value: Any, default: Any) -> float:
 
     Args:
         name: Name of the setting, for errors.
-        value: Number or None.
+        value: What float() reads as a number, such as "3" or True, or None.
         default: Number returned for None; not checked.
 
     Raises:

@@ -57,7 +57,8 @@ class ImpactLaw:
         Args:
             world: Its law, and the solver of Poisson's problems.
             scene, step: Robot and rule, and the arrays of the problem.
-            impulse: Memory for the impulses of the rows.
+            impulse: Memory that `act` writes, one number for each possible row; not
+                copied.
         """
         self._world, self._scene, self._step = world, scene, step
         self._apply = compiled(apply_impulses).bind(scene, step)
@@ -158,7 +159,7 @@ def impact_of(scene: Scene, step: StepArrays, blocks: int, m: int) -> Impact | N
     """Return the impact of a prepared step; None if nothing bounces.
 
     Args:
-        scene, step: Arrays after prepare_step.
+        scene, step: Arrays after prepare_step for state 0; what is needed is copied.
         blocks, m: Numbers of blocks and rows.
     """
     facts, tables = step.blocks, scene.tables
@@ -252,13 +253,14 @@ def _release(
 ) -> np.ndarray:
     """Return the impulses of the release after a compression, (m,).
 
-    The known normal impulses act first. The rest is a problem in x and the tangents,
-    |lambda_T| <= mu lambda_n, whose friction discs have the radius of the previous
-    round; at most ROUNDS rounds.
+    The normal impulses e lambda_c act first. Then problems are solved for additional
+    normal impulses x >= 0 and the tangential ones, |lambda_T| <= mu lambda_n, with
+    lambda_n = e lambda_c + x of the previous round. The result is that of the round in
+    which lambda_n settles, or of the last of ROUNDS rounds.
 
     Args:
         part: Problem of the compression.
-        compression: Its solution.
+        compression: Its solution, lambda_c.
         e: Restitution of each block; 0 for blocks that do not bounce.
         solve: Function that returns a problem's solution.
 

@@ -42,9 +42,10 @@ def has_one_problem(world: World) -> bool:
 
 
 def solver_choice(world: World) -> SolverChoice:
-    """Return the solver of a world for machine code, with options and defaults.
+    """Return the solver of a world as numbers for machine code.
 
-    Its method is IN_PYTHON for a solver that does not take Rows.
+    Its numbers are the world's options, else defaults. If takes_rows is false, its
+    method is IN_PYTHON, without options.
     """
     impacts = world.restitution != "newton" or world.impacts != "simultaneous"
     name = solver_name(world) if takes_rows(world) else ""

@@ -69,7 +69,7 @@ def inertia_factor(step: StepArrays, tables: Structure) -> np.ndarray:
 def problem_of(step: StepArrays, blocks: int, m: int) -> ConstraintProblem:
     """Return a prepared problem as a ConstraintProblem with the matrix G.
 
-    Its ids are the numbers of the constraints; nothing is checked.
+    Its ids are the numbers of the constraints. Arrays are copied; nothing is checked.
 
     Args:
         step: Arrays of the problem.
@@ -179,7 +179,8 @@ class PythonTasks:
     def _run(self, task: int, blocks: int, m: int) -> int:
         """Return the status of a task; RAISED after an exception, which is stored.
 
-        The exception is raised later, by raise_error; only the last one is stored.
+        Every exception is stored, KeyboardInterrupt too, in place of an earlier one;
+        raise_error raises it later.
 
         Args:
             task: IMPACT or PROBLEM.

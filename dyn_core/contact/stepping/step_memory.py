@@ -85,7 +85,8 @@ class StepSetup:
             prescribed: Names of joints whose accelerations are given.
 
         Raises:
-            ModelError: A name in `prescribed` is unknown.
+            ModelError: A name in `prescribed` is of no joint, or of a fixed or locked
+                one.
             SettingError: The step is not a finite number above 0.
             DynError: Errors of the build of Programs pass through.
         """
@@ -164,7 +165,8 @@ class StepRoom:
         """Allocate the arrays, with room for FIRST_ROOM contacts, see `grow`.
 
         Args:
-            setup: Constant data of the steps.
+            setup: Constant data of the steps; its terms(False) is called, whose errors
+                pass through.
             states: Maximum number of states of a call.
         """
         self._setup, model = setup, setup.of.model

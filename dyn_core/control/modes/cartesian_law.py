@@ -162,10 +162,11 @@ class CartesianLaw(ControlLaw):
     def _name_missing(self, T: np.ndarray) -> str:
         """Return the directions in which the tool cannot move at the last state.
 
-        The result is the end of a sentence, for `status`; empty if there are none.
+        The result is the end of a sentence, for `status`, with directions in the axes
+        of the tool; empty if there are none.
 
         Args:
-            T: Pose of the tool, (4, 4).
+            T: Pose of the tool in the base at this state, (4, 4).
         """
         J = np.asarray(self._jacobian(self.host.samples.q, *self._clock()))
         scale = np.repeat([LENGTH, 1.0], 3)
@@ -266,7 +267,10 @@ class CartesianLaw(ControlLaw):
         self.wrench.clear()
 
     def clear(self) -> None:
-        """Discard the reference, the targets, their stamps and the contact."""
+        """Discard the reference, the targets and their stamps.
+
+        The contact, the integral of the wrench and their warnings are dropped, too.
+        """
         self.targets.clear()
         self.wrench.clear()
         self._time = None
@@ -297,7 +301,8 @@ class CartesianLaw(ControlLaw):
     def torque(self, program: Any) -> np.ndarray:
         """Return the torque for the present state, (nv,) [N·m | N].
 
-        `begin` and then `advance` must have been called.
+        `begin` and then `advance` must have been called. Effort limits are not
+        applied; errors of the Program pass through.
 
         Args:
             program: Program from `build`.
@@ -506,9 +511,11 @@ class CartesianLaw(ControlLaw):
     def receive(self, message: ModeMessage) -> None:
         """Use a target, see ToolTargets.receive, or a sample of the sensor.
 
+        Samples are used at any time, targets only while the law acts without a stop.
+
         Raises:
-            TargetError: It is invalid, or no target is followed now; the previous one
-                stays in force.
+            TargetError: It is invalid, or a target that cannot be used now; the
+                previous one stays in force.
             SettingError: The topic is unknown, or sampling makes the stiffness
                 unstable.
         """

@@ -201,6 +201,7 @@ class JointLaw(ControlLaw):
     def build(self, chosen: Any, engine: Any, wrap: Sequence[str]) -> Any:
         """Return the prepared Program of the law.
 
+        If the slot of the mode is its problem, `chosen` replaces the law's solver.
         Position errors are wrapped only if the law has the option `wrap`.
 
         Args:
