@@ -231,7 +231,8 @@ class PayloadEstimate:
 
             c = h / m,   Ic = I - (h.h 1 - h h.T) / m
 
-        with Ic in the order xx xy xz yy yz zz. NaN unless the mass is positive.
+        with Ic in the order xx xy xz yy yz zz. Unless the mass is positive, the values
+        are NaN, and so are some of the derivatives by m and h.
         """
         m, h = np.where(self.mass > 0, self.mass, np.nan), self.moments
         values = np.zeros((*m.shape, 9))
@@ -322,7 +323,10 @@ class PayloadEstimator:
         return next(port.shape for port in self.program.inputs if port.name == name)
 
     def forget(self) -> None:
-        """Discard the estimate, its memory, all counters and the unfinished period."""
+        """Discard the estimate, its memory, all counters and the unfinished period.
+
+        `estimate` becomes None, and `mismatch` 1.
+        """
         self.estimate: PayloadEstimate | None = None
         self._memory = self._nothing
         self.cycles = 0
@@ -383,8 +387,10 @@ class PayloadEstimator:
         Args:
             t: Time [s].
             q, qd: Joint position and velocity at this time.
-            tau: Mean joint forces, or reading, during the period; None: not known.
-            dt: Duration of the period [s]; 0 only starts the momentum difference.
+            tau: Mean joint forces during the period, or mean reading of the sensor;
+                None, for dt 0 only, is used as zero.
+            dt: Duration of the period [s]; with 0 nothing is compared: the payload
+                stays, and the momentum difference begins anew.
         """
         prior, noise = self.settings.prior, self.velocity_noise
         time = (t,) if self.driven else ()

@@ -174,8 +174,8 @@ class JointLaw(ControlLaw):
     | kp, kd; stiffness, damping | joint gains; 0 where the mode follows no trajectory |
     | a parameter of the mode | its value, shaped like the Port |
 
-    Integral and feed-forward effort are added if the mode follows trajectories: to
-    qdd_ref where gains act before the inertia, else to the torque.
+    If the mode follows trajectories, the integral is added to qdd_ref where gains act
+    before the inertia, else to the torque, and the feed-forward effort to the torque.
 
     Args:
         host: The Controller.
@@ -235,9 +235,9 @@ class JointLaw(ControlLaw):
     def torque(self, program: Any) -> np.ndarray:
         """Return the torque for the present state and reference, (nv,) [N·m | N].
 
-        If the mode follows trajectories, host.compare is called with both positions,
-        and the integral is included, and with host.feed_forward the effort of the
-        trajectory.
+        If the mode follows trajectories, host.integral.part is included, and with
+        host.feed_forward the effort of the trajectory; host.compare is called with both
+        positions, for host.error. Otherwise gains are zero, and nothing is added.
 
         Args:
             program: Program from `build`.

@@ -102,13 +102,13 @@ class ToolTargets:
     def advance(self, t: float, pose: Callable[[], np.ndarray]) -> None:
         """Advance the reference to time t; sets share, f, v, and R and p.
 
-        The pose moves with the twist only if the reference then stays within `jump` of
-        the tool, or does not move farther from it, and turns by at most `jump` in the
-        step; otherwise v becomes zero.
+        Before `hold`, R and p stay. The pose moves with the twist only if the reference
+        then stays within `jump` of the tool, or does not move farther from it, and
+        turns by at most `jump` in the step; otherwise v becomes zero.
 
         Args:
             t: Time, monotonic [s]; steps longer than the timeout count as the timeout.
-                The first call moves nothing.
+                The first call after `clear` moves nothing, nor does an earlier time.
             pose: Function that returns the pose of the tool, (4, 4).
         """
         last = t if self._last is None else self._last
@@ -201,7 +201,7 @@ class ToolTargets:
         return x
 
     def _checked(self, topic: str, values: Any) -> np.ndarray:
-        """Return the numbers of a message as an array, (SIZES[topic],).
+        """Return the numbers of a message, unchanged, as an array, (SIZES[topic],).
 
         Args:
             topic: Topic of the message.
@@ -209,7 +209,8 @@ class ToolTargets:
 
         Raises:
             TargetError: Their number is wrong, one is not finite or beyond LARGEST, a
-                stiffness is negative, or the length of a quaternion is not 1.
+                stiffness is negative, or a quaternion's length is not 1 within UNIT.
+            TypeError, ValueError: They are no numbers.
         """
         x, size = np.asarray(values, float), SIZES[topic]
         if x.shape != (size,):
@@ -316,8 +317,8 @@ def _distances(T: np.ndarray, R: np.ndarray, p: np.ndarray) -> tuple[float, floa
 def _turned(q: np.ndarray, w: list[float]) -> tuple[float, ...]:
     """Return the quaternion of q, turned by a rotation vector w [rad] in base axes.
 
-    Both are x, y, z, w of unit length; the result has w >= 0. Plain numbers, because a
-    product of Vectors takes four times as long.
+    q and the result are x, y, z, w of unit length, the latter with the fourth >= 0.
+    Plain numbers, because a product of Vectors takes four times as long.
     """
     x, y, z, r = q.tolist()
     a, b, c, d = quat_exp(Vector(w))

@@ -157,10 +157,11 @@ class ForceTorqueSensor:
     def check(self, frame: str) -> None:
         """Check that the frame_id of a message is the sensor's link.
 
-        If the link is not known yet and `frame` carries the tool, it becomes the link.
+        If the link is not known yet, and `frame` carries the tool and is moved by a
+        joint, it becomes the link.
 
         Raises:
-            TargetError: `frame` is another link, or empty.
+            TargetError: `frame` is another link or empty, or cannot become the link.
         """
         if not self.link and frame in self._bearers:
             self._set(frame)
@@ -179,7 +180,10 @@ class ForceTorqueSensor:
     def accept(
         self, t: float, reading: np.ndarray, poses: Any, rests: bool, payload: Any
     ) -> None:
-        """Store a valid sample; SAMPLES of them in a row at rest set the offset.
+        """Store a valid sample; SAMPLES of them in a row at rest set a missing offset.
+
+        The offset is the mean of reading - weight. While it is None, the link must be
+        known.
 
         Args:
             t: Time of the sample, monotonic [s].
@@ -225,14 +229,14 @@ class ForceTorqueSensor:
         return np.concatenate([f[:3] + np.cross(arm, f[3:]), f[3:]])
 
     def _weight(self, T: np.ndarray, payload: Any) -> np.ndarray:
-        """Return the weight that the sensor carries, (6,) [N·m; N].
+        """Return the weight that the sensor carries, [moment; force], (6,) [N·m; N].
 
         It acts at the origin of the sensor's link, in base axes. It is zero for a
         sensor that does not measure weights.
 
         Args:
             T: Poses of all links in the base, (links, 4, 4).
-            payload: Payload of the robot; it counts if its link is carried by the
+            payload: PayloadInput of the robot; it counts if its link is carried by the
                 sensor.
         """
         parts = list(zip(self._carried, self._masses, strict=True))
@@ -295,7 +299,8 @@ class WrenchControl:
     def change(self) -> None:
         """Use the changed parameters of the law's host.
 
-        If cartesian.tare has become true, a tare begins.
+        If cartesian.tare has become true, a tare begins. sensor_link and sensor_weighs
+        are read only by the constructor.
         """
         values = self._law.host.parameters
         self.gain = np.array(values["cartesian.wrench_gain"], float)
@@ -332,9 +337,11 @@ class WrenchControl:
         """Return the wrench for the law, in the axes of cartesian.reference, (6,).
 
         It must be called once in each cycle: contact, integral and `warnings` are
-        updated. While all gains are zero, or without a topic and samples of the sensor,
-        the result is the target wrench alone [N·m; N]. Without a target wrench it is
-        zero, and contact and integral are cleared.
+        updated. While all gains are zero, or with neither a topic nor samples of the
+        sensor, the result is the target wrench alone [N·m; N], and nothing is updated.
+        Without a target wrench it is zero, and contact and integral are cleared. If the
+        sensor is silent or its offset is not known, what was added for it fades within
+        the timeout of targets, and a warning is set.
 
         Args:
             t: Time, monotonic [s].

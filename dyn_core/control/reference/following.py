@@ -55,7 +55,11 @@ class TimedTrajectory:
         return max(self.start + self.trajectory.duration, self.begins + self.blend)
 
     def sample(self, t: float) -> Reference:
-        """Return the reference at time t [s], including the offset."""
+        """Return the reference at time t [s], including the offset.
+
+        t should not be before `begins`: there the polynomial of the offset is
+        extrapolated. Before its first and after its last time the trajectory rests.
+        """
         reference = self.trajectory.sample(t - self.start)
         s = t - self.begins
         if self.offset is None or s >= self.blend:
@@ -64,10 +68,10 @@ class TimedTrajectory:
         return Reference(*(x + y for x, y in zip(reference, parts, strict=True)))
 
     def sample_effort(self, t: float, before: np.ndarray) -> np.ndarray:
-        """Return the feed-forward effort at time t, blended in from the previous one.
+        """Return the feed-forward effort at time t, (n,); it blends in from `before`.
 
-        If the trajectory has no efforts and `before` is zero, the result is `before`
-        itself.
+        During `blend` the shares change linearly. A trajectory without efforts counts
+        as zero; if `before` is zero, too, the result is `before` itself.
 
         Args:
             t: Time [s].
@@ -82,7 +86,8 @@ class TimedTrajectory:
     def check(self, limits: JointLimits) -> None:
         """Raise a TrajectoryError if the motion with the offset exceeds the limits.
 
-        Only the time of the offset is checked; nothing without an offset.
+        Positions and velocities are checked, at every moment in which the offset
+        decays; without an offset, nothing is.
         """
         if self.offset is None:
             return
@@ -300,7 +305,8 @@ class TrajectoryFollower:
     def stop(self, now: float, why: str = "stopped") -> None:
         """Brake the reference at the rules' deceleration.
 
-        The braking motion becomes the running one; all trajectories are dropped. A
+        The braking motion becomes the running one, even at rest; all trajectories are
+        dropped, and the feed-forward effort fades to zero within rules.blend_time. A
         joint near a position limit brakes faster. No effect without a reference.
 
         Args:

@@ -100,8 +100,9 @@ def goal_trajectory(
         settings: method and moving_end of Controller.make_trajectory.
 
     Raises:
-        GoalError: The goal is invalid, ended before now, or is partial before the first
-            state; its `code` is a GoalCode.
+        GoalError: Its `code` is INVALID_JOINTS: names are wrong, see _check_names;
+            OLD_HEADER_TIMESTAMP: it ended before now; or INVALID_GOAL: the trajectory
+            is invalid, or `partial` is true before the first state.
     """
     joints = controller.model.joint_names
     _check_names(rows.names, joints, partial)

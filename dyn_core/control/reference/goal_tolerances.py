@@ -98,12 +98,12 @@ class Tolerances:
 
         Args:
             path, goal: Tolerances by joint on the path and at the goal; 0: the default,
-                -1: no check.
+                -1: no check. If a joint comes twice, its later numbers count, except 0.
             goal_time: Longest time after the end [s]; 0: the default, -1: no limit.
 
         Raises:
-            GoalError: A joint is unknown, a number is neither >= 0 nor -1, or an
-                acceleration or effort is neither 0 nor -1.
+            GoalError: A joint is unknown, a number is neither -1 nor finite and >= 0,
+                or an acceleration or effort is neither 0 nor -1; code INVALID_GOAL.
         """
         arrays = {
             "path_position": self.path_position.copy(),
@@ -136,7 +136,7 @@ class Tolerances:
             name: Joint.
 
         Raises:
-            GoalError: The joint is unknown.
+            GoalError: The joint is unknown; code INVALID_GOAL.
         """
         if name not in self.joints:
             message = unknown_name("joint", name, self.joints)

@@ -134,10 +134,11 @@ class GoalTracker:
         self.tracked.append(_Tracked(goal, motion, chosen, self._drops()))
 
     def cancel(self, goal: Hashable) -> bool:
-        """Cancel a goal: the reference brakes, and the goal ends when it rests.
+        """Cancel a goal: if its trajectory runs, the reference brakes.
 
-        A trajectory that has not begun is dropped without braking. The outcome,
-        canceled, comes from a later `advance`.
+        The goal then ends at rest. A trajectory that has not begun is dropped, and the
+        end of one that has ended is held, both without braking. The outcome, canceled,
+        comes from a later `advance`.
 
         Returns:
             Whether the goal is known.
@@ -219,10 +220,12 @@ class GoalTracker:
     def _outcome(self, tracked: _Tracked, t: float) -> GoalOutcome | None:
         """Return the outcome of a goal in this cycle, or None if it continues.
 
-        A goal that the controller no longer follows (stop, disabled, stale state, other
-        trajectory) is aborted, see `_interruption`. If a tolerance is violated, the
-        robot brakes, see `_aborted`. A canceled goal has its outcome when the braking
-        motion has ended or is interrupted.
+        It succeeds once its trajectory has ended and the goal tolerances are met. A
+        goal that the controller no longer follows (stop, disabled, stale state, other
+        trajectory) is aborted, see `_interruption`. If a path tolerance is violated, or
+        a goal tolerance is still violated after goal_time (0: no limit), the robot
+        brakes, see `_aborted`. A canceled goal has its outcome when its braking motion
+        has ended or is interrupted, at once if it has none.
 
         Args:
             tracked: Goal.
@@ -351,9 +354,10 @@ class GoalTracker:
     def _interruption(self, tracked: _Tracked, t: float) -> str | None:
         """Return the reason why the controller does not follow a goal, or None.
 
-        Reasons are a stop, a disabled controller, a stale state, a reset since the goal
-        was accepted, and a trajectory that was replaced or dropped. None, too, while
-        the goal waits, or after its trajectory has come to its end.
+        A stop, a disabled controller, a stale state (not while the clock is paused) and
+        a reset since its acceptance are reasons for any goal, also one that waits, has
+        ended or is canceled. A trajectory that was replaced or dropped is one for a
+        goal that is not canceled. Otherwise None: it waits, runs, or holds its end.
 
         Args:
             tracked: Goal.

@@ -96,9 +96,11 @@ class LedTrajectory:
 def starting_from(
     trajectory: Trajectory, now: Reference, t: float = 0.0
 ) -> Trajectory | LedTrajectory:
-    """Return a trajectory with a lead-in from a reference.
+    """Return a trajectory with a lead-in from a reference, one more piece.
 
-    A trajectory that begins at t or before is returned unchanged.
+    The piece is interpolated as the trajectory is: velocities and accelerations of
+    `now` count only if the trajectory has some. Limits are not checked. A trajectory
+    that begins at t or before is returned unchanged.
 
     Args:
         trajectory: Trajectory.

@@ -97,12 +97,13 @@ def ramp(
 
 
 def _speeds(c: np.ndarray, limits: JointLimits) -> tuple[float, float]:
-    """Return the largest speed of pieces, and the permitted excess of the rate.
+    """Return the largest speed of straight pieces and the permitted excess of the rate.
 
-    The velocity limits determine the excess, between LEAST_FASTER and MOST_FASTER.
+    The velocity limits determine the excess over 1, between LEAST_FASTER and
+    MOST_FASTER, which is also that of pieces at rest.
 
     Args:
-        c: Coefficients of the pieces, (k, 6, n).
+        c: Coefficients of the pieces, (k, 6, n); only the velocities c[:, 1] are read.
         limits: Joint limits.
     """
     speeds = np.abs(c[:, 1])
@@ -145,7 +146,8 @@ def _run_through(
     Args:
         starts: Start times of the pieces, (k,) [s].
         c: Coefficients of the pieces, (k, 6, n).
-        times: Breakpoints of the rate [s].
+        times: Breakpoints of the rate, on the same clock, from starts[0] on [s]; the
+            result begins at the first and ends at the last.
         rates: Rate at each breakpoint; the mean rate over all of them is 1.
     """
     spans = np.diff(times)

@@ -96,7 +96,8 @@ class Trajectory:
         """Return the reference at time t since the start [s].
 
         It is at rest at the first position before the first point, and at the last
-        after the end; with method none, at rest at the position of the next point.
+        position from the last point on, even if this point has a velocity; with method
+        none, at rest at the position of the next point.
         """
         k = int(self.times.searchsorted(t, side="right")) - 1
         last = len(self.times) - 1
@@ -205,7 +206,10 @@ class Trajectory:
 
 
 def trajectory_of_pieces(times: np.ndarray, pieces: np.ndarray) -> Trajectory:
-    """Return a trajectory with given polynomials.
+    """Return a trajectory with given polynomials; nothing is checked.
+
+    Its points have the positions and velocities of the pieces, and no accelerations, so
+    powers above three count in `sample` only, not in `window` and `check`.
 
     Args:
         times: Start time of each piece, and end time of the last, (k + 1,) [s].
@@ -323,6 +327,7 @@ def _times(times: Any) -> np.ndarray:
     Raises:
         TrajectoryError: There are no points or more than MOST_POINTS, or times are not
             finite, >= 0, strictly increasing and at most LONGEST.
+        TypeError, ValueError: Times are no numbers.
     """
     t = np.array(times, float)
     if t.ndim != 1 or len(t) == 0:

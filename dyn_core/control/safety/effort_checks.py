@@ -121,15 +121,17 @@ class Safety:
     ) -> np.ndarray:
         """Return the effort to send, (nv,) [N·m | N].
 
-        The effort of the law is limited and checked. A violation stops the robot; then,
-        and while a stop is in force, the result is the effort of the stop. The
-        attributes sent, ticket and cycles are updated.
+        The effort of the law is limited and checked. A violation (see `_of_law` and
+        `_fault`) stops the robot; then, and while a stop is in force, the result is the
+        effort of the stop, see `_of_stop`. The attributes sent, ticket and cycles are
+        updated.
 
         Args:
             t: Time [s].
             q, qd: Joint position and velocity, (nv,).
             error: Function that returns the tracking error, (nv,).
-            law: Function that returns the effort of the control law, (nv,).
+            law: Function that returns the effort of the control law, (nv,); also called
+                during a stop of kind hold.
         """
         ticket = self.gate.ticket()
         self.cycles += 1
@@ -156,7 +158,8 @@ class Safety:
     def carried(self, q: np.ndarray, qd: np.ndarray) -> np.ndarray:
         """Return the effort of gravity compensation with braking, within limits, (nv,).
 
-        Zeros, and a count, if it cannot be computed or is not finite.
+        Zeros, and a count of "torque not finite", if it cannot be computed or is not
+        finite.
 
         Args:
             q, qd: Joint position and velocity, (nv,).
@@ -245,7 +248,8 @@ class Safety:
     def violated(self, t: float, reason: str) -> None:
         """Stop as set by the rule on_violation, and brake from the measured state.
 
-        With "auto": ramp if the efforts can carry the weight, else zero.
+        With "auto": ramp if the efforts can carry the weight, else zero. A stop in
+        force that is as strong or stronger remains, but the reference brakes again.
 
         Args:
             t: Time [s].
