@@ -132,9 +132,10 @@ class Laws(ControllerSettings):
         return SampledGains(names, kp, kd, ki, damping, self.stiff, H)
 
     def gain_doubts(self) -> list[str]:
-        """Return sentences for gains near their stability bounds.
+        """Return a sentence for each kind of gain at half its stability bound or more.
 
-        Empty if `period` is None: the mean period of the states does not count here.
+        Empty if none is, and while `period` is None: unlike in check_sampling, the
+        mean of the first few times between states does not count.
         """
         if self.period is None:
             return []
@@ -175,7 +176,8 @@ class Laws(ControllerSettings):
     def error(self) -> np.ndarray:
         """Displacement from position to reference at the last torque, (nv,) [rad | m].
 
-        Zeros before the first torque.
+        Zeros before the first torque after a reset, and with laws that do not call
+        `compare`.
         """
         if self._error_points is None:
             return np.zeros(self.model.nv)

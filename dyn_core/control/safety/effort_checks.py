@@ -309,8 +309,8 @@ class Safety:
     def _finite(self, compute: Effort) -> np.ndarray | None:
         """Return the result of `compute` as an effort, (nv,), or None.
 
-        None, with `failure` set, if it raises, has imaginary parts or a wrong shape, or
-        is not finite.
+        None, with `failure` set, if it raises, has an imaginary part other than zero or
+        a wrong shape, or is not finite.
         """
         try:
             result = np.asarray(compute())
@@ -344,8 +344,9 @@ class Safety:
         """Return an effort limited in its rate of change from the last effort, (nv,).
 
         A single wrong sample that no check refuses thus moves the robot little. Without
-        a last effort there is no limit. A limited effort is counted, and `_slewing` is
-        updated for `_oscillation`.
+        a last effort tau is returned, and nothing changes. Else, if a joint is limited,
+        the effort is counted, and `_slewing` becomes the time since when each joint is
+        limited, inf where it is not; else `_slewing` becomes None, and tau is returned.
 
         Args:
             t: Time [s].

@@ -147,12 +147,13 @@ class Bounds:
     frame: str | None = None
 
     def resolved(self, model: Model, tracks: bool) -> Bounds:
-        """Return the bounds with numbers in place of "model".
+        """Return Bounds with lists, one number a joint, in place of "model".
 
-        The velocity bound is 1.5 times the model's limit, none without a limit. The
-        bound of the tracking error is 0.5 rad (0.5 m, at most half the range of a
-        prismatic joint) in a mode that tracks its reference, none in the others: an
-        impedance may yield further, and gravity compensation has no reference.
+        Only velocity and tracking_error may be "model". The velocity bound is 1.5 times
+        the model's limit, None for a joint without a limit. The bound of the tracking
+        error is 0.5 rad (0.5 m, at most half the range of a prismatic joint) in a mode
+        that tracks its reference. In the others the field is None: an impedance may
+        yield further, and gravity compensation has no reference.
 
         Args:
             model: Robot.

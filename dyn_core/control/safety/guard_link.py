@@ -95,9 +95,9 @@ class GuardLink:
     def hear(self, t: float, beat: Beat) -> None:
         """Process a beat received at time t [s].
 
-        It extends the guard's deadline, and sets or ends the stop of this guard; the
-        last beat ends the guard (_end). A beat with fewer resets than a received one is
-        older and ignored.
+        A new guard is added. The guard's deadline becomes t + timeout, and its stop is
+        set or ended; the last beat ends the guard (_end). A beat with fewer resets than
+        an earlier one of the same guard is ignored, as it is older.
         """
         self._excuse(t)
         guard = self.guards.get(beat.uuid)
@@ -131,7 +131,8 @@ class GuardLink:
     def check(self, t: float) -> None:
         """Detect guards silent at time t [s]; the first one sets `fault` if it is None.
 
-        To be called at intervals shorter than LATE.
+        To be called at intervals shorter than LATE: after a longer one, deadlines that
+        have passed are first extended, see _excuse.
         """
         self._excuse(t)
         for guard in self.guards.values():
@@ -225,8 +226,9 @@ class GuardLink:
     def conditions(self, t: float) -> list[Condition]:
         """Return warnings and errors about the guards at time t [s].
 
-        Empty if there are none. Reported are several guards, a dead guard whose stop is
-        in force, and a guard whose timeout is too short; not stops and faults.
+        Empty if there are none. Reported are several living guards (WARN), a guard that
+        is gone while its stop is in force (ERROR), and a living guard whose own timeout
+        is above 0, but at most longest_pause + ANSWER (WARN); not stops and faults.
         """
         living, doubts = self.living(t), []
         if len(living) > 1:
@@ -263,7 +265,7 @@ class GuardStop:
         """Connect a controller with its guards.
 
         Args:
-            controller: Controller; this object is one of its observers.
+            controller: Controller; the caller adds this object to its observers.
             link: Link that receives the beats.
             send_zero: Function that sends zero effort and discards efforts being
                 computed.

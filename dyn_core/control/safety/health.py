@@ -67,7 +67,8 @@ class Health:
 
         Args:
             trajectory: Trajectory that ended; not used.
-            outcome: reached, replaced, or a sentence such as "dropped: ...".
+            outcome: "reached" adds 1 to `reached`, "replaced" changes nothing; any
+                other, such as "dropped: ...", is stored in `dropped`.
         """
         self.reached += outcome == "reached"
         if outcome not in ("reached", "replaced"):
@@ -108,8 +109,8 @@ class Health:
         """Return the conditions that began or ended since the previous call.
 
         They are compared by `key`: another level or message alone is no change. An
-        ended condition has the level OK. Conditions of level OK and of QUIET are left
-        out.
+        ended condition has the level OK and the message "no longer: ...". Conditions of
+        level OK, or with a key in QUIET, are left out.
         """
         now = {c.key: c for c in conditions if c.level != OK and c.key not in QUIET}
         started = [c for key, c in now.items() if key not in self._known]
@@ -124,9 +125,10 @@ class Health:
     def _state(self, t: float) -> Condition:
         """Return the condition that describes the controller's activity.
 
-        Always one, the first that holds: ERROR stopped; STALE without a state; that of
-        _silent; WARN disabled, alternate or waiting; OK with what the robot does. `t`
-        is the present time [s].
+        Always one, the first that holds, here by level and key: ERROR stopped; STALE no
+        state; that of _silent if the state is stale; WARN disabled, alternate (states
+        jump as those of two robots) or waiting; OK ok, whose message says what the
+        robot does. `t` is the present time [s].
         """
         controller, stop = self.controller, self.controller.stopped
         if stop is not None:

@@ -62,7 +62,7 @@ class Silence:
     def answer(
         self, t: float, enabled: bool, publish: Callable[[np.ndarray], object]
     ) -> bool:
-        """Publish the torque for a stale state through the gate.
+        """Publish the torque for a stale state, see `torque`, through the gate.
 
         The first torque of a silence discards every effort that is still being
         computed. Nothing is published if a state or a stop comes meanwhile.
@@ -73,7 +73,8 @@ class Silence:
             publish: Function that sends a torque, (nv,).
 
         Returns:
-            Whether the state was stale at `t`, even if nothing was published.
+            Whether the state was stale at `t`, even if nothing was published; False
+            before the first state.
         """
         gate = self.safety.gate
         ticket, seen = gate.ticket(), self.samples.seen

@@ -80,6 +80,9 @@ class Supervisor:
         Returns:
             Whether the caller must send zero instead: a stop is in force, and the
             effort is neither zero nor empty.
+
+        Raises:
+            ValueError, TypeError: NumPy cannot convert the effort to floats.
         """
         tau = np.asarray(effort, float)
         if not tau.size:
@@ -132,7 +135,9 @@ class Supervisor:
             self.counters["stops"] += 1
 
     def reset(self, t: float) -> None:
-        """End a stop, on a person's request; without a stop, only count the reset.
+        """End a stop and forget the last effort, on a person's request.
+
+        The reset is counted; without a stop that is all.
 
         Args:
             t: Present time, monotonic [s].

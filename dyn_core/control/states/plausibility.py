@@ -147,9 +147,9 @@ def compare_states(
 
 @machine_code
 def add_to_window(rows: StateRows, first: int, half: float) -> int:
-    """Add a state to the window; return 1 if a gap is larger than allowed, else 0.
+    """Add a state to the window; return 1 if a gap exceeds largest_gap or is NaN.
 
-    Writes by_velocity, gap, q_window and qd_window of `rows`.
+    Else 0. Writes by_velocity, gap, q_window and qd_window of `rows` in either case.
 
     Args:
         rows: State and window.
@@ -225,7 +225,8 @@ class StateCheck:
 
         Args:
             model: Robot with joints of one coordinate.
-            bounds: Bounds as set by the user.
+            bounds: Bounds as set by the user; None in them stands for the default that
+                StateBounds describes.
             made: Whether velocities are computed from positions; then velocity limits
                 are not tested (`fastest` is infinite), and a displacement is compared
                 with the previous velocity, not with the present one.

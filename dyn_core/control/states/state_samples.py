@@ -183,9 +183,10 @@ class Samples:
         self.reset()
 
     def reset(self) -> None:
-        """Discard the state, but retain the time of its receipt and the jumps.
+        """Discard the state, but retain the time of its receipt.
 
-        q, qd, stamp and now become None, and good 0.
+        q, qd, stamp and now become None, and good 0. Jumps and mean period stay. The
+        check over a window begins anew, but a disagreement that it found remains.
         """
         self.q: np.ndarray | None = None
         self.qd: np.ndarray | None = None
@@ -230,8 +231,8 @@ class Samples:
         """Compare a state with bounds and the last valid state; return its fault bits.
 
         The bits are those of compare_states, which also writes the result of the
-        comparison to the arrays `_rows`. The result is cached for the same pair of
-        states.
+        comparison to the arrays `_rows`. For the same objects self.q and q as in the
+        previous call its bits are returned, whatever the other arguments are.
 
         Args:
             t: Time of receipt [s].
@@ -320,7 +321,8 @@ class Samples:
         Args:
             t: Time of receipt [s].
             q, qd: Positions and velocities, (n,).
-            stamp: Time stamp [s]; None skips the check over a window.
+            stamp: Time stamp [s]; None skips the check over a window. There is none if
+                velocities are computed from positions (check.made).
 
         Raises:
             StateError: Positions and velocities disagree, from the previous state (if

@@ -187,8 +187,9 @@ class Graph:
     def check(self) -> None:
         """Raise ValueError if the Graph is not well formed.
 
-        Checked are operations, their number of operands, all indices, and that loops
-        have no requirements; the Graphs of loops are checked, too.
+        Checked are the operations, for those of OPERATIONS the number of operands, the
+        indices of operands, inputs, outputs and conditions, and that loops have no
+        requirements; the Graphs of loops are checked, too. Indices of items are not.
         """
         for number, node in enumerate(self.nodes):
             if any(not 0 <= k < number for k in node.operands):
@@ -237,7 +238,7 @@ class Graph:
     def _plain(self) -> tuple[Any, ...]:
         """Return (width, nodes, outputs, conditions) as nested tuples and lists.
 
-        Their entries are numbers and strings. `conditions` are the nodes of the
+        Their entries are numbers, strings and None. `conditions` are the nodes of the
         requirements; their errors and items are left out. Loops contain their Graphs in
         this form. Valid for Graphs without calls of Programs.
         """
@@ -277,7 +278,8 @@ def first_failure(status: Any, holds: Any, number: int) -> Any:
 
     Args:
         status: Status of one state, or of each row; not changed.
-        holds: Condition, or a column of conditions, (rows,).
+        holds: Condition as a bool, or a column of bools, (rows,); a column of floats
+            raises TypeError.
         number: Number of the requirement, from 1.
     """
     if isinstance(holds, np.ndarray) or isinstance(status, np.ndarray):
