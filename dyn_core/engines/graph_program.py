@@ -56,8 +56,10 @@ class GraphProgram(Program[Any]):
     def run_row(self, numbers: Sequence[Any]) -> tuple[Any, int]:
         """Return (flat outputs, status) of one state for its flat inputs `numbers`.
 
-        A RowError of a Program that the Graph calls becomes a status, with NaN outputs.
-        Where a requirement fails, the outputs are as computed.
+        The status is 0, or the number (from 1) of the first requirement that fails; the
+        outputs are as computed then. A RowError of a Program that the Graph calls is
+        stored for `failure`, with a status above these numbers and NaN outputs. Raises
+        TraceError, at first use, if the algorithm cannot be traced.
         """
         try:
             return self._floats(numbers)
@@ -67,9 +69,10 @@ class GraphProgram(Program[Any]):
     def run_rows(self, columns: Sequence[Any], rows: int) -> tuple[Any, Any]:
         """Return (output columns, status) of a block of rows.
 
-        If a Program that the Graph calls raises a RowError for some rows, these rows
-        are run one by one, and the remaining rows together. A column, or the status,
-        may be one number for all rows. Outputs of failed rows are as in run_row.
+        If a Program that the Graph calls raises a RowError, the rows that it names, or
+        all, are run one by one, and the remaining rows together. A column, or the
+        status, may be one number for all rows. Outputs and status of failed rows are as
+        in run_row. Raises TraceError as run_row.
 
         Args:
             columns: For each flat input an array (rows,), or a float shared by all
@@ -99,7 +102,9 @@ class GraphProgram(Program[Any]):
         return self.graph.requirements
 
     def run_complex(self, numbers: Sequence[complex]) -> Sequence[Any]:
-        """Return the flat complex outputs of one state, computed by the plain engine.
+        """Return the flat outputs of one state, computed by the plain engine.
+
+        They are complex; those that do not depend on an input are floats.
 
         Raises:
             UnsupportedError: An operation is not analytic.

@@ -55,10 +55,11 @@ class Builder:
         return self._append(Node("const", (), value), key)
 
     def node(self, op: str, operands: tuple[int, ...], data: Any = None) -> int:
-        """Return the index of an operation's node, simplified where a rule applies.
+        """Return the index of an operation's node.
 
-        With folding, an equal node is used again; loops and calls always get a new
-        node.
+        With folding, it is simplified where a rule applies, and an equal node is used
+        again; loops and calls always get a new node. Operands of a commutative
+        operation are put in ascending order, without folding too.
 
         Args:
             op: Name of the operation.
@@ -102,8 +103,8 @@ class Builder:
 
         Args:
             node: Node.
-            key: Key under which later requests find this node; None: it is never
-                shared.
+            key: Key under which later requests find this node. None, or any key without
+                folding: it is never shared.
         """
         number = len(self.values)
         if self.folding and key is not None:
@@ -115,7 +116,8 @@ class Builder:
     def _simplify(self, op: str, operands: tuple[int, ...]) -> int | None:
         """Return the index of a simpler node of the same value, or None.
 
-        The simpler node is added if there is none. None: no rule applies.
+        The simpler node is added if there is none. None: no rule applies. The value may
+        differ where an operand is NaN or infinite, for 0 / 0, and in the sign of zero.
 
         Args:
             op: Name in OPERATIONS.

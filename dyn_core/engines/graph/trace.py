@@ -147,7 +147,9 @@ class Tracer:
 
         Args:
             op: Name in OPERATIONS, or loop, call, product, require.
-            operands: Its arguments.
+            operands: Numbers and Symbols; of loop: state, body, condition, maximum of
+                rounds; of call: Program, flat inputs; of product: entries of A, of B,
+                of C, shape; of require: condition, class of the error, item.
 
         Returns:
             A Symbol, or a float or bool where the result is constant; for a loop, call
@@ -198,8 +200,9 @@ class Tracer:
     def lift(self, x: Any) -> int:
         """Return the node index of a number, or of a Symbol of this or an outer Graph.
 
-        The node of a constant is added if there is none. A Symbol of an outer Graph
-        becomes an input of this one.
+        A number is anything that float() accepts; a bool stays one. The node of a
+        constant is added if there is none, without folding always. A Symbol of an outer
+        Graph becomes an input of this one.
 
         Raises:
             TraceError: x is not a number, or is a Symbol of another trace.

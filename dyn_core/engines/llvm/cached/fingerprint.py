@@ -120,7 +120,8 @@ def _nearest(name: str, marks: Mapping[str, str]) -> str:
     """Return the mark of a module, or of the nearest package that it is in.
 
     Args:
-        name: Name of the module; it or a package that contains it must have a mark.
+        name: Name of the module; it or a package that contains it must have a mark,
+            else the search does not end.
         marks: Marks by name of the module or package.
     """
     while name not in marks:
@@ -180,7 +181,9 @@ class _Reading:
     def holds(self, loaded: dict[str, Any]) -> bool:
         """Return whether all objects that were read are still in place, by identity.
 
-        Contents of arrays are compared, too. False if objects change meanwhile.
+        Contents of arrays are compared, too; which objects the fields of a record refer
+        to is not. False also if a closure was not complete at the reading, or if
+        objects change meanwhile.
 
         Args:
             loaded: Modules by name, now.
@@ -243,8 +246,11 @@ class _Reading:
     def _of(self, value: Any) -> Any:
         """Return a value as data for marshal that depends on the value alone.
 
-        An object that was read before is a reference by number. All that it consists of
-        is recorded for `holds`.
+        An object that was read before is a reference by number. Parts are recorded for
+        `holds`, except for the fields of records. Of an object other than a plain
+        value, tuple, frozenset, function, class, dict, list, array of numbers, or
+        instance of a class of these modules (a set, for example) only its name and the
+        functions in it count, see `_behind`.
         """
         kind = type(value)
         if kind in _PLAIN:
@@ -298,9 +304,10 @@ class _Reading:
         return ("function", code, self._of(defaults), self._of(named), contents)
 
     def _class(self, kind: type) -> Any:
-        """Return name, bases and members of a class of these modules as data.
+        """Return module, name, bases and members of a class of these modules as data.
 
-        For another class it is only (module, name).
+        Members are those that `_members` chooses. For another class it is only (module,
+        name).
         """
         name = (kind.__module__, kind.__qualname__)
         if kind.__module__ not in self._modules:
@@ -309,9 +316,10 @@ class _Reading:
         return (*name, bases, self._members(vars(kind)))
 
     def _fields(self, record: Any) -> list[Any]:
-        """Return (name, content) of each field of a dataclass or slotted class.
+        """Return (name, content) of each field of a dataclass or slotted object.
 
-        [] for an object of any other class.
+        The content is data for marshal, None for a field that is not set. [] for any
+        other object.
         """
         names: Iterable[str] = getattr(record, "__dataclass_fields__", ())
         if not names:
@@ -339,7 +347,10 @@ class _Reading:
 
 
 def _is_plain(value: Any) -> bool:
-    """Return whether a value is a number, a string, bytes, None, or a tuple of them."""
+    """Return whether a value is a number, str, bytes, None, or a tuple of just these.
+
+    A value of a subclass, or of a type of NumPy, is not plain; nor a nested tuple.
+    """
     if type(value) is tuple:
         return all(type(x) in _PLAIN for x in value)
     return type(value) in _PLAIN

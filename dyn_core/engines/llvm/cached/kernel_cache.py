@@ -132,7 +132,7 @@ def store(key: str, note: dict[str, Any], code: bytes) -> None:
         code: Object code.
 
     Raises:
-        SettingError: DYN_CACHE_LIMIT is invalid.
+        SettingError: DYN_CACHE_LIMIT is invalid; the entry is already written then.
     """
     home = folder()
     if home is None:
@@ -211,7 +211,8 @@ def remove(home: Path, maximum: float) -> tuple[int, int]:
     """Remove unfinished files older than an hour, and entries beyond a size.
 
     The least recently used entries are removed until the rest fits. Younger unfinished
-    files, and files that another process removes meanwhile, are ignored.
+    files, and files that vanish before their size is read, are ignored. A file that
+    cannot be removed raises nothing and counts as one that remains.
 
     Args:
         home: Folder of the cache.

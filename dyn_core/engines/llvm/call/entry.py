@@ -85,7 +85,8 @@ class Descriptor:
     def scratch(self, name: str, made: Variant) -> None:
         """Set the field `name` to scratch memory of machine code; both are kept alive.
 
-        Memory set before is released, unless a batch is running in another thread.
+        Memory set before is no longer kept; while a batch is running in another thread,
+        it is kept until a later call.
 
         Args:
             name: Field of entry_code.FIELDS, in any case.
@@ -157,7 +158,8 @@ def arrays_lie_as_expected() -> bool:
 def _safely_read(address: int, size: int) -> bytes | None:
     """Return `size` bytes at an address, or None if it is invalid.
 
-    The address is passed to the operating system, which refuses invalid ones.
+    The operating system copies the bytes through a pipe, and refuses invalid addresses.
+    `size` must be at most what a pipe holds, or the call waits for ever.
     """
     there, here = os.pipe()
     try:
@@ -183,6 +185,7 @@ def _loaded(how: str, place: int, single: bool) -> compiler.Loaded:
 
     Raises:
         CompileError: LLVM failed.
+        SettingError: DYN_CACHE_LIMIT is invalid.
     """
     digest = hashlib.sha256(
         f"{how} {place} {single} {host_machine.machine().key}".encode()

@@ -344,15 +344,17 @@ def make_outputs(d, outputs, made, values, place, batch):
 def run_batch(d, inputs, strides, outputs, batch, out):
     """Run a batch; return 0 on success.
 
-    Any other result means that Python must run it: the number of failed rows, or 1
-    while another thread runs a batch of the Program.
+    Any other result means that Python must run it: rows failed, with all outputs
+    written, or another thread runs a batch of the Program. Numbers are not checked to
+    be finite. The GIL is released for more than HOLD_ROWS rows.
 
     Args:
         d: Address of the Descriptor.
         inputs, outputs: Addresses of the tables of data addresses.
         strides: Address of the bytes from row to row of each input, 0 if shared.
         batch: Number of rows, at least the lanes.
-        out: 0 if outputs are new arrays.
+        out: 0 if outputs are new arrays; the kernel STREAMED then runs if one was not
+            in the processor's cache (COLD).
     """
     if load(d + BUSY) != 0:
         return 1
@@ -376,7 +378,9 @@ def run_batch(d, inputs, strides, outputs, batch, out):
 def run_few(d, inputs, strides, outputs, batch):
     """Run fewer rows than lanes one by one; return 0, or 1 at the first row that fails.
 
-    The data addresses in the tables `inputs` and `outputs` are advanced row by row.
+    Outputs of the rows before it, and perhaps its own, are written then. Numbers are
+    not checked to be finite. The data addresses in the tables `inputs` and `outputs`
+    are advanced row by row.
 
     Args:
         d: Address of the Descriptor.
@@ -431,13 +435,14 @@ def run_single(d, inputs, outputs):
 def results(d, outputs, made):
     """Return the address of the result: an array, a float, or a named tuple of these.
 
-    0 without memory.
+    It is a new reference and takes over those in `made`. 0 without memory, with a
+    Python error set; the objects in `made` are not released then.
 
     Args:
         d: Address of the Descriptor.
         outputs: Address of the data addresses.
-        made: Address of the new arrays; a 0 stands for a scalar, whose float is created
-            here.
+        made: Address of the new arrays; a 0 stands for a scalar and is replaced by its
+            float, which is created here.
     """
     k = 0
     while k < load(d + N_OUT):

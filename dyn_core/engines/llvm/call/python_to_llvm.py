@@ -248,8 +248,9 @@ class _Function:
     def _pointer(self, node: ast.expr) -> str:
         """Return the register of an address as a pointer.
 
-        A sum is a getelementptr of its left address, so that LLVM knows that both are
-        in one object.
+        A sum is a getelementptr from its left operand, itself written as a pointer, so
+        that LLVM knows that both are in one object; any other expression is an
+        inttoptr.
         """
         if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add):
             base, offset = self._pointer(node.left), self._value(node.right)
@@ -259,8 +260,8 @@ class _Function:
     def _room(self, size: ast.expr) -> str:
         """Return the register of the address of stack memory, as an i64.
 
-        A constant size is allocated at the beginning of the function, so that a loop
-        does not allocate again.
+        It is 16-byte aligned and not initialised. A size without variables is allocated
+        at the beginning of the function, so that a loop does not allocate again.
 
         Args:
             size: Expression of the number of bytes.

@@ -176,6 +176,7 @@ def _loaded() -> compiler.Loaded:
 
     Raises:
         CompileError: LLVM failed.
+        SettingError: DYN_CACHE_LIMIT is invalid.
     """
     digest = hashlib.sha256(f"results {host_machine.machine().key}".encode())
     key = f"entry-{digest.hexdigest()}"

@@ -82,6 +82,7 @@ def trim(table):
 def open_slab(table, size, block):
     """Return a new slab from the system, linked into the table; 0 without memory.
 
+    It is SLAB bytes long, or for a block above LARGEST as long as this block needs.
     Unused slabs are released first if, with this slab, they would exceed LIMIT.
 
     Args:
@@ -112,10 +113,11 @@ def open_slab(table, size, block):
 
 
 def take(table, n):
-    """Return the address of n bytes; 0 without memory, or if n is too large.
+    """Return the address of n bytes; 0 without memory, or if n exceeds MOST.
 
     It replaces malloc. The address is a multiple of 64. The memory is not initialised.
-    COLD in the table is set to 1 if it is probably not in the processor's cache.
+    COLD in the table is set to 1 if it was used before, but so long ago that it is
+    probably not in the processor's cache; else COLD is left as it is.
     """
     if n > MOST:  # larger ones would overflow below, and more than SIZES be needed
         return 0
