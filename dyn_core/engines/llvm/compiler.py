@@ -83,9 +83,9 @@ def _free(name: str) -> Any:
 
 
 def _optimise(target: Any, module: Any) -> None:
-    """Run LLVM's optimisation passes, which change the module in place.
+    """Run LLVM's optimisation passes of level 2, which change the module in place.
 
-    Their objects are released before the module.
+    Straight-line code is vectorised too. Their objects are released before the module.
     """
     import llvmlite.binding as llvm
 
@@ -160,7 +160,8 @@ def code_size(code: bytes) -> int:
 def assembly(ir: str) -> str:
     """Return the assembly text of a module for this machine, for reading.
 
-    No optimisation passes run. missing() must be "".
+    As from compile_ir without `inline`: no optimisation passes run, and the code
+    generator uses level 1. missing() must be "".
 
     Args:
         ir: LLVM IR.

@@ -151,7 +151,8 @@ class LoopCalls:
     def _stored(self, nodes: Sequence[int], state: Slots) -> Iterator[str]:
         """Write functions that store values as the initial state; yield their calls.
 
-        At least _FILLED equal constants in a row are stored by a loop.
+        At least _FILLED slots in a row of one constant node are filled by a loop. The
+        others are stored after that; without others one empty function is written.
 
         Args:
             nodes: Node of the value of each slot.
@@ -179,7 +180,7 @@ class LoopCalls:
         Args:
             value: Constant.
             state: Slots of the state.
-            first, count: Index in the state of the first slot, and number of slots.
+            first, count: First index in the state; number of slots: at least a vector.
         """
         code = self._code()
         width = code.width
@@ -301,7 +302,7 @@ class LoopCalls:
         """Write the copy of the next state to the state, in active lanes (%going) only.
 
         Args:
-            code: Function being written; its current block is `body`.
+            code: Function being written, in block `body`; then `kept_all` if count > 0.
             source, to: Slots of the next state and of the state.
             count: Number of values.
         """
@@ -469,11 +470,11 @@ class _Writer:
         self.ends, self.conditions = schedule.ends, schedule.conditions
 
     def function(self, steps: list[ScheduledStep], first: bool = False) -> str:
-        """Write the function of some steps; return its call.
+        """Write the function of some steps, once for a _Writer; return its call.
 
         Args:
-            steps: Steps of a chunk.
-            first: Whether it also writes constants and inputs that are outputs.
+            steps: Steps of a chunk; errors are as in `_step`.
+            first: Whether constants and inputs are delivered too, see `_leaves`.
         """
         if first:
             self._leaves()
@@ -502,7 +503,7 @@ class _Writer:
             self.deliver(k)
 
     def real(self, k: int) -> str:
-        """Return the register of node k as a real; a condition becomes 1.0 or 0.0."""
+        """Return register or constant of node k, a real; a condition is 1.0 or 0.0."""
         code = self.code
         name, kind_name = self._value(k)
         if kind_name == "real":
@@ -514,7 +515,7 @@ class _Writer:
         return real
 
     def truth(self, k: int) -> str:
-        """Return the register of node k as a condition; NaN counts as true."""
+        """Return register or constant of node k as a condition; NaN counts as true."""
         code = self.code
         name, kind_name = self._value(k)
         if kind_name == "truth":
@@ -525,8 +526,8 @@ class _Writer:
     def _value(self, k: int) -> tuple[str, str]:
         """Return (register, "real" or "truth") of node k; the first use loads it.
 
-        A constant is returned in place of a register, without a load. Outputs are
-        loaded from the memory of the outputs, other nodes from their slots.
+        A constant replaces the register. Inputs, and outputs without a slot, are loaded
+        from their memory, other nodes from their slots; loaded values are "real".
         """
         value = self.code.values.get(k)
         if value is None:
@@ -544,7 +545,7 @@ class _Writer:
         return value
 
     def _keep(self, k: int) -> None:
-        """Write the stores of node k into its slots, matrices and outputs."""
+        """Write the stores of node k into its slot and matrices, if any; deliver it."""
         first = self.schedule.slots.get(k)
         places = [] if first is None else [first]
         for place in (*places, *self.schedule.copies.get(k, ())):
@@ -583,9 +584,9 @@ class _Writer:
             )
 
     def _step(self, step: ScheduledStep) -> None:
-        """Write one operation; its result becomes a value of the function.
+        """Write one operation; its results become values of the function, not stored.
 
-        Raises ValueError if the operation has no machine form.
+        Raises ValueError if it has no machine form, as loops and products.
         """
         if step.op == "sincos":
             self._sincos(step)
@@ -651,9 +652,9 @@ class _Writer:
         return f"select {code.truth} {condition}, {of} {a}, {of} {b}", result
 
     def _sincos(self, step: ScheduledStep) -> None:
-        """Write sines and cosines of step.operands, for one state as vectors.
+        """Write sines and cosines of step.operands, for one state as one padded vector.
 
-        step.results are sine and cosine of each angle; None: it gets no value.
+        step.results are sine and cosine of each angle, not stored here; None: no value.
         """
         code = self.code
         n = len(step.operands)

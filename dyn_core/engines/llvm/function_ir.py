@@ -89,7 +89,8 @@ class Ports:
     def address(self, code: FunctionCode, k: int) -> tuple[str, int]:
         """Return pointer and alignment [bytes] of flat value k.
 
-        The port's address is loaded at its first use in `code`.
+        The alignment is the size of one lane's number: arrays may begin anywhere. The
+        port's address is loaded at its first use in `code`.
         """
         port, index = self.places[k]
         base = code.pointers.get((self.table, port))

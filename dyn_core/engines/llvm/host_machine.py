@@ -117,7 +117,7 @@ def missing() -> str:
 
 @once
 def _warn_of_unknown_variables() -> None:
-    """Warn once of environment variables DYN_... that do not exist."""
+    """Warn, once, of each environment variable DYN_... that does not exist."""
     for name in sorted(os.environ):
         if name.startswith("DYN_") and name not in VARIABLES:
             warn(f"{unknown_name('environment variable', name, VARIABLES)}; ignored")

@@ -153,7 +153,8 @@ def take(table, n):
 def give(table, address, n):
     """Free memory at an address, which may be 0; return 0. It replaces free.
 
-    A slab without used blocks is kept, but released to the system beyond LIMIT.
+    A slab without used blocks is kept, or released to the system if unused slabs would
+    exceed LIMIT; each block above LARGEST is in one of its own. No lock is used.
 
     Args:
         table: Address of the table.
@@ -183,8 +184,8 @@ def give(table, address, n):
 def take_zeroed(table, count, n):
     """Return the address of count * n zero bytes; 0 without memory.
 
-    It replaces calloc, with memory from `take`. The product must not overflow (not
-    checked): NumPy refuses such arrays itself.
+    It replaces calloc, with memory from `take`, which returns 0 for more than MOST
+    bytes. The product must not overflow (not checked): NumPy refuses such arrays.
     """
     memory = take(table, count * n)
     if memory != 0:

@@ -32,7 +32,10 @@ _SIGN = -(2**63)
 
 @once
 def table() -> bytes:
-    """Return the first _BITS bits of 2/pi as _BYTES bytes, least significant first."""
+    """Return the first _BITS bits of 2/pi, a whole number of _BYTES bytes.
+
+    The least significant byte comes first; the bits beyond _BITS, at the end, are 0.
+    """
     guard = _BITS + 64
 
     def arctan(inverse: int) -> int:
@@ -59,7 +62,8 @@ def reduced(b: Any, x: Any) -> tuple[Any, Any, Any]:
 
         x = n pi/2 + r + low modulo 2 pi,   |r| <= pi/4
 
-    r and low are real Values, n is a whole one. If the angle is not finite, low is NaN.
+    r and low are real Values, n is a whole one from -4 to 4. For an angle that is not
+    finite, low is NaN.
 
     Args:
         b: Instructions of one float64 lane.

@@ -60,7 +60,7 @@ def definition(name: str, width: int, fused: bool) -> str:
     same module.
 
     Args:
-        name: sincos, or one of FUNCTIONS in float64_functions.py.
+        name: sincos, or one of FUNCTIONS in float64_functions.py (not checked).
         width: Float32 lanes, of type Lanes.
         fused: Whether a multiply-add rounds once.
     """

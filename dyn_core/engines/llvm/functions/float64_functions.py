@@ -270,6 +270,8 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
 def declarations(widths: Sequence[int], sines: bool) -> list[str]:
     """Return the declarations of intrinsics, and the table of far angles, each once.
 
+    Float32 lanes get those of as many float64 lanes too, and sines those of one lane.
+
     Args:
         widths: Lanes of all values, of type Lanes for float32.
         sines: Whether sines and cosines are among the functions; else there is no
@@ -320,7 +322,7 @@ def definition(name: str, width: int, fused: bool) -> str:
     sincos returns {sine, cosine} and calls far_angles.FUNCTION; atan2 takes (y, x).
 
     Args:
-        name: Name of the function.
+        name: Name of the function; KeyError for another one.
         width: Lanes.
         fused: Whether a multiply-add rounds once.
     """
@@ -387,6 +389,9 @@ def _far(b: Instructions, values: Sequence[Value]) -> list[Value]:
 
 def _declarations(width: int) -> str:
     """Return the declarations of the intrinsics for one number of lanes, as one text.
+
+    fabs, sqrt, floor and fma; for several lanes also masked loads and stores, and the
+    count of bits (ctpop).
 
     Args:
         width: Lanes, of type Lanes for float32.

@@ -124,10 +124,11 @@ class OperationTable:
     def loop(self, region: Region, operands: Sequence[int]) -> LoopCells:
         """Return a loop over state and captured values in the slots `operands`.
 
-        Its words, after the opcode: two for the maximum number of rounds; bytes from
-        here to the words of `still`, to the body, and behind the loop; the condition;
-        `still`; the body, which ends with the selection of the next state in active
-        lanes.
+        Its `copies` are not in its words and must precede it. Words, after the opcode:
+        two for the maximum number of rounds; bytes from the first word to the slots
+        for the operation `still`, to the body, and behind the loop; the condition;
+        those two slots; the body, which ends with the selection of the next state in
+        active lanes, unless there is no state.
 
         Args:
             region: Condition, body, number of state values, maximum number of rounds.
@@ -229,7 +230,7 @@ class _Lists:
     def _plain(self, k: int, op: str, operands: tuple[int, ...]) -> None:
         """Add an operation with one result, in a new slot or in the slot of an output.
 
-        Sets the slot and depth of the node.
+        Sets the slot and depth of the node. If it is several outputs, the last counts.
 
         Args:
             k: Node.
@@ -305,6 +306,8 @@ class _Lists:
 
     def _array(self, depth: int, nodes: Sequence[int], columns: int) -> int:
         """Add the copies of a matrix into padded rows; return the first slot.
+
+        The padding is allocated, but nothing is copied there. `steps` grows.
 
         Args:
             depth: Depth of the copies.

@@ -288,8 +288,8 @@ def _begin(width: int) -> str:
 def _finish(width: int) -> str:
     """Return the LLVM function of `finish`, which stores the status of each lane.
 
-    A status is 0, or the number of the first requirement that failed. The function
-    returns the number of lanes that failed.
+    A status is 0, or the number of the first requirement that failed: an int64, at the
+    address `status` for the first lane. The function returns how many lanes failed.
     """
     b = Instructions(width, False)
     b.lines += ["  %m = inttoptr i64 %s to ptr", "  %to = inttoptr i64 %status to ptr"]
@@ -306,9 +306,9 @@ def _finish(width: int) -> str:
 
 
 def _rows(width: int) -> list[str]:
-    """Return the functions that transpose rows to slots and back, as LLVM IR.
+    """Return LLVM IR of gather and scatter, which transpose rows to slots and back.
 
-    [] for one lane.
+    Both are in rows_ir.py; their operations, which call them, follow. [] for one lane.
     """
     if width == 1:
         return []
@@ -333,10 +333,10 @@ def _rows(width: int) -> list[str]:
 
 
 def _tiles(products: Products) -> list[str]:
-    """Return the LLVM IR of the function of each of TILES, in order.
+    """Return a text for each of TILES, in order: the LLVM IR of its function.
 
     Args:
-        products: Writer; its attribute `tiles` is changed.
+        products: Writer; its attribute `tiles` becomes the last tile alone.
     """
     tiles = []
     for negative, onto, rows, wide in TILES:
