@@ -73,8 +73,8 @@ def constant(x: Any, name: str, width: int) -> str:
     """Return an LLVM constant of a kind, the same in every lane.
 
     Args:
-        x: Number or condition; a real is rounded to float32 for Lanes, a whole number
-            is truncated.
+        x: Number or condition; a real is rounded to float32 for Lanes (tiny ones to
+            2**-126 with their sign), a whole number is truncated.
         name: Kind: real, whole or truth.
         width: Lanes, of type Lanes for float32.
     """
@@ -178,11 +178,13 @@ class Instructions:
         return self.new(f"icmp ne i{self.width} {bits}, 0")
 
     def word(self, table: str, byte: Value) -> Value:
-        """Return 32 bits of a byte table as an unsigned whole number; one lane only.
+        """Return 32 bits of a byte table as an unsigned whole number.
+
+        One lane of float64 only; the bytes are in the machine's order.
 
         Args:
-            table: Name of the table.
-            byte: Index of the first byte.
+            table: Name of the table, with its "@".
+            byte: Index of the first byte, a whole number.
         """
         place = self.new(f"getelementptr i8, ptr {table}, i64 {byte.name}")
         bits = self.new(f"load i32, ptr {place}, align 1")
@@ -255,7 +257,8 @@ class Value:
         """Return a condition of two values; whole numbers are signed.
 
         Args:
-            how: lt, le, gt, ge, eq (false for NaN) or ne (true for NaN).
+            how: lt, le, gt, ge, eq (all false for NaN) or ne (true for NaN); of two
+                conditions, eq or ne.
             other: Value or constant of the same kind.
         """
         other = self.instructions.lift(other, self.kind)

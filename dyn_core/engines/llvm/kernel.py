@@ -55,6 +55,7 @@ def compile_pieces(ir: str) -> list[bytes]:
 
     Raises:
         CompileError: LLVM failed.
+        SettingError: DYN_THREADS is invalid.
     """
     pieces = split(ir)
     codes = [b""] * len(pieces)
@@ -78,8 +79,8 @@ def split(ir: str) -> list[str]:
 
     Callers are in earlier pieces than the functions that they call. A call into another
     piece then refers to a symbol that is unknown when it is loaded: the loader inserts
-    a jump with unlimited range. Internal functions become hidden symbols. A module of
-    less than two pieces is returned unchanged.
+    a jump with unlimited range. Internal functions become hidden symbols. The result is
+    [ir], unchanged, if all functions fit into one piece.
 
     Args:
         ir: LLVM IR in which called functions come before their callers.
@@ -104,11 +105,12 @@ def split(ir: str) -> list[str]:
 
 
 def _module(functions: list[str], declared: dict[str, str]) -> str:
-    """Return a module of these functions, with declarations of their callees.
+    """Return a module of these functions, with declarations of what they refer to.
 
     Args:
         functions: Definitions.
-        declared: By name, the declaration of every function of the whole module.
+        declared: By name, the declaration of each function and the definition of each
+            table of the whole module; other names in `functions` are ignored.
     """
     body = "\n".join(functions)
     here = {_name(function) for function in functions}
@@ -292,7 +294,8 @@ def later(
 def at_hand(variant: str, name: str) -> Kernel | None:
     """Return a kernel from memory or disk; None if there is none.
 
-    One from disk is stored in memory.
+    One from disk is stored in memory, where it stays while anything refers to it. A
+    damaged one counts as none.
 
     Args:
         variant: scalar or batch.
@@ -310,7 +313,7 @@ def at_hand(variant: str, name: str) -> Kernel | None:
 def _from_disk(full: str) -> Kernel | None:
     """Return a kernel from disk, stored in memory too; None if there is none.
 
-    full: Variant and key of the kernel, VARIANT-KEY.
+    The caller holds _LOADING. full: Variant and key of the kernel, VARIANT-KEY.
 
     Raises:
         CompileError: The code cannot be loaded.
@@ -341,11 +344,13 @@ def _make(
 
     Args:
         variant, name: scalar or batch, and key of the kernel.
-        graph, sizes, width: Graph, sizes of its ports, and lanes of a batch.
-        expect: Called with the number of steps before compilation.
+        graph, sizes: Graph and sizes of its ports.
+        width: Lanes of a batch; their type is that of the numbers in both variants.
+        expect: Called with the number of steps before compilation, if it is compiled.
 
     Raises:
-        CompileError: LLVM failed.
+        CompileError: LLVM failed, or code on disk cannot be loaded.
+        SettingError: DYN_THREADS or DYN_CACHE_LIMIT is invalid.
         ValueError: An operation has no machine form.
     """
     full, start = f"{variant}-{name}", perf_counter()

@@ -70,7 +70,7 @@ def scalar_kernel(
         graph: Graph without calls of Programs.
         inputs, outputs: Sizes of the ports.
         fused: Whether multiply-adds are formed.
-        pack: Maximum number of sines and cosines computed at once.
+        pack: Maximum number of angles whose sine and cosine are computed at once.
         vector: Entries of a row in one vector of a matrix product.
         one: One lane: 1 for float64, Lanes(1) for float32.
         zeroed: Whether scratch memory starts as zeros; if not, the kernel sets the
@@ -185,7 +185,9 @@ def _zeros(emitter: Emitter) -> list[str]:
 
 
 def _widened(result: str, value: str, width: int) -> list[str]:
-    """Return [the instruction] that converts whole numbers of the lanes to 64 bits.
+    """Return [the instruction] that widens unsigned whole numbers to 64 bits.
+
+    For float64 it is a copy: they have 64 bits.
 
     Args:
         result, value: Registers.

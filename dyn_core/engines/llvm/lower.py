@@ -97,9 +97,9 @@ def lower(
     Args:
         graph: Graph without calls of Programs.
         fused: Whether multiply-adds are formed.
-        pack: Maximum number of sines and cosines computed at once.
-        joined: Returns whether two outputs are in one array; None where outputs cannot
-            be read again.
+        pack: Maximum number of angles whose sine and cosine are computed at once.
+        joined: Returns whether two flat outputs are in one array; None where outputs
+            cannot be read again.
     """
     steps = _Ordering(graph, fused, pack).steps()
     schedule = Schedule(graph)
@@ -130,10 +130,11 @@ class _Ordering:
                 self.items.setdefault(node.operands[0], []).append(k)
 
     def steps(self) -> list[ScheduledStep]:
-        """Return the steps in order: operands come before the steps that use them.
+        """Return the steps of all nodes: operands come before the steps that use them.
 
-        Constants, inputs and multiplications that became part of a multiply-add have
-        none.
+        All items of a loop or product, and all sines and cosines of a pack, have one
+        step. Constants, inputs and multiplications that became part of a multiply-add
+        have none.
         """
         nodes, steps = self.graph.nodes, []
         done = [node.op in _LEAVES for node in nodes]
@@ -160,7 +161,12 @@ class _Ordering:
         return steps
 
     def _step(self, k: int) -> ScheduledStep:
-        """Return the step that computes node k; for an item its loop or product."""
+        """Return the step that computes node k, maybe with other nodes.
+
+        For an item it is its loop or product, for a sine or cosine the `sincos` of its
+        pack, for an addition or subtraction that absorbs a multiplication the
+        multiply-add.
+        """
         node = self.graph.nodes[k]
         if k in self.fusions:
             op, operands = self.fusions[k]
@@ -249,14 +255,14 @@ def fusions(
 def _cut(schedule: Schedule, steps: list[ScheduledStep]) -> list[list[ScheduledStep]]:
     """Return the steps in chunks; loops and products are chunks of their own.
 
-    A chunk ends with CHUNK steps, or when its steps have accessed MEMORY values of
-    other chunks, outputs and entries of matrices: LLVM orders every pair of memory
-    accesses, so the compile time of a function grows with the square of their number.
-    The first chunk is empty if the first step is a loop or product, or there is no
-    step.
+    A chunk ends with CHUNK steps, or when its steps have accessed MEMORY values: read
+    operands from elsewhere (also inputs and constants), or written outputs and operands
+    of loops and products. LLVM orders every pair of memory accesses, so the compile
+    time of a function grows with the square of their number. The first chunk is empty
+    if the first step is a loop or product, or there is no step.
 
     Args:
-        schedule: Schedule with `ends`; not changed.
+        schedule: Schedule; only `ends`, the flat outputs by value, is read.
         steps: All steps in order.
     """
     writes = {x: len(places) for x, places in schedule.ends.items()}
@@ -290,12 +296,13 @@ def _assign_slots(
 ) -> None:
     """Assign a slot to each value that a later chunk reads; free slots are reused.
 
-    The Schedule is changed in place: slots and size, and all that _place_arrays sets.
+    Items of loops get none, items of products an entry of a matrix. The Schedule is
+    changed in place: slots and size, and all that _place_arrays sets.
 
     Args:
         schedule: Schedule with its chunks.
-        joined: Returns whether two outputs are in one array; None where outputs cannot
-            be read again.
+        joined: Returns whether two flat outputs are in one array; None where outputs
+            cannot be read again.
     """
     last: dict[int, int] = {}
     for number, chunk in enumerate(schedule.chunks):
@@ -325,12 +332,14 @@ def _place_arrays(
 ) -> None:
     """Assign memory to the matrices of products, behind the slots of single values.
 
-    Sets outputs, copies, arrays and size of the Schedule, and slots of products' items.
+    Matrices that are not used at the same time may share it; outputs serve as matrices
+    if there is no loop. Sets copies, arrays and size of the Schedule, and of each item
+    of a product its slot, or its output in `outputs`.
 
     Args:
         schedule: Schedule with the slots of single values.
-        joined: Returns whether two outputs are in one array; None where outputs cannot
-            be read again.
+        joined: Returns whether two flat outputs are in one array; None where outputs
+            cannot be read again, and so do not serve as matrices.
     """
     steps = [step for step in schedule.rolled() if step.op == "product"]
     products = [step.data[2] for step in steps]

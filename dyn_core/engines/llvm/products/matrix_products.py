@@ -107,7 +107,7 @@ class ScaledRows:
         self.wanted: set[Scaling] = set()
 
     def name(self, scaling: Scaling) -> str:
-        """Return the name of the function for `scaling`; it is added to `wanted`."""
+        """Add `scaling` to `wanted`; return the name of its function, "@scaled_..."."""
         self.wanted.add(scaling)
         what = ("minus" if scaling.negative else "plus") + "_onto" * scaling.onto
         return f"@scaled_{what}_{scaling.rest}_{self.width}"
@@ -120,7 +120,7 @@ class ScaledRows:
         """Return the LLVM IR of a function.
 
         It processes groups of vectors, then single ones, then a partial one if
-        scaling.rest is not 0.
+        scaling.rest is not 0; its parameter `vectors` counts the partial one, too.
         """
         rest = int(scaling.rest > 0)
         factor = "%number" if not scaling.negative else "%minus"
@@ -369,7 +369,10 @@ class Products:
         return [*tiles, *rows, *self.straight.definitions, *moves]
 
     def _move(self) -> str:
-        """Return the LLVM IR of `@move`, which copies many values."""
+        """Return the LLVM IR of `@move(from, to, n)`: a copy of n numbers.
+
+        The two memories must not overlap.
+        """
         lines = _MOVE.replace("double", self.one)
         lines = lines.replace("LANES", f"{self.lanes}")
         lines = lines.replace("LESS", f"{self.lanes - 1}")
@@ -564,9 +567,10 @@ class Products:
 
 
 def _alike(total: int, most: int) -> Iterator[tuple[int, int, int]]:
-    """Yield (first, size, count) of equal parts of `total`, each of at most `most`.
+    """Yield (first, size, count) of each run of equal parts of `total`.
 
-    The parts of size `most` come first, then the remainder.
+    The first run has parts of size `most`, the second is the remainder as one part;
+    empty runs are left out. `first` is where the run begins.
     """
     whole, rest = divmod(total, most)
     if whole:

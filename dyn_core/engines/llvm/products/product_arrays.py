@@ -142,7 +142,7 @@ class ProductArrays:
         """Return the location of an item of one of the products, in its result.
 
         Args:
-            item: Node of the item.
+            item: Node of the item; its product's result must have an array.
         """
         node = self.graph.nodes[item]
         columns = self.graph.nodes[node.operands[0]].data.columns
@@ -250,9 +250,10 @@ class ProductArrays:
     def _block(
         self, entries: tuple[int, ...], columns: int, any_step: bool
     ) -> Array | None:
-        """Return an array in products' results that has all entries in order, or None.
+        """Return the array of existing locations of all entries in order, or None.
 
-        One among the outputs must be within one output array.
+        They are in products' results or among the outputs, where they must be within
+        one output array. Distances are positive.
 
         Args:
             entries: Values, row by row.
@@ -306,7 +307,7 @@ class ProductArrays:
         return None
 
     def _fill(self, entries: tuple[int, ...], columns: int) -> Array:
-        """Return a new array, into which its entries will be stored.
+        """Return a new array, noted in `_filled` and `_unfilled`; `_store` fills it.
 
         Results of products without an array that are blocks of it are written directly
         there.

@@ -53,7 +53,7 @@ class ProductCalls:
     def leaves(self) -> list[str]:
         """Return calls that store constants and inputs that are entries of matrices.
 
-        The called functions are written here.
+        Zeros (0.0) need no store. The called functions are written here.
         """
         nodes, leaves = self.schedule.graph.nodes, self.schedule.arrays.leaves
         constants = [pair for pair in leaves if nodes[pair[0]].op == "const"]
@@ -146,6 +146,8 @@ class ProductCalls:
     ) -> list[str]:
         """Write functions that copy values between memories; return their calls.
 
+        Each copies at most COPIES runs; without pairs there is none.
+
         Args:
             pairs: Index of each value in `source`, and in `to`.
             source, to: Memories.
@@ -180,7 +182,7 @@ class ProductCalls:
 
     @cached_property
     def _by_table(self) -> bool:
-        """Whether copies use tables: the products together have over MANY runs."""
+        """Whether copies of results use tables: those of all have over MANY runs."""
         schedule = self.schedule
         steps = [step for step in schedule.rolled() if step.op == "product"]
         runs = 0

@@ -59,8 +59,9 @@ def _spans(
 ) -> list[tuple[int, int]]:
     """Return (first chunk, last chunk) that accesses each array.
 
-    -1 is before the first chunk, len(chunks) behind the last; an array without access
-    has (len(chunks), -1).
+    -1 is before the first chunk, when constants and inputs are stored; len(chunks) is
+    behind the last. An array with zeros has (-1, len(chunks)), one without access
+    (len(chunks), -1).
 
     Args:
         arrays: Arrays of products, not changed.
@@ -88,8 +89,8 @@ def _spans(
 def _touched(arrays: ProductArrays, chunks: Chunks) -> Iterator[tuple[int, int]]:
     """Yield (index of a chunk, slot): at least one slot of each array a chunk accesses.
 
-    For an array of a product it is the first slot. Outputs are left out; pairs may
-    repeat.
+    For an array of a product it is the first slot. Outputs, and the stores before the
+    first chunk, are left out; pairs may repeat.
 
     Args:
         arrays: Arrays of products, not changed.

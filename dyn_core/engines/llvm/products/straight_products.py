@@ -39,7 +39,7 @@ class StraightProducts:
         self._known: dict[tuple[object, ...], str] = {}
 
     def function(self, shape: ProductShape, places: ProductPlaces) -> str:
-        """Return the name of a product's function, which is written at its first use.
+        """Return the name "@straight..." of a function, written at its first use.
 
         Args:
             shape: Sizes, sign of A B, and whether it is added to C.
@@ -151,7 +151,7 @@ class StraightProducts:
 
 
 def load_part(lanes: int, pointer: str, without: int) -> str:
-    """Return the LLVM instruction that loads a vector without its last entries.
+    """Return LLVM text right of "=" that loads a vector without its last entries.
 
     Args:
         lanes: Entries of the vector.
