@@ -180,11 +180,11 @@ def gather(lanes: int) -> str:
     """Return the LLVM IR of `@gather(from, stride, n, to)`, rows -> block.
 
     It reads n numbers of each of group_of(lanes) rows, `stride` bytes apart, and writes
-    n vectors of one column each, `lanes` numbers apart, and as many more as fill the
-    last group.
+    n vectors of one column each, `lanes` numbers apart, and as many vectors of zeros
+    as fill the last group. `to` must be aligned to the size of such a vector.
 
     Args:
-        lanes: Lanes of the block.
+        lanes: Lanes of the block, of type Lanes for float32.
     """
     width, number = group_of(lanes), kind("real", lanes_like(lanes, 1))
     of, end, size = kind("real", width), f"{suffix(width)}.p0", real_size(width)
@@ -214,9 +214,14 @@ def gather(lanes: int) -> str:
 def scatter(lanes: int) -> str:
     """Return the LLVM IR of `@scatter(from, n, to)`, the reverse of @gather.
 
-    The rows are contiguous. Masked stores are slow on many machines. A full vector at
-    the partial end of a row extends into the next rows, which are written later; only
-    the last row needs a mask, and where n is small every row.
+    It reads the n vectors, and those that fill the last group, and writes
+    group_of(lanes) contiguous rows of n numbers. Masked stores are slow on many
+    machines. A full vector at the partial end of a row extends into the next rows,
+    which are written later; only the last row needs a mask, and every row where n is
+    below half a group.
+
+    Args:
+        lanes: Lanes of the block, of type Lanes for float32.
     """
     width, number = group_of(lanes), kind("real", lanes_like(lanes, 1))
     of, end, size = kind("real", width), f"{suffix(width)}.p0", real_size(width)
@@ -245,7 +250,11 @@ def scatter(lanes: int) -> str:
 def stream(width: int) -> str:
     """Return the LLVM IR of `@stream(from, n, to)`, a copy of n vectors past the cache.
 
-    n must be at least 1. Source and target must be aligned to the size of a vector.
+    n must be at least 1. Source and target must be aligned to the size of a vector. No
+    fence is written; the module needs the metadata NONTEMPORAL.
+
+    Args:
+        width: Lanes of a vector, of type Lanes for float32.
     """
     of, align = kind("real", width), real_size(width) * width
     lines = [

@@ -141,8 +141,9 @@ class LongTasks:
     def _work(self) -> None:
         """Run the tasks in the queue in order until it is empty, here on this thread.
 
-        A task that another thread has started is awaited. After each one its `then` is
-        called; an exception of that becomes a warning. Ended tasks are removed.
+        A task that another thread has started is awaited. After each one, also if it
+        failed, its `then` is called with the job; an exception of `then` becomes a
+        warning. Ended tasks are removed.
         """
         while True:
             with self._lock:
@@ -186,14 +187,15 @@ class Workers:
     ) -> None:
         """Run tasks in parallel, the last one on this thread, and wait for all of them.
 
-        The exception of the first task, in their order, that raised one is raised after
-        all tasks have ended; so is Ctrl-C.
+        After all tasks have ended, the exception of the first one, in their order, that
+        raised one is raised; Ctrl-C in a task on this thread counts as its exception.
+        Ctrl-C in the wait is raised instead, also after the end of all.
 
         Args:
             tasks: Functions, at least one; all run on this thread, one after the other,
                 if no thread can be started.
-            stop: Requests all tasks to end soon; called after Ctrl-C, and if the task
-                on this thread failed.
+            stop: Requests all tasks to end soon; called if the last task raised an
+                exception, and after Ctrl-C in the wait.
         """
         jobs = [_Job(task) for task in tasks]
         with self._lock:

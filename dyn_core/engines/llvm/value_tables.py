@@ -43,8 +43,9 @@ class ValueTables:
     ) -> None:
         """Write calls of @copy_pairs that copy values from one place to another.
 
-        Their tables are added to `head`; the function itself is in `definitions`, which
-        the module needs, too.
+        Successive pairs between the same two arrays are one call. Its table, in which
+        the last pair is repeated up to a multiple of _AT_ONCE, is added to `head`; the
+        function itself is in `definitions`, which the module needs, too.
 
         Args:
             code: Function being written.

@@ -73,10 +73,10 @@ class Expressions(LaneCode):
         raise NotImplementedError
 
     def fail(self, node: ast.AST, what: str, valid: str) -> NoReturn:
-        """Raise TraceError with the source line.
+        """Raise TraceError with file, line and function.
 
         Args:
-            node: Faulty node of the syntax tree.
+            node: Faulty node of the syntax tree; the line is "?" if it has none.
             what: Fault.
             valid: Valid alternative.
         """
@@ -87,11 +87,11 @@ class Expressions(LaneCode):
     # Code
 
     def require(self, holds: str, node: ast.AST, what: str, *noted: str) -> None:
-        """Write a check of the checked form: return from the function if it fails.
+        """Write a check: the function returns zeros or nothing if it fails.
 
-        Before the return, the number of the failure (`note`) and the `noted` ints are
-        stored at %status. Later instructions go to a new block, reached only if the
-        check succeeds.
+        Callers test `checked` before: the other form has no %status. Before the return,
+        the number of the failure (`note`) and the `noted` ints are stored at %status.
+        Later instructions go to a new block, reached only if the check succeeds.
 
         Args:
             holds: Register of the condition, an i1.
@@ -143,7 +143,10 @@ class Expressions(LaneCode):
         return MISSING
 
     def is_float(self, name: str) -> bool:
-        """Return whether `name` is an assigned float variable or a float constant."""
+        """Return whether `name` is a float variable or a float of the module.
+
+        The variable may have no value at this point.
+        """
         known = self.variables.get(name, (None,))[0]
         node = ast.Name(name, ast.Load())
         return known is FLOAT or isinstance(self.static(node), float)
@@ -219,7 +222,10 @@ class Expressions(LaneCode):
         return value
 
     def convert(self, value: TypedValue) -> TypedValue:
-        """Return an INT converted to FLOAT, in all lanes; a FLOAT unchanged."""
+        """Return an INT converted to FLOAT, in all lanes; a FLOAT unchanged.
+
+        Other types are not refused: their code is invalid.
+        """
         if value.type is FLOAT:
             return value
         if value.name.lstrip("-").isdigit():

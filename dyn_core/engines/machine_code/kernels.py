@@ -95,10 +95,12 @@ class TiedKernel:
         Args:
             program: Program of dtype float64.
             inputs, outputs: For each Port an array of its shape, contiguous and
-                aligned; its memory must not move.
+                aligned; its memory must not move. Outputs must be writeable, which is
+                not checked.
 
         Raises:
-            ShapeError: An array has another shape, dtype or memory layout.
+            ShapeError: The Program has another dtype, or an array another shape, dtype
+                or memory layout.
             ValueError: The number of arrays differs from the number of Ports.
             CompileError: LLVM failed.
         """
@@ -139,7 +141,8 @@ class TiedBlock:
     def __init__(self, program: Any) -> None:
         """Bind a Program to new arrays of zeros; compile it if its engine does.
 
-        Its dtype must be float64, which is not checked.
+        A Program without `lanes` gets one lane. Its dtype must be float64, which is not
+        checked.
 
         Raises:
             CompileError: LLVM failed.
@@ -167,7 +170,8 @@ class TiedBlock:
     def _in_python(self, program: Any) -> Callable[..., int]:
         """Return a callback that runs the Program on `inputs` for all lanes.
 
-        It writes `outputs` and `status`, ignores its arguments and returns 0.
+        It writes `outputs` and `status`, ignores its arguments and returns 0. A failed
+        requirement raises nothing; other exceptions are not caught.
         """
 
         def run(*_tables: int) -> int:
@@ -231,8 +235,8 @@ class TiedBatch:
         """Compute the outputs of the first `rows` rows, in place.
 
         All outputs of rows where a requirement fails are NaN; nothing is raised for
-        them. Machine code also overwrites the rows behind them, up to a multiple of the
-        lanes.
+        them. Machine code also overwrites the following rows of the bound outputs, up
+        to a multiple of the lanes.
 
         Args:
             rows: At most the number of rows of the bound outputs; not checked.
@@ -266,7 +270,8 @@ def _check(
 ) -> None:
     """Check that arrays are contiguous, aligned float64 arrays of the Ports' shapes.
 
-    With `rows`, outputs must have so many rows, and inputs may have them.
+    With `rows`, each output must have the shape (rows, *port.shape), and an input has
+    this or the Port's. Whether outputs are writeable is not checked.
 
     Raises:
         ShapeError: An array is not, or the Program has another dtype.

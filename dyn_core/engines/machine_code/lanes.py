@@ -258,7 +258,7 @@ class LaneCode:
 
 
 def declarations(lanes: int) -> str:
-    """Return LLVM's declarations of intrinsics, and the alias metadata, as LLVM IR.
+    """Return the IR of a module's intrinsics, attributes #0 and alias metadata.
 
     lanes: Number of lanes; 0: floats are scalars.
     """

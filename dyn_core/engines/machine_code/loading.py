@@ -112,7 +112,8 @@ class _ModuleWriter:
         calls.
 
         Raises:
-            TraceError: Recursion, or a construct that is not in the subset.
+            TraceError: Recursion, a signature or construct that is not in the subset,
+                or a source that is not available (see source_of).
         """
         if function in self.open:
             names = " -> ".join(f.__name__ for f in [*self.open, function])
@@ -280,7 +281,7 @@ class CompiledFunction:
         Nothing happens if it is compiled already, or where machine code is off.
 
         Raises:
-            TraceError: A construct is not in the subset.
+            TraceError: The code is not in the subset, see `translate`.
             CompileError: LLVM failed.
             SettingError: An environment variable is invalid, see `native`.
         """
@@ -298,7 +299,7 @@ class CompiledFunction:
         From disk, `ir` of the module is "". Else `fresh` becomes True.
 
         Raises:
-            TraceError: A construct is not in the subset.
+            TraceError: The code is not in the subset, see `translate`.
             CompileError: LLVM failed.
         """
         digest = hashlib.sha256(host_machine.machine().key.encode())
@@ -382,7 +383,8 @@ class CompiledFunction:
 
         Raises:
             ShapeError: The number of arguments is wrong; an argument has another type,
-                dtype, number of axes or layout; or int and float arrays share memory.
+                dtype, number of axes or lanes, or layout; an int in a record exceeds 64
+                bits; or int and float arrays share memory.
             OverflowError: An int in a record is too large for a float.
         """
         if len(arguments) != len(self._bound):
@@ -477,7 +479,9 @@ class CompiledFunction:
     def _in_python(self, arguments: tuple[Any, ...]) -> Callable[..., Any]:
         """Return a function of the numbers that calls the Python function.
 
-        It takes the arguments that are numbers, in order; the others are fixed.
+        It takes the arguments that are numbers, in order; the others are fixed. Numbers
+        are neither converted nor counted: surplus ones are ignored, and RuntimeError is
+        raised if one is missing.
 
         Args:
             arguments: All arguments that are not numbers, in order.
@@ -538,12 +542,12 @@ def _address(memory: Any) -> int:
 def contents(function: Callable[..., Any]) -> list[Any]:
     """Return all data on which the machine code depends, as loaded in this process.
 
-    The data are the code of the function and of all functions that it calls, their
-    types and line numbers, and the constants of their modules, as nested lists and
-    tuples of plain values.
+    The data are the code of the function and of all marked functions that it calls,
+    their types and line numbers, and the constants of their modules, as nested lists
+    and tuples of plain values. Other functions and classes are named only.
 
     Raises:
-        TraceError: The signature of one of the functions is not in the subset.
+        TraceError: The signature of the function or a marked one is not in the subset.
     """
     entries: list[Any] = []
     order, numbers = [function], {function: 0}
@@ -568,10 +572,10 @@ def contents(function: Callable[..., Any]) -> list[Any]:
 
 
 def _reached(function: Callable[..., Any]) -> Iterator[tuple[str, Any]]:
-    """Yield (name, value) of the globals that a function may use.
+    """Yield (name, value) of the globals that a function may use, without builtins.
 
     For modules and classes among them also their attributes, named "MODULE.NAME", whose
-    names occur in the function.
+    names occur in the function, and likewise the attributes of these.
     """
     names, code = function.__globals__, function.__code__
     waiting = [(name, names[name]) for name in code.co_names if name in names]

@@ -186,12 +186,13 @@ class Operations(Expressions):
     ) -> TypedValue:
         """Return a op b; an int combined with a float is converted to float.
 
-        // and % of ints round down, and are zero for the divisor 0.
+        + - * are valid for all types, / if a or b is a float, // and % for two ints:
+        they round down, and are zero for the divisor 0. Ints wrap at 64 bits.
 
         Args:
             node: Node of the syntax tree, for messages.
             op: Class of the operator, such as ast.Add.
-            a, b: Numbers.
+            a, b: INT or FLOAT, which is not checked.
 
         Raises:
             TraceError: The operator is not in the subset for these types.

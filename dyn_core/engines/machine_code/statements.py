@@ -47,7 +47,8 @@ def source_of(function: Callable[..., Any]) -> ast.FunctionDef:
 
     Raises:
         TraceError: The function is a lambda or a closure, its source is not available,
-            or the file changed since it was imported.
+            or the file has it on another line, or with other bytecode, names or
+            numbers, than when it was imported.
     """
     where, code = place_of(function), function.__code__
     if code.co_freevars or code.co_name == "<lambda>":
@@ -248,8 +249,8 @@ class StatementWriter(Operations):
         """Write an assignment to a name, an array element, or a tuple of targets.
 
         Raises:
-            TraceError: The target is another expression, the numbers of targets and
-                values differ, or a value has a wrong type.
+            TraceError: The target is another expression, such as a list; the numbers of
+                targets and values differ; or a value has a wrong type.
         """
         if isinstance(target, ast.Name):
             self.assign(target, target.id, value)
