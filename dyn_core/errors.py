@@ -42,8 +42,9 @@ def cut(message: str) -> str:
 def one_line(message: str) -> str:
     """Return a message on one line of at most LONGEST (600) characters.
 
-    Long words are shortened as by `cut`, then the end. Characters that are not
-    printable, such as line ends of a file, become escapes.
+    Words above 200 characters are shortened in the middle, as by `cut`. Then characters
+    that are not printable, such as line ends of a file, become escapes, and the end is
+    cut off.
     """
     if len(message) <= _RUN and message.isprintable():
         return message
@@ -102,8 +103,8 @@ def why_no_json(error: Exception) -> str:
     """Return the reason why text is not valid JSON, with line and column where known.
 
     Args:
-        error: Exception of json.loads: JSONDecodeError, RecursionError for deep
-            nesting, or another ValueError for a number with too many digits.
+        error: Exception of json.loads: JSONDecodeError, or RecursionError for deep
+            nesting; any other is taken for a number with too many digits.
     """
     if isinstance(error, RecursionError):
         return "lists and objects are nested too deep"

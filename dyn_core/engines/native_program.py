@@ -94,9 +94,10 @@ class QuickTier:
             return self._variant(name)
 
     def _variant(self, name: str) -> Variant | None:
-        """Return the interpreter's form of a kernel, or None, see `variant`.
+        """Start the compiler; return the interpreter's form. The caller holds the lock.
 
-        The caller holds the lock. name: scalar or batch.
+        None: at most AT_ONCE nodes, float32, a kernel at hand, or the Program is gone.
+        name: scalar or batch. Raises CompileError as `variant` does.
         """
         made, started = self._made, (name, os.getpid())  # threads do not survive a fork
         if made is not None and started in self._started:
@@ -126,8 +127,7 @@ class QuickTier:
 
         Args:
             name: scalar or batch.
-            job: Finished job; its `result` is the Kernel, its `error` an exception or
-                None.
+            job: Finished job: `result` is the Kernel, `error` an exception or None.
         """
         program = self._program()
         if job.error is not None:
@@ -171,8 +171,7 @@ class BlockCalls:
         and has the dtype of the Program.
 
         Args:
-            array: Batch (rows, ...) of the Port, its number of rows a multiple of
-                `lanes`.
+            array: Batch (rows, ...) of the Port, `rows` a multiple of `lanes`.
             name: Name of an input or output; others raise KeyError.
 
         Raises:
@@ -187,10 +186,10 @@ class BlockCalls:
         return np.ascontiguousarray(blocks.transpose(0, 2, 1))
 
     def from_blocks(self, blocks: np.ndarray, name: str) -> np.ndarray:
-        """Return the batch (rows, ...) of a Port from blocks (blocks, size, lanes).
+        """Return the batch (blocks * lanes, ...) of a Port, as given to `to_blocks`.
 
         Args:
-            blocks: Array as `to_blocks` returns it; the result may share its memory.
+            blocks: Array (blocks, size, lanes); the result may share its memory.
             name: Name of an input or output; others raise KeyError.
         """
         port = {p.name: p for p in (*self.inputs, *self.outputs)}[name]
@@ -318,11 +317,11 @@ class NativeProgram(BlockCalls, GraphProgram):
 
         Args:
             variant: scalar or batch.
-            wait: Whether to wait for the compiler; None: the Program's build option
-                `wait`.
+            wait: Whether to wait for the compiler, as always with float32 or at most
+                AT_ONCE nodes; None: the Program's build option `wait`.
 
         Raises:
-            CompileError: LLVM failed.
+            CompileError: The kernel cannot be compiled or loaded.
         """
         made: Variant | None = self._kernels.get(variant)
         if made is None and not (self.wait if wait is None else wait):
@@ -347,7 +346,7 @@ class NativeProgram(BlockCalls, GraphProgram):
         return made
 
     def adopt(self, variant: str, made: Variant) -> None:
-        """Use machine code for the calls from now on.
+        """Use a Kernel for the calls from now on; an interpreter, for the entry's only.
 
         A Kernel replaces an interpreter. Nothing changes if the Program has a Kernel of
         this variant already.
@@ -365,8 +364,8 @@ class NativeProgram(BlockCalls, GraphProgram):
     def _connect(self) -> None:
         """Create the Descriptor, from which the entry serves calls of this object.
 
-        Nothing happens for an ordinary object, see `__new__`. With more Ports or axes
-        than the entry supports, the entry passes every call to Python.
+        Nothing happens where entry.mode() is "python". With more Ports or axes than the
+        entry supports, it passes every call to Python.
 
         Raises:
             SettingError: DYN_ENTRY has an invalid value.
@@ -402,8 +401,8 @@ class NativeProgram(BlockCalls, GraphProgram):
         """Enter machine code in the Descriptor, so that the entry serves calls with it.
 
         Nothing happens without a Descriptor. The scalar variant is entered only if a
-        call takes less than _HOLD and `_returns_arrays` holds; calls by Python release
-        the GIL.
+        call takes less than _HOLD and `_returns_arrays` holds, else removed: calls by
+        Python release the GIL. Python serves batches of more than max_rows, set here.
 
         Args:
             variant: scalar or batch.
@@ -442,10 +441,10 @@ class NativeProgram(BlockCalls, GraphProgram):
             table["scalar"] = made.addresses["scalar"]
 
     def _seconds(self, made: Variant) -> float:
-        """Return the time of machine code for one state, estimated from its steps [s].
+        """Return the time of a scalar variant, estimated from its steps [s].
 
-        Between _FAST and _HOLD the shortest of three calls with zeros counts if it is
-        longer: large results take the time of memory.
+        For a Kernel between _FAST and _HOLD the shortest of three calls with zeros
+        counts if it is longer: large results take the time of memory.
         """
         seconds = made.steps * STEP["scalar"]
         if not _FAST <= seconds < _HOLD or not isinstance(made, Kernel):
@@ -491,7 +490,10 @@ class NativeProgram(BlockCalls, GraphProgram):
         return self._run_single(self._kernel("scalar"), numbers)
 
     def _run_single(self, made: Variant, numbers: np.ndarray) -> tuple[np.ndarray, int]:
-        """Return (flat outputs, status) of flat inputs by `made`; NaN if it failed."""
+        """Return (flat outputs, status) of one state by `made`; NaN if it failed.
+
+        numbers: Flat inputs, contiguous, of the Program's dtype; not checked for NaN.
+        """
         item = self.dtype.itemsize
         values = np.empty(sum(self._sizes[1]), self.dtype)
         tables = [
@@ -601,11 +603,10 @@ class NativeProgram(BlockCalls, GraphProgram):
             arrays: Contiguous inputs.
             strides: Bytes from row to row of each input; 0 for a shared one.
             results: Output arrays, written; rows that failed are not valid.
-            state: Status of each row, written.
+            state: Status of each row, int64 zeros before, written.
 
         Returns:
-            Number of failed rows; rows that overlapping blocks compute twice count
-            twice.
+            Number of failed rows; those in two overlapping blocks count twice.
         """
         rows = len(state)
         inputs = pointers([array.ctypes.data for array in arrays])
@@ -653,8 +654,7 @@ def build(function: Function, **parts: Any) -> GraphProgram:
         UnsupportedError: Machine code is not available on this machine, or dtype is
             float32 and the Graph calls Programs.
         TraceError: The algorithm cannot be traced.
-        SettingError: DYN_NATIVE, DYN_THREADS, DYN_CACHE_LIMIT or DYN_ENTRY has an
-            invalid value.
+        SettingError: DYN_NATIVE, DYN_THREADS, DYN_CACHE_LIMIT or DYN_ENTRY is invalid.
         CompileError: LLVM cannot compile the code that serves calls.
     """
     reason = host_machine.missing()

@@ -84,9 +84,10 @@ def signature_of(program: DescribedProgram) -> inspect.Signature:
     """Return the signature of a Program's call.
 
     It has one parameter for each input, by position or keyword, then the keywords
-    out=None and status=False. Inputs with a value in `defaults` have the default "<of
-    the model>". Parameter paths such as link3.mass are not valid identifiers: they are
-    passed as `**{"link3.mass": m}` and appear together as `**parameters`.
+    out=None and status=False. Inputs with a value in `defaults`, the last ones, have
+    the default "<of the model>". Parameter paths such as link3.mass are not valid
+    identifiers: they are passed as `**{"link3.mass": m}` and appear together as
+    `**parameters`.
     """
     parameters, rest = [], False
     for port in program.inputs:
@@ -106,7 +107,11 @@ def signature_of(program: DescribedProgram) -> inspect.Signature:
 
 
 def page(program: DescribedProgram) -> str:
-    """Return the help page of a Program: build options, call, page of its solver."""
+    """Return the help page of a Program.
+
+    It has the title, all build options, the call, the lines of `_quaternions`, and the
+    page of the solver.
+    """
     outputs = ", ".join(port.name for port in program.outputs)
     solver = program.recipe.solver
     built = _options(program.recipe.choices, len(program.recipe.choices))
@@ -123,9 +128,10 @@ def page(program: DescribedProgram) -> str:
 
 
 def _quaternions(program: DescribedProgram) -> list[str]:
-    """Return the help lines about quaternion joints.
+    """Return the help lines about quaternion joints: names, order (x, y, z, w), length.
 
-    The list is empty if the model has none, or no input is a position.
+    The last line is empty. The list is empty if the model has none, or no input is a
+    position.
     """
     joints = getattr(program.model, "quaternion_joints", ())
     if not joints or all(port.kind != "position" for port in program.inputs):

@@ -42,7 +42,8 @@ else:
 def result_type(names: tuple[str, ...]) -> Any:
     """Return the named tuple class for outputs of these names.
 
-    Equal names give the same class; its objects can be pickled.
+    Equal names give the same class; its objects can be pickled. Raises ValueError for
+    names that namedtuple refuses, such as link3.mass.
     """
     base: Any = namedtuple("Result", list(names))  # type: ignore[misc]
 

@@ -29,7 +29,8 @@ class RowProgram(Program[Any]):
         """Return (flat outputs, status) of one state; outputs are NaN where it failed.
 
         With finite=True and an input that is not finite, the algorithm does not run,
-        and the status is -1.
+        and the status is -1. After a RowError it is positive, see `note`. Results are
+        not checked for NaN.
         """
         if self.finite and not np.isfinite(numbers).all():
             size = sum(port.size for port in self.outputs)

@@ -98,7 +98,8 @@ class TaskEnv(EpisodeRules, gymnasium.Env[np.ndarray, Any]):
 
         `truncated` is True from the step max_episode_steps on, but always False in an
         environment from gymnasium.make, whose wrapper truncates. info is empty, or
-        {"diverged": True}; then the state stays as before the step.
+        {"diverged": True}: then state and observation are those before the step, the
+        reward is 0, and `terminated` is True.
 
         Args:
             action: Action, (na,) [SI], or with task.choices its index.

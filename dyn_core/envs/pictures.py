@@ -240,8 +240,8 @@ def bones(task: RobotTask) -> list[tuple[int, int]]:
     """Return the pairs (ancestor, link) to join by a line, as indices in task.links.
 
     The ancestor is the first link of task.links on the same body, else on the nearest
-    body towards the base that has one. A link without such an ancestor is in no pair as
-    second entry.
+    body towards the base that has one; only links before it in task.links count. A link
+    without such an ancestor is in no pair as second entry.
     """
     model = task.model
     first: dict[int, int] = {}

@@ -133,7 +133,8 @@ def checked_limit(task: Task | RobotTask, max_episode_steps: int | None) -> int:
         max_episode_steps: Requested number; None: task.max_steps.
 
     Raises:
-        SettingError: It is not an integer of at least 1.
+        SettingError: The number, or task.max_steps for None, is not an int of at least
+            1; NumPy's integers are refused.
     """
     limit = task.max_steps if max_episode_steps is None else max_episode_steps
     if not isinstance(limit, int) or limit < 1:
@@ -170,7 +171,8 @@ def checked_states(values: Any, shape: tuple[int, ...]) -> np.ndarray:
         shape: Shape that they must have.
 
     Raises:
-        ShapeError: Another shape, or values that are not numbers.
+        ShapeError: Another shape, or values that NumPy cannot convert; it converts
+            booleans and texts such as "1".
         NonFiniteError: NaN or infinity.
     """
     try:

@@ -66,7 +66,8 @@ class TaskVecEnv(VecEnv):  # type: ignore[misc]
         """Begin all episodes; return their first observations, (num_envs, no).
 
         The seed of the last call of `seed` and the options of the last set_options are
-        used once. The only option is `state`, (ns,) for each environment [SI].
+        used once; after an error they stay. The option `state` is (ns,) for each
+        environment [SI].
 
         Raises:
             SettingError: An option is unknown, or not given for all environments.
@@ -95,10 +96,14 @@ class TaskVecEnv(VecEnv):  # type: ignore[misc]
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray, list[dict[str, Any]]]:
         """Return observations, rewards, ends of episodes and infos after one step.
 
-        Its actions are those of the last step_async.
+        Its actions are those of the last step_async. The results are new arrays
+        (num_envs, no), (num_envs,), (num_envs,) and one dictionary for each
+        environment. An episode ends if it is terminated or truncated.
 
-        Their shapes are (num_envs, no), (num_envs,), (num_envs,) and one dictionary for
-        each environment. Errors are those of TaskVectorEnv.step.
+        Raises:
+            ShapeError, NonFiniteError: An action is invalid.
+            NonFiniteError: A motion diverged, and divergence is "raise".
+            SettingError: There is no state yet: reset comes first.
         """
         seen, reward, ended, cut, more = self.vector.step(self._actions)
         self._returns += reward

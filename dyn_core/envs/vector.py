@@ -204,8 +204,8 @@ class TaskVectorEnv(
     ) -> dict[str, Any]:
         """Restore the last valid state of rows that diverged; return info about them.
 
-        These rows are marked as terminated. In mode NEXT_STEP rows that are about to be
-        reset are ignored.
+        It is restored in self._next, and the rows are marked as terminated in
+        self._over. In mode NEXT_STEP rows that are about to be reset are ignored.
 
         Args:
             seen, reward: Observations and rewards of the step; rows that diverged get
@@ -216,7 +216,8 @@ class TaskVectorEnv(
             (num_envs,).
 
         Raises:
-            NonFiniteError: A row diverged, and divergence is "raise".
+            NonFiniteError: A row diverged, and divergence is "raise"; all states stay
+                as before the step.
         """
         rows = diverged_rows(seen)
         if self._mode is AutoresetMode.NEXT_STEP:
@@ -232,9 +233,10 @@ class TaskVectorEnv(
         return {"diverged": diverged, "_diverged": diverged.copy()}
 
     def _begin(self, rows: np.ndarray) -> np.ndarray:
-        """Draw new states of the environments `rows`; return their observations.
+        """Draw and store new states of environments; return their observations.
 
-        `rows` are indices. The states are stored, and their step counts become 0.
+        `rows` are their indices; their step counts become 0. The observations are
+        float64, (len(rows), no).
         """
         states = self.task.start(self.np_random, len(rows))
         self._state[rows], self._steps[rows] = states, 0

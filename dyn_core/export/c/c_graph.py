@@ -190,7 +190,10 @@ class _CWriter:
         return calls
 
     def _value(self, k: int) -> CValue:
-        """Return the value of node k: a constant, or loaded once in each function."""
+        """Return the value of node k in this function: made, constant, or loaded once.
+
+        A loaded value is real, 1.0 or 0.0 for a truth; KeyError if it was not stored.
+        """
         value = self.values.get(k)
         if value is None:
             node = self.nodes[k]
@@ -243,7 +246,8 @@ class _CWriter:
         """Write the stores of node k to outputs, and its check if it is a condition.
 
         The check sets the status to the condition's number if the condition does not
-        hold and the status is 0 or a larger number.
+        hold and the status is 0 or a larger number. A number holds unless it is 0; NaN
+        holds.
         """
         for index in self.schedule.ends.get(k, ()):
             self._store(self.outputs.entry(index), k)
@@ -332,7 +336,8 @@ class _CWriter:
     def _matrices(self) -> list[str]:
         """Write the stores of constants and inputs that are entries of matrices.
 
-        Zero entries are added to `zeros` of the source instead. Return the calls.
+        Entries +0.0 are added to `zeros` of the source instead. Return the calls, [] if
+        nothing is stored.
         """
         arrays = self.schedule.arrays
         for k, places in arrays.places.items():
@@ -356,6 +361,8 @@ class _CWriter:
 
     def _after(self, results: Iterable[int | None]) -> list[str]:
         """Write copies and outputs of results of a loop or product; return the calls.
+
+        There is one for each function of about CHUNK statements; [] if none is needed.
 
         Args:
             results: Nodes of the results; None entries are skipped.
@@ -391,8 +398,9 @@ class _CWriter:
     def _loop(self, step: ScheduledStep) -> list[str]:
         """Return the calls that store a loop's operands, run it and use its results.
 
-        Slots for its state are added to `top` of the source, and the slots of its items
-        are set. Raises ValueError if an operation has no form in C.
+        Slots for its operands are added to `top` of the source. Its results are left
+        there: `schedule.slots` gets their slots. Raises ValueError if an operation has
+        no form in C.
         """
         region, which, _ = step.data
         state = CSlots(self.graphs.top)
