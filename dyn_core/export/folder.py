@@ -351,8 +351,8 @@ def _contents(
 def _vector_json(x: Interface, vector: TestVector) -> str:
     """Return the test vector as JSON, with licence, hashes and dtype.
 
-    Each state has lists of its inputs and outputs, as hexadecimal digits of their bits,
-    and its status.
+    Each of "states" has the lists "in" and "out" of all numbers of its inputs and
+    outputs, as hexadecimal digits of their bits, and "status".
     """
     states = [
         {"in": bits(a), "out": bits(b), "status": int(c)}
@@ -406,7 +406,9 @@ def _binary(
     Raises:
         UnsupportedError: The target does not support the dtype or the form, or for C
             source, the Program calls others.
-        CompileError: There is no compiler, or it fails.
+        CompileError: There is no compiler, it or LLVM fails, or a WebAssembly module
+            would import something.
+        ValueError: An operation has no form in C or machine code.
     """
     prefix = interface.prefix
     if form == "c":
@@ -596,6 +598,9 @@ def readme(
 
 def _command(x: Interface, target: Target, form: str, binary: str) -> str:
     """Return the shell command that compiles the check program PREFIX_check.c.
+
+    It runs in the folder of the export: target.link for an object, which need not
+    compile it (WebAssembly), else cc for any target. It names no output file.
 
     Args:
         x: Interface of the export.

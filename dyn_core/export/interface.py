@@ -185,7 +185,10 @@ class Interface:
         return tuple(p.size for p in self.inputs), tuple(p.size for p in self.outputs)
 
     def sentence(self, status: int) -> str:
-        """Return the message of a status; a number that is no status has one, too."""
+        """Return the message of a status; a number that is no status has one, too.
+
+        Those of NaN and infinity are returned also if `finite` is False.
+        """
         known = {0: "no error", **NOT_FINITE}
         if 1 <= status <= len(self.statuses):
             return self.statuses[status - 1]
@@ -218,7 +221,8 @@ def interface_of(program: Program[Any], name: str | None = None) -> Interface:
 
     Args:
         program: Program of the engine native.
-        name: Name of its functions in C; default: SOLVER_ROBOT.
+        name: Name of its functions in C; None: SOLVER_ROBOT, which is made an
+            identifier and not checked.
 
     Raises:
         UnsupportedError: The Program is of another engine, or the name is no C
@@ -356,7 +360,11 @@ def _limits(model: Model) -> tuple[CoordinateLimits, ...]:
 
 
 def _kernel_hash(program: NativeProgram) -> str:
-    """Return a digest of Graph, ports and dtype of a Program, 16 hexadecimal digits."""
+    """Return a digest of Graph, ports and dtype of a Program, 16 hexadecimal digits.
+
+    Of the ports it counts names, shapes and units; `finite` only where it adds
+    requirements to the Graph.
+    """
     digest = hashlib.sha256(program.graph.digest())
     ports: Iterable[Port] = (*program.inputs, *program.outputs)
     what = [(p.name, p.shape, p.unit) for p in ports]

@@ -414,7 +414,8 @@ class CFunctions:
     def _far(self) -> str:
         """Return the C code of PREFIX_far(x, *r, *low, *n): reduction of a large angle.
 
-        The results are those of far_angles.reduced, stored at the pointers.
+        The results are those of far_angles.reduced, for |x| >= 2**19, stored at the
+        pointers; n is a uint64_t, the others are doubles.
         """
         b = self._code(is_fused=False)
         r, low, n = far_angles.reduced(b, CValue(b, "real", "x"))

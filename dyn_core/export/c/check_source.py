@@ -152,8 +152,9 @@ static int64_t run_batch(int rows) {
 def check_source(x: Interface, batch: bool, exact: bool) -> str:
     """Return the C code of the check program; it includes the header of vector_header.
 
-    The program prints what differs from Python, or "equal bits". It returns 1 for a
-    wrong status and, with `exact`, for a result with other bits; else 0.
+    The program prints what differs from Python, or "equal bits"; any NaN equals any
+    other. It returns 1 for a wrong status, also of a row, a wrong number of failed rows
+    and, with `exact`, for a result with other bits, also of a failed state; else 0.
 
     Args:
         x: Interface of the export, with the memory.
@@ -202,8 +203,9 @@ def _listed(sizes: Sequence[int]) -> str:
 def vector_header(x: Interface, vector: TestVector) -> str:
     """Return the C header PREFIX_test.h of a test vector.
 
-    It has inputs and outputs of the states, bit by bit, their statuses, and the numbers
-    of states, inputs and outputs as constants, and includes PREFIX.h.
+    It has inputs and outputs of the states, each a row of bits, their statuses, and as
+    macros the number of states and the lengths of a row, at least 1: all entries of all
+    inputs, or outputs. It includes PREFIX.h.
     """
     kind = "uint64_t" if x.dtype == "float64" else "uint32_t"
     rows = len(vector.status)

@@ -112,10 +112,10 @@ def _about(x: Interface, exact: bool) -> str:
 
 
 def _coordinates(x: Interface) -> list[str]:
-    """Return the lines that list the joint of each entry of q and qd.
+    """Return the lines, without comment marks, that list the entries of q and qd.
 
     There is one list if positions and velocities have the same names, no line for a
-    system without coordinates.
+    system without coordinates. Units are shown only in a list where they differ.
     """
     rates = tuple(f"{unit}/s" for unit in x.velocity_units)
     groups = [("q", x.positions, x.position_units), ("qd", x.velocities, rates)]
@@ -134,7 +134,9 @@ def _coordinates(x: Interface) -> list[str]:
 
 
 def _wrapped(head: str, parts: Sequence[str], indent: str, end: str = "") -> list[str]:
-    """Return lines of parts joined by commas; no part is broken.
+    """Return lines of parts joined by commas, of at most _WIDTH characters.
+
+    A part is broken only behind a hyphen; a longer one makes a longer line.
 
     Args:
         head: Text before the parts.
@@ -177,13 +179,14 @@ def _rules(x: Interface) -> str:
 
 
 def _macros(x: Interface, batch: bool) -> list[str]:
-    """Return the #define lines in groups, each with a comment as title.
+    """Return the #define lines in groups, each behind a comment line as title.
 
-    Of equal names only the first is defined.
+    Of equal names only the first is defined. A group may have a title alone.
 
     Args:
         x: Interface of the export.
-        batch: Whether there is a function for rows.
+        batch: Whether there is a function for rows; if so, its memory and lanes are
+            defined, too.
     """
     groups: list[tuple[str, list[tuple[str, object]]]] = [
         (
@@ -226,10 +229,11 @@ def _macros(x: Interface, batch: bool) -> list[str]:
 
 
 def _limits(x: Interface) -> list[tuple[str, list[tuple[str, object]]]]:
-    """Return titled groups of macros, (name, value) each, of the robot's limits.
+    """Return groups (title, macros) of the robot's limits; a macro is (name, value).
 
-    Joints without a limit have no macro for it; a kind of limit that no joint has is
-    left out.
+    Names are LOWER_, UPPER_, VELOCITY_ or EFFORT_ and the coordinate of qd, without
+    PREFIX; values are C texts such as "(-1.5)". Joints without a limit have no macro
+    for it; a kind of limit that no joint has is left out.
     """
     groups: list[tuple[str, list[tuple[str, object]]]] = []
     for kind, unit in (
@@ -346,7 +350,11 @@ def _named_call(x: Interface) -> str:
 
 
 def _named_rows(x: Interface) -> str:
-    """Return the C code of PREFIX_rows, for C-order arrays (rows, ...), none shared."""
+    """Return the C code of PREFIX_rows, for C-order arrays (rows, ...), none shared.
+
+    Arguments are rows, inputs, outputs, status and scratch; it returns how many rows
+    failed.
+    """
     named, inputs, outputs = _arguments(x, rows=True)
     head, named = f"static inline int64_t {x.prefix}_rows(", ["int64_t rows", *named]
     lines = [

@@ -95,7 +95,10 @@ def _port_values(port: PortInterface) -> list[Any]:
 
 
 def structures() -> str:
-    """Return the C declarations of the structures, which are equal in every header."""
+    """Return the C types of table, ports and functions, equal in every header.
+
+    There is no guard against a second declaration: the caller writes it.
+    """
     lines = [
         "typedef int64_t (*dyn_run)(const void *const *in, void *const *out,"
         " void *scratch);",
@@ -122,8 +125,8 @@ def table_ir(interface: Interface, batch: bool, section: str) -> str:
     Args:
         interface: Interface of the export.
         batch: Whether there is a function for rows.
-        section: Section of the object, which linkers drop if it is unused; empty for
-            the default section.
+        section: Section of table and arrays, not of strings, which linkers drop if it
+            is unused; empty for the default section.
     """
     writer = _TableWriter(interface.prefix, section)
     port = [writer.ports(ports) for ports in (interface.inputs, interface.outputs)]
@@ -170,7 +173,8 @@ class _TableWriter:
         are null pointers.
 
         Args:
-            value: Number, string, ExportedName, sequence of such values, or None.
+            value: Integer (no bool), string, ExportedName, sequence of such values of
+                one type, or None.
         """
         if value is None:
             return "ptr null"

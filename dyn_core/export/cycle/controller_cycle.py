@@ -333,7 +333,7 @@ def _settings(
         bounds: Bounds of the envelope, with values in place of defaults, or None.
         limit: Effort limits (nv) [N·m | N].
         slew: Maximum rates of the efforts (nv) [N·m/s | N/s].
-        wrap: Joints whose errors are wrapped.
+        wrap: Joints whose errors are wrapped; unknown names are ignored.
 
     Raises:
         SettingError: on_stale or on_violation is "hold", or a bound is not valid.

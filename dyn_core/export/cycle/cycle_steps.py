@@ -192,7 +192,7 @@ class Cycle:
             Effort (nv), finite and within the limits; state of the next cycle (flat);
             and report (5,): number of the status in STATUS, number of the fault that
             stopped the robot, see fault_names (0: none), its value, its bound, and 1 if
-            an effort was limited, else 0.
+            the law's effort was beyond an effort limit (not the slew rate), else 0.
         """
         silent = self._silence()
         law, limited = self._law(tau, finite, error)
@@ -239,7 +239,7 @@ class Cycle:
         self.resets, self.disabled = mild[1], mild[2]
 
     def _take_request(self) -> None:
-        """End a stop if a reset is requested, or start the requested stop.
+        """End a stop if `resets` holds, or start the stop `asks`, as set by _read.
 
         A stop replaces a weaker one only, with the fault "request"; a reset also clears
         the fault and the history of states and efforts.
@@ -306,6 +306,9 @@ class Cycle:
     def _forget(self, when: Any, samples: bool) -> None:
         """Reset the history of efforts if `when` holds, with `samples` also of states.
 
+        That of efforts: the last good one, the times at the maximum rate, the count of
+        those not finite, and the marks that there was an effort, and a ramp.
+
         Args:
             when: Condition.
             samples: Whether the previous state and the count of good states are reset.
@@ -339,8 +342,8 @@ class Cycle:
     def _silence(self) -> Any:
         """Condition that the state is stale.
 
-        It holds if there was a good state, the last one is older than
-        rules.state_timeout, and no new one is accepted now.
+        It holds if a state was ever accepted, also before a reset, the last one is
+        older than rules.state_timeout, and no new one is accepted now.
         """
         age = self.t - self.seen
         silent = logical_and(self.heard > 0.0, self.rules.state_timeout < age)
@@ -415,7 +418,8 @@ class Cycle:
         """Return the condition that an envelope's bound is exceeded, and the worst one.
 
         The latter is a tuple of its number from 1 on (see fault_names), the value and
-        the bound; zeros for none. The worst has the largest ratio of value to bound.
+        the bound; zeros for none. The worst has the largest ratio of value to bound; a
+        value that is not finite exceeds its bound, and counts as the largest.
 
         Args:
             tau: Effort of this cycle (nv).
@@ -546,7 +550,8 @@ class Cycle:
 
         Returns:
             Effort (nv), and the time for which the rate was limited without
-            interruption, (nv,) [s]; 0 where the rate is not limited.
+            interruption, (nv,) [s]; SHORTEST in the first cycle of these, 0 where the
+            rate is not limited.
         """
         drove, dt = self.drove > 0.0, maximum(self.t - self.sent_at, 0.0)
         efforts, long = [], []

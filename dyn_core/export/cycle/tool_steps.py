@@ -161,16 +161,21 @@ class ToolCycle(Cycle):
         return equal(self.answers[-1], _USED)
 
     def _frame(self, k: int) -> tuple[Matrix, Vector]:
-        """Return rotation matrix and position of the frame of target k in the base."""
+        """Return rotation matrix and position, in the base, of the frame of target k.
+
+        It is the frame that the target's numbers refer to, from the input `frames`, and
+        may be not finite.
+        """
         row = self.tool["frames"].rows[k]
         rows = [row[i : i + 4] for i in (0, 4, 8)]
         return Matrix(x[:3] for x in rows), Vector(x[3] for x in rows)
 
     def _receive_pose(self) -> None:
-        """Move the reference to a new pose; set `apart`, and append the answer.
+        """Move the reference to a new pose; append the answer, and always set `apart`.
 
         It moves only if `_answer` uses the pose; for that, its quaternion must have
-        unit length, and it must be at most target_jump from the reference.
+        unit length within UNIT, and angle [rad] and distance [m] from the reference
+        must be at most target_jump, one number for both.
         """
         x, (R, p) = self.tool["target_pose"], self._frame(0)
         q = Vector(x[k] for k in range(3, 7))
@@ -202,8 +207,10 @@ class ToolCycle(Cycle):
     def _receive_stiffness(self) -> None:
         """Set `goal`, which the stiffness changes to, from a target; append the answer.
 
-        It changes only if `_answer` uses the target, which must have no negative
-        number.
+        The six numbers are a diagonal in the axes of the target's frame; `goal` is the
+        matrix (6, 6) by rows in base axes, or, if not settings.aligned, in those of the
+        reference. It changes only if `_answer` uses the target, which must have no
+        negative number.
         """
         x, R = self.tool["target_stiffness"], self._frame(3)[0]
         used = self._answer(3, x, reduce(logical_and, (y >= 0.0 for y in x)), TRUE)
@@ -241,8 +248,10 @@ class ToolCycle(Cycle):
     def _advance(self) -> None:
         """Advance reference and stiffness to this cycle, if the law or a stop acts.
 
-        Sets `v` and `f` in any case. A reference that would be farther than target_jump
-        from the tool, and farther than before, does not move, and `v` is zero.
+        Sets `v` and `f` in any case: the last twist and wrench, which fade (see
+        _share). A reference that would be farther than target_jump [rad and m] from the
+        tool, and farther than before, or would turn by more in this cycle, does not
+        move, and `v` is zero. The stiffness nears `goal` by at most stiffness_rate.
         """
         timeout, jump, *rates = (self.tool["target_limits"][k] for k in range(4))
         step = maximum(self.t - self.led_at, 0.0)

@@ -53,7 +53,7 @@ class HostKernel:
         rows. The status (int32) is 0 for all rows of a kernel that is not `checked`.
 
         Args:
-            arrays: Inputs in the order of kernel.inputs.
+            arrays: Inputs in the order of kernel.inputs; the first sets `rows`.
 
         Returns:
             List of the outputs in the order of kernel.outputs, and the status.
@@ -61,6 +61,7 @@ class HostKernel:
         Raises:
             ShapeError: An input has another number of rows or entries.
             ValueError: The number of inputs differs.
+            IndexError: There is no input.
         """
         kernel = self.kernel
         rows = len(arrays[0])
@@ -119,9 +120,10 @@ class HostKernel:
 
 
 def _for_host(ir: str) -> str:
-    """Return the LLVM IR of a GPU kernel for any machine.
+    """Return the LLVM IR of a GPU kernel for any machine; address spaces remain.
 
-    Its thread indices are set by the function dyn_set_thread(tid, ctaid, ntid).
+    Its thread indices, which are global, are set by the function
+    dyn_set_thread(tid, ctaid, ntid) before each call.
     """
     ir = re.sub(r"^target (triple|datalayout) = .*$", "", ir, flags=re.M)
     ir = re.sub(r"^declare .*@llvm\.nvvm\.read\.ptx\.sreg\..*$", "", ir, flags=re.M)

@@ -71,8 +71,9 @@ class GpuInterface:
 def header(kernel: GpuInterface) -> str:
     """Return the C header of a kernel: sizes of the ports, and a launch function.
 
-    PREFIX_launch, with the kernel's name as PREFIX, starts the kernel by CUDA's driver
-    API for n states; it does nothing for n <= 0.
+    PREFIX_launch(function, stream, inputs ..., outputs ..., status, n), with the
+    kernel's name as PREFIX, starts the kernel by CUDA's driver API for n states; it
+    does nothing for n <= 0. It returns the driver's CUresult.
     """
     name, real = kernel.entry, _REALS[kernel.dtype.name]
     upper = name.upper()

@@ -215,7 +215,8 @@ class StateTables(ValueTables):
     def definitions(self) -> list[str]:
         """Return the lines of the copy functions; [] if there are no tables.
 
-        They are @copy_pairs, and @spread if there is a table for it.
+        They are @copy_pairs, and @spread if there is a table for it. The tables
+        themselves are not among them; they are in `head`.
         """
         lines = super().definitions()
         if not any(line.startswith("@spread") for line in self.head):
@@ -328,6 +329,8 @@ def gpu_kernel(
 def _table(name: str, sizes: Sequence[int], real: str, by_entries: bool) -> list[str]:
     """Return lines that fill the table of some ports: addresses at this state, then n.
 
+    They use %i and %n, and name the addresses (global) %in_base0 or %out_base0 etc.
+
     Args:
         name: "in" or "out".
         sizes: Sizes of the ports.
@@ -358,7 +361,9 @@ def _verdict(
 ) -> list[str]:
     """Return lines that write the status of a state, and NaN outputs if it failed.
 
-    They may jump to %end, a label that the caller writes behind them.
+    They read %s, where the kernel leaves the first requirement that failed, and use
+    %out_base0 etc. of _table. They may jump to %end; the caller writes behind them a
+    jump there, and that label.
 
     Args:
         outputs: Sizes of the outputs.
@@ -400,6 +405,8 @@ def _verdict(
 
 def _with_local_pointers(code: str, inline: bool) -> str:
     """Return functions and calls with pointers in the address space of a thread.
+
+    Global pointers and %table (constants) remain; casts are added.
 
     Args:
         code: LLVM IR of functions.

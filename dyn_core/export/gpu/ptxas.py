@@ -88,6 +88,7 @@ def assemble(ptx: str, arch: str, program: str | None = None) -> Resources:
 
     Raises:
         CompileError: There is no ptxas, or it rejects the kernel.
+        OSError: `program` cannot be run.
     """
     program = program or find()
     if program is None:

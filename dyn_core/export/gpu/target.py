@@ -22,11 +22,11 @@ ARCHITECTURES = {
 
 
 def target(arch: str) -> Any:
-    """Return LLVM's code generator for an architecture.
+    """Return a new code generator of LLVM (TargetMachine) for an architecture.
 
     Raises:
-        UnsupportedError: The architecture is unknown, or this llvmlite has no GPU code
-            generator.
+        UnsupportedError: It is not one of ARCHITECTURES, or this llvmlite has no code
+            generator for GPUs.
     """
     import llvmlite.binding as llvm
 
@@ -95,10 +95,10 @@ def emit(ir: str, arch: str) -> str:
 
 
 def _parsed(ir: str) -> Any:
-    """Return LLVM's module of LLVM IR.
+    """Return LLVM's module of LLVM IR, which is parsed but not verified.
 
     Raises:
-        CompileError: LLVM rejects it.
+        CompileError: LLVM cannot parse it.
     """
     import llvmlite.binding as llvm
 

@@ -68,7 +68,8 @@ def kernels(
         fused: Whether a multiply-add rounds once. On a target without the instruction
             functions of fused.py emulate it.
         batch: Whether there is a function for rows; it has a kernel with lanes only if
-            the target has vectors.
+            the target has vectors. Otherwise `batch` of the result is empty, and
+            `lanes` and `batch_scratch` are 0.
 
     Raises:
         ValueError: An operation has no machine form.
@@ -103,7 +104,7 @@ def portable(ir: str, target: Target, *roots: str) -> str:
 
     memset becomes a function of the module, as do multiply-add and floor where the
     target has no instruction for them. Its functions do not unwind, so that no target
-    needs tables for that.
+    needs tables for that. Other calls of libm would remain; kernels have none.
 
     Args:
         ir: Module.
