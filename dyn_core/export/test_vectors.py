@@ -123,7 +123,8 @@ def _state(
     Args:
         program: Program with the inputs.
         rng: Random generator; its state advances.
-        position: Function that is applied to the robot's position, (nq,), or None.
+        position: Function that is applied to each input that is a position of the
+            robot, (nq,), or None.
     """
     parts = [np.zeros(0)]
     for port in program.inputs:
@@ -138,8 +139,9 @@ def _state(
 def _value(program: NativeProgram, port: Port, rng: np.random.Generator) -> Any:
     """Return a value of one input in its shape.
 
-    It is the default if there is one, else a random position of the robot, poses with
-    random origins and no rotation, _STEP for a time, or normally distributed numbers.
+    It is the default if there is one, else a random position of the robot, 4 x 4
+    matrices of poses with random origins and no rotation, _STEP for a number in
+    seconds, or normally distributed numbers.
 
     Args:
         program: Program with the input.

@@ -354,9 +354,11 @@ class _Fit:
     def cross_validation(
         self, data: Measurements, z: np.ndarray, folds: int
     ) -> CrossValidation:
-        """Return residuals of fits that leave out one block of consecutive rows each.
+        """Return rms residuals of fits that each leave out a block of consecutive rows.
 
-        `data` is not changed; its noise counts in all fits, which begin at z.
+        They are (nv,), over all fits, for fitted and for left-out rows; with them is
+        the standard deviation of the parameters between the fits. `data` is not
+        changed; its noise counts in all fits, which begin at z.
 
         Args:
             data: Measurements.

@@ -117,7 +117,10 @@ class Evaluation:
         )
 
     def lines(self) -> list[str]:
-        """Return the report as lines: on the motion, a table by joint, then notes."""
+        """Return the report: a line on the motion, a table, and a line for each note.
+
+        The table has a head and a line for each joint, "-" if no cause is named.
+        """
         motion, width = self.motion, max(map(len, ("joint", *self.names)))
         friction = "with" if self.joint_friction else "without"
         lines = [
@@ -250,12 +253,14 @@ def _identified(
 ) -> Identification:
     """Return the identification from a motion, each row a mean over samples.
 
+    Of a long motion, evenly spaced blocks of samples are used, at most 2 MOST_BLOCKS.
+
     Args:
         model: Robot.
         motion: Filtered motion with unfiltered joint forces.
         rate: Time derivative of the joint forces, (samples, nv), to identify a delay,
             too; None: no delay.
-        options: Options of dyn.identify.
+        options: Options of dyn.identify; by default, `average` takes ROW or less.
 
     Raises:
         DynError: As dyn.identify.

@@ -144,7 +144,10 @@ def _split(x: Any) -> tuple[Any, Any]:
 
 
 def _product(x: Any, y: Any) -> tuple[Any, Any]:
-    """Return a rounded float64 product and its rounding error."""
+    """Return the product x y of float64 values, rounded, and its rounding error.
+
+    The error is exact only without overflow and underflow, as for is_ordinary.
+    """
     product = x * y
     (a, b), (c, d) = _split(x), _split(y)
     return product, (((a * c - product) + a * d) + b * c) + b * d
@@ -250,12 +253,14 @@ def _lanes(match: re.Match[str]) -> int:
 
 
 def _with_declared(ir: str, name: str, widths: Sequence[int]) -> str:
-    """Return a module that declares an LLVM intrinsic of one argument.
+    """Return a module that declares an LLVM intrinsic of one real argument.
+
+    Declarations that it lacks are put before its first line.
 
     Args:
         ir: Module.
         name: Name of the intrinsic, such as fabs.
-        widths: Numbers of lanes that it is called with.
+        widths: Numbers of lanes that it is called with, of type Lanes for float32.
     """
     for width in widths:
         of = kind("real", width)
@@ -272,7 +277,8 @@ def _arguments(of: str) -> str:
 def _fma(width: int) -> str:
     """Return the LLVM IR of a float64 multiply-add with `width` lanes.
 
-    If a lane needs scaling, all lanes are computed one by one.
+    If a lane needs scaling, all lanes are computed one by one by the function for one
+    lane, @exact_fma_f64, which calls @exact_fma_scaled then.
     """
     b = Instructions(width, False)
     x, y, z = (Value(b, "real", f"%{name}") for name in "xyz")
@@ -308,7 +314,10 @@ def _scaled_ir() -> str:
 
 
 def _fma_single(width: int) -> str:
-    """Return the LLVM IR of a float32 multiply-add: in float64, rounded to odd."""
+    """Return the LLVM IR of a float32 multiply-add, for `width` of type Lanes.
+
+    It is computed in float64, rounded to odd, and then rounded to float32.
+    """
     b = Instructions(int(width), False)
     of = kind("real", width)
     wide = [b.value("real", f"fpext {of} %{name} to {b.real}") for name in "xyz"]

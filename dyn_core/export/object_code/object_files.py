@@ -172,7 +172,8 @@ def _machine(target: Target) -> Any:
 def _contents(data: bytes) -> tuple[int, int, tuple[str, ...]]:
     """Return size of code and of constants [bytes], and undefined symbols of an object.
 
-    For formats other than ELF and WebAssembly: (size of the file, 0, ()).
+    Constants of ELF are all loaded sections without code, and its symbols are sorted;
+    for WebAssembly see wasm.sizes. Other formats: (size of the file, 0, ()).
 
     Args:
         data: Content of the object file.

@@ -55,7 +55,11 @@ def stack_of_c(text: str, entries: Sequence[str]) -> int:
 
 
 def _declared(body: str) -> Iterator[int]:
-    """Yield the words of each declaration in a C function's body, then of its loops."""
+    """Yield the words of each declaration in a C function's body, then of all loops.
+
+    Each name counts one word, but an array that is written [N + 1] N + 1 words; each
+    `for (int` counts one.
+    """
     for line in _DECLARED.findall(body):
         clean, before = line, ""
         while clean != before:
@@ -92,7 +96,10 @@ def _frames(module: str) -> dict[str, StackFrame]:
 
 
 def _values(body: str) -> Iterator[int]:
-    """Yield the size of each value and allocation of a function's body [bytes]."""
+    """Yield the size of each value and allocation in the LLVM IR of a body [bytes].
+
+    It is a WORD for each lane or number, whatever the type.
+    """
     for value in _VALUE.findall(body):
         lanes = max([1, *map(int, _LANES.findall(value))])
         count = _ROOM.match(value)
@@ -105,6 +112,8 @@ def _called(body: str) -> list[str]:
 
 def _deepest(frames: Mapping[str, StackFrame], entries: Sequence[str]) -> int:
     """Return the largest sum of frame sizes along a chain of calls [bytes].
+
+    A function counts once in a chain, even if it calls itself; no entries: 0.
 
     Args:
         frames: Frames by name of the function; functions that are missing count as 0.

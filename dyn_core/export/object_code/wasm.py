@@ -121,7 +121,8 @@ def sections(data: bytes) -> Iterator[tuple[int, str, bytes]]:
     The content of a custom section is without its name.
 
     Args:
-        data: Content of a WebAssembly file; the first eight bytes are not checked.
+        data: Content of a WebAssembly file; the first eight bytes are not checked, nor
+            whether the last section is complete.
     """
     reader = _WasmReader(data, len(_MAGIC))
     while reader.place < len(data):
@@ -285,7 +286,8 @@ def _segments(content: bytes) -> Iterator[tuple[int, bytes]]:
     """Yield start address and content of each data segment.
 
     Args:
-        content: Content of the section of data.
+        content: Content of the section of data, not empty: segments of one memory, each
+            at a constant address.
     """
     reader = _WasmReader(content)
     for _ in range(reader.number()):

@@ -197,11 +197,12 @@ def _payload_values(
 ) -> dict[str, str]:
     """Return texts about a payload, by name in the templates.
 
-    With a link, the kernel that weighs its payload is added to the package.
+    With a link, the kernel that weighs its payload is added to the package, and the
+    positions to check it at are those of Carrying; without one they are a row of zeros.
 
     Args:
         package: Package.
-        limit: Effort limits, (nv,) [N·m | N].
+        limit: Effort limits, (nv,) [N·m | N]; they become a text, too.
         link: Link; empty: none carries a payload.
     """
     positions, model = np.zeros((1, package.model.nq)), package.model
@@ -223,7 +224,8 @@ def _tool_values(package: AmentPackage, options: Mapping[str, Any]) -> dict[str,
 
     Args:
         package: Package.
-        options: Options of the cycle, with cartesian.frame, the tool's link.
+        options: Options of the cycle: cartesian.frame, the tool's link, is required;
+            cartesian.reference, aligned or local axes, is aligned by default.
     """
     model, link = package.model, options["cartesian.frame"]
     axes, links = options.get("cartesian.reference", AXES[0]), model.frame_names
@@ -286,7 +288,8 @@ def _yaml(
     Args:
         model: Robot.
         tracks: Whether the law follows a reference.
-        live: Fields that are no constants, with their values.
+        live: Fields that are no constants, with their values; all but the gains are
+            ignored.
     """
     lines = []
     for name in model.joint_names:

@@ -67,9 +67,9 @@ def fixed_values(
         model: Robot.
         rules, bounds, states: Settings of the cycle.
         options: Its options effort_slew, limits and wrap, and those of a tool, as far
-            as they are chosen.
-        payload_link: Link that may carry a payload; empty: none, and all Fields of the
-            payload are constants.
+            as they are chosen; other Fields have their defaults.
+        payload_link: Link that may carry a payload; then payload.link is the only
+            constant of the payload. Empty: none, and all its Fields are constants.
 
     Raises:
         SettingError: An effort limit is invalid or missing.

@@ -150,8 +150,8 @@ class DesignProblem:
     def ratios(self, motion: MotionSamples, tau: np.ndarray) -> list[np.ndarray]:
         """Return limited quantities divided by their limits, in the order of KINDS.
 
-        Each is an array (samples, nv); beyond -1..1 the limit is violated. Positions
-        are relative to the middle of their range.
+        Each is (samples, nv), beyond -1..1 where the limit, without tightening, is
+        violated. Positions are relative to the middle, efforts to the limit less `dry`.
 
         Args:
             motion: Samples.
@@ -166,8 +166,8 @@ class DesignProblem:
     def random(self, rng: np.random.Generator) -> np.ndarray:
         """Return random variables of a motion within the joint limits, (count,).
 
-        Limits of positions, velocities and accelerations hold at the samples; effort
-        limits and distances are not considered. `rng` draws the numbers.
+        Each joint uses 95 % of the tightest of its limits of position, velocity and
+        acceleration, at the samples; effort limits and distances are not considered.
         """
         x = rng.normal(size=(self.series.size, self.nv))
         x[0] = rng.uniform(-0.5, 0.5, self.nv)
@@ -491,11 +491,11 @@ def _costly_joint(
 def _check_choices(choices: Mapping[str, Any]) -> None:
     """Raise a SettingError if an option of `excite` is out of range.
 
-    The period may be at most a tenth of the duration; a clearance of None is valid. The
-    options that are limits are not checked.
+    Only duration, harmonics, clearance (None is valid), signal, starts, seed and period
+    (at most a tenth of the duration) are checked.
 
     Args:
-        choices: Options by name.
+        choices: Options by name, with all of these.
     """
     for name, kind in (
         ("duration", Quantity(0.0, 1e4, above=True)),
@@ -606,8 +606,8 @@ def _random_motions(
     """Return variables, condition numbers and objectives of TRIALS random motions.
 
     `seed` is of the random numbers; shapes are (TRIALS, count), (TRIALS,), (TRIALS,).
-    The objective is log of the condition number minus problem.signal times the mean
-    logarithm of the lengths.
+    The objective is log of the condition number, which is limited to about 1e7, minus
+    problem.signal times the mean logarithm of the columns' lengths.
     """
     rng = np.random.default_rng(seed)
     x = np.array([problem.random(rng) for _ in range(TRIALS)])
@@ -664,8 +664,8 @@ def _repaired(
     """Return the checked motion of an optimum, optimised again if limits are violated.
 
     Before each of at most REPAIRS optimisations, the violated kinds of limits are
-    tightened. Distances of meshes are only checked. The result may still violate
-    limits, see Excitation.broken.
+    tightened, to 0.5 at most. Distances of meshes are only checked. The result is the
+    last motion, even if it violates limits, see Excitation.broken.
 
     Args:
         problem: Optimisation problem; its tightening is changed.
