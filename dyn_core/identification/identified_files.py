@@ -80,10 +80,11 @@ def joints_sidecar(model: Model) -> dict[str, Any]:
     """Return friction, rotors and springs of joints in the format of a sidecar.
 
     The keys are joints and, if a joint has a spring, springs. joints maps each name to
-    damping, friction (a pair for the two directions if they differ), armature, and to
-    friction_speed and Stribeck friction where they are not the default; springs maps
-    names to stiffness and rest. A root joint that no file describes is left out. Raises
-    ModelError if no robot can have the model's parameters.
+    damping, friction (a pair if they differ, of motion in positive direction first),
+    armature, and to friction_speed and Stribeck friction where they are not the
+    default; springs maps names to stiffness and rest. A root joint that no file
+    describes is left out. Raises ModelError if no robot can have the model's
+    parameters.
     """
     model = with_described_values(model)
     specs = {joint.name: joint for joint in model.build.description.joints}
@@ -148,9 +149,9 @@ def write_robot(path: Path, model: Model) -> tuple[Path, ...]:
         model: Robot.
 
     Raises:
-        SettingError: The extension is unknown, or the file cannot be written.
-        ModelError: The robot was not read from a URDF file, or no robot can have its
-            parameters.
+        SettingError: The extension is unknown, or a file cannot be written.
+        ModelError: No robot can have the model's parameters; or, for .urdf, the robot
+            was not read from a URDF file, or that is gone.
     """
     check_file(path, ROBOT_FILES)
     with writing(path):
@@ -168,9 +169,11 @@ def _write_whole_sidecar(path: Path, model: Model) -> None:
     """Write the robot's sidecar, with identified joints and springs, to `path`.
 
     It is the sidecar that the robot was read with, without its comments, in which
-    friction, rotors and springs of joints are replaced; without such a file, it has
-    only these. An existing file at `path` is replaced. Raises ModelError if no robot
-    can have the model's parameters, OSError if the file cannot be written.
+    friction, rotors and springs of the model's joints are replaced; without such a
+    file, or if it is gone, it has only these. The sections armature and rotors are left
+    out; joints has the armatures of the model's joints. An existing file at `path` is
+    replaced. Raises ModelError if no robot can have the model's parameters, OSError if
+    a file cannot be read or written.
     """
     content: dict[str, Any] = {}
     source = model.source.sidecar
@@ -197,12 +200,13 @@ def urdf_of(model: Model) -> str:
     """Return the text of the robot's URDF file with the robot's parameters.
 
     They are masses, inertias, damping, dry friction and origins of joints. Only numbers
-    that differ from the file are written, with all digits; missing elements are added,
-    and invisible characters in names become underscores. The rest is unchanged.
+    that differ from the file are written, with all digits, a changed inertia in the
+    axes of its link; missing elements are added, invisible characters in attributes
+    become underscores, and a declared encoding UTF-8. The rest is unchanged.
 
     Raises:
-        ModelError: The robot was not read from a URDF file, or no robot can have its
-            parameters.
+        ModelError: The robot was not read from a URDF file, that is gone or invalid, or
+            no robot can have the parameters.
     """
     file = model.source.file
     if model.source.kind != "urdf" or file is None or not Path(file).is_file():

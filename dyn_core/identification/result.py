@@ -88,7 +88,7 @@ def with_table(model: Model, path: str | os.PathLike[str]) -> Model:
 
 
 def _value(path: str | os.PathLike[str], row: list[str]) -> float:
-    """Return the number in the second cell of a row of a table.
+    """Return the number in the second cell of a row; it may be NaN or infinite.
 
     Args:
         path: File, for messages.
@@ -129,6 +129,7 @@ def _with_names(
     Raises:
         SettingError: The robot has no such parameter, or the parameter no such number.
         ModelError: No robot can have the values.
+        SingularError: An axis has length 0, or is -z for a planar joint.
         UnsupportedError: A parameter belongs to the robot as a whole; gravity is
             allowed.
     """

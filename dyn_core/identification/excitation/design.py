@@ -690,9 +690,9 @@ def _repaired(
 
 
 def _size(broken: BrokenLimit, problem: DesignProblem) -> float:
-    """Return the size that scales a violation in the problem.
+    """Return the size that scales a violation, of any kind except a mesh distance.
 
-    It is REACH for a distance [m], else the joint's entry of problem.sizes.
+    It is REACH for a distance [m], else problem.sizes[broken.kind] of the joint.
     """
     if broken.kind == "distance":
         return REACH

@@ -80,7 +80,7 @@ class MotionLimits:
         return (self.upper - self.lower) / 2
 
     def without(self, j: int) -> MotionLimits:
-        """Return the limits of all joints except the one with index j."""
+        """Return the limits of all joints except the one with index j, 0 or more."""
         arrays = (
             self.lower, self.upper, self.velocity, self.acceleration, self.effort,
         )  # fmt: skip
@@ -98,12 +98,13 @@ class MotionLimits:
     ) -> list[BrokenLimit]:
         """Return the worst violation for each kind and joint; empty if there is none.
 
-        The list is in the order of KINDS, then of joints. NaN counts as a violation.
+        The list is in the order of KINDS, then of joints. NaN counts as the worst
+        violation, of the upper limit.
 
         Args:
             t: Times, (samples,) [s].
             q, qd, qdd, tau: Samples, (samples, nv).
-            slack: Tolerance for rounding, relative to values above 1.
+            slack: Tolerance for rounding; times the absolute value if above 1.
         """
         bounds = {
             "position": (self.lower, self.upper, q),
@@ -183,8 +184,9 @@ def motion_limits(
 def _ranges(model: Model) -> tuple[np.ndarray, np.ndarray]:
     """Return lower and upper position limits, (nv,).
 
-    A turning joint of which one limit or both are missing has a range of one turn,
-    2 TURN. Raises a SettingError for an empty range, or a prismatic joint of which a
+    A turning joint of which one limit or both are missing has the range -TURN to TURN;
+    if its one limit cuts that, the turn that begins at a lower or ends at an upper
+    limit. Raises a SettingError for an empty range, or a prismatic joint of which a
     limit is missing.
     """
     lower, upper = model.lower.copy(), model.upper.copy()
@@ -211,17 +213,17 @@ def _ranges(model: Model) -> tuple[np.ndarray, np.ndarray]:
 def _replaced(
     model: Model, name: str, values: np.ndarray, chosen: Mapping[str, float] | None
 ) -> np.ndarray:
-    """Return limits, (nv,), with values replaced by joint name.
+    """Return a copy of limits, (nv,), with values replaced by joint name.
 
     Args:
         model: Robot.
         name: Name of the setting, for messages.
         values: Default limits, (nv,).
-        chosen: Mapping from joint name to limit, or None.
+        chosen: Mapping from joint name to limit; None: nothing is replaced.
 
     Raises:
         SettingError: `chosen` is no mapping, a joint is unknown, or a limit is no
-            number above 0.
+            finite number above 0.
     """
     result = np.array(values, float)
     if chosen is None:

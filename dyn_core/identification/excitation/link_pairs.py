@@ -182,7 +182,8 @@ class CapsulePairs:
     def distances(self, q: np.ndarray) -> Distances:
         """Return the distances of `pairs` in positions q, (samples, nv).
 
-        There must have been at least one possible pair at the start.
+        Raises AttributeError if the constructor found no possible pair, not even a
+        near one.
         """
         places = np.asarray(self._places(q)).reshape(len(q), -1, 2, 3)
         axes = np.ascontiguousarray(
@@ -341,7 +342,8 @@ class HullPairs:
     def of(self, chosen: np.ndarray) -> HullPairs:
         """Return a HullPairs with the pairs selected by the mask `chosen`, (pairs,).
 
-        It shares shapes and Programs with this object, which is not changed.
+        At least one must be selected. The result shares shapes and Programs with this
+        object, which is not changed.
         """
         some = copy(self)
         some._poses = np.zeros_like(self._poses)
@@ -351,7 +353,8 @@ class HullPairs:
     def _choose(self, pairs: np.ndarray) -> None:
         """Set self.pairs to `pairs`, and bind the compiled function of their distances.
 
-        `pairs` are indices in model.shapes, (pairs, 2), among those of the constructor.
+        `pairs`, (pairs, 2), are indices in model.shapes of shapes that are in a pair of
+        the constructor; ValueError for others.
         """
         self.pairs = pairs
         sides = np.array([[self._used.index(k) for k in pair] for pair in pairs])
@@ -428,7 +431,7 @@ class HullPairs:
             k: Index of the pair.
 
         Raises:
-            UnsupportedError: The extra `collision` is not installed.
+            UnsupportedError: There is a mesh, and the extra `collision` is missing.
         """
         placed = [self._placed[n] for n in self.pairs[k]]
         if not any(isinstance(x.shape, Mesh) for x in placed):
@@ -451,7 +454,11 @@ class HullPairs:
         return result
 
     def _geometry(self, coal: Any, placed: PlacedShape) -> Any:
-        """Return a shape as a geometry object of the library coal."""
+        """Return a shape as a geometry object of the library coal.
+
+        It is new, except for a mesh: its faces, not its hull, as one object that all
+        shapes with the same file and scale share.
+        """
         shape = placed.shape
         if isinstance(shape, Mesh):
             return self._hulls(shape, placed.link).mesh

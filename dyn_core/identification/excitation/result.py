@@ -121,9 +121,10 @@ class Excitation:
         return np.asarray(self.trajectory.qdd)
 
     def message(self) -> dict[str, Any]:
-        """Return the trajectory as the fields of a JointTrajectory message.
+        """Return joint_names and points of a JointTrajectory message, without header.
 
-        Efforts are empty; times are whole nanoseconds.
+        Efforts are empty; times are whole nanoseconds, as sec and nanosec. Violated
+        limits are not refused.
         """
         points = []
         for t, *row in zip(self.t, self.q, self.qd, self.qdd, strict=True):
@@ -156,8 +157,8 @@ class Excitation:
     def plot(self, title: str = "") -> Any:
         """Return a matplotlib figure of the motion and its joint forces.
 
-        It shows positions, velocities, accelerations, and joint forces with limits,
-        under `title`; empty: none.
+        It shows positions, velocities, accelerations and joint forces, limits for the
+        forces only, under `title`; empty: none.
 
         Raises UnsupportedError if matplotlib is not installed.
         """

@@ -136,7 +136,7 @@ def _minimum(
 
     The search also ends, not converged, after `most_evaluations` evaluations of the
     problem in all; it counts as converged if no step decreases the cost. The problem's
-    number of evaluations is increased.
+    number of evaluations is increased. LinAlgErrors of _step and way_out pass through.
 
     Args:
         problem: Convex problem.
@@ -263,7 +263,8 @@ class _Problem:
 
         Args:
             A, b: Weighted rows (rows, n), and right sides (rows,).
-            known: Prior, bounds and blocks.
+            known: Prior, bounds and blocks. The anchors are of the prior's bodies after
+                _roundish, even of consistent ones.
             progress: Function called as progress(evaluations, cost), or None.
         """
         places = np.array(known.blocks, int)[:, None] + np.arange(10)
@@ -289,9 +290,10 @@ class _Problem:
         return 0.5 * float(left @ left)
 
     def cost(self, x: np.ndarray) -> float:
-        """Return the cost at x; infinite if a block has det(J0^-1 J) <= 0.
+        """Return squares(x) plus `nearness` times the divergence from the prior.
 
-        Increases `evaluations` by one and calls `progress`.
+        It is infinite if a block has det(J0^-1 J) <= 0. In any case, `evaluations` is
+        increased by one and `progress` called.
         """
         J = pseudo_inertia(x[self.places])
         signs, logs = np.linalg.slogdet(self.anchors @ J)
@@ -320,7 +322,8 @@ class _Problem:
     def expansion(self, x: np.ndarray) -> tuple[float, np.ndarray, np.ndarray]:
         """Return the cost at x, its gradient (n,) and Hessian (n, n).
 
-        The blocks must be consistent at x. No evaluation is counted.
+        The blocks must be consistent at x; that is not checked, and the cost then not
+        infinite. No evaluation is counted.
         """
         left = self.R @ x - self.rest
         gradient, H = self.R.T @ left, self.R.T @ self.R
@@ -361,7 +364,7 @@ def _roundish(ten: np.ndarray) -> np.ndarray:
 
     The principal values of its mass distribution about the centre are raised to THICK
     times the largest one; if none is positive, as for a point mass, to THICK times
-    0.01 m² times the mass. For a mass of zero or less, the result is USUAL, 1 kg.
+    0.01 m² times the mass. For a mass of zero or less, the result is USUAL itself.
     """
     if ten[0] <= 0:
         return USUAL

@@ -77,7 +77,8 @@ class PathForces:
 
         The derivatives, (rows, nv, chosen), are by the sought numbers of the paths. z
         has the values of all parameters to identify; those of a layout are ignored:
-        tau is computed with the robot's own values of them.
+        tau is computed with the robot's own values of them. If `built_anew`, the errors
+        of Model.with_values are raised.
         """
         unknowns = self.unknowns
         values = unknowns.path_values(z)
@@ -268,9 +269,9 @@ class Measurements:
     def _of_paths(self, z: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Return ID, (rows, nv), and its derivatives by paths, (rows, nv, chosen).
 
-        z has the values of all parameters. The results are cached until parameters of
-        the paths, or with paths the delay, change; then the cached factorisation is
-        discarded.
+        z has the values of all parameters. The results are cached: without paths for
+        good, else until an entry of z after those of the layout changes, be it the
+        delay. Computing them discards the cached factorisation.
         """
         key = z[self.unknowns.linear :]
         old = self.unknowns.paths and not np.array_equal(self._key, key)
@@ -306,9 +307,10 @@ class Measurements:
 
             m mean(mean_m²) / mean(left²) (1 + r_m) / (1 - r_m),   the largest of all m
 
-        left are the residuals at z, mean_m are means of m = 1, 2, 4, ... consecutive
-        ones, and r_m is the correlation of neighbouring means: slow components show in
-        long means, even below noise. Values that chance explains are ignored.
+        left are the residuals at z times sqrt(trust), mean_m are means of m = 1, 2, 4,
+        ... consecutive ones, and r_m is the correlation of neighbouring means: slow
+        components show in long means, even below noise. Values that chance explains are
+        ignored.
         """
         left = self.residual(z) * np.sqrt(self.trust)
         square, slowness = _mean_square(left), np.ones(left.shape[1])
@@ -329,9 +331,10 @@ class Measurements:
     def _factored(self, z: np.ndarray) -> list[np.ndarray]:
         """Return for each coordinate few rows, (few, n + 1), with the same squares.
 
-        The rows are linearised about z, (n,); the last column holds the right sides.
-        The rows are weighted by the trust, not by the noise. The factorisation is
-        cached until the trust changes, or the results of _of_paths do.
+        The rows are linearised about z, (n,); the last column holds the right sides,
+        for the parameters and not their changes. The rows are multiplied by sqrt(trust)
+        and not divided by the noise. The factorisation is cached until the trust
+        changes, or the results of _of_paths do.
         """
         _, slopes = self._of_paths(z)
         if self._factors is not None:
@@ -367,7 +370,7 @@ class Measurements:
         Args:
             z: Parameters, (n,).
             fitted: Number of fitted parameters per coordinate, which is subtracted from
-                the number of rows.
+                the number of rows; the difference counts as at least 1.
         """
         left = self.residual(z)
         count = max(len(left) - fitted, 1.0)
@@ -465,11 +468,11 @@ def checked_weights(model: Model, weight: Any) -> np.ndarray:
     Args:
         model: Robot.
         weight: Array (nv,), not copied if it has floats, or mapping from joint name to
-            weight; 1 for the others.
+            weight, one number or one for each coordinate; 1 for the others.
 
     Raises:
         SettingError: A joint is unknown.
-        ShapeError: The shape is wrong, or a weight is no number.
+        ShapeError: The shape of an array (nv,) is wrong, or a weight is no number.
         IdentificationError: A weight is not finite and above 0.
     """
     if isinstance(weight, Mapping):

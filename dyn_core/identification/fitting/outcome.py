@@ -98,8 +98,10 @@ def _with_possible_friction(
     """Return the parameters with friction that brakes in both directions.
 
     An asymmetry larger than the dry friction would drive the joint in one direction.
-    The asymmetry is reduced to the dry friction if the excess is at most three standard
-    deviations or a hundredth of the joint's rms force; a larger excess remains.
+    The asymmetry is reduced to the dry friction, or to 0 if that is negative, if the
+    excess is at most three standard deviations (infinite: always) or a hundredth of the
+    joint's rms force. A larger excess remains, and any if the joint's dry friction is
+    not among the parameters.
 
     Args:
         data: Measurements.

@@ -114,7 +114,7 @@ def _with_joint(
 
     Args:
         description: Description of the robot.
-        name: Joint.
+        name: Joint; an unknown one changes nothing.
         what: Parameter, such as damping. For origin, plug, ratio and offset the
             description is returned as it is: with_values has changed them already.
         numbers: Values: 3 of an axis, 1 or one for each coordinate of rest, else 1.
