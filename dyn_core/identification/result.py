@@ -320,8 +320,8 @@ class Identification:
 
         It contains parameters that changed or have a finite standard deviation, at most
         MOST_PARAMETERS. The order is by standard deviation relative to the value (the
-        larger of result and prior), smallest first. The picture is written if `path` is
-        given.
+        larger of result and prior), smallest first; infinite ones come last, the most
+        changed of them first. The picture is written if `path` is given.
 
         Args:
             path: Picture file; None: no file is written.
@@ -351,9 +351,9 @@ class Identification:
     def plot_friction(self, path: str | os.PathLike[str] | None = None) -> Any:
         """Return a matplotlib figure of joint friction over speed, before and after.
 
-        The speeds go up to the velocity limit of each joint (of its first coordinate),
-        or to 1 rad/s or m/s without a limit. Without `before`, both curves are of the
-        identified robot.
+        Each of model.joint_names has a panel, with speeds from minus to plus the
+        velocity limit of the joint (of its first coordinate), or 1 rad/s or m/s without
+        a limit. If `before` is None, both curves are of the identified robot.
 
         Args:
             path: Picture file; None: no file is written.

@@ -96,7 +96,11 @@ class Unknowns:
 
     @property
     def kinds(self) -> tuple[str, ...]:
-        """Kind of each parameter, such as mass, in the order of `names`."""
+        """Kind of each parameter, in the order of `names`.
+
+        It is mass, moment (m c) or inertia, damping etc. in a layout, as by _kinds for
+        the paths, and last "delay".
+        """
         every = [kind for path in self.paths for kind in _kinds(self.model, path)]
         mine = self.layout.kinds if self.layout else ()
         return (*mine, *(every[k] for k in self.chosen), *("delay",) * self.delay)
@@ -242,12 +246,13 @@ class Unknowns:
     def checked_prior(self, prior: Any) -> tuple[np.ndarray, np.ndarray]:
         """Return prior values and standard deviations, (n,) each.
 
-        Deviations are infinite unless the user gives them.
+        Deviations are infinite unless the user gives them. NaN values pass.
 
         Args:
-            prior: Array (n,); or mapping from names of parameters, or paths, to a value
-                or a tuple (value, deviation), where parameters without an entry keep
-                the robot's values; None: the robot's values.
+            prior: Array (n,); or mapping from names of parameters, or paths, to values
+                or a tuple (values, deviations), each one number, or a list or array
+                with all sought numbers of the path. Parameters without an entry keep
+                the robot's values. None: the robot's values.
 
         Raises:
             ShapeError: The number of values is wrong, or they are no numbers.
@@ -282,9 +287,10 @@ class Unknowns:
 
 
 def _numbers(name: str, values: ArrayLike, count: int) -> np.ndarray:
-    """Return prior values as an array: one number, (), or `count` numbers, (count,).
+    """Return prior values or deviations as an array, () or (count,).
 
-    `name` is the parameter or path, for errors.
+    `values` is one number, or `count` numbers; NaN is valid. `name` is the parameter or
+    path, for errors.
 
     Raises:
         ShapeError: The number of values is different, or they are no numbers.
@@ -316,7 +322,8 @@ def number_names(model: Model, path: str) -> list[str]:
     """Return the names of a path's numbers, in the order of model.parameter(path).
 
     They are PATH for one number, else PATH:part for numbers with names, such as
-    LINK.com:x, else PATH[k], k from 0. Raises ModelError for an unknown path.
+    LINK.com:x, else PATH[k], k from 0; [] if the path has no numbers. Raises ModelError
+    for an unknown path.
     """
     size = len(model.parameter(path))
     parts = _PARTS.get(path.rpartition(".")[2])
@@ -331,9 +338,10 @@ def path_of(name: str) -> str:
 
 
 def _kinds(model: Model, path: str) -> list[str]:
-    """Return the kind of each number of a path, such as mass, a key of _UNITS if known.
+    """Return the kind of each number of a path, in the order of model.parameter(path).
 
-    The order is that of model.parameter(path).
+    For a payload it is mass, moment (m c) or inertia; for the angles of an origin or
+    plug, angle; else the path's end, such as damping. It need not be in _UNITS.
     """
     what, size = path.rpartition(".")[2], len(model.parameter(path))
     if what == "payload":
@@ -355,16 +363,19 @@ def select(
 
     Args:
         model: Robot.
-        only: Group, parameter path, number of a path, or several of them; None: all
+        only: Group, parameter path, number of a path, or several of them; groups
+            (but payload) of which the robot has nothing are passed over. None: all
             inertia, with friction and rotors.
-        friction: Law of FRICTION_LAWS; True: coulomb; False: none.
+        friction: Law of FRICTION_LAWS; True: coulomb; False: none. It is checked in any
+            case, and used if `only` is None or has the group friction.
         rotors: Whether the inertia of rotors is sought, if `only` is None.
-        delay: Whether a delay of the joint forces is sought.
-        friction_speed: Whether the width of the law's dry friction is sought.
+        delay: Whether a delay of the joint forces is sought, too.
+        friction_speed: Whether the width of the law's dry friction is sought, where the
+            law is used.
 
     Raises:
-        SettingError: A name is unknown, nothing is selected, or parameters cannot be
-            identified together.
+        SettingError: A name or law is unknown, nothing is selected (a delay alone is
+            not enough), or parameters cannot be identified together.
     """
     law = law_numbers(friction, friction_speed)
     asked = ["inertia"] if only is None else _asked(only)
@@ -507,7 +518,8 @@ def _point_springs(model: Model) -> list[str]:
 def _tool(model: Model) -> str:
     """Return the name of the link that carries a payload.
 
-    It is the only moving link that is no parent of a joint, fixed joints included.
+    It is the only moving link that is no parent of a joint in the description; fixed
+    joints count, and joints that a sub-chain leaves out.
 
     Raises:
         SettingError: There is no such link, or several.

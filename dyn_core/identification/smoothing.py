@@ -222,7 +222,7 @@ def _smoothed(
 def _derivative(x: np.ndarray, rate: float) -> np.ndarray:
     """Return the derivative of the rows by central differences of order four.
 
-    The first and last two rows are of lower order.
+    The first and last rows are of order one, the rows next to them of order two.
 
     Args:
         x: Signals on an even grid, (samples, n), at least two rows.

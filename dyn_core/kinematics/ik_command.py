@@ -36,7 +36,11 @@ class _StoreLink(argparse.Action):
 
 
 def add_ik(parser: argparse.ArgumentParser) -> None:
-    """Add the arguments of `dyn ik` to `parser`; arguments.run is then `run`."""
+    """Add the arguments of `dyn ik` to `parser`; arguments.run is then `run`.
+
+    They are those of add_robot, --frame LINK (also --tip, not in the help), --pose,
+    --xyz, --rpy, --fixed, --seeds and --rng.
+    """
     add_robot(parser)
     frame = parser.add_argument(
         "--frame", required=True, metavar="LINK", action=_StoreLink, help="link to move"

@@ -516,6 +516,8 @@ def _still_places(model: Model, frame: str, fixed: Sequence[str]) -> np.ndarray:
 def _smallest(distances: np.ndarray, first: int, count: int) -> np.ndarray:
     """Return the indices of the smallest distances, in ascending order of distance.
 
+    Which of equal distances comes first is not determined.
+
     Args:
         distances: Distances, (n,).
         first: Number of smallest distances that are left out.
@@ -532,7 +534,8 @@ def _smallest(distances: np.ndarray, first: int, count: int) -> np.ndarray:
 def _differences(model: Model, q0: np.ndarray, q: np.ndarray) -> np.ndarray:
     """Return the displacements from position q0 to each of the positions q, (n, nv).
 
-    They are in the tangent space at q0 [rad | m].
+    They are in the tangent space at q0 [rad | m]. Full turns of continuous joints are
+    not removed.
 
     Args:
         model: Robot.

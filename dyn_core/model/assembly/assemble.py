@@ -76,8 +76,8 @@ def _chain(
 ) -> tuple[str, Sequence[JointSpec]]:
     """Return the root link and the joints of a sub-chain, in the order of the file.
 
-    The joints are the ones on the path from `root` to `tip`. Without tip they are all
-    joints of the description.
+    The joints are the ones on the path from `root` to `tip`, none if these are one
+    link. Without tip they are all joints of the description.
 
     Args:
         description: Robot.
@@ -174,9 +174,10 @@ class _Walk:
             raise ModelError(f"lock: no moving joint is called {names}; known: {known}")
 
     def root_joint_name(self) -> str:
-        """Return a name for the floating root's joint that the file does not use.
+        """Return the name of the floating root's joint.
 
-        Another name than ROOT_JOINT adds a warning to `findings`.
+        It is ROOT_JOINT, with as many underscores appended, and then a warning in
+        `findings`, as it takes to differ from all joints of the description.
         """
         name = unused_name(ROOT_JOINT, {*self.joints})
         if name != ROOT_JOINT:
@@ -198,7 +199,10 @@ class _Walk:
         self.waiting += [(spec, body, X) for spec in below]
 
     def pass_joint(self, spec: JointSpec, body: int, X: Transform) -> None:
-        """Merge a fixed or locked joint, or add a moving one with its body.
+        """Merge a fixed or locked joint, or add a moving one with its body, as `add`.
+
+        Either way its child link is placed with the joint's plug (see `plug`) at the
+        frame after the joint.
 
         Args:
             spec: Joint.
@@ -243,8 +247,9 @@ class _Walk:
     def joint_of(self, spec: JointSpec) -> Joint:
         """Return the Joint object of a specification.
 
-        It is the user's joint of the same name (build.joints) if there is one. Raises
-        ModelError if the numbers of the specification make no joint.
+        It is the user's joint of the same name (build.joints), else the one in `made`,
+        the same in each call, else a new one. Only for the latter, ModelError is raised
+        if the numbers of the specification make no joint.
         """
         replacement = self.build.joints.get(spec.name)
         if replacement is not None:
@@ -336,7 +341,7 @@ class _Walk:
         self.specs.append(spec)
 
     def tree(self) -> Tree:
-        """Return the Tree, with inertia_scale and warnings still empty.
+        """Return the Tree; inertia_scale, without_inertia and warnings are empty.
 
         `start` must have run. Position limits of followers that do not fit become
         warnings in `findings`.

@@ -43,7 +43,10 @@ def refuse_lost_changes(tree: Tree, assembled: Tree) -> None:
 
 
 def _differ(one: Any, other: Any) -> bool:
-    """Return whether nested numbers differ; True also if one of them is a symbol."""
+    """Return whether the numbers that _flat yields differ at all, or in their count.
+
+    True also if one of them is NaN or a symbol. Nesting is not compared.
+    """
     try:
         return not np.array_equal(list(_flat(one)), list(_flat(other)))
     except TypeError:
@@ -51,9 +54,9 @@ def _differ(one: Any, other: Any) -> bool:
 
 
 def _flat(value: Any) -> Iterator[float]:
-    """Yield all numbers in nested tuples, Vectors, transforms and inertias.
+    """Yield all numbers in nested tuples, lists, Vectors, transforms and inertias.
 
-    Raises TypeError for a symbol.
+    None is passed over. Raises TypeError for a symbol.
     """
     if not isinstance(value, Vector):
         slots = (getattr(kind, "__slots__", ()) for kind in type(value).__mro__)

@@ -107,6 +107,8 @@ def _no_cycle(description: Description, roots: Sequence[str]) -> None:
 def _check_joint(joint: JointSpec) -> Joint | None:
     """Check one joint and its factors; return its Joint object, None if it is fixed.
 
+    The spring of a fixed joint is not checked, its numbers and limits are.
+
     Raises:
         ModelError: Unknown type, a number, limit, axis or spring that is not valid, or
             a product without factors.
@@ -157,7 +159,8 @@ def _numbers(joint: JointSpec) -> tuple[tuple[float, ...], ...]:
 def _refuse_infinite(joint: JointSpec, numbers: Sequence[tuple[float, ...]]) -> None:
     """Raise ModelError for the first number that is not finite, if there is one.
 
-    `numbers` is the result of _numbers for the joint.
+    `numbers` is the result of _numbers for the joint; the message has the title from
+    _NUMBERS. Of the limits, only that of effort is among them.
     """
     for what, values in zip(_NUMBERS, numbers, strict=True):
         if not all(math.isfinite(x) for x in values):
@@ -171,8 +174,9 @@ def _check_limits(joint: JointSpec) -> None:
     Raises:
         ModelError: A limit other than of position, damping, friction (in one
             direction), stribeck or armature is negative or NaN; friction_speed or
-            stribeck_speed is not positive; lower > upper; swing or twist is not valid,
-            or belongs to a joint that is no ball.
+            stribeck_speed is not positive; lower > upper, or one of them is NaN;
+            swing is not positive, or lower > upper in twist; or a joint that is not
+            spherical or ball_rpy has finite ones.
     """
     name, kind = joint.name, joint.kind
     for what in (
@@ -220,9 +224,10 @@ _WITH_AXIS = (
 
 
 def _check_axes(joint: JointSpec) -> None:
-    """Raise ModelError for an axis of length 0, or wrong axes of a universal joint.
+    """Raise ModelError for an axis shorter than 1e-9, or wrong universal axes.
 
-    It needs exactly two axes, which are not parallel. Kinds without an axis pass.
+    A universal joint needs exactly two axes, whose cross product is not shorter than
+    1e-9. Kinds without an axis pass.
     """
     axes = {"universal": joint.axes}.get(joint.kind, (joint.axis,))
     if joint.kind not in (*_WITH_AXIS, "universal"):
@@ -248,8 +253,9 @@ def _check_numbers(joint: JointSpec) -> Joint:
     """Return the Joint object of a specification, after checks of its spring.
 
     Raises:
-        ModelError: The joint cannot be created, its stiffness or rest is not valid, or
-            it has a spring and quaternions.
+        ModelError: The joint cannot be created, its stiffness is NaN, infinite or below
+            0, rest is neither a finite number nor a tuple of nv, or it has a spring and
+            quaternions.
     """
     name = joint.name
     try:

@@ -81,6 +81,9 @@ class Findings:
 def _sentence(kind: str, what: str, names: list[str]) -> str:
     """Return a warning with the names of the elements that it concerns.
 
+    It is "joints 'a', 'b': WHAT", with names as by `short_list`, each once; for the
+    whole robot WHAT, or "WHAT, 2 times".
+
     Args:
         kind: link, joint or another noun; empty for the whole robot.
         what: The finding.

@@ -47,7 +47,7 @@ def _common(ranges: Sequence[Range]) -> Range:
 
 
 def _leaves_range(bounded: Range, limits: Range) -> bool:
-    """Return whether the leader keeps a range.
+    """Return whether the leader keeps a range wider than rounding (1e-9 relative).
 
     Args:
         bounded: Limits of the leader, bounded by followers.

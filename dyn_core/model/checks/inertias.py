@@ -54,8 +54,9 @@ def check_inertias(description: Description, findings: Findings) -> None:
 def _faults(table: np.ndarray) -> Iterator[tuple[int, str]]:
     """Yield the index of each link with an unphysical inertia, and the reason.
 
-    A negative principal moment about the centre of mass is reported before a violated
-    triangle inequality; each link is yielded at most once.
+    Links come in order, each at most once. The reason is a principal moment about the
+    centre of mass that is negative, or else larger than the sum of the others, beyond
+    rounding (TRIANGLE); for mass 0, any moment that is not 0.
 
     Args:
         table: Rows m, m c (3), Ixx, Ixy, Iyy, Ixz, Iyz, Izz about the frame's origin,
@@ -192,11 +193,11 @@ def _skew(r: np.ndarray) -> np.ndarray:
 
 
 def check_inertia_along(tree: Tree, findings: Findings) -> None:
-    """Add warnings about joints without inertia along them to `findings`.
+    """Add a warning about the joints without inertia along them to `findings`.
 
-    The names are taken from tree.without_inertia. Joints in loops are exempt: loop
-    constraints may determine their motion. Raises ModelError where `findings` is
-    strict.
+    One warning names up to 12 joints of tree.without_inertia. Joints in loops and
+    couplings are exempt: these constraints may determine their motion. Where `findings`
+    is strict, raises ModelError, about the first such joint.
     """
     moved = joints_in_loops(tree)
     names = [name for name in tree.without_inertia if name not in moved]
