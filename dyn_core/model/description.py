@@ -201,7 +201,7 @@ class Description:
     pairs: PairRules = PairRules()
 
     def link(self, name: str) -> LinkSpec:
-        """Return the link of this name; raise ModelError if there is none."""
+        """Return the link of this name, the last of several; ModelError if none."""
         links = {link.name: link for link in self.links}
         if name not in links:
             raise ModelError(unknown_name("link", name, links), name)

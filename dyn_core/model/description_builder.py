@@ -72,8 +72,8 @@ class DescriptionBuilder:
     def of(cls, description: Description) -> DescriptionBuilder:
         """Return a builder that begins with the content of a description.
 
-        The description is not changed. The builder has no findings: doubtful elements
-        raise ModelError.
+        The description is not changed; its warnings and sources are kept. The builder
+        has no findings: doubtful elements raise ModelError.
         """
         builder = cls(description.name, None)
         builder._start(description)
@@ -82,7 +82,8 @@ class DescriptionBuilder:
     def _start(self, description: Description) -> None:
         """Replace the builder's content by the content of a description.
 
-        Name and findings stay; no name is reserved.
+        `name` and `findings` stay; no name is reserved. The result of description()
+        has the name and sources of this one, and without findings its warnings.
         """
         self._before = description
         self._links = [(x.name, x.geometry) for x in description.links]

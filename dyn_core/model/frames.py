@@ -112,9 +112,9 @@ def _moved_to_bodies(frames: Sequence[Frame]) -> Sequence[RigidInertia]:
 
         h_body = R h + m r,   I_body = R I R.T - [r][Rh] - [Rh][r] - m [r][r]
 
-    with rotation R and position r of the link's frame in the body's frame. Floats are
-    computed as arrays, all at once; other numbers link by link. A link whose frame is
-    its body's keeps its inertia object.
+    with rotation R and position r of the link's frame in the body's frame. A link whose
+    X is the object Transform.identity() keeps its inertia object. If all numbers of the
+    other links are floats, they are computed as arrays; else all links one by one.
     """
     identity = Transform.identity()
     placed = [frame for frame in frames if frame.X is not identity]

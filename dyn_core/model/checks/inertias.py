@@ -225,7 +225,8 @@ def lack_of_inertia(tree: Any, options: Mapping[str, Any]) -> str | None:
     Args:
         tree: Robot, or a system of another kind, for which the result is None.
         options: Options of the solver. Joints in `prescribed` need no inertia; its
-            entries are names of joints, or pairs (name, coordinate of the joint).
+            entries are names of joints, or pairs (name, index of a coordinate of the
+            joint) for all of its coordinates.
     """
     lacking = getattr(tree, "without_inertia", ())
     if not lacking:

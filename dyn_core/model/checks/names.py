@@ -61,9 +61,9 @@ def _names(description: Description) -> Iterator[tuple[str, str]]:
 
 
 def _mended(description: Description, warnings: tuple[str, ...]) -> Description:
-    """Return the description with invisible characters replaced in all names.
+    """Return the description with an underscore for each invisible character in names.
 
-    `warnings` replaces its warnings.
+    References to names are changed alike. `warnings` replaces its warnings.
     """
     pairs, mended = description.pairs, {}
     for rule in ("allow", "deny"):
@@ -86,7 +86,7 @@ def _mended(description: Description, warnings: tuple[str, ...]) -> Description:
 
 
 def _joint(joint: JointSpec) -> JointSpec:
-    """Return a joint with invisible characters replaced in its names."""
+    """Return a joint with underscores for invisible characters in its names."""
     rule = joint.mimic
     return replace(
         joint,
@@ -98,7 +98,7 @@ def _joint(joint: JointSpec) -> JointSpec:
 
 
 def _loop(loop: LoopConstraint) -> LoopConstraint:
-    """Return a loop with invisible characters replaced in its names."""
+    """Return a loop or coupling with underscores for invisible characters in names."""
     name = mended_name(loop.name)
     if isinstance(loop, Coupling):
         return replace(loop, name=name, joints=tuple(map(mended_name, loop.joints)))

@@ -136,7 +136,10 @@ def _ancestors(parent: Sequence[int], i: int) -> list[int]:
 
 
 def _kind(parent: Sequence[int], leader: Sequence[int], group: list[int]) -> str:
-    """Return the kind of a cluster: single, series, parallel or general (see Cluster).
+    """Return the kind of a cluster.
+
+    single: one body. With one leader, parallel: all on one parent; series: each on the
+    one before. general: any other.
 
     Args:
         parent: By body: its parent.

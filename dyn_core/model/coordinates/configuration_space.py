@@ -52,7 +52,8 @@ def random(tree: Tree, rng: np.random.Generator) -> np.ndarray:
 
     A joint of one coordinate is uniform within its limits if both are finite. All other
     joints ignore limits: they draw angles up to a half turn either way, away from
-    singularities, and lengths mostly within 1 m of zero. Loops are not closed.
+    singularities, and lengths within 1 m of zero; custom joints draw within their
+    `span` of `neutral`. Loops are not closed.
     """
     q = np.zeros(tree.nq)
     lower, upper = tree.lower.tolist(), tree.upper.tolist()
@@ -69,7 +70,8 @@ def random(tree: Tree, rng: np.random.Generator) -> np.ndarray:
 def integrate(tree: Tree, q: Vector, dv: Vector) -> Vector:
     """Return the position (nq) that the displacement dv (nv) leads to from q (nq).
 
-    dv is in the tangent space at q [rad | m].
+    dv [rad | m] is added to q, but for a joint with a quaternion it is the displacement
+    in body axes, [angular; linear], as an exponential; the quaternion keeps its length.
     """
     values: list[Scalar] = []
     for i in tree.independent:
@@ -198,8 +200,8 @@ def position_rate(tree: Tree, q: Vector, v: Vector) -> Vector:
 def velocity_of(tree: Tree, q: Vector, rate: Vector) -> Vector:
     """Return the velocity (nv,) at which the position q (nq,) changes at `rate`.
 
-    It is the inverse of position_rate; components of `rate` = dq/dt (nq,) that no
-    velocity produces are ignored.
+    It is the inverse of position_rate where quaternions have unit length, which is not
+    checked; components of `rate` = dq/dt (nq,) that no velocity produces are ignored.
     """
     values: list[Scalar] = []
     for i in tree.independent:
@@ -211,7 +213,7 @@ def velocity_of(tree: Tree, q: Vector, rate: Vector) -> Vector:
 def normalize(tree: Tree, q: Vector) -> Vector:
     """Return the position (nq) with its quaternions scaled to unit length.
 
-    Quaternions must not be zero, which is not checked here.
+    Zero quaternions are not checked here: with floats they give a ZeroDivisionError.
     """
     values: list[Scalar] = []
     for i in tree.independent:
@@ -220,7 +222,7 @@ def normalize(tree: Tree, q: Vector) -> Vector:
 
 
 def refuse_zero_quaternions(tree: Tree, q: np.ndarray) -> None:
-    """Raise NonFiniteError if a position (..., nq) has a zero quaternion."""
+    """Raise NonFiniteError if q (..., nq) has a quaternion of zeros; NaN passes."""
     for i in tree.independent:
         # quaternions() of the indices 0, 1, ... returns the indices of the quaternion.
         part = q[..., tree.q_slices[i]]

@@ -44,11 +44,11 @@ def coordinate_pivots(tree: Tree) -> tuple[list[float], list[str]]:
 
 
 def joint_factors(tree: Tree, H: Matrix) -> Factored | BlockFactored:
-    """Return the factors of a joint-space inertia H (nv, nv).
+    """Return the factors of a joint-space inertia H (nv, nv), symmetric (not checked).
 
     They are Factored for fewer than MANY coordinates, else BlockFactored. Raises
     SingularError with the name of the joint if a pivot is at or below its tolerance;
-    with traced numbers the Program raises it.
+    with traced numbers the Program raises it. NaN is no error: it gives NaN.
     """
     tolerances, names = coordinate_pivots(tree)
     if tree.nv < MANY:

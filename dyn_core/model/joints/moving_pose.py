@@ -52,7 +52,7 @@ class MovingPose(NamedTuple):
 
 
 def moving_pose(pose: RotationPosition, source: str) -> MovingPose:
-    """Return the values and time derivatives of a pose that consists of Taylor numbers.
+    """Return a pose of Taylor numbers with its first and second time derivatives.
 
     Args:
         pose: Result (R, p) of a user's function: three rows of three numbers, a Matrix

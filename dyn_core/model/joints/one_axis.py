@@ -24,7 +24,7 @@ def unit(axis: Iterable[float]) -> Vector:
     """Return an axis scaled to unit length, a Vector (3,).
 
     Components that are 0 or ±1 up to rounding are set to these values. Raises
-    ModelError unless it has three finite numbers, which are not all zero.
+    ModelError unless it has three finite numbers, the sum of whose squares is not 0.
     """
     x, y, z = finite_array("axis", tuple(axis), 3)
     length = math.sqrt(x * x + y * y + z * z)
@@ -43,8 +43,8 @@ def _snapped(x: float) -> float:
 def direction(values: Sequence[Scalar]) -> Axis:
     """Return an axis of floats or symbols scaled to unit length, a tuple of three.
 
-    Raises SingularError for floats of zero length, ModelError for floats that are not
-    finite. Symbols are not checked.
+    Three floats are treated as in `unit`, with its ModelErrors, but zeros raise
+    SingularError. With a symbol among them nothing is checked.
     """
     if all(isinstance(x, (int, float)) for x in values):
         if not any(values):

@@ -247,8 +247,9 @@ class Planar(_OfAxis):
     def _about(self, axis: Sequence[Scalar]) -> tuple[Joint, ...]:
         """Return slides along the axes of the plane, and a rotation about its normal.
 
-        The axes are as in `plane_axes`, for numbers or symbols. Raises SingularError
-        for the normal -z, where they jump; with traced numbers the Program raises it.
+        The normal `axis` has unit length, which is not checked. The axes are as in
+        `plane_axes`, for numbers or symbols. Raises SingularError for the normal -z,
+        where they jump; with traced numbers the Program raises it.
         """
         x, y, z = axis
         item = "axis of a planar joint: at -z the axes of the plane jump"
@@ -322,7 +323,7 @@ class Universal(Product):
         return cls(*spec.axes)
 
     def geometry(self, what: str) -> list[Scalar]:
-        """Return first and second unit axis (6 numbers); [] for other `what`."""
+        """Return both unit axes (6 numbers) if `what` is "axes"; else []."""
         if what != "axes":
             return []
         return [x for factor in self.factors for x in factor.geometry("axis")]
