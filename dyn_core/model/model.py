@@ -435,7 +435,7 @@ class Model(Tree, System):
 
         Raises:
             ShapeError: `q` has another shape.
-            NonFiniteError: A quaternion is zero; not checked if `q` is a Vector.
+            NonFiniteError: A quaternion is zero. A Vector `q` is not checked at all.
         """
         if not isinstance(q, Vector):
             space.refuse_zero_quaternions(self, state_array("q", q, self.nq))

@@ -314,7 +314,8 @@ class Floating(GroupJoint):
     def integrate(self, q: Vector, dv: Vector) -> Vector:
         """Return the coordinates of T(q) exp(dv), dv [angular; linear].
 
-        dv is in the axes of q; the quaternion keeps its length.
+        dv is in the axes of q, whose quaternion must be of unit length (not checked);
+        it keeps its length.
         """
         w, v = dv[:3], dv[3:]
         p = q[:3] + quat_matrix(q[3:]) @ (dexp3(w) @ v)
@@ -325,7 +326,8 @@ class Floating(GroupJoint):
 
             log(T0^-1 T1),   T0, T1 the transforms of q0, q1
 
-        It is in the axes of q0.
+        It is in the axes of q0, its turn at most pi. Both quaternions must be of unit
+        length (not checked).
         """
         w = quat_log(quat_product(quat_conjugate(q0[3:]), q1[3:]))
         shift = quat_matrix(q0[3:]).T @ (q1[:3] - q0[:3])

@@ -247,7 +247,8 @@ def row_names(loops: Sequence[LoopConstraint]) -> list[str]:
 def velocity_rows(loops: Sequence[LoopConstraint]) -> list[bool]:
     """Return for each row of the loops whether it is a velocity row.
 
-    Velocity rows constrain velocities only; no position violates them.
+    Velocity rows, the last rows of each loop, constrain velocities only; no position
+    violates them.
     """
     flags: list[bool] = []
     for loop in loops:
@@ -430,15 +431,16 @@ def make_loop(
 
 
 def _check_keys(where: str, name: str, kind: str, checked: Mapping[str, Any]) -> None:
-    """Raise ModelError if the kind lacks an argument or does not use one.
+    """Raise ModelError if axes, length or radius is needed but absent, or not used.
 
-    Also if a kind that rolls has a rotation among its axes.
+    Also if a kind that rolls, for which axes may be absent, has a rotation among them.
+    Other keys are not looked at.
 
     Args:
         where: Name of the loop in messages.
         name: Name of the loop.
         kind: Kind of the loop.
-        checked: Arguments that are present.
+        checked: Arguments that are present, by name.
     """
     measure = MEASURES.get(kind)
     needed = {"axes"} if kind == "axes" else {measure} if measure else set()

@@ -107,7 +107,8 @@ class _Welds:
     def of(cls, mjcf: Compiled, joined: Sequence[str]) -> _Welds:
         """Return the groups of bodies that are fixed to each other.
 
-        `joined` is the kind of the joint of each body, from how_joined.
+        `joined` is the kind of the joint of each body, from how_joined; those with ""
+        are fixed to their parent. Equality constraints do not count.
         """
         parents = mjcf.model.body_parentid.tolist()
         weld: list[int] = [0]
@@ -157,7 +158,8 @@ def _bits(mjcf: Compiled, shapes: Container[str]) -> dict[int, frozenset[Bits]]:
     """Return the distinct (contype, conaffinity) of geoms, by index of the body.
 
     Geoms that cannot touch others are ignored. Included are bodies whose link is in
-    `shapes`, and the world (body 0) if it has a plane; other bodies have no entry.
+    `shapes`; of a world (body 0) that is not in it, only the planes. Other bodies have
+    no entry.
     """
     m = mjcf.model
     bits: dict[int, set[Bits]] = {}
@@ -191,11 +193,12 @@ def add_shapes(mjcf: Compiled, builder: DescriptionBuilder, findings: Findings) 
     """Add the collision shapes of all links to `builder`.
 
     Geoms that cannot touch others are skipped. A plane is left out with a note. Other
-    geoms that a Model cannot represent, such as ellipsoids or meshes without a readable
-    file, are left out as doubtful findings.
+    geoms that a Model cannot represent are left out as doubtful findings: ellipsoids
+    and other types, meshes that _mesh does not support, sizes that `builder` refuses.
 
     Raises:
-        ModelError: A finding is doubtful and `findings` is strict.
+        ModelError: A finding is doubtful and `findings` (for sizes: builder.findings)
+            is strict.
     """
     for geom in range(mjcf.model.ngeom):
         if not touching(mjcf, geom):
@@ -255,8 +258,8 @@ def _mesh(
 ) -> tuple[str, tuple[float, ...], Transform] | None:
     """Return the mesh of a geom; None, with a finding, if it is not supported.
 
-    Supported are .obj and .stl files, without refpos and refquat. Whether the file
-    exists is not checked.
+    Supported are .obj and .stl files, without refpos and refquat. A file that does not
+    exist is no error here.
 
     Args:
         mjcf: The compiled file.
@@ -264,8 +267,9 @@ def _mesh(
         findings: Gets the finding.
 
     Returns:
-        Path of the file, three scale factors, and the transform from the frame of the
-        file to the mesh's centre and principal axes, where MuJoCo puts its frame.
+        Path of the file, below the mesh folder if it is there, else below the MJCF's
+        folder; three scale factors; and the transform from the frame of the file to the
+        mesh's centre and principal axes, where MuJoCo puts its frame.
 
     Raises:
         ModelError: The mesh is not supported and `findings` is strict.
@@ -292,7 +296,8 @@ def _mesh(
 def _mesh_file(mjcf: Compiled, mesh: int) -> Path | None:
     """Return the path of a mesh's file as MuJoCo records it, not resolved.
 
-    It is None if the vertices are in the MJCF itself. `mesh` is the mesh's index.
+    It is absolute, or relative to a folder that depends on MuJoCo's version. It is None
+    if the vertices are in the MJCF itself. `mesh` is the mesh's index.
     """
     start = int(mjcf.model.mesh_pathadr[mesh])
     if start < 0:
@@ -358,7 +363,7 @@ def add_links(
 ) -> None:
     """Add the links and joints of an MJCF, in the order of the file, sites last.
 
-    Only sites with names become links.
+    The first link is the world's. Only sites with names become links.
 
     Args:
         mjcf: The compiled file.
@@ -366,6 +371,10 @@ def add_links(
         drives: Quantities that actuators add to joints.
         kinds: Kind of the joint of each body, from how_joined.
         places: Positions of joints that become fixed joints, by name [rad | m].
+
+    Raises:
+        ModelError: Limits of a joint are not valid, and builder.findings is None or
+            strict.
     """
     builder.reserve("link", (*mjcf.links, *mjcf.sites))
     builder.reserve("joint", mjcf.joints)
@@ -428,8 +437,8 @@ class _Joined:
         """Add the joints between a body and its parent, the one on the parent first.
 
         A fixed body gets one fixed joint, a free body one floating joint at the
-        parent's origin. Between several joints of a body, links without mass are added;
-        the link of the body itself is not added here.
+        parent's origin. Between several joints of a body, links without mass are added,
+        called LINK.JOINT; the body's own link LINK is not added here.
 
         Args:
             body: Index of the body, not 0.
@@ -459,6 +468,10 @@ class _Joined:
 
     def _add_moving(self, joint: int, parent: str, child: str, pose: tuple) -> None:
         """Add a hinge, slide or ball joint; a fixed joint if it is in self.places.
+
+        A hinge or ball is at MuJoCo's anchor, a slide at the child's origin. A fixed
+        joint is at the position in self.places, and keeps damping, friction and
+        armature. Limits that are not valid are treated as by DescriptionBuilder.joint.
 
         Args:
             joint: Index of the joint.

@@ -45,10 +45,10 @@ class _Count:
         self.elements = 0
 
     def start(self, name: str, attributes: dict[str, str]) -> None:
-        """Count the start of an element, as often as its ancestors are copied.
+        """Count the start of an element, as often as it and its ancestors are copied.
 
-        Signature of expat's StartElementHandler. Raises _TooLarge beyond DEPTH or
-        ELEMENTS.
+        Only elements in _COPIES are copied. Signature of expat's StartElementHandler.
+        Raises _TooLarge beyond DEPTH or ELEMENTS.
         """
         if len(self.copies) > DEPTH:
             raise _TooLarge(f"elements nest more than {DEPTH} deep")
@@ -155,7 +155,7 @@ class Compiled:
         return str(codes(code).name).partition("_")[2].lower()
 
     def element(self, kind: str, number: int) -> str:
-        """Return the name of an element, or its kind and index where it has none.
+        """Return the name of an element; without one, kind and index, as "tendon3".
 
         `kind` is a name of mjtObj without mjOBJ_, such as "tendon"; `number` the index.
         """
@@ -222,7 +222,8 @@ class Compiled:
     def pose(self, owner: str, number: int) -> tuple[list[float], list[float]]:
         """Return position [m] and quaternion (x, y, z, w) of an element.
 
-        They are mjModel's arrays OWNER_pos and OWNER_quat.
+        They are mjModel's arrays OWNER_pos and OWNER_quat: of a body in its parent, of
+        a geom or site in its body, of a mesh's centre in the frame of its file.
 
         Args:
             owner: body, geom, mesh or site.
@@ -299,7 +300,8 @@ def _content(source: Source) -> tuple[bytes, Path | None]:
     """Return the bytes of a source, and its path or None.
 
     The path is None for XML and for an open file. Text is encoded in UTF-8. Raises
-    ModelError if the file cannot be opened or the source has another type.
+    ModelError if the path cannot be read or the source has another type; errors of an
+    open file pass through.
     """
     if isinstance(source, bytes):
         return source, None

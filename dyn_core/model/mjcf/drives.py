@@ -83,8 +83,8 @@ def _gear(mjcf: Compiled, actuator: int) -> float:
 def _force_limits(mjcf: Compiled, k: int) -> list[list[float]]:
     """Return ranges [lower, upper] of the joint force of actuator k.
 
-    They are its force range and, if its force is proportional to the control, its
-    control range, both converted by gain and gear [N·m | N]. Ranges that are not
+    They are its force range times gear and, if its force is proportional to the
+    control, its control range times gain and gear [N·m | N]. Ranges that are not
     limited are omitted; the list may be empty.
     """
     m = mjcf.model
@@ -129,8 +129,9 @@ def _driven(mjcf: Compiled, by_joint: dict[int, list[int]]) -> frozenset[int] | 
 def _add_reflected(mjcf: Compiled, drives: Drives) -> None:
     """Set armature and damping of the actuators themselves in `drives`, by joint.
 
-    Both are times gear². Joints without an actuator get no entry. Versions of MuJoCo
-    whose actuators have none leave `drives` unchanged.
+    Both are times gear². MuJoCo names at most one actuator of a joint for them; joints
+    without it get no entry. Versions of MuJoCo whose actuators have none leave `drives`
+    unchanged.
     """
     m = mjcf.model
     actuator = getattr(m, "jnt_actuatorid", None)  # since actuators have them

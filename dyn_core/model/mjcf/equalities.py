@@ -48,8 +48,8 @@ class Equalities:
     def add_to(self, builder: DescriptionBuilder) -> None:
         """Add the rules of followers, the loops and the couplings to `builder`.
 
-        The joints must have been added before. If a joint in a chain of followers has a
-        motor, the last leader of the chain is no longer passive.
+        The joints must have been added before, else ModelError. If a joint in a chain
+        of followers has a motor, the last leader of the chain is no longer passive.
         """
         driven = {spec.name for spec in builder.joints if not spec.passive}
         for name, rule in self.rules.items():
@@ -123,8 +123,9 @@ class _Relation:
 def read_equalities(mjcf: Compiled, findings: Findings) -> Equalities:
     """Return the translated equality constraints of an MJCF.
 
-    Inactive constraints are left out with a note in `findings`. Unsupported constraints
-    and constraints that fixed joints contradict are left out as doubtful findings.
+    Inactive constraints are left out with a note in `findings`; a flag of <option> that
+    turns all of them off is not read. Unsupported constraints and constraints that
+    fixed joints contradict are left out as doubtful findings.
 
     Raises:
         ModelError: A finding is doubtful and `findings` is strict.

@@ -48,9 +48,10 @@ def note_what_is_left_out(
 ) -> None:
     """Add a finding for every element that a Model cannot represent.
 
-    Elements that change the motion of the robot are doubtful findings; sensors,
-    keyframes, MuJoCo's warnings, initial positions and solver parameters are notes.
-    Actuators, equality constraints and shapes are not reported here.
+    Notes are sensors, keyframes, MuJoCo's warnings, initial positions, solver
+    parameters, flags, mocap bodies, armature and dry friction of free joints, and
+    tendons without forces. Other elements are doubtful findings: they change the motion
+    of the robot. Actuators, equality constraints and shapes are not reported here.
 
     Args:
         mjcf: The compiled file.
@@ -82,8 +83,9 @@ def note_what_is_left_out(
 def _note_options(mjcf: Compiled, findings: Findings) -> None:
     """Add findings about <option> and its flags.
 
-    A density or viscosity of a fluid is doubtful, flags are notes. Raises ModelError
-    for a doubtful finding if `findings` is strict.
+    A density or viscosity of a fluid is doubtful. The flags in _FLAGS, if disabled, and
+    an enabled override are notes; other flags are ignored. Raises ModelError for a
+    doubtful finding if `findings` is strict.
     """
     option, bits = mjcf.model.opt, mjcf.mujoco.mjtDisableBit
     if option.density or option.viscosity:
@@ -255,7 +257,7 @@ def load_mjcf(
 
 
 def read_mjcf(source: Source, origin: Origin, choices: Choices) -> Model:
-    """Return the Model of an MJCF.
+    """Return the Model of an MJCF; issue one ModelWarning if it has warnings.
 
     Args:
         source: Path, XML or open file.
@@ -283,7 +285,7 @@ def described(
 ) -> DescriptionBuilder:
     """Return a builder with the links, joints, shapes and loops of an MJCF.
 
-    Gravity is not included.
+    It also has the followers, materials and pairs for contact, but not gravity.
 
     Args:
         mjcf: The compiled file.

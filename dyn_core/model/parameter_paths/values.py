@@ -223,7 +223,9 @@ Values = Sequence[Scalar]
 def kind_of(tree: Tree, path: str) -> PathKind:
     """Return the kind of a robot's parameter path.
 
-    Whether the element has such a parameter is not checked.
+    The path is NAME.PARAMETER, of a link, joint, spring or loop (the first of these
+    with this name and such a parameter), or a name in ROBOT, such as gravity. Whether
+    the element itself has the parameter is not checked.
 
     Raises:
         ModelError: `path` is not a string, its kind is unknown, or the robot has no
