@@ -126,8 +126,9 @@ def friction_direction(tree: Tree, i: int, v: Vector) -> Vector:
 def friction_slopes(tree: Tree, qd: Vector) -> Matrix:
     """Return the matrix d friction_force / d qd, nv x nv.
 
-    It is diagonal, except for followers whose ratio is a matrix. `qd` are the
-    velocities of the independent coordinates, nv [rad/s | m/s].
+    It is diagonal, except for followers whose ratio is a matrix; the Stribeck effect
+    can make it negative. `qd` are the velocities of the independent coordinates, nv
+    [rad/s | m/s].
     """
     blocks = {}
     for i, v in zip(tree.bodies, split_v(tree, qd)[1:], strict=True):
@@ -278,7 +279,7 @@ def _without_slopes_of_user(
 def _user_force(tree: Tree, function: ForceFunction, q: Vector, qd: Vector) -> Vector:
     """Return the force of a user's function at (q, qd) as a Vector, nv.
 
-    Raises ModelError unless the function returns nv numbers.
+    Raises ModelError unless the function returns nv entries, whose type is not checked.
     """
     result: Sequence[Scalar] = function(tree, q, qd)
     try:

@@ -167,7 +167,7 @@ class _Blend:
 
 
 def _row(name: str, values: Any, size: int) -> np.ndarray:
-    """Return `size` finite numbers as an array, (size,).
+    """Return `size` finite numbers as an array, (size,); an array is not copied.
 
     Raises SettingError for other values; `name` is the field's name for the message.
     """

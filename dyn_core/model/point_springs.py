@@ -44,8 +44,8 @@ class PointSprings:
     def __call__(self, tree: Tree, q: Vector, qd: Vector) -> list[Scalar]:
         """Return the joint forces on the robot at (q, qd), a list of nv [N·m | N].
 
-        Raises SingularError if the ends of a spring coincide that has damping or a rest
-        length; with traced numbers the Program raises it.
+        Raises SingularError if the ends of a spring coincide that has damping, or
+        stiffness and a rest length; with traced numbers the Program raises it.
         """
         X, v = _motion(tree, q, qd)
         f = [Force.zero()] * (tree.nb + 1)
@@ -139,7 +139,9 @@ def _point(
 
 
 def _pull(spring: PointSpring, d: Vector, rate: Vector) -> Vector:
-    """Return the force on the first point; it is along d if the spring pulls [N].
+    """Return the force on the first point, (k (l - l_rest) + c dl/dt) d / l [N].
+
+    l = |d|. Without damping and rest length it is k d, also at d = 0.
 
     Args:
         spring: Spring and damper.

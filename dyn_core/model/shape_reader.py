@@ -118,13 +118,16 @@ def place_shapes(
 def add_to(builder: DescriptionBuilder, data: Entry, source: str) -> None:
     """Add a sidecar's collisions, pairs and materials to a robot.
 
+    A rule for a pair, and the material of a link, replace earlier ones.
+
     Args:
         builder: Its shapes, materials and pairs are changed.
         data: Content of the sidecar, checked by its Table.
         source: Name of the sidecar in messages.
 
     Raises:
-        ModelError: Unknown link, invalid shape, or contradicting pairs.
+        ModelError: Unknown link, invalid shape, a link paired with itself, or a pair
+            in both `allow` and `deny` of the sidecar.
     """
     names = builder.link_names
     for name, entry in data.get("collisions", {}).items():

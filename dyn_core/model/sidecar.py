@@ -280,8 +280,10 @@ def _point_spring(where: str, name: str, entry: Entry) -> PointSpring:
 def _gear(where: str, entry: Entry) -> list[tuple[str, Mimic]]:
     """Return name and rule of each follower of a gear; the first joint is the leader.
 
-    Raises ModelError for repeated joints, or wrong numbers of ratios or offsets;
-    `where` names the gear in the message. Whether the joints exist is not checked.
+    Without a key, ratios are 1 and offsets 0. Raises ModelError for repeated joints,
+    for ratio with ratios or offset with offsets, or a list without one entry for each
+    follower; `where` names the gear in the message. Whether the joints exist is not
+    checked.
     """
     leader, *names = entry["joints"]
     if len({leader, *names}) <= len(names):
@@ -367,8 +369,10 @@ def _refuse_geometry(where: str, spec: JointSpec, entry: Entry) -> None:
 def _changes(where: str, spec: JointSpec, entry: Entry) -> dict[str, Any]:
     """Return the attributes of JointSpec that an entry changes, with their new values.
 
-    `friction` also sets friction_asymmetry, `plug` sets plug_xyz and plug_rpy. A new
-    type other than revolute, prismatic and helical removes the position limits.
+    `type` sets `kind`; one other than revolute, prismatic and helical removes the
+    position limits. `friction`, one number or (positive, negative direction), sets
+    friction, the mean, and friction_asymmetry, half the difference. `plug` sets
+    plug_xyz and plug_rpy; `factors` become JointSpecs.
 
     Args:
         where: Name of the entry in messages.

@@ -253,9 +253,9 @@ PLACES = ("origin", "plug")
 
 
 def _unknown(name: str, path: str) -> str:
-    """Return the error message for a path of an unknown kind.
+    """Return the error message for a path of an unknown kind; it lists all kinds.
 
-    `name` is the path without its last component.
+    `name`, the path without its last component, is put into the suggested path.
     """
     parts = {k.path: f"{name}.{k.name}" if name else k.path for k in KINDS}
     whole = {k.name: k.name for k in ROBOT.values()}
@@ -268,7 +268,8 @@ def _unknown(name: str, path: str) -> str:
 def _names(tree: Tree, owner: str) -> list[str]:
     """Return the names of a robot's elements of one owner kind.
 
-    `owner` is link, joint (fixed ones too), loop or spring; couplings are not listed.
+    `owner` is link, joint (moving ones, then fixed and locked ones), loop or spring;
+    couplings are not listed.
     """
     if owner == "link":
         return list(tree.frames)
@@ -292,7 +293,7 @@ def _springs(tree: Tree) -> list[PointSprings]:
 def paths(tree: Tree) -> tuple[str, ...]:
     """Return every parameter path with values in a robot, in the order of KINDS.
 
-    Paths of one kind are in the order of the robot's elements.
+    Paths of one kind are in the order of the robot's elements, fixed joints last.
     """
     known = {owner: _names(tree, owner) for owner in OWNERS}
     every = [
@@ -403,8 +404,8 @@ def _joint_numbers(tree: Tree, name: str, what: str) -> list[Scalar]:
         what: Last component of the path.
 
     Raises:
-        ModelError: The joint has no such parameter; or it is fixed, and the parameter
-            is not origin or plug.
+        ModelError: The joint is unknown or has no such parameter; or it is fixed or
+            locked, and the parameter is not origin or plug.
     """
     spec = specs_of(tree).get(name)
     if what in PLACES:
@@ -432,7 +433,7 @@ GEOMETRY = ("axis", "axes", "pitch")
 
 
 def _rule_numbers(spec: JointSpec | None, name: str, what: str) -> list[Scalar]:
-    """Return ratio (row by row) or offset of a follower's own rule.
+    """Return ratio (row by row) or offset (by coordinate) of a follower's own rule.
 
     Args:
         spec: Joint of the description; None: it is not in the description.
@@ -516,7 +517,8 @@ def with_values(tree: AnyTree, values: Mapping[str, Values | Scalar]) -> AnyTree
 def _entries(path: str, value: Any) -> tuple[Scalar, ...]:
     """Return the values for a path as a tuple; a bare number is accepted.
 
-    Raises ModelError for values that are not numbers or symbols.
+    Entries may be numbers, also bool or complex, symbols or arrays; ModelError for
+    others. Their count is not checked.
     """
     try:
         entries = tuple(value)

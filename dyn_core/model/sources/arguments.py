@@ -32,7 +32,7 @@ def add_robot(parser: argparse.ArgumentParser) -> None:
 
 
 def add_reading(parser: argparse.ArgumentParser) -> None:
-    """Add --root-joint, --extras and the options of add_search to `parser`."""
+    """Add --root-joint, --extras, --package-path and --xacro-argument to `parser`."""
     parser.add_argument(
         "--root-joint", choices=("fixed", "floating"),
         help="how its root link is held (default: as the source says)",

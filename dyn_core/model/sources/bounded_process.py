@@ -220,7 +220,7 @@ class _Server:
         `end` is the deadline on the clock of time.monotonic() [s].
 
         Raises:
-            EOFError: The server is gone, or its message is larger than LARGEST.
+            EOFError: The server is gone, or a part of its message exceeds LARGEST.
             JobError: The deadline has passed.
         """
         assert self._process is not None
@@ -254,7 +254,7 @@ class _Server:
 
 
 def _folder() -> str:
-    """Return the current folder; the root folder if the current one does not exist."""
+    """Return the current folder; the root folder if getcwd fails (it was deleted)."""
     try:
         return os.getcwd()
     except OSError:
@@ -264,8 +264,9 @@ def _folder() -> str:
 def _how_it_ended(status: int, seconds: float) -> str:
     """Return why a job ended without a result, as a clause that begins with a verb.
 
-    `status` is the exit status of its process, negative for a signal; `seconds` is the
-    allowed CPU time [s].
+    `status` is the exit status of its process, negative for a signal. -SIGXCPU means
+    more than `seconds` of CPU time, _NO_MEMORY too much memory, any other (SIGKILL,
+    too) that the job ended its process.
     """
     if status == -signal.SIGXCPU:
         return f"was stopped after {seconds:g} s of computing"

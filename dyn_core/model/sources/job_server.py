@@ -102,7 +102,8 @@ def _serve(
 
     Args:
         job: Globals of the job's file, with the function `run`.
-        message: request, folder, seconds, memory and environment.
+        message: request, seconds and memory (see _bound), folder to work in, and
+            environment, which replaces this process's.
         data: Binary data of the request.
         source: Reads the parent's answers to questions.
         target: File descriptor for questions and the result.
@@ -130,7 +131,8 @@ def _serve(
 def _bound(seconds: float, memory: int) -> None:
     """Limit CPU time [s], rounded up, and address space [bytes] of this process.
 
-    It writes no core dumps then. Nothing happens where the system cannot.
+    First core dumps are switched off. A limit that the system refuses, and those after
+    it in the order core, CPU time, memory, stay as they are; no error is raised.
     """
     try:
         import resource

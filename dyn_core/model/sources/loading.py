@@ -46,7 +46,7 @@ def argument_values(arguments: Mapping[str, Any] | None) -> dict[str, str]:
 
     Raises:
         ModelError: `arguments` is no mapping, a name is no string, or a value is
-            neither string, number nor boolean.
+            neither str, int, float nor bool (numpy's integers are refused).
     """
     values = {}
     if not isinstance(arguments, (Mapping, type(None))):
@@ -81,9 +81,9 @@ def expand(
         optional: Names of arguments that the file need not declare.
 
     Raises:
-        ModelError: xacro is not installed or cannot expand the file in time, a package
-            is missing, or the file does not declare an argument that is not in
-            `optional`.
+        ModelError: xacro is not installed, refuses the file or exceeds its time or
+            memory, a package is missing, or the file does not declare an argument that
+            is not in `optional`.
     """
     where = "the xacro text" if file is None else str(file)
     if importlib.util.find_spec("xacro") is None:
@@ -202,11 +202,12 @@ def read_robot(
 
     Args:
         located: Robot that was looked up.
-        xacro_arguments: Values of <xacro:arg>, by name.
+        xacro_arguments: Values of <xacro:arg>, by name; none are given if it is empty.
 
     Raises:
-        ModelError: The source cannot be read or expanded, is an SDF, an argument is not
-            valid, or `xacro_arguments` are given but there is nothing to expand.
+        ModelError: The source cannot be read or expanded, is an SDF or malformed (an
+            MJCF may be), an argument is not valid, or `xacro_arguments` are given but
+            there is nothing to expand.
     """
     text, _ = read_source(located.source)
     file, packages = located.file, located.packages
@@ -242,11 +243,11 @@ def read_robot(
 def _root(text: str, file: Path | None) -> Element:
     """Return the root element of XML.
 
-    For an MJCF that is not well-formed it is an empty <mujoco> element. `file` is the
+    For an MJCF that parse_xml refuses it is an empty <mujoco> element. `file` is the
     file of the text, for errors; None: none.
 
     Raises:
-        ModelError: Any other text is not well-formed; names the file.
+        ModelError: parse_xml refuses any other text: empty, malformed, or a DOCTYPE.
     """
     try:
         return parse_xml(text)

@@ -57,7 +57,7 @@ def locate(source: Source, package_paths: Folders = ()) -> Located:
 
     Args:
         source: Path, name, package:// address, XML as str or bytes, or open file. Other
-            types are not refused here.
+            types and empty text are not refused here.
         package_paths: Folders of packages.
 
     Raises:
@@ -92,12 +92,12 @@ def _is_file(source: str | os.PathLike[str]) -> bool:
 
 
 def _file(source: str | os.PathLike[str], paths: tuple[Path, ...]) -> Located:
-    """Return an existing path, to be read later.
+    """Return the Located of an existing path; ~ is expanded.
 
     `paths` are folders of packages, which are stored with it.
 
     Raises:
-        ModelError: It does not exist, or is a folder; suggests similar files.
+        ModelError: It does not exist (suggests similar files), or is a folder.
     """
     path = Path(os.path.expanduser(source))
     if not _is_file(path):
@@ -111,8 +111,8 @@ def _named(name: str, paths: tuple[Path, ...]) -> Located | None:
 
     Searched are the shipped robots, robot_descriptions and example-robot-data.
 
-    `paths` are the user's folders of packages, which are searched first. Raises
-    ModelError if the collection cannot supply its robot.
+    `paths` are the user's folders of packages, stored in the result before those of the
+    collection. Raises ModelError if the collection cannot supply its robot.
     """
     if name in robots.names():
         file = robots.path(name)
@@ -145,8 +145,9 @@ def _unknown(name: str) -> ModelError:
 def _near(path: Path) -> str:
     """Return a clause for the error message about a path that cannot be read.
 
-    It suggests similar robot files in the folder, or says that the folder is missing;
-    it is empty if the path is a folder or no file is similar.
+    It suggests similar robot files in the path's folder, or says that this folder is
+    missing (also if it cannot be listed); it is empty if the path is a folder or no
+    file is similar.
     """
     if os.path.isdir(path):
         return ""

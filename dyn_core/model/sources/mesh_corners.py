@@ -26,6 +26,8 @@ _VERTEX = re.compile(rb"\bvertex\s+(\S+)\s+(\S+)\s+(\S+)", re.IGNORECASE)
 def mesh_corners(path: Path) -> np.ndarray:
     """Return the distinct vertices of the faces of a mesh, (n, 3) [the file's unit].
 
+    They are in the order of their first use. The suffix decides how the file is read.
+
     Raises:
         ValueError: The file cannot be read or is too large, has no faces, or a vertex
             is not finite or too far away; the message is a clause about the mesh.
@@ -89,6 +91,8 @@ def _numbers(rows: list[list[bytes]]) -> np.ndarray:
 def _stl_corners(content: bytes) -> np.ndarray:
     """Return the vertices of a binary or ASCII STL, (n, 3), three for each face.
 
+    n is 0 if there are none, also for a binary file that is cut off.
+
     Raises ValueError if a vertex of an ASCII file is not three numbers.
     """
     count = struct.unpack_from("<I", content, 80)[0] if len(content) >= 84 else 0
@@ -146,7 +150,8 @@ def _other_corners(path: Path) -> np.ndarray:
     """Return the vertices (n, 3) of a mesh of another kind, such as DAE, read by coal.
 
     Raises:
-        ValueError: coal is not installed, refuses the file, or is not done in time.
+        ValueError: coal is not installed, refuses the file, crashes, or exceeds its
+            time or memory.
     """
     if importlib.util.find_spec("coal") is None:
         raise ValueError(
