@@ -225,8 +225,9 @@ def _add_joint(
 ) -> None:
     """Add a joint to the builder, with defaults for omitted elements.
 
-    The default axis is x. A velocity or added limit of 0 means none. A revolute or
-    prismatic joint without <limit> has no limits, which is a warning.
+    The default axis is x. A velocity or added limit of 0 means none. Only revolute and
+    prismatic joints get limits of position: 0 for an omitted lower or upper; none
+    without <limit>, which is a warning, or if they contradict each other.
 
     Args:
         builder: Gets the joint.

@@ -82,7 +82,8 @@ def _complex_atan2(y: complex, x: complex) -> complex:
     """Return the analytic continuation of atan2 from the real parts of y and x.
 
     Raises:
-        ZeroDivisionError: Both are zero.
+        ZeroDivisionError: x and the real part of y are zero.
+        ValueError: x² + y² is zero, but not the real parts of both.
     """
     y, x = complex(y), complex(x)
     base = math.atan2(y.real, x.real)

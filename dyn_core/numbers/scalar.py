@@ -163,9 +163,9 @@ def _apply(op: str, a: Any, b: Any) -> Any:
 
 
 def _unary(name: str, doc: str) -> Callable[[Any], Any]:
-    """Return a function of one number or Number for an operation of OPERATIONS.
+    """Return a function of one real number or Number for an operation of OPERATIONS.
 
-    The function raises TypeError for other arguments.
+    It raises TypeError for other arguments, complex ones too (except for abs).
 
     Args:
         name: Operation and name of the function.
@@ -188,7 +188,8 @@ def _unary(name: str, doc: str) -> Callable[[Any], Any]:
 def _one_number(name: str, x: Any) -> str:
     """Return the message for an argument of `name` that is not a number.
 
-    It says how to apply the function to entries, if `x` has some.
+    If `x` has an attribute `entries`, as a Vector has, it says how to apply the
+    function to each; lists and arrays get no such advice.
     """
     kind = type(x).__name__
     entries = (

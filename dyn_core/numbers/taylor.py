@@ -67,10 +67,12 @@ class Taylor(Number):
         Args:
             op: Name in OPERATIONS, or "loop".
             operands: Operands in order, of which this number is one; constants have
-                derivatives 0.
+                derivatives 0. Of "loop": state, body, cond, rounds, see _loop.
 
         Raises:
             UnsupportedError: The operation has no derivative rule.
+            ZeroDivisionError: Values are floats, and a divisor, also in a derivative
+                rule (of sqrt at 0), is zero.
         """
         rank = self.rank
         if op == "loop":
@@ -206,6 +208,8 @@ def _loop(
 ) -> tuple[Any, ...]:
     """Return the final state of a loop, run on values and derivatives.
 
+    An entry of it whose derivatives are constants 0 is its value, not a Taylor number.
+
     Args:
         rank: Rank of the variable.
         state: Numbers carried from round to round, Taylor numbers or constants.
@@ -288,7 +292,8 @@ def _mul(a: Taylor, b: Taylor) -> Parts:
 def _div(a: Taylor, b: Taylor) -> Parts:
     """Return the quotient y = a / b and its derivatives, which follow from y b = a.
 
-    The second one is None if `a` has none.
+    The second one is None if `a` has none. ZeroDivisionError if b.x = 0 and all are
+    floats.
     """
     y = a.x / b.x
     if a.d2 is None:
@@ -303,7 +308,7 @@ def _atan2(y: Taylor, x: Taylor) -> Parts:
     """Return the angle atan2(y, x) and its derivatives.
 
     The first derivative is (x y' - y x') / (x² + y²). The second one is None if `x` has
-    none.
+    none. ZeroDivisionError if both values are floats 0.
     """
     n = x.x * x.x + y.x * y.x
     d1, d2 = (x.x * y.d1 - y.x * x.d1) / n, None

@@ -23,7 +23,8 @@ def run(
 ) -> tuple[dict[str, Any], bytes]:
     """Return ({}, vertices) of a mesh, or ({refused: reason}, b"").
 
-    The vertices are float64 values (n, 3) in C order.
+    The vertices are float64 values (n, 3) in C order, read with scale 1. A
+    ValueError or RuntimeError of coal is a refusal; other errors pass through.
 
     Args:
         request: `path` of the file.

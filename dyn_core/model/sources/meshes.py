@@ -18,7 +18,8 @@ def mesh_file(
 
     Args:
         file: Path, file:// or package:// address, as in the robot's file; relative
-            paths start at the folder of that file.
+            paths start at the folder of that file; if the robot was read from text,
+            at the working directory.
         link: Name of the link, for errors.
         origin: Source of the robot (model.source).
         packages: Folders of packages by name; a package in it is searched nowhere else.

@@ -25,10 +25,11 @@ Folders = Sequence[str | os.PathLike[str]] | str | os.PathLike[str]
 def package_folders(paths: Folders) -> tuple[Path, ...]:
     """Return the folders of `package_paths`, one or several, as absolute paths.
 
-    ~ is expanded.
+    ~ is expanded. An empty sequence gives ().
 
     Raises:
-        ModelError: An entry is not an existing folder, is empty, or not a path.
+        ModelError: `paths` is neither a path nor a sequence of paths (None, a set), or
+            an entry is empty or not an existing folder.
     """
     several = [paths] if isinstance(paths, (str, os.PathLike)) else paths
     if not isinstance(several, Sequence) or not all(
@@ -85,8 +86,8 @@ class Packages:
 
         It is recorded in `used`, unless another folder of this package is.
 
-        Raises ModelError with the text `fault` if there is none, or the name is not
-        valid.
+        An empty `rest` is the folder itself. Raises ModelError, with a text that starts
+        with `fault`, if there is none, or the name is not valid.
         """
         if not _NAME.fullmatch(name):
             raise ModelError(f"{fault}: '{name}' is no name of a package")
@@ -99,8 +100,9 @@ class Packages:
     def _candidates(self, name: str) -> Iterator[Path]:
         """Yield possible folders of a package, in order of priority.
 
-        They are in `paths`, then the folders that the file lies in, then
-        AMENT_PREFIX_PATH, then ROS_PACKAGE_PATH. They need not exist.
+        They are those at or below `paths`, then parent folders of `file` that are the
+        package itself, then share/NAME of each folder in AMENT_PREFIX_PATH, then those
+        at or below ROS_PACKAGE_PATH. Some may not exist or be yielded twice.
         """
         for path in self.paths:
             yield from _below(path, name)
@@ -113,7 +115,10 @@ class Packages:
             yield from _below(path, name)
 
     def searched(self) -> str:
-        """Return the folders that are searched, as text for errors."""
+        """Return the places that are searched, as text for errors.
+
+        Empty `paths` are "none"; environment variables have their values or "not set".
+        """
         places = [f"package_paths ({', '.join(map(str, self.paths)) or 'none'})"]
         if self.file is not None:
             places.append(f"the folders that {self.file} lies in")
@@ -140,9 +145,11 @@ def _below(path: Path, name: str) -> Iterator[Path]:
 
 
 def _crawl(path: Path, name: str, depth: int) -> Iterator[Path]:
-    """Yield folders of a package below a folder, up to `depth` levels.
+    """Yield folders of package `name` below a folder, up to `depth` >= 1 levels.
 
-    Hidden, ignored and unreadable folders, and folders inside packages, are skipped.
+    Only folders with a package.xml count. Skipped are folders that are hidden,
+    unreadable, inside packages, or have an AMENT_IGNORE, COLCON_IGNORE or
+    CATKIN_IGNORE.
     """
     try:
         below = sorted(x for x in path.iterdir() if x.is_dir())

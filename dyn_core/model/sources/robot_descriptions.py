@@ -64,7 +64,8 @@ def robot(name: str) -> CachedRobot:
     Packages are searched at and above the package and the repository.
 
     Raises:
-        ModelError: It is not in the cache, its module fails, or it has no robot file.
+        ModelError: The package is not installed, the name is unknown, or the robot is
+            not in the cache, its module fails, or it names no robot file.
     """
     try:
         values = _run(name)
@@ -137,7 +138,8 @@ def _cached(name: str, repository: str, commit: str | None) -> Path:
             REPOSITORIES.
 
     Raises:
-        ModelError: The repository is not in the cache, or in another version.
+        ModelError: The repository is not in the cache, or in another version; only a
+            commit that is a hash of 40 digits is compared, a tag is not.
         KeyError: The repository is unknown.
     """
     known = importlib.import_module(f"{TITLE}._repositories").REPOSITORIES[repository]

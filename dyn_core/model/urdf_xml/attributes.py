@@ -166,9 +166,9 @@ def _all_numbers(
 
 
 def plain_name(value: str, element: str | None = None) -> str:
-    """Return a name; raise ModelError if it is an xacro expression.
+    """Return the name `value` as it is; raise ModelError if it contains "${".
 
-    `element` is the name of the element for the error.
+    That starts an xacro expression. `element` is the element's name for the error.
     """
     if "${" in value:
         raise ModelError(XACRO, element)

@@ -36,7 +36,8 @@ def clean_robot(robot: Element, findings: Findings) -> CleanRobot:
     """Return a robot with its known elements only.
 
     They are checked, except for shapes and materials, which are kept as they are. A
-    link `world` that joints have as their parent is added if it is missing.
+    link `world` that joints have as their parent is added if it is missing; a robot
+    without a name is called `robot`. Both are notes.
 
     Args:
         robot: The root element; it is not changed.
@@ -174,9 +175,10 @@ def _note_unknown(
 def _link(element: Element, clean: CleanRobot, findings: Findings) -> None:
     """Add a <link> to `clean`: its inertia for the parser, its shapes to clean.shapes.
 
-    Shapes are not checked. Unknown attributes and elements, and a missing <inertia>,
-    are notes in `findings`. Raises ModelError for an invalid attribute, a <mass>
-    without value, and, if `findings` is strict, an <inertial> without <mass> or moment.
+    Shapes are not checked; a missing name is "". Unknown attributes and elements, and a
+    missing <inertia>, are notes in `findings`. A missing <mass>, or moment in
+    <inertia>, is 0, a doubtful finding: a ModelError if `findings` is strict. Raises
+    ModelError also for an invalid attribute, or a <mass> without value.
     """
     name = plain_name(element.get("name", ""))
     owner = ("link", name)
@@ -210,7 +212,7 @@ def _link(element: Element, clean: CleanRobot, findings: Findings) -> None:
 
 
 def _moments(owner: tuple[str, str], element: Element, findings: Findings) -> Texts:
-    """Return the six moments of <inertia> as text by name (ixx, ...).
+    """Return the six moments of <inertia> by name (ixx, ...), as the file's text.
 
     Missing moments are "0", a doubtful finding: a ModelError if `findings` is strict.
     ModelError also for an invalid number. `owner` is "link" and the link's name.
@@ -228,11 +230,13 @@ def _joint(element: Element, clean: CleanRobot, findings: Findings) -> None:
     """Add a <joint> with its parts to `clean`.
 
     The <mimic> of a fixed joint is left out with a note; an invalid <axis>, <dynamics>
-    or <limit> of a fixed joint is left out as a doubtful finding.
+    or <limit> of a fixed joint is left out as a doubtful finding. <calibration> and
+    <safety_controller> are left out without a note. A missing name is "".
 
     Raises:
-        ModelError: The type is unknown, <parent> or <child> is missing, an attribute is
-            missing or invalid, or a finding is doubtful and `findings` is strict.
+        ModelError: The type is missing or unknown, <parent> or <child> or its link is
+            missing, another needed attribute is missing, an attribute is invalid, or a
+            finding is doubtful and `findings` is strict.
     """
     name, kind = plain_name(element.get("name", "")), element.get("type")
     owner = ("joint", name)
@@ -269,9 +273,11 @@ def _add_part(
     """Add an <axis>, <dynamics>, <limit> or <mimic> to a joint, checked.
 
     Limits that the parser does not know (acceleration, deceleration, jerk) are stored
-    in joint.robot.limits. Missing limits of effort or velocity, and an infinite effort,
-    become 0, which means no limit. Raises ModelError for a missing or invalid
-    attribute. `owner` is "joint" and the joint's name.
+    in joint.robot.limits as floats, by joint and name. Limits of effort or velocity
+    that are missing, and an effort of +infinity, become 0, which means no limit.
+    Unless the joint is fixed, _note_no_limits adds notes. Raises ModelError for an
+    invalid attribute, an <axis> without xyz and a <mimic> without joint. `owner` is
+    "joint" and the joint's name.
     """
     values = texts(findings, owner, element)
     if element.tag == "axis":
@@ -291,7 +297,7 @@ def _add_part(
 
 
 def _note_no_limits(owner: tuple[str, str], values: Texts, findings: Findings) -> None:
-    """Add notes on limits that mean none: an infinite effort, and limits of zero.
+    """Add notes on limits that mean none: an effort of +infinity, limits of zero.
 
     Zero means none for velocity, acceleration, deceleration and jerk. `owner` is
     "joint" and its name, `values` the limits as text by name.

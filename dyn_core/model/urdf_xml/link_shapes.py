@@ -39,9 +39,12 @@ def read_shapes(
 
     Args:
         link: Name of the link.
-        elements: Its <visual> and <collision> elements.
-        findings: Collects invalid shapes, which are left out.
-        colors: Colours by name of the material, for visuals.
+        elements: Its <visual> and <collision> elements. A single scale of a mesh is
+            repeated for x, y and z in them; nothing else is changed.
+        findings: Collects shapes that are invalid, unknown or missing; they are left
+            out.
+        colors: Colours by name of the material, for visuals without a colour of their
+            own.
 
     Raises:
         ModelError: A shape is not valid and `findings` is strict.
@@ -97,7 +100,8 @@ def _shape(
         color: Colour of the shape, or None.
 
     Raises:
-        ModelError: An attribute is missing or not valid.
+        ModelError: An attribute is not valid, or a size is missing. A mesh may lack its
+            scale, then 1 each, and its filename, then None.
     """
     geometry = element.find("geometry")
     inside = [] if geometry is None else list(geometry)
@@ -131,7 +135,8 @@ def _pose(owner: tuple[str, str], element: Element, findings: Findings) -> tuple
     """Return rotation (3, 3) and position (3) [m] of a shape in its link.
 
     Identity and zeros without <origin>; a quat_xyzw has priority over rpy. Raises
-    ModelError for invalid numbers. `owner` is "link" and the link's name.
+    ModelError for invalid numbers or a zero quat_xyzw. `owner` is "link" and the link's
+    name.
     """
     part = element.find("origin")
     values = {} if part is None else attributes(findings, owner, part)

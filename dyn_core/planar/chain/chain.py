@@ -149,11 +149,12 @@ def joint_flags(values: Any, n: int) -> tuple[bool, ...]:
     """Return n booleans by joint.
 
     Args:
-        values: n booleans, or the indices of the joints that are true.
+        values: n booleans, or the indices of the joints that are true (maybe none).
         n: Number of joints.
 
     Raises:
-        ModelError: An entry is not an index 0..n-1; the message is about `active`.
+        ModelError: `values` is not iterable (None), or neither n booleans nor indices
+            0..n-1; the message is about `active`.
     """
     flags = list(values) if np.iterable(values) else [values, None]
     if len(flags) == n and all(isinstance(x, (bool, np.bool_)) for x in flags):
