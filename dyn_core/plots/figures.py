@@ -99,7 +99,7 @@ def new_figure(rows: int = 1, columns: int = 1, **options: Any) -> tuple[Any, An
     Args:
         rows, columns: Numbers of axes.
         options: Options of matplotlib's `Figure.subplots`, and `figsize`, width and
-            height [inch].
+            height [inch]; without it 9 and 0.9 + 2.1 rows.
 
     Raises:
         UnsupportedError: matplotlib is not installed; says how to install it.
@@ -232,10 +232,12 @@ def _columns(labels: Sequence[str]) -> int:
 
 
 def _draw_panel(axis: Any, panel: Panel) -> None:
-    """Draw curves, and the limits that they approach; mention both in a remark.
+    """Draw curves, the limits that they approach, and a remark above the axes.
 
-    Limit k belongs to curve k; it is drawn, above and below 0, if the curve reaches
-    _NEAR times it. If no limit is drawn, the remark names the least one.
+    Limit k belongs to curve k: a number x stands for the pair (-x, x). A limit is drawn
+    if the curve comes closer to it than _NEAR times the pair's range; a pair is ignored
+    if its range is infinite or not > 0. The remark is the panel's, then that limits are
+    drawn or, if none is, the least absolute limit, unless the last limit is a pair.
 
     Args:
         axis: Axes of matplotlib.

@@ -591,9 +591,9 @@ def _half_plane(plane: Any, k: int, n: int) -> HalfPlane:
 
 
 def _direction(row: Any) -> tuple[float, float]:
-    """Return the vector, not zero, scaled to length one.
+    """Return a vector, whose two numbers must not both be 0, scaled to length one.
 
-    If its length is one within 1e-15, it is returned unchanged.
+    That is not checked. If its length is one within 1e-15, it is returned unchanged.
     """
     x, y = row
     size = float(np.hypot(x, y))

@@ -159,7 +159,8 @@ def load_chain_file(source: Any) -> ChainFile:
         source: Path, YAML text of more than one line, or mapping; see the module.
 
     Raises:
-        ModelError: It is invalid; names file and key, and valid values.
+        ModelError: It cannot be read or is invalid; names the file and, if one is at
+            fault, the key, with valid values.
 
     Source: WAW-1.1, WAW-2.1.
     """
@@ -185,10 +186,11 @@ def save_chain(
     Args:
         chain: Planar chain.
         path: Of the file; an existing file is replaced.
-        start: Initial state of a simulation: x0, v0 (2), theta, theta_dot (n-1) by
-            name; a missing entry is zero. None: no state is written.
-        dt, window: Step, and time constant with which drift decays [s]; None: not
+        start: Initial state of a simulation, by name: x0, v0 (2), theta, theta_dot
+            (n-1), as in from_angles; a missing entry is zero. None: no state is
             written.
+        dt, window: Step, and time constant with which drift decays, finite and > 0 [s];
+            None: not written.
         scheme: Integration scheme between events; None: not written.
 
     Raises:
@@ -335,8 +337,9 @@ class _Reader:
     def constraints(self) -> dict[str, Any]:
         """Return the arguments of Constraints.of, by name, from the file's entries.
 
-        Raises ModelError if base line has no normal, another base has one, or the kind
-        of joint 0 is given twice.
+        Raises ModelError if base line has no normal, another base has one, `base` and
+        `constraints` both give the kind of joint 0, or a joint is unknown or is given
+        twice.
         """
         base, normal = self.data.get("base", "free"), self.data.get("normal")
         if (base == "line") != (normal is not None):

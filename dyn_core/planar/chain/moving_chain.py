@@ -191,7 +191,9 @@ class MovingChain:
                 0.
 
         Raises:
-            DynError: The state is invalid, or beyond a bound; nothing is changed.
+            DynError: An argument is invalid, two neighbouring joints are at one place,
+                or the state is beyond a bound; nothing is changed. Lengths of links
+                are not checked.
         """
         x, v = self._rows("x", x).copy(), self._rows("v", v).copy()
         for i, size in enumerate(np.linalg.norm(np.diff(x, axis=0), axis=1)):
@@ -226,9 +228,10 @@ class MovingChain:
         return np.where(both, middle, theta)
 
     def _rows(self, name: str, value: Any) -> np.ndarray:
-        """Return `value` as an (n, 2) array of finite numbers.
+        """Return `value` as an (n, 2) array of finite floats, which may be no copy.
 
-        Raises ShapeError or NonFiniteError otherwise.
+        Raises ShapeError if it is not numeric or of another shape, NonFiniteError if it
+        is not finite; `name` is for the message.
         """
         shape = (self.chain.n, 2)
         array = float_array(name, value, f"shape {shape}")
@@ -258,7 +261,11 @@ class MovingChain:
         return {name: getattr(self, name) for name in MOTION}, self.modes.snapshot()
 
     def return_to(self, motion: Any) -> None:
-        """Restore a state that self.motion() returned; latches and events stay."""
+        """Restore what self.motion() returned; latches and events stay.
+
+        It is x, v, theta, t, lost, steps, evaluation, dropped, taut, the active set and
+        the anchors.
+        """
         values, modes = motion
         vars(self).update(values)
         self.modes.restore(modes)
@@ -272,7 +279,7 @@ class MovingChain:
     def constraint_torques(self) -> np.ndarray:
         """Torques of limits and active joints in the last evaluation, n-1 [N·m].
 
-        Zeros before the first evaluation.
+        Zeros without an evaluation: before the first step and after set_state.
 
         Source: WAW-12.5.
         """
@@ -327,6 +334,7 @@ class MovingChain:
         Raises:
             NonFiniteError: An acceleration, or an additional force, is not finite.
             ShapeError: The function of additional forces returns another shape.
+            InfeasibleError: The torque at the last joint is not 0.
         """
         state = ChainState(x, v)
         F = self._forces(x, v, self._tau)

@@ -145,7 +145,11 @@ class ChainRobot(SimulatedPlant):
     # ---- commands
 
     def reset(self) -> None:
-        """Return to the initial state; clear commands, events and their counts."""
+        """Return to the initial state at time 0; clear commands, events, `happened`.
+
+        `counters` and `braked` remain, and so does `paused` unless a failed step has
+        set it.
+        """
         super().reset()
         self.simulator.restore(self._begin)
         self.happened.clear()
@@ -205,8 +209,9 @@ class ChainRobot(SimulatedPlant):
     def _diagnostic_values(self) -> dict[str, Any]:
         """Return the entries of the diagnostics, by their label with the unit.
 
-        They are simulated time, step, counts of events by kind, energies, active and
-        dropped constraints, and the last event.
+        Counts of events by kind are whole numbers. Simulated time, step, energy lost,
+        the sum of kinetic and potential energy, active constraints, dropped equations
+        and the last stored event are text: "nothing" or "none" if there is none.
         """
         events = self.simulator.events
         last = events[-1] if events else None
@@ -240,10 +245,10 @@ class ChainRobot(SimulatedPlant):
 
     @property
     def unmet(self) -> tuple[str, ...]:
-        """Violated equations of `dropped`: angles, and lengths off by more than 0.1 %.
+        """The part of `dropped` on angles, and on lengths off by more than 0.1 %.
 
-        The length of a link whose two ends rest on the ground is dropped, too, but
-        satisfied by the ground.
+        () if there is none. The length of a link whose two ends rest on the ground is
+        dropped, too, but satisfied by the ground.
         """
         wanted = np.array(self.chain.lengths)
         lengths = np.linalg.norm(np.diff(self.state[0], axis=0), axis=1)

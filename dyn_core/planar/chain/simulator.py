@@ -77,16 +77,20 @@ class ChainSimulator(MovingChain):
     def step(self, tau: Any = None, forces: Any = None) -> ChainState:
         """Move by one step `dt` and return copies of the positions and velocities.
 
+        After the errors below, the state is the one before the step; events of the step
+        stay recorded.
+
         Args:
             tau: Torques at the joints but the last, n-1 (or n with 0 at the end) [N·m];
-                None: zero.
+                None or empty: zero.
             forces: Additional forces on the joints, (n, 2) [N], or a function of (t,
                 state) that returns them, state a ChainState; None: zero.
 
         Raises:
             ShapeError: Torques or forces have the wrong size.
-            NonFiniteError: They, or the motion, are not finite; names step and joint.
-                The state before the step is restored; its events stay recorded.
+            InfeasibleError: The last of n torques is not 0.
+            NonFiniteError: They, or the motion, are not finite; for the motion it names
+                step and joint.
         """
         self._tau = self._torques(tau)
         fixed = forces is None or callable(forces)
@@ -172,11 +176,12 @@ class ChainSimulator(MovingChain):
     def _inconsistent(self, evaluation: Any) -> Key | None:
         """Return a constraint to activate, else one to release, else None.
 
-        An inactive constraint is to be activated if its gap and the gap's rate are 0
-        within TOUCH and the gap accelerates to below 0. An active one is to be released
-        if it pulls and the latch allows it. The active set is not changed. The latch
-        records a release that it allows; a release that it refuses is recorded as a
-        chatter event.
+        It is the first in the order of keys. An inactive constraint is to be activated
+        if its gap and the gap's rate are 0 within TOUCH, the gap accelerates to below
+        0, and it is not redundant (_covered). An active one is to be released if it
+        pulls and the latch allows it. The active set is not changed. The latch records
+        a release that it allows; one that it refuses is a chatter event, unless the
+        latch held the constraint already.
 
         evaluation: Outputs of CHAIN_ACCELERATIONS at the state.
         """
@@ -195,10 +200,10 @@ class ChainSimulator(MovingChain):
         return None
 
     def _covered(self, key: Key) -> bool:
-        """Return whether active contacts of the joint make a ground contact redundant.
+        """Return whether active contacts make an inactive ground contact redundant.
 
-        It is redundant if another half-plane of mode stick, or two others, are active
-        at the joint. False for a limit.
+        It is redundant if a half-plane of mode stick, or two half-planes, are active at
+        its joint. False for a limit. An active key would count itself.
         """
         ground, on = self.chain.ground, self.modes.on
         others = [k for k in on if k.rank and key.rank and k.joint == key.joint]
@@ -235,13 +240,14 @@ class ChainSimulator(MovingChain):
     def _halved(self, dt: float, depth: int) -> None:
         """Move by dt [s], in two halves if accelerations change much within it.
 
-        The change of an acceleration, times dt, is compared with `halve_above`; None:
-        the step is never halved. The state, the active set and `t` are updated; a first
-        halving is an event. Raises as _accelerations.
+        The largest change of a joint's acceleration, times dt, is compared with
+        `halve_above`; None: the step is never halved. A step after which accelerations
+        are not finite is halved, too. The state, the active set and `t` are updated; a
+        halving at depth 0 is an event. Raises as _accelerations.
 
         Args:
             dt: Time to move [s].
-            depth: Number of halvings so far; HALVINGS is the maximum.
+            depth: Number of halvings so far; at HALVINGS there is no other.
 
         Source: WAW-12.11.
         """
@@ -381,10 +387,12 @@ class ChainSimulator(MovingChain):
     ) -> tuple[float, Arrival, list[Key]] | None:
         """Return the first hit on the path, by steps of varied length, or None.
 
-            minimum of gap(position after `when`) = 0
+            minimum of gap(position after `when`) - level = 0
 
-        Constraints that are violated at the start and approached are hit at once, at
-        time 0. The state is not changed. With the scheme rk4 it raises as
+        level is 0 or, if less, the gap at the start minus HIT. Constraints that are
+        violated at the start by HIT or more and approached are hit at once, at time 0.
+        None if no gap ends below its level, or if those that reach it are not
+        approached. The state is not changed. With the scheme rk4 it raises as
         _accelerations.
 
         Args:
@@ -477,7 +485,8 @@ class ChainSimulator(MovingChain):
 
         The state is not changed. The joint of an active ground key in `keys` stops, or
         only along the normal if it slides; the angle of an active limit in `keys`
-        stops; inactive keys have no effect. A push is an impulse into the free side
+        stops; inactive keys have no effect. Inner joints of taut links get velocities
+        interpolated between the ends. A push is an impulse into the free side
         [N·s | N·m·s], see UnilateralConstraints.push.
         """
         modes, n = self.modes, self.chain.n

@@ -64,7 +64,7 @@ def to_angles(
     """Return the arguments x0, v0, theta, theta_dot of from_angles for a state.
 
     x0 and v0, (..., 2) [m], [m/s], are the position and velocity of joint 0; theta,
-    (..., n-1) [rad], are in (-pi, pi]; theta_dot are their rates [rad/s]. All angles
+    (..., n-1) [rad], are in [-pi, pi]; theta_dot are their rates [rad/s]. All angles
     but the first are relative to the previous link. Errors of the link lengths are
     lost. Raises ShapeError if x or v is not (..., n, 2).
 
@@ -85,13 +85,13 @@ def joint_angles(
     """Return the joint angles, (..., n-1) [rad].
 
     The first is the angle of link 0 from the x axis, the others are relative to the
-    previous link.
+    previous link. It is 0 beside a link whose joints are at one place.
 
     Args:
         chain: Planar chain.
         state: Positions and velocities.
         near: Angles, (..., n-1): the result is unwrapped to within pi of them; None: it
-            is in (-pi, pi].
+            is in [-pi, pi].
 
     Raises:
         ShapeError: x or v is not (..., n, 2).
@@ -133,7 +133,8 @@ def joint_rates(chain: ChainModel, state: ChainState) -> np.ndarray:
 
         rate_0 = omega_0,   rate_i = omega_i - omega_{i-1},   omega of link_rates
 
-    Raises ShapeError if x or v is not (..., n, 2).
+    NaN beside a link whose joints are at one place. Raises ShapeError if x or v is not
+    (..., n, 2).
 
     Source: WAW-2.1.
     """
@@ -191,7 +192,7 @@ def _chained(start: np.ndarray, steps: np.ndarray) -> np.ndarray:
     """Return the cumulative sums of steps from a start, (..., n, 2).
 
     Row 0 is `start`, (..., 2); row k is `start` plus the first k rows of `steps`,
-    (..., n-1, 2).
+    (..., n-1, 2). Leading axes are broadcast.
     """
     start = start[..., None, :]
     shape = (*np.broadcast_shapes(start.shape[:-2], steps.shape[:-2]), 1, 2)
@@ -201,7 +202,10 @@ def _chained(start: np.ndarray, steps: np.ndarray) -> np.ndarray:
 
 
 def _rows(name: str, values: Any, size: int) -> np.ndarray:
-    """Return an array of floats (..., size); a ShapeError names an invalid one."""
+    """Return values as an array of floats, (..., size); NaN is allowed.
+
+    Raises ShapeError, with `name`, if they are not numeric or of another shape.
+    """
     array = float_array(name, values, f"shape (..., {size})")
     if array.ndim == 0 or array.shape[-1] != size:
         raise ShapeError(name, f"shape (..., {size})", f"shape {array.shape}")

@@ -190,6 +190,10 @@ def _check_links(chain: ChainModel) -> None:
 def _base(robot: ElementTree.Element, chain: ChainModel, taken: set[str]) -> None:
     """Add ground, base joints and the point mass of joint 0 to the XML of a robot.
 
+    The point mass is a link named like joint 0. By the joint's kind it is fixed to the
+    ground, slides along the line, or along X and then Z with a massless link between,
+    at most TRACK either way.
+
     Args:
         robot: XML element, extended in place.
         chain: Planar chain.
@@ -330,8 +334,8 @@ def _left_out(chain: ChainModel) -> tuple[tuple[str, ...], dict[str, Any]]:
 def _constraints_left_out(chain: ChainModel) -> list[str]:
     """Return descriptions of the constraints that URDF cannot express; [] for none.
 
-    They are, one text for each kind: inner joints that are not free, prescribed
-    accelerations that are not zero, and active joints.
+    They are, one text for each kind: joints but joint 0 that are not free, prescribed
+    accelerations that are not zero of joints that are not free, and active joints.
     """
     constraints, names, left_out = chain.constraints, chain.joint_names, []
     inner = [

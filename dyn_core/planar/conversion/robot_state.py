@@ -193,12 +193,13 @@ def _slide(
         model: Robot.
         geometry: Of the robot.
         q, qd: Position (nq,) and velocity (nv,) of the robot, changed in place.
-        pose: Displacement of the first moving body from its neutral position, in the
+        pose: Displacement of body `geometry.root` from its neutral position, in the
             plane, (2,) [m]; and its angle [rad], used for a planar root only.
         speed: Its velocity, (2,) [m/s], and angular rate [rad/s].
 
     Raises:
-        ModelError: The joints cannot reach the displacement or the velocity.
+        ModelError: The joints cannot reach the displacement or the velocity; q and qd
+            may be changed then.
     """
     bodies = [1] if geometry.free else geometry.slides
     places = [k for i in bodies for k in range(model.nq)[model.q_slices[i]]]

@@ -294,8 +294,8 @@ def read(model: Model, tip: str | None = None) -> PlanarChainGeometry:
             (PlanarBody.end).
 
     Raises:
-        ModelError: The robot is no planar chain; names the joint or link and the
-            reason.
+        ModelError: The robot is no planar chain, or no chain link can end at `tip`;
+            names the reason and, if one is the cause, the joint or link.
     """
     _unmixed(model)
     slides, turning = _order(model)
@@ -458,15 +458,17 @@ def _plane(
 ) -> Any:
     """Return x, y and normal of the plane as rows in the base frame, (3, 3).
 
-    y is along the base's z if possible, see `_basis`.
+    The normal is along the axes of the joints that turn; if none has an axis, it is the
+    first of the base's y, x, z across slides and gravity, or y. y is along the base's z
+    if possible, see `_basis`.
 
     Args:
         model: Robot.
         poses: Rotation and position of each body in the base frame, neutral.
         slides, turning: Indices of the bodies that slide, and of the others.
 
-    Raises ModelError if axes are not parallel, slides leave the plane or coincide, or
-    gravity is not in the plane.
+    Raises ModelError if axes are not parallel, slides leave the plane or are parallel,
+    or gravity is not in the plane.
     """
     g = np.array(model.a_grav.lin, float)
     axes: dict[str, np.ndarray] = {}

@@ -296,8 +296,8 @@ class Rods:
 def _points(rod: Rod, who: str) -> tuple[Any, Any, Any]:
     """Return the point masses of a split rod: at start, centre of mass, end [kg].
 
-    Raises ModelError if one would not be positive; rods with traced numbers are not
-    checked. `who` names the rod in the message.
+    Raises ModelError if one would not be positive; a rod is checked only if all its
+    numbers are floats, not traced ones. `who` names the rod in the message.
 
     Source: WAW-13.4.
     """
