@@ -304,7 +304,7 @@ def save_figure(figure: Any, path: str | os.PathLike[str]) -> None:
 
     Args:
         figure: Figure of matplotlib.
-        path: File; its extension decides the format.
+        path: File; its extension decides the format, without one .png is added.
 
     Raises:
         SettingError: The file cannot be written, or matplotlib does not support its

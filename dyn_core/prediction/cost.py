@@ -88,6 +88,8 @@ class Cost:
     def size(self, model: Model) -> int:
         """Return the number of entries of the residual.
 
+        The function of a user is called for it, at the neutral position with zeros.
+
         Raises:
             SettingError: The function of a user returns no list, or an empty one.
             ModelError: The robot has no such link.
@@ -111,7 +113,7 @@ class Cost:
         """Return how many numbers a target has for one state.
 
         A pose has 12, a posture nq, a custom cost none; a distance has 1 between links,
-        4 to a point; others have as many as the residual.
+        4 to a point; others have as many as the residual. Links are not looked up.
         """
         if self.kind == "distance":
             return 1 if len(self.frames) == 2 else 4
@@ -134,7 +136,8 @@ class Cost:
 
         Args:
             model: Robot.
-            target: Target in place of the attribute; None: the attribute.
+            target: Target in place of the attribute; None: the attribute, or if it is
+                None too, `neutral_target`. The number of rows is not tested.
 
         Raises:
             SettingError: It is no pose, not numeric, has another shape, or a number

@@ -110,17 +110,17 @@ class Descent:
     def _minimise(
         self, penalty: Penalty, most: int, tolerance: float
     ) -> tuple[int, int]:
-        """Move self.state.plan to the optimum for fixed multipliers, in place.
+        """Move self.state.plan towards the optimum for fixed multipliers, in place.
 
         Args:
-            start: Start and settings.
             penalty: Limits; not changed.
             most: Largest number of iterations.
             tolerance: Predicted decrease, relative to 1 + |value|, that counts as none.
 
         Returns:
             Number of iterations, and the reason as an index of REASONS: CONVERGED,
-            STALLED, DIVERGED or MAX_ITERATIONS.
+            STALLED (no damping or no step helps), DIVERGED (the value or a gap is not
+            finite) or MAX_ITERATIONS.
         """
         state, damping = self.state, 0.0
         state.curved = False  # far from an optimum they make the Hessians indefinite
@@ -168,9 +168,11 @@ class Descent:
     def _sweep(self, damping: float) -> tuple[tuple[float, float] | None, float]:
         """Sweep back with the least damping that succeeds, from a given one on.
 
+        The feedback is written to self.state.sweep.
+
         Returns:
-            Slope and curvature along the full step, None if no damping succeeds up to
-            MOST_DAMPING; the last damping.
+            Slope and curvature along the full step, None if no damping succeeds; the
+            damping tried last, MOST_DAMPING or more after a failure.
         """
         change = self.state.feedback(damping)
         while change is None and damping < MOST_DAMPING:

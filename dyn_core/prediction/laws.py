@@ -72,9 +72,10 @@ class PlanCase(SystemCase):
     """A solver of OPTIMAL_CONTROL on a random problem, at a random start."""
 
     def arguments(self, program: Any) -> list[np.ndarray]:
-        """Return q, qd and a guess of states and joint forces for one random start.
+        """Return q, qd, and a guess of q, qd and tau of the plan: five arrays.
 
-        The guess rests at q without joint forces. `program` is not used.
+        Each call has another random start. The guess rests at q without joint forces.
+        `program` is not used.
         """
         model, N = self.model.model, self.model.knots
         q, qd = model.random(self.rng), 0.1 * self.rng.normal(size=model.nv)

@@ -290,7 +290,11 @@ def _linear(
     """Return the robot linearised at rest at q, then A and B of dx/dt.
 
     With a period, the first has the A and B of the period. The last B (2 nv, nv) is by
-    the forces of all joints, also of those without a motor.
+    the forces of all joints, also of those without a motor. Dry friction is left out.
+
+    Args:
+        model, q, period: As in `lqr`.
+        motors: Names of joints, each once; None: Model.active_joints.
 
     Raises:
         UnsupportedError: The robot has closed loops or prescribed joints, or a joint
@@ -298,6 +302,7 @@ def _linear(
         SettingError: The period is invalid, or a name in `motors` is unknown.
         ShapeError: `q` has another shape.
         NonFiniteError: `q` is not finite.
+        QuaternionError: A quaternion in `q` has not the length 1, within 1e-3.
     """
     require_tree(model)
     q = one_state("q", q, model.nq)
@@ -432,7 +437,7 @@ def _weights(name: str, values: ArrayLike, n: int, definite: bool) -> np.ndarray
 
     Raises:
         SettingError: It is not finite, not symmetric or not positive (semi)definite.
-        ShapeError: It has another shape.
+        ShapeError: It has another shape, or is not numeric.
     """
     wanted = f"a number, {n} numbers, or a matrix ({n}, {n})"
     W = float_array(name, values, wanted)
@@ -455,9 +460,9 @@ def _weights(name: str, values: ArrayLike, n: int, definite: bool) -> np.ndarray
 def _deviations(model: Model, measured: Mapping[str, float]) -> dict[int, float]:
     """Return the standard deviation of each measured entry of x, by index in x.
 
-    x is (dq, dqd).
-
-    A later entry of `measured` replaces an earlier one of the same joint.
+    x is (dq, dqd). The keys of `measured` are "position" or "velocity", of all joints,
+    or JOINT.position or JOINT.velocity, of all coordinates of that joint. A later one
+    replaces an earlier one of the same coordinate.
 
     Raises:
         SettingError: Nothing is measured, a name is unknown, or a deviation is not a

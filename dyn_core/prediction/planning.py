@@ -119,9 +119,10 @@ class Plan:
 
         Args:
             q, qd: State at the start.
-            guess: As in `solve`. Only a PlanResult has guesses of the states and
-                multipliers of the limits; else the states of the guess rest at q. It is
-                copied.
+            guess: As in `solve`; None: forces that hold q, clipped to the bounds, as
+                others are not. Only a PlanResult has guesses of the states, of which
+                the first stays as it is, and of multipliers of the limits; else the
+                states of the guess rest at q. Its arrays are copied.
             settings: Weights and targets, from ControlProblem.settings.
         """
         model, N, penalty = self.problem.model, self.problem.knots, None
@@ -160,9 +161,10 @@ class Plan:
         return PlanStart._make([q, qd, *copies, *settings, penalty])
 
     def _state(self, name: str, values: Any, size: int) -> np.ndarray:
-        """Return one state vector (size,) of finite numbers.
+        """Return one state vector (size,) of finite numbers; it may be `values` itself.
 
-        Raises ShapeError for another shape, NonFiniteError for NaN or infinity.
+        Raises ShapeError for another shape or what is not numeric, NonFiniteError for
+        NaN or infinity. `name` is for the message.
         """
         array = float_array(name, values, f"shape ({size},)")
         if array.shape != (size,):

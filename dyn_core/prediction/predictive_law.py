@@ -289,9 +289,10 @@ class PredictiveLaw(ControlLaw):
         self.brake()
 
     def brake(self) -> None:
-        """Make the present pose and posture the target, and plan for it at once.
+        """Make the present pose and posture the target of the next plan.
 
-        The last plan is followed until that one is ready. Requires a state.
+        The next `advance` begins it, or a later one if a plan is being made, which is
+        still followed. Requires a state.
         """
         q = self.host.samples.q
         if self._frame:
@@ -301,7 +302,10 @@ class PredictiveLaw(ControlLaw):
         self._due = -math.inf
 
     def clear(self) -> None:
-        """Discard plans and targets; a plan that is being made, once it is ready."""
+        """Discard plans, targets and `refused`; a plan being made, once it is ready.
+
+        The next `advance` begins the time FIRST for a first plan anew.
+        """
         self.targets.clear()
         self._goals.clear()
         self.followed, self.refused = None, ""
@@ -310,7 +314,8 @@ class PredictiveLaw(ControlLaw):
     def advance(self, t: float) -> None:
         """Take over a finished plan, begin the next one, and stop if plans are late.
 
-        In a stop the joint gains hold the robot where plans became late.
+        The next one begins at the rate replan_rate, but not while one is being made. In
+        a stop the joint gains hold the robot where plans became late.
 
         Args:
             t: Time, monotonic [s].
@@ -340,8 +345,8 @@ class PredictiveLaw(ControlLaw):
     def _lateness(self, t: float) -> str:
         """Return why there is no plan to follow at time t, as a sentence, or "".
 
-        "" while the followed plan is young enough, and for FIRST (2 s) before the first
-        one.
+        "" while the followed plan is not older than plan_timeout / replan_rate and its
+        duration; without one, for FIRST (2 s) since the activation.
         """
         reason = f": {self.refused}" if self.refused else ""
         if self.followed is None:
@@ -429,9 +434,9 @@ class PredictiveLaw(ControlLaw):
 
         Raises:
             TargetError: It is invalid: not finite, of wrong size, beyond a position
-                limit, or a pose without predictive.frame; or no target is followed now,
-                as the controller is disabled or stopped. The previous target stays in
-                force.
+                limit, or a pose without predictive.frame, in an unknown frame or with a
+                wrong stamp; or no target is followed now, as the controller is disabled
+                or stopped. The previous target stays in force.
             SettingError: The topic is unknown.
         """
         topic, host = message.topic, self.host
@@ -487,8 +492,8 @@ def _finite(plan: PlanResult) -> bool:
 def _shifted(plan: PlanResult, steps: int) -> PlanResult:
     """Return a plan without its first steps, and with as many knots.
 
-    The last state, joint force and gain are repeated; multipliers of limits are moved
-    along. The plan itself is not changed.
+    The last state, joint force and gain are repeated; `penalty` is that of
+    Penalty.moved_on, `value` and `residuals` stay. The plan itself is not changed.
     """
     states = np.minimum(np.arange(len(plan.q)) + steps, len(plan.q) - 1)
     knots = np.minimum(np.arange(len(plan.tau)) + steps, len(plan.tau) - 1)

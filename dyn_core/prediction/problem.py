@@ -253,10 +253,11 @@ class ControlProblem(System):
     def _span(self, contact: Any) -> tuple[Any, int, int]:
         """Return the loop of a contact, its first knot and the first one behind it.
 
-        The times of the contact are clipped to those of the plan.
+        A contact is (loop, begin, end) [s]; its times are clipped to those of the plan.
 
         Raises:
-            SettingError: It is no loop with two times, or no knot lies between them.
+            SettingError: It is no loop with two finite times, or no knot lies between
+                them; one at `begin` does, one at `end` does not.
         """
         row = contact if isinstance(contact, (list, tuple)) else ()
         if len(row) != 3 or not isinstance(row[0], Loop):

@@ -194,11 +194,12 @@ def bound_block(
     Args:
         program: Program of KNOT_POLICY.
         problem: Problem.
-        record: NamedTuple of a BlockKernel, the status, and inputs and outputs by their
-            names; `time` need not be one.
+        record: NamedTuple class: a BlockKernel, the status, then any inputs and outputs
+            by their names; `time` need not be one of the program.
 
     Returns:
-        The TiedBlock, which must be kept; arrays by name, (size, lanes); the record.
+        The TiedBlock, which must be kept; arrays by name, (size, lanes), zeros but for
+        dt, lower and upper; a record of flat views of them.
     """
     tied, bounds = TiedBlock(program), problem.bounds
     arrays = {"time": np.zeros((1, len(tied.status)))}

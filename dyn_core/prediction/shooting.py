@@ -178,9 +178,9 @@ class Penalty:
 
         Args:
             problem: Problem.
-            start: First state; its penalty is one of an earlier plan, whose weight and
-                multipliers are a first guess; it is not changed. Its limits are not
-                used. None: the first state is within the limits.
+            start: First state; its `penalty`, if there is one of as many states, gives
+                rho and a copy of the multipliers as a first guess, but no limits.
+                None: the first state is within the limits.
         """
         bounds, nv = problem.bounds, problem.model.nv
         earlier = None if start is None else start.penalty
@@ -228,7 +228,8 @@ class Penalty:
     def violation(self, q: np.ndarray, qd: np.ndarray) -> float:
         """Return the largest violation of a limit after the first state; 0: none.
 
-        q and qd are the states of one plan, (N + 1, nq) and (N + 1, nv).
+        q and qd are the states of one plan, (N + 1, nq) and (N + 1, nv). A NaN
+        that is compared with a limit makes it 0, too.
         """
         if not self.active:
             return 0.0
@@ -259,10 +260,10 @@ class Penalty:
         return later
 
     def update(self, q: np.ndarray, qd: np.ndarray) -> None:
-        """Set multipliers by the violations of states q and qd, shapes as in `terms`.
+        """Set multipliers by the violations of the states q, qd of one plan.
 
         rho is raised by FACTOR, at most to MOST, unless `error` is at most a quarter of
-        that at the last update.
+        that at the last update, or there was none.
         """
         now, excess = self.error(q, qd), self.excess(q, qd)
         self.multipliers = np.maximum(self.multipliers + self.rho * excess, 0.0)
@@ -406,7 +407,10 @@ class Iteration:
         self._bind_policies(policies)
 
     def _bind_policies(self, policies: list[Any]) -> None:
-        """Bind the kernel of each phase's policy, and `follow` to the phase's knots."""
+        """Bind `follow` to the knots and the policy of each phase, and the end costs.
+
+        Sets `lanes`, as in the first policy, and `tried`, arrays of zeros.
+        """
         self._blocks, self._follows, self._lengths = [], [], []
         problem, self.lanes = self.problem, getattr(policies[0], "lanes", 1)
         q, qd, tau = (np.zeros((len(x), x.shape[1] * self.lanes)) for x in self.plan)
@@ -455,7 +459,7 @@ class Iteration:
         Sets `model` with its gaps, and `value`, the costs; the result is `value` plus
         the penalty, whose slopes are in the model. If `curved`, the Hessians have the
         second derivatives of the steps. No feedback belongs to it yet: `damping` is
-        NaN. `start` has the settings of the end costs.
+        NaN. The settings of the costs are those of `load`.
         """
         plan, m, N = self.plan, self.model, self.problem.knots
         self.damping = np.nan
