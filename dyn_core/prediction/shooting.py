@@ -490,7 +490,12 @@ class Iteration:
     def feedback(self, damping: float) -> tuple[float, float] | None:
         """Sweep back; return slope and curvature along the full step.
 
-        None: Q_uu with this damping is not positive definite, or a number not finite.
+        They are derivatives of the quadratic model, with the penalty, at the plan.
+        None, and NaN as self.damping: Q_uu with this damping is not positive definite,
+        or a number not finite.
+
+        Args:
+            damping: Share of the mean diagonal entry of Q_uu that is added to it.
         """
         success, slope, curvature = self._back(damping)
         good = success and math.isfinite(slope + curvature)
@@ -560,7 +565,8 @@ class Iteration:
     def roll(self, penalty: Penalty) -> None:
         """Replace the plan by the motion under its joint forces, without gaps.
 
-        States are NaN if it has no finite costs.
+        Gaps and the feedback become zero; `value` stays. If the motion has no finite
+        costs, all its states but the first are NaN.
         """
         for array in (self.sweep.k, self.sweep.K, self.model.gap):
             array[...] = 0.0

@@ -47,8 +47,8 @@ _SIZES = {
 def _slopes(results: Iterable[str], variables: Iterable[str]) -> tuple[Port, ...]:
     """Return the Ports "dOF_dBY" of all results by all variables.
 
-    All Ports of the first result come first. Only the Port of qdd by tau has the kind
-    "symmetric".
+    All Ports of the first result come first. The Port of qdd by tau has the kind
+    "symmetric", all others "plain".
 
     Args:
         results, variables: Keys of _SIZES.

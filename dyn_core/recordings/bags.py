@@ -159,9 +159,9 @@ def write_bag(record: MotionRecord, path: Path, bar: RowProgress) -> None:
 def _write(library: Any, writer: Any, record: MotionRecord, bar: RowProgress) -> None:
     """Write the messages of all rows to an open bag.
 
-    Times begin at _FIRST with the first row. Each row is a JointState, with empty
-    velocities or efforts if the motion has none, and a JointTrajectory if the motion
-    has accelerations.
+    Times begin at _FIRST with the first row. Each row is a JointState in /joint_states,
+    with empty velocities or efforts if the motion has none, and a JointTrajectory in
+    ACCELERATIONS if the motion has accelerations. All else is not written.
 
     Args:
         library: rosbags.typesys.
@@ -252,7 +252,7 @@ def _check_place(file: Path) -> None:
     """Check that a path may be a bag; the content is not read.
 
     It must be an existing folder with a metadata.yaml, or an existing file with an
-    extension in BAGS.
+    extension in BAGS, in lower case.
 
     Args:
         file: Path.
@@ -290,8 +290,9 @@ class Bag(NamedTuple):
         """Yield arrival time since the epoch [s] and message, in order of arrival.
 
         Args:
-            kind: Message type.
-            topic: Full name of a topic in the bag that has this message type.
+            kind: Message type, such as STATES.
+            topic: Full name of a topic in the bag that has this message type. If there
+                is none, all messages of the bag are yielded.
         """
         every = self.reader.connections
         chosen = [c for c in every if (c.msgtype, c.topic) == (kind, topic)]
@@ -392,8 +393,8 @@ class _States:
         """Add a JointState message.
 
         A message in which a required joint is missing or repeated is only counted in
-        `left_out`; if none are required, the joints of the first message are. A field
-        of another size than the names is stored as NaN.
+        `left_out`; if none are required, the joints of the first message are, even if
+        it repeats one. A field of another size than the names is stored as NaN.
 
         Args:
             arrival: Time of arrival since the epoch [s].
@@ -467,14 +468,14 @@ def _commands(
 
     Commands are (rows, joints), NaN before the first one. They are None if there is no
     message, or, with a note, if any message has another size. Float64MultiArray has
-    neither names nor a stamp: the order of the joints is assumed, and arrival times are
-    compared.
+    neither names nor a stamp: its order is taken to be that of `states`, without a
+    note, and arrival times are compared.
 
     Args:
         bag: Open bag.
         topic: Full name of the topic of commands.
         states: All joint states.
-        joints: Joints of the commands; empty: the joints of `states`.
+        joints: Joints that `states` requires; may be empty. Only their number is used.
     """
     width = len(joints or states.names)
     pairs = [(t, np.asarray(m.data, float)) for t, m in bag.messages(ARRAY, topic)]

@@ -52,7 +52,7 @@ _CHUNK = 10_000  # number of rows written at once
 
 
 def write_csv(record: MotionRecord, file: Path, bar: RowProgress) -> None:
-    """Write times and columns of a motion.
+    """Write times and columns of a motion, below a line of units and one of labels.
 
     Series, contacts, facts and notes are omitted. Columns are in the order of KINDS;
     NaN becomes an empty cell.
@@ -181,7 +181,8 @@ def _with_units(
 def _own_unit(kind: str, unit: str, label: str) -> str:
     """Return the coordinate's unit, derived from a column's unit.
 
-    It is rad, m, 1, or "rad | m" if the file leaves it open, as in "rad/s | m/s".
+    It is rad, m, 1 (not for joint forces), or "rad | m" if the file leaves it open, as
+    in "rad/s | m/s".
 
     Args:
         kind: Kind of the column, such as qd.
@@ -236,6 +237,9 @@ def write_npz(record: MotionRecord, file: Path) -> None:
 
 def read_npz(file: Path, model: Model | None = None) -> MotionRecord:
     """Return the motion of an NPZ file.
+
+    Arrays that are not of the format are series if they have one number for each row;
+    else they are ignored.
 
     Args:
         file: Path.

@@ -120,8 +120,9 @@ class MotionRecord:
     def units(self, kind: str) -> tuple[str, ...]:
         """Return the unit of each column of a kind, such as "qd": "rad/s" or "m/s".
 
-        A unit that is unknown lists both, such as "rad/s | m/s". Joint forces whose
-        coordinate is neither in rad nor in m have "N·m | N".
+        A unit that is unknown lists both, such as "rad/s | m/s". All kinds that are not
+        in SUFFIXES count as joint forces, which have "N·m | N" if their coordinate is
+        neither in rad nor in m.
         """
         if kind in POSITIONS:
             return self.coordinates.position_units
@@ -152,7 +153,11 @@ class MotionRecord:
         return lower, self._limits("upper_limit", "q", np.inf)
 
     def _limits(self, fact: str, kind: str, none: float) -> np.ndarray:
-        """Return the limits of a fact for a kind of column; `none`: no limit."""
+        """Return the limits of a fact for the columns of a kind, (columns,).
+
+        `none` stands for no limit. All are `none` if the motion lacks the fact, or it
+        is not a list with one entry for each column.
+        """
         limits, count = self.facts.get(fact), len(self.names(kind))
         if not isinstance(limits, list) or len(limits) != count:
             return np.full(count, none)

@@ -86,11 +86,13 @@ def run_record(
 
 
 def _beyond_limits(model: Model, run: Recording) -> np.ndarray:
-    """Return for each row, (rows,), whether a joint is beyond a limit in its steps.
+    """Return for each row, (rows,), whether a joint is beyond a position limit.
+
+    It is if this holds before any step of the row; limits of ball joints count, too.
 
     Args:
         model: Robot.
-        run: Run with all its steps.
+        run: Run whose `steps` are not None, else AssertionError.
     """
     assert run.steps is not None
     lower, upper = run.motion.position_limits

@@ -93,12 +93,12 @@ def differences(first: MotionRecord, second: MotionRecord) -> list[Difference]:
 def _paired(first: MotionRecord, second: MotionRecord) -> _Pair:
     """Return two runs on the times of the first that lie within the second.
 
-    Only columns that both runs have are in the result; differences are second minus
-    first.
+    Only columns of kinds and names that both runs have are in the result; differences
+    are second minus first, and full turns are not removed.
 
     Args:
         first: Reference run.
-        second: Compared run; interpolated unless it has the same times.
+        second: Compared run; interpolated linearly unless it has the same times.
 
     Raises:
         SettingError: A run has no rows, or they have no times or columns in common.
@@ -159,8 +159,9 @@ def comparison_sections(
 def _settings(records: Sequence[MotionRecord], names: Sequence[str]) -> ReportSection:
     """Return the section of settings, a table with a column for each run.
 
-    Rows that are equal for all runs are in a second table with one column. A missing
-    setting is shown as "-". A note tells if the hashes of the models differ.
+    Rows that are equal for all runs are in a second table with one column; if all are,
+    a note replaces the first. A missing setting is shown as "-". A note tells if the
+    hashes of the models differ, or only some runs have one.
 
     Args:
         records: Runs.
@@ -185,9 +186,10 @@ def _settings(records: Sequence[MotionRecord], names: Sequence[str]) -> ReportSe
 
 
 def _facts(record: MotionRecord) -> dict[str, str]:
-    """Return robot, settings, number of rows, largest energy residual [J] and versions.
+    """Return the facts to compare, as text by title; missing ones are left out.
 
-    All are text by title; missing ones are left out.
+    They are robot, hash of the model, settings, number of rows, largest energy residual
+    [J] and versions.
     """
     facts = record.facts
     rows = {"robot": facts.get("robot"), "hash of the model": facts.get("model_hash")}
@@ -205,7 +207,9 @@ def _differences(
 ) -> ReportSection:
     """Return the section with a figure and tables of the differences, in SI units.
 
-    The figure has only runs that share all times of the first run.
+    One table has a row for each run and kind, the other for each run and column. The
+    figure has only runs that share all times of the first run; without any, there is
+    none.
 
     Args:
         first: Name of the first run.

@@ -55,7 +55,10 @@ class SampledMotions(NamedTuple):
 
 
 def sampled(model: Model, samples: int, seed: int) -> SampledMotions:
-    """Return a robot with random positions within its limits, and no results yet.
+    """Return a robot with random positions, and no results yet.
+
+    As in Model.random, only joints of one coordinate keep their limits, if both are
+    finite, and loops are not closed.
 
     Args:
         model: Robot.
@@ -94,7 +97,8 @@ def _bodies(model: Model) -> Iterator[Met]:
     """Yield joints without inertia along them, and bodies of little or no mass.
 
     Joints in loops are not reported for their inertia. Little means a mass below TINY
-    of the robot's and below TINY_MASS. Needs no positions.
+    of the robot's and below TINY_MASS. Bodies of mass 0 are left out if their joint
+    lacks inertia, or the whole robot has no mass. Needs no positions.
     """
     in_loops = joints_in_loops(model)
     lacking = [name for name in model.without_inertia if name not in in_loops]
@@ -146,8 +150,8 @@ def _inertia_matrix(motions: SampledMotions) -> Iterator[Met]:
 def _largest(model: Model, direction: np.ndarray) -> str:
     """Return the names of the joints with the largest entries of a direction.
 
-    At most four, the largest first, each above a tenth of the largest; quoted, with
-    commas between.
+    At most four entries, the largest first, each above a tenth of the largest; quoted,
+    with commas between. A joint is repeated if several of its entries are among them.
 
     Args:
         model: Robot.
@@ -170,8 +174,9 @@ def _coordinate(model: Model, k: int) -> str:
 def _weight(motions: SampledMotions) -> Iterator[Met]:
     """Yield joints whose effort limit is less than the gravity load somewhere.
 
-    Only joints of one coordinate with a motor and an effort limit above 0 are checked.
-    Adds the largest ratio to motions.figures. With loops it only adds a note.
+    Only joints of one coordinate with a motor and an effort limit above 0 are checked,
+    and no followers, whose weight their leaders carry. Adds the largest ratio to
+    motions.figures if there are any. With loops it only adds a note.
     """
     model = motions.model
     if model.loops:
@@ -261,8 +266,10 @@ def _columns(model: Model, body: int) -> list[int]:
 def _loops(motions: SampledMotions) -> Iterator[Met]:
     """Yield findings about loops: open at zero, never closed, or dependent rows.
 
-    Adds rows, rank and mobility to motions.figures, and a note if the gap at zero
-    cannot be computed. Without loops nothing happens.
+    Only model.neutral() and the closed position found from there are looked at, not
+    motions.q. Adds rows, rank and mobility at the latter to motions.figures, and a note
+    if the gap at zero cannot be computed. If no closed position is found, that is the
+    only finding. Without loops nothing happens.
     """
     model = motions.model
     if not model.loops:
@@ -301,13 +308,15 @@ def check_links(
 ) -> Iterator[Met]:
     """Yield the findings about the mass and inertia of every link.
 
-    Also about the mass of the whole robot, and about meshes that cannot be read.
+    Also about the mass of the whole robot, and about meshes that cannot be read. Links
+    without mass, or with impossible inertia, are not compared with their shapes.
 
     Args:
         robot: Facts of its file.
         solids: Reader of the links' shapes.
         bodies: Result of facts.bodies: for each link the whole body rigidly connected
-            to it; empty if the robot does not load.
+            to it; if that is possible, impossible-inertia of the link becomes
+            impossible-part. Empty if the robot does not load.
     """
     reach = robot.reach
     light = LIGHT * sum(max(link.mass, 0.0) for link in robot.links)
@@ -384,8 +393,8 @@ def _impossible(link: LinkFacts) -> Iterator[Met]:
 def _beside_shape(link: LinkFacts, solid: LinkSolid) -> Iterator[Met]:
     """Yield contradictions between mass, inertia and shapes of a link.
 
-        improbable-inertia    moments above MANY_TIMES those of a uniform box
-        concentrated-inertia  moments below 1 / MANY_TIMES of those
+        improbable-inertia    sum of moments above MANY_TIMES that of a uniform box
+        concentrated-inertia  sum of moments below 1 / MANY_TIMES of that
         improbable-density    mass / volume outside LIGHTEST to HEAVIEST
         centre-outside        centre of mass outside the box
 
@@ -423,7 +432,10 @@ def _beside_shape(link: LinkFacts, solid: LinkSolid) -> Iterator[Met]:
 
 
 def _guess(density: float) -> str:
-    """Return a remark on the probable unit of an implausible density [kg/m³], or ""."""
+    """Return a remark on the probable unit of an implausible density [kg/m³].
+
+    It is "" unless the density is below 1e-3 or between 1e5 and 1e7.
+    """
     if 1e5 < density < 1e7:
         return "; a thousandth of the mass would be usual"
     if density < 1e-3:
@@ -461,7 +473,10 @@ ROTATED = 2 * math.pi + 0.01  # maximum angle of an origin [rad]
 
 
 def check_joints(robot: RobotFacts) -> Iterator[Met]:
-    """Yield the findings about the joints of a file, and about its tree."""
+    """Yield the findings about the joints of a file, and about its tree.
+
+    The tree comes first, then _CHECKS joint by joint, then millimetres and followers.
+    """
     yield from _tree(robot)
     for joint in robot.joints:
         owner = f"joint '{joint.name}'"
@@ -473,11 +488,12 @@ def check_joints(robot: RobotFacts) -> Iterator[Met]:
 
 
 def _tree(robot: RobotFacts) -> Iterator[Met]:
-    """Yield every reason why links and joints do not form a tree.
+    """Yield reasons why links and joints do not form a tree.
 
     They are names that occur several times, joints with an unknown parent or child (a
     link `world` need not exist), links that are the child of several joints, and not
-    exactly one root. All have the code broken-tree.
+    exactly one root among the links. All have the code broken-tree. A circle of joints
+    apart from the root is not noticed.
     """
     for what, parts in (("link", robot.links), ("joint", robot.joints)):
         for name, count in Counter(part.name for part in parts).items():
@@ -507,7 +523,8 @@ Problems = Iterator[tuple[str, str]]
 def _axis(joint: JointFacts) -> Problems:
     """Yield (code, fact) of an axis: zero, not of unit length, or slightly tilted.
 
-    Nothing for joints without an axis or of a kind that needs none.
+    Tilted means against a coordinate axis, and may follow a wrong length; a zero axis
+    is the only fact. Nothing for joints without an axis or of a kind that needs none.
     """
     if joint.kind not in (*ONE_AXIS, "cylindrical", "planar") or joint.axis is None:
         return
@@ -528,7 +545,8 @@ def _axis(joint: JointFacts) -> Problems:
 def _origin(joint: JointFacts) -> Problems:
     """Yield (code, fact) of an origin that is far away, or whose angles are doubtful.
 
-    Angles look like degrees, or are almost a quarter turn.
+    Angles look like degrees; if not, each that is beyond 1 rad and almost, but not
+    exactly, a multiple of a quarter turn is yielded.
     """
     distance = math.hypot(*joint.xyz)
     if distance >= ABSURD:
@@ -605,8 +623,8 @@ _CHECKS: tuple[Callable[[JointFacts], Problems], ...] = (
 def _units(robot: RobotFacts) -> Iterator[Met]:
     """Yield findings of lengths that look like millimetres.
 
-    They are the median distance of joints from their parents, and ranges of prismatic
-    joints.
+    They are the median distance of joints from their parents, zeros left out, and
+    ranges of prismatic joints, one finding for each joint.
     """
     lengths = [math.hypot(*joint.xyz) for joint in robot.joints]
     apart = sorted(x for x in lengths if x > 0)

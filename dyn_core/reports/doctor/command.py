@@ -15,7 +15,10 @@ STATUS = "Exit status: 0 without errors, 1 with errors, 2 for wrong usage."
 
 
 def add_doctor(parser: argparse.ArgumentParser) -> None:
-    """Add the arguments of `dyn doctor` to `parser`; arguments.run is then `run`."""
+    """Add the arguments of `dyn doctor` to `parser`, and set its epilog.
+
+    In the parsed arguments, `run` is the function of this module.
+    """
     parser.epilog = STATUS
     add_robot(parser)
     parser.add_argument("--json", action="store_true", help="print JSON")

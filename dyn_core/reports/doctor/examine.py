@@ -59,6 +59,8 @@ def check_sidecar(robot: RobotFacts) -> Iterator[Met]:
     """Yield findings about properties that a sidecar could add to a robot.
 
     They have lines to paste: effort limits, rotors, friction, ball joints and gears.
+    Rotors are proposed only if no joint of the robot has armature, friction only if
+    none has damping or dry friction.
 
     Args:
         robot: Facts of a robot that loads.
@@ -118,7 +120,7 @@ def _balls(robot: RobotFacts) -> Iterator[Met]:
 
     Their origins coincide within SAME_PLACE, adjacent axes are perpendicular, the links
     between them have no mass and carry nothing else, and none is a follower. Continuous
-    joints count as revolute.
+    joints count as revolute. Of more such joints in a row, each three are a finding.
     """
     masses = {link.name: link.mass for link in robot.links}
     below: dict[str, list[JointFacts]] = {}
@@ -145,7 +147,8 @@ def _balls(robot: RobotFacts) -> Iterator[Met]:
 def _all_cross(chain: Sequence[JointFacts]) -> bool:
     """Return whether each axis is perpendicular to the previous one at zero angles.
 
-    The cosine of the angle must be at most ACROSS. False if a joint has no axis.
+    The cosine of the angle must be at most ACROSS, either way. False if one of several
+    joints has no axis; a zero axis counts as perpendicular to any.
 
     Args:
         chain: Joints, each the parent of the next.
@@ -163,8 +166,9 @@ def _all_cross(chain: Sequence[JointFacts]) -> bool:
 def _fingers(robot: RobotFacts) -> Iterator[Met]:
     """Yield findings of two sliding joints on one link that could be coupled.
 
-    Their child links have no joints, their ranges are equally long and below 0.3 m, and
-    neither follows another joint.
+    Their child links have no joints, their ranges are equally long, not zero and below
+    0.3 m, and neither follows another joint. A third such joint on the link with the
+    same length of range, even a follower, rules the pair out.
     """
     parents = {joint.parent for joint in robot.joints}
     sliding: dict[tuple, list[JointFacts]] = {}
@@ -300,15 +304,15 @@ def _of_source(source: Any, options: dict[str, Any]) -> _Examined:
     """Return a robot, loaded if possible, else only read.
 
     A file that cannot be read, and a robot that does not load, are findings of the
-    result (unreadable, refused), not errors. Doubtful elements are warnings of the
-    Model.
+    result (unreadable, without facts; refused), not errors; both are without a Model.
+    Doubtful elements are warnings of the Model.
 
     Args:
         source: Argument of dyn.load other than a Model; a stream is read to its end.
         options: Options of dyn.load; `check` is ignored.
 
     Raises:
-        ModelError: There is no such file or robot.
+        ModelError: There is no such file or robot, or package_paths is not valid.
     """
     if hasattr(source, "read"):
         source = source.read()  # a stream can be read only once, but is needed twice
