@@ -21,7 +21,8 @@ from dyn_core.spatial import RigidInertia, Transform, Vector
 def add_info(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of `dyn info` to the parser, in place.
 
-    The function that prints the overview and returns 0 becomes the default of `run`.
+    They are those of add_robot and --strict. The default of `run` becomes the function
+    that prints the overview and returns 0.
     """
     add_robot(parser)
     parser.add_argument("--strict", action="store_true", help="refuse a doubtful robot")
@@ -104,9 +105,10 @@ def _joints(model: Model) -> list[str]:
 def _joint_row(model: Model, i: int) -> tuple[str, ...]:
     """Return the cells of the joint of body i in the table of `_joints`.
 
-    Cells are in the order of its header. "-" stands for no limit, for zero damping,
-    friction or armature, for all limits of a follower, and for position limits of a
-    joint with several coordinates; its other columns show the first coordinate.
+    They are name, kind, lower and upper position limit, velocity and effort limit,
+    damping, friction, armature, and mass of the body [kg]. "-" stands for no limit, for
+    zero damping, friction or armature, for all limits of a follower, and for position
+    limits of a joint with several coordinates; other cells are of its first coordinate.
     Friction is "FORWARD/BACKWARD" if they differ, and "+X" follows for Stribeck
     friction. A follower's kind has its rule, such as "revolute = 2 LEADER + 0".
     """

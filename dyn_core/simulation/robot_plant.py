@@ -73,9 +73,9 @@ class RobotPlant(SimulatedPlant):
             times: Names of further settings that must be positive durations.
 
         Raises:
-            SettingError: A setting is out of range, a joint is prescribed twice or
-                together with its follower, or compensates_gravity is set for a robot
-                with loops or a floating root.
+            SettingError: A setting is out of range, two prescribed joints are the same
+                or move together (a follower alone stands for its leader), or
+                compensates_gravity is set for a robot with loops or a floating root.
             ModelError: A prescribed joint, or the payload link, is unknown.
             UnsupportedError: `model` is not a Model.
         """
@@ -112,8 +112,9 @@ class RobotPlant(SimulatedPlant):
         """Check the initial state, and reset the robot to it.
 
         Sets q0, qd0, effort_limit, compensated and warnings; a missing effort limit
-        becomes infinite. With compensates_gravity a Program for the weight is built,
-        whose errors pass through. To be called after `_check_settings`.
+        becomes infinite. A given qd0 is kept, even if it does not fit the loops. With
+        compensates_gravity a Program for the weight is built, whose errors pass
+        through. To be called after `_check_settings`.
 
         Raises:
             SettingError: q0 or qd0 is invalid.
@@ -348,7 +349,7 @@ class RobotPlant(SimulatedPlant):
 
 
 def _lengths(model: Model, q: np.ndarray) -> dict[str, float]:
-    """Return the length of each quaternion in q that is not of unit length, by joint.
+    """Return, by joint, the lengths of quaternions in q that are not 1 within 0.001.
 
     Args:
         model: Robot.

@@ -174,8 +174,9 @@ class Rollout:
         """Return the derivatives of all steps, computed in one batched call.
 
         Args:
-            states: States of a trajectory of N steps; the final state is not used.
-                Without impulses, each step with contacts is warm-started with zeros.
+            states: States of a trajectory of N steps; the final state is not used. A
+                step with contacts is warm-started with its own impulses, or with zeros
+                if there are none.
             tau: Joint forces of each step, (N, nv) [N·m | N].
             dt: Length of the steps, one number or (N,) [s].
 
@@ -269,6 +270,9 @@ def sweep(
     """Return the gradient of a cost from the derivatives of each step.
 
         y[N] = c[N],   y[k] = c[k] + A[k].T y[k+1],   c = (by_q, by_qd)
+        by tau: B[k].T y[k+1] + by_tau[k],   by p: sum_k dx_dp[k].T y[k+1]
+
+    The gradient by the initial q and qd is y[0].
 
     Args:
         linearization: Derivatives along the trajectory of N steps.

@@ -305,8 +305,9 @@ class Simulator(RobotPlant):
     ) -> tuple[np.ndarray, np.ndarray]:
         """Return q and qd after one step of length dt [s] from time t [s].
 
-        With a `history`, (q, qd, effort) of the step is appended. `applied_effort` is
-        set with prescribed joints or compensates_gravity.
+        With a `history`, the q and qd given and the joint forces that act, including
+        those of prescribed joints, are appended to it as a tuple. `applied_effort` is
+        set to these forces with prescribed joints or compensates_gravity.
 
         Raises:
             NonFiniteError: The result is not finite; says the time. Other errors of the
@@ -508,8 +509,8 @@ class _RunRecorder:
 
         Args:
             robot: Simulator after the run; has counters, settings and, for a Simulator,
-                the steps.
-            warnings: Sentences on the run.
+                the steps (None for others).
+            warnings: All sentences on the run; those of this recorder are not added.
         """
         energy = np.zeros(0)
         if len(self.t):

@@ -171,6 +171,7 @@ class Adapter:
         Raises:
             ShapeError: A part by joint is missing or has a wrong length.
             TraceError: The parts by joint cannot be combined.
+            ModelError: A user's force function does not return nv numbers.
         """
         if self.by_joint and port.kind in _JOIN and not isinstance(result, Vector):
             self._check_parts(model, port, result)
@@ -226,9 +227,10 @@ class Adapter:
         Args:
             model: Robot.
             port: Port of the output.
-            parts: List by body for velocities and joint forces, mapping of columns by
-                body for a Jacobian; other kinds are not checked, nor are velocities of
-                followers.
+            parts: List of nb + 1 entries by body for velocities and joint forces,
+                mapping of columns by body for a Jacobian, where bodies may be missing.
+                Other forms of a Jacobian, other kinds, entry 0 and velocities of
+                followers are not checked.
         """
         if port.kind in ("velocity", "joint_force"):
             size, wanted = model.nb + 1, "body, entry 0 of the base unused"
@@ -243,7 +245,9 @@ class Adapter:
                 self._check_part(model, port, i, columns)
 
     def _check_part(self, model: Model, port: Port, i: int, part: Any) -> None:
-        """Raise ShapeError unless `part` has one number per velocity of joint i.
+        """Raise ShapeError unless `part` has one entry per velocity of joint i.
+
+        A bare number is refused, even for one velocity.
 
         Args:
             model: Robot.
@@ -425,8 +429,10 @@ class _Slot:
 
         Raises:
             UnsupportedError: `changed` is not empty.
-            ShapeError: The inputs have a wrong number of entries.
+            ShapeError: The inputs, or the results of the solver, have a wrong number of
+                entries.
             RowError: The state has no result.
+            PluginError: The solver raised an error that is not a DynError.
         """
         program = self.what
         if changed:
@@ -491,6 +497,7 @@ def _run(program: Any, values: Sequence[float]) -> list[float]:
 
     Raises:
         RowError: The status of the state is not 0.
+        DynError: Another error of the Program, such as PluginError, passes through.
     """
     results, state = program.run_row(values)
     if state:

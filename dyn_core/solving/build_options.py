@@ -247,7 +247,8 @@ class BuildOptions:
         """Raise UnsupportedError for options without effect on this kind of problem.
 
         They are joint_friction, joint_springs, f_ext_frame and matrices, if they are
-        not default. finite=True is refused if the Signature has answers_all.
+        not default; f_ext_frame also if external forces are optional and not named in
+        `inputs`. finite=True is refused if the Signature has answers_all.
 
         Args:
             name: Name of the solver, for the message.
@@ -366,6 +367,8 @@ class BuildOptions:
 
 def input_names(solver: str, inputs: Any) -> tuple[str, ...]:
     """Return the names in option `inputs` as a tuple; a string counts as one name.
+
+    The order is that of a list or tuple; for a set it is arbitrary.
 
     Args:
         solver: Name of the solver, for messages.

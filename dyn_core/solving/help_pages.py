@@ -59,8 +59,9 @@ def summary(solver: Any) -> str:
 
 
 def mentions(registry: Any, terms: Sequence[str]) -> list[str]:
-    """Return a line for each problem with these outputs, then for each with all terms.
+    """Return lines for problems with these outputs, then for others with all terms.
 
+    A line is "NAME: MEANING (SOLVERS)". Without a problem found the list is empty.
     A term must begin a word of the problem's name or meaning, its outputs' meanings, or
     its solvers' names and summaries; case, and s for z, do not matter. If a term is one
     letter and all are outputs of a problem, such as H, only problems with these outputs
@@ -93,7 +94,8 @@ def _spelled(text: str) -> str:
 def _docstring(solver: Any) -> str:
     """Return the docstring of the algorithm of a TracedSolver, without indentation.
 
-    For other solvers it is the docstring of the class, then that of its method `solve`.
+    For other solvers it is that of the class and that of its method `solve`, joined by
+    a blank line; a missing one counts as "".
     """
     algorithm = getattr(solver, "algorithm", None)
     if algorithm is not None:

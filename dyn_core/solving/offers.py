@@ -149,7 +149,7 @@ def new_modes(
 
     Raises:
         PluginError: An object or name is invalid, a name or a parameter exists already
-            or occurs twice, or a part of a mode is of the wrong type or no gain.
+            or occurs twice, a part of a mode has the wrong type, or a gain is unknown.
         TypeError: `offer` is not iterable.
     """
     modes = _new(known, offer, ControlMode, "mode", "dyn_control_modes", who)
@@ -171,8 +171,8 @@ def new_modes(
 def _check_mode(mode: ControlMode, who: str) -> None:
     """Raise PluginError if a part of a mode is invalid.
 
-    A part has the wrong type, a gain is not one of GAINS, or two parameters have the
-    same name.
+    Its problem, solver, law, a parameter or a topic has the wrong type, a gain is not
+    one of GAINS, or two parameters have the same name.
 
     Args:
         mode: The mode.
@@ -213,8 +213,8 @@ def more_laws(
         who: Distribution and module of the plugin.
 
     Raises:
-        PluginError: The offer is not a mapping of Signatures to functions, or two laws
-            of a problem have one name.
+        PluginError: The offer is not a mapping of Signatures to functions, a law is not
+            callable or has no `__name__`, or two laws of a problem have one name.
         TypeError: The functions of a problem are not iterable.
     """
     if not isinstance(offer, Mapping):

@@ -94,8 +94,9 @@ KINDS: dict[str, type[Counting]] = {"literal": Counting, "folded": Folding}
 def counting() -> Iterator[Counter[str]]:
     """Yield a fresh counter of the operations of Counting numbers inside the block.
 
-    Blocks nest: the counts of an inner block are added to the outer one. The counter is
-    shared by all threads, so count in one thread at a time.
+    Its keys are the categories of `count`. Blocks nest: at its end, also by an error, a
+    block adds its counts to the outer one. The counter is shared by all threads, so
+    count in one thread at a time.
 
     Source: RBD5-1.1.
     """
