@@ -154,6 +154,8 @@ class Cost:
                 array = np.atleast_1d(float_array("target", value, f"shape ({size},)"))
         except (ShapeError, NonFiniteError, RotationError) as error:
             raise SettingError(f"cost {self.name}: {error}", "target") from error
+        except ValueError:  # rows of different length
+            self._refuse("target", value, "a pose, or a list of poses")
         good = array.ndim in (1, 2) and array.shape[-1] == size
         if not good or not np.isfinite(array).all():
             wanted = f"{size} finite numbers, or a row of them for each state"

@@ -299,7 +299,7 @@ def _linear(
     Raises:
         UnsupportedError: The robot has closed loops or prescribed joints, or a joint
             without a motor would need an effort.
-        SettingError: The period is invalid, or a name in `motors` is unknown.
+        SettingError: The period is invalid, or a name in `motors` is unknown or twice.
         ShapeError: `q` has another shape.
         NonFiniteError: `q` is not finite.
         QuaternionError: A quaternion in `q` has not the length 1, within 1e-3.
@@ -310,6 +310,9 @@ def _linear(
     for name in joints:
         if name not in model.joint_names:
             raise SettingError(unknown_name("joint", name, model.joint_names), "motors")
+        if joints.count(name) > 1:
+            message = f"joint '{name}' is named twice; valid: each joint once"
+            raise SettingError(message, "motors")
     driven = [k for name in joints for k in _indices(model, name)]
     gravity = solver(GRAVITY_FORCE.name).build
     hold = gravity(model, joint_springs=True, finite=True)(q)

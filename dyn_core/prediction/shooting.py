@@ -228,12 +228,12 @@ class Penalty:
     def violation(self, q: np.ndarray, qd: np.ndarray) -> float:
         """Return the largest violation of a limit after the first state; 0: none.
 
-        q and qd are the states of one plan, (N + 1, nq) and (N + 1, nv). A NaN
-        that is compared with a limit makes it 0, too.
+        q and qd are the states of one plan, (N + 1, nq) and (N + 1, nv). It is NaN if
+        a number with a limit is.
         """
         if not self.active:
             return 0.0
-        return float(max(0.0, self.excess(q, qd)[1:].max(initial=0.0)))
+        return float(self.excess(q, qd)[1:].max(initial=0.0))
 
     def error(self, q: np.ndarray, qd: np.ndarray) -> float:
         """Return the largest violation, or distance to a limit with a multiplier.

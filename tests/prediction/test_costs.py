@@ -154,6 +154,12 @@ def test_a_problem_that_is_invalid_is_refused(choices, message):
         ControlProblem(model, **{"costs": [cost.effort()], "knots": 10, **choices})
 
 
+def test_poses_of_different_length_are_refused_by_the_name_of_the_cost():
+    ragged = [cost.pose("link7", [[1, 2, 3], [1, 2]])]
+    with pytest.raises(SettingError, match=r"cost link7: target is .*; valid: a pose"):
+        dyn.plan(dyn.load("arm7"), ragged)
+
+
 def test_an_unknown_link_is_refused_by_name():
     with pytest.raises(ModelError, match="gripper"):
         dyn.plan(dyn.load("arm7"), [cost.pose("gripper", np.eye(4))])

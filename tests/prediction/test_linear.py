@@ -233,6 +233,7 @@ def _loop():
         ({"period": 0.0}, "period is 0.0; valid: a number above 0"),
         ({"period": np.inf}, "period is inf"),
         ({"motors": ["slid"]}, "did you mean 'slide'"),
+        ({"motors": ["slide", "slide"]}, "'slide' is named twice; valid: each joint"),
     ],
 )
 def test_wrong_arguments_are_refused(changes, message):

@@ -114,3 +114,12 @@ def test_the_step_of_the_least_merit_is_taken_unless_the_full_one_is_good(monkey
     monkeypatch.setattr(Descent, "_line_search", watched)
     assert search(start).converged
     assert 0 in choices and max(choices) > 0
+
+
+def test_a_plan_that_is_not_finite_has_no_finite_violation():
+    model = dyn.load("two_link")
+    penalty = Penalty(ControlProblem(model, [cost.effort()], 0.1, 2))
+    q, qd = np.zeros((3, 2)), np.zeros((3, 2))
+    assert penalty.violation(q, qd) == 0.0
+    q[2, 0] = np.nan
+    assert np.isnan(penalty.violation(q, qd))
