@@ -11,6 +11,7 @@ import signal
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
+from pathlib import Path
 from types import FrameType
 from typing import Any
 
@@ -156,21 +157,35 @@ def checked_chunk_rows(
     return chunk
 
 
-def require_other_files(rows: BatchRows, files: ResultFiles | None) -> None:
-    """Raise SettingError if a result would be written to the file of an input.
+def require_other_files(
+    rows: BatchRows, files: ResultFiles | None, journal: str | None
+) -> None:
+    """Raise SettingError if a result or the journal is, contains or is in a used file.
+
+    Used are the files of the inputs and, for the journal, those of the results.
 
     Only equal paths are noticed, with symbolic links resolved; not an input inside a
     zarr group that the result would replace.
 
     Args:
         rows: Inputs of the batch.
-        files: Result files; None: nothing is checked.
+        files: Result files, or None.
+        journal: Path of the journal, or None.
     """
-    for known in rows.sources if files is not None else ():
-        for name in files.names if files is not None and known.file else ():
-            if os.path.realpath(name) == os.path.realpath(known.file):
-                message = f"out: '{name}' is the file of the input {known.name}"
-                raise SettingError(f"{message}; valid: another path", "out")
+    used = [(x.file, f"the file of the input {x.name}") for x in rows.sources if x.file]
+    written = [("out", name) for name in (files.names if files is not None else ())]
+    if journal is not None:
+        written.append(("journal", journal))
+    for argument, name in written:
+        path = Path(os.path.realpath(name))
+        for other, what in used:
+            there = Path(os.path.realpath(other))
+            if there.is_relative_to(path) or path.is_relative_to(there):
+                how = "contains" if there.is_relative_to(path) else "is within"
+                how = "is" if path == there else how
+                message = f"{argument}: '{name}' {how} {what}; valid: another path"
+                raise SettingError(message, argument)
+        used.append((name, "the result"))
 
 
 def require_other_memory(rows: BatchRows, targets: Targets) -> None:
@@ -262,7 +277,7 @@ class BatchRun:
 
     @contextmanager
     def journaled(
-        self, path: Any, files: ResultFiles | None, resume: bool
+        self, path: str | None, files: ResultFiles | None, resume: bool
     ) -> Iterator[None]:
         """Context manager of an open journal and open result files.
 
@@ -281,7 +296,7 @@ class BatchRun:
             BatchError: The journal or a file belongs to another run, is damaged, or
                 cannot be read or written; or, with `resume`, the result exists without
                 a journal.
-            SettingError: The journal is a URL, or results in memory have a journal.
+            SettingError: Results in memory have a journal.
             ShapeError: With a journal: a function of rows returns arrays that do not
                 fit.
         """
@@ -293,8 +308,7 @@ class BatchRun:
                 "results in memory are lost with the process; valid: a path as out"
             )
             raise SettingError(f"journal: {message}", "journal")
-        name = "" if path is None else _journal_path(path)
-        kept = Journal.read_header(name) if resume and path is not None else None
+        kept = Journal.read_header(path) if resume and path is not None else None
         if kept is None and resume and files is not None and files.exists():
             raise BatchError(
                 f"out: '{files.path}' exists and has no journal; valid:"
@@ -310,7 +324,7 @@ class BatchRun:
             return
         if kept is not None and self._may_choose:
             self.chunk = int(kept["chunk_rows"])
-        journal = self.journal = Journal(name, self._header())
+        journal = self.journal = Journal(path, self._header())
         try:
             if kept is None:
                 journal.begin()
@@ -486,12 +500,13 @@ class BatchRun:
 def _journal_path(path: Any) -> str:
     """Return the path of a journal as str.
 
-    Raises SettingError if it is a URL: lines must be appended and flushed at once,
-    which a URL does not support. TypeError: it is neither str nor PathLike.
+    Raises SettingError if it is no path, or a URL: lines must be appended and flushed
+    at once, which a URL does not support.
     """
-    name = os.fspath(path)
-    if is_url(name):
-        message = f"journal is the URL '{name}'; valid: a path of this machine"
+    name = os.fspath(path) if isinstance(path, str | os.PathLike) else None
+    if not isinstance(name, str) or is_url(name):
+        what = f"the URL '{name}'" if isinstance(name, str) else f"{path!r}"
+        message = f"journal is {what}; valid: a path of this machine"
         raise SettingError(message, "journal")
     return name
 
@@ -606,13 +621,20 @@ def map_rows(
         RowError: Rows failed; has their indices. Finished chunks stay in the journal.
         UnsupportedError: The extra `cluster` is needed, and not installed.
     """
+    for name, value in (("status", status), ("resume", resume)):
+        if not isinstance(value, bool | np.bool_):
+            raise SettingError(f"{name} is {value!r}; valid: True, False", name)
+    if not callable(progress) and not isinstance(progress, bool):
+        message = "valid: True, False, a function (rows done, all rows)"
+        raise SettingError(f"progress is {progress!r}; {message}", "progress")
     workers = checked_workers(scheduler, workers, program)
     rows = checked_rows(program, args, named, count)
     reduction = None if reduce is None else Reduction(reduce, combine)
     if reduction is None and combine is not None:
         raise SettingError("combine is for reduce; valid: both, or none", "combine")
     files = _files(out, program, reduction)
-    require_other_files(rows, files)
+    journal = None if journal is None else _journal_path(journal)
+    require_other_files(rows, files, journal)
     bar = _progress(rows.count, progress)
     with ExitStack() as open_things:
         check = open_things.enter_context(kept_interrupts())
@@ -670,16 +692,10 @@ def _progress(count: int, wanted: Any) -> Iterator[Callable[[int, int], Any]]:
         count: Number of rows of the batch.
         wanted: Whether a terminal shows the progress, or a function that is called with
             the rows done and all rows.
-
-    Raises:
-        SettingError: `wanted` is neither a bool nor a function.
     """
     if callable(wanted):
         yield lambda before, done: wanted(done, count)
         return
-    if not isinstance(wanted, bool):
-        message = "valid: True, False, a function (rows done, all rows)"
-        raise SettingError(f"progress is {wanted!r}; {message}", "progress")
     line = RowProgress(count, wanted)
     try:
         yield lambda before, done: line.show(done, before)

@@ -323,6 +323,47 @@ def test_results_in_the_file_of_an_input_are_refused(rnea, states, tmp_path):
     assert (np.load(tmp_path / "q.npy") == states[0]).all()
 
 
+def test_inputs_within_a_result_are_not_removed(rnea, states, tmp_path):
+    """A zarr array is a folder: a result at its group, or within it, is refused."""
+    zarr = pytest.importorskip("zarr", reason="zarr is not installed")
+    group = zarr.open_group(tmp_path / "in.zarr", mode="w")
+    group["q"] = states[0]
+    for out, how in (("in.zarr", "contains"), ("in.zarr/q/out.zarr", "is within")):
+        with pytest.raises(dyn.SettingError, match=f"{how} the file of the input q"):
+            rnea.map(group["q"], *states[1:], out=tmp_path / out, resume=False)
+        assert (group["q"][:] == states[0]).all()
+    beside = rnea.map(group["q"], *states[1:], out=tmp_path / "in.zarr/tau.zarr")
+    assert (beside[:] == rnea(*states)).all()
+
+
+def test_a_journal_at_an_input_or_result_is_refused(rnea, states, tmp_path):
+    np.save(tmp_path / "q.npy", states[0])
+    q = np.load(tmp_path / "q.npy", mmap_mode="r")
+    for name, what in (("q", "the file of the input q"), ("tau", "the result")):
+        ask = {"out": tmp_path / "tau.npy", "journal": tmp_path / f"{name}.npy"}
+        with pytest.raises(dyn.SettingError, match=f"journal: .* is {what}"):
+            rnea.map(q, *states[1:], resume=False, **ask)
+    assert (np.load(tmp_path / "q.npy") == states[0]).all()
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"progress": "x"}, {"status": "x"}, {"resume": 0}, {"journal": 5},
+        {"chunk_rows": 0}, {"workers": 0}, {"scheduler": "x"}, {"combine": np.add},
+        {"reduce": np.add}, {"count": 2},
+    ],
+)  # fmt: skip
+def test_a_wrong_argument_leaves_the_old_result(rnea, states, tmp_path, wrong):
+    out = tmp_path / "tau.npy"
+    rnea.map(*states, out=out)
+    before = [path.read_bytes() for path in sorted(tmp_path.iterdir())]
+    with pytest.raises(dyn.SettingError) as error:
+        rnea.map(*states, **{"out": out, "resume": False, **wrong})
+    assert error.value.setting in (*wrong, "out")
+    assert [path.read_bytes() for path in sorted(tmp_path.iterdir())] == before
+
+
 def test_several_outputs_are_files_of_a_folder(states, tmp_path):
     program = dyn.solver("fd_derivatives").build(dyn.load("two_link"))
     arrays = [x[:5000, :2] for x in states]
