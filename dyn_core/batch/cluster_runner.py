@@ -47,7 +47,7 @@ from dyn_core.batch.storage.row_sources import (
 )
 from dyn_core.batch.thread_runner import Chunk
 from dyn_core.engines import Program
-from dyn_core.errors import BatchError, UnsupportedError
+from dyn_core.errors import BatchError, ShapeError, UnsupportedError
 from dyn_core.sharing import Lock
 
 _OPENING = Lock()
@@ -213,8 +213,8 @@ def _source(facts: TaskFacts, k: int) -> Any:
     """Return input k as a RowSource of a shared value or a file, or as a SentSource.
 
     It is a SentSource if the input has no reference, if this worker does not see or
-    cannot read the file (zarr is not installed here), or if the file has another number
-    of rows or fingerprint than expected.
+    cannot read the file (zarr is not installed here), or if the file has another shape
+    or fingerprint than expected.
 
     Args:
         facts: Task.
@@ -231,7 +231,7 @@ def _source(facts: TaskFacts, k: int) -> Any:
             known = source(port, referred(where), facts.program.dtype)
             if known.rows == facts.rows and known.fingerprint() == facts.contents[k]:
                 return known
-        except (OSError, UnsupportedError):
+        except (OSError, ShapeError, UnsupportedError):
             pass  # another machine: the rows are sent
     return SentSource(port.name, facts.rows)
 

@@ -10,6 +10,7 @@ import threading
 import time
 from importlib.util import find_spec
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -18,6 +19,7 @@ import dyn_core as dyn
 from dyn_core.batch import cluster_runner, program_facts
 from dyn_core.batch.cluster_runner import connected
 from dyn_core.batch.storage import cluster_libraries
+from dyn_core.batch.storage.row_sources import SentSource
 from dyn_core.errors import BatchError
 
 # They take most of a second to import: each test imports what it uses.
@@ -209,6 +211,22 @@ def test_workers_that_see_no_files_are_sent_their_rows(
     finally:
         client.run(open_eyes)
     assert (tau == rnea(*states)).all()
+
+
+@pytest.mark.parametrize("seen", ["empty.npy", "short.npy", "other.zarr"])
+def test_rows_are_sent_where_a_worker_sees_another_file(rnea, states, tmp_path, seen):
+    """An empty file, a short one, or a zarr array of another shape."""
+    where = str(tmp_path / seen)
+    if seen == "other.zarr":
+        stored(where, np.zeros((ROWS, 3)))
+        reference = "zarr", where
+    else:
+        Path(where).write_bytes(b"short" * (seen == "short.npy"))
+        reference = "memmap", where, 128, "<f8", (ROWS, 7), (56, 8)
+    facts = SimpleNamespace(
+        program=rnea, rows=ROWS, values={}, references=[reference], contents=["x"]
+    )
+    assert isinstance(cluster_runner._source(facts, 0), SentSource)
 
 
 def test_a_worker_that_is_killed_loses_nothing(rnea, states, tmp_path, client):

@@ -299,6 +299,19 @@ def test_a_result_that_is_gone_is_said(rnea, states, tmp_path):
     assert (rnea.map(*states, out=out, resume=False) == rnea(*states)).all()
 
 
+def test_a_result_that_may_not_be_written_is_said(rnea, states, tmp_path, monkeypatch):
+    """A stand-in refuses it, since the superuser may write any file."""
+    out = tmp_path / "tau.npy"
+    interrupted(rnea, states, out, 4, chunk_rows=CHUNK, workers=1)
+
+    def refuse(*_):
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr(np.lib.format, "open_memmap", refuse)
+    with pytest.raises(BatchError, match="cannot be continued: .*Permission denied"):
+        rnea.map(*states, out=out)
+
+
 def test_one_run_writes_a_journal(rnea, states, tmp_path):
     """A second process is refused as long as the first goes on."""
     pytest.importorskip("fcntl", reason="there are no locks of files on this system")

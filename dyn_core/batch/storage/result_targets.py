@@ -406,7 +406,13 @@ class ResultFiles:
                 )
             if not self.stored:
                 _resize(name, start + int(np.prod(shape)) * dtype.itemsize)
-                array = np.lib.format.open_memmap(name, "r+")
+                try:
+                    array = np.lib.format.open_memmap(name, "r+")
+                except OSError as error:
+                    raise BatchError(
+                        f"'{name}' cannot be continued: {error}; valid: a file that may"
+                        " be written"
+                    ) from error
             arrays.append(array)
         return Targets(arrays, () if self.stored else self.names)
 

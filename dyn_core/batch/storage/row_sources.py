@@ -244,15 +244,14 @@ def referred(reference: Reference, mode: str = "r") -> Any:
         mode: "r" to read, "r+" to write as well; ignored for the array of a zarr store.
 
     Raises:
-        OSError: This process does not see the file, or the file is too short.
-        ValueError: The file to be mapped is empty.
+        OSError: This process does not see the file, or it is empty or too short.
         UnsupportedError: The array is in zarr's format, and zarr is not installed.
     """
     kind, *parts = reference
     if kind == "memmap":
         name, offset, dtype, shape, strides = parts
-        whole = np.memmap(name, np.uint8, mode)  # type: ignore[call-overload]
         try:
+            whole = np.memmap(name, np.uint8, mode)  # type: ignore[call-overload]
             rows = np.ndarray(shape, dtype, whole, offset, strides)
         except (TypeError, ValueError) as error:  # the file is too short
             raise OSError(f"{name}: {error}") from error
