@@ -208,11 +208,15 @@ class ToolTargets:
             values: Its numbers.
 
         Raises:
-            TargetError: Their number is wrong, one is not finite or beyond LARGEST, a
-                stiffness is negative, or a quaternion's length is not 1 within UNIT.
-            TypeError, ValueError: They are no numbers.
+            TargetError: They are no numbers, their number is wrong, one is not finite
+                or beyond LARGEST, a stiffness is negative, or a quaternion's length is
+                not 1 within UNIT.
         """
-        x, size = np.asarray(values, float), SIZES[topic]
+        size = SIZES[topic]
+        try:
+            x = np.asarray(values, float)
+        except (TypeError, ValueError, OverflowError) as error:
+            raise TargetError(f"{topic}: valid: {size} numbers") from error
         if x.shape != (size,):
             raise TargetError(f"{topic} has the shape {x.shape}; valid: ({size},)")
         least = 0.0 if topic == STIFFNESS else -LARGEST

@@ -295,7 +295,7 @@ def point_rows(what: str, rows: Any, width: int | None = None) -> np.ndarray:
     Raises:
         TrajectoryError: A row is no sequence of numbers or has another length.
     """
-    if isinstance(rows, np.ndarray) and rows.ndim == 2:
+    if isinstance(rows, np.ndarray) and rows.ndim == 2 and rows.dtype.kind in "fiub":
         sizes = np.full(len(rows), rows.shape[1])
         flat = np.asarray(rows, float).ravel()
     else:
@@ -325,11 +325,13 @@ def _times(times: Any) -> np.ndarray:
     """Return the times of the points as an array, (k,).
 
     Raises:
-        TrajectoryError: There are no points or more than MOST_POINTS, or times are not
-            finite, >= 0, strictly increasing and at most LONGEST.
-        TypeError, ValueError: Times are no numbers.
+        TrajectoryError: There are no points or more than MOST_POINTS, or times are no
+            numbers, or not finite, >= 0, strictly increasing and at most LONGEST.
     """
-    t = np.array(times, float)
+    try:
+        t = np.array(times, float)
+    except (TypeError, ValueError, OverflowError) as error:
+        raise TrajectoryError("times are not numbers, one per point") from error
     if t.ndim != 1 or len(t) == 0:
         raise TrajectoryError("the trajectory has no points")
     if len(t) > MOST_POINTS:

@@ -448,6 +448,7 @@ def test_errors_of_long_trajectories_are_short():
         ([[1.0, 2.0], []], "point 1 has 0 positions; needs 2"),
         ([[1.0, 2.0], ["x", 2.0]], "point 1: positions are not rows of numbers"),
         (3.0, "positions are not rows of numbers"),
+        (np.array([["x", "y"]] * 2), "point 0: positions are not rows of numbers"),
         ([[1.0, 2.0], [1.0, np.inf]], "point 1: positions are not finite: inf for 'b'"),
     ],
 )
@@ -455,6 +456,12 @@ def test_ragged_rows_are_refused(rows, expected):
     """Whatever kind of sequence they are."""
     with pytest.raises(dyn.TrajectoryError, match=expected):
         _path([1.0, 2.0], rows)
+
+
+@pytest.mark.parametrize("times", [["a", "b"], [1.0, [2.0]], [1.0, 10**400], 1j])
+def test_times_that_are_no_numbers_are_refused(times):
+    with pytest.raises(dyn.TrajectoryError, match="times are not numbers"):
+        _path(times, [[0.0, 0.0], [1.0, 1.0]])
 
 
 def test_ragged_messages_are_refused():
