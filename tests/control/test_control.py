@@ -526,6 +526,14 @@ def test_velocity_is_filtered_with_its_time_constant(arm):
     assert not controller.qd.any()  # no time has passed: no difference
 
 
+def test_a_position_of_wrong_size_is_counted_where_velocity_is_made(arm):
+    controller = Controller(arm, rules=Rules(differentiate=True))
+    controller.update(1.0, Q0, None)
+    with pytest.raises(dyn.ShapeError, match="position"):
+        controller.update(1.01, Q0[:3], None)
+    assert controller.counters["position of wrong size"] == 1
+
+
 def test_follow_needs_a_state_and_ends_by_itself(arm):
     """Refused in words before; afterwards the last point stays the reference."""
     controller = Controller(arm)

@@ -364,7 +364,8 @@ class Samples:
     def _differentiated(self, t: float, q: np.ndarray) -> np.ndarray:
         """Return a low-pass filtered velocity from the last two positions, (n,).
 
-        It is zero without a previous state, or if t is not later than its arrival.
+        It is zero without a previous state, if t is not later than its arrival, or if q
+        has another size, which `checked` refuses.
 
         Args:
             t: Time of receipt [s].
@@ -379,6 +380,8 @@ class Samples:
             self.counters["velocity missing"] += 1
             raise ShapeError("velocity", f"shape ({n},)", "nothing")
         if self.q is None or self.qd is None or self.seen is None or t <= self.seen:
+            return np.zeros(n)
+        if q.shape != (n,):
             return np.zeros(n)
         dt = t - self.seen
         weight_new = dt / (dt + self.rules.filter_time)
