@@ -25,11 +25,11 @@ SINGLE_TOLERANCES = {
 def scaled_error(result: Any, expected: Any) -> float:
     """Return the largest absolute difference over max(1, largest |expected|).
 
-    The result is infinity for different shapes, and for NaN or infinity in `result`. It
-    is NaN if only `expected` has NaN or infinity, and 0 for empty arrays.
+    The result is infinity for different shapes, and for NaN or infinity in one of the
+    arrays; it is 0 for empty arrays.
     """
     a, b = np.asarray(result, float), np.asarray(expected, float)
-    if a.shape != b.shape or not np.isfinite(a).all():
+    if a.shape != b.shape or not np.isfinite([a, b]).all():
         return float("inf")
     scale = max(1.0, float(np.abs(b).max(initial=0.0)))
     return float(np.abs(a - b).max(initial=0.0)) / scale

@@ -8,7 +8,13 @@ from dyn_core import robots
 from dyn_core.engines import ENGINES, available
 from dyn_core.testing import TOLERANCES, scaled_error
 from dyn_core.testing.case import Case
-from dyn_core.testing.conformance import check, refuses_in_words, served_model
+from dyn_core.testing.conformance import (
+    Finding,
+    _largest,
+    check,
+    refuses_in_words,
+    served_model,
+)
 from dyn_core.testing.laws.contact_laws import contact_steps_obey_newton
 from dyn_core.testing.models import random_model
 
@@ -261,3 +267,11 @@ def test_the_law_of_contact_steps_sees_an_impulse(name):
     (moved, pushed), *_ = contact_steps_obey_newton(case)
     assert scaled_error(moved, pushed) < TOLERANCES["law"]
     assert np.abs(pushed).max() > 1e3 * TOLERANCES["law"]
+
+
+@pytest.mark.parametrize("place", [0, 1, 2])
+def test_a_law_with_nan_anywhere_does_not_hold(place):
+    pairs = [(1.0, 1.0)] * 3
+    for pairs[place] in (np.nan, 1.0), (1.0, np.nan), (1.0, [1.0]), (1.0, np.inf):
+        assert not Finding("law", _largest(pairs), 1e-9).good
+    assert not Finding("law", _largest([]), 1e-9).good
