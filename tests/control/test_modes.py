@@ -12,7 +12,7 @@ import dyn_core as dyn
 from dyn_core.authoring import ControlMode, hookimpl
 from dyn_core.control import Controller, Rules
 from dyn_core.export.cycle.controller_cycle import CYCLES
-from dyn_core.problems import MASS_MATRIX
+from dyn_core.problems import BIAS_FORCE, MASS_MATRIX
 
 README = Path(__file__).parents[2] / "dyn_plugins" / "README.md"
 Q = np.array([0.4, -0.9])
@@ -122,6 +122,26 @@ def test_a_solver_for_a_slot_that_a_law_lacks_is_refused(two):
             _controller(two, mode="inertia", inverse_dynamics="rnea")
     finally:
         dyn.default_registry().unregister(plugin)
+
+
+def test_a_mode_whose_slot_is_its_problem_takes_its_own_solver(two):
+    """By its name as by default."""
+
+    class Plugin:
+        @hookimpl
+        def dyn_control_modes(self):
+            return [ControlMode("weight", BIAS_FORCE, "bias", "weight", "bias_force")]
+
+    plugin = Plugin()
+    dyn.default_registry().register(plugin, "weight")
+    try:
+        auto, named = (
+            _pushed(_controller(two, mode="weight", law_solver=x))
+            for x in ("auto", "bias")
+        )
+    finally:
+        dyn.default_registry().unregister(plugin)
+    assert named.any() and (named == auto).all()
 
 
 def test_the_modes_of_this_project_are_what_the_controller_says():

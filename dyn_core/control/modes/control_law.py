@@ -215,12 +215,13 @@ class JointLaw(ControlLaw):
         """
         host, mode = self.host, self.mode
         law: Any = solver(mode.solver, mode.problem)
-        if mode.slot == mode.problem.name and chosen != AUTO:
+        whole = mode.slot == mode.problem.name  # the law itself is chosen
+        if whole and chosen != AUTO:
             law = solver(chosen, mode.problem)
         options = build_options(host, law.signature, engine, host.carried.paths)
         if mode.slot in getattr(law, "slots", ()):
             options[mode.slot] = chosen
-        elif law.name == mode.solver and chosen != AUTO:
+        elif not whole and chosen != AUTO:
             raise SettingError(
                 f"mode {mode.name}: the law '{law.name}' has no slot {mode.slot};"
                 f" valid: {AUTO}",
