@@ -335,6 +335,8 @@ def test_warm_start_by_ids(name):
     )
     np.testing.assert_array_equal(other.warm(cold), [cold.impulses[0], 0, 0])
     assert not other.warm(None).any()
+    with pytest.raises(dyn.ModelError, match="'g'.: valid: numbers"):
+        other.warm({"g": [10**400]})
 
 
 def test_inverse_contact_dynamics():
@@ -435,6 +437,12 @@ def test_nothing_to_solve(name):
 
 
 ONE = {"layout": ["contact"], "G": np.eye(3), "b": np.zeros(3)}
+ELLIPSE = {
+    "layout": [("contact", 4)],
+    "G": np.eye(4),
+    "b": np.zeros(4),
+    "compliance": 1.0,
+}
 BAD = (
     ({"mu": -0.1}, r"mu\[0\] of block 0 'foot' \(contact\) is -0.1; valid: 0 or more"),
     ({"mu": [0.1, 0.2]}, r"mu: shape \(2,\); valid: \(1,\)"),
@@ -448,6 +456,8 @@ BAD = (
     ({"G": lambda x: x}, "diagonal: missing"),
     ({"compliance": -1.0}, r"compliance\[0\] of block 0 .* valid: 0 or more"),
     ({"compliance": [0, 1, 2.0], "mu": 1.0}, "tangent rows differ"),
+    (ELLIPSE | {"mu": [0.5, 0.2]}, "one compliance, times .largest mu / own mu"),
+    (ELLIPSE | {"mu": [0.5, 0.0]}, "0 in rows whose mu is above 0, since another mu of the block is 0"),
     ({"layout": ["box"] * 3, "lo": 1.0, "hi": 0.0}, r"lo\[0\] of block 0 .* not above hi"),
     ({"layout": ["box"] * 3, "lo": np.nan}, r"lo\[0\] of block 0"),
     ({"layout": ["box"] * 3, "lo": 0.0, "hi": [1.0, 1.0, -1.0]}, r"lo\[2\] of block 2 .* not above hi"),

@@ -375,7 +375,7 @@ def _impulses(key: Hashable, values: Any) -> np.ndarray:
     """
     try:
         impulses = np.asarray(values, float).ravel()
-    except (TypeError, ValueError) as error:
+    except (TypeError, ValueError, OverflowError) as error:
         raise ModelError(f"warm[{key!r}]: valid: numbers", "warm") from error
     if not np.isfinite(impulses).all():
         raise ModelError(

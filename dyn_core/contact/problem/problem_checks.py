@@ -115,13 +115,18 @@ def refuse_bad_numbers(problem: Any) -> None:
             )
     R = problem.scale**2 * problem.compliance
     for block in problem.layout.contacts:
-        R_tangent = R[list(block.tangent)]
-        if np.ptp(R_tangent) > 1e-9 * R_tangent.max():
+        tangent = list(block.tangent)
+        if np.ptp(R[tangent]) > 1e-9 * R[tangent].max():
+            valid = "0 in rows whose mu is above 0, since another mu of the block is 0"
+            if problem.scale[tangent].all():
+                valid = (
+                    "one compliance, times (largest mu / own mu)² on rows of torsion"
+                    " and rolling"
+                )
             raise ModelError(
                 f"compliance[{block.start + 1}:{block.start + block.rows}] of"
                 f" {owner(problem, 'b', block.start)}: tangent rows differ; valid:"
-                " one compliance, times (largest mu / own mu)² on rows of torsion"
-                " and rolling",
+                f" {valid}",
                 "compliance",
             )
 
