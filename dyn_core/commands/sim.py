@@ -178,7 +178,7 @@ def _computed_torque(model: Model, arguments: argparse.Namespace) -> Drive:
         arguments: Options of `dyn sim`.
 
     Raises:
-        SettingError: The file of the motion is not valid.
+        SettingError: The file of the motion is not valid, or has no row.
         DynError: The gains or the robot do not suit the controller, or the motion is no
             valid trajectory.
     """
@@ -194,8 +194,9 @@ def _computed_torque(model: Model, arguments: argparse.Namespace) -> Drive:
     )
     if arguments.reference is None:
         return Drive(controller, f"{meaning}, at the start")
-    motion = read_motion(arguments.reference, model)
-    motion = with_slopes(model, motion)
+    motion = with_slopes(model, read_motion(arguments.reference, model))
+    if not len(motion.t):
+        raise SettingError(f"{arguments.reference}: the motion has no row", "reference")
     qd, qdd = motion.column("qd"), motion.column("qdd")
     trajectory = make_trajectory(
         model.joint_names, model.joint_names, motion.t - motion.t[0], motion.q, qd, qdd,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -90,7 +91,8 @@ class TaskVectorEnv(
         dtype: Any = "float64",
         **changes: Any,
     ) -> None:
-        chosen, self.num_envs = named_task(task, **changes), checked_rows(num_envs)
+        chosen = named_task(task, **changes)
+        num_envs = self.num_envs = checked_rows(num_envs)
         if not isinstance(copy, bool):
             raise SettingError(f"copy is {copy!r}; valid: True, False", "copy")
         self._mode = _autoreset(autoreset_mode)
@@ -257,14 +259,12 @@ class TaskVectorEnv(
 
 
 def checked_rows(num_envs: int) -> int:
-    """Return num_envs; raise SettingError unless it is an int of at least 1.
-
-    NumPy's integers are refused.
-    """
-    if not isinstance(num_envs, int) or num_envs < 1:
+    """Return num_envs as int; raise SettingError unless it is whole and at least 1."""
+    whole = isinstance(num_envs, Integral) and not isinstance(num_envs, bool)
+    if not whole or num_envs < 1:
         message = f"num_envs must be a whole number >= 1, got {num_envs!r}"
         raise SettingError(message, "num_envs")
-    return num_envs
+    return int(num_envs)
 
 
 def _autoreset(mode: Any) -> Any:

@@ -209,6 +209,13 @@ def test_float32_is_the_rounded_float64(name):
         TaskVectorEnv(name, dtype="float16")
 
 
+@pytest.mark.parametrize("rows", [True, 0, 2.0, "2", np.int64(0)])
+def test_numbers_of_environments_are_whole(rows):
+    assert TaskVectorEnv("reach", np.int64(2)).num_envs == 2
+    with pytest.raises(SettingError, match="num_envs must be a whole number >= 1"):
+        TaskVectorEnv("reach", rows)
+
+
 def test_values_differ_by_row_and_act():
     """Gravity and payload of a row are those of its state: a hand sinks as they say."""
     model = dyn.load("arm7")
