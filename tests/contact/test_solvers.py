@@ -457,7 +457,7 @@ BAD = (
     ({"compliance": -1.0}, r"compliance\[0\] of block 0 .* valid: 0 or more"),
     ({"compliance": [0, 1, 2.0], "mu": 1.0}, "tangent rows differ"),
     (ELLIPSE | {"mu": [0.5, 0.2]}, "one compliance, times .largest mu / own mu"),
-    (ELLIPSE | {"mu": [0.5, 0.0]}, "0 in rows whose mu is above 0, since another mu of the block is 0"),
+    (ELLIPSE | {"mu": [0.5, 0.0]}, "torsion and rolling, or 0 if one mu of the block is 0"),
     ({"layout": ["box"] * 3, "lo": 1.0, "hi": 0.0}, r"lo\[0\] of block 0 .* not above hi"),
     ({"layout": ["box"] * 3, "lo": np.nan}, r"lo\[0\] of block 0"),
     ({"layout": ["box"] * 3, "lo": 0.0, "hi": [1.0, 1.0, -1.0]}, r"lo\[2\] of block 2 .* not above hi"),
