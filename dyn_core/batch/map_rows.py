@@ -177,9 +177,9 @@ def require_other_files(
     if journal is not None:
         written.append(("journal", journal))
     for argument, name in written:
-        path = Path(os.path.realpath(name))
+        path = Path(os.path.realpath(name.removeprefix("file://")))
         for other, what in used:
-            there = Path(os.path.realpath(other))
+            there = Path(os.path.realpath(other.removeprefix("file://")))
             if there.is_relative_to(path) or path.is_relative_to(there):
                 how = "contains" if there.is_relative_to(path) else "is within"
                 how = "is" if path == there else how
@@ -297,8 +297,8 @@ class BatchRun:
                 cannot be read or written; or, with `resume`, the result exists without
                 a journal.
             SettingError: Results in memory have a journal.
-            ShapeError: With a journal: a function of rows returns arrays that do not
-                fit.
+            ShapeError: With a journal or a URL: a function of rows returns arrays that
+                do not fit.
         """
         if files is not None and path is None and not files.remote:
             path = beside(files.path)
@@ -319,6 +319,7 @@ class BatchRun:
             if in_vain:
                 self.targets = in_memory(program.outputs, count, program.dtype)
             elif files is not None:
+                self.rows.facts()  # raises if a function of rows does not fit
                 self.targets = files.create(count, program.dtype, self.chunk)
             yield
             return

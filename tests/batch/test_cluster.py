@@ -434,6 +434,30 @@ def test_results_at_a_url_are_written_by_zarr(rnea, states, store, client):
     rnea.map(*states, out=f"{URL}/a.zarr", resume=False)
 
 
+def test_a_url_of_an_input_is_refused_for_the_result(rnea, states, store):
+    """A result there would remove the input before it is read."""
+    import zarr
+
+    q = zarr.create_array(f"{URL}/in.zarr/q", shape=states[0].shape, dtype="f8")
+    q[:] = states[0]
+    for name, how in (("in.zarr/q/t.zarr", "within"), ("in.zarr", "contains")):
+        with pytest.raises(dyn.SettingError, match=f"{how} the file of the input q"):
+            rnea.map(q, *states[1:], out=f"{URL}/{name}", resume=False)
+    assert (q[:] == states[0]).all()
+
+
+def test_inputs_that_do_not_fit_leave_the_result_at_a_url(rnea, states, store):
+    """Those of a function, which is called before the result is replaced."""
+    import zarr
+
+    rnea.map(*states, out=f"{URL}/e.zarr")
+    ask = {"out": f"{URL}/e.zarr", "count": ROWS, "resume": False}
+    with pytest.raises(dyn.ShapeError):
+        rnea.map(lambda first, last: np.zeros((3, last - first, 2)), **ask)
+    kept = zarr.open_array(f"{URL}/e.zarr", mode="r")
+    assert (kept[:] == rnea(*states)).all()
+
+
 def test_several_outputs_at_a_url_are_a_group(states, store):
     import zarr
 

@@ -406,13 +406,7 @@ class ResultFiles:
                 )
             if not self.stored:
                 _resize(name, start + int(np.prod(shape)) * dtype.itemsize)
-                try:
-                    array = np.lib.format.open_memmap(name, "r+")
-                except OSError as error:
-                    raise BatchError(
-                        f"'{name}' cannot be continued: {error}; valid: a file that may"
-                        " be written"
-                    ) from error
+                array = np.lib.format.open_memmap(name, "r+")
             arrays.append(array)
         return Targets(arrays, () if self.stored else self.names)
 
@@ -435,9 +429,9 @@ def _npy_header(name: str) -> tuple[tuple[Any, Any], bool, int]:
         name: Path of the file.
 
     Raises:
-        OSError, ValueError: The file cannot be read, or is no such file.
+        OSError, ValueError: The file cannot be read and written, or is no such file.
     """
-    with open(name, "rb") as file:
+    with open(name, "r+b") as file:
         np.lib.format.read_magic(file)
         shape, fortran, dtype = np.lib.format.read_array_header_1_0(file)
         return (shape, dtype), not fortran, file.tell()

@@ -32,7 +32,7 @@ class RowSource:
         grain: Number of rows that are read together most efficiently.
         samples: Number of row ranges that the fingerprint reads.
         mapped: Whether rows are read from a file without allocating memory.
-        file: Path of the file; empty for memory, and for computed rows.
+        file: Path or URL of the file; empty for memory, and for computed rows.
 
     Args:
         port: Port of the input.
@@ -141,8 +141,7 @@ class ZarrSource(RowSource):
     def __init__(self, port: Port, array: Any) -> None:
         super().__init__(port, array)
         self.grain = 1 if self.rows is None else zarr_rows(array)
-        where = zarr_place(array)
-        self.file = where[1] if where and where[0] == "zarr" else ""
+        self.file = _zarr_file(array)
 
     def load(self, first: int, last: int) -> np.ndarray:
         """Return rows first to last - 1 from the store; all of a shared value."""
@@ -211,16 +210,26 @@ def zarr_rows(array: Any) -> int:
     return int(parts[0])
 
 
+def _zarr_file(array: Any) -> str:
+    """Return the path of a zarr array, or its URL in a store of fsspec; else ""."""
+    store = array.store
+    folder = getattr(store, "root", None) or getattr(store, "path", None)
+    if not isinstance(folder, str | os.PathLike):
+        return ""
+    files = getattr(store, "fs", None)
+    start = files.unstrip_protocol(folder) if files else os.path.abspath(folder)
+    return os.path.join(start, getattr(array, "path", ""))
+
+
 def zarr_place(array: Any) -> Reference | None:
     """Return the Reference of a zarr array; None for a store in memory.
 
     It is ("zarr", path) in a local folder, ("zarr of a store", array) in a store of
     fsspec or obstore; None also for all other types of stores, such as zip files.
     """
-    store, path = array.store, getattr(array, "path", "")
-    folder = getattr(store, "root", None) or getattr(store, "path", None)
+    store = array.store
     if type(store).__name__ in ("LocalStore", "DirectoryStore", "NestedDirectoryStore"):
-        return "zarr", os.path.join(os.path.abspath(str(folder)), path)
+        return "zarr", _zarr_file(array)
     if type(store).__name__ in ("FSStore", "FsspecStore", "ObjectStore"):
         return None if _in_memory(store) else ("zarr of a store", array)
     return None
