@@ -162,20 +162,16 @@ def require_other_files(
 ) -> None:
     """Raise SettingError if a result or the journal is, contains or is in a used file.
 
-    Used are the files of the inputs and, for the journal, those of the results.
-
-    Only equal paths are noticed, with symbolic links resolved; not an input inside a
-    zarr group that the result would replace.
+    Symbolic links are resolved.
 
     Args:
-        rows: Inputs of the batch.
-        files: Result files, or None.
+        rows: Inputs of the batch, whose files are used.
+        files: Result files, or None; for the journal they are used, too.
         journal: Path of the journal, or None.
     """
     used = [(x.file, f"the file of the input {x.name}") for x in rows.sources if x.file]
-    written = [("out", name) for name in (files.names if files is not None else ())]
-    if journal is not None:
-        written.append(("journal", journal))
+    written = [("out", x) for x in (() if files is None else files.names)]
+    written += [("journal", x) for x in (journal,) if x is not None]
     for argument, name in written:
         path = Path(os.path.realpath(name.removeprefix("file://")))
         for other, what in used:
@@ -504,10 +500,10 @@ def _journal_path(path: Any) -> str:
     Raises SettingError if it is no path, or a URL: lines must be appended and flushed
     at once, which a URL does not support.
     """
-    name = os.fspath(path) if isinstance(path, str | os.PathLike) else None
+    name = os.fspath(path) if isinstance(path, os.PathLike) else path
     if not isinstance(name, str) or is_url(name):
-        what = f"the URL '{name}'" if isinstance(name, str) else f"{path!r}"
-        message = f"journal is {what}; valid: a path of this machine"
+        what = "the URL " if isinstance(name, str) else ""
+        message = f"journal is {what}{name!r}; valid: a path of this machine"
         raise SettingError(message, "journal")
     return name
 

@@ -450,6 +450,6 @@ def test_defaults_are_shown():
 def test_a_reference_without_rows_is_said(tmp_path, capsys):
     none = dict.fromkeys(("q", "qd", "qdd"), np.zeros((0, 2)))
     np.savez(tmp_path / "none.npz", t=np.zeros(0), **none)
-    words = ["sim", "two_link", "--controller", "computed_torque", "--reference"]
-    assert cli.main([*words, str(tmp_path / "none.npz")]) == 1
+    command = ["sim", "two_link", "--controller", "computed_torque", "--reference"]
+    assert cli.main([*command, str(tmp_path / "none.npz")]) == 1
     assert "none.npz: the motion has no row" in capsys.readouterr().err
