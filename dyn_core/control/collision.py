@@ -319,7 +319,7 @@ def threshold_values(names: tuple[str, ...], wanted: Any) -> np.ndarray:
         wanted = [wanted.get(name, math.inf) for name in names]
     try:
         values = np.broadcast_to(np.asarray(wanted, float), (len(names),)).copy()
-    except (TypeError, ValueError) as error:
+    except (TypeError, ValueError, OverflowError) as error:
         raise SettingError(
             f"collision.thresholds are {wanted!r}; valid: a number, {len(names)}, or"
             " numbers by joint",

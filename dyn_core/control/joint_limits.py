@@ -5,13 +5,13 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from numbers import Real
 
 import numpy as np
 
 from dyn_core.errors import SettingError, TrajectoryError
 from dyn_core.model import Model
 from dyn_core.sharing import once
+from dyn_core.validation import is_finite
 
 ROUNDING = 1e-9  # tolerance for rounding errors of interpolation, absolute
 SPEED_MARGIN = 0.01  # relative excess of a velocity limit that interpolation may have
@@ -178,8 +178,7 @@ def effort_limits(model: Model, chosen: Mapping[str, float]) -> np.ndarray:
             valid = ", ".join(model.joint_names)
             message = f"effort_limits.{name}: no such joint; valid: {valid}"
             raise SettingError(message, f"effort_limits.{name}")
-        number = isinstance(value, Real) and not isinstance(value, bool)
-        limits[model.v_slice(name)] = value if number else math.nan
+        limits[model.v_slice(name)] = value if is_finite(value) else math.nan
     for name, value in zip(model.joint_names, limits, strict=True):
         if not (math.isfinite(value) and value > 0):
             raise SettingError(

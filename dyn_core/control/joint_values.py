@@ -59,7 +59,7 @@ def positive(name: str, value: Any, default: Any) -> float:
         return float(default)
     try:
         number = float(value)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         number = math.nan
     if not (math.isfinite(number) and number > 0):
         raise SettingError(f"{name} is {value!r}; valid: > 0 and finite, or None", name)

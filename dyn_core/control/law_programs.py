@@ -66,7 +66,7 @@ def checked_gains(name: str, value: Any, count: int) -> np.ndarray:
     """
     try:
         gains = np.broadcast_to(np.asarray(value, float), (count,)).copy()
-    except (TypeError, ValueError) as error:
+    except (TypeError, ValueError, OverflowError) as error:
         message = f"{name} is {value!r}; valid: a number, or {count}"
         raise SettingError(message, name) from error
     if not np.isfinite(gains).all() or (gains < 0).any():

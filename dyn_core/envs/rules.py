@@ -177,7 +177,7 @@ def checked_states(values: Any, shape: tuple[int, ...]) -> np.ndarray:
     """
     try:
         states = np.array(values, np.float64)
-    except (TypeError, ValueError) as error:
+    except (TypeError, ValueError, OverflowError) as error:
         raise ShapeError("state", f"shape {shape}", repr(values)) from error
     if states.shape != shape:
         raise ShapeError("state", f"shape {shape}", f"shape {states.shape}")

@@ -309,7 +309,7 @@ def _interval(name: str, pair: Any) -> tuple[float, float]:
     """
     try:
         low, high = (float(x) for x in pair)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         low, high = 1.0, 0.0
     if not low < high:
         raise SettingError(

@@ -462,7 +462,7 @@ class ContactSimulator(RobotPlant):
         shape = (self.model.nb, 6)
         try:
             f_ext = np.asarray(self.f_ext, float)
-        except (TypeError, ValueError) as error:
+        except (TypeError, ValueError, OverflowError) as error:
             raise ShapeError("f_ext", f"shape {shape}", repr(self.f_ext)) from error
         if f_ext.shape != shape:
             raise ShapeError("f_ext", f"shape {shape}", f"shape {f_ext.shape}")

@@ -26,7 +26,7 @@ def _check_bounds(draw: Any, lowest: float = -np.inf) -> None:
         low, high = (np.asarray(x, float) for x in (draw.low, draw.high))
         good = np.isfinite(low).all() and np.isfinite(high).all() and low.ndim < 2
         good = good and (lowest <= low).all() and (low <= high).all()
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         good = False
     if not good:
         least = "" if lowest == -np.inf else f"{lowest:g} <= "

@@ -390,7 +390,7 @@ class RobotTask:
         rows = self.rows(self.start(np.random.default_rng(0), 2))
         try:
             reward = np.asarray(self.reward(rows, np.zeros((2, self.na)), rows), float)
-        except (TypeError, ValueError) as error:
+        except (TypeError, ValueError, OverflowError) as error:
             raise ModelError(
                 f"task '{self.name}': reward of two rows: {error}; valid: arithmetic on"
                 " arrays of rows, np.where in the place of if"

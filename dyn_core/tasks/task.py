@@ -106,7 +106,7 @@ class Task(System):
         try:
             low, high = np.array(self.action_bounds, float).reshape(-1, 2).T
             good = bool(np.isfinite([low, high]).all() and (low < high).all())
-        except (TypeError, ValueError):
+        except (TypeError, ValueError, OverflowError):
             good = False
         if not good:
             raise ModelError(

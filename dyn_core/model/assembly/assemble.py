@@ -520,7 +520,7 @@ def _lock_value(spec: JointSpec, joint: Joint, value: ArrayLike | None) -> Vecto
     """
     try:
         q = np.ravel(np.asarray(value, float))
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         q = np.empty(0)
     if q.shape != (joint.nq,) or not np.isfinite(q).all():
         wanted = f"{joint.nq} finite number{'s' * (joint.nq != 1)}"

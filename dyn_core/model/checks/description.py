@@ -310,7 +310,7 @@ def check_gravity(gravity: Any) -> tuple[float, ...]:
     """
     try:
         g = () if isinstance(gravity, str) else tuple(float(x) for x in gravity)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         g = ()
     if len(g) != 3 or not all(math.isfinite(x) for x in g):
         raise ModelError(f"gravity needs three finite numbers, got {gravity!r}")

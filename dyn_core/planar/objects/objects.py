@@ -225,7 +225,7 @@ class PlanarObject(System):
         unit = self.units[path]
         try:
             number = float(value)
-        except (TypeError, ValueError) as error:
+        except (TypeError, ValueError, OverflowError) as error:
             raise ModelError(
                 f"{self.name}: {path} must be a number, got {value!r}", path
             ) from error

@@ -34,7 +34,7 @@ def finite(name: str, x: Any, *tail: int) -> np.ndarray:
     """
     try:
         array = np.asarray(x, float)
-    except (TypeError, ValueError) as error:
+    except (TypeError, ValueError, OverflowError) as error:
         wanted = f"numbers of shape (..., {', '.join(map(str, tail))})"
         raise ShapeError(name, wanted, type(x).__name__) from error
     if array.shape[array.ndim - len(tail) :] != tail or array.ndim < len(tail):
