@@ -217,7 +217,7 @@ def _zarr_file(array: Any) -> str:
     if not isinstance(folder, str | os.PathLike):
         return ""
     files = getattr(store, "fs", None)
-    start = files.unstrip_protocol(folder) if files else os.path.abspath(folder)
+    start: str = files.unstrip_protocol(folder) if files else os.path.abspath(folder)
     return os.path.join(start, getattr(array, "path", ""))
 
 
