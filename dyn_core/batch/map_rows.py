@@ -632,7 +632,6 @@ def map_rows(
     files = _files(out, program, reduction)
     journal = None if journal is None else _journal_path(journal)
     require_other_files(rows, files, journal)
-    bar = _progress(rows.count, progress)
     with ExitStack() as open_things:
         check = open_things.enter_context(kept_interrupts())
         client = None
@@ -645,10 +644,13 @@ def map_rows(
         near = scheduler in ("threads", "processes")
         run.place(out, files, chunk_rows, near)
         open_things.enter_context(run.journaled(journal, files, resume))
-        bar_show = open_things.enter_context(bar)
+        line = RowProgress(rows.count, progress is True)
+        open_things.callback(line.end)
 
         def show(before: int, done: int) -> None:
-            bar_show(before, done)
+            if callable(progress):
+                progress(done, rows.count)
+            line.show(done, before)
             check()
 
         return run.results(client, workers, show)
@@ -677,24 +679,3 @@ def _files(
     files = ResultFiles(os.fspath(out), program.outputs)
     files.require()
     return files
-
-
-@contextmanager
-def _progress(count: int, wanted: Any) -> Iterator[Callable[[int, int], Any]]:
-    """Context manager that yields a function show(before, done).
-
-    Its arguments are the rows done before this run and the rows done.
-
-    Args:
-        count: Number of rows of the batch.
-        wanted: Whether a terminal shows the progress, or a function that is called with
-            the rows done and all rows.
-    """
-    if callable(wanted):
-        yield lambda before, done: wanted(done, count)
-        return
-    line = RowProgress(count, wanted)
-    try:
-        yield lambda before, done: line.show(done, before)
-    finally:
-        line.end()
