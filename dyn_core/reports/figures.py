@@ -123,9 +123,10 @@ def energy_figure(record: MotionRecord) -> Any:
 
 
 def contacts_figure(record: MotionRecord) -> Any:
-    """Return a figure of contacts over time: number, force, penetration, residual.
+    """Return a figure of contacts over time: number, force, overlap, residual.
 
-    Raises UnsupportedError if matplotlib is not installed.
+    The overlap is -contact_gap [mm], below 0 where bodies are apart. Raises
+    UnsupportedError if matplotlib is not installed.
 
     Args:
         record: Run whose series include contacts, contact_force [N], contact_gap [m]
@@ -188,9 +189,11 @@ def times_figure(times: Mapping[str, np.ndarray]) -> Any:
 def differences_figure(
     t: np.ndarray, parts: Mapping[str, Mapping[str, np.ndarray]]
 ) -> Any:
-    """Return a figure of differences to the first run over time, on logarithmic axes.
+    """Return a figure of differences to the first run over time, a panel for each part.
 
-    Zeros are left out. Raises UnsupportedError if matplotlib is not installed.
+    Differences are on a logarithmic axis, without zeros and NaN; a panel of which
+    nothing is left says "no difference". Raises UnsupportedError if matplotlib is not
+    installed.
 
     Args:
         t: Times [s].

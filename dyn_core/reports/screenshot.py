@@ -33,6 +33,7 @@ def screenshot(html: str | Path, picture: str | Path, width: int = 1100) -> None
         UnsupportedError: None of BROWSERS is installed, or matplotlib is not.
         SettingError: The page does not exist, the path of the picture is not valid, or
             the browser fails or takes more than 120 s.
+        OSError: The picture cannot be written.
     """
     page, output = Path(html).resolve(), Path(picture)
     browser = next(filter(None, map(shutil.which, BROWSERS)), None)

@@ -1,4 +1,4 @@
-"""Sections of a report about one run."""
+"""Sections of a report about one run; without matplotlib, notes replace figures."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ QUIET = 1e-9  # exchanged energy relative to 1 J + total; less is rounding
 def run_sections(record: MotionRecord) -> Iterator[ReportSection]:
     """Yield the sections about a run; those without data are left out.
 
-    In this order: facts, robot, motion, tracking, joint forces and limits, energy,
-    contacts, times. A run without rows has the facts only.
+    In this order: facts, robot (pictures), motion, tracking, joint forces and limits,
+    energy, contacts, times. A run without rows has the facts only.
     """
     yield facts_section(record)
     if not len(record.t):
@@ -60,11 +60,11 @@ def run_sections(record: MotionRecord) -> Iterator[ReportSection]:
 
 
 def robot_pictures(record: MotionRecord) -> np.ndarray | None:
-    """Return pictures of a run's first, middle and last row, (height, width, 3) uint8.
+    """Return pictures of a run at start, half time and end, (height, width, 3) uint8.
 
-    They are beside one another. None if matplotlib is not installed, the facts name no
-    robot that can be loaded, or that robot has another name or none of the recorded
-    joints.
+    They are beside one another. None if matplotlib is not installed, the run has no
+    rows or times that decrease or are not finite, the facts name no robot that can be
+    loaded, or that robot has another name or does not match the recorded joints.
     """
     source, root_joint = named_robot(record.facts)
     if not source or not can_draw():
@@ -83,9 +83,10 @@ def robot_pictures(record: MotionRecord) -> np.ndarray | None:
 
 
 def facts_section(record: MotionRecord) -> ReportSection:
-    """Return the section of robot, settings, counters, versions and notes of a run.
+    """Return the section of robot, rows, settings, counters, versions, notes of a run.
 
-    What the record lacks is left out, without an error.
+    What the record lacks is left out, without an error; a missing hash or source of a
+    named robot is "-".
     """
     facts, rows = record.facts, []
     if "robot" in facts:
@@ -111,11 +112,11 @@ def facts_section(record: MotionRecord) -> ReportSection:
 def tracking_error(record: MotionRecord) -> np.ndarray:
     """Return positions minus references, (rows, nq) [rad | m].
 
-    Errors of continuous joints are wrapped to [-pi, pi). Where a reference is NaN, so
-    is the error.
+    Errors of joints that facts["joints"] calls "continuous" are wrapped to [-pi, pi).
+    Where a reference is NaN, so is the error.
 
     Raises:
-        SettingError: The run has no positions or no references.
+        SettingError: The run has no references.
     """
     error = record.column("q") - record.column("q_ref")
     kinds = record.facts.get("joints", {})
@@ -128,9 +129,9 @@ def tracking_error(record: MotionRecord) -> np.ndarray:
 def _tracking(record: MotionRecord) -> ReportSection:
     """Return the section about the tracking error of each coordinate.
 
-    Root mean square, largest value with its time, mean, and a figure. The run must have
-    references. NaN, where there is no reference, is left out; without any reference all
-    are 0.
+    Root mean square, largest absolute value with its time, signed mean, and a figure.
+    The run must have rows and q_ref. NaN, where there is no reference, is left out; a
+    coordinate that has no reference at all gets 0.
     """
     error = tracking_error(record)
     rows = []
@@ -157,9 +158,9 @@ def _tracking(record: MotionRecord) -> ReportSection:
 def _limits(record: MotionRecord) -> ReportSection:
     """Return the section about joint forces and their limits.
 
-    The run must have joint forces; NaN among them counts as 0. Coordinates without a
-    motor, such as of a floating base, are left out if their force is always 0. The
-    figure shows joints with a finite limit only.
+    The run must have rows and joint forces; NaN among them counts as 0. Coordinates of
+    a free base (UNDRIVEN) are left out if their force is always 0. The figure shows the
+    joints with a finite limit; there is none if all of their forces are 0.
     """
     tau, limits = np.abs(np.nan_to_num(record.column("tau"))), record.effort_limits
     rms = np.sqrt((tau**2).mean(axis=0))
@@ -197,10 +198,11 @@ def _limits(record: MotionRecord) -> ReportSection:
 
 
 def energy_sentence(record: MotionRecord) -> str:
-    """Return sentences on the energy balance of a run and what its residual contains.
+    """Return sentences on the energy balance at a run's end and its largest residual.
 
-    The residual is also given in percent of the largest of work, dissipation and range
-    of the kinetic energy, unless the robot exchanges no energy.
+    The latter is also given in percent of the largest of work, dissipation and range of
+    the kinetic energy, unless the robot exchanges no energy. If the facts say that
+    limit_stops acted, coordinates that passed their limits are named.
 
     Args:
         record: Run of at least one row whose series include kinetic, potential, work,
@@ -235,8 +237,9 @@ def energy_sentence(record: MotionRecord) -> str:
 def _energy(record: MotionRecord) -> ReportSection:
     """Return the section about the energy balance.
 
-    The run must have the series kinetic, potential, work, dissipation, constraints and
-    residual; a missing correction counts as zero.
+    It has each energy at the first and last row. The run must have rows and the series
+    kinetic, potential, work, dissipation, constraints and residual; a missing
+    correction counts as zero.
     """
     series = record.series
     total = series["kinetic"] + series["potential"]
@@ -263,9 +266,9 @@ def _energy(record: MotionRecord) -> ReportSection:
 
 
 def _contacts(record: MotionRecord) -> ReportSection:
-    """Return the section about the contact solver.
+    """Return the section about the contact solver: extremes over the run, and a figure.
 
-    The run must have the series contacts, contact_force, contact_gap and
+    The run must have rows and the series contacts, contact_force, contact_gap and
     contact_residual.
     """
     series = record.series

@@ -1,4 +1,4 @@
-"""Reports of runs and of identifications, one HTML file each."""
+"""HTML reports of runs and identifications, with notes if matplotlib is missing."""
 
 from __future__ import annotations
 
@@ -119,7 +119,8 @@ def _numbers(result: Identification) -> ReportSection:
     """Return the section of individually identifiable parameters.
 
     They are the ones with a finite standard deviation; each has its value, this
-    deviation and the previous value. "hardly known" marks large deviations.
+    deviation, the previous value and unit. "hardly known" marks deviations above VAGUE
+    times the value.
     """
     known = np.flatnonzero(np.isfinite(result.standard_deviations))
     units = result.units or ("",) * len(result.names)
@@ -168,9 +169,12 @@ def _unseen(result: Identification) -> ReportSection:
 def _residuals(before: Evaluation, after: Evaluation) -> ReportSection:
     """Return the section of a motion's residuals with both robots.
 
+    It has their root mean squares, also as fractions of the measured joint forces, and
+    their curves over time.
+
     Args:
-        before, after: Evaluations of the same motion with the previous and the
-            identified robot.
+        before, after: Evaluations of the same motion and the same joints, with the
+            previous and the identified robot.
     """
     rows = [
         [name, float(first), float(last), f"{100 * a:.2f} %", f"{100 * b:.2f} %"]
@@ -212,8 +216,8 @@ def report_page(
         title: Heading; empty: the name of the only run, or the names of the robots.
 
     Raises:
-        SettingError: There is no run, the names are not one for each run, or a run has
-            no rows, times or columns in common with the first.
+        SettingError: There is no run, the names are not one for each run, or one of
+            several runs has no rows, or no times or columns in common with the first.
     """
     count = len(records)
     if not count:

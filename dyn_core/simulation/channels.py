@@ -194,7 +194,7 @@ def joint_poses(model: Model, q: np.ndarray, qd: np.ndarray) -> list[JointPose]:
     """Return pose and velocity of the child of each independent joint with nv > 1.
 
     They are relative to the joint's frame on the parent link (Xtree of the model), in
-    which the child's pose is the identity at zero.
+    which the child's pose is the identity at zero. Velocities are in axes of the child.
 
     Args:
         model: Robot.

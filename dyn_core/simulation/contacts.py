@@ -167,7 +167,8 @@ class ContactSimulator(RobotPlant):
     def fallen(self) -> tuple[str, ...]:
         """Return a sentence on each link that lies beside and below all height fields.
 
-        The present q counts. The tuple is empty if there is no such link.
+        The origins of its shapes at the present q count, except of those that are also
+        tested with a half-space. The tuple is empty if there is no such link.
         """
         pairs = self.contact_model.pairs
         depths = {} if pairs is None else pairs.fallen(self.q)
@@ -180,10 +181,11 @@ class ContactSimulator(RobotPlant):
         )
 
     def unsolved(self) -> tuple[str, ...]:
-        """Return a tuple with one sentence on steps that were not solved to tolerance.
+        """Return a tuple with one sentence on contact problems not solved to tolerance.
 
-        It has their number since the last `reset` and the time of the first; the tuple
-        is empty if there are none.
+        It has their number since the last `reset` and the time of the first, on the
+        clock of `advance`. Impacts count too, problems without a solution do not. The
+        tuple is empty if there are none.
         """
         if not self._unsolved:
             return ()
@@ -198,8 +200,8 @@ class ContactSimulator(RobotPlant):
     def reset(self) -> None:
         """Restore the initial state; clear commands, warm-start impulses and reports.
 
-        The count of `unsolved` restarts. `counters`, a payload and `braked` remain, and
-        so does `paused` unless a failed step has set it.
+        The count of `unsolved` restarts. `counters`, f_ext, a payload and `braked`
+        remain, and so does `paused` unless a failed step has set it.
         """
         super().reset()
         self.arrays.forget()
@@ -232,7 +234,8 @@ class ContactSimulator(RobotPlant):
     def _joint_reactions(self) -> list[PointForce] | None:
         """Return the force through each joint in the last step; None before the first.
 
-        The forces are as in joint_forces. Before the first step nothing is raised.
+        Each acts on the joint's body, about the origin and in axes of its link
+        [N·m; N]. Before the first step nothing is raised.
 
         Raises:
             ShapeError, NonFiniteError: f_ext is invalid.
@@ -243,10 +246,12 @@ class ContactSimulator(RobotPlant):
         return joint_forces(self.model, self.reactions(coordinates="link"))
 
     def _sensed(self, link: str) -> np.ndarray | None:
-        """Return `wrench` of a link, or None before the first step.
+        """Return `wrench` of a link, (6,) [N·m; N], or None before the first step.
 
         Raises:
-            DynError: As by `wrench`, before the first step as well.
+            SettingError, UnsupportedError: As by WrenchSensor, before the first step as
+                well.
+            ShapeError, NonFiniteError: f_ext is invalid.
         """
         sensor = self._sensor(link)
         if self.last is None:
@@ -267,8 +272,8 @@ class ContactSimulator(RobotPlant):
     def _last_unsolved(self) -> str:
         """Return a description of the last unsolved contact problem of the last period.
 
-        If all are solved, the last problem is described. Raises IndexError without
-        reports.
+        If all are solved, the last problem is described, as "contact not solved" too.
+        Raises IndexError without reports.
         """
         unsolved = [report for report in self.reports if not report.converged]
         report = (unsolved or self.reports)[-1]

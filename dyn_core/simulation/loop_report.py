@@ -83,7 +83,7 @@ def loop_report(
     """Return the report on a robot's loops in a state; arguments are not changed.
 
     Args:
-        model: Robot with loops.
+        model: Robot; without loops the report has no rows.
         q: Position, (nq,); the loops need not be closed.
         qd: Velocity, (nv,); None: rest.
         qdd: Acceleration, (nv,); None: zeros.
@@ -91,6 +91,7 @@ def loop_report(
 
     Raises:
         ShapeError: An array has the wrong size.
+        numpy.linalg.LinAlgError: The Jacobian at q is not finite.
         SingularError: A loop has no direction at q.
         UnsupportedError: The robot has driven joints and rolling constraints, or
             `model` is not a robot.

@@ -37,9 +37,10 @@ class Pace:
         self.restart()
 
     def restart(self) -> None:
-        """Set `debt` to 0 and clear the ratios, such as after a pause.
+        """Set `debt` to 0 and forget measurements, such as after a pause.
 
-        The counts cycles, missed and lost remain; the next call of `owed` is not late.
+        The ratios are then None (real_time_factor) and 0 (missed_share). The counts
+        cycles, missed and lost remain; the next call of `owed` is not late.
         """
         self.debt = 0
         self._next: float | None = None

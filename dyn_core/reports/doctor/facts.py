@@ -183,7 +183,7 @@ def _joint_of_spec(spec: JointSpec) -> JointFacts:
 
     Infinite limits are left out (position limits only if both are infinite), and so is
     a velocity or effort limit of 0. A mimic multiplier that is no float is replaced by
-    1.
+    1. A joint whose `passive` is None, such as a floating base, counts as driven.
     """
     limits = {"lower": spec.lower, "upper": spec.upper}
     limits |= {"velocity": spec.velocity, "effort": spec.effort}
@@ -207,10 +207,11 @@ def of_xml(robot: Element, origin: Origin) -> RobotFacts:
     """Return the facts of a <robot> element, even if it does not load.
 
     Missing values and values that are no finite numbers are replaced by defaults;
-    nothing is reported here.
+    nothing is reported here. A robot without a name is "robot"; names of links and
+    joints, and types of joints, are then empty.
 
     Args:
-        robot: Element.
+        robot: Element; a single scale of a mesh is repeated for x, y and z in it.
         origin: Source of the robot.
     """
     links = tuple(_link_of_xml(x) for x in robot.iterfind("link"))
@@ -257,7 +258,8 @@ def _triple(element: Element | None, key: str) -> Triple:
 def _link_of_xml(link: Element) -> LinkFacts:
     """Return the facts of a <link>; missing numbers are 0.
 
-    If one of its shapes is not valid, it has no shapes.
+    Shapes that cannot be read are left out. A single scale of a mesh is repeated for x,
+    y and z in the element itself.
     """
     name, inertial = _name(link), link.find("inertial")
     shapes = [x for x in link if x.tag in ("visual", "collision")]
@@ -283,8 +285,8 @@ def _link_of_xml(link: Element) -> LinkFacts:
 def _joint_of_xml(joint: Element) -> JointFacts:
     """Return the facts of a <joint>; `drive` and `passive` are not read.
 
-    A missing axis is x, and one of invalid numbers None. Invalid limits are left out;
-    other missing numbers are 0, a multiplier 1.
+    Without <axis> the axis is x; it is None if <axis> has not three finite numbers.
+    Invalid limits are left out; other missing or invalid numbers are 0, a multiplier 1.
     """
     place, limit, rule = (joint.find(x) for x in ("origin", "limit", "mimic"))
     parent, child = (_name(joint.find(tag), "link") for tag in ("parent", "child"))

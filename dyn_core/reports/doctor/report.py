@@ -111,8 +111,8 @@ def page(report: RobotReport) -> str:
     """Return a report as one self-contained HTML page.
 
     It has the source, the number of findings of each severity, the findings (errors
-    first), the measured figures and what was not looked at. Folders of paths are left
-    out.
+    first), the measured figures and what was not looked at. Folders of absolute paths
+    are left out, except in lines to paste.
     """
     body = [
         f"<h1>{page_text(report.robot)}</h1>",
@@ -147,7 +147,10 @@ def _cells(pair: tuple[str, str]) -> tuple[str, ...]:
 
 
 def _count(report: RobotReport, severity: str) -> str:
-    """Return the card with the number of findings of a severity, as HTML."""
+    """Return the card with the number of findings of a severity, as HTML.
+
+    Any severity except "error", "warning" and "hint" raises KeyError.
+    """
     count = len(report.of(severity))
     kind = severity if count else "none"
     plural = "" if count == 1 else "s"
@@ -156,7 +159,7 @@ def _count(report: RobotReport, severity: str) -> str:
 
 
 def _finding(finding: RobotFinding, sidecar: str) -> str:
-    """Return a finding as HTML that opens by a click; errors are open.
+    """Return a finding with all places, as HTML that opens by a click; errors are open.
 
     Args:
         finding: Finding.
@@ -337,8 +340,9 @@ class RobotReport:
 def ranked(met: Iterable[Met]) -> tuple[RobotFinding, ...]:
     """Return one finding for each code met, in the order of the catalogue.
 
-    Equal places are listed once; lines to paste are joined, equal ones too; codes
-    outside the catalogue are dropped.
+    Places with equal owner and fact are listed once, also those of the whole robot
+    (empty owner). Lines to paste are joined, equal ones too; codes outside the
+    catalogue are dropped.
 
     Args:
         met: Results of the checks, in any order.
@@ -358,7 +362,9 @@ def ranked(met: Iterable[Met]) -> tuple[RobotFinding, ...]:
 
 
 def _finding_lines(finding: RobotFinding, sidecar: str) -> list[str]:
-    """Return a finding as lines of text, with at most SHOWN places.
+    """Return a finding as text, with at most SHOWN places and how many more there are.
+
+    The items are lines; finding.lines, if there are any, are one item at the end.
 
     Args:
         finding: Finding.

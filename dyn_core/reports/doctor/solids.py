@@ -54,11 +54,12 @@ class Solids:
         self._files: dict[Path, np.ndarray] = {}
 
     def of(self, link: LinkFacts) -> LinkSolid | None:
-        """Return the bounding box and hull volume of a link's shapes, or None.
+        """Return box (in the link's frame) and volume of a link's shapes, or None.
 
-        None if the link has no shapes, if a shape cannot be read, or if the link has a
-        mesh and `meshes` is False. The reason why a shape cannot be read is stored in
-        `unread`; no error is raised.
+        The volume is of the hull of all visual or of all collision shapes, whichever is
+        larger. None if the link has no shapes, if a shape cannot be read (the reason is
+        stored in `unread`, no error is raised), or if the link has a mesh and `meshes`
+        is False.
         """
         clouds: dict[str, list[np.ndarray]] = {}
         for shape in link.geometry:
@@ -119,9 +120,10 @@ def hull_volume(points: np.ndarray) -> float:
 
 
 def primitive_points(kind: str, size: Iterable[float]) -> np.ndarray:
-    """Return points on the surface of a centred primitive, (n, 3) [m].
+    """Return points of a centred primitive whose hull nearly fills it, (n, 3) [m].
 
-    The axis of a cylinder or capsule is z.
+    The axis of a cylinder or capsule is z. Neither the sizes nor their number are
+    checked.
 
     Args:
         kind: "box", "sphere", "cylinder"; all others are a capsule.
