@@ -122,7 +122,8 @@ class Registry:
     def report(self, error: PluginError) -> None:
         """Store an error of a plugin in `failures` and issue a RuntimeWarning.
 
-        Nothing happens if an error with the same message is stored already.
+        Where warnings are errors, it is printed to stderr instead. Nothing happens if
+        an error with the same message is stored already.
         """
         if str(error) not in map(str, self.failures):
             self.failures.append(error)
@@ -131,16 +132,21 @@ class Registry:
     def register(self, plugin: Any, who: str | None = None) -> None:
         """Register a module or object with hook implementations.
 
+        Only dyn_problems and dyn_solvers are called; the other hooks are called when
+        their offers are needed.
+
         Args:
             plugin: Module or object.
-            who: Distribution and module, for messages; None: the name of the plugin.
+            who: Distribution and module, its name in `manager` and in messages; None:
+                the name of the module, or of the object's class.
 
         Raises:
-            PluginError: It is registered already, has an unknown or failing hook, or
-                offers an invalid object, a name that is in use or a second default of a
-                problem. None of its offers is then registered. A solver name that
-                another plugin offers is from then on refused by `solver`, so that no
-                robot moves by the wrong solver.
+            PluginError: It or its name `who` is registered already; a hook is unknown
+                or has unknown arguments; one of the two fails or offers an invalid
+                object, a name that is in use or a second default of a problem for the
+                same robots (with or without loops). It is then not registered. A solver
+                name that another plugin offers is from then on refused by `solver`, so
+                that no robot moves by the wrong solver.
         """
         who = who or _name(plugin)
         if self._has(plugin):
@@ -302,7 +308,8 @@ class Registry:
             name: Signature, or a name in upper or lower case.
 
         Raises:
-            SignatureError: No plugin offers a problem of this name; lists near names.
+            SignatureError: No plugin offers a problem of this name in lower case (a
+                problem whose own name has capitals is not found); lists near names.
         """
         if isinstance(name, Signature):
             return name
@@ -365,7 +372,8 @@ class Registry:
         """Return the modes of the controller by name, in the order of their offers.
 
         The first call after a change of plugins calls their hooks dyn_control_modes; a
-        plugin whose hook fails is reported, see `report`, and left out.
+        plugin whose hook fails is reported, see `report`, and left out. The dict is new
+        at each call.
         """
         if self._modes is None:
             self._modes = self._collected("dyn_control_modes", offers.new_modes)
@@ -374,12 +382,16 @@ class Registry:
     def _collected(
         self, hook: str, read: Callable[..., dict[Any, Any]]
     ) -> dict[Any, Any]:
-        """Return the offers of a hook from all plugins; report and skip invalid ones.
+        """Call a hook of all plugins and return the entries of their offers in a dict.
+
+        A plugin whose hook fails, or whose offer has an invalid object, is reported and
+        none of its entries is returned.
 
         Args:
             hook: Name of the hook.
-            read: Checks one offer: read(collected, offer, who) returns its entries as a
-                dict.
+            read: read(collected, offer, who) checks the return value of one plugin's
+                hook and returns its entries as a dict; `collected` has the entries of
+                earlier plugins.
         """
         collected: dict[Any, Any] = {}
         for offer in self._hooks(hook):

@@ -131,8 +131,9 @@ class Solver(ABC, Generic[Built]):
         It is None for every robot if the Signature does not divide by inertia.
 
         Args:
-            model: Robot.
-            options: Values of the solver's options, by name.
+            model: Robot; for another System the result is None.
+            options: Values of the solver's options, by name. Joints in the option
+                `prescribed` need no inertia; other options have no effect.
         """
         if not self.signature.divides_by_inertia:
             return None
@@ -348,10 +349,13 @@ class TracedSolver(Solver):
             model: System.
             common: Options of every build.
             chosen: Slots and options of the algorithm that were given; others are
-                default.
+                default. Other names are ignored.
 
         Raises:
-            UnsupportedError: The robot is not supported, or an option is invalid.
+            UnsupportedError: The robot is not supported (its loops, lack of inertia,
+                `supports`), by this solver or one in a slot; or an option is missing or
+                invalid. A function in `valid` may raise others.
+            TraceError: `supports` raised an error that is not a DynError.
             SignatureError: A slot is filled with a solver of another kind.
             SolverNotFound: The name of a solver for a slot is unknown.
             PluginError: Two plugins offer that name.
@@ -476,16 +480,19 @@ def _slot_filling(
     """Return a solver for a slot in the form in which an algorithm calls it.
 
     A TracedSolver becomes an Adapter, which is traced inline; a NumpySolver a Program;
-    one for another kind of System a Deferred.
+    one for another kind of System a Deferred, unchecked. Slots and options of the
+    solver have their defaults.
 
     Args:
         solver: Solver in the slot.
         model: System of the outer algorithm.
-        common: Build options of the outer solver.
+        common: Build options of the outer solver. A Program gets of them only friction
+            and springs that change its outputs, and "f_ext" of `inputs`.
 
     Raises:
-        UnsupportedError: Parameter inputs cannot be passed to a NumpySolver, or the
-            solver does not support the System.
+        UnsupportedError: `inputs` has another path than "f_ext", which cannot be passed
+            to a NumpySolver; or the solver does not support the System.
+        DynError: Another error of `_adapter` or of `build` of the NumpySolver.
     """
     if solver.signature.system != model.kind:
         return Deferred(solver, _filling_of_another)

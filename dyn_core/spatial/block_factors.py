@@ -193,9 +193,12 @@ class BlockFactored:
     def _towards_the_first(self, rest: list[list[Any]], columns: list[int]) -> None:
         """Replace columns of `rest` by L^-T times these columns, in place.
 
+        Rows with structural zeros in all these columns are skipped.
+
         Args:
             rest: Right-hand sides, (n, m); changed in place.
-            columns: Indices of the columns to be replaced; the others are unchanged.
+            columns: Indices of the columns to be replaced, any; the others are
+                unchanged.
         """
         for k in reversed(range(len(self.blocks))):
             rows = self.blocks[k]

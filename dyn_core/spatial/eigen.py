@@ -69,10 +69,11 @@ def _unpacked(
 
 
 def _rotate(M: list[list[Any]], U: list[list[Any]], p: int, q: int) -> None:
-    """Make M[p][q] zero by a rotation of rows and columns p and q of M, in place.
+    """Make M[p][q] and M[q][p] zero by rotating rows and columns p and q, in place.
 
-    Columns p and q of U are rotated in place, too. t is the tangent of the smaller
-    angle; it is zero where M[p][q] is.
+    M is symmetric and stays so; p and q differ, in any order. Columns p and q of U are
+    rotated in place, too. Of the possible angles the smallest is used; where M[p][q] is
+    zero, it is zero and nothing changes.
     """
     n, x = len(M), M[p][q]
     apart = M[q][q] - M[p][p]

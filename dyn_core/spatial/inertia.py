@@ -67,8 +67,8 @@ class RigidInertia:
 
         Raises:
             ValueError: It is not 6x6, or has not the structure of a rigid-body inertia:
-                some entry differs by more than 1e-9 times the largest entry (at least
-                1e-9).
+                an entry is NaN, or differs by more than 1e-9 times the largest entry
+                (at least 1e-9) from that of the result. A negative mass is no error.
         """
         M = np.asarray(M, float)
         if M.shape != (6, 6):
@@ -374,7 +374,8 @@ class ForceSubspace(_Subspace):
         """Return the 6x6 product of these columns with the transpose of `others`.
 
         The product must be symmetric, which is not checked; only the upper triangle is
-        computed. Both need at least one column, else IndexError.
+        computed. It is zero without columns. Raises TypeError if the numbers of columns
+        differ.
         """
         U, V = ([tuple(column) for column in x] for x in (self, others))
 

@@ -202,7 +202,8 @@ def _open(R: Matrix, item: str) -> Any:
         R: Rotation, plug to socket, 3x3.
         item: Name of the joint or angle in a SingularError.
 
-    Raises SingularError for opposite z axes, 1 + R_zz <= 1e-10.
+    Raises SingularError for opposite z axes, 1 + R_zz <= 1e-10; if R is traced, the
+    Program raises it at a call.
     """
     opened = 1.0 + R[2, 2]
     require(logical_not(opened <= _OPPOSITE), SingularError, item)
@@ -384,9 +385,10 @@ def chord3(R: Matrix) -> Vector:
 
 
 def _half_turn_axis(R: Matrix, cosine: Any) -> Vector:
-    """Return the unit axis of a rotation from R + R.T, up to its sign.
+    """Return the unit axis of a rotation from R + R.T, which does not give its sign.
 
-    It is accurate for large angles only, finite for all, and zero for the identity.
+    It is accurate for large angles only, and its component with the largest absolute
+    value is then positive. It is finite for all angles, and zero for the identity.
     `cosine` is the cosine of the angle.
     """
     N = (R + R.T) * 0.5 - Matrix.diagonal([cosine] * 3)

@@ -30,7 +30,10 @@ def swap_matrix(M: Any) -> np.ndarray:
 
 
 def joined(*parts: np.ndarray) -> np.ndarray:
-    """Return vectors (..., k) one after another, (..., sum of k); batches broadcast."""
+    """Return arrays (..., k) joined along the last axis, (..., sum of k).
+
+    Batches broadcast, else ValueError. Lists are not converted.
+    """
     batch = np.broadcast_shapes(*(x.shape[:-1] for x in parts))
     wide = [np.broadcast_to(x, (*batch, x.shape[-1])) for x in parts]
     return np.concatenate(wide, axis=-1)
@@ -91,7 +94,8 @@ def quaternion(R: Any) -> np.ndarray:
     """Return quaternions (x, y, z, w), w >= 0, of rotation matrices (..., 3, 3).
 
     The row of 4 q q.T with the largest diagonal entry is used, so no angle is singular.
-    The quaternions have unit length; that R is a rotation is not checked.
+    The quaternions have unit length; that R is a rotation is not checked. At w = 0,
+    a half turn, that of x, y, z with the largest absolute value is positive.
     """
     R = np.asarray(R, float)
     a, b, c = (R[..., k, k] for k in range(3))
@@ -190,7 +194,8 @@ def symmetric_entries(M: Any, order: tuple[str, ...]) -> np.ndarray:
 def symmetric_of(entries: Any, order: tuple[str, ...]) -> np.ndarray:
     """Return symmetric matrices (..., 3, 3) of their entries (..., 6).
 
-    `order` names the six entries in turn, such as xy.
+    `order` names the entries in turn by two axes: xy and yx are the same entry. An
+    entry without a name is zero; another letter raises ValueError.
     """
     entries = np.asarray(entries, float)
     out = np.zeros((*entries.shape[:-1], 3, 3))

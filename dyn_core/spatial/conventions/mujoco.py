@@ -299,8 +299,9 @@ class MujocoInertia(NamedTuple):
 def mujoco_inertia(I: Any) -> MujocoInertia:
     """Return mass, com, principal axes and moments of our 6x6 inertias (..., 6, 6).
 
-    The moments are sorted, largest first; the quaternions have w >= 0. Ours are
-    [angular; linear] about the body's origin in its axes.
+    The moments are sorted, largest first; the quaternions have w >= 0. The com of a
+    body without mass is the origin. Ours are [angular; linear] about the body's origin
+    in its axes.
     """
     m, c, Ic = inertia_parts(I)
     moments, axes = np.linalg.eigh(Ic)
@@ -312,8 +313,8 @@ def mujoco_inertia(I: Any) -> MujocoInertia:
 def from_mujoco_inertia(mass: Any, ipos: Any, iquat: Any, inertia: Any) -> np.ndarray:
     """Return our 6x6 inertias about the body's origin, (..., 6, 6).
 
-    The arguments are the fields of MujocoInertia; iquat is (w, x, y, z), and its length
-    is not checked.
+    The arguments are the fields of MujocoInertia; iquat is (w, x, y, z) and must have
+    unit length, which is not checked: another length gives a wrong inertia.
     """
     R = rotation(quaternion_from_wxyz(iquat))
     Ic = (R * np.asarray(inertia)[..., None, :]) @ transposed(R)

@@ -89,7 +89,8 @@ def from_pinocchio_inertia(I: Any) -> np.ndarray:
 def pinocchio_parameters(I: Any) -> np.ndarray:
     """Return Inertia.toDynamicParameters() of our 6x6 inertias, (..., 10).
 
-    m, m c (3), Ixx, Ixy, Iyy, Ixz, Iyz, Izz about the origin: RigidInertia.parameters.
+    m, m c (3), Ixx, Ixy, Iyy, Ixz, Iyz, Izz about the origin, as in
+    RigidInertia.parameters; m c is zero if m is.
     """
     I = np.asarray(I, float)
     m, c, _ = inertia_parts(I)

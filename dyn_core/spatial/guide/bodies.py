@@ -32,6 +32,7 @@ def checked(I: RigidInertia) -> RigidInertia:
 
     The mass must be >= 0; the principal moments about the centre of mass must be >= 0,
     and each at most the sum of the other two, within 1e-9 of the largest entry of I.I.
+    Without mass the moments are those about the origin, and any finite m c passes.
 
     Raises:
         NonFiniteError: A parameter is NaN or infinite.
@@ -159,10 +160,11 @@ def sphere(m: float, radius: float, c: Iterable[float] = _ORIGIN) -> RigidInerti
 
 
 def _lengths(name: str, x: Any, n: int) -> np.ndarray:
-    """Return lengths x as an array of n numbers [m]; `name` is for error messages.
+    """Return lengths x, an iterable, as an array of n numbers [m].
 
-    Raises ModelError for a negative length, ShapeError for another number of lengths,
-    NonFiniteError for NaN or infinity.
+    `name` is for error messages. Raises ModelError for a negative length, ShapeError
+    for another number of lengths or what is no number, NonFiniteError for NaN or
+    infinity, TypeError for a single number as x. Zero is valid.
     """
     lengths = finite(name, tuple(x), n)
     if (lengths < 0).any():

@@ -59,7 +59,8 @@ def to_screw(s: Motion | Force) -> Screw:
         twist:  d = w/|w|,  P = w x v/|w|²,  pitch = w . v/|w|²
         wrench: d = f/|f|,  P = f x n/|f|²,  pitch = f . n/|f|²
 
-    Pure if |w| <= 1e-14 |v|, or |f| <= 1e-14 |n|; zero if all components are 0. Raises
+    If |w| <= 1e-14 |v|, or |f| <= 1e-14 |n|, it is pure: d of v or n, no P, pitch
+    infinite. If all components are 0, it is zero: no d, no P, pitch NaN. Raises
     NonFiniteError for NaN or infinity.
 
     Source: GUIDE, section 4; SV-2.1, SV-2.2.

@@ -21,12 +21,13 @@ ROTATION = 1e-8  # largest allowed entry of E.T E - 1
 
 
 def finite(name: str, x: Any, *tail: int) -> np.ndarray:
-    """Return an array (..., *tail) of finite floats.
+    """Return x as an array (..., *tail) of finite floats; a float64 array itself.
 
     Args:
         name: Name of the input in error messages.
-        x: Array-like of numbers.
-        tail: Required sizes of the last axes.
+        x: Array-like of numbers, or of texts that are numbers. The imaginary part of a
+            complex array is lost, with numpy's ComplexWarning.
+        tail: Required sizes of the last axes; none: any shape.
 
     Raises:
         ShapeError: Not numeric, or another shape.
@@ -311,9 +312,11 @@ def exp(x: Any) -> np.ndarray:
 def log(T: Any) -> np.ndarray:
     """Return the displacements (..., 6) of poses (..., 4, 4), with angles up to pi.
 
-    Inverse of exp: [rotation vector; linear part], [rad; m]. Raises ValueError if a
-    rotation is not orthonormal within 1e-8, or a last row is not exactly (0, 0, 0, 1);
-    ShapeError for another shape, NonFiniteError for NaN or infinity.
+    Inverse of exp: [rotation vector; linear part], [rad; m]. At exactly pi the
+    component of the rotation vector with the largest absolute value is positive. Raises
+    ValueError if a rotation is not orthonormal within 1e-8 or is a reflection, or a
+    last row is not exactly (0, 0, 0, 1); ShapeError for another shape, NonFiniteError
+    for NaN or infinity.
 
     Source: GUIDE, section 8; SV-11.4; KIM-S1.
     """

@@ -230,7 +230,8 @@ def _biases(
 
         p = v x* I v - weight,   v2 = v1 + s qd
 
-    Arguments as in two_body_moving; all at the origin.
+    Arguments as in two_body_moving; all at the origin. The weight is of state.g. Raises
+    ShapeError or NonFiniteError if state.g is not valid.
     """
     v2 = state.v1 + s * state.qd
     p1 = bodies.bias_force(I1, state.v1, bodies.gravity_force(I1, state.g))
@@ -330,8 +331,9 @@ def same_inertia(case: HingedPair, IA: np.ndarray) -> np.ndarray:
 def same_answer(case: HingedPair, answer: Answer) -> Answer3D:
     """Return a spatial answer for bodies at rest in terms of 3-D mechanics.
 
-    At rest the classical acceleration of C1 is the linear part about C1. `case` gives
-    C1; answer.IA must not be None.
+    The result has a1 and wd1 of body 1, alpha = qdd, and the matrix of same_inertia. At
+    rest the classical acceleration of C1 is the linear part about C1. `case` gives only
+    C1. Raises ValueError if answer.IA is None.
 
     Source: GUIDE appendix B; SV-10.4.
     """
