@@ -147,7 +147,7 @@ class Factored:
         class.
 
         In each sum the newest term comes last, so that the others need not wait for it.
-        Raises SingularError for a pivot at or below its tolerance.
+        Raises SingularError for a pivot at or below its tolerance, but not for NaN.
         """
         n = A.shape[0]
         L: list[list[Any]] = [[0.0] * n for _ in range(n)]

@@ -50,7 +50,8 @@ def variation_of(X: Transform) -> Motion:
 
         dX = -(h x) X
 
-    It is in the coordinates of the frame that X transforms to.
+    dT has the derivatives of the numbers of X along the direction, zero for constants.
+    h is in the coordinates of the frame that X transforms to, without a frame label.
 
     Source: KIM-4.1.
     """
@@ -63,7 +64,8 @@ def variation_of(X: Transform) -> Motion:
 def has_slope(thing: Any) -> bool:
     """Return whether any number of a number or spatial value is a Taylor number.
 
-    Taylor numbers of other ranks than DIRECTION do not count.
+    Taylor numbers of other ranks than DIRECTION do not count, nor do those in a list or
+    an ArticulatedInertia.
     """
     flags: list[bool] = []
 

@@ -45,9 +45,10 @@ class Vector:
         return np.array(self.entries, dtype=dtype)
 
     def _with(self, other: Any, op: Callable[[Any, Any], Any]) -> Vector:
-        """Return op(entry, entry of other), or op(entry, scalar), entry by entry.
+        """Return op(entry, entry of `other`), entry by entry, for a Vector `other`.
 
-        Raises TypeError for Vectors of another length, matrices and spatial vectors.
+        Anything else, a sequence too, is a scalar: op(entry, other). Raises TypeError
+        for Vectors of another length, matrices and spatial vectors.
         """
         if isinstance(other, Vector):
             a, b = self.entries, other.entries

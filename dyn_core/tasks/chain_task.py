@@ -126,7 +126,7 @@ class ChainTask(Task):
 
         Returns:
             Positions x [m] and velocities v [m/s] of the joints, (n, 2) each, and the
-            flags contact and limit, n each.
+            flags contact and limit, lists of n. The length of `state` is not checked.
         """
         n, numbers = self.system.n, list(state)
         rows = [numbers[2 * i : 2 * i + 2] for i in range(2 * n)]
@@ -220,8 +220,8 @@ class ChainTask(Task):
         """Draw initial states, (rows, ns), all flags zero.
 
         Joint angles are uniform in theta ± theta_spread, clipped to the limits of the
-        chain, rates uniform in ± rate_spread. Joint 0 is at `placed` with velocity
-        zero. `rng` is advanced.
+        chain, rates uniform in ± rate_spread. Joint 0 is at the result of the method
+        `placed` for these angles, with velocity zero. `rng` is advanced.
         """
         chain = self.system
         drawn = rng.uniform(-1.0, 1.0, (rows, 2, chain.n - 1))

@@ -21,7 +21,10 @@ Draw: TypeAlias = Callable[[np.random.Generator, int], np.ndarray]
 
 
 def _check_bounds(draw: Any, lowest: float = -np.inf) -> None:
-    """Raise SettingError unless lowest <= draw.low <= draw.high, all finite numbers."""
+    """Raise SettingError unless lowest <= draw.low <= draw.high, all finite numbers.
+
+    Each bound is a number or a sequence; sequences are compared entry by entry.
+    """
     try:
         low, high = (np.asarray(x, float) for x in (draw.low, draw.high))
         good = np.isfinite(low).all() and np.isfinite(high).all() and low.ndim < 2

@@ -55,7 +55,7 @@ class RobotProgram:
             state: Flat states, (rows, ns), see RobotTask.layout; unchanged.
             action: Actions, (rows, na); unchanged.
             out: Four float64 arrays that the results are written to and returned as;
-                None: new arrays.
+                none may overlap `state`. None: new arrays.
 
         Returns:
             Flat states (rows, ns), observations (rows, no), rewards (rows,) and end

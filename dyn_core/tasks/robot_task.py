@@ -267,7 +267,7 @@ class RobotTask:
         """Number of entries of the observation.
 
         The first access calls `observe` with two initial rows; raises ShapeError if its
-        result is not (2, no); ShapeError, ModelError as `start`.
+        result is not (2, no); ShapeError, ModelError and UnsupportedError as `start`.
         """
         rows = self.rows(self.start(np.random.default_rng(0), 2))
         seen = np.asarray(self.observe(rows))
@@ -289,6 +289,7 @@ class RobotTask:
         Raises:
             ShapeError: `initial` does not return a tuple or list of three arrays, or an
                 array has another shape.
+            TypeError, ValueError: A part is no array of numbers, or is ragged.
         """
         drawn = self.initial(rng, rows)
         if not isinstance(drawn, (tuple, list)) or len(drawn) != 3:
@@ -307,7 +308,7 @@ class RobotTask:
         return q, qd, memory
 
     def start(self, rng: np.random.Generator, rows: int) -> np.ndarray:
-        """Draw initial flat states, (rows, ns), one row after the other.
+        """Draw initial flat states, (rows, ns): all of a row, then the next row.
 
         q, qd and memory come from `initial`, parameters from `values`; impulses, action
         and time are zero. `rng` is advanced.
@@ -316,6 +317,7 @@ class RobotTask:
             ModelError: `values` draw a number that is not finite or below the minimum
                 of its parameter.
             ShapeError: `values` draw another number of entries, or as `drawn`.
+            UnsupportedError: As `layout`.
         """
         part, state = self.layout, np.zeros((rows, self.ns))
         for row in state:
@@ -373,10 +375,12 @@ class RobotTask:
         """Compile the kinematics of the links, and check `reward` with two rows.
 
         Raises:
-            ModelError: `reward` raises TypeError or ValueError, or `values` draw an
-                invalid number.
+            ModelError: `reward` raises TypeError or ValueError (other errors pass),
+                or its result cannot be converted to floats; or `values` draw an invalid
+                number.
             ShapeError: The result of `reward` is neither (2,) nor a scalar, or
                 `initial` or `values` return other shapes.
+            UnsupportedError: As `layout`.
         """
         if self.links:
             self._kinematics.prepare(batch=True)
@@ -385,7 +389,8 @@ class RobotTask:
     def _check_reward(self) -> None:
         """Call `reward` with two initial rows and zero actions, and check its result.
 
-        Raises ModelError and ShapeError as `prepare`.
+        The rows are both `before` and `after`; NaN and None as a result pass.
+        Raises ModelError, ShapeError and UnsupportedError as `prepare`.
         """
         rows = self.rows(self.start(np.random.default_rng(0), 2))
         try:

@@ -530,8 +530,9 @@ def planar_task(name: str | Task, **changes: Any) -> Task:
         name: A key of TASKS, or a Task.
         changes: New attribute values by name (dt, substeps, scheme, max_steps,
             action_bounds, ...), and `parameters`, a mapping of new numbers by parameter
-            name of the planar object; empty or None changes nothing. Without any, the
-            task is returned itself.
+            name of the planar object of the task `name` (a `system` beside them is
+            ignored); empty or None changes nothing. Without any, the task is returned
+            itself.
 
     Raises:
         ModelError: An unknown task, attribute or parameter, an invalid value, or

@@ -99,9 +99,12 @@ class Task(System):
     def _check_actions(self) -> None:
         """Check action_bounds and choices.
 
+        A flat sequence of numbers is read as pairs; NaN in a choice passes.
+
         Raises:
             ModelError: The bounds are no pairs of finite numbers with minimum <
                 maximum, or a choice has not na entries or is outside the bounds.
+            TypeError: A choice is one number, not a sequence.
         """
         try:
             low, high = np.array(self.action_bounds, float).reshape(-1, 2).T
@@ -369,6 +372,7 @@ class ObjectTask(Task):
 
         Raises:
             ModelError: The object has no equivalent mechanism of rods.
+            ShapeError: The state has another number of entries.
         """
         q, qd = self.parts(np.asarray(state, float))
         angles = self.system.chain_state(list(q), list(qd))

@@ -59,10 +59,10 @@ def missing() -> str:
 
 
 def code_spans(program: Any) -> tuple[Span, ...]:
-    """Return the memory of the code and of the constants of a native Program.
+    """Return the memory of the code and constants of a native Program's scalar kernel.
 
     The code is the first span. Raises UnsupportedError if the memory differs from the
-    compiled kernel.
+    compiled kernel, IndexError or KeyError if the scalar kernel is not in use yet.
     """
     entry = program.kernels()[0].addresses["scalar"]
     # Compile to an ELF object again: its relocations locate the constants.
@@ -89,7 +89,10 @@ def code_spans(program: Any) -> tuple[Span, ...]:
 
 
 def address_of(spans: Sequence[Span], byte: int) -> int:
-    """Return the address of a byte counted through all spans, or raise IndexError."""
+    """Return the address of a byte, counted from 0 through all spans.
+
+    Raises IndexError past the last span; a negative number is not refused.
+    """
     for span in spans:
         if byte < span.size:
             return span.address + byte
@@ -150,6 +153,9 @@ def _sections(code: bytes) -> list[_Section]:
 
 def _symbols(code: bytes, parts: Sequence[_Section]) -> list[tuple[str, int, int]]:
     """Return name, section index and offset in it of each symbol of an ELF object.
+
+    The index of an undefined symbol is 0. Raises ValueError unless there is exactly one
+    symbol table.
 
     Args:
         code: Bytes of the ELF object.
