@@ -410,8 +410,8 @@ def _work(
     """Flip a bit, run the controller on all states, and end this process; never return.
 
     Each effort is written before the next state, preceded by the number of `_cause`, as
-    1 + nv floats. The exit code is 0 if all states were processed; signals end a
-    process that hangs or crashes.
+    1 + nv float64. The exit code is 0 if all states were processed, 1 after an
+    exception; signals end a process that crashes or takes LONGEST of processor time.
 
     Args:
         controller: Controller with a shadow.

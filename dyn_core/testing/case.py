@@ -55,8 +55,9 @@ class _Identity:
 def _frozen(value: Any) -> Any:
     """Return a hashable key for an option: equal for equal values of the same types.
 
-    The order of keys of a dict has no effect. Values that are not plain data are
-    compared by identity.
+    The order of keys of a dict has no effect; keys that cannot be sorted raise
+    TypeError. Values other than dicts, lists, tuples, bools, ints, floats, strings and
+    None, such as arrays, are compared by identity.
     """
     if isinstance(value, dict):
         return dict, tuple((key, _frozen(value[key])) for key in sorted(value))
@@ -93,8 +94,8 @@ class SystemCase:
     def program(self, **choices: Any) -> Program:
         """Return the Program of the solver under test, on the case's engine and dtype.
 
-        choices: Further options of build, except engine. Errors of the build pass
-        through.
+        It is cached as in `build`, whose errors pass through. choices: Further options;
+        a dtype overrides the case's, an engine raises TypeError.
         """
         if self.dtype != "float64":
             choices = {"dtype": self.dtype, **choices}

@@ -88,8 +88,9 @@ def check(
 def refuses_in_words(solver: Solver, model: Model) -> bool:
     """Return whether build raises an UnsupportedError with a complete message.
 
-    It must name the solver and a joint or body of the model, and say which models are
-    valid. Returns False if nothing is raised; other errors are passed on.
+    It must hold the name of the solver, that of a joint or body of the model in single
+    quotes, and "valid: ". Returns False if nothing is raised; other errors are passed
+    on.
     """
     try:
         solver.build(model)
@@ -178,8 +179,9 @@ def batches_like_single_states(case: SystemCase) -> Pairs:
 def shares_inputs(case: SystemCase) -> Pairs:
     """An input without the batch axis, an array or a number, serves all rows.
 
-    Each input in turn is shared by a batch of three; row 1 is compared with a single
-    call. Calls with status=True are checked, too.
+    Each input in turn is shared by a batch of three; row 1, the second, is compared
+    with a single call. A sole input makes no batch: the whole result is compared.
+    Outputs of calls with status=True are checked, too, but not their status.
     """
     program = case.program()
     rows = [case.arguments(program) for _ in range(3)]

@@ -34,8 +34,9 @@ def examine_second(
     """Return the largest errors by joint and SECOND_COLUMNS, at random states.
 
     The reference is a complex step of the first derivatives. Errors are relative to
-    max(1, largest entry), and belong to the joint of a tensor's last index;
-    accelerations are compared as joint forces H qdd. A humanoid takes minutes.
+    max(1, largest entry), and belong to the joint of a tensor's last index, in the
+    order of `_ordered`; accelerations are compared as joint forces H qdd. A humanoid
+    takes minutes.
 
     Args:
         model: Robot without loops.
@@ -44,7 +45,9 @@ def examine_second(
         engine: Engine of the second derivatives.
 
     Returns:
-        {joint: {column: error}}; infinity for NaN.
+        {joint: {column: error}}; infinity for NaN, zeros for no states.
+
+    Raises UnsupportedError for loops, and other errors of the builds.
     """
     rng = np.random.default_rng(seed)
     inputs = ["time"] if model.driven else []
@@ -91,9 +94,10 @@ def _solver_of(column: str) -> str:
 
 
 def _ordered(problem: str, results: Any) -> list[np.ndarray]:
-    """Return second derivatives as four arrays, with the index order of complex_slopes.
+    """Return second derivatives as four arrays; the fourth by q and then by qdd or tau.
 
-    For problem "id" the last two indices of the fourth tensor are exchanged.
+    For problem "id" the last two indices of the fourth tensor are exchanged, in a view;
+    for "fd" nothing is. So the fourth is [i, k, j] of complex_slopes.
 
     Args:
         problem: "id" or "fd".
@@ -149,7 +153,8 @@ def add_check_derivatives(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of `dyn check-derivatives` to the parser, in place.
 
     The default of `run` becomes the function of the command, which returns 0 if all
-    errors are within the tolerance, else 1.
+    errors are within the tolerance, else 1. It raises SettingError for --states below 1
+    or --seed below 0, and errors of load_robot, check_plot and the examination.
     """
     add_robot(parser)
     parser.add_argument("--states", type=int, default=STATES, help="random states")
@@ -333,7 +338,8 @@ class _Methods:
     ) -> list[np.ndarray]:
         """Return the Jacobians by q, qd and third input, by eighth-order differences.
 
-        Arguments and result are as in `_by_complex_step`.
+        name: rnea or aba, on the engine under test; the other arguments and the result
+        are as in `_by_complex_step`.
         """
         program, integrate = self.programs[name], self.model.integrate
 
@@ -400,8 +406,8 @@ class _Methods:
 def _by_columns(result: np.ndarray, expected: np.ndarray) -> np.ndarray:
     """Return the largest absolute difference in each column, (columns,).
 
-    It is relative to max(1, largest absolute entry of `expected`), and infinity for
-    NaN.
+    It is relative to max(1, largest absolute entry of `expected`), and infinity in a
+    column with NaN.
 
     Args:
         result, expected: Matrices, (rows, columns).
@@ -420,6 +426,9 @@ def _passes(errors: dict[str, dict[str, float]]) -> bool:
 
 def report(model: Model, errors: dict[str, dict[str, float]]) -> list[str]:
     """Return the lines of a table of the errors by joint; the last is a verdict.
+
+    It is "ok: " with the largest error, or "FAIL: " with the joints that exceed the
+    tolerance "law". A line before it says if loops are opened.
 
     Args:
         model: Robot.

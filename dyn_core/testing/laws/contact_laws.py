@@ -45,7 +45,7 @@ def sample_layout(seed: int, size: int, friction: bool = True) -> ConstraintLayo
 
     Args:
         seed: Seed of the random numbers.
-        size: Number of blocks, at least 2; one fewer without friction.
+        size: Number of blocks, below 2 as 2; one fewer without friction.
         friction: Whether contacts are among them; then the first block is one.
     """
     rng = np.random.default_rng(seed)
@@ -127,9 +127,10 @@ def converged_means_solved(case: LayoutTrial) -> Pairs:
 
 
 def impulses_take_energy(case: LayoutTrial) -> Pairs:
-    """impulse . (velocity + b) <= 1e-5 where nothing is driven and the status is 0
+    """impulse . (velocity + b) <= 1e-5 if the status is 0, as lo < 0 < hi
 
-    Another status is not checked: then the only pair is (0, 0).
+    The problem is case.inputs. Another status is not checked: then the only pair is
+    (0, 0).
     """
     result = case.solve()
     if result.status == 0:
@@ -168,9 +169,10 @@ def what_holds_needs_no_impulse(case: LayoutTrial) -> Pairs:
 def with_ball(case: Case) -> tuple[Case, dict[str, Any]]:
     """Return a copy of the case with a smooth ball at its last link, and step options.
 
-    The options are a floor as `world`, and erp = 1; the ball is without friction. Ball
-    and floor overlap by 0.1 mm, so that each step has a contact, from rest, too. The
-    case is unchanged.
+    The options are a floor as `world`, and erp = 1; the ball is without friction, and
+    the robot's only collision shape. Ball and floor overlap by 0.1 mm at case.q, so
+    that a step has a contact, from rest, too. The case is unchanged; the copy shares
+    its rng.
     """
     model = case.model
     ball = Sphere(Transform.identity(), 0.05)
@@ -193,8 +195,9 @@ def with_ball(case: Case) -> tuple[Case, dict[str, Any]]:
 def far_contacts_do_nothing(case: Case) -> Pairs:
     """Far above the floor:  qd_next = qd + dt FD(q, qd, tau) + gyroscopic change
 
-    q_next is q moved at this velocity, and impulses are zero. The solver moreau_jean
-    has FD at the midpoint of the step.
+    The sum is in the axes at the start of the step. q_next is q moved at this velocity,
+    qd_next the velocity in the axes at the end; impulses are zero. The solver
+    moreau_jean has FD and the axes at the midpoint of the step.
     """
     case, _ = with_ball(case)
     far = (HalfSpace("floor", (0.0, 0.0, -1e4)),)
@@ -242,9 +245,10 @@ def _initial_axes(case: Case, qd: np.ndarray, dt: float) -> np.ndarray:
 def contact_steps_obey_newton(case: Case) -> Pairs:
     """A smooth contact pushes along its gap:  H (qd_next - qd_free) = J_n.T lambda
 
-    The step starts at rest; qd_free is its end with the floor far away. J_n is the
-    gap's derivative by differences, lambda the normal impulse, which must be
-    >= 0; friction impulses are zero, and a gap that touches does not become negative.
+    The step starts at rest, with joint forces; qd_free is its end with the floor far
+    away, both velocities in the axes at the start. J_n is the gap's derivative by
+    differences, lambda the normal impulse, which must be >= 0; friction impulses are
+    zero, and a gap that touches does not become negative. The equation has weight 1e-3.
     The only pair is (0, 0) if the step has no contacts, or no joint moves the ball off
     the floor.
     """
@@ -286,8 +290,9 @@ def contact_steps_obey_newton(case: Case) -> Pairs:
 def contact_steps_move_as_complex_steps_say(case: Case) -> Pairs:
     """step(x + i eps dx) = x_next + i eps (A dx + B dtau + dx_dp dp), near and far
 
-    Near: the ball touches the floor; where no joint moves it off, not_differentiable
-    may be true. Far from the floor it must be false, and dx_dmu zero.
+    p are gravity and the last link's com. Near: the ball touches the floor;
+    not_differentiable may be true, as where no joint moves it off, and then nothing
+    more is compared. Far from the floor it must be false, and dx_dmu zero.
     """
     case, near = with_ball(case)
     far = {"world": (HalfSpace("floor", (0.0, 0.0, -1e4)),)}
@@ -352,7 +357,11 @@ SOLVER_LAWS: tuple[Callable[..., Pairs], ...] = (
 
 
 def factors_are_those_of_inertia(case: Case) -> Pairs:
-    """L.T L = H without joint friction, with L from the packed output `factor`"""
+    """L.T L = H without joint friction, with L from the packed output `factor`
+
+    It holds the inverses of L's diagonal, then its entries (k, i) in the order of
+    `above`; places are those of the Structure.
+    """
     tables, n = structure(case.model), case.model.nv
     packed = case.program()(case.q, case.qd, case.qdd, STEP).factor
     L = np.zeros((n, n))
@@ -452,8 +461,8 @@ def term_slopes_are_those_of_terms(case: Case) -> Pairs:
     """inertia (dfree - dchange) = by_q dq + by_qd dqd + dt dtau,  dv_i of columns
 
     dchange is the change that the outputs change_q, change_qd and change_tau describe.
-    dv_i is the change of a body's velocity with the position, by `rates` and
-    `rates_before`.
+    dv_i is the change of a body's velocity with the position, by `rates` at the
+    velocity `free` and by `rates_before` at qd. The output `inertia` equals H.
     """
     terms, tables = case.other("contact_terms"), structure(case.model)
     coordinate = tables.coordinate[tables.column_place]
@@ -484,7 +493,8 @@ def term_slopes_are_those_of_terms(case: Case) -> Pairs:
 def moved_slopes_are_those_of_moved_states(case: Case) -> Pairs:
     """dx_next = by_q dq + by_u du + by_correction dc
 
-    dx_next is the displacement of q_next and the change of qd_next, (2 nv,).
+    dx_next is the displacement of q_next and the change of qd_next, (2 nv,), by
+    differences.
     """
     moved = case.other("moved_state", inputs=["correction"])
     state = case.q, case.qd, STEP, case.qdd

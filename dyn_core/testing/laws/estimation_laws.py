@@ -88,7 +88,10 @@ def r_lags_by_its_gain(case: Case) -> Pairs:
 
 
 def friction_and_springs_brake_the_momentum(case: Case) -> Pairs:
-    """joint_friction=True and joint_springs=True take from beta what they add to C"""
+    """joint_friction=True and joint_springs=True take from beta what they add to C
+
+    Each is checked alone; C is the bias force at q and qd.
+    """
     _, free = _sample(case, case.q, case.qd)
     for choice in ({"joint_friction": True}, {"joint_springs": True}):
         bare = case.other("bias")(case.q, case.qd)
@@ -160,8 +163,9 @@ class _RandomMotion:
 def _estimate(case: Case, motion: _RandomMotion, noise: float, **choices: Any) -> Any:
     """Return (Program, its constant inputs, its outputs after CYCLES cycles).
 
-    The constant inputs are two noises, (nv,) each, the prior 3 and the drift 0, (10,)
-    each.
+    A first call at motion.last, with dt 0, comes before them; cycles last a random 0.5
+    to 1 s. The constant inputs are two noises, (nv,) each, the prior 3 and the drift 0,
+    (10,) each.
 
     Args:
         case: Solver, robot and state.

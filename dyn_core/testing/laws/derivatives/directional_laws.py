@@ -142,7 +142,8 @@ def _hybrid(case: Case) -> dict[str, Any]:
 def extremes_are_inverse_and_forward(case: Case) -> Pairs:
     """All joints prescribed: equals id_directional; none: equals fd_directional
 
-    Values and derivatives are compared, divided by max(1, largest entry).
+    Values and derivatives are compared, without external forces, divided by max(1,
+    largest entry).
     """
     for names, other in (
         (list(case.model.joint_names), "id_directional"),
@@ -162,8 +163,8 @@ def extremes_are_inverse_and_forward(case: Case) -> Pairs:
 def hybrid_blocks_are_directional(case: Case) -> Pairs:
     """Blocks times a direction are the derivative along it, by hd_directional
 
-    The values tau_u and qdd_v are equal, too. External forces act; pairs are divided by
-    max(1, largest entry).
+    The values tau_u and qdd_v are equal, too. Every second joint is prescribed, and
+    external forces act; pairs are divided by max(1, largest entry).
     """
     program = case.program(inputs=["f_ext"])
     arguments = case.arguments(program)
@@ -195,7 +196,10 @@ def hybrid_blocks_are_directional(case: Case) -> Pairs:
 
 
 def hybrid_blocks_are_symmetric(case: Case) -> Pairs:
-    """dtau_u/dqdd_u and dqdd_v/dtau_v symmetric, dqdd_v/dqdd_u = -(dtau_u/dtau_v).T"""
+    """dtau_u/dqdd_u and dqdd_v/dtau_v symmetric, dqdd_v/dqdd_u = -(dtau_u/dtau_v).T
+
+    Every second joint is prescribed.
+    """
     program = case.program()
     result = program(*case.arguments(program))
     yield result.dtau_u_dqdd_u, result.dtau_u_dqdd_u.T

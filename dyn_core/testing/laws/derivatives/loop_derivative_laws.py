@@ -164,8 +164,9 @@ def slopes_of_closed_forward_dynamics(case: Case) -> Pairs:
     """H dqdd - A.T dlambda = dtau - Z dx,   A dqdd = -W dx
 
     Z dx and W dx are changes of the residuals by x = q, qd and p (class Balance). qdd
-    and lambda equal those of loop_forward_dynamics; dqdd_dtau is symmetric. Where no
-    joint moves the rod, only f = 0 is checked.
+    and lambda equal those of loop_forward_dynamics; dqdd_dtau is symmetric. Joint
+    friction, external forces and stabilization act. Where no joint moves the rod, only
+    f = 0 is checked.
     """
     case, tau, paths = with_rod(case), case.qdd, _paths(case)
     f, A, _ = case.other("loop_constraints")(case.q, case.qd)
@@ -198,8 +199,9 @@ def slopes_of_closed_forward_dynamics(case: Case) -> Pairs:
 def slopes_of_closed_hybrid_dynamics(case: Case) -> Pairs:
     """tau_u, qdd_v and lambda change as both equations demand
 
-    All joints but the last are prescribed; none, if the last does not move the rod.
-    Where no joint moves the rod, only f = 0 is checked.
+    Their values equal those of loop_hybrid_dynamics. All joints but the last are
+    prescribed; none, if the last does not move the rod. External forces and
+    stabilization act. Where no joint moves the rod, only f = 0 is checked.
     """
     case, paths = with_rod(case), _paths(case)
     f, A, _ = case.other("loop_constraints")(case.q, case.qd)
@@ -240,8 +242,9 @@ def slopes_of_closed_hybrid_dynamics(case: Case) -> Pairs:
 def slopes_of_closed_inverse_dynamics(case: Case) -> Pairs:
     """tau_a and lambda change as the first equation demands
 
-    One joint that moves the rod is passive. Without such a joint of one coordinate, the
-    only pair is the loop's error and zero.
+    Their values equal those of loop_inverse_dynamics. The first joint of one coordinate
+    that moves the rod is passive, external forces act, and qd is projected on A qd = 0.
+    Without such a joint the only pair is the loop's error and zero.
     """
     case, paths = closed_rates(with_rod(case)), _paths(case)
     f, A, _ = case.other("loop_constraints")(case.q, case.qd)

@@ -93,7 +93,8 @@ def tensors_are_slopes(case: Case) -> Pairs:
 def contractions_are_slopes(case: Case) -> Pairs:
     """sum_i weights_i d2tau_i / (dx dy), or of qdd, by a complex step
 
-    The weights are random; for FD they are H times random numbers.
+    The weights are random; for FD they are H times random numbers. The last result is
+    by q and then by qdd or tau.
     """
     state, expected, f_ext = _results(case)
     weights = case.rng.normal(size=case.model.nv)
@@ -152,7 +153,8 @@ def contractions_are_symmetric(case: Case) -> Pairs:
     """The contraction by qd and qd is symmetric; with weights e_n it is a tensor's slab
 
     The weights are 1 for the last coordinate and 0 for the others: the results equal
-    the slabs [-1] of the four tensors of the uncontracted solver.
+    the slabs [-1] of the four tensors of the uncontracted solver, for ID the fourth
+    slab's transpose.
     """
     weights = np.zeros(case.model.nv)
     weights[-1:] = 1.0
