@@ -220,7 +220,10 @@ def covariances_shrink_with_data(case: Case) -> Pairs:
 
 
 def a_cycle_without_time_leaves_the_payload(case: Case) -> Pairs:
-    """dt = 0: momentum begins anew, payload and covariance stay, used = changed = 0"""
+    """dt = 0: payload and covariance stay, used = changed = 0
+
+    The call follows the cycles of _estimate, at a random state with huge efforts.
+    """
     motion = _RandomMotion(case)
     program, more, last = _estimate(case, motion, 0.1)
     strange = 1e3 * case.rng.normal(size=case.model.nv)

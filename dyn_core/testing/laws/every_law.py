@@ -133,7 +133,10 @@ def matrix_makes_momentum(case: Case) -> Pairs:
 
 
 def centre_of_mass_moves(case: Case) -> Pairs:
-    """com' = d/dt com;  com'' = J qdd + (dJ/dt) qd,   J qd = com'"""
+    """m com' = h[3:];  com'' = com'(q, qdd) + d/dt com'(q, qd) at constant qd
+
+    h is the momentum [moment; linear], m the mass; com equals that of `momentum`.
+    """
     program = case.program()
     com, velocity, acceleration = program(case.q, case.qd, case.qdd)
     h, wanted = case.other("momentum")(case.q, case.qd)
@@ -150,8 +153,8 @@ def centre_of_mass_moves(case: Case) -> Pairs:
 def ground_twists_at_the_point(case: Case) -> Pairs:
     """n x (N - p x F) = 0,   n . p = height,   (N; F) = dh/dt - weight
 
-    n is a random unit normal, p the zero moment point, h the momentum; the second
-    output is n . F.
+    n is a random unit normal, height 0.3, p the zero moment point, h the momentum. The
+    second output is n . F. The first equation is divided by max(1, |p| |F|).
     """
     n, height = case.rng.normal(size=3), 0.3
     n = n / np.linalg.norm(n)
@@ -201,9 +204,10 @@ def regressor_has_joint_friction(case: Case) -> Pairs:
 
 
 def payloads_work_through_their_columns(case: Case) -> Pairs:
-    """ID(payload) - ID = Y_i pi_payload, for any ten numbers
+    """ID(payload) - ID = Y_i pi_payload, for ten random numbers
 
-    i is the body of the last link; no pair if that is the base.
+    They are given to ID in coordinates of the last link; pi_payload are the same in
+    coordinates of its body i. No pair if that is the base.
     """
     frame = case.model.frame(case.frame)
     if frame.body == 0:
@@ -260,8 +264,9 @@ def inertial_is_H_qdd(case: Case) -> Pairs:
 def terms_add_up(case: Case) -> Pairs:
     """ID = inertial + coriolis + gravity - external
 
-    Gravity minus external forces is the joint force at rest. The solver under test
-    computes its own term, shipped solvers the others.
+    Gravity minus external forces is ID at rest, and gravity alone is compared with ID
+    at rest without them. The solver under test gives the inertial or the Coriolis
+    force; shipped solvers give the rest.
     """
     name = case.solver.signature.name
     coriolis = case.program() if name == "coriolis_force" else case.other("coriolis")
@@ -300,7 +305,7 @@ def tau_is_H_qdd_plus_C(case: Case) -> Pairs:
 
 
 def external_forces_work_through_jacobians(case: Case) -> Pairs:
-    """tau(f_ext) = tau(0) - sum_i J_i.T f_ext_i"""
+    """ID(q, qd, qdd, f_ext) = ID(q, qd, qdd) - sum_i J_i.T f_ext_i"""
     plain = case.program()(case.q, case.qd, case.qdd)
     program = case.program(inputs=["f_ext"])
     tau = program(case.q, case.qd, case.qdd, case.f_ext)
@@ -310,8 +315,8 @@ def external_forces_work_through_jacobians(case: Case) -> Pairs:
 def _pushed(case: Case) -> np.ndarray:
     """Return sum_i J_i.T f_ext_i at the case's state, (nv,).
 
-    J_i is the Jacobian of a link whose frame equals the frame of body i; each body must
-    have exactly one such link.
+    J_i is the Jacobian of a link whose frame equals the frame of body i. A body without
+    such a link adds nothing, and one with two such links counts twice: no error.
     """
     push = np.zeros(case.model.nv)
     for name, frame in case.model.frames.items():
@@ -324,9 +329,9 @@ def _pushed(case: Case) -> np.ndarray:
 
 
 def external_forces_in_base_coordinates_agree(case: Case) -> Pairs:
-    """Forces given in base coordinates act as the same ones in body coordinates.
+    """f_ext_frame="base" with forces in base coordinates gives the result of "body".
 
-    No pair for a solver without an algorithm.
+    No pair for a solver that has no attribute `algorithm` (is no TracedSolver).
     """
     if not hasattr(case.solver, "algorithm"):
         return
@@ -539,7 +544,7 @@ def displacement_meets_stiffness(case: Case) -> Pairs:
 
 
 def weight_is_carried(case: Case) -> Pairs:
-    """tau = g(q) - H kd qd;  without gains tau = g(q)"""
+    """tau = g(q) - H kd qd, for random inputs kd (nv,);  tau = g(q) for kd = 0"""
     program, g = case.program(), case.other("gravity")(case.q)
     yield program(case.q, case.qd, 0 * case.qd), g
     kd = case.rng.uniform(1, 10, case.model.nv)

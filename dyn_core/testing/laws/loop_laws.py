@@ -32,8 +32,9 @@ _RADIUS = 0.2  # of the ball that rolls [m]
 def with_rod(case: Case) -> Case:
     """Return a copy of the case, its last link tied by a rod, closed at its position.
 
-    The rod, 0.71 m long, leads to a fixed point and adds one row of constraints, which
-    is zero if no coordinate moves the link. The case is unchanged.
+    The rod, 0.71 m long, leads from the link's origin to a fixed point, by (0.5, 0.4,
+    0.3) in base axes, and adds one row of constraints, which is zero if no coordinate
+    moves the link. The case is unchanged; the copy shares its arrays and rng.
     """
     model, frame = case.model, case.model.frame(case.frame)
     pose = _pose(model, case.q, frame.body)
@@ -67,7 +68,10 @@ def with_ball(case: Case) -> Case:
 
 
 def _pose(model: Model, q: np.ndarray, body: int) -> Transform:
-    """Return the Transform from the base to a body, at position q (nq,)."""
+    """Return the Transform from the base to a body, at position q (nq,).
+
+    body: 1 to nb; 0 is the base, with the identity.
+    """
     parts, X = split_q(model, Vector(q.tolist())), [Transform.identity()]
     for i in model.bodies:
         X.append(model.joint[i].X(parts[i]) @ model.Xtree[i] @ X[model.parent[i]])
@@ -153,10 +157,11 @@ def hybrid_loops_obey_the_kkt_system(case: Case) -> Pairs:
 
 
 def inverse_undoes_loops(case: Case) -> Pairs:
-    """Forces of all joints but one reproduce the motion of forward dynamics
+    """H qdd + C = tau + A.T lambda, for qdd of loop_forward_dynamics
 
-    The passive joint has one coordinate and moves the rod; without one, only f = 0 is
-    checked.
+    All joints but one are active, and their forces are results. The passive one has one
+    coordinate and moves the rod; its force is an input, in general not zero. Without
+    such a joint only f = 0 is checked.
     """
     case = closed_rates(with_rod(case))
     H, C, f, A, _ = _system(case)
@@ -213,9 +218,9 @@ def friction_enters_loops(case: Case) -> Pairs:
 def forces_of_loops_and_joints_balance(case: Case) -> Pairs:
     """qdd and lambda equal forward dynamics;  |force of f_loop| = |lambda|;  tau = ID
 
-    ID is the inverse dynamics of the open tree with the loop's force as external force;
-    it is checked only if the rod's row is in the range of the link's Jacobian. Where no
-    joint moves the rod, only f = 0 is checked.
+    All with the case's external forces. ID is that of the open tree, with the loop's
+    force added to these; it is checked only if the rod's row is in the range of the
+    link's Jacobian. Where no joint moves the rod, only f = 0 is checked.
     """
     case = closed_rates(with_rod(case))
     _, _, f, A, _ = _system(case)
@@ -275,10 +280,10 @@ def independent_inertia_is_projected(case: Case) -> Pairs:
 
 
 def independent_bias_agrees_with_forward_dynamics(case: Case) -> Pairs:
-    """H_y ydd + C_y = G.T tau
+    """H_y ydd + C_y = G.T tau, with external forces in C_y
 
-    ydd are the independent rows of loop_forward_dynamics. A qd = 0 is checked, too;
-    alone, where no joint moves the rod.
+    ydd are the independent rows of loop_forward_dynamics with the same forces. A qd = 0
+    is checked, too; alone, where no joint moves the rod.
     """
     case, chosen, A = _independent(case)
     yield A @ case.qd, np.zeros(1)
@@ -308,9 +313,9 @@ def independent_gravity_is_projected(case: Case) -> Pairs:
 
 
 def rolling_rows_are_speeds(case: Case) -> Pairs:
-    """A qd is the speed of the ball's point on the plane, bias = d(A qd)/dt, f = 0
+    """A is the row of J of the ball's point on the plane,  bias = d(A qd)/dt,  f = 0
 
-    The speed is along x.
+    It gives the speed along x, and is computed from the Jacobian of the open tree.
     """
     case = with_ball(case)
     program = case.program()

@@ -42,8 +42,9 @@ def _errors(case: Case, q: Any, pose: np.ndarray) -> tuple[float, float]:
 def frames_are_where_they_are_wanted(case: Case) -> Pairs:
     """status = 0: FK(q_reached) is the pose, and the error is zero
 
-    Three random poses; with another status one is not compared. Called at the pose
-    itself, the solver ends with status 0 after 0 iterations, and q is only normalized.
+    Three random poses, within reach, near the start; where the status is another,
+    neither is compared. Called at the pose itself, the solver ends with status 0 after
+    0 iterations, and q is only normalized.
     """
     program = case.program()
     for _ in range(3):
@@ -75,7 +76,9 @@ def limits_hold_and_nothing_gets_farther(case: Case) -> Pairs:
     """lower <= q_reached <= upper;  the error does not grow, nor in a second call
 
     For a pose within reach and one far away; quaternions of q_reached have unit length.
-    Limits are checked of joints with nq = nv.
+    Limits are checked of joints with nq = nv. The error is the root of the sum of the
+    squares of both _errors; the first call starts at the case's q, the second at its
+    q_reached.
     """
     program, model = case.program(), case.model
     for pose in (_pose(case, model.random(case.rng)), _far(case)):
@@ -96,7 +99,8 @@ def limits_hold_and_nothing_gets_farther(case: Case) -> Pairs:
 def fixed_joints_stay(case: Case) -> Pairs:
     """Joints that are fixed, and joints that do not carry the frame, stay
 
-    One random joint is fixed by the option `fixed`.
+    One random joint is fixed by the option `fixed`; ValueError for a robot without
+    joints. All of these keep their normalized q. The last pair is always (0, 0).
     """
     model = case.model
     name = case.rng.choice(model.joint_names)
@@ -215,7 +219,10 @@ def frames_accelerate_with_their_bodies(case: Case) -> Pairs:
 
 
 def reactions_work_like_joint_forces(case: Case) -> Pairs:
-    """S_i.T f_i + armature qdd, added over the joints of a coordinate, is ID"""
+    """S_i.T f_i + armature qdd, added over the joints of a coordinate, is ID
+
+    The case's external forces act in both.
+    """
     f, _ = case.program(inputs=["f_ext"])(case.q, case.qd, case.qdd, case.f_ext)
     tau = case.other("rnea", inputs=["f_ext"])(case.q, case.qd, case.qdd, case.f_ext)
     yield _power_by_joint(case, f) + _rotor_forces(case), tau
@@ -307,10 +314,11 @@ def reactions_are_one_force_everywhere(case: Case) -> Pairs:
 
 
 def articulated_bodies_feel(case: Case) -> Pairs:
-    """F = reactions of the motion;  A classical;  qdd = FD;  F = Ihat A + Zhat
+    """qdd = FD;  A = a of body_motion;  F = f of joint_reactions;  F = Ihat A + Zhat
 
-    The last equation is checked for bodies that are not in a cluster with others; Ihat
-    is symmetric.
+    All but body_motion with the case's external forces. A is classical, without offset
+    by gravity. The last equation is checked for bodies that are not in a cluster with
+    others; Ihat is symmetric.
     """
     result = case.program(inputs=["f_ext"])(case.q, case.qd, case.qdd, case.f_ext)
     fd = case.other("aba", inputs=["f_ext"])
@@ -364,7 +372,10 @@ def damper_opposes_the_velocity(case: Case) -> Pairs:
 
 
 def acceleration_is_rate_of_velocity(case: Case) -> Pairs:
-    """a = J qdd + (dJ/dt) qd, in every reference"""
+    """a = J qdd + (dJ/dt) qd, in every reference
+
+    (dJ/dt) qd is the result of frame_bias_acceleration.
+    """
     for reference in ("local", "world", "aligned"):
         J = case.other("jacobian", reference=reference)(case.q)
         bias = case.other("frame_bias_acceleration", reference=reference)
