@@ -130,6 +130,9 @@ def _joint(
 ) -> JointSpec:
     """Return a random joint, which may follow an earlier one.
 
+    It has damping, dry friction, armature, an effort limit and, unless spherical or
+    floating, a spring, but no position or velocity limits.
+
     Args:
         rng: Random generator.
         name, parent, child: Names of the joint and of its links.

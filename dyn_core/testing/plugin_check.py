@@ -42,6 +42,7 @@ def _check(arguments: argparse.Namespace) -> int:
             or one of its laws is missing.
         SolverNotFound: There is no such solver or plugin.
         ModelError: A robot is not valid.
+        SettingError: An xacro argument has not the form NAME=VALUE.
         UnsupportedError: The engine is unknown, or --robot has no effect.
     """
     registry = default_registry()

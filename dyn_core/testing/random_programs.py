@@ -36,7 +36,7 @@ def random_algorithm(
         functions: Whether to use sin, exp and similar functions as well as algebra and
             choices.
         everything: True: the function returns the results of all operations, `size`
-            numbers; false: the last eight numbers.
+            numbers; false: the last eight of [*x, 0, 1, -1, 0.5, *results].
     """
     others = [op for op in OPERATIONS if op not in ("and", "or", "not")]
     ops = others if functions else [*ALGEBRA, *CONDITIONS]

@@ -61,8 +61,9 @@ def npz_arrays(
 
     Raises:
         SettingError: The file cannot be opened, is no NPZ or is damaged, an array is
-            encrypted or holds Python objects, or the arrays to read have more bytes
-            than the larger of SIZE and RATIO times the file's size.
+            encrypted, compressed otherwise than by NumPy or holds Python objects, or
+            the arrays to read do not fit into memory or have more bytes than the larger
+            of SIZE and RATIO times the file's size.
     """
     try:
         with file.open("rb") as start:
@@ -89,8 +90,10 @@ def npz_arrays(
 def _refused(file: Path, reason: str) -> SettingError:
     """Return, without raising it, the SettingError that a file has invalid content.
 
+    Its one-line message is "FILE: no KIND that can be read: REASON".
+
     Args:
-        file: Path of the file.
+        file: Path of the file; KIND is its suffix in capitals.
         reason: Reason, for the message.
     """
     kind = file.suffix[1:].upper()
@@ -260,7 +263,8 @@ def _numbers_one_by_one(lines: TextIO, labels: list[str]) -> np.ndarray:
 
     Raises:
         ValueError: There is no row, a row has another length than the labels, or a cell
-            is not a number; the message names row, from 1, and label.
+            is not a number; the message names the row, from 1, skipped lines not
+            counted, and the label of a bad cell.
     """
     rows: list[list[float]] = []
     for row in csv.reader(lines):

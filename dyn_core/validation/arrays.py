@@ -91,7 +91,7 @@ def float_array(name: str, values: ArrayLike | None, wanted: str) -> np.ndarray:
     Args:
         name: Name of the input in error messages.
         values: Real numbers; complex ones are accepted if their imaginary parts are
-            zero.
+            zero. Booleans and texts such as "1.5" become floats, None in a list NaN.
         wanted: Shape that is expected, only for error messages.
 
     Raises:
@@ -119,12 +119,13 @@ def state_array(name: str, values: ArrayLike, length: int) -> np.ndarray:
 
     Args:
         name: Name of the input in error messages.
-        values: Numbers of one state, or of a batch of states.
+        values: Numbers of one state, or of a batch of states. Booleans and texts such
+            as "1.5" become floats, None in a list NaN.
         length: Length of the last axis.
 
     Raises:
-        ShapeError: The last axis has another length, there are too many axes, or the
-            values are not numeric.
+        ShapeError: The last axis has another length, there is no axis or more than
+            two, or the values are not numeric, such as None.
     """
     wanted = f"shape ({length},) or (batch, {length})"
     if values is None:
@@ -165,13 +166,14 @@ def finite_array(
 
     Args:
         name: Name of the input in error messages; element i is called name[i].
-        values: Numbers. If `size` is given, an empty list stands for zeros and a single
-            number for `size` equal ones.
+        values: Numbers; booleans and texts such as "1.5" become floats. If `size` is
+            given, an empty list stands for zeros, a single number for `size` equal
+            ones.
         size: Number of values; None: any number of them, in a list or array.
 
     Raises:
-        ModelError: The values are not numeric, not a list, not `size` many, or not
-            finite.
+        ModelError: The values are complex or not numeric, not a list, not `size` many,
+            or not finite.
     """
     try:
         if np.iscomplexobj(values):

@@ -91,9 +91,10 @@ def pkg_config_field(text: str) -> str:
 
 
 def markdown_code(text: str) -> str:
-    """Return text as an inline code span of Markdown.
+    """Return text as an inline code span of Markdown, whatever backticks it has.
 
-    Invisible characters become Python escapes.
+    Invisible characters become Python escapes. A | stays, and would end the cell of a
+    table. An empty text gives two backticks, which are no code span.
     """
     longest = max(map(len, re.findall("`+", text)), default=0)
     fence, space = "`" * (longest + 1), " " if longest else ""

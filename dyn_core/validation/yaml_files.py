@@ -120,7 +120,8 @@ def read_yaml(source: Any, what: str, inline: str) -> tuple[Any, str]:
 def _reason(error: Exception) -> str:
     """Return the reason of an error of reading YAML, on one line, with its position.
 
-    The position is left out where the error has none.
+    The position is left out where the error has none. An error of neither YAML nor an
+    encoding has one of two fixed reasons: too many digits, or a type unlike its tag.
     """
     if isinstance(error, yaml.MarkedYAMLError) and error.problem:
         mark = error.problem_mark
@@ -184,7 +185,10 @@ def _check_count(values: int) -> None:
 
 
 def _check_extent(data: Any) -> None:
-    """Raise _TooMuch if data exceed VALUES or DEPTH, aliases and cycles expanded."""
+    """Raise _TooMuch if data exceed VALUES or DEPTH, aliases and cycles expanded.
+
+    Keys of mappings do not count; a value inside n lists has depth n + 1.
+    """
     level, values, depth = [data], 1, 0
     while level:
         parts = [

@@ -51,7 +51,7 @@ def _dense(case: Case, mask: np.ndarray, f_ext: Any) -> tuple[np.ndarray, np.nda
 
 
 def _partitions(case: Case) -> list[np.ndarray]:
-    """Return four masks of nv booleans: all False, all True, and two random ones."""
+    """Return four masks, (nv,): all False, all True, two drawn anew from case.rng."""
     nv = case.model.nv
     drawn = [case.rng.uniform(size=nv) < 0.5 for _ in range(2)]
     return [np.zeros(nv, bool), np.ones(nv, bool), *drawn]
@@ -109,7 +109,10 @@ def _work(case: Case, result: Any, expected: Any, mask: np.ndarray) -> np.ndarra
 
 
 def joint_friction_enters_hybrid(case: Case) -> Pairs:
-    """With joint_friction=True friction is added to tau_u and taken from tau_v"""
+    """With joint_friction=True friction is added to tau_u and taken from tau_v
+
+    For one random partition; errors of qdd_v are multiplied by H_vv.
+    """
     mask = _partitions(case)[2]
     names = _names(case, mask)
     without_friction = case.program(prescribed=names)
@@ -126,7 +129,8 @@ def joint_friction_enters_hybrid(case: Case) -> Pairs:
 def hybrid_steps_start_as_hybrid_dynamics(case: Case) -> Pairs:
     """(qd_next - qd)/dt -> (qdd_u, qdd_v) and the joint forces -> tau_u as dt -> 0
 
-    Steps of four lengths are extrapolated to dt = 0.
+    For one random partition; accelerations are multiplied by H. Steps of four lengths
+    are extrapolated to dt = 0.
     """
     mask = _partitions(case)[2]
     tau, qdd = _dense(case, mask, case.f_ext)
@@ -148,7 +152,8 @@ def hybrid_steps_start_as_hybrid_dynamics(case: Case) -> Pairs:
 def the_mask_chooses(case: Case) -> Pairs:
     """The result for each mask is hybrid dynamics of that partition
 
-    Inputs that the mask does not choose are ignored.
+    For four masks, by dense algebra; errors of qdd are multiplied by H. Inputs that the
+    mask does not choose are 7 or -7, which the solver must ignore.
     """
     program = case.program(inputs=["f_ext"])
     for mask in _partitions(case):
@@ -255,7 +260,7 @@ def _points_jacobian(case: Case) -> np.ndarray:
 
 
 def points_respond_as_dense_algebra_says(case: Case) -> Pairs:
-    """G = J H^-1 J.T for the velocities of points"""
+    """G = J H^-1 J.T for the velocities of points, positive semidefinite"""
     J = _points_jacobian(case)
     G, H = case.program()(case.q), case.other("crba")(case.q)
     yield G, J @ np.linalg.solve(H, J.T)
@@ -263,7 +268,11 @@ def points_respond_as_dense_algebra_says(case: Case) -> Pairs:
 
 
 def impulses_give_points_their_velocity(case: Case) -> Pairs:
-    """H (qd+ - qd) = J.T Lambda,   J qd+ + damping Lambda = velocity"""
+    """H (qd+ - qd) = J.T Lambda,   J qd+ + damping Lambda = velocity
+
+    `velocity` is random, three numbers for each of two points; `damping` is a number,
+    the case's option.
+    """
     J, velocity = _points_jacobian(case), case.rng.normal(size=6)
     after, impulse = case.program()(case.q, case.qd, velocity)
     H, damping = case.other("crba")(case.q), case.options(case.solver)["damping"]
@@ -274,7 +283,9 @@ def impulses_give_points_their_velocity(case: Case) -> Pairs:
 def rows_move_as_their_jacobian_says(case: Case) -> Pairs:
     """sigma_k = W_k . (v_link - v_other) = (J qd)_k
 
-    The last rows belong to joints: the rate of the joint's own coordinate.
+    The first four rows W_k are random; velocities are in reference "world", and v_other
+    is zero where the row has no other link. The last rows belong to joints: the rate of
+    the joint's own coordinate.
     """
     W = case.rng.normal(size=(4, 6))
     options = case.options(case.solver)

@@ -31,7 +31,8 @@ _STEP = 1e-2  # length of the step in time [s]
 def steps_start_as_the_equation_of_motion(case: Case) -> Pairs:
     """(q_next (-) q)/dt -> qd and (qd_next - qd)/dt -> FD(q, qd, tau) as dt -> 0
 
-    Steps of four lengths are extrapolated to dt = 0.
+    Steps of four lengths are extrapolated to dt = 0. Both are in one pair, divided by
+    max(1, largest |qdd|).
     """
     program = case.program()
     scale = 1 / max(
@@ -60,8 +61,9 @@ def steps_move_as_complex_steps_say(case: Case) -> Pairs:
     """step(x + i eps dx) = x_next + i eps (A dx + B dtau + dx_dp dp)
 
     With external forces, joint friction, springs and, if the solver has them, limit
-    stops; for a solver that closes loops, with a rod. Pairs are divided by max(1,
-    largest entry). If the step is no solver of STEP, differences are compared instead.
+    stops; for a solver that closes loops, with a rod. p are gravity, the com of the
+    case's frame, and the path of `_joint_path`. Pairs are divided by max(1, largest
+    expected entry). If the step is no solver of STEP, differences are compared instead.
     """
     step = _step_of(case)
     if step is None:
@@ -83,7 +85,11 @@ def steps_move_as_complex_steps_say(case: Case) -> Pairs:
 
 
 def derivatives_of_steps_are_differences(case: Case) -> Pairs:
-    """x_next(x (+) eps dx, tau + eps dtau) = x_next (+) eps (A dx + B dtau)"""
+    """x_next(x (+) eps dx, tau + eps dtau) = x_next (+) eps (A dx + B dtau)
+
+    Along one random direction, by central differences, with dt = 0.1 s. The pair is
+    divided by max(1, largest difference).
+    """
     model, program = case.model, case.program()
     q, qd, tau, dt = case.q, case.qd, case.qdd, np.array(0.1)
     changes = case.rng.normal(size=(3, model.nv))
@@ -139,7 +145,7 @@ def _state(case: Case) -> tuple[Any, ...]:
 
 
 def _joint_path(case: Case) -> list[str]:
-    """Return [damping path of the file's last moving joint], or [] without one."""
+    """Return ["NAME.damping"] of the file's last moving joint, or [] without one."""
     joints = {joint.name for joint in case.model.build.description.joints}
     names = [n for n in case.model.names[1:] if n in joints and case.width(n)]
     return [f"{names[-1]}.damping"] if names else []
@@ -150,7 +156,7 @@ def complex_slopes(
 ) -> tuple[np.ndarray, ...]:
     """Return a step and its derivatives by state, joint forces and parameters.
 
-    The state is that of `_state`.
+    State, joint forces, dt and f_ext are those of `_state`.
 
     Args:
         case: Robot and state.
@@ -160,7 +166,8 @@ def complex_slopes(
 
     Returns:
         q_next (nq,), qd_next (nv,), A (2 nv, 2 nv), B (2 nv, nv) and dx_dp (2 nv, np).
-        Rows are the displacement of q_next, then the change of qd_next.
+        Rows are the displacement of q_next, then the change of qd_next. np is the
+        number of values of all paths together.
     """
     model, (q, qd, tau, dt, f_ext) = case.model, _state(case)
     plain = {**choices, "engine": "plain"}

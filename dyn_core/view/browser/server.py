@@ -168,7 +168,8 @@ def stop_server(server: Any) -> None:
 def _silent() -> Iterator[None]:
     """Context manager that hides the banners of viser, in notebooks, too.
 
-    A notebook shows what rich prints as boxes, past sys.stdout.
+    The global console of rich, which prints them, is quiet meanwhile; a notebook would
+    show them as boxes, past sys.stdout. Other output is not hidden.
     """
     console = importlib.import_module("rich").get_console()
     quiet, console.quiet = console.quiet, True
