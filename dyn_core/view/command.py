@@ -40,8 +40,8 @@ PER_SECOND = 25  # rows of a generated run per second
 def view(arguments: argparse.Namespace) -> int:
     """Show the named object in a browser, or write it as a film or an HTML page.
 
-    Without --film and --html it is served until Ctrl-C. With both, both are written. A
-    film of an object without a run shows all its sliders moving.
+    Without --film and --html it is served until Ctrl-C or SIGTERM. With both, both are
+    written. A film of an object without a run shows all its sliders moving.
 
     Args:
         arguments: Arguments of `dyn view`, checked by `check`.
@@ -50,8 +50,8 @@ def view(arguments: argparse.Namespace) -> int:
         0, the exit status.
 
     Raises:
-        SettingError, ModelError, ShapeError: The object cannot be read, or a file
-            cannot be written.
+        SettingError, ModelError, ShapeError: The object cannot be read, a file cannot
+            be written, host or port cannot be used, or a film or page is too long.
         UnsupportedError: A library that is needed is not installed.
     """
     scene, run = named(arguments)
@@ -107,11 +107,14 @@ def check(arguments: argparse.Namespace) -> None:
 
 
 def named(arguments: argparse.Namespace) -> tuple[VisualScene, Replay | None]:
-    """Return the scene that arguments.what names, and its run or None.
+    """Return the scene that arguments.what names, and its run; None if it has none.
+
+    Chains and robots have none; an environment has a random episode.
 
     Args:
         arguments: Arguments of `dyn view`; `what` is a recording, a planar chain, an
-            environment or a robot, tried in this order.
+            environment (dyn_ros/..., also if there is none) or a robot, tried in this
+            order.
 
     Raises SettingError, ModelError, ShapeError or UnsupportedError as in `view`.
     """
@@ -227,12 +230,12 @@ def episode(name: str, duration: float = 10.0, seed: int = 0) -> Replay:
     """Return an episode of an environment under random actions.
 
     The first row is the initial state, and a row follows for each step of the task. The
-    episode ends at the duration, or earlier when the environment terminates or
-    truncates it.
+    last row lies before the duration, or is where the environment terminates or
+    truncates the episode.
 
     Args:
         name: Id such as dyn_ros/Pendulum-v0.
-        duration: Maximum duration [s].
+        duration: Time before which the last row is [s]; the first row always exists.
         seed: Seed of the start and of the actions.
 
     Raises:

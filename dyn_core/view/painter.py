@@ -112,8 +112,9 @@ class Painter:
     def paint(self, surfaces: list[Drawn]) -> np.ndarray:
         """Return a picture of surfaces, floor and shadows, (height, width, 3) uint8.
 
-        Floor and shadows are drawn only if the camera is above the floor. Triangles
-        with a corner behind the camera are not drawn.
+        Floor and shadows are drawn only if the camera is above the floor; what is
+        behind the floor is hidden in any case. Triangles with a corner behind the
+        camera are not drawn.
         """
         lens = self._lens
         points, colors, faces = _gathered(surfaces)
@@ -164,7 +165,7 @@ def _gathered(surfaces: list[Drawn]) -> tuple[np.ndarray, np.ndarray, np.ndarray
 
 
 def _shades(points: np.ndarray, faces: np.ndarray, eye: np.ndarray) -> np.ndarray:
-    """Return the brightness of each triangle, (m,), from 0.34 to 1.14.
+    """Return the brightness of each triangle, (m,), 0.34 to 1.12; 0.5 without area.
 
     Args:
         points: Corners, (n, 3) [m].

@@ -90,8 +90,10 @@ class PlanarScene(VisualScene):
     def _slab(self, plane: HalfPlane) -> solids.Triangles:
         """Return a slab in the world whose upper side is the edge of a half-plane.
 
+        It is 6 `size` long, with z0 in the middle of the upper side.
+
         Args:
-            plane: Half-plane, with its normal z and a point z0 of its edge.
+            plane: Half-plane, with its unit normal z and a point z0 of its edge.
         """
         across, thick = 6.0 * self.size, 0.04 * self.size
         nx, ny = (float(x) for x in plane.z)
@@ -136,8 +138,9 @@ class PlanarScene(VisualScene):
     def poses(self, states: np.ndarray) -> np.ndarray:
         """Return the poses of ground, rods and first point, (..., n + 1, 4, 4).
 
-        The ground has the identity. The origin of a rod is its first point, and its x
-        axis points along the rod.
+        The ground has the identity, and the first point no rotation. The origin of a
+        rod is its first point, and its x axis points along the rod; if the points of a
+        rod coincide, its x and z axes are zero.
 
         Args:
             states: States, (..., 2 n).
@@ -161,7 +164,7 @@ class PlanarScene(VisualScene):
         return np.asarray(a + share * (np.asarray(b) - a))
 
     def mass_centre(self, poses: np.ndarray) -> np.ndarray | None:
-        """Return the centre of mass, (3,) [m].
+        """Return the centre of the points' masses in the world, (3,) [m].
 
         None if masses are unknown or their sum is not positive, or there is only one
         point.
@@ -236,11 +239,12 @@ class ChainScene(PlanarScene):
         """Return the positions of the joints, (2 n,) [m].
 
         Args:
-            values: Position of joint 0 [m], then the angles [rad].
+            values: Position x, y of joint 0 [m], then the angles [rad]: of link 0 from
+                the x axis, of each other link from the previous one.
             moved: Ignored.
 
         Raises:
-            ShapeError: The number of angles is not the number of links.
+            ShapeError: There are not two values and one for each link.
         """
         x = np.asarray(values, float)
         rates = np.zeros(self.chain.n - 1)
@@ -287,9 +291,10 @@ class ObjectScene(PlanarScene):
         return "m" if self.cart and k == 0 else "rad"
 
     def _range(self, bounds: tuple[float, float], k: int) -> tuple[float, float]:
-        """Return lower and upper end of coordinate k, clipped to its display range.
+        """Return lower and upper end of the bounds' overlap with a display range.
 
         The display range is +-3.14 rad, or +-2 lengths of the chain [m] for a cart.
+        Without overlap the lower end exceeds the upper one.
 
         Args:
             bounds: Position bounds of the coordinate.
@@ -302,7 +307,8 @@ class ObjectScene(PlanarScene):
     def points(self, q: Sequence[float] | np.ndarray) -> np.ndarray:
         """Return the ends of the rods at coordinates q (nq,), (n, 2) [m].
 
-        Raises ShapeError unless they are nq numbers.
+        Raises ShapeError if they are not nq, ValueError or TypeError if one is not a
+        number.
         """
         numbers = [float(x) for x in q]
         x0, v0, theta, rates = self.system.chain_state(numbers, [0.0] * len(numbers))

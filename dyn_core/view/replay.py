@@ -71,7 +71,8 @@ class Replay:
     def state(self, time: float) -> np.ndarray:
         """Return the state at a time since the start [s], interpolated between rows.
 
-        Times outside of the run give its first or last state.
+        Times outside of the run give its first or last state. These, and states at
+        the time of a row, are rows of `states`, not copies.
         """
         k = self.row(time)
         span = float(self.t[min(k + 1, len(self.t) - 1)] - self.t[k])
@@ -102,8 +103,9 @@ class Replay:
     def largest_forces(self) -> np.ndarray:
         """Effort limits of the scene, (nv,) [N·m | N], by which `shares` are scaled.
 
-        Where there is no limit, it is the largest absolute joint force of the run, or 1
-        if that is zero. Requires joint forces: `tau` must not be None.
+        Where it is 0, there is no limit: it is replaced by the largest absolute joint
+        force of the run, NaN left out, or 1 if that is zero. Requires joint forces:
+        `tau` must not be None.
         """
         assert self.tau is not None
         limit = self.scene.effort_limit

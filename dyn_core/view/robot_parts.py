@@ -86,7 +86,7 @@ def read_mesh(path: Path) -> list[MeshPiece]:
 
 
 def convex_hull(pieces: list[MeshPiece]) -> Triangles:
-    """Return the convex hull of all pieces, the shape used for contacts.
+    """Return the convex hull of all pieces, one or more, the shape used for contacts.
 
     Raises:
         UnsupportedError: They span no volume, or trimesh is not installed.
@@ -121,7 +121,8 @@ def _piece(path: Path, mesh: Any) -> MeshPiece:
 def _unit(path: Path, mesh: Any) -> float:
     """Return the length unit of a mesh [m], from the metadata of a .dae file.
 
-    It is 1 for files of other formats, and without metadata.
+    It is 1 for files of other formats, and without metadata. Raises ValueError or
+    IndexError if their first word is neither "meters" nor a number.
     """
     if path.suffix.lower() != ".dae":
         return 1.0
@@ -131,7 +132,9 @@ def _unit(path: Path, mesh: Any) -> float:
 def _color(mesh: Any) -> Color | None:
     """Return the colour of a trimesh.Trimesh's material, red, green, blue, 0..255.
 
-    None if it has no material, or a texture, or no main colour of four numbers.
+    None if it has no material, as with colours of corners, or the material has an
+    `image` or no main colour of four numbers. A PBRMaterial has no `image`: with a
+    texture, too, it gives its base colour, or grey without one.
     """
     material = getattr(mesh.visual, "material", None)
     if material is None or getattr(material, "image", None) is not None:
@@ -362,8 +365,8 @@ class RobotParts:
         """Yield rods between joints, drums along axes, boxes for bodies that branch.
 
         Rods lead to the next joints and to links (_ends). A body with more than two
-        rods and with mass has a box, too. Joints of one coordinate are drums, others
-        balls; joints that are free or driven are not shown.
+        rods and with mass, but not the base, has a box, too. Joints of one coordinate
+        are drums, others balls; joints that are free or driven are not shown.
         """
         model, radius = self.model, THICKNESS * self.size
         ends = _ends(model, radius)
@@ -453,9 +456,10 @@ def _ends(model: Model, least: float) -> list[list[np.ndarray]]:
     """Return the ends of rods from the origin of each body, in its frame, (3,) [m].
 
     The list is indexed by body number and has nb + 1 entries, entry 0 for the base.
-    Rods lead to the joints of child bodies and to links. A body with mass and without
-    an end beyond `least` has one at twice the centre of mass. Ends within `least` (at
-    least 1e-9 m) of the origin or of an earlier end are left out.
+    Rods lead to the joints of child bodies, except floating or free ones, and to links.
+    A body (not the base) with mass and without an end beyond `least` has one at twice
+    the centre of mass. Ends within `least` (at least 1e-9 m) of the origin or of an
+    earlier end are left out.
     """
     ends: list[list[np.ndarray]] = [[] for _ in range(model.nb + 1)]
     for i in model.bodies:

@@ -121,10 +121,12 @@ class RobotScene(VisualScene):
     def state(self, values: Sequence[float], moved: int | None = None) -> np.ndarray:
         """Return the position of the sliders' values, (nq,), with loops closed.
 
+        Coordinates without a slider have their initial values before loops are closed.
+        This may change all values but those of the joint of `moved`.
+
         Args:
-            values: Value of each slider [rad | m].
-            moved: Index of the slider that must keep its value when loops are closed,
-                or None.
+            values: Value of each slider [rad | m]: roll, pitch, yaw for a quaternion.
+            moved: Index of the slider that was moved, or None.
 
         Raises:
             InfeasibleError: The loops cannot be closed.
@@ -151,6 +153,8 @@ class RobotScene(VisualScene):
 
     def values(self, state: np.ndarray) -> np.ndarray:
         """Return the value of each slider at a position, (sliders,) [rad | m].
+
+        Values are not clipped to the sliders; quaternions give roll, pitch and yaw.
 
         Args:
             state: Position, (nq,).

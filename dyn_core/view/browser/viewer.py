@@ -142,7 +142,7 @@ def y_range(columns: np.ndarray) -> tuple[float, float]:
     """Return (low, high) of a plot's vertical axis: all values, and space beyond.
 
     The space on each side is a tenth of their range, or 1 if all are equal. `columns`
-    are the curves, (k, n).
+    are the curves, (k, n), which must be finite. Raises ValueError if they are empty.
     """
     low, high = float(columns.min()), float(columns.max())
     margin = 0.1 * (high - low) or 1.0
@@ -254,8 +254,8 @@ class Viewer:
         """Replace a sketch by the visuals; do nothing if there is no sketch.
 
         Waits until the visuals are made. All nodes are then made anew; shown layers
-        stay shown. If the state is still the initial one, it becomes the scene's new
-        initial state.
+        stay shown. Without a replay, and if no state was set before, the scene's new
+        initial state is shown.
         """
         if not self.scene.sketch:
             return
@@ -292,7 +292,9 @@ class Viewer:
         """Add all controls to the panel; sets `curves` if the replay has some.
 
         The controls of a replay and its curves need a replay; sliders of joints are
-        added only without one.
+        added only without one, and if the viewer was made with `sliders`. Colours can
+        be switched if the replay has joint forces, or with neither replay nor
+        `sliders`.
         """
         gui = self.server.gui
         gui.configure_theme(show_logo=False, show_share_button=False)
@@ -335,7 +337,7 @@ class Viewer:
     def _fill_joints(self, gui: Any) -> None:
         """Add a slider for each coordinate, and the buttons start and random.
 
-        The buttons show the scene's initial state, and a random one.
+        The buttons show scene.start and scene.random; errors of these are not caught.
         """
         with gui.add_folder("Joints"):
             actions = {"start": self.scene.start, "random": self._random}
@@ -359,7 +361,7 @@ class Viewer:
                 self._sliders.append(control)
 
     def _fill_replay(self, gui: Any, replay: Replay) -> None:
-        """Add the controls of the replay: play, time and speed."""
+        """Add the controls of the replay: play, time, speed and repeat."""
         with gui.add_folder("Replay"):
             self._button = gui.add_button(PLAY)
             self._button.on_click(lambda _: self.play(not self.playing))
@@ -379,7 +381,10 @@ class Viewer:
             )
 
     def _said(self, more: str) -> str:
-        """Return the scene's notes and one more ("": none) as HTML, escaped."""
+        """Return the scene's notes and one more ("": none) as HTML, escaped.
+
+        While the scene has a sketch, they also say that meshes are being read.
+        """
         reading = "meshes are being read" if self.scene.sketch else ""
         notes = [html_text(x) for x in [*self.scene.notes, reading, more] if x]
         return "".join(f'<p style="padding:0 12px"><i>{x}</i></p>' for x in notes)
@@ -451,7 +456,10 @@ class Viewer:
     # Methods for programs.
 
     def show_layer(self, layer: str, wanted: bool) -> None:
-        """Show or hide one of LAYERS, set its checkbox, and clear the panel's error."""
+        """Show or hide one of LAYERS, set its checkbox, and clear the panel's error.
+
+        A layer without a checkbox is shown or hidden, too. The name is not checked.
+        """
         with self._lock:
             self.stage.show(layer, wanted)
             if layer in self._boxes and self._boxes[layer].value != wanted:
@@ -462,7 +470,9 @@ class Viewer:
     def show_torque_colors(self, wanted: bool) -> None:
         """Colour the bodies by their joint forces, or in their own colours.
 
-        Without a replay only `torque_colors` and its checkbox are set.
+        A replay without joint forces has no such colours. Without a replay
+        `torque_colors` and its checkbox are set, and the colours and arrows of the
+        last `show_state` are removed.
         """
         with self._lock:
             self.torque_colors = wanted
@@ -476,10 +486,10 @@ class Viewer:
         shares: np.ndarray | None = None,
         forces: Arrows | None = None,
     ) -> None:
-        """Show a state, and set the sliders to it.
+        """Show a state, and set the sliders to it; `torque_colors` is ignored.
 
         Args:
-            state: State, (n,).
+            state: State, (n,); an array of floats is not copied.
             shares: Joint forces relative to their maxima, -1..1, (nv,), for colours;
                 None: colours of the parts.
             forces: Contact forces: points and forces, (k, 2, 3) [m], [N]; None: no
@@ -541,9 +551,10 @@ class Viewer:
                 self.play(False)
 
     def refresh(self) -> None:
-        """Show the current state again.
+        """Show the current state again; sliders are not set.
 
         With a replay also its contact forces and, if torque_colors is set, colours.
+        Without one, arrows are hidden and the bodies have their own colours.
         """
         shares, forces = None, None
         if self.replay is not None:
