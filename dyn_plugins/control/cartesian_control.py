@@ -399,7 +399,11 @@ class TaskInertia:
         self._factors = Factored(damped, [0.0] * 6, ["frame"] * 6)
 
     def force(self, a):
-        """Return Lambda a, the wrench (6,) that accelerates the frame by a, (6,)."""
+        """Return Lambda a, the wrench (6,) that accelerates the frame by a, (6,).
+
+        Both are [angular; linear] in the axes of J's rows. Near singular positions the
+        acceleration differs from a.
+        """
         scaled = [s * x for s, x in zip(self._S, a, strict=True)]
         x = self._factors.solve(scaled)
         return Vector(s * y for s, y in zip(self._S, x, strict=True))

@@ -83,7 +83,8 @@ def position_error(model, q, q_ref, wrap):
     Args:
         model: Robot.
         q, q_ref: Position and reference, nq.
-        wrap: Names of joints of one coordinate.
+        wrap: Names of joints of one coordinate; a follower stands for its leader. An
+            unknown, fixed or locked joint raises ModelError.
     """
     e = list(model.difference(q, q_ref))
     for name in wrap:
@@ -96,7 +97,7 @@ def turning_joints(model, names):
     """Check the option `wrap`: a list of names of revolute or continuous joints.
 
     Raises UnsupportedError for a string, ModelError for an unknown joint or a joint of
-    another kind. Without a model (None), only the first is checked.
+    another kind. Without a model (None), only the first is checked. Returns nothing.
     """
     if isinstance(names, str):
         text = shown(names)

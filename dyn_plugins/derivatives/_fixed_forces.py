@@ -194,8 +194,8 @@ class FixedForces(TracedSolver):
 
         Raises UnsupportedError for f_ext_fixed "base" or "point" without the input
         f_ext, for another f_ext_fixed, for f_ext_points without f_ext_fixed "point" and
-        for an invalid point, ModelError for an unknown link of a point, and the errors
-        of TracedSolver.build.
+        for a point that is invalid for points_by_body, ModelError for f_ext_points of
+        another form or an unknown link, and the errors of TracedSolver.build.
         """
         inputs = input_names(self.name, choices.get("inputs", ()))
         if choices.get("f_ext_fixed") in FIXED[1:] and "f_ext" not in inputs:
@@ -211,7 +211,7 @@ class FixedForces(TracedSolver):
         Arguments as in TracedSolver._adapter. Raises UnsupportedError for an invalid
         f_ext_fixed, a point that is invalid for points_by_body, and f_ext_points
         without f_ext_fixed "point"; ModelError for f_ext_points of another form or an
-        unknown link.
+        unknown link; and the errors of TracedSolver._adapter.
         """
         fixed = chosen.get("f_ext_fixed")
         fixed = common.f_ext_frame if fixed is None else fixed

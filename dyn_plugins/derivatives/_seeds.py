@@ -100,7 +100,7 @@ def parameter_along(model, parameter, dp):
     """Return {parameter: numbers with derivatives dp}; {} if `parameter` is None.
 
     dp: A number, or as many numbers as the path has. Raises ModelError for an unknown
-    path.
+    path, ValueError for another size of dp.
     """
     if parameter is None:
         return {}
@@ -132,7 +132,9 @@ def seeds(model, q, qd, along):
         along: The Direction.
 
     Raises:
-        ModelError: The parameter path of the direction is unknown.
+        ModelError: The parameter path of the direction is unknown, or a user's force
+            function does not return nv numbers.
+        UnsupportedError, ModelError: As in forces_along.
 
     Source: KIM-4.1, KIM-4.5.
     """

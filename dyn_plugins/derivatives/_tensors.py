@@ -116,9 +116,9 @@ _M, _F_Q, _F_QD, _B = slice(0, 9), slice(9, 15), slice(15, 21), slice(21, 24)
 
 
 def _factors(m, path, members):
-    """Return the _Factors of the coordinates `members`, the last ones of `path`.
+    """Return the _Factors: left and inner for `members`, S and rates for `path`.
 
-    m: Motions; path: Coordinates from the base on.
+    m: Motions; path: Coordinates from the base on; members: Its last coordinates.
     """
     S, Psi_dot, Psi_ddot, Psi_S_dot = (
         [part[c.body][c.k] for c in path]
@@ -260,7 +260,9 @@ class _OfCoordinate(NamedTuple):
 
 
 def _fill_carrying(tensors, path, d, of_d):
-    """Write tau_m by j and d in either order, and H of m, j and d, in place.
+    """Write tau_m by j and d in either order, H_mj by d and H_md by j, in place.
+
+    H_mj, with H_jm, is written for m and j above d; H_md, with H_dm, for m above j.
 
     Args:
         tensors: Tensors, changed in place.
@@ -308,9 +310,9 @@ def _fill_carried(tensors, path, d, qq_kj, vq_kj, qv_kj, vv_kj):
 
 
 def _fill_together(tensors, m, path, i, behind):
-    """Add terms of a joint whose coordinates act together, m being one of them.
+    """Add terms of tau_x and H[x, d] by y, for coordinates x and y that act together.
 
-    There sigma_j = dS_j w for m's w, instead of s_m x s_j or nothing.
+    For x's weight sigma_y is the derivative of s_x by y; `_fill` took s_x x s_y or 0.
 
     Args:
         tensors: Tensors, changed in place.

@@ -234,7 +234,7 @@ def hybrid_sizes(model, options):
 
     np is 0 without a parameter. options: Options of the solver; "parameter" and
     "prescribed" are read. Raises UnsupportedError for an invalid "prescribed",
-    ModelError for an unknown joint or path.
+    ModelError for an unknown, fixed or locked joint or an unknown path.
     """
     mask = prescribed_coordinates(model, options["prescribed"])
     nu = sum(mask)
@@ -251,7 +251,7 @@ class Directional(FixedForces):
     """A derivative along a direction; the change dp of a parameter may be an input."""
 
     def build(self, model, **choices):
-        """Return a Program; parameter=PATH adds the input dp, of the parameter's shape.
+        """Return a Program; parameter=PATH adds the input dp, a number for each value.
 
         dp is a scalar for a parameter of one number. Raises UnsupportedError for an
         invalid parameter or an input dp without one, ModelError for an unknown path,

@@ -144,9 +144,9 @@ def with_few_weights(model, m, state, weights):
 
 
 def _change(m, w, i):
-    """Return the derivatives of P by q, of Q by q and of Q by qd, for joint i.
+    """Return the derivatives of w.P[i] by q, of w.Q[i] by q and of w.Q[i] by qd.
 
-    ForceSubspaces, a column for each coordinate of the joint. m: Motions; w:
+    ForceSubspaces, a column for each coordinate of joint i. m: Motions; w:
     UnitWeighted.
     """
     S, sigma = m.S[i], w.sigma[i]
@@ -169,8 +169,9 @@ def _minus_BW(m, w, i, alpha):
 def _pair(m, w, j, i, change):
     """Return the blocks (j, i) and (i, j) for joint j and joint i at or behind it.
 
-    Each is a tuple of Matrices by qq, q qd, qd qd and q qdd. m: Motions; w:
-    UnitWeighted; change: Result of `_change` for i.
+    Each is a tuple of Matrices by qq, q qd, qd qd and q qdd. For j = i the two differ,
+    and `_within` makes one of them. m: Motions; w: UnitWeighted; change: Result of
+    `_change` for i.
     """
     dP, dQ, dQ_v = change
     S, sigma, Psi_dot = m.S[j].T, w.sigma[j].T, m.Psi_dot[j].T
@@ -284,7 +285,8 @@ def _passive_curvatures(model, q, qd):
     """Return the second derivatives of `resistance`, or None.
 
     It is the force that overcomes friction and the user's forces: the latter count with
-    a minus. The results are added to the derivatives of tau.
+    a minus. The results are added to the derivatives of tau. Raises ModelError if a
+    user's function does not return nv numbers.
 
     q, qd: State, nq and nv.
 

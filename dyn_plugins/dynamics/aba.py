@@ -15,10 +15,11 @@ def aba(model, q, qd, tau, f_ext):
 
         H(q) qdd + C(q, qd) = tau + sum_i J_i(q).T f_ext_i
 
-    A pivot at or below model.pivot_tolerances is a SingularError.
+    A pivot at or below model.pivot_tolerances raises SingularError when the Program
+    runs.
 
     Inputs and outputs: those of FORWARD_DYNAMICS; q, qd, tau, f_ext and qdd by body,
-    the base first.
+    the base first; entry 0 of qdd is an empty Vector.
 
     Source: RBDA, Table 7.1; KIM-2.2 (Table 3), taken about the motion with qdd = 0: its
     body forces are the bias pA, so no velocity product c is carried along. Mimic joints

@@ -140,7 +140,7 @@ def _single(model, name):
     """Return the index of the body that the joint `name` carries.
 
     Raises UnsupportedError if the joint has not one coordinate, ModelError if it is
-    unknown.
+    unknown, fixed or locked.
     """
     i = model.body_of_joint(name)
     if model.joint[i].nv != 1:
@@ -163,8 +163,11 @@ def constraint_jacobian(model, q, W, rows, joint_rows):
 
     Args:
         rows: Pairs (link, other link or None for the base), one for each of the m rows.
-        joint_rows: Names of joints of one coordinate whose rows come after them; others
-            raise UnsupportedError.
+        joint_rows: Names of joints of one coordinate whose rows come after them.
+
+    Raises:
+        UnsupportedError: A joint of joint_rows has not one coordinate.
+        ModelError: A link is unknown, or a joint unknown, fixed or locked.
 
     Source: TAZZ-6.5; LCP-2.
     """

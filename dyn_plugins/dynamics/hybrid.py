@@ -121,7 +121,8 @@ def known_coordinates(model, entries):
     """Check `entries`, the option `prescribed` of prescribed_coordinates, or None.
 
     Raises UnsupportedError for anything but a name, a list or a tuple; with a model,
-    also for an invalid entry, and ModelError for an unknown joint. None is valid.
+    also for an invalid entry, and ModelError for an unknown, fixed or locked joint.
+    None is valid. Returns nothing.
     """
     if entries is None:
         return
