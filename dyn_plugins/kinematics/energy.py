@@ -85,9 +85,10 @@ def energy(model, q, qd):
 
 
 def no_potential(model):
-    """Return why the energy is undefined (a force without a potential), or None.
+    """Return why the energy is undefined, a text, or None if it is defined.
 
-    The reason is a text that names the force and valid alternatives.
+    It is undefined with a force of Model.with_forces that has no potential; the text
+    names the first one and valid alternatives. Friction does not count.
     """
     names = forces_without_potential(model)
     if not names:

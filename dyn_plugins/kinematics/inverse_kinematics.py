@@ -135,6 +135,9 @@ def _moving(model, frame, fixed):
         model: Robot.
         frame: Name of the link.
         fixed: Names of joints whose coordinates are left out; their followers' too.
+
+    Raises:
+        ModelError: The link is unknown, or a name in `fixed` is of no moving joint.
     """
     stay = {model.v_slice(name).start for name in fixed}
     moving, i = set(), model.frame(frame).body
@@ -184,13 +187,14 @@ def _error(X, target):
 
 
 def _step(columns, e, q, limits, damping):
-    """Return {coordinate: damped least-squares step}, 0 at a limit that it would leave.
+    """Return {coordinate: damped least-squares step}, 0 for those held at a limit.
 
-    Only coordinates that are at a limit are held; a step from inside can pass a limit.
+    A coordinate is held if q is at its limit or beyond, and its column times e points
+    outward; a step from inside can pass a limit.
 
     Args:
         columns: By coordinate that may move: its column of J, the rows of e.
-        e: Error, 3 or 6 numbers.
+        e: Error that the step shall remove, target minus present, 3 or 6 numbers.
         q: Joint positions, nq.
         limits: As `_limits` returns them.
         damping: Number added to the diagonal of the normal equations.

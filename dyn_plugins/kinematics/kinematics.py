@@ -73,16 +73,20 @@ def forward_kinematics(model, q, frames):
 
 
 def jacobian(model, q, frame, reference):
-    """Return the Jacobian of a frame's velocity.
+    """Return the Jacobian of a frame's velocity: a dict from body to its columns.
 
         v = J(q) qd
 
-    Inputs and outputs: those of JACOBIAN; q by body, the base first.
+    Each body from the base to the frame has the columns of its joint, a MotionSubspace
+    (followers too); other bodies have no entry, see join_columns. A frame of the base
+    gives an empty dict.
+
+    Inputs and outputs: those of JACOBIAN, but J by body; q by body, the base first.
 
     Args:
         frame: Name of the link; an unknown one raises ModelError when built.
-        reference: Coordinates of v: local, world or aligned (origin of the link, axes
-            of the base: LOCAL_WORLD_ALIGNED of Pinocchio).
+        reference: Coordinates of v: local, world or aligned (or any other: origin of
+            the link, axes of the base, LOCAL_WORLD_ALIGNED of Pinocchio).
 
     Source: RBDA, section 4.4; KIM (37).
     """

@@ -255,9 +255,10 @@ def moving(model, q, qd, qdd, x, f_ext, rates=(0.0, 0.0)):
     Args:
         model: Robot.
         q, qd, qdd: Position, nq, velocity and acceleration, nv.
-        x: Multipliers, m.
-        f_ext: External force on each body with the base, body coordinates.
-        rates: Baumgarte's rates [1/s].
+        x: Multipliers, m, in the order of rows_of.
+        f_ext: External forces by body, the base first, body coordinates; without the
+            loops' forces.
+        rates: Baumgarte's rates alpha and beta [1/s].
     """
     rows = rows_of(model, q, qd, qdd)
     forces, _ = constraint_forces(model, rows, x)
@@ -276,8 +277,12 @@ def state_changes(model, motion, fixed):
     Args:
         model: Robot.
         motion: ClosedMotion.
-        fixed: Dict of the options f_ext_fixed, frame in which f_ext is constant as
-            bodies move, and f_ext_points, points of action; see id_directional.
+        fixed: Dict of f_ext_fixed, what f_ext stays fixed to as bodies move (body, base
+            or point, not None), and f_ext_points, points of action or None, not read
+            for body; the options of FixedForces.
+
+    Raises:
+        UnsupportedError, ModelError: A point is not valid, as in points_by_body.
     """
     q, qd, qdd = motion.q, motion.qd, motion.qdd
     parts = split_q(model, q), split_v(model, qd), split_v(model, qdd)
@@ -345,11 +350,11 @@ def parameter_changes(model, motion, paths, fixed):
         model: Robot.
         motion: ClosedMotion.
         paths: Parameter paths (model/parameter_paths.py).
-        fixed: Dict of the options f_ext_fixed, frame in which f_ext is constant as
-            bodies move, and f_ext_points, points of action; see id_directional.
+        fixed: As in state_changes.
 
     Raises:
         ModelError: A parameter path is unknown.
+        UnsupportedError, ModelError: A point is not valid, as in points_by_body.
 
     Source: KIM-4.6, each column by KIM-4.2; the loops by Taylor numbers.
     """
@@ -442,7 +447,7 @@ def solved_motion(model, inputs, tolerance=None):
     """Return the ClosedMotion of hybrid dynamics with loops, and its Saddle.
 
     A singular inertia, and a dead point with a tolerance, raise SingularError when the
-    Program runs. Rows that contradict each other are no error.
+    Program runs. With a tolerance, rows that contradict each other are no error.
 
     Args:
         model: Robot.

@@ -233,18 +233,19 @@ class LoopSlopes:
         return forces, lengths
 
     def stiffness(self, model, multipliers):
-        """Return the stiffness: derivative of A.T lambda by q at constant lambda.
+        """Return the stiffness: one part of the derivative of A.T lambda by q.
 
             J.T (dF/dh) J - J_B.T (J x* F)
 
-        It excludes the derivative that forces fixed to their bodies would have.
+        lambda is constant. The other part is not included: the derivative of the same
+        forces if they were fixed to their bodies.
 
         Args:
             model: Robot.
             multipliers: Multipliers of this loop's rows.
 
         Returns:
-            Matrix, nv x nv.
+            Matrix, nv x nv; row: joint force, column: displacement of q.
         """
         force = _weighted(self.forces, multipliers)
         changes = [_weighted(change, multipliers) for change in self.changes]
@@ -303,7 +304,7 @@ class CouplingSlopes:
         ]
 
     def stiffness(self, model, multipliers):
-        """Return the derivative of A.T lambda by q at constant lambda, nv x nv.
+        """Return the whole derivative of A.T lambda by q at constant lambda, nv x nv.
 
         multipliers: Multipliers of this coupling's rows.
         """
@@ -397,11 +398,13 @@ def _columns(model, parts):
 
 
 def _local(model, link, place):
-    """Return the body of a loop's end, and the transform from it to the loop's frame.
+    """Return the index of the body of a loop's end, and its transform to the frame.
+
+    The transform is from the body to the loop's frame at this end.
 
     Args:
         model: Robot.
-        link: Name of the link; None: the base, body 0.
+        link: Name of the link (ModelError if unknown); None: the base, body 0.
         place: Transform from the link (the base) to the loop's frame.
     """
     if link is None:
@@ -462,7 +465,9 @@ def _varied(values, k):
 def _joined(model, bodies, slopes):
     """Return the joint forces, nv, of a force along each joint of `bodies`.
 
-    slopes: A force for each of the bodies, whose joints have one coordinate.
+    Forces on the same body, and of followers on their leaders, are summed.
+
+    slopes: A number for each of the bodies, whose joints have one coordinate.
     """
     pulls = [Vector.zeros(joint.nv) for joint in model.joint]
     for i, x in zip(bodies, slopes, strict=True):

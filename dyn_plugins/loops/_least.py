@@ -250,9 +250,10 @@ class LeastLoops:
         return t * (1.0 / where(length > 0.0, length, 1.0))
 
     def _curvature(self, t):
-        """Return d²f(t, t) of all rows, m, and the bound up to which an entry is zero.
+        """Return d²f(t, t) of all rows, m, and one bound for all of them, a number.
 
-        Driven frames are at rest. t: Velocity, nv.
+        An entry, or the part of it that dependent rows have, counts as zero up to the
+        bound. Driven frames are at rest. t: Velocity, nv.
         """
         # Rows of a linkage that only translates have no curvature at all, so the bound
         # also has a part of the rates at which single joints move the rows.

@@ -63,11 +63,12 @@ class LoopRow:
 
 
 def rows_of(model, q, qd, qdd):
-    """Return the list of LoopRows of all loops: residuals, rates and accelerations.
+    """Return a list of m LoopRows, one for each row of each loop; [] without loops.
 
         f = 0,   df/dt = A qd,   d²f/dt² = A qdd + (dA/dt) qd
 
-    Rows are in the order of model.loops.
+    They hold residual, rate and acceleration of the row. The order is that of
+    model.loops, row by row in each loop.
 
     Args:
         model: Robot.
@@ -92,7 +93,7 @@ def rows_of(model, q, qd, qdd):
 
 
 def _loop_rows(model, loop, X_0, v, a):
-    """Return the LoopRows of a loop between links, a list in the order of its rows.
+    """Return a list of one LoopRow for each row of a loop between links, in order.
 
     Args:
         model: Robot.
