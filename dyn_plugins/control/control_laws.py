@@ -96,14 +96,19 @@ def position_error(model, q, q_ref, wrap):
 def turning_joints(model, names):
     """Check the option `wrap`: a list of names of revolute or continuous joints.
 
-    Raises UnsupportedError for a string, ModelError for an unknown joint or a joint of
-    another kind. Without a model (None), only the first is checked. Returns nothing.
+    Raises UnsupportedError for a string, ModelError for an unknown joint, a joint of
+    another kind, or one that follows a joint of another kind. Without a model (None), only the first is checked. Returns nothing.
     """
     if isinstance(names, str):
         text = shown(names)
         raise UnsupportedError(f"wrap is {text}; valid: wrap=[{text}], a list")
+    turning = ("revolute", "continuous")
     for name in names if model is not None else ():
-        if model.joint_kind(name) not in ("revolute", "continuous"):
+        kinds = [model.joint_kind(name)]
+        if kinds[0] in turning:  # the entry of a follower is that of its leader
+            leader = model.leader[model.body_of_joint(name)].body
+            kinds.append(model.joint_kind(model.names[leader]))
+        if not set(kinds) <= set(turning):
             raise ModelError(f"wrap: joint '{name}' does not turn about one axis", name)
 
 

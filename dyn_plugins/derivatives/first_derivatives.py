@@ -95,7 +95,7 @@ def id_derivatives(model, q, qd, qdd, f_ext, f_ext_fixed, f_ext_points):
     for i, j in H:
         if i != j:
             dtau_dq[j, i], dtau_dqd[j, i] = above_q[i, j].T, above_qd[i, j].T
-    for i in model.bodies:
+    for i in (i for i in model.bodies if model.joint[i].nv):
         above = above_q[i, i].T, above_qd[i, i].T
         _complete_own_blocks(model, i, dS[i], fC[i], above, (dtau_dq, dtau_dqd, H))
     turned = fixed_force_slopes(model, q, f_ext, f_ext_fixed, f_ext_points)

@@ -28,7 +28,8 @@ def crba(model, q):
         Icomp[p] = Icomp[p] + X[i].T @ Icomp[i] @ X[i]
     (H,) = ancestor_blocks(model, X, [(F, S)])
     for i in model.bodies:
-        H[i, i] = H[i, i] + Matrix.diagonal(model.armature[i])
+        if model.joint[i].nv:
+            H[i, i] = H[i, i] + Matrix.diagonal(model.armature[i])
     return H
 
 

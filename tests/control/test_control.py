@@ -393,6 +393,19 @@ def test_continuous_joints_wrap(shipped):
     np.testing.assert_allclose(turned, tau, atol=1e-9)
 
 
+def test_only_what_turns_is_wrapped():
+    """Nor a follower whose leader slides: the entry is that of the leader [m]."""
+    urdf = """<robot name="r"><link name="base"/><link name="a"/><link name="b"/>
+      <joint name="slide" type="prismatic"><parent link="base"/><child link="a"/>
+        <limit lower="-9" upper="9" effort="9" velocity="9"/></joint>
+      <joint name="turn" type="continuous"><parent link="a"/><child link="b"/>
+        <mimic joint="slide" multiplier="3"/></joint></robot>"""
+    law = dyn.solver("joint_impedance")
+    for name in ("slide", "turn"):
+        with pytest.raises(dyn.ModelError, match=f"'{name}' does not turn about one"):
+            law.build(dyn.load_urdf(urdf), wrap=[name])
+
+
 @pytest.mark.parametrize(
     ("settings", "expected"),
     [

@@ -115,17 +115,20 @@ def test_branches_are_cut_into_blocks(seed):
 
 
 @pytest.mark.parametrize("solver", SOLVERS)
-@pytest.mark.parametrize("seed", range(2))
-def test_both_ways_to_the_same_numbers(solver, seed, monkeypatch):
+@pytest.mark.parametrize("seed, driven", [(0, False), (1, False), (1, True)])
+def test_both_ways_to_the_same_numbers(solver, seed, driven, monkeypatch):
     """By blocks and in the base frame as body by body, for trees with every joint."""
     model = random_model(seed, size=9, branching=0.3)
-    state = _state(model, seed)
-    inputs = [state[name] for name in SOLVERS[solver]]
+    state, time = _state(model, seed), []
+    if driven:  # its joint has no coordinate
+        model = model.drive("j4", lambda t: (None, (0.0, 0.1 * t, 0.2)))
+        time = ["time"]
+    inputs = [state[name] for name in SOLVERS[solver]] + [0.3] * len(time)
     results = []
     for many in (10**9, 0):
         monkeypatch.setattr(pivots, "MANY", many)
         monkeypatch.setattr(_ancestor_blocks, "MANY", many)
-        program = dyn.solver(solver).build(model, engine="plain")
+        program = dyn.solver(solver).build(model, engine="plain", inputs=time)
         assert isinstance(program, PlainProgram)
         results.append(_flat(program(*inputs)))
     body_by_body, by_blocks = results
