@@ -49,10 +49,11 @@ def known_links(model, names):
 
 
 def known_pairs(model, rows):
-    """Check rows (link, other link or None); None stands for the base.
+    """Check rows (link, other link), an iterable; None as either one is accepted.
 
     Raises UnsupportedError for a row that is not a list or tuple of two entries,
-    ModelError for an unknown link; without a robot (None) no name is checked.
+    ModelError for an unknown link, TypeError if `rows` is not iterable; without a robot
+    (None) no name is checked.
     """
     for row in rows:
         if not isinstance(row, (list, tuple)) or len(row) != 2:

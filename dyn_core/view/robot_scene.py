@@ -195,9 +195,9 @@ class RobotScene(VisualScene):
     def random(self, rng: np.random.Generator) -> np.ndarray:
         """Return a random position, (nq,).
 
-        A joint of one coordinate is drawn within its limits if both are finite; all
-        others ignore limits. Loops are then closed, which may move joints beyond their
-        limits. A floating base stays at its initial position. Returns the initial
+        Joints are drawn by Model.random, which heeds only the limits of joints of one
+        coordinate, if both are finite. Loops are then closed, which may move joints
+        beyond them. A floating base stays at its initial position. Returns the initial
         position if the loops cannot be closed. Raises SingularError or NonFiniteError
         if their residuals cannot be evaluated.
         """
@@ -216,8 +216,10 @@ class RobotScene(VisualScene):
     def mass_centre(self, poses: np.ndarray) -> np.ndarray | None:
         """Return the centre of mass in the world, (3,) [m]; None if there is no mass.
 
+        The mass of the base, body 0, does not count.
+
         Args:
-            poses: Poses of the bodies, (nb + 1, 4, 4).
+            poses: Poses of the bodies in the world, (nb + 1, 4, 4).
         """
         m = np.array([float(self.model.I[i].m) for i in self.model.bodies])
         if not m.sum() > 0:
@@ -254,10 +256,11 @@ class RobotScene(VisualScene):
 
 
 def start_position(model: Model) -> np.ndarray:
-    """Return zero positions, clipped to the limits, with loops closed, (nq,).
+    """Return the neutral position, moved into the limits, with loops closed, (nq,).
 
-    Only joints of one coordinate are clipped. If the loops cannot be closed, they stay
-    open. Raises SingularError or NonFiniteError if their residuals cannot be evaluated.
+    Limits of joints with quaternions are ignored; closing may exceed those of others.
+    If the loops cannot be closed, they stay open. Raises SingularError or
+    NonFiniteError if their residuals cannot be evaluated.
     """
     q = model.start()
     if model.loops:
@@ -300,12 +303,13 @@ def _sliders(
     """Return the sliders of all independent joints, and their assignment to joints.
 
     A floating joint has x, y, z, roll, pitch and yaw, a joint with a quaternion roll,
-    pitch and yaw, another one a slider for each entry of its position.
+    pitch and yaw, another one a slider for each entry of its position. Those of roll,
+    pitch and yaw start at 0 whatever q is.
 
     Args:
         model: Robot.
         q: Initial position, (nq,).
-        size: Range of positions without limits [m].
+        size: Range of positions without limits, to either side [m].
     """
     sliders: list[Slider] = []
     knobs = []
@@ -347,7 +351,7 @@ def _direct(model: Model, i: int, x: np.ndarray, size: float) -> list[Slider]:
 
     An entry without a limit has the range -3.14..3.14 rad if it turns, else
     -size..size, extended to the initial position and the other limit. Joints with nq !=
-    nv have the range -size..size, in m.
+    nv have the range -size..size, in m. Sliders start at x, clipped to their range.
 
     Args:
         model: Robot.

@@ -103,7 +103,7 @@ class VisualScene(ABC):
         """Return the surfaces of a role, made on first use and then stored.
 
         Args:
-            role: One of ROLES.
+            role: One of ROLES; other values are not refused.
         """
         if role not in self._parts:
             self._parts[role] = tuple(self._make(role))
@@ -168,8 +168,9 @@ class VisualScene(ABC):
         Without parts to be seen, it sees a cube of 1 m about the origin.
 
         Args:
-            several: Poses, (n, bodies, 4, 4).
-            parts: Parts to be seen; None: all visual parts. Ground is ignored.
+            several: Poses, (n, bodies, 4, 4); n = 0 is a ValueError if there are parts.
+            parts: Parts to be seen; None: all visual parts, made if they are not yet.
+                Ground is ignored.
         """
         low, high = np.full(3, np.inf), np.full(3, -np.inf)
         for part in self.parts() if parts is None else parts:

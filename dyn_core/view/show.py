@@ -59,7 +59,8 @@ def show(what: Shown, states: Any = None, t: Any = None) -> NotebookView:
 def scene_of(what: Shown) -> VisualScene:
     """Return the scene of a robot, a planar system, a task or an environment.
 
-    A planar task is shown in its random initial state of seed 0.
+    A planar task is shown in its random initial state of seed 0; a robot's task as the
+    robot alone, at the robot's own initial position.
 
     Args:
         what: Object as in `show`.
@@ -83,9 +84,16 @@ def scene_of(what: Shown) -> VisualScene:
 
 
 def run_of(what: Shown, states: Any, t: Any = None) -> Replay:
-    """Return the replay of states of a system; arguments and errors as in `show`.
+    """Return the replay of states of a system.
 
-    `states` must not be None.
+    Args:
+        what: Object as in `show`.
+        states: Recording or array as in `show`, of a chain also (rows, 2 n); None
+            raises ShapeError.
+        t: Times of the rows, (rows,) [s]; None, which only a task or a Recording
+            allows: steps of the task's interval, or times of the Recording.
+
+    Raises the errors of `show` for these arguments; viser is not needed.
     """
     what = _task_of(what)
     if isinstance(states, Recording):
@@ -142,8 +150,8 @@ def _run_of_recording(what: Any, run: Recording, t: Any) -> Replay:
 
     Raises:
         UnsupportedError: `what` is something else.
-        ShapeError: The run is of another robot, or `t` is not None.
-        SettingError: The run has no rows.
+        ShapeError: q or tau of the run has not nq or nv columns, or `t` is not None.
+        SettingError: The run has no rows, or its times are not finite or decrease.
     """
     model = what.model if isinstance(what, RobotTask) else what
     if not isinstance(model, Model):

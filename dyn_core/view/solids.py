@@ -107,7 +107,7 @@ def capsule(radius: float, length: float, around: int = AROUND) -> Triangles:
     Args:
         radius: Radius of cylinder and caps [m].
         length: Length of the cylinder, without the caps [m].
-        around: Number of corners of a circle.
+        around: Number of corners of a circle, at least 4; a cap has around // 4 rings.
     """
     top = _arc(radius, 0.0, np.pi / 2, around // 4) + (0.0, length / 2)
     bottom = _arc(radius, np.pi / 2, np.pi, around // 4) - (0.0, length / 2)
@@ -143,7 +143,8 @@ def rod(start: np.ndarray, end: np.ndarray, radius: float) -> Triangles:
 def arrow(start: np.ndarray, end: np.ndarray, radius: float) -> Triangles:
     """Return an arrow from `start` to `end`.
 
-    The head is 6 radii long, but at most half of the arrow.
+    The head is 6 radii long, but at most half of the arrow, and 2.2 times as thick as
+    the shaft. For equal points it is a flat disc across the world's z axis.
 
     Args:
         start, end: Points, (3,) [m].

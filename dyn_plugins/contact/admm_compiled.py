@@ -189,6 +189,8 @@ def _correction(layout, z, mu):
 def _factored(A, shift):
     """Return the factors L and 1 / D of A + shift 1 = L D L.T, without pivoting.
 
+    Pivots are not checked; a pivot of zero is divided by.
+
     Args:
         A: Symmetric matrix, n lists of n; not changed.
         shift: Number added to its diagonal.

@@ -57,10 +57,11 @@ class InteriorPoint(ContactSolver):
             Impulses, residuals and status, as a ContactSolution, whose residual `law`
             refers to the relaxation. infeasible: a direction of impulses proves that
             there is no solution, or free rows contradict each other; max_iterations:
-            the relaxed law does not hold to 1e-5.
+            the relaxed law does not hold to 1e-5, or clarabel reports no minimum or
+            impulses that are not finite; else converged.
 
         Raises:
-            UnsupportedError: clarabel is not installed.
+            UnsupportedError: clarabel or scipy is not installed.
         """
         reduction = problem.without_free_rows()
         inner = reduction.reduced
@@ -100,7 +101,9 @@ def _cones(problem):
 
     Returns:
         C, (rows, m); d, (rows,); and a list of sizes: number of rows with C y - d >= 0,
-        which come first, then the number of rows of each second-order cone.
+        which come first, for finite bounds and for the normals of contacts with mu <
+        SMALL; then the number of rows of each contact's second-order cone, (mu normal,
+        tangents) with the contact's largest mu and d = 0.
     """
     lower, upper = problem.bounds
     eye = np.eye(len(problem.offset))

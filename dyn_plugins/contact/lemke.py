@@ -247,7 +247,7 @@ def _directions(block, mu, m, facets):
             row has two.
 
     Returns:
-        List of vectors (m,), scaled by mu; non-zero in tangent rows.
+        List of vectors (m,), scaled by mu; zero outside of tangent rows.
     """
     mu_block = [mu[c] for c in block.coefficients]
     rows, k, directions = list(block.tangent), 0, []

@@ -42,13 +42,15 @@ class PrincipalPivoting(ContactSolver):
         """Return the solution of a problem.
 
         Args:
-            problem: Blocks, matrix, velocities and bounds.
+            problem: Blocks, matrix, velocities and bounds. Contacts with friction,
+                which `build` refuses, are not noticed here.
             warm: Unused; pivoting starts at zero.
             max_iterations: Largest number of pivots.
 
         Returns:
-            Impulses, residuals and status (converged, max_iterations or infeasible), as
-            a ContactSolution; infeasible: there is no solution.
+            Impulses, residuals and status, as a ContactSolution; infeasible: there is
+            no solution; max_iterations: the pivots are used up, or the law does not
+            hold to 1e-6; else converged.
         """
         reduction = problem.without_free_rows()
         x, count, status = pivot(reduction.reduced, max_iterations)
@@ -69,8 +71,8 @@ def pivot(problem, max_iterations):
         max_iterations: Largest number of pivots.
 
     Returns:
-        Impulses, (m,) [N·s | N·m·s]; number of pivots; CONVERGED, MAX_ITERATIONS or
-        INFEASIBLE.
+        Impulses, (m,) [N·s | N·m·s]; number of pivots; CONVERGED, or with the
+        impulses reached so far MAX_ITERATIONS or INFEASIBLE.
     """
     unit = 1 / np.sqrt(np.where(problem.response > 0, problem.response, 1.0))
     A = problem.A * unit[:, None] * unit

@@ -143,8 +143,8 @@ def _rates(layout, A, mu, relaxation):
 def _start(layout, warm, lo, hi):
     """Return a copy of the impulses `warm`, a list, m, with boxes clipped to lo and hi.
 
-    Rows of contacts are copied unchanged. layout: Blocks; lo, hi: bounds, m, read for
-    boxes only.
+    All rows of other blocks are copied unchanged, unilateral ones too. layout: Blocks;
+    lo, hi: bounds, m, read for boxes only.
     """
     x = list(warm)
     for block in layout.blocks:

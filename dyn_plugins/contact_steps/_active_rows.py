@@ -319,8 +319,8 @@ class _ContactPlace(NamedTuple):
     def shift(self, h):
         """Return the displacement of the contact's point as its body moves by h.
 
-        The point lies midway between the surfaces. h: small Motion, in the coordinates
-        of c and n.
+        The point lies midway between the surfaces; `mask` is not applied. h: small
+        Motion, in the coordinates of c and n.
         """
         dc = h.lin + cross3(h.ang, self.c)
         if self.C is not None:

@@ -71,9 +71,10 @@ class GyroscopicSlopes:
         """Return the derivatives of the gyroscopic change along changes of H.
 
         A Matrix, nv x number of changes. Only changes of the blocks of root joints
-        count; zeros if no root joint turns a body.
+        count; zeros if no root joint has more than one coordinate.
 
-        changes: List of dicts (row, column) -> change of the entry of H; others: 0.
+        changes: List of dicts (row, column) -> change of the entry of H, with both
+            triangles; missing entries: 0.
         """
         if not turns(self._model):
             return Matrix.zeros(self._model.nv, len(changes))

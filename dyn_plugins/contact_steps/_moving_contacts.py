@@ -316,8 +316,8 @@ class MovingContacts:
         """Return the blocks of J.T (M J + K Psi), and the lower blocks of J.T K J.
 
         Args:
-            M, K: Six columns of each body, by body, or None for zero. The columns of
-                children are added to the entries of their parents, in place.
+            M, K: Six columns of each body, by body; None in both for zero. The columns
+                of children are added to the entries of their parents, in place.
 
         Returns:
             Two dicts (body, body) -> Matrix; blocks without an entry are zero.
@@ -478,7 +478,7 @@ def _loads(S, Psi, M, K):
 
     Args:
         S, Psi: Motion subspace of a joint, and its rates.
-        M, K: 6 x 6 matrices, each as a list of six columns, which are Forces.
+        M, K: 6 x 6 matrices, each a list of six columns, which are Forces; not None.
     """
     pairs = list(zip(S, Psi, strict=True))
     load = [_applied(M, s) + _applied(K, psi) for s, psi in pairs]
@@ -496,7 +496,7 @@ def _transposed(rows, height):
 
 
 def constrained(inverse, momentum, moving):
-    """Return the derivatives du of the linear system, E, and two flags.
+    """Return the solution of the linear system, with the active rows kept, and E.
 
     Args:
         inverse: Inverse of the inertia with the drag, nv x nv.
@@ -505,9 +505,11 @@ def constrained(inverse, momentum, moving):
         moving: The MovingContacts.
 
     Returns:
-        Tuple of the derivatives of u by q, qd, p, mu and gaps; E, nv x nv; the number
-        of dependent rows; and the condition that dependent rows contradict each other
-        by q: next to this position they are independent.
+        Tuple of the derivatives of u by q, qd, p, mu and gaps; E, nv x nv, the
+        derivative of u by the right side of the equation of motion; the number of
+        dependent rows; and the condition that dependent rows contradict each other by
+        q: next to this position they are independent. Without contacts E is `inverse`,
+        the number is 0.0 and the condition False.
     """
     by_q, by_qd, by_p, by_mu, by_gap = momentum
     if not moving.A:

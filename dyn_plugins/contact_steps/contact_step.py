@@ -70,7 +70,7 @@ class DeepestPoints:
 
     Attributes:
         count: Number of points of the shape.
-        points: ContactCandidates of the deeper half.
+        points: ContactCandidates of the deeper half; only gap, place, forces follow it.
     """
 
     def __init__(self, points):
@@ -650,10 +650,10 @@ class ContactStep(TracedSolver):
     def _adapter(self, model, common, chosen):
         """Return the adapter of a model, after a check of solver_options.
 
-        Arguments as of TracedSolver._adapter.
+        Arguments and all other errors as of TracedSolver._adapter.
 
         Raises:
-            UnsupportedError: An option is unknown or invalid; see TracedSolver, too.
+            UnsupportedError: An option in solver_options is unknown or invalid.
         """
         adapter = super()._adapter(model, common, chosen)
         solver = adapter.slots["contact_solver"].solver

@@ -299,6 +299,8 @@ class ContactStepDerivatives(StepDerivativesSolver, ContactStep):
             UnsupportedError: A path of the option paths moves bodies, and so contacts,
                 or has no derivative; or an option or the System is invalid.
             ModelError: A path is unknown.
+
+        Other errors of TracedSolver.build pass through.
         """
         for path in checked_paths(self.name, model, choices, False):
             if path.rpartition(".")[2] in GEOMETRY:

@@ -85,10 +85,10 @@ def contact_term_slopes(
 
 
 def _rates(model, q, u):
-    """Return the rates of all motion columns at the velocity u, nc lists of 6.
+    """Return the rates Psi of all motion columns at the velocity u, nc lists of 6.
 
-    In the order of contact_terms, [angular; linear] of the point at the world's origin.
-    q, u: Positions, nq, and velocity, nv.
+    Psi as in moving_rates, in the order of contact_terms, [angular; linear] of the
+    point at the world's origin. q, u: Positions, nq, and velocity, nv.
     """
     q, u, X_0 = (
         split_q(model, q),

@@ -138,11 +138,13 @@ def _factor(model, tables, A):
     Args:
         model: Robot.
         tables: Structure of its coordinates; only entries of its pattern are computed.
-        A: Matrix in the order of elimination, lists; overwritten.
+        A: Matrix in the order of elimination, lists; its lower triangle is read and
+            overwritten.
 
     Returns:
         L: for each row a dict column -> entry below the diagonal; 1 / L_kk, nv. A pivot
-        below its joint's tolerance is a SingularError in the running Program.
+        not above its joint's tolerance is a SingularError in the running Program; NaN
+        passes.
     """
     n = model.nv
     tolerances, names = coordinate_pivots(model)

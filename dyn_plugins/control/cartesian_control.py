@@ -317,6 +317,9 @@ class Tool:
             wrench = D (v_ref - v),   D = damping + diag(2 ratio_i sqrt(K_ii m_i))
             m_i = 1 / (J H^-1 J.T)_ii,  the mass that a force along axis i alone moves
 
+        If joints cannot move the frame along axis i, or K_ii <= 0, only `damping` acts
+        along it.
+
         Args:
             stiffness: K, Matrix (6, 6).
             factors: Factors of the joint-space inertia H.
