@@ -228,7 +228,7 @@ def _with_rates(R, p, R_rates, p_rates):
 
 
 def _coupling_rows(model, loop, parts):
-    """Return the LoopRows of a coupling, a constraint between joint positions.
+    """Return a list of LoopRows of a coupling, one for each value of its function.
 
     loop: Coupling of joints of one coordinate; parts: positions, velocities and
     accelerations, each a list by body.
@@ -248,7 +248,7 @@ def _coupling_rows(model, loop, parts):
 
 
 def jacobian_of(model, q, rows):
-    """Return the Jacobian A, m x nv, from the forces of the rows.
+    """Return the Jacobian A, m x nv, from the forces of the rows; 0 x 0 for no rows.
 
     Args:
         model: Robot.

@@ -118,7 +118,7 @@ def gradient_slopes(model, q, rows, A):
 def _groups(row):
     """Yield pairs (slice of row.slopes, its sum of squares) of rotations, translations.
 
-    Groups that are zero in every state are left out.
+    Groups that are zero in every state are left out; a coupling has none.
     """
     for group in (slice(0, 3), slice(3, 6)):
         length2 = sum((x * x for x in row.slopes[group]), 0.0)

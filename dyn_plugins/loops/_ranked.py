@@ -176,7 +176,9 @@ def _triangular(columns, m, r):
         m, r: Numbers of rows and columns.
 
     Returns:
-        Orthonormal columns U, rows of R, and 1 / R_ii; zero for zero columns.
+        Orthonormal columns U; r rows of R, zero below the diagonal; and 1 / R_ii. If
+        nothing at all is left of a column after the earlier ones, its column of U, R_ii
+        and 1 / R_ii are zero.
     """
     U, R, over = [], [[0.0] * r for _ in range(r)], []
     for j, c in enumerate(columns):

@@ -67,7 +67,8 @@ def independent_coordinates(model, independent):
     Args:
         model: Robot.
         independent: Names of joints, or pairs (joint, index of its coordinate); None:
-            the joints with motors and a floating base; without loops all joints.
+            the joints with motors and floating and free_rpy joints; without loops all
+            joints.
 
     Raises:
         UnsupportedError: There are more or fewer of these coordinates than degrees of
@@ -105,7 +106,7 @@ def independent_motion(model, q, qd, independent):
         q: Joint positions, nq.
         qd: Joint velocities, nv.
         independent: Names of joints or pairs (joint, index), or None; see
-            independent_coordinates, whose UnsupportedError passes through.
+            independent_coordinates, whose errors pass through.
 
     Source: KIM-3.3 (70)-(80), all of y prescribed.
     """
@@ -286,7 +287,8 @@ def _by_motors(model, motion, forces, active):
         model: Robot.
         motion: IndependentMotion.
         forces: Joint forces, nv.
-        active: Names of the joints with motors; None: model.active_joints.
+        active: As in motor_coordinates, whose errors pass through; None:
+            model.active_joints, or all joints of a robot without loops.
     """
     mask = motor_coordinates(model, active)
     motors = [k for k, motor in enumerate(mask) if motor]
@@ -311,8 +313,9 @@ def _by_motors(model, motion, forces, active):
 def _motor_sizes(model, options):
     """Return no sizes, {}; raise UnsupportedError for fewer motors than freedoms.
 
-    Also for an invalid entry of the options independent and active, which are read, and
-    ModelError for an unknown joint. options: Options of the solver.
+    Also if `independent` has more or fewer coordinates than freedoms, or an entry of it
+    or of `active` is invalid; ModelError for an unknown joint. options: Options of the
+    solver; these two are read.
     """
     y = independent_coordinates(model, options["independent"])
     motors = sum(motor_coordinates(model, options["active"]))

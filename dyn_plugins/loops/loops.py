@@ -387,14 +387,16 @@ def _least_inverse_dynamics(
 ):
     """Return tau_a and lambda of loop_inverse_dynamics with least_norm.
 
-    Passive coordinates off balance by more than `slack` raise InfeasibleError when the
-    Program runs, a `weight` of another length UnsupportedError.
+    tau_a has an entry for each coordinate with a motor. Passive coordinates off balance
+    by more than `slack` raise InfeasibleError when the Program runs. Building raises
+    UnsupportedError unless `weight` is None or has a number for each row (objective
+    "force") or each entry of tau_a ("torque").
 
     Args:
         A: Jacobian of the rows, m x nv.
         motors: Whether each coordinate has a motor, nv.
         open_tau: Joint forces of the open tree, nv.
-        missing: Joint forces that the passive coordinates lack.
+        missing: Joint forces that the passive coordinates lack, one for each of them.
         names: Names of the active joints, for errors.
         objective, tolerance, slack, weight: As of loop_inverse_dynamics.
     """
@@ -483,8 +485,9 @@ def inverse_sizes(model, options):
 def _square_sizes(model, options):
     """Return inverse_sizes, if there are as many rows as passive coordinates.
 
-    Otherwise raises UnsupportedError, but not with dependent="least_norm". options:
-    Options of the solver; active and dependent are read.
+    Otherwise raises UnsupportedError, but not with dependent="least_norm". Errors of
+    motor_coordinates pass through. options: Options of the solver; active and dependent
+    are read.
     """
     reason = reason_not_square(model, options["active"])
     if reason is not None and options["dependent"] == "refuse":

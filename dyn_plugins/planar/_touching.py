@@ -58,10 +58,10 @@ def is_any(*parts):
 def with_hits(model, touching, x, v):
     """Return the Touching with joints that move into the ground or past a limit.
 
-    The deepest of several half-planes counts. An angle counts within 90 degrees beyond
-    a limit, and only if that limit is the nearer one; a limit that is active already
-    stays. A joint or angle counts only while it moves further in; new ones are landed
-    or stopped.
+    The deepest of several half-planes counts, also in place of an active contact's. An
+    angle counts within 90 degrees beyond a limit, and only if that limit is the nearer
+    one; a limit that is active already stays. A joint or angle counts only while it
+    moves further in; new ones are landed or stopped.
 
     Args:
         model: Planar chain.
@@ -97,6 +97,8 @@ def with_hits(model, touching, x, v):
 def without_pulls(model, touching, impulse, couples, smallest):
     """Return the Touching without contacts and limits that would have to pull.
 
+    They are no longer landed or stopped either.
+
     Args:
         model: Planar chain.
         touching: Active contacts and limits; not changed.
@@ -121,7 +123,8 @@ def without_pulls(model, touching, impulse, couples, smallest):
 def without_leaving(model, touching, released, v, L):
     """Return the Touching without contacts and limits that were released and separate.
 
-    A contact or limit that was released, but moves further in, stays active.
+    One that was released, but moves further in, stays active; at rate zero it
+    separates. Those that separate are no longer landed or stopped either.
 
     Args:
         model: Planar chain.
@@ -151,7 +154,7 @@ def modes_while(model, touching):
     """Return the JointModes of the chain with the contacts and limits of `touching`.
 
     A joint in contact is GUIDED, or on a LINE along a half-plane on which it slides; an
-    angle at a limit is active.
+    angle at a limit is active. a_w and alpha_w are the chain's own.
     """
     modes = modes_of(model)
     kind = [_kind(model, i, touching.contact[i], modes.kind[i]) for i in range(model.n)]

@@ -25,6 +25,9 @@ def object_chain(model, q, qd, u, split):
         split: Whether each rod with mass is two massless links with three point masses
             and a locked joint; else it is a link with mass.
 
+    Raises:
+        ModelError: As in PlanarObject.to_chain, such as for an object without rods.
+
     Source: WAW-13.4.
     """
     chain = model.to_chain(split)

@@ -149,7 +149,7 @@ def task_step(model, state, action, unroll):
 
 
 def _object_step(model, state, efforts):
-    """Return the state of an object, a Vector, one step of the integrator later.
+    """Return the state of an object, a Vector, a step model.dt of the integrator later.
 
     model: Task; efforts: Motor torques, forces or voltages, constant in the step.
     """
@@ -183,7 +183,8 @@ def _chain_step(model, state, efforts):
 def _lifted(chain, x):
     """Return a new list of positions, joints below the ground moved to its edge.
 
-    chain: Planar chain; x: Positions of the joints, list of Vectors [m].
+    Guided joints stay; only half-planes that stop a joint count. chain: Planar chain;
+    x: Positions of the joints, list of Vectors [m].
     """
     x = list(x)
     for i in range(chain.n):

@@ -21,7 +21,9 @@ LIMIT = 2.0  # of the angles of random chains [rad]
 
 
 def sample_chain(seed: int, size: int, **restriction: Any) -> Any:
-    """Return a random chain with limits, above a ground that is far below.
+    """Return the ChainModel of a random chain, far above its ground.
+
+    Its angles have limits ±LIMIT, except angle 0.
 
     Args:
         seed: Of the random numbers.

@@ -54,7 +54,8 @@ class DenseAnswer(NamedTuple):
 def link_directions(chain: ChainModel, x: Any) -> tuple[np.ndarray, np.ndarray]:
     """Return r and L = r turned by +90 degrees / l of the links, (n-1, 2).
 
-    x: Positions of the joints, (n, 2) [m].
+    r: Unit vectors from joint i to i + 1; l: lengths in the model, not those in x. x:
+    Positions of the joints, (n, 2) [m].
 
     Source: WAW-2.1.
     """
@@ -89,6 +90,8 @@ def angle_rows(chain: ChainModel, x: Any) -> np.ndarray:
 
 def mass_matrix(chain: ChainModel) -> np.ndarray:
     """Return the mass matrix of joints and links, (n, n), the same for x and y [kg].
+
+    Links count with mass, center of mass and inertia about it.
 
     Source: WAW-13.4.
     """
@@ -207,7 +210,9 @@ def random_chain(
     massive: float = 0.0,
     still: bool = False,
 ) -> ChainCase:
-    """Return a random chain whose velocities fit its links and lines.
+    """Return a ChainCase of a random chain, whose velocities fit its links and lines.
+
+    F is that of `forces` for random torques, plus random forces; answer is empty.
 
     Args:
         seed: Of the random numbers.
@@ -215,7 +220,7 @@ def random_chain(
         kinds: Kinds that a joint may have; free is four times as likely as another.
         active: Probability that an angle is active; joint 0 only if it is not free.
         massive: Probability that a link has mass.
-        still: Whether guides and lines rest.
+        still: Whether guided joints are at rest and no support accelerates.
 
     Source: WAW-5.4 (CHECK).
     """

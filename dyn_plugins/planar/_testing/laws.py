@@ -19,7 +19,7 @@ LONG = 1e9  # a window so long that errors of links are not corrected [s]
 
 
 def torques_do_work_at_their_angles(case: ChainTrial) -> Pairs:
-    """power of F - F(0) = sum of tau omega;  interior torques add no force"""
+    """power of F - F(0) = sum of tau omega;  torques add no total force"""
     program = case.program()
     more = program(case.x, case.v, case.tau) - program(case.x, case.v, 0 * case.tau)
     omega = np.einsum("ijk,jk->i", angle_rows(case.model, case.x), case.v)
@@ -37,7 +37,7 @@ def resistance_only_takes(case: ChainTrial) -> Pairs:
 
 
 def chains_keep_their_constraints(case: ChainTrial) -> Pairs:
-    """r . (a_i - a_{i+1}) = e,  a = a_w, s . a = s . a_w, alpha = alpha_w"""
+    """r . (a_i - a_{i+1}) = e, alpha = alpha_w if kept;  a = a_w, s . a = s . a_w"""
     chain, constraints = case.model, case.model.constraints
     result = case.program()(case.x, case.v, case.F)
     kept = 1.0 - result.dropped
@@ -58,7 +58,7 @@ def chains_keep_their_constraints(case: ChainTrial) -> Pairs:
 
 
 def supports_carry_what_is_missing(case: ChainTrial) -> Pairs:
-    """M a = F + supports + links:  sums of forces; free joints have no support"""
+    """sum of M a = F + supports;  free joints have no support, lines one along s"""
     chain = case.model
     result = case.program()(case.x, case.v, case.F)
     momentum = mass_matrix(chain) @ result.a
@@ -78,7 +78,10 @@ def _jumps(case: ChainTrial) -> tuple[np.ndarray, np.ndarray]:
 
 
 def impacts_change_momentum(case: ChainTrial) -> Pairs:
-    """M (v_next - v) = impulses;  loss = |v_next - v|² / 2 in M >= 0"""
+    """M (v_next - v) = impulses, in sum;  loss = |v_next - v|² / 2 in M
+
+    Guided joints change by their jumps, joints on a line by theirs along s.
+    """
     jump, turn = _jumps(case)
     result = case.program()(case.x, case.v, jump, turn)
     change, M = result.v_next - case.v, mass_matrix(case.model)
