@@ -97,7 +97,8 @@ def turning_joints(model, names):
     """Check the option `wrap`: a list of names of revolute or continuous joints.
 
     Raises UnsupportedError for a string, ModelError for an unknown joint, a joint of
-    another kind, or one that follows a joint of another kind. Without a model (None), only the first is checked. Returns nothing.
+    another kind, or one that follows a joint of another kind. Without a model (None),
+    only the first is checked. Returns nothing.
     """
     if isinstance(names, str):
         text = shown(names)
