@@ -195,9 +195,10 @@ def _lifted(chain, x):
 
 
 def _modes(chain, contact):
-    """Return the JointModes of a chain with its contacts.
+    """Return the chain's JointModes, changed at joints that touch a half-plane.
 
-    contact: By joint: 0, or the number of the half-plane it touches, from 1 on.
+    These are LINE on a half-plane of mode "slide", else GUIDED; s: its normal. Guided
+    joints stay so. contact: By joint: 0, or the number of the half-plane, from 1 on.
     """
     modes = modes_of(chain)
     for i in range(chain.n):
@@ -231,7 +232,7 @@ def _repaired(chain, x, contact):
 
 
 def _mobile(chain, modes, i, r):
-    """Return the displacement of joint i by r: r/m, its part along its line, or zero.
+    """Return r/m for joint i; on a line, only the part of r along it counts [m/kg].
 
     Zero for guided joints and joints without mass. modes: JointModes; r: Vector [m].
     """

@@ -143,7 +143,8 @@ class ChainTorquesDense(NumpySolver):
 
         The rank is computed for C with rows of length one. A matrix of torque responses
         has no scale of its own: for a rigid substructure it is round-off alone. A
-        constraint argument that is None has the values of the chain.
+        constraint argument that is None has the values of the chain. The torque is 0 at
+        joints that are not active, or whose equation chain_recursion drops.
 
         Inputs and outputs: those of CHAIN_TORQUES.
 

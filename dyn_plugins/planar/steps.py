@@ -187,7 +187,7 @@ def impact(before, touching):
 
 
 def correction(before, x, shorten, touching, v_next, dt, share):
-    """Return velocities that correct position errors, added to an impact's [m/s].
+    """Return what to add to v_next to correct position errors, n Vectors [m/s].
 
     Args:
         before: BeforeImpact of the impact.

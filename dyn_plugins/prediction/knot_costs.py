@@ -38,7 +38,7 @@ DEFAULT = (costs_of_plans.posture(), costs_of_plans.velocity(), costs_of_plans.e
 
 
 def residual_and_slopes(model, cost, q, qd, tau, target):
-    """Return a residual, a list of numbers, and its derivatives.
+    """Return a residual, a Vector of n, and its derivatives.
 
     An unknown frame of the cost raises ModelError.
 
@@ -46,7 +46,7 @@ def residual_and_slopes(model, cost, q, qd, tau, target):
         model: Robot.
         cost: Cost.
         q, qd, tau: Vectors of nq, nv and nv.
-        target: Flat numbers of the target.
+        target: Flat numbers of the target, cost.target_size(model).
 
     Returns:
         The residual, and a Matrix n x 3 nv: by displacement, velocity and joint force.
@@ -199,6 +199,8 @@ def knot_cost(model, q, qd, tau, settings, costs):
 
         value = sum of weight residual² / 2
 
+    The errors of Cost.size are raised, such as ModelError for an unknown frame.
+
     Inputs and outputs: those of KNOT_COST.
 
     Args:
@@ -219,7 +221,8 @@ def knot_cost_derivatives(model, q, qd, tau, settings, costs):
 
         gradient = J.T W r,   Hessian = J.T W J
 
-    The Hessian is by Gauss-Newton, without the second derivatives of residuals.
+    The Hessian is by Gauss-Newton, without the second derivatives of residuals. Errors
+    as of knot_cost.
 
     Inputs and outputs: those of KNOT_COST_DERIVATIVES.
 
@@ -293,7 +296,8 @@ def knot_policy(
 def _parts(model, settings, costs):
     """Yield (cost, weights, target) with the numbers of each cost in the settings.
 
-    settings: For each cost its weights, then its target, one after the other.
+    settings: For each cost its weights, then its target, one after the other; their
+    number is not checked. Errors as of knot_cost.
     """
     numbers, start = list(settings), 0
     for cost in costs:

@@ -54,9 +54,9 @@ class MPPI(PlanSolver):
     }
 
     def prepare(self, problem, **options):
-        """Return a function that plans: from a start, with a guess of joint forces.
+        """Return a function that plans: it maps a PlanStart to a PlanResult.
 
-        Its result is a PlanResult. options: Those of the class, by name.
+        Of the guesses only tau_guess is read. options: All of the class, by name.
         """
         shooting, penalty = Shooting(problem), Penalty(problem)
         penalty.rho = 1e4
@@ -69,7 +69,8 @@ def _plan(
 ):  # fmt: skip
     """Return the PlanResult of the best mean; its gains are zeros.
 
-    The reason is the maximum number of iterations, or divergence if no mean had a
+    The best has the least cost with the penalty; its value is the cost without. The
+    reason is the maximum number of iterations, or divergence if no mean had a
     finite cost. Planning ends early if the cost of all samples is not finite.
 
     Args:

@@ -179,8 +179,9 @@ def _slid(A, b, x, active, sliding, ways, rounds=60):
 
     Newton steps, by finite differences, on the velocity's component across the
     direction; the square systems are tiny. They end after `rounds` steps, or when none
-    improves. The opposite direction is a root, too: the caller's check of the law
-    rejects it.
+    improves; the last impulses are returned, converged or not. With one tangent at each
+    sliding contact, `ways` stay as they are. The opposite direction is a root, too: the
+    caller's check of the law rejects it.
 
     Arguments as in _solved; rounds: maximum number of steps.
     """

@@ -227,7 +227,7 @@ def _guided1(c, i, after):
 def part2(c):
     """Return a list of the _StepPart2 of each joint, by the rules of sections 9 to 11.
 
-    c: Chain.
+    Joints on a line are taken as free: the solver refuses them before. c: Chain.
 
     Source: WAW-9.2, WAW-11.6.
     """
@@ -274,8 +274,9 @@ def _free_active(c, i, after):
 def _guided_active(c, i, after):
     """Return the _StepPart2 of a guided joint i before an active one, from the next.
 
-    WAW-11.1: eq. 24-32; WAW-11.2 if the two equations are linearly dependent: one is
-    dropped, or both. c, after: Chain; _StepPart2 of the next joint.
+    WAW-11.1: eq. 24-32; WAW-11.2 if the equations of link and angle are linearly
+    dependent: the weaker one is dropped (the angle's, if equal), or both if both
+    vanish. c, after: Chain; _StepPart2 of the next joint.
     """
     A, b, bw, p, qw, q = after[:6]
     r, L, a_w, l = c.r[i], c.L[i], c.a_w[i], c.l[i]
@@ -311,7 +312,7 @@ def _guided_inactive(c, i, after):
     """Return the _StepPart2 of a guided joint i before an inactive one, from the next.
 
     WAW-11.3; WAW-11.4 if the next joint cannot follow the link, whose equation is then
-    dropped: no phi. c, after: Chain; _StepPart2 of the next joint.
+    dropped: no force along the link. c, after: Chain; _StepPart2 of the next joint.
     """
     A, b, r, L, a_w = after.A, after.b, c.r[i], c.L[i], c.a_w[i]
     D = r @ A @ r
@@ -432,7 +433,7 @@ def _outputs(c, a, F_d, tau, steps):
 
     They are a, F_d and tau; alpha, angular accelerations of the joints' angles (n; the
     last is 0) [rad/s²]; the reactions (n, 2) [N]; and (n, 2) flags of dropped
-    equations, of link and of angle.
+    equations: row i of link i and angle i; angle 0 if it is active with torque 0.
 
     Args:
         c: Chain.

@@ -19,7 +19,8 @@ def step_derivatives_forward_mode(model, q, qd, tau, dt, f_ext, step, paths):
 
     Args:
         step: Solver of STEP.
-        paths: Parameter paths of dp, one after another (model/parameter_paths.py).
+        paths: Parameter paths of dp, one after another (model/parameter_paths). An
+            unknown one raises ModelError.
 
     Source: KIM-4.1 number by number.
     """

@@ -73,7 +73,10 @@ class JointBlocks:
         return Matrix(rows)
 
     def __rmatmul__(self, M):
-        """Return M @ self for a Matrix M of nv columns; M itself if it has no rows."""
+        """Return M @ self for a Matrix M of nv columns; M itself if it has no rows.
+
+        If nv is 0, the result has no rows, whatever M has.
+        """
         if not M.rows:
             return M
         parts = []

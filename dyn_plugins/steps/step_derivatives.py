@@ -92,7 +92,7 @@ def semi_implicit_euler_derivatives(
 
 
 def _advanced(model, q, qd, qdd, dt, slopes):
-    """Return the step for given accelerations and their derivatives.
+    """Return a semi-implicit Euler step by given accelerations, and its derivatives.
 
     Args:
         model: Robot.
@@ -127,7 +127,10 @@ def _advanced(model, q, qd, qdd, dt, slopes):
 
 
 def stacked(blocks):
-    """Return one Matrix of `blocks`, a list of block rows, each a list of Matrices."""
+    """Return one Matrix of `blocks`, a list of block rows, each a list of Matrices.
+
+    Unequal heights in a block row raise ValueError; an empty list gives no rows.
+    """
     rows = []
     for line in blocks:
         for parts in zip(*(block.rows for block in line), strict=True):
@@ -140,7 +143,8 @@ def slopes_by_parameters(model, paths, function):
 
     Args:
         model: Robot.
-        paths: Parameter paths (model/parameter_paths.py).
+        paths: Parameter paths (model/parameter_paths); an unknown one raises
+            ModelError.
         function: Maps a Model to a Vector nv.
 
     Returns:
@@ -305,7 +309,10 @@ def _placed(block, start, width):
 
 
 def multiplied(A, B, onto=None):
-    """Return A B, or C + A B with C = `onto`, also for Matrices without entries."""
+    """Return A B, or C + A B with C = `onto`.
+
+    If A or B has no entries: `onto` itself; without it, a Matrix without entries.
+    """
     if A.rows and B.rows and B.rows[0]:
         return product(A, B, onto)
     return A @ B if onto is None else onto

@@ -392,7 +392,7 @@ class RobotNode(ParameterNode):
 
     @reported
     def on_activate(self, state: Any) -> TransitionCallbackReturn:
-        """Activate the node and call `activated`.
+        """Call the hook `activated`, then let rclpy activate the node.
 
         The age of the process is logged at the first activation. An exception is
         logged, and ERROR is returned.
@@ -412,7 +412,7 @@ class RobotNode(ParameterNode):
 
     @reported
     def on_deactivate(self, state: Any) -> TransitionCallbackReturn:
-        """Bring the robot to rest, send the final command, and deactivate.
+        """Call the hooks wind_down and send_final_command, then deactivate by rclpy.
 
         An exception is logged, and ERROR is returned.
 
@@ -438,7 +438,7 @@ class RobotNode(ParameterNode):
 
     @reported
     def on_shutdown(self, state: Any) -> TransitionCallbackReturn:
-        """Bring the robot to rest, send the final command, drop the configuration.
+        """Call wind_down and send_final_command, hooks, and drop the configuration.
 
         An exception is logged, and ERROR is returned.
 
