@@ -97,7 +97,11 @@ class Process:
         self.reader.start()
 
     def _read(self) -> None:
-        """Record the output, and print it if `show` is true, until it ends."""
+        """Record the output, and print it if `show` is true, until it ends.
+
+        Output that is not in the encoding of the locale is a UnicodeDecodeError, which
+        ends the recording.
+        """
         for line in self.popen.stdout or ():
             self.lines.append(line.rstrip("\n"))
             if self.show:
@@ -106,7 +110,7 @@ class Process:
     def _print(self, line: str) -> None:
         """Print a line after the process's name.
 
-        An error, as on a closed terminal, sets `show` to False.
+        An OSError, as on a closed terminal, sets `show` to False.
 
         Args:
             line: Line of the output, with its line end.
@@ -124,8 +128,9 @@ class Process:
     def end(self, first: int = signal.SIGINT) -> int:
         """End the process by signals of increasing severity; return its exit status.
 
-        The status is the negative signal number if a signal killed the process. A
-        process that has ended gets no signal.
+        The status is the negative signal number if a signal killed the process, and
+        None if it runs even after SIGKILL. A process that has ended gets no signal.
+        The process's input is closed; its last output is awaited for 2 s at most.
 
         Args:
             first: First signal. The signals after it in PATIENCE follow, each after a

@@ -12,7 +12,7 @@ HOST, PORT = "127.0.0.1", 8080
 
 
 def add_view(parser: argparse.ArgumentParser) -> None:
-    """Add the arguments of `dyn view`; its modules are loaded only when it runs."""
+    """Add the arguments of `dyn view`; those parsed have its function as `run`."""
     parser.add_argument(
         "what",
         help=f"{ROBOT}; or a planar chain (YAML file, name); an environment such as"

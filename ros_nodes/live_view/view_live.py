@@ -31,7 +31,8 @@ def run(arguments: argparse.Namespace) -> int:
         Exit status: 0; 1 if no message with a joint of the robot came.
 
     Raises:
-        DynError: The robot cannot be read, or ROS 2 does not start.
+        DynError: The robot cannot be read, ROS 2 does not start, viser is missing, or
+            the port or host is in use or not valid.
     """
     keep_to_this_machine(arguments.network)
     topic = arguments.joint_states or "joint_states"

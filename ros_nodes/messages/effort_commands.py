@@ -130,10 +130,10 @@ class EffortReader:
         return self._checked(tau)
 
     def _match(self, names: tuple[str, ...]) -> _Order:
-        """Return the assignment of a message's names to the joints.
+        """Return where the joints are in a message: indices of names and of joints.
 
-        Names of no joint are listed as foreign; a joint that is missing is no error
-        here.
+        Names of no joint are listed as foreign; a joint without a name is left out,
+        which is no error.
 
         Args:
             names: Names of the message, in its order.

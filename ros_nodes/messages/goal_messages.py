@@ -70,6 +70,9 @@ def joint_tolerances(messages: Iterable[Any]) -> list[JointTolerance]:
 def fill_feedback(message: Any, joints: Sequence[str], now: GoalFeedback) -> Any:
     """Fill in a Feedback message in place, except its header, and return it.
 
+    Set are positions and velocities of desired, actual and error, the accelerations of
+    desired, the joint names, and in all three time_from_start.
+
     Args:
         message: Feedback message to fill in.
         joints: Names of the joints.

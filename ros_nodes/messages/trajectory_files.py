@@ -59,7 +59,8 @@ def read_trajectories(path: str | Path) -> list[dict[str, Any]]:
 
     The keys are the fields of the message; optional fields that are absent stay absent.
     A file that ends with .json has one message. All other files are YAML, with messages
-    separated by lines of `---`, and at most 20 000 numbers in each.
+    separated by lines of `---`; each has at most 1 MB and 20 000 values (numbers,
+    texts, lists and mappings).
 
     Raises:
         ModelError: The file cannot be read, is larger than SIZE (100 MB), has no

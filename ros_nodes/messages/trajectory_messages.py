@@ -121,7 +121,8 @@ class _CdrReader:
 def read_trajectory(data: bytes, most: int) -> WireTrajectory:
     """Return a serialized JointTrajectory as arrays.
 
-    Names, times and values are not checked further.
+    Names, times and values are not checked further. A field without numbers in any
+    point has the shape (points, 0); a zero stamp is None.
 
     Args:
         data: The message in CDR, as a raw subscription receives it.

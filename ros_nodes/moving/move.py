@@ -78,8 +78,9 @@ def run(arguments: argparse.Namespace) -> int:
 def _check(live: Live, name: str, arguments: argparse.Namespace) -> None:
     """Raise a SettingError if parameters of the node do not fit the move.
 
-    They do not if the node publishes the pose of another link than its tool, or if
-    --speed or --turn makes steps beyond target_jump. `name` is the node's name.
+    They do not if the node publishes the pose of another link than its tool (both
+    named), or if --speed or --turn exceeds target_jump / (2 PERIOD), as one target may
+    be lost; a target_jump of 0 is no bound. `name` is the node's name.
 
     Raises:
         SettingError: See above.
@@ -116,7 +117,8 @@ def _send(
 ) -> None:
     """Publish the path, a pose each PERIOD, in steady time, until its end or `stop`.
 
-    If the process was suspended, the path goes on where it was.
+    Frame and stamp of the poses are empty. If the process was suspended, the path goes
+    on where it was.
 
     Args:
         live: Connection whose executor is spun between the poses.

@@ -62,10 +62,10 @@ class ToolPath:
 
 
 def _checked(pose: np.ndarray) -> np.ndarray:
-    """Return a pose with a unit quaternion.
+    """Return a new array, the pose with a unit quaternion.
 
     Raises:
-        SettingError: A number is not finite, or the quaternion is zero.
+        SettingError: A number is not finite, or the quaternion is shorter than 1e-6.
     """
     length = float(np.linalg.norm(pose[3:]))
     if not np.isfinite(pose).all() or length < 1e-6:

@@ -108,7 +108,8 @@ def mode_fields() -> tuple[Field, ...]:
     """Return the Fields of all modes of the controller that plugins offer.
 
     They are the parameters of each mode and, for each slot that CONTROLLER lacks, one
-    Field SLOT.plugin_name with the solver of the law; its default is the mode's solver.
+    Field SLOT.plugin_name with the solver of the law; its default is the solver of the
+    slot's first mode. A plugin that fails is reported and left out.
     """
     known = {field.name for field in CONTROLLER}
     fields: list[Field] = []

@@ -59,7 +59,11 @@ def tolerances(
     Args:
         joints: Joints of the controller.
         value: Returns the value of a parameter by name.
-        changed: Values that are being set, by name; used in place of those of `value`.
+        changed: Values that are being set, by full name; used in place of those of
+            `value`.
+
+    Raises:
+        SettingError: A tolerance is negative or not finite.
     """
     new = changed or {}
 

@@ -99,7 +99,8 @@ def _by_name(data: Mapping[Any, Any], where: str, head: str = "") -> dict[str, A
         head: Namespace so far, with a slash at the end.
 
     Raises:
-        ModelError: A section is not a mapping with ros__parameters.
+        ModelError: A section is empty or no mapping, or has further keys beside
+            ros__parameters; the parameters themselves are not checked.
     """
     named: dict[str, Any] = {}
     for key, section in data.items():
@@ -122,11 +123,12 @@ def _check_sections(
     Args:
         where: Name of the file, for messages.
         keys: Keys of its sections.
-        nodes: Nodes that are to be started; empty: not checked.
+        nodes: Nodes that are to be started; empty: only misspelt names are refused.
         namespace: Namespace of the nodes, empty or with a leading slash.
 
     Raises:
-        SettingError: A node is misspelt, or the file has no section for any of `nodes`.
+        SettingError: A name is similar to a node of this package that no key names, or
+            the file has no section for any of `nodes`.
     """
     known = [key.rpartition("/")[2] for key in keys]
     for key in keys:
@@ -149,7 +151,8 @@ def _of_node(
 ) -> dict[str, Any]:
     """Return the checked parameters of a node, by name with dots.
 
-    Later sections override earlier ones.
+    Later sections override earlier ones; former names become the present ones. Unknown
+    names that are not misspelt are returned unchecked.
 
     Args:
         by_name: Parameters of each section by key.
@@ -159,7 +162,8 @@ def _of_node(
 
     Raises:
         SettingError: A name is misspelt.
-        ModelError: A value is not valid.
+        ModelError: A value is not valid, a parameter has both its former and its
+            present name, or a section is not a mapping.
     """
     values: dict[str, Any] = {}
     for key in sections(by_name, node, namespace):

@@ -96,7 +96,7 @@ class Callbacks:
         Args:
             callback: The callback.
             owner: Object with the attribute `open`; while it is false, the callback is
-                not called. None: always called.
+                neither called nor counted. None: always called.
         """
 
         @functools.wraps(callback)
@@ -118,8 +118,9 @@ class Callbacks:
     def service(self, callback: Callback, closed: Callable[[], str] = str) -> Callback:
         """Return a wrapped callback of a service that always returns a response.
 
-        If the callback raises, returns None or is closed, the response has
-        success=False and the reason as message, as far as it has these fields.
+        If the callback raises, returns None or is closed (then it is not called), the
+        response has success=False and the reason as message, as far as it has these
+        fields. The reason of None is the callback's last failure, or "no answer".
 
         Args:
             callback: Called with request and response; returns the response.

@@ -66,7 +66,7 @@ class LastResort:
     def close(self) -> None:
         """Stop the thread and restore the previous wake-up file descriptor.
 
-        To be called in the main thread; the wait for the thread is at most 1 s.
+        To be called once, in the main thread; the wait for the thread is at most 1 s.
         """
         self._over.set()
         signal.set_wakeup_fd(self._before)
@@ -110,7 +110,8 @@ class LastResort:
     def _say(self, reason: str) -> None:
         """Send the final command, log the reason, wait until the command has arrived.
 
-        The wait is bounded by the node's wait_for_delivery. Exceptions are ignored.
+        The wait is bounded by the node's wait_for_delivery. An exception of a step is
+        ignored, and the next step follows.
         Without a node, the reason is printed to stderr instead.
 
         Args:

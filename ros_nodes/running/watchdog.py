@@ -25,7 +25,7 @@ class Watchdog:
     """Thread that calls a function periodically, independent of the executor.
 
     It waits in steady time, so that neither /clock nor the system time affects it. The
-    first exception of the function is reported; no exception ends the thread.
+    first exception of the function is reported; only one of `report` ends the thread.
 
     Attributes:
         period: Time between two calls [s].
@@ -67,7 +67,7 @@ class Watchdog:
     def stop(self) -> None:
         """Stop the thread; wait up to JOIN seconds for it, unless it is the caller.
 
-        Does nothing if the thread has not been started or has ended.
+        Does nothing if the thread has ended; a thread started later ends at once.
         """
         self._ended.set()
         if self._thread.is_alive() and self._thread is not threading.current_thread():
@@ -77,7 +77,7 @@ class Watchdog:
         """Wait one period, then call the function; repeat until `stop`.
 
         An exception of the function does not end the loop; only the first one is
-        reported.
+        reported. An exception of `report` ends the thread.
         """
         while not self._ended.wait(self.period):
             try:

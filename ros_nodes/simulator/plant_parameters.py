@@ -228,7 +228,8 @@ def _start_rates(
 ) -> np.ndarray | None:
     """Return the initial velocity, (nv,) [rad/s | m/s], or None for rest.
 
-    The parameter has the velocities of `joints`; all others are zero.
+    The parameter has the velocities of `joints`; all others are zero. It is None if the
+    parameter is a single 0.0 for several joints.
 
     Raises:
         SettingError: The number of values is wrong.
@@ -319,8 +320,9 @@ def make_world(node: RobotNode) -> dyn.World:
     file; a false limit_stops switches its limits off.
 
     Raises:
-        SettingError: The file is invalid, a parameter contradicts it, or the solver is
-            unknown; the message lists the valid ones.
+        SettingError: The file is invalid, a parameter of its contents is set as well,
+            parameters are refused as in _floor, or the solver is unknown; the message
+            lists the valid ones.
     """
     value, path = node.value, node.value("contact.world_file")
     where = f"contact.world_file {path}" if path else "contact"
@@ -352,7 +354,8 @@ def _floor(node: RobotNode) -> dict[str, Any]:
     floor has no material of its own.
 
     Raises:
-        SettingError: contact.restitution or contact.mu is set, but has no effect.
+        SettingError: contact.restitution is set without contact.mu, or contact.mu
+            without contact.ground.
     """
     value = node.value
     mu, restitution = value("contact.mu"), value("contact.restitution")
@@ -382,7 +385,7 @@ def _chain(node: RobotNode, period: float) -> BuiltPlant:
     """Return the BuiltPlant of a planar chain, with impacts and limits.
 
     Initial positions and velocities are the parameters if set, else as in the chain's
-    file.
+    file; a single 0.0 counts as not set.
 
     Args:
         node: The simulator node.

@@ -142,6 +142,7 @@ class CommandInput:
     def on_joint_state(self, message: Any) -> None:
         """Pass a command as JointState to the plant; refuse an invalid one.
 
+        Joints without a name in it get zero effort; efforts beyond limits are clipped.
         A command without a stamp that may be too old is refused, too, see check_gap.
         Positions and velocities are ignored, which is logged once. Ignored while
         inactive.
