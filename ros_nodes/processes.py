@@ -91,6 +91,7 @@ class Process:
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,
+            errors="backslashreplace",  # a thread that ended would leave a full pipe
             start_new_session=True,
         )
         self.reader = threading.Thread(target=self._read, daemon=True)
@@ -99,8 +100,7 @@ class Process:
     def _read(self) -> None:
         """Record the output, and print it if `show` is true, until it ends.
 
-        Output that is not in the encoding of the locale is a UnicodeDecodeError, which
-        ends the recording.
+        Bytes that are not in the encoding of the locale become backslash escapes.
         """
         for line in self.popen.stdout or ():
             self.lines.append(line.rstrip("\n"))
@@ -110,14 +110,15 @@ class Process:
     def _print(self, line: str) -> None:
         """Print a line after the process's name.
 
-        An OSError, as on a closed terminal, sets `show` to False.
+        A closed terminal or standard output, or one without such a character, sets
+        `show` to False.
 
         Args:
             line: Line of the output, with its line end.
         """
         try:
             print(f"[{self.name}] {line}", end="", flush=True)
-        except OSError:
+        except (OSError, ValueError):
             self.show = False
 
     @property

@@ -120,7 +120,7 @@ class Callbacks:
 
         If the callback raises, returns None or is closed (then it is not called), the
         response has success=False and the reason as message, as far as it has these
-        fields. The reason of None is the callback's last failure, or "no answer".
+        fields. The reason of None is the failure, or "no answer".
 
         Args:
             callback: Called with request and response; returns the response.
@@ -132,9 +132,12 @@ class Callbacks:
             if reason := closed():
                 return _refused(response, reason)
             self.count += 1
+            name = name_of(callback)
+            before = self.counts[name]
             answer = self.attempt(callback, request, response)
             if answer is None:
-                reason = self.failures.get(name_of(callback), "no answer")
+                failed = self.counts[name] > before
+                reason = self.failures[name] if failed else "no answer"
                 return _refused(response, reason)
             return answer
 

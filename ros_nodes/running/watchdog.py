@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable
+from contextlib import suppress
 
 LONGEST = 5e-3  # longest period [s]
 JOIN = 1.0  # longest wait for the end of the thread [s]
@@ -76,8 +77,8 @@ class Watchdog:
     def _run(self) -> None:
         """Wait one period, then call the function; repeat until `stop`.
 
-        An exception of the function does not end the loop; only the first one is
-        reported. An exception of `report` ends the thread.
+        Exceptions of the function and of `report` do not end the loop; only the first
+        one of the function is reported.
         """
         while not self._ended.wait(self.period):
             try:
@@ -85,4 +86,6 @@ class Watchdog:
             except Exception as error:
                 if not self._failed:
                     self._failed = True
-                    self._report(f"the watchdog fails: {type(error).__name__}: {error}")
+                    what = f"the watchdog fails: {type(error).__name__}: {error}"
+                    with suppress(Exception):  # silence must still be answered
+                        self._report(what)

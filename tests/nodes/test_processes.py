@@ -279,6 +279,26 @@ def test_output_is_read_on_where_the_terminal_is_gone(monkeypatch):
     assert process.end() == 0
 
 
+@pytest.mark.parametrize("error", [UnicodeEncodeError("ascii", "°", 0, 1, "x"), None])
+def test_output_that_is_no_text_is_read_on(monkeypatch, tmp_path, error):
+    """Bytes that no encoding has; a standard output that cannot show them, or is closed."""
+    (tmp_path / "says_bytes.py").write_text(
+        "import sys\nfor k in range(9):\n    sys.stdout.buffer.write(b'\\xff\\n')\n"
+    )
+
+    class Narrow:
+        def write(self, text):
+            raise error or ValueError("I/O operation on closed file.")
+
+    monkeypatch.setattr(sys, "stdout", Narrow())
+    environment = {**os.environ, "PYTHONPATH": str(tmp_path)}
+    process = Process(NodeEntry("says", "says_bytes"), [], environment)
+    assert process.popen.wait(30) == 0
+    process.reader.join(10)
+    assert process.lines == ["\\xff"] * 9
+    assert process.end() == 0
+
+
 class Stubborn:
     """A child that ends by SIGKILL only; it records the signals."""
 

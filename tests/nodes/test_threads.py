@@ -3,6 +3,8 @@
 import os
 import threading
 import time
+from types import SimpleNamespace
+from unittest.mock import MagicMock
 
 import numpy as np
 import pytest
@@ -11,6 +13,7 @@ import dyn_core as dyn
 from dyn_core.control import Controller, Rules
 from ros_nodes.base.worker import Worker
 from ros_nodes.running import realtime as realtime
+from ros_nodes.running.callbacks import Callbacks
 from ros_nodes.running.watchdog import Watchdog, period_of
 
 Q = np.array([0.4, -0.9])
@@ -69,6 +72,43 @@ def test_a_watchdog_that_fails_says_so_once_and_goes_on():
     _until(lambda: len(looks) > 3)
     watchdog.stop()
     assert said == ["the watchdog fails: ZeroDivisionError: no time"]
+
+
+def test_a_watchdog_goes_on_where_its_report_fails():
+    """Silence must be answered, whether the log works or not."""
+    looks = []
+
+    def look(t):
+        looks.append(t)
+        raise ZeroDivisionError("no time")
+
+    def report(text):
+        raise OSError(28, "no space left on device")
+
+    watchdog = Watchdog(1e-3, look, report)
+    watchdog.start()
+    _until(lambda: len(looks) > 3)
+    assert watchdog.alive
+    watchdog.stop()
+
+
+@pytest.mark.parametrize("silent", [False, True])
+def test_a_service_without_an_answer_says_its_own_failure(silent):
+    """Not that of an earlier call."""
+    callbacks = Callbacks(MagicMock)
+    calls = []
+
+    def serve(request, response):
+        calls.append(request)
+        if len(calls) == 1 or not silent:
+            raise KeyError(request)
+
+    served, response = callbacks.service(serve), SimpleNamespace()
+    response.success, response.message = True, ""
+    assert "KeyError: 'a'" in served("a", response).message
+    answer = served("b", response)
+    assert not answer.success
+    assert ("no answer" if silent else "KeyError: 'b'") in answer.message
 
 
 def test_a_worker_hands_over_whole_in_the_thread_that_asks():
