@@ -411,7 +411,8 @@ class ComputedTorqueNode(RobotNode):
     def _on_event(self, message: JointState) -> None:
         """Answer a joint state, or skip it.
 
-        A state is skipped if slow answers would starve other callbacks.
+        A state is skipped, without log or count, if slow answers would starve other
+        callbacks; never while parts of states are merged.
         """
         started = time.monotonic()
         if not self.states.rests(started):
@@ -423,9 +424,10 @@ class ComputedTorqueNode(RobotNode):
 
         A message that makes up no state yet, see StateInput.read, is not answered. An
         invalid state is refused and counted; any other exception stops the robot with
-        zero effort until the next activation. After an answer, the functions of
-        after_answers are called, results of the worker are delivered, and one idle job
-        runs.
+        zero effort until the next activation. The effort is not sent if the state is
+        older than state_timeout by then, or if a stop came meanwhile. After an answer,
+        even without an effort, the functions of after_answers are called, results of
+        the worker are delivered, and one idle job runs.
         """
         if not self.session.active:
             return

@@ -499,9 +499,10 @@ class RobotNode(ParameterNode):
         self.every(period, lambda: idle.due(job))
 
     def _drop(self) -> None:
-        """Wait until the last command has arrived, then release the configuration.
+        """Call wait_for_delivery, whose wait is bounded; release the configuration.
 
-        The session is closed, `model` is None and `live` is empty afterwards.
+        The session is closed, `model` becomes None and `live` empty. Objects that
+        _settle_memory has excluded are included in garbage collections again.
         """
         self.wait_for_delivery()
         self.session.close()
@@ -509,9 +510,10 @@ class RobotNode(ParameterNode):
         gc.unfreeze()
 
     def destroy_node(self) -> None:
-        """Release the configuration, stop the worker and destroy the node.
+        """Close the session, stop the worker and destroy the node.
 
-        No command is sent. The wait for the worker is at most 1 s.
+        No command is sent. The wait for the worker is at most 1 s. `model` and `live`
+        stay as they are.
         """
         self.session.close()
         self.worker.stop()

@@ -334,7 +334,8 @@ class TableNode(FormerTopics):
     def declare(self, specs: Sequence[Field]) -> None:
         """Declare parameters; parameters that are already declared keep their values.
 
-        A list whose default is empty is set to [] if no value was given at start-up.
+        A list whose default is empty is set to [] if no value was given at start-up. A
+        start-up value under a former name is used for the present one, with a warning.
 
         Args:
             specs: Fields of the parameters, which are stored in `self.specs`; a Field
@@ -390,8 +391,9 @@ class TableNode(FormerTopics):
         """Return a parameter converted to its declared type.
 
         An empty list gets the type of its Field; text such as 1e-06 becomes a number if
-        the Field is a Quantity or a list of them. Any other parameter is returned
-        unchanged.
+        the Field is a Quantity. For a list of them, a list of floats and such texts, or
+        the text of one, such as "[1e-06, 2.0]", becomes a list of numbers. Any other
+        parameter is returned unchanged, also one without a Field.
         """
         spec, value = self.specs.get(parameter.name), plain(parameter.value)
         if spec is None:
@@ -410,8 +412,11 @@ class TableNode(FormerTopics):
 
         It is refused if a structure parameter would change while the node is
         configured, if a value is outside its valid set or no solver of its slot, or if
-        `check_change` or a live component raises. rclpy before Iron has no callback
-        after setting: then an accepted request is applied here.
+        `check_change` or a live component raises any exception; other ones than
+        DynError are also logged and counted. Only these last two see a parameter that
+        has no Field or no value. A start-up value may name an unknown solver here.
+        rclpy before Iron has no callback after setting: then an accepted request is
+        applied here.
         """
         for parameter in parameters:
             spec = self.specs.get(parameter.name)
@@ -446,7 +451,8 @@ class TableNode(FormerTopics):
     def _differs(self, spec: Field, value: Any) -> bool:
         """Return whether `value` differs from the current value of a parameter.
 
-        False if the parameter is not declared.
+        False if the parameter is not declared. They are compared as text: NaN equals
+        NaN, but 1 differs from 1.0.
         """
         if not self.has_parameter(spec.name):
             return False
@@ -534,7 +540,9 @@ class TableNode(FormerTopics):
 
         They are the parameters SLOT.options.NAME, with a SLOT of parameters.SLOTS.
 
-        Raises ModelError or SettingError for a value that is no valid option.
+        `solver` checks later whether the solver has such an option. Raises ModelError
+        for a value that is no switch, number, name or list of them, SettingError for an
+        empty list, and ParameterException for a number that is not finite.
         """
         for name in self._undeclared():
             if OPTION.fullmatch(name):

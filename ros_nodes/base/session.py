@@ -118,10 +118,11 @@ class Session:
         self.node.worker.submit(kind, make, alive(take), alive(superseded))
 
     def close(self) -> None:
-        """Release all resources and discard queued jobs; may be called repeatedly.
+        """Release all resources and discard the jobs of `idle`; may be repeated.
 
-        Functions of `at_close` run once, the last registered first; their exceptions
-        are logged and counted.
+        Resources of `keep` and functions of `at_close` form one list: the last
+        registered is destroyed or called first, each once; exceptions are logged and
+        counted. `open`, `complete` and `active` become False before.
         """
         self.open = self.complete = self.active = False
         self.idle.waiting.clear()
@@ -184,8 +185,9 @@ class PeriodicJobs:
         """Call the job with the earliest due time if it is due; set the timer again.
 
         A job may be called EARLY seconds (0.2 ms) before its time. Calls that were
-        missed are skipped. At most one job is called: a message that arrives meanwhile
-        waits for at most one job. Does nothing once the session is closed.
+        missed are skipped; the next one is then due a period from now. At most one job
+        is called: a message that arrives meanwhile waits for at most one job. Does
+        nothing once the session is closed.
         """
         if not self.session.open:
             return
@@ -203,7 +205,10 @@ class PeriodicJobs:
         return min(self.jobs, key=lambda job: job.due)
 
     def _set(self) -> None:
-        """Set the timer to the next due time, at least SOON seconds from now."""
+        """Set the existing timer to the next due time, at least SOON (10 us) from now.
+
+        There must be a job.
+        """
         wait = self._next().due - time.monotonic()
         self._timer.timer_period_ns = int(1e9 * max(wait, SOON))
         self._timer.reset()

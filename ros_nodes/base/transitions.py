@@ -91,13 +91,13 @@ class AnnouncedStates:
         self._change(self._machine.trigger_transition_by_label, label)
 
     def _change(self, trigger: Callable[..., object], which: int | str) -> None:
-        """Perform a transition and publish its start and goal state.
+        """Perform a transition; publish an event with just its start and goal state.
 
         An error of `trigger`, for a transition that is not valid, is passed on, and
         nothing is published.
 
         Args:
-            trigger: Method of the state machine.
+            trigger: Method of the state machine, called as trigger(which, False).
             which: Id or label of the transition.
         """
         before = self._machine.current_state

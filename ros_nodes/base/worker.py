@@ -99,7 +99,8 @@ class Worker:
     def stop(self) -> None:
         """End the thread, with a wait of up to JOIN seconds; discard jobs and results.
 
-        Neither `take` nor `superseded` of the discarded jobs is called.
+        Neither `take` nor `superseded` of the discarded jobs is called. If a job
+        outlasts the wait, a `deliver` after its end calls its `superseded`.
         """
         with self._changed:
             self._ended = True

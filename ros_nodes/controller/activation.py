@@ -113,7 +113,10 @@ class Activation:
             self.node.diagnose()
 
     def end(self) -> None:
-        """End a wait because the node ends; a waiting request gets success=False."""
+        """End a wait because the node ends; a waiting request gets success=False.
+
+        Does nothing if nothing waits. `failure` and `longest` stay.
+        """
         if self.since is not None:
             self.since = None
             service = self.node.transitions
@@ -133,7 +136,8 @@ class Activation:
     def status(self, t: float) -> tuple[bytes, str]:
         """Return level and message for /diagnostics of an inactive node.
 
-        The level is WARN during a wait, ERROR after an activation that failed, else OK.
+        The level is WARN during a wait, with its duration but no reason as message;
+        ERROR after an activation that failed, with `failure`; else OK.
 
         Args:
             t: Time, monotonic [s].

@@ -69,7 +69,8 @@ class Report:
         """Return the active conditions, most severe first; at least one.
 
         Those of other publishers are up to GRAPH seconds old. A function of
-        node.conditions that fails adds none; the exception is logged and counted.
+        node.conditions that fails adds none; the exception is logged and counted. Each
+        call records counters and the load, with which later calls compare.
 
         Args:
             t: Time, monotonic [s].
@@ -98,7 +99,8 @@ class Report:
     def _roots(self, t: float) -> list[Condition]:
         """Return a warning if multi_dof_joint_states has had joints lately, else [].
 
-        Lately means at most GONE (1 s) ago.
+        It says that the root of the robot is taken as fixed all the same. Lately means
+        at most GONE (1 s) ago.
 
         Args:
             t: Time, monotonic [s].
@@ -184,8 +186,9 @@ class Report:
     def log_changes(self, t: float) -> bytes:
         """Log each condition that has begun or ended since the last call.
 
-        It is logged as info, warning or error by its level. That states have no stamps
-        is logged once.
+        It is logged as error, warning or info by its level; an end is info. Left out
+        are those of level OK and of the keys health.QUIET; another level or message of
+        the same key is no change. That states have no stamps is logged once.
 
         Args:
             t: Time, monotonic [s].
@@ -213,9 +216,10 @@ class Report:
     def status(self, t: float) -> tuple[bytes, str, dict[str, Any]]:
         """Return level, message and values by name for /diagnostics.
 
-        For an inactive node, level and message come from its activation, see
-        Activation.status. The counters of the controller and the results of
-        further_values are among the values.
+        Level and message are those of all `conditions` together, or for an inactive
+        node those of Activation.status. The counters of the controller and the results
+        of further_values are among the values; a function that fails adds none, and the
+        exception is logged and counted.
 
         Args:
             t: Time, monotonic [s].

@@ -78,6 +78,7 @@ class ExternalWrenchTopics:
     def publish(self) -> None:
         """Publish wrench and covariance in the axes of the link, if anyone listens.
 
+        A subscriber to either topic suffices for both. The stamp is the present time.
         Nothing is published without an estimate. The estimate is made, and stored in
         `last`, even if nobody listens.
         """
