@@ -58,6 +58,8 @@ class JointReader:
     def effort(self, message: Any) -> np.ndarray | None:
         """Return the effort, (n,) [N·m | N]; None if the field is empty.
 
+        With an empty field, joints are not looked for, unless there are no names.
+
         Raises:
             MissingJoint: A joint is missing in the message, or is there more than once.
             ShapeError: The field differs in size from the names.
@@ -144,7 +146,8 @@ class TrajectoryArrays(NamedTuple):
 def trajectory_arrays(message: Any) -> TrajectoryArrays:
     """Return the arrays of a JointTrajectory message, one row per point.
 
-    Only that all rows of a field have one length is checked; efforts are not read.
+    A field that is empty in all points gives an array without columns. Only that all
+    rows of a field have one length is checked; efforts are not read.
 
     Raises:
         TrajectoryError: The points differ in their number of positions, velocities or

@@ -121,9 +121,10 @@ class GuardNode(TableNode):
     def _on_effort(self, message: Float64MultiArray) -> None:
         """Process an effort of the controller; answer with zero while stopped.
 
-        A zero or empty effort is not answered. An effort that is not finite stops the
-        robot. Messages with the guard's label are ignored. A stop that begins
-        is announced, and the watching thread is woken if it waits without an end.
+        A zero or empty effort is not answered; an empty one changes nothing. An effort
+        that is not finite stops the robot. Messages with the guard's label are ignored.
+        A stop that begins is announced, and the watching thread is woken if it waits
+        without an end.
         """
         if any(row.label == GUARD.executable for row in message.layout.dim):
             return
@@ -157,7 +158,7 @@ class GuardNode(TableNode):
     def _send_zero(self) -> None:
         """Publish zero effort for all joints; does nothing before the first effort.
 
-        Their number is known from the first effort that was received.
+        Their number is that of the last effort that was received and not empty.
         """
         n = self.supervisor.size
         if n == 0:
@@ -274,7 +275,10 @@ class GuardNode(TableNode):
         wait_until_acknowledged(self, (self.latch, self.efforts))
 
     def destroy_node(self) -> None:
-        """End the watching thread, waiting up to 1 s for it; then destroy the node."""
+        """End the watching thread, waiting up to 1 s for it; then destroy the node.
+
+        Nothing is published; `send_final_command` sends the last beat.
+        """
         with self._changed:
             self._ended = True
             self._changed.notify()

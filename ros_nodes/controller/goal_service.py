@@ -125,6 +125,8 @@ class GoalService:
     def end_all(self, reason: str) -> None:
         """Abort every goal, also goals that are still being checked; send the results.
 
+        A canceled goal that `deliver` would postpone is aborted, too.
+
         Args:
             reason: Sentence for the clients.
         """
@@ -180,6 +182,9 @@ class GoalService:
     def _follow(self, goal: bytes, request: Any, made: Any) -> None:
         """Follow a goal that was checked, or abort it; ignored if it has ended.
 
+        A goal that was canceled during the check ends as canceled. One that the tracker
+        refuses, or that fails with any other exception, is aborted.
+
         Args:
             goal: Identifier of the goal.
             request: Request message of the goal.
@@ -220,7 +225,8 @@ class GoalService:
         """End a goal: set the final state of its handle, count, log, send its result.
 
         The outcome of a trajectory without a client is only logged. A canceled goal
-        that the server has not yet marked as canceling is put back into `ending`.
+        that the server has not yet marked as canceling stays in this object's list
+        `ending`, for the next `deliver`.
 
         Args:
             outcome: Outcome of the goal.

@@ -85,7 +85,9 @@ class ModeTopics:
             node.refuse(f"{topic.name} refused", str(error))
 
     def conditions(self, t: float) -> list[Condition]:
-        """Return a warning with the last refusal if it is at most 1 s old, else [].
+        """Return a warning with the reason of the controller's last refusal.
+
+        The topic is not named. [] if there is no refusal, or it is more than 1 s old.
 
         Args:
             t: Time, monotonic [s].

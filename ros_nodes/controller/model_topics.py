@@ -86,7 +86,7 @@ class ModelTopics:
             node.every_idle(1.0 / rate, self.look)
 
     def _offered(self) -> dict[str, Callable[[_Moment], Any]]:
-        """Return a function for each topic, by its name.
+        """Return a function for each topic, by its name, such as ~/gravity_force.
 
         It takes a _Moment and returns the topic's message. Without a link there are no
         topics of the link; robots with loops have no mass matrix.

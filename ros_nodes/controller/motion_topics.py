@@ -52,7 +52,10 @@ class MotionTopics:
         return JointState(name=list(self.node.controller.model.joint_names))
 
     def publish(self) -> None:
-        """Publish all topics; does nothing while inactive or before the first state."""
+        """Publish all topics; does nothing while inactive or before the first state.
+
+        The external efforts are 0 at first and after a restart of their estimate.
+        """
         node, controller = self.node, self.node.controller
         if not node.active or controller.reference is None:
             return

@@ -93,7 +93,8 @@ class PayloadWatch:
             SettingError: payload.link is empty, wrench_topic is set without
                 sensor_link, or sent efforts are chosen and contain no weight, as the
                 robot compensates gravity.
-            DynError: The solver or one of its options is not valid.
+            DynError: The solver, one of its options or another number is not valid;
+                noises are not checked.
         """
         value, link = self.node.value, self.node.value("payload.link")
         if not link:
@@ -168,10 +169,10 @@ class PayloadWatch:
             return None
 
     def see(self, message: JointState, tau: np.ndarray | None) -> None:
-        """Update the estimate with a joint state.
+        """Update the estimate with a joint state; only if there is an estimator.
 
-        The estimator restarts if no effort is known, none answers this state, or the
-        robot is not driven by efforts alone.
+        If no effort is known, none answers this state, or the robot is not driven by
+        efforts alone, the estimate is kept, and the next state begins a new period.
 
         Args:
             message: The joint state.
@@ -236,7 +237,8 @@ class PayloadWatch:
 
         The latter have the same message type, on ~/payload_deviation. Does nothing
         while inactive or without an estimate. The estimate is logged once it is
-        accurate enough, and again after a change of the payload.
+        accurate enough and changes are not frequent, and again after a change of the
+        payload.
         """
         estimate = None if self.estimator is None else self.estimator.estimate
         if not self.node.active or estimate is None:
@@ -279,7 +281,7 @@ class PayloadWatch:
         """Return the warnings on the estimate; empty if there are none.
 
         Causes are missing efforts, errors far above the assumed noise, and frequent
-        changes.
+        changes. Called only if there is an estimator.
 
         Args:
             t: Not used.

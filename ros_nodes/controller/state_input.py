@@ -85,7 +85,7 @@ class StateInput:
         self._busy_until = ended + REST * took if self._slow >= ROW else 0.0
 
     def restart(self) -> None:
-        """Drop incomplete parts and end a rest."""
+        """Drop incomplete parts; states are no longer skipped, see `rests`."""
         self._busy_until, self._slow = 0.0, 0
         if self.merger is not None:
             self.merger.restart()
@@ -103,7 +103,8 @@ class StateInput:
         Raises:
             MissingJoint: The message has no names, a joint more than once, or only a
                 part of the joints and parts are not merged.
-            DynError: The message is invalid otherwise.
+            DynError: The message is invalid otherwise, a part has a joint more than
+                once, or earlier parts are too far from it in time (they are dropped).
         """
         names = tuple(message.name)
         share = self.sources.sort(t, names)

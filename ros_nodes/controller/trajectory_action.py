@@ -263,7 +263,8 @@ class TrajectoryGoals:
         Args:
             compute: Returns a result or raises.
             done: Called with the result, or with a DynError: `compute` failed, the
-                controller was stopped meanwhile, or a newer goal has come.
+                controller was stopped meanwhile, or a newer goal of the action has
+                come. Not called once the node is cleaned up.
         """
         gate = self.controller.safety.gate
         ticket = gate.ticket()

@@ -96,7 +96,7 @@ class TrajectoryInput:
             read: Returns the trajectory as arrays; called in the worker's thread.
             done: Called later in the executor's thread with the Trajectory, or with a
                 DynError: it is invalid, a newer one has come, or the controller was
-                stopped or reset meanwhile.
+                stopped or reset meanwhile. Not called once the node is cleaned up.
         """
         node, controller = self.node, self.node.controller
         ticket = controller.safety.gate.ticket()

@@ -102,8 +102,8 @@ def run(arguments: argparse.Namespace) -> int:
             are finite, else 1.
 
     Raises:
-        DynError: An option, the parameter file or the robot is not valid, or a run over
-            ROS fails.
+        DynError: An option, the parameter file or the robot is not valid, --repeat is
+            above 1 without ROS, the run fails, or the plot cannot be written.
     """
     settings = _settings(arguments)
     robot = settings["robot"]
@@ -152,7 +152,8 @@ def _settings(arguments: argparse.Namespace) -> dict:
             reading it; rate [Hz]; and a Solver for each slot of SOLVERS.
 
     Raises:
-        DynError: The file or an option is not valid.
+        DynError: The file or an option is not valid, or the mode of the controller
+            follows no trajectory.
     """
     path = arguments.params or GRAPHS["demo"].params_file
     nodes = read_parameters(path, [node.executable for node in GRAPHS["demo"].nodes])
@@ -260,7 +261,10 @@ def _in_one_process(model: dyn.Model, waypoints: Waypoints, settings: dict) -> O
 
 
 def report(outcome: Outcome) -> None:
-    """Print the largest tracking errors [rad | m] and the further lines of a run."""
+    """Print each joint's largest tracking error [rad | m], and the facts of the run.
+
+    NaN samples are ignored; nan is printed for a joint without other samples.
+    """
     print("largest tracking error")
     for name, error in zip(outcome.names, outcome.errors(), strict=True):
         print(f"  {name:<16} {error:.6f}")
@@ -269,14 +273,16 @@ def report(outcome: Outcome) -> None:
 
 
 def _plot(outcome: Outcome, path: Path) -> None:
-    """Save a plot of positions and errors; print a note if matplotlib is missing.
+    """Save a plot of positions and errors, and print its file name.
+
+    Without matplotlib only a note is printed, to stdout.
 
     Args:
         outcome: Results of the run.
         path: File of the plot.
 
     Raises:
-        DynError: The file cannot be written.
+        DynError: The file cannot be written, or its type is not supported.
     """
     if not can_draw():
         print(f"no plot: {NO_PICTURES}")

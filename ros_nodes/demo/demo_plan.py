@@ -57,9 +57,9 @@ class Waypoints:
 def plan_waypoints(model: dyn.Model, duration: float) -> Waypoints:
     """Return a motion of all joints, or of the active ones of a robot with loops.
 
-    It has three waypoints at 30 %, 70 % and 100 % of the duration; the last one is the
-    start. All joints keep to their limits of position, and all but passive joints to
-    those of velocity.
+    It has three waypoints at 30 %, 70 % and 100 % of the duration, with positions of
+    all joints, (3, nv); the last one is the start. All joints keep to their limits of
+    position, and all but passive joints to those of velocity.
 
     Args:
         model: Robot whose joints have one coordinate each.
@@ -88,10 +88,12 @@ def _closed_plan(
 ) -> Waypoints:
     """Return a motion of the active joints whose waypoints close the loops.
 
+    Start and waypoints have the positions of all joints.
+
     Args:
         model: Robot with loops.
-        middle: Middle of the joint ranges, (nv,) [rad | m]; random positions follow
-            until there is a motion within the limits.
+        middle: Middle of the joint ranges, (nv,) [rad | m]; 20 random positions, the
+            same in each call, are tried next until a motion is within the limits.
         span: Amplitude of each joint, (nv,) [rad | m]; reduced to 50, 25 or 10 % until
             the loops can be closed.
         times: Times of the three waypoints from the start, (3,) [s].

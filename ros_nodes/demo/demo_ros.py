@@ -38,8 +38,8 @@ AT_START = 1e-3  # largest distance from the start at which the motion begins [r
 def run(model: dyn.Model, waypoints: Waypoints, settings: dict[str, Any]) -> Outcome:
     """Run the two nodes on 127.0.0.1, and return the recorded results.
 
-    os.environ is changed; rclpy is initialized and shut down. The nodes are ended in
-    any case.
+    os.environ and settings["params"] are changed; rclpy is initialized and shut down.
+    The nodes are ended in any case.
 
     Args:
         model: Robot.
@@ -48,7 +48,9 @@ def run(model: dyn.Model, waypoints: Waypoints, settings: dict[str, Any]) -> Out
             motions, and `cpu`, the CPU of both nodes or None.
 
     Raises:
-        DynError: A node ends or does not start, or the trajectory is not followed.
+        DynError: A node ends or does not start, the start of the motion is not reached,
+            or the reference does not move. A motion that is not followed to its end
+            only makes `followed` of the result False.
     """
     environment = private_environment()
     os.environ.update(environment)
@@ -155,7 +157,7 @@ class Usage:
         """Return the present resource usage of a process.
 
         Raises:
-            OSError: The process has ended.
+            OSError: The process has ended and was waited for, or there is no /proc.
         """
         with open(f"/proc/{process.popen.pid}/stat", encoding="utf-8") as file:
             # proc(5): the name in brackets, field 2, may contain spaces.
@@ -250,7 +252,7 @@ class _DemoNode:
                 self.ticks.append((time.monotonic(), *counts))
 
     def see(self, processes: Processes, waypoints: Waypoints, repeat: int) -> Outcome:
-        """Wait for the nodes, send the motion, record it, and return the results.
+        """Wait for the nodes, send the motion, and return the record of all repeats.
 
         Args:
             processes: The nodes.
@@ -258,7 +260,9 @@ class _DemoNode:
             repeat: Number of times that the motion is sent.
 
         Raises:
-            DynError: A node ends or does not start, or the trajectory is not followed.
+            DynError: A node ends or does not start, the start of the motion is not
+                reached, or the reference does not move. A motion that is not followed
+                to its end only makes `followed` of the result False.
         """
         self._until(
             lambda: (
@@ -367,7 +371,7 @@ class _DemoNode:
         raise dyn.DynError(f"the start was not reached in {TRIES} motions")
 
     def _move(self, processes: Processes, waypoints: Waypoints) -> None:
-        """Send the motion, and record until half a second after its end.
+        """Send the motion; samples are added to `rows` until 0.5 s after its end.
 
         Raises:
             DynError: A node has ended, or executor and clock do not go on.
