@@ -156,7 +156,8 @@ class SimulatorNode(RobotNode):
     def activated(self) -> None:
         """Start the schedule of cycles anew, and restart the input of commands.
 
-        Memory lock, CPUs and priorities are set as the parameters say.
+        Memory lock, CPUs and priorities are set as the parameters say; what the system
+        refuses is logged.
         """
         realtime.steady(self)
         self.pace.restart()
@@ -165,8 +166,8 @@ class SimulatorNode(RobotNode):
     def _cycle(self) -> None:
         """Advance by the periods that are due, and publish the state.
 
-        A step that fails pauses the simulation, and is logged. Does nothing while the
-        node is inactive.
+        A step that fails pauses the simulation, and is logged. The state is published
+        even then, or while paused. Does nothing while the node is inactive.
         """
         if not self.active:
             return
@@ -184,7 +185,9 @@ class SimulatorNode(RobotNode):
     def _catch_up(self, now: float) -> None:
         """Advance by the due periods, at least one; stop after `period` seconds.
 
-        While paused, the schedule starts anew and nothing moves.
+        Periods that are left then are due in the next cycle; those beyond max_catch_up
+        (0 if the node publishes /clock) are lost. While paused, the schedule starts
+        anew and nothing moves.
 
         Args:
             now: Time of this cycle, monotonic [s].
@@ -238,8 +241,9 @@ class SimulatorNode(RobotNode):
     def _on_reset(self, _: Any, response: Any) -> Any:
         """Serve ~/reset: return to the initial state; return `response`, success True.
 
-        Stamps continue. A simulation that a failed step has paused runs again; one that
-        ~/pause has paused remains paused.
+        Stamps continue; commands are forgotten, a payload stays. A simulation that a
+        failed step has paused runs again; one that ~/pause has paused, or that ~/step
+        has stepped since, remains paused.
         """
         self.robot.reset()
         self.fault = ""
@@ -336,8 +340,8 @@ class SimulatorNode(RobotNode):
     def diagnose(self) -> None:
         """Publish diagnostics; if configured, log warnings that begin or end.
 
-        A missing command is not logged before the first one, nor after the node that
-        sent commands has ended.
+        While the node is inactive all warnings are over. A missing command is not
+        logged before the first one, nor after the node that sent commands has ended.
         """
         super().diagnose()
         if not self.configured:

@@ -162,8 +162,9 @@ class CommandInput:
     def _take(self, topic: str, read: Callable[[], np.ndarray]) -> None:
         """Pass a command to the plant; refuse it and log the reason if it is not valid.
 
-        A doubtful command is refused. Efforts beyond a limit are clipped. Ignored while
-        the node is inactive.
+        The first command on a topic that check_gap has marked as doubtful is refused,
+        too. After a refusal the previous command remains. Efforts beyond a limit are
+        clipped. Ignored while the node is inactive.
 
         Args:
             topic: COMMANDS or JOINT_COMMANDS.
@@ -238,7 +239,8 @@ class CommandInput:
         commands".
 
         Args:
-            share: Share of clipped commands, 0 to 1, above which there is a warning.
+            share: Share of clipped commands, 0 to 1, above which there is a warning;
+                compared with limited_share, which is 0 before ENOUGH (50) commands.
         """
         odd = {}
         counts = self.publishers()
@@ -358,7 +360,8 @@ class PlantTopics:
     def _publish_wrench(self, stamp: Any) -> None:
         """Publish the wrench of the sensor, with noise; nothing before the first step.
 
-        The frame of the header is contact.wrench_link.
+        It is about the origin of contact.wrench_link, in its axes; this link is the
+        frame of the header. There must be a publisher of ~/wrench.
 
         Args:
             stamp: Time of the header, a message.
@@ -378,7 +381,8 @@ class PlantTopics:
         """Publish the state; check for faults; publish forces at their rate.
 
         The state is joint_states, and multi_dof_joint_states and ~/wrench if they are
-        there. It counts as unanswered until the next command.
+        there. Each call sets the time of the unanswered state, even if an earlier state
+        was not answered.
 
         Args:
             stamp: Time of the headers, a message.
@@ -403,8 +407,9 @@ class PlantTopics:
     def _publish_forces(self, stamp: Any) -> None:
         """Publish the forces for which there are subscribers.
 
-        Forces that cannot be computed are refused, see RobotNode.refuse. Before the
-        first step there are none, and nothing is published.
+        Forces that cannot be computed are refused, see RobotNode.refuse; the others are
+        published. Before the first step there are none, and nothing is published. The
+        frame of contacts is contact.frame_id, that of reactions is empty.
 
         Args:
             stamp: Time of the headers, a message.
@@ -425,7 +430,9 @@ class PlantTopics:
     def _poses_message(self, stamp: Any) -> MultiDOFJointState:
         """Return the message of multi_dof_joint_states: pose and twist of each joint.
 
-        `stamp` is the time of its header, a message; the frame is parameter frame_id.
+        They are those of channels.poses: for a robot, relative to the joint's frame on
+        the parent link, the twist in axes of the child. `stamp` is the time of the
+        header, a message; its frame is parameter frame_id, whatever the poses refer to.
         """
         message = _message(stamp, self.node.value("frame_id"))
         for pose in self.channels.poses():
@@ -445,7 +452,7 @@ class PlantTopics:
         """Set the accelerations of prescribed joints; ignored while inactive.
 
         An invalid message is logged, at most once per second, and the previous
-        accelerations remain.
+        accelerations remain. Without new ones for command_timeout they become zero.
 
         Args:
             message: Accelerations of these joints in the order of the model [rad/s² |
@@ -496,7 +503,8 @@ class PlantTopics:
         """Return a warning on a recent fault, the state or stale commands, or None.
 
         Only the first of these that applies is returned. A fault is recent for RECENT
-        (1 s).
+        (1 s). Commands are stale if there is none or it is too old; a plant that also
+        moves without any gets this warning only once a command has become too old.
 
         Args:
             now: Time, monotonic [s].
@@ -536,7 +544,8 @@ def _forces_message(stamp: Any, frame: str, forces: Iterable[Any]) -> Any:
     Args:
         stamp: Time of the header, a message.
         frame: header.frame_id.
-        forces: PointForces; point and rotation become the transform.
+        forces: PointForces; point and rotation become the transform, the force the
+            wrench, in its own axes (not turned by the rotation).
     """
     message = _message(stamp, frame)
     for each in forces:

@@ -75,7 +75,7 @@ class SceneTopics:
         self._outputs.append((publisher, make))
 
     def publish(self) -> None:
-        """Publish frames and markers for which there are subscribers."""
+        """Publish /tf and ~/markers, each if it has subscribers; never /tf_static."""
         for publisher, make in self._outputs:
             if publisher.get_subscription_count():
                 publisher.publish(make())
@@ -107,7 +107,8 @@ class SceneTopics:
         """Return the MarkerArray of ~/markers at the last state, in the world frame.
 
         The first marker deletes those of the last message. A robot without mass has no
-        centre of mass; arrows are scaled by its weight.
+        centre of mass. Arrows are scaled by its weight; without mass or gravity, an
+        arrow of 1 N or 1 N·m is as long as the robot.
         """
         message, poses, model = self._array(), self._poses(), self.plant.model
         size = max(float(np.ptp(poses[:, :3, 3], axis=0).max()), 0.1)

@@ -116,7 +116,7 @@ class RoundTrips:
         They are whole microseconds, rounded down, and at most LONGEST.
 
         Args:
-            p: Percentages, 0 to 100.
+            p: Percentages, more than 0 and at most 100.
         """
         sums = np.cumsum(self.counts)
         if not sums[-1]:

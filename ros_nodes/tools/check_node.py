@@ -99,8 +99,9 @@ class FaultResult:
     def line(self) -> str:
         """Return the row of the table: name, time to zero, bound, verdict, diagnostics.
 
-        Time and bound are "-" if the effort need not become zero; diagnostics are cut
-        to 70 characters.
+        Times are in seconds. Time to zero and bound are "-" if the effort need not
+        become zero; the time is "nan" if it must, but does not. The verdict is "pass"
+        or "FAIL: " with the reason; diagnostics are cut to 70 characters.
         """
         zero = f"{self.zero:8.3f}" if self.fault.follows == STOPS else f"{'-':>8}"
         bound = f"{self.bound:6.3f}" if self.bound is not None else "     -"
@@ -146,8 +147,9 @@ def run(arguments: argparse.Namespace) -> int:
         arguments: Parsed arguments of `dyn check-node`.
 
     Returns:
-        0 if every fault was answered within its bound, else 1. Faults that the
-        parameters or the robot do not provide for are left out.
+        0 if every fault that was tried has passed (effort, time, log and diagnostics),
+        else 1. Faults that the parameters or the robot do not provide for are left out,
+        and printed.
 
     Raises:
         DynError: A fault, a parameter or the robot is not valid, or ROS 2 does not
@@ -175,7 +177,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _settings(arguments: argparse.Namespace) -> tuple[dict[str, dict[str, Any]], Model]:
-    """Return the parameters of simulator, controller and guard by node, and the robot.
+    """Return parameters by node (simulator, computed_torque, guard), and the robot.
 
     They are read from the parameter file, then the robot, an initial position and short
     periods of diagnostics are set; without --params, the file is demo.yaml and gravity
@@ -220,9 +222,9 @@ def _lacking(parameters: dict[str, dict[str, Any]], model: Model) -> list[str]:
     """Return the features that some faults need but are missing.
 
     "age": max_state_age is 0. "limits": a parameter of STATE_BOUNDS is set, or a joint
-    lacks position limits or a velocity limit. "cartesian": the mode is another one.
-    MOVING: the mode follows no trajectories. "solver": its law has another solver than
-    one of INVERSE_DYNAMICS.
+    lacks position limits or a finite velocity limit above 0. "cartesian": the mode has
+    no topic target_pose. MOVING: the mode follows no trajectories. "solver": its law
+    has another solver than one of INVERSE_DYNAMICS. Empty: nothing is missing.
 
     Args:
         parameters: Parameters by node.
@@ -295,6 +297,8 @@ def _place(model: Model) -> np.ndarray:
 
 def _elsewhere(model: Model, q: np.ndarray) -> np.ndarray:
     """Return a position 1 from `q` in each joint, or as far as limits allow.
+
+    A joint whose lower limit is not below the upper one counts as without limits.
 
     Args:
         model: Robot.
@@ -383,7 +387,8 @@ def _flipped(fault: Fault, seed: int) -> FaultResult:
     """Return the result of bit flips in a kernel, tried in a process without ROS.
 
     It has neither time nor bound, and fails if the process ends with another status
-    than 0.
+    than 0; how long it takes is not limited. `said` counts the outcomes, or is the last
+    line of standard error, or "-", if there are none.
 
     Args:
         fault: The fault.
@@ -428,8 +433,9 @@ def _once(
 ) -> tuple[FaultResult, float]:
     """Inject a fault; return its result and the longest wait for a processor [s].
 
-    A DynError of the test stand is returned as a failed result with its message; if it
-    comes before the injection, all nodes are ended.
+    A DynError of the test stand is returned as a failed result with its message, NaN as
+    the time to zero, and a wait of 0; if it comes before the injection, all nodes are
+    ended.
 
     Args:
         stand: A FaultStand.
@@ -496,7 +502,7 @@ def _why_silent(fault: Fault, log: list[str], lines: int, said: str) -> str:
     """Return why log or diagnostics are wrong after a fault; empty if they are right.
 
     They must satisfy until, logs, says and unsaid of the fault, and no new line of the
-    log may be longer than LONGEST_LINE.
+    log may be longer than LONGEST_LINE. until is sought in new lines, logs in all.
 
     Args:
         fault: The fault.
@@ -534,8 +540,8 @@ def _time_of_zero(efforts: list[Any], onset: float) -> float:
 def _longest_effort(answer: FaultAnswer) -> float:
     """Return the longest time between two efforts of which the first is not zero [s].
 
-    The first interval begins at the fault, with the last effort before it. 0 if all
-    efforts are zero.
+    The first interval begins at the fault, with the last effort before it; how long the
+    last effort stands does not count. 0 if all are zero, or none came after the fault.
     """
     times = [answer.onset, *(x.t for x in answer.efforts)]
     stood = [answer.right[0], *(x.values for x in answer.efforts)]
@@ -546,7 +552,8 @@ def _longest_effort(answer: FaultAnswer) -> float:
 def _why_bad(answer: FaultAnswer) -> str:
     """Return why the efforts after a fault are wrong; empty if they are right.
 
-    The criterion is fault.follows, see Fault. Without efforts only QUIET is right.
+    The criterion is fault.follows, see Fault. Without efforts only QUIET is right. NaN
+    or infinite efforts are always wrong. The time to zero is not judged here.
     """
     fault, efforts = answer.fault, answer.efforts
     if fault.follows == QUIET:

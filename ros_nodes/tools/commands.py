@@ -286,9 +286,10 @@ def _lifecycle(arguments: argparse.Namespace) -> int:
 
 
 def _move(arguments: argparse.Namespace) -> int:
-    """Run `dyn move`; return the exit status: 1 without ROS, or if it does not arrive.
+    """Run `dyn move`; return the exit status: 0 if the tool arrives.
 
-    With --rpy, arguments.quaternion is set from it.
+    It is 1 without ROS, if the tool does not arrive, or after Ctrl-C. With --rpy,
+    arguments.quaternion is set from it.
 
     Raises:
         SettingError: A number or the name of the node is not valid, even without ROS;
@@ -370,8 +371,8 @@ def _evaluate(arguments: argparse.Namespace) -> int:
 def _check(arguments: argparse.Namespace) -> int:
     """Run or list the faults of `dyn check-node`; return the exit status.
 
-    It is 0 if all faults were answered in time or are only listed; 1 if one was not, or
-    without ROS.
+    It is 0 if all faults that were tried have passed, or if they are only listed; 1 if
+    one has failed, or without ROS.
 
     Raises:
         SettingError: There is no such fault, or the seed is negative.

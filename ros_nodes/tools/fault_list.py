@@ -45,7 +45,8 @@ def _fed(**changes: Any) -> Callable[[Any], object]:
     """Return a function, for Fault.inject, that changes the joint states of the stand.
 
     Args:
-        changes: New values of entries of NodeStand.feed.
+        changes: New values of entries of NodeStand.feed; unknown names are not
+            refused. They last until the stand restores its feed.
     """
 
     def inject(stand: Any) -> None:
@@ -118,7 +119,7 @@ def _reorder(stand: Any, order: list[int]) -> None:
 
 
 def _many_names(stand: Any) -> None:
-    """Send joint states with 5000 more joints at zero, and only every third of them."""
+    """Send joint states with 5000 more joints at zero, and only every third state."""
     feed, more = stand.feed, [f"other_{k}" for k in range(5000)]
     arrays = {x: np.append(feed[x], np.zeros(len(more))) for x in ("q", "qd")}
     names = [*feed["names"], *more]
@@ -188,7 +189,7 @@ def _solver(kind: str, meaning: str, **changes: Any) -> Fault:
     "holding".
 
     Args:
-        kind: Key of faulty_controller.KINDS.
+        kind: Key of faulty_controller.KINDS; not checked.
         meaning: Description.
         changes: Further fields of the Fault.
     """
@@ -462,7 +463,8 @@ _DROPPED = ("paused-states", "clock-back", "clock-ahead")
 def _moving(fault: Fault) -> Fault:
     """Return a variant of a fault that happens while a trajectory is followed.
 
-    Its name ends with -moving; required diagnostics differ for some faults.
+    Its name ends with -moving. The required diagnostics become "trajectory dropped" for
+    the faults of _DROPPED, and "tracking" for clock-paused; others keep theirs.
     """
     said = {**dict.fromkeys(_DROPPED, "trajectory dropped"), "clock-paused": "tracking"}
     says = said.get(fault.name, fault.says)
