@@ -481,7 +481,10 @@ def _inactive(fault: Fault) -> Fault:
 
 
 def _every() -> tuple[Fault, ...]:
-    """Return all faults, grouped by mode and solver: a change restarts the nodes."""
+    """Return all faults and their variants, each group of one mode and solver together.
+
+    Variants are those of _moving and _inactive. A change of group restarts the nodes.
+    """
     every = [
         *_TWICE,
         *_ONCE,

@@ -151,8 +151,10 @@ class FaultStand(NodeStand):
         """Send targets of a tool until `restore`, at the period of the states.
 
         Args:
-            topic: target_pose, target_twist, target_wrench or target_stiffness.
-            numbers: Position and quaternion x, y, z, w; else [angular; linear].
+            topic: target_pose, target_twist, target_wrench or target_stiffness, below
+                the controller's name; with any other name a WrenchStamped is sent.
+            numbers: 7 for a pose, position and quaternion x, y, z, w; else 6, [angular;
+                linear]. Another count raises a ValueError when the first one is sent.
             frame: header.frame_id.
             age: Age of the stamps [s].
         """
@@ -269,7 +271,8 @@ class FaultStand(NodeStand):
     def pipelined_transitions(self) -> Callable[[], bool]:
         """Request all transitions of a restart at once, ROUNDS times.
 
-        A round follows the last response of the previous one.
+        A round follows the last response of the previous one. Whether a transition
+        succeeds is not checked.
 
         Returns:
             A function without arguments: whether the last request was answered, and
@@ -326,7 +329,10 @@ class FaultStand(NodeStand):
         return lambda: bool(done) and WATCHER in self.said
 
     def restart_guard(self) -> None:
-        """Kill the guard, wait for its end, and start another one."""
+        """Kill the guard, which must have been started, and start another one.
+
+        The end of the first is waited for, but not the start of the second.
+        """
         self.send_signal(WATCHER, signal.SIGKILL)
         self.processes.pop(WATCHER).popen.wait()
         self._start(WATCHER)
@@ -353,7 +359,7 @@ class FaultStand(NodeStand):
         """Start another process, see neighbours; `restore` waits for its end.
 
         Args:
-            kind: Key of neighbours.KINDS.
+            kind: Key of neighbours.KINDS; with another the process fails, unnoticed.
         """
         pairs = zip(self.names, self.normal["q"].tolist(), strict=True)
         places = [f"{name}={position!r}" for name, position in pairs]

@@ -39,7 +39,8 @@ def _hangs(tau: np.ndarray, _: Any) -> None:
 def _holds(tau: np.ndarray, _: Any) -> np.ndarray:
     """Return the effort after BLOCKED seconds in which the interpreter's lock is held.
 
-    Only once: later calls of the solver do not fail. The second argument is ignored.
+    Once per signal: later calls of the solver do not fail. The second argument is
+    ignored.
     """
     FailingSolver.failing = False  # once
     # PyDLL, unlike CDLL, does not release the interpreter's lock.

@@ -42,8 +42,9 @@ def lifecycle_nodes(live: Live, name: str = "") -> list[str]:
 
     Args:
         live: Connection to the nodes.
-        name: Return only this node, waiting for its service until the timeout; the list
-            is empty if it has none. Empty: all nodes.
+        name: Full name of the only node to return, also a hidden one; its service is
+            waited for until the timeout, and the list is empty if it has none. Empty:
+            all nodes, see Live.all_nodes for the wait.
     """
     end, kind = "/get_state", "lifecycle_msgs/srv/GetState"
 

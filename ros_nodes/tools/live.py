@@ -104,9 +104,12 @@ class Live:
     def require(self, name: str) -> str:
         """Return the full name of a node once it exists; wait up to `timeout` for it.
 
+        Args:
+            name: Full name; the first slash may be missing.
+
         Raises:
-            SettingError: It does not appear in time; the message lists the existing
-                nodes.
+            SettingError: It does not appear in time, or is hidden; the message lists
+                the existing nodes.
         """
         name = full_name(name)
         if not self.until(lambda: name in self.nodes(), self.timeout):
@@ -180,7 +183,8 @@ def connect(timeout: float) -> Iterator[Live]:
         timeout: Longest wait for a node, and for a response [s].
 
     Raises:
-        DynError: ROS 2 does not start.
+        DynError: ROS 2 does not start, or rclpy was initialized before; it is then shut
+            down.
     """
     try:
         rclpy.init(args=[], signal_handler_options=SignalHandlerOptions.NO)

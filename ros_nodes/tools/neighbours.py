@@ -29,7 +29,7 @@ GARBAGE = "<robot name='x'>" + "\U0001f9e8<" * 6_000_000  # 30 MB
 
 
 def trajectory(places: dict[str, str]) -> JointTrajectory:
-    """Return a trajectory of POINTS points at one position, STEP ns apart.
+    """Return a trajectory of POINTS points at one position, at STEP, 2 STEP, ... [ns].
 
     Args:
         places: Position as a string, by joint name [rad | m].

@@ -45,10 +45,11 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _list_all(live: Live) -> int:
-    """Print the names of the parameters of all nodes; return 0.
+    """Print the names of the parameters of all nodes that are not hidden; return 0.
 
     Raises:
-        DynError: There is no node, or a node does not answer.
+        DynError: There is no node, or one has no parameter services or does not answer;
+            the nodes before it have been printed.
     """
     nodes = live.all_nodes()
     if not nodes:
@@ -74,6 +75,8 @@ def _list(live: Live, node: str, _: argparse.Namespace) -> int:
 def _get(live: Live, node: str, arguments: argparse.Namespace) -> int:
     """Print the value of the parameter `arguments.name`; return 0.
 
+    `arguments.hide_type`: without its type. See value_line, also for no value.
+
     Raises:
         SettingError: There is no such parameter.
         DynError: The node does not answer.
@@ -87,7 +90,8 @@ def _get(live: Live, node: str, arguments: argparse.Namespace) -> int:
 def _set(live: Live, node: str, arguments: argparse.Namespace) -> int:
     """Set the parameter `arguments.name` to the string `arguments.value`; return 0.
 
-    The string is read as a value of the parameter's type.
+    The string is read as a value of the parameter's type; if that is dynamic or not
+    set, of the type of its value; without a value, of the type that the string has.
 
     Raises:
         SettingError: There is no such parameter, the value does not fit its type, or
@@ -130,7 +134,7 @@ def _describe(live: Live, node: str, arguments: argparse.Namespace) -> int:
 def _dump(live: Live, node: str, _: argparse.Namespace) -> int:
     """Print all values of a node as YAML for --params-file; return 0.
 
-    Parameters without a value are listed in comments.
+    Parameters without a value and empty arrays are listed in comments.
 
     Raises:
         DynError: The node does not answer.

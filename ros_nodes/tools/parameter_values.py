@@ -55,9 +55,9 @@ def label_of(number: int) -> str:
 
 
 def value_of(message: Any) -> Any:
-    """Return the value of a ParameterValue: a scalar, a list, or None if not set.
+    """Return the value of a ParameterValue: a scalar or a list.
 
-    Bytes are returned as integers.
+    Bytes are returned as integers. None: it is not set, or its type is unknown.
     """
     kind = KINDS.get(message.type)
     if kind is None:
@@ -69,7 +69,9 @@ def value_of(message: Any) -> Any:
 
 
 def value_line(message: Any, hide_type: bool = False) -> str:
-    """Return the line that `get` prints for a ParameterValue.
+    """Return the line that `get` prints for a ParameterValue, as ros2 param does.
+
+    Without a value it is "Parameter not set.", or with hide_type "None".
 
     Args:
         message: The ParameterValue.
@@ -85,13 +87,15 @@ def typed_value(typed: str, number: int, name: str) -> tuple[int, Any]:
     """Return the type and the value of a string that was typed for a parameter.
 
     Args:
-        typed: A number, a word, or a list in YAML.
+        typed: A number, a word, or a list in YAML; any text for number 4, a string: it
+            is returned unchanged.
         number: Type of the parameter; 0, or an unknown number: the type of the value is
             used.
         name: Name of the parameter, for the message.
 
     Returns:
-        Number of the type, and the value for a ParameterValue.
+        Number of the type, and the value for a ParameterValue; each byte of a byte
+            array is a `bytes`.
 
     Raises:
         SettingError: The string is no value of this type.

@@ -139,7 +139,9 @@ class TopicRecorder:
             self._subscribe(topic, kinds[0], message, offers)
 
     def _subscribe(self, topic: str, kind: str, message: Any, offers: Any) -> None:
-        """Record a topic from now on, with the QoS that its publishers offer.
+        """Record a topic from now on, with the QoS of _quality; print name and type.
+
+        The time of a message in the bag is that of its arrival.
 
         Args:
             topic: Full name of the topic.
@@ -163,6 +165,9 @@ class TopicRecorder:
 
     def report(self, output: Path) -> int:
         """Print the number of messages by topic, and their rate from first to last.
+
+        No rate is printed for fewer than two messages. Wanted topics on which nothing
+        came are printed to standard error.
 
         Args:
             output: Name of the bag, to be printed.

@@ -85,7 +85,8 @@ def _robot(arguments: argparse.Namespace) -> Model:
 def evaluate_recording(arguments: argparse.Namespace) -> int:
     """Run `dyn evaluate`: print measured against computed joint forces; return 0.
 
-    With --identify, the robot is then identified from the recording.
+    With --identify, the robot is then identified from the recording. With --plot, the
+    evaluation is drawn into a file, with --identify that of the identified robot.
 
     Args:
         arguments: Parsed arguments of `dyn evaluate`.
@@ -138,7 +139,8 @@ def _identified(result: Evaluation, arguments: argparse.Namespace) -> Evaluation
 
     Raises:
         DynError: An option is not valid, a file cannot be written, or no physical robot
-            has the identified parameters; in the last case the table has been written.
+            has the identified parameters; in the last case the table and, with --plot,
+            the first picture have been written.
     """
     name, recording = arguments.identify, arguments.recording
     names = ("only", "friction", "friction_speed")

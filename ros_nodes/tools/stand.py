@@ -163,13 +163,18 @@ class NodeStand:
             self.seen[APPLIED].append(SeenEffort(time.monotonic(), efforts))
 
     def _on_said(self, message: DiagnosticArray) -> None:
-        """Record level and message of the diagnostics in `said`, by node name."""
+        """Record level and message of the diagnostics in `said`, by node name.
+
+        The name is without namespace; the last status of a node replaces earlier ones.
+        """
         for status in message.status:
             who = status.name.partition(":")[0].rpartition("/")[2]
             self.said[who] = status.level[0], status.message
 
     def _send(self) -> None:
         """Publish /clock in mode CLOCK, and joint states if the feed is on.
+
+        With pace 0, no /clock is published and simulated time stands.
 
         The stamp of a state is simulated time in mode CLOCK, else the present time, or
         with another pace than PERIOD the last stamp plus the pace; the feed's age is
@@ -278,7 +283,8 @@ class NodeStand:
     def _reach(self, state: str) -> None:
         """Bring a controller to a state from which a fault begins.
 
-        It must hold, or be in the state already.
+        It must hold, or be in the state already: INACTIVE is then left as it is, but
+        for MOVING a trajectory is sent again.
 
         Args:
             state: HOLDING, MOVING or INACTIVE.
@@ -296,10 +302,11 @@ class NodeStand:
         self.doing = state
 
     def _drive(self) -> None:
-        """Wait until efforts of the control law flow, not of a stop.
+        """Wait until efforts flow; in mode PAIR, of the control law, not of a stop.
 
         A simulated arm falls until its efforts arrive; if that takes long, it is too
-        fast for the envelope of the controller, which is then activated again.
+        fast for the envelope of the controller, which is then activated again. In other
+        modes a stop is not noticed.
 
         Raises:
             DynError: No effort flows in time, or the controller stops each time.
@@ -325,7 +332,8 @@ class NodeStand:
         activated again.
 
         Raises:
-            DynError: No trajectory is followed after SENT attempts.
+            DynError: Nobody subscribes, a transition fails, or no trajectory is
+                followed after SENT attempts.
         """
         self._await(lambda: self._leader.get_subscription_count() > 0, "no subscriber")
         before = len(self.log())
@@ -370,7 +378,7 @@ class NodeStand:
         again.
 
         Raises:
-            DynError: It fails, or there is no response in time.
+            DynError: It fails, or there is no service or no response in time.
         """
         request = ChangeState.Request(transition=Transition(id=transition))
         for _ in range(ASKED):
@@ -420,8 +428,9 @@ class NodeStand:
     def restore(self) -> None:
         """Undo the effects of a fault; processes that have ended are not restarted.
 
-        Suspended processes continue, resources made for the fault are destroyed, and
-        the joint states are the normal ones, sent if there is a publisher of them.
+        Suspended processes continue, resources made for the fault are destroyed, with a
+        wait for the end of a neighbour, and the joint states are the normal ones, sent
+        if there is a publisher of them.
         """
         self.restored += 1
         for resource in self._more:
@@ -478,7 +487,7 @@ class NodeStand:
             process.end()
 
     def end_all(self) -> None:
-        """Undo the effects of a fault and end all nodes."""
+        """Undo the effects of a fault and end all nodes; states, if sent, go on."""
         self.restore()
         for name in list(self.processes):
             self.end(name)
@@ -488,7 +497,8 @@ class NodeStand:
     def begin(self) -> float:
         """Clear recorded efforts and diagnostics; return the time, monotonic [s].
 
-        The last effort, if any, is stored in `last`; longest_pause counts from here on.
+        The last command, if any, is stored in `last`, else `last` is kept. The index of
+        states begins at 0 again; longest_pause counts from here on.
         """
         self.said.clear()
         self._count = 0
@@ -514,7 +524,7 @@ class NodeStand:
         return waits
 
     def longest_pause(self) -> float:
-        """Return the longest time that a thread has waited for a processor [s].
+        """Return the largest total time that a thread has waited for a processor [s].
 
         It counts from `begin`, over the threads of all processes of the stand; 0 if the
         system does not report it.
