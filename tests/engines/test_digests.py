@@ -306,6 +306,60 @@ def test_a_new_module_is_digested_unless_the_nearest_mark_says_otherwise(monkeyp
     assert len(seen) == 6
 
 
+def _add(named):
+    named["KEPT"].add("more")
+
+
+def _assign(named):
+    named["RECORD"].inner = 2.0
+
+
+def _assign_slot(named):
+    named["SLOTTED"].field = 2.0
+
+
+def _replace_scalar(named):
+    named["SCALAR"] = np.float64(2.0)
+
+
+def _replace_tuple(named):
+    named["PAIR"] = type(named["PAIR"])(2.0)
+
+
+@pytest.mark.parametrize(
+    "change", [_add, _assign, _assign_slot, _replace_scalar, _replace_tuple]
+)
+def test_a_changed_table_is_noticed(change, monkeypatch):
+    """What traced code reads from a set, a record or a number is in its key."""
+    module = types.ModuleType("fingerprinted")
+    source = """
+from dataclasses import dataclass
+from typing import NamedTuple
+@dataclass
+class Record:
+    inner: float
+class Slotted:
+    __slots__ = "field"
+class Pair(NamedTuple):
+    first: float
+"""
+    named = vars(module)
+    exec(source, named)
+    named |= {"KEPT": {"one"}, "RECORD": named["Record"](1.0), "SLOTTED": named["Slotted"](),
+              "SCALAR": np.float64(1.0), "PAIR": named["Pair"](1.0)}  # fmt: skip
+    monkeypatch.setitem(sys.modules, "fingerprinted", module)
+    before = fingerprint.of_code(("fingerprinted",))
+    kept = fingerprint._kept["fingerprinted",]
+    assert kept.holds({"fingerprinted": module})
+    change(named)
+    assert fingerprint.of_code(("fingerprinted",)) != before
+
+
+def test_a_module_without_a_mark_has_none():
+    """The search ends where no package is left."""
+    assert fingerprint._nearest("dyn_core.spatial", {}) == ""
+
+
 WINGS = """
 import sys, warnings
 warnings.simplefilter("ignore")

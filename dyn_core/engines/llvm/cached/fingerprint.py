@@ -22,7 +22,7 @@ import marshal
 import sys
 from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
-from itertools import chain
+from itertools import chain, repeat
 from operator import attrgetter, is_, methodcaller
 from types import CellType, FunctionType
 from typing import Any, NamedTuple
@@ -43,7 +43,7 @@ def of_code(packages: tuple[str, ...]) -> str:
     """Return the hex digest of functions, classes and constants in packages.
 
     Constants are plain values under any name, and the contents of tables named in upper
-    case: dicts, lists, tuples, arrays, records of these packages.
+    case: dicts, lists, sets, tuples, arrays, records of these packages.
 
     Args:
         packages: Names of packages and modules, with all modules in them; only modules
@@ -120,13 +120,12 @@ def _nearest(name: str, marks: Mapping[str, str]) -> str:
     """Return the mark of a module, or of the nearest package that it is in.
 
     Args:
-        name: Name of the module; it or a package that contains it must have a mark,
-            else the search does not end.
-        marks: Marks by name of the module or package.
+        name: Name of the module.
+        marks: Marks by name of the module or package; "" is returned if none holds.
     """
-    while name not in marks:
+    while name and name not in marks:
         name = name.rpartition(".")[0]
-    return marks[name]
+    return marks.get(name, "")
 
 
 def _digest(key: tuple[str, ...], loaded: dict[str, Any]) -> str:
@@ -161,8 +160,8 @@ class _Reading:
         self._keys: list[Any] = []
         self._entries: list[Any] = []
         self._lengths: list[int] = []
-        self._lists: list[tuple[list[Any], list[Any]]] = []
-        self._arrays: list[tuple[np.ndarray, bytes]] = []
+        self._lists: list[tuple[list[Any] | set[Any], list[Any]]] = []
+        self._arrays: list[tuple[np.ndarray | np.generic, bytes]] = []
         self._functions: list[FunctionType] = []
         self._parts: tuple[list[Any], ...] = ([], [], [])
         self._cells: list[CellType] = []
@@ -181,9 +180,8 @@ class _Reading:
     def holds(self, loaded: dict[str, Any]) -> bool:
         """Return whether all objects that were read are still in place, by identity.
 
-        Contents of arrays are compared, too; which objects the fields of a record refer
-        to is not. False also if a closure was not complete at the reading, or if
-        objects change meanwhile.
+        Contents of arrays are compared, too. False also if a closure was not complete
+        at the reading, or if objects change meanwhile.
 
         Args:
             loaded: Modules by name, now.
@@ -200,7 +198,10 @@ class _Reading:
                     for part, seen in zip(_PARTS, self._parts, strict=True)
                 )
                 and _same(map(_content, self._cells), self._contents)
-                and _same(map(getattr, self._wrappers, self._places), self._wrapped)
+                and _same(
+                    map(getattr, self._wrappers, self._places, repeat(None)),
+                    self._wrapped,
+                )
                 and all(
                     len(now) == len(then) and _same(now, then)
                     for now, then in self._lists
@@ -247,10 +248,9 @@ class _Reading:
         """Return a value as data for marshal that depends on the value alone.
 
         An object that was read before is a reference by number. Parts are recorded for
-        `holds`, except for the fields of records. Of an object other than a plain
-        value, tuple, frozenset, function, class, dict, list, array of numbers, or
-        instance of a class of these modules (a set, for example) only its name and the
-        functions in it count, see `_behind`.
+        `holds`. Of an object other than a plain value, tuple, set, function, class,
+        dict, list, array or number of NumPy, or instance of a class of these modules
+        only its name and the functions in it count, see `_behind`.
         """
         kind = type(value)
         if kind in _PLAIN:
@@ -269,11 +269,14 @@ class _Reading:
         if kind is dict:
             items = self._space(value)
             return ("dict", [(self._of(k), self._of(x)) for k, x in items])
-        if kind is list:
-            entries = value.copy()
+        if kind is list or kind is set:
+            entries = list(value)
             self._lists.append((value, entries))
-            return ("list", [self._of(x) for x in entries])
-        if kind is np.ndarray and value.dtype != object:
+            ordered = entries if kind is list else sorted(entries, key=_order)
+            return (kind.__name__, [self._of(x) for x in ordered])
+        if (
+            kind is np.ndarray or isinstance(value, np.generic)
+        ) and value.dtype != object:
             content = value.tobytes()
             self._arrays.append((value, content))
             return ("array", value.dtype.str, value.shape, content)
@@ -316,16 +319,20 @@ class _Reading:
         return (*name, bases, self._members(vars(kind)))
 
     def _fields(self, record: Any) -> list[Any]:
-        """Return (name, content) of each field of a dataclass or slotted object.
+        """Return (name, content) of each field of a dataclass, named tuple or with slots.
 
         The content is data for marshal, None for a field that is not set. [] for any
         other object.
         """
-        names: Iterable[str] = getattr(record, "__dataclass_fields__", ())
+        names = getattr(record, "__dataclass_fields__", getattr(record, "_fields", ()))
         if not names:
             slots = [vars(kind).get("__slots__", ()) for kind in type(record).__mro__]
-            names = chain.from_iterable(slots)
-        return [(name, self._of(getattr(record, name, None))) for name in names]
+            names = [y for x in slots for y in ((x,) if isinstance(x, str) else x)]
+        contents = [getattr(record, name, None) for name in names]
+        self._wrappers += [record] * len(contents)
+        self._places += names
+        self._wrapped += contents
+        return [(x, self._of(y)) for x, y in zip(names, contents, strict=True)]
 
     def _behind(self, value: Any) -> list[Any]:
         """Return functions inside a wrapper as data for marshal; record them for holds.
