@@ -38,7 +38,7 @@ _ATTRIBUTE = re.compile(r"([^\s=]+)\s*=\s*(\"[^\"]*\"|'[^']*')")
 _ENCODING = re.compile(
     r"(\s*<\?xml[^>]*?encoding\s*=\s*[\"'])(?!utf-8[\"'])[\w.-]+", re.IGNORECASE
 )
-_IN_JOINTS = ("armature", "rotors")  # sections whose values are in `joints`, too
+_BY_JOINT = ("armature", "rotors", "springs")  # sections beside `joints`
 
 
 def check_file(path: Path, extensions: Sequence[str]) -> None:
@@ -170,10 +170,11 @@ def _write_whole_sidecar(path: Path, model: Model) -> None:
 
     It is the sidecar that the robot was read with, without its comments, in which
     friction, rotors and springs of the model's joints are replaced; without such a
-    file, or if it is gone, it has only these. The sections armature and rotors are left
-    out; joints has the armatures of the model's joints. An existing file at `path` is
-    replaced. Raises ModelError if no robot can have the model's parameters, OSError if
-    a file cannot be read or written.
+    file, or if it is gone, it has only these. Armatures, rotors included, of the
+    model's joints are in the section joints; the sections armature and rotors keep
+    other joints, such as locked ones. An existing file at `path` is replaced. Raises
+    ModelError if no robot can have the model's parameters, OSError if a file cannot be
+    read or written.
     """
     content: dict[str, Any] = {}
     source = model.source.sidecar
@@ -184,14 +185,13 @@ def _write_whole_sidecar(path: Path, model: Model) -> None:
     for name, numbers in mine["joints"].items():
         stays = {k: v for k, v in before.get(name, {}).items() if k not in _OPTIONAL}
         mine["joints"][name] = {**stays, **numbers}
+    content["joints"] = {**before, **mine["joints"]}
     # A spring that the robot has no more must not stay; one of another joint does.
-    springs = {
-        k: v for k, v in content.pop("springs", {}).items() if k not in mine["joints"]
-    }
-    springs |= mine.pop("springs", {})
-    content = {k: v for k, v in content.items() if k not in _IN_JOINTS}
-    content = {**content, "joints": {**before, **mine["joints"]}}
-    content |= {"springs": springs} if springs else {}
+    for section in _BY_JOINT:
+        old = content.pop(section, {}).items()
+        others = {k: v for k, v in old if k not in mine["joints"]}
+        if entries := {**others, **mine.get(section, {})}:
+            content[section] = entries
     head = "# Identified: damping, friction, armature and springs of joints.\n"
     path.write_text(head + yaml.safe_dump(content, sort_keys=False), encoding="utf-8")
 

@@ -308,7 +308,7 @@ def _interval(name: str, pair: Any) -> tuple[float, float]:
     the parameter, for the error.
     """
     try:
-        low, high = (float(x) for x in pair)
+        low, high = (float(x) for x in (() if isinstance(pair, str | bytes) else pair))
     except (TypeError, ValueError, OverflowError):
         low, high = 1.0, 0.0
     if not low < high:

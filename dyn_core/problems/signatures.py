@@ -110,7 +110,7 @@ def port_row(
         sizes: Numbers or names of sizes with spaces between, such as "nb 6"; empty for
             a scalar.
     """
-    shape = tuple(int(x) if x.isdigit() else x for x in sizes.split())
+    shape = tuple(int(x) if x.isdecimal() else x for x in sizes.split())
     return Port(name, shape, unit, kind, optional, meaning=meaning)
 
 

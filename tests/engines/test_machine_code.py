@@ -7,6 +7,8 @@ import os
 import subprocess
 import sys
 import threading
+import types
+from itertools import islice
 from typing import NamedTuple
 
 import numpy as np
@@ -236,6 +238,21 @@ def test_all_that_decides_the_code_is_in_the_key(monkeypatch):
     monkeypatch.undo()
     monkeypatch.setitem(_several.__annotations__, "by", "int")
     assert repr(loading.contents(_several)) != contents[2]
+
+
+def test_modules_that_refer_to_each_other_are_searched_once(monkeypatch):
+    """The search ends, and finds what is in both."""
+    one, two = types.ModuleType("one"), types.ModuleType("two")
+    one.two, two.one, two.LIMIT = two, one, 3
+
+    def uses():
+        return one.two.one.LIMIT
+
+    monkeypatch.setitem(globals(), "one", one)
+    monkeypatch.setitem(globals(), "two", two)
+    names = [name for name, _ in islice(loading._reached(uses), 20)]
+    assert len(names) < 20
+    assert any(name.endswith("two.LIMIT") for name in names)
 
 
 @machine_code

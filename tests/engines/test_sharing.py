@@ -183,12 +183,13 @@ def test_workers_hand_errors_back():
 def test_wrong_settings_are_refused(arm, monkeypatch):
     """A variable or choice that cannot be meant is named, with what would be valid."""
     batch = _inputs(50_000)
-    with monkeypatch.context() as patch:
-        patch.setenv("DYN_THREADS", "many")
-        with pytest.raises(
-            dyn.SettingError, match="DYN_THREADS must be a whole number"
-        ):
-            dyn.solver("rnea").build(arm, engine="native")(*batch)
+    for value in ("many", "\u00b2", "0"):
+        with monkeypatch.context() as patch:
+            patch.setenv("DYN_THREADS", value)
+            with pytest.raises(
+                dyn.SettingError, match="DYN_THREADS must be a whole number"
+            ):
+                dyn.solver("rnea").build(arm, engine="native")(*batch)
     with monkeypatch.context() as patch:
         patch.setenv("DYN_ENTRY", "quick")
         with pytest.raises(dyn.SettingError, match="valid: struct, buffer, python"):

@@ -260,6 +260,21 @@ def test_a_sidecar_keeps_what_stood_in_the_one_before(tmp_path):
     np.testing.assert_allclose(_torques(again), _torques(result.model), atol=1e-12)
 
 
+def test_a_sidecar_keeps_drives_of_joints_that_are_locked(tmp_path):
+    """Written by a robot with a locked joint, it is one of the whole robot."""
+    sidecar = tmp_path / "before.dyn.yaml"
+    sidecar.write_text(
+        "armature: {joint1: 0.2, joint2: 0.3}\nsprings: {joint2: {stiffness: 2.0}}\n"
+        "rotors: {joint2: {inertia: 0.001, ratio: 10.0}}\n"
+    )
+    path = dyn.robots.path("two_link")
+    model = dyn.load_urdf(path, extras=str(sidecar)).lock({"joint2": 0.1})
+    write_robot(tmp_path / "after.yaml", model)
+    again = dyn.load_urdf(path, extras=str(tmp_path / "after.yaml"))
+    np.testing.assert_allclose(again.parameter("armature"), [0.2, 0.4])
+    assert again.parameter("joint2.stiffness") == [2.0]
+
+
 def test_a_spring_that_is_gone_does_not_stay_in_the_sidecar(tmp_path):
     """The file before had one; the robot that is written has none there."""
     sidecar = tmp_path / "before.dyn.yaml"

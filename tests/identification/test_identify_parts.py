@@ -7,7 +7,7 @@ import pytest
 
 import dyn_core as dyn
 from dyn_core.errors import SettingError
-from dyn_core.identification import FRICTION_LAWS
+from dyn_core.identification import FRICTION_LAWS, selection
 from dyn_core.identification.fitting import consistent_fit
 from dyn_core.model.checks.pseudo_inertia import least_eigenvalue
 
@@ -18,6 +18,13 @@ PAYLOAD = np.array([1.5, 0.015, -0.03, 0.12, 0.014, 0.0, 0.013, 0.0, 0.0, 0.003]
 def arm():
     """The arm that ships."""
     return dyn.load("arm7")
+
+
+@pytest.mark.parametrize("pair", ["05", b"05"])
+def test_bounds_are_no_text(pair):
+    """Two characters are no pair of numbers."""
+    with pytest.raises(dyn.SettingError, match="valid: .least, largest"):
+        selection._interval("delay", pair)
 
 
 def _motion(model, seed=0, duration=20.0):

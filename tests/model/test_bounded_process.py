@@ -1,6 +1,8 @@
 """Jobs on files of any content: no time, memory or crash of theirs is the caller's."""
 
 import os
+import subprocess
+import sys
 import textwrap
 import threading
 import time
@@ -53,6 +55,22 @@ def job(tmp_path, monkeypatch):
     monkeypatch.setattr(bounded_process, "LIMIT", 1.0)
     yield path
     bounded_process._SERVERS.pop(path).end()
+
+
+CAPPED = """
+import resource
+from dyn_core.model.sources.job_server import _bound
+resource.setrlimit(resource.RLIMIT_CPU, (30, 30))
+_bound(60.0, 1 << 40)
+print(resource.getrlimit(resource.RLIMIT_AS)[0] == 1 << 40)
+"""
+
+
+def test_memory_is_bounded_where_time_is_by_less():
+    """A hard limit of CPU time below the job's leaves the other limits in force."""
+    command = [sys.executable, "-c", CAPPED]
+    run = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert run.stdout == "True\n"
 
 
 @pytest.mark.parametrize("apart", [True, False])

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from functools import partial
 from queue import SimpleQueue
 from typing import Any, TypeVar
@@ -30,10 +31,11 @@ def count(asked: int | None = None) -> int:
         return asked
     setting = os.environ.get(VARIABLE, "")
     if setting:
-        if not setting.isdigit() or int(setting) < 1:
-            message = f"{VARIABLE} must be a whole number >= 1, got '{setting}'"
-            raise SettingError(message, VARIABLE)
-        return int(setting)
+        with suppress(ValueError):
+            if (number := int(setting)) >= 1:
+                return number
+        message = f"{VARIABLE} must be a whole number >= 1, got '{setting}'"
+        raise SettingError(message, VARIABLE)
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1

@@ -575,7 +575,8 @@ def _reached(function: Callable[..., Any]) -> Iterator[tuple[str, Any]]:
     """Yield (name, value) of the globals that a function may use, without builtins.
 
     For modules and classes among them also their attributes, named "MODULE.NAME", whose
-    names occur in the function, and likewise the attributes of these.
+    names occur in the function, and likewise the attributes of these; each module or
+    class is searched once.
     """
     names, code = function.__globals__, function.__code__
     waiting = [(name, names[name]) for name in code.co_names if name in names]
@@ -583,8 +584,8 @@ def _reached(function: Callable[..., Any]) -> Iterator[tuple[str, Any]]:
     while waiting:
         name, value = waiting.pop()
         yield name, value
-        if isinstance(value, ModuleType | type) and name not in seen:
-            seen.add(name)
+        if isinstance(value, ModuleType | type) and id(value) not in seen:
+            seen.add(id(value))
             inside = [x for x in code.co_names if hasattr(value, x)]
             waiting += [(f"{name}.{x}", getattr(value, x)) for x in inside]
 

@@ -13,6 +13,7 @@ import select
 import struct
 import sys
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from typing import Any
 
 IDLE = 60.0  # time without a job after which the server ends [s]
@@ -131,18 +132,18 @@ def _serve(
 def _bound(seconds: float, memory: int) -> None:
     """Limit CPU time [s], rounded up, and address space [bytes] of this process.
 
-    First core dumps are switched off. A limit that the system refuses, and those after
-    it in the order core, CPU time, memory, stay as they are; no error is raised.
+    Core dumps are switched off. A limit that the system refuses, as above its hard
+    limit, stays as it is; no error is raised.
     """
     try:
         import resource
-
-        whole = math.ceil(seconds)
-        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-        resource.setrlimit(resource.RLIMIT_CPU, (whole, whole + 1))
-        resource.setrlimit(resource.RLIMIT_AS, (memory, memory))
-    except (ImportError, OSError, ValueError):
-        pass
+    except ImportError:
+        return
+    whole = math.ceil(seconds)
+    limits = {"CORE": (0, 0), "CPU": (whole, whole + 1), "AS": (memory, memory)}
+    for name, pair in limits.items():
+        with suppress(AttributeError, OSError, ValueError):
+            resource.setrlimit(getattr(resource, f"RLIMIT_{name}"), pair)
 
 
 if __name__ == "__main__":

@@ -319,7 +319,7 @@ class _Reading:
         return (*name, bases, self._members(vars(kind)))
 
     def _fields(self, record: Any) -> list[Any]:
-        """Return (name, content) of each field of a dataclass, named tuple or with slots.
+        """Return (name, content) of each field of a record with named fields or slots.
 
         The content is data for marshal, None for a field that is not set. [] for any
         other object.
