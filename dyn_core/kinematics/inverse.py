@@ -500,17 +500,13 @@ def _still_places(model: Model, frame: str, fixed: Sequence[str]) -> np.ndarray:
     Raises:
         ModelError: A link or joint is unknown.
     """
-    moving, i = set(), model.frame(frame).body
+    places, moving, i = range(model.nq), set[int](), model.frame(frame).body
     while i > 0:
-        moving.add(model.q_slices[i].start)
+        moving.update(places[model.q_slices[i]])
         i = model.parent[i]
-    moving -= {model.q_slice(name).start for name in fixed}
-    places = [
-        range(model.q_slices[i].start, model.q_slices[i].stop)
-        for i in model.independent
-        if model.q_slices[i].start not in moving
-    ]
-    return np.array([k for part in places for k in part], int)
+    for name in fixed:
+        moving.difference_update(places[model.q_slice(name)])
+    return np.array([k for k in places if k not in moving], int)
 
 
 def _smallest(distances: np.ndarray, first: int, count: int) -> np.ndarray:

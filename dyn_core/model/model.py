@@ -319,8 +319,8 @@ class Model(Tree, System):
         It is empty for the base (entry 0) and for the bodies that Model.drive inserts.
         """
         child = {j.name: j.child for j in self.build.description.joints}
-        if self.nb and self.names[1] not in child:
-            child[self.names[1]] = next(iter(self.frames))
+        for i in [i for i in self.bodies if self.joint[i].kind != "driven"][:1]:
+            child.setdefault(self.names[i], next(iter(self.frames)))
         return tuple(child.get(name, "") for name in self.names)
 
     @property

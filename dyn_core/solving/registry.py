@@ -305,18 +305,20 @@ class Registry:
         """Return the kind of problem of a name; a Signature is returned unchanged.
 
         Args:
-            name: Signature, or a name in upper or lower case.
+            name: Signature, or a name in upper or lower case; of names that differ in
+                case only, the same one is found first.
 
         Raises:
-            SignatureError: No plugin offers a problem of this name in lower case (a
-                problem whose own name has capitals is not found); lists near names.
+            SignatureError: No plugin offers a problem of this name; lists near names.
         """
         if isinstance(name, Signature):
             return name
-        if str(name).lower() not in self._problems:
+        in_lower = {key.lower(): each for key, each in self._problems.items()}
+        found = self._problems.get(str(name)) or in_lower.get(str(name).lower())
+        if found is None:
             known = sorted(self._problems)
             raise SignatureError(unknown_name("problem", name, known))
-        return self._problems[str(name).lower()]
+        return found
 
     def problems(self) -> list[Signature]:
         """Return all kinds of problem, sorted by name."""

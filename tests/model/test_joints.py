@@ -24,6 +24,8 @@ from dyn_core.model.joints import (
     Universal,
     make_joint,
 )
+from dyn_core.model.joints.moving_pose import moving_pose
+from dyn_core.model.joints.one_axis import unit
 from dyn_core.numbers.scalar import cos, sin
 from dyn_core.spatial import RigidInertia
 from dyn_core.spatial.conventions import quaternion
@@ -586,6 +588,20 @@ def test_an_axis_is_three_numbers_with_a_length(axis):
     for kind in (Revolute, Planar, Universal, Helical):
         with pytest.raises(dyn.ModelError, match="axis"):
             kind(axis)
+
+
+@pytest.mark.parametrize("size", [1e200, 1e308, 1e-200, 5e-324, 1.0])
+def test_an_axis_of_any_length_is_a_direction(size):
+    """Its squares may overflow or vanish."""
+    np.testing.assert_allclose(unit((size, 0, -size)), np.array((1, 0, -1)) / 2**0.5)
+    assert tuple(unit((size, 0, 0))) == (1, 0, 0)
+
+
+@pytest.mark.parametrize("result", [(None,), (None, (0, 0, 0), 1), "abc"])
+def test_a_pose_is_a_pair(result):
+    """Another number of parts is refused like parts of other sizes."""
+    with pytest.raises(dyn.ModelError, match="must give .R, p."):
+        moving_pose(result, "f")
 
 
 def test_a_description_names_its_links():

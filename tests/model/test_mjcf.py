@@ -515,6 +515,19 @@ def test_a_mesh_is_where_its_file_has_it(tmp_path):
     assert any("refpos" in w for w in model.warnings)
 
 
+def test_a_mesh_is_found_from_the_folder_above(tmp_path, monkeypatch):
+    """A path relative to the current folder counts the MJCF's folder once."""
+    (tmp_path / "sub" / "parts").mkdir(parents=True)
+    (tmp_path / "sub" / "parts" / "tetra.obj").write_text(OBJ)
+    asset = '<compiler meshdir="parts"/><asset><mesh file="tetra.obj"/></asset>'
+    geom = '<geom type="mesh" mesh="tetra"/>'
+    file = tmp_path / "sub" / "robot.xml"
+    file.write_text(_mjcf(_body("a", geom=geom), before=asset))
+    monkeypatch.chdir(tmp_path)
+    (placed,) = dyn.load_mjcf("sub/robot.xml").shapes
+    assert Path(placed.shape.file).samefile("sub/parts/tetra.obj")
+
+
 ODDITIES = {  # what stands in the file, what is said, whether a strict check refuses it
     "plane": (FLOOR, "", r"geom 'ground': a plane is part of the World.*normal=\(0.0, 0.0, 1.0\)", False),
     "ellipsoid": (_body("e", geom='<geom name="g" type="ellipsoid" size="1 1 2"/>'), "", "geom 'g': ellipsoid is no collision shape", True),

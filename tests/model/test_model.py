@@ -408,6 +408,19 @@ CHANGES = {
     "stribeck": lambda m: m.with_values({"joint3.stribeck": 0.2}),
     "springs": lambda m: m.with_values({"joint3.stiffness": 4.0}),
 }
+
+
+def test_a_driven_joint_carries_its_link():
+    """The body without mass before it carries none, on a fixed base and a floating one."""
+    model = dyn.load("two_link")
+    first = model.child_links[1]
+    drive = lambda t: (None, (0.0, 0.0, t))  # noqa: E731
+    assert model.drive("joint1", drive).child_links[1:3] == ("", first)
+    free = dyn.load("two_link", root_joint="floating")
+    links = free.drive(free.names[1], drive).child_links
+    assert links[1:] == ("", *free.child_links[1:])
+
+
 ASSEMBLIES = {
     "lock": lambda m: m.lock({"joint2": 0.4}),
     "drive": lambda m: m.drive("joint2", lambda t: (None, (0.0, 0.0, t))),

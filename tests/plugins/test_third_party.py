@@ -6,6 +6,7 @@ import re
 import subprocess
 import sys
 import types
+from dataclasses import replace
 from importlib.metadata import entry_points
 from pathlib import Path
 
@@ -15,6 +16,7 @@ import pytest
 import dyn_core as dyn
 from dyn_core import cli
 from dyn_core.authoring import ContactSolver
+from dyn_core.problems import GRAVITY_FORCE
 from dyn_core.sharing import once
 from dyn_core.solving import registry
 from dyn_core.solving.registry import Registry
@@ -178,6 +180,18 @@ def test_a_hook_that_fails_or_gives_rubbish_is_left_out():
     with pytest.raises(dyn.PluginError, match="dyn_solvers failed"):
         registry.register(module(fails))
     assert registry.names() == []
+
+
+def test_a_problem_with_capitals_is_found():
+    """By its own name and in other cases; the exact name goes before."""
+    registry, plugin = Registry(), types.ModuleType("tanks")
+    own = [replace(GRAVITY_FORCE, name=name) for name in ("Tank", "TANK", "Pool")]
+    plugin.dyn_problems = dyn.authoring.hookimpl(lambda: own)
+    registry.register(plugin)
+    assert [registry.problem(x.name) for x in own] == own
+    assert registry.problem("pool") is own[2]
+    with pytest.raises(dyn.SignatureError, match="called 'pond'; valid: Pool"):
+        registry.problem("pond")
 
 
 HOOK = "from dyn_core.authoring import hookimpl\n\n@hookimpl\n"

@@ -9,7 +9,7 @@ from bench import reaching
 import dyn_core as dyn
 from dyn_core import cli
 from dyn_core.errors import RotationError
-from dyn_core.kinematics import InverseKinematics, pose_matrices
+from dyn_core.kinematics import InverseKinematics, inverse, pose_matrices
 from dyn_core.model.sources import example_robots
 from dyn_core.spatial import conventions
 
@@ -34,6 +34,14 @@ def _poses(model, frame, count, seed=0):
     )
     q = np.array([model.random(rng) for _ in range(count)])
     return kinematics(q)[:, 0], lambda q: kinematics(np.atleast_2d(q))[:, 0]
+
+
+def test_a_driven_joint_keeps_no_other_joint_from_being_still():
+    """Its coordinates are none; the first one may be of any joint after a reorder."""
+    model = dyn.load("arm7").drive("joint2", lambda t: (None, (0.0, 0.0, t)))
+    model = model.reorder(model.joint_names[::-1])
+    still = inverse._still_places(model, model.child_links[4], [])
+    assert sorted(still) == [0, 1, 2, 3]
 
 
 @pytest.fixture(scope="module")

@@ -69,7 +69,7 @@ def moving_pose(pose: RotationPosition, source: str) -> MovingPose:
         rows = [list(row) for row in _rows(R)]
         position = list(p)
         good = len(position) == 3 and [len(row) for row in rows] == [3, 3, 3]
-    except TypeError:
+    except (TypeError, ValueError):
         good = False
     if not good:
         raise ModelError(

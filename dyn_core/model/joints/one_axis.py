@@ -24,9 +24,11 @@ def unit(axis: Iterable[float]) -> Vector:
     """Return an axis scaled to unit length, a Vector (3,).
 
     Components that are 0 or ±1 up to rounding are set to these values. Raises
-    ModelError unless it has three finite numbers, the sum of whose squares is not 0.
+    ModelError unless it has three finite numbers that are not all 0.
     """
-    x, y, z = finite_array("axis", tuple(axis), 3)
+    axis = [float(x) for x in finite_array("axis", tuple(axis), 3)]
+    power = math.frexp(max(map(abs, axis)))[1]  # squares neither overflow nor vanish
+    x, y, z = (math.ldexp(x, -power) for x in axis)
     length = math.sqrt(x * x + y * y + z * z)
     if length == 0.0:
         raise ModelError(f"axis is ({x}, {y}, {z}); valid: a length above 0", "axis")

@@ -252,7 +252,8 @@ def compile_mjcf(source: Source, trusted: bool = False) -> Compiled:
     _check_root(content, where)
     check_extent(content, where)
     mujoco = _mujoco_module()
-    request = {"path": None if path is None else str(path)}
+    # Absolute: MuJoCo records files of meshes relative to the folder of the process.
+    request = {"path": None if path is None else str(path.absolute())}
     xml = _text(content, where).encode() if path is None else b""
     try:
         facts, binary = run_job(_JOB, request, xml, apart=not trusted)
