@@ -21,6 +21,7 @@ from dyn_core.sharing import cached_property
 from dyn_core.solving.registry import solver
 from dyn_core.tasks.draws import Draw, draws_by_path
 from dyn_core.tasks.robot_steps import STEPS
+from dyn_core.tasks.task import action_limits
 from dyn_core.validation import known_keywords, known_name, shown
 
 Pairs: TypeAlias = tuple[tuple[float, float], ...]
@@ -170,10 +171,7 @@ class RobotTask:
             if key not in OPTIONS:
                 message = f"{self.name}: no option {key!r}; valid: {', '.join(OPTIONS)}"
                 raise ModelError(message, key)
-        low, high = np.array(self.action_bounds, float).reshape(-1, 2).T
-        if not (np.isfinite([low, high]).all() and (low < high).all()):
-            message = f"{self.name}: action_bounds must be finite pairs (least, most)"
-            raise ModelError(f"{message}, got {self.action_bounds}", "action_bounds")
+        action_limits(self.name, self.action_bounds)
         for link in self.links:
             self.model.frame(link)  # refuses names that are unknown
 
@@ -389,12 +387,15 @@ class RobotTask:
     def _check_reward(self) -> None:
         """Call `reward` with two initial rows and zero actions, and check its result.
 
-        The rows are both `before` and `after`; NaN and None as a result pass.
+        The rows are both `before` and `after`; NaN as a result passes.
         Raises ModelError, ShapeError and UnsupportedError as `prepare`.
         """
         rows = self.rows(self.start(np.random.default_rng(0), 2))
         try:
-            reward = np.asarray(self.reward(rows, np.zeros((2, self.na)), rows), float)
+            result = self.reward(rows, np.zeros((2, self.na)), rows)
+            reward = np.asarray(result, float)
+            if any(x is None for x in np.array(result, object).ravel()):
+                raise TypeError("None is no number")
         except (TypeError, ValueError, OverflowError) as error:
             raise ModelError(
                 f"task '{self.name}': reward of two rows: {error}; valid: arithmetic on"

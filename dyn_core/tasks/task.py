@@ -26,6 +26,23 @@ OPEN = (-math.inf, math.inf)
 UNIT = (-1.0, 1.0)
 
 
+def action_limits(name: str, bounds: Any) -> np.ndarray:
+    """Return the least and the largest of each entry of actions, (2, na).
+
+    `name` is the task's, for errors. Raises ModelError unless `bounds` are na pairs of
+    finite numbers (least, most) with least < most.
+    """
+    try:
+        low, high = limits = np.array(bounds, float).reshape(len(bounds), 2).T
+        good = bool(np.isfinite(limits).all() and (low < high).all())
+    except (TypeError, ValueError, OverflowError):
+        good = False
+    if not good:
+        message = f"{name}: action_bounds must be finite pairs (least, most)"
+        raise ModelError(f"{message}, got {bounds}", "action_bounds")
+    return limits
+
+
 @dataclass(frozen=True, eq=False)
 class Task(System):
     """A control task of a planar system: its parameters and its algorithms.
@@ -99,24 +116,14 @@ class Task(System):
     def _check_actions(self) -> None:
         """Check action_bounds and choices.
 
-        A flat sequence of numbers is read as pairs; NaN in a choice passes.
+        NaN in a choice passes.
 
         Raises:
-            ModelError: The bounds are no pairs of finite numbers with minimum <
-                maximum, or a choice has not na entries or is outside the bounds.
+            ModelError: As `action_limits`, or a choice has not na entries or is outside
+                the bounds.
             TypeError: A choice is one number, not a sequence.
         """
-        try:
-            low, high = np.array(self.action_bounds, float).reshape(-1, 2).T
-            good = bool(np.isfinite([low, high]).all() and (low < high).all())
-        except (TypeError, ValueError, OverflowError):
-            good = False
-        if not good:
-            raise ModelError(
-                f"{self.name}: action_bounds must be finite pairs (least, most),"
-                f" got {self.action_bounds}",
-                "action_bounds",
-            )
+        low, high = action_limits(self.name, self.action_bounds)
         for choice in self.choices or ():
             if len(choice) != self.na or any(choice < low) or any(choice > high):
                 raise ModelError(

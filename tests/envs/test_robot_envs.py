@@ -461,6 +461,8 @@ def test_tasks_can_be_pickled():
         ({"substeps": 0}, ModelError, "substeps must be a whole number"),
         ({"stepping": "fly"}, ModelError, "valid: free, floor, bodies"),
         ({"action_bounds": ((1.0, 0.0),)}, ModelError, "action_bounds"),
+        ({"action_bounds": (-1.0, 1.0)}, ModelError, "action_bounds"),
+        ({"action_bounds": "ab"}, ModelError, "action_bounds"),
         ({"options": {"erp": 0.1}}, ModelError, "options act with stepping 'floor'"),
         ({"options": {"links": []}, "stepping": "floor"}, ModelError, "no option"),
         ({"links": ("nose",)}, ModelError, "nose"),
@@ -474,6 +476,8 @@ def test_tasks_can_be_pickled():
             "np.where",
         ),
         ({"reward": lambda a, u: 1.0}, ModelError, "reward .*positional"),
+        ({"reward": lambda a, u, b: None}, ModelError, "reward .*None"),
+        ({"reward": lambda a, u, b: [0.0, None]}, ModelError, "reward .*None"),
         ({"reward": lambda a, u, b: b.q}, ShapeError, "reward"),
     ],
 )

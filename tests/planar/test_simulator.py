@@ -757,6 +757,8 @@ def test_inputs_that_are_not_finite_are_refused():
     for forces_ in (nan, lambda t, state: nan):
         with pytest.raises(dyn.NonFiniteError, match="forces is not finite at joint 0"):
             sim.step(forces=forces_)
+    with pytest.raises(ZeroDivisionError):
+        sim.step(forces=lambda t, state: 1 / (t - t) if t > 1e-3 else PULL[:3])
     for got, wanted in zip(sim.state, before, strict=True):
         assert np.array_equal(got, wanted)
     assert sim.t == pytest.approx(1e-3) and sim.steps == 1

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from dyn_core.errors import DynError, NonFiniteError
+from dyn_core.errors import NonFiniteError
 from dyn_core.planar.chain.modes import Key, UnilateralConstraints
 from dyn_core.planar.chain.moving_chain import MovingChain
 from dyn_core.planar.chain.schemes import SCHEMES, first_root
@@ -77,8 +77,8 @@ class ChainSimulator(MovingChain):
     def step(self, tau: Any = None, forces: Any = None) -> ChainState:
         """Move by one step `dt` and return copies of the positions and velocities.
 
-        After the errors below, the state is the one before the step; events of the step
-        stay recorded.
+        After an error, also one of `forces`, the state is the one before the step;
+        events of the step stay recorded.
 
         Args:
             tau: Torques at the joints but the last, n-1 (or n with 0 at the end) [N·m];
@@ -100,7 +100,7 @@ class ChainSimulator(MovingChain):
         self.steps += 1
         try:
             self._halved(self.dt, 0)
-        except DynError as error:
+        except BaseException as error:
             self.return_to(before)
             stiff = self._nearly_taut()
             if not isinstance(error, NonFiniteError) or error.name != "a" or not stiff:
