@@ -313,12 +313,11 @@ class Registry:
         """
         if isinstance(name, Signature):
             return name
-        in_lower = {key.lower(): each for key, each in self._problems.items()}
-        found = self._problems.get(str(name)) or in_lower.get(str(name).lower())
-        if found is None:
-            known = sorted(self._problems)
-            raise SignatureError(unknown_name("problem", name, known))
-        return found
+        known = {key.lower(): each for key, each in self._problems.items()}
+        known |= self._problems
+        if problem := known.get(str(name)) or known.get(str(name).lower()):
+            return problem
+        raise SignatureError(unknown_name("problem", name, sorted(self._problems)))
 
     def problems(self) -> list[Signature]:
         """Return all kinds of problem, sorted by name."""

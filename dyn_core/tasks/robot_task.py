@@ -9,7 +9,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields, replace
-from numbers import Real
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
@@ -21,7 +20,7 @@ from dyn_core.sharing import cached_property
 from dyn_core.solving.registry import solver
 from dyn_core.tasks.draws import Draw, draws_by_path
 from dyn_core.tasks.robot_steps import STEPS
-from dyn_core.tasks.task import action_limits
+from dyn_core.tasks.task import checked_limits
 from dyn_core.validation import known_keywords, known_name, shown
 
 Pairs: TypeAlias = tuple[tuple[float, float], ...]
@@ -148,14 +147,7 @@ class RobotTask:
         if not isinstance(self.model, Model):
             message = f"{self.name}: model is {shown(self.model)}; valid: a Model"
             raise ModelError(f"{message}, such as dyn.load('arm7')", "model")
-        if not (isinstance(self.dt, Real) and math.isfinite(self.dt) and self.dt > 0):
-            message = f"{self.name}: dt must be finite and > 0, got {self.dt!r}"
-            raise ModelError(message, "dt")
-        for key in ("substeps", "max_steps"):
-            value = getattr(self, key)
-            if not isinstance(value, int) or value < 1:
-                message = f"{self.name}: {key} must be a whole number >= 1"
-                raise ModelError(f"{message}, got {value!r}", key)
+        checked_limits(self)
         if self.stepping not in STEPS:
             message = f"{self.name}: stepping {self.stepping!r}; valid:"
             raise ModelError(f"{message} {', '.join(STEPS)}", "stepping")
@@ -171,7 +163,6 @@ class RobotTask:
             if key not in OPTIONS:
                 message = f"{self.name}: no option {key!r}; valid: {', '.join(OPTIONS)}"
                 raise ModelError(message, key)
-        action_limits(self.name, self.action_bounds)
         for link in self.links:
             self.model.frame(link)  # refuses names that are unknown
 

@@ -26,19 +26,28 @@ OPEN = (-math.inf, math.inf)
 UNIT = (-1.0, 1.0)
 
 
-def action_limits(name: str, bounds: Any) -> np.ndarray:
-    """Return the least and the largest of each entry of actions, (2, na).
+def checked_limits(task: Any) -> np.ndarray:
+    """Check times and bounds of a task; return the limits of its actions, (2, na).
 
-    `name` is the task's, for errors. Raises ModelError unless `bounds` are na pairs of
-    finite numbers (least, most) with least < most.
+    Raises ModelError unless dt is finite and > 0, substeps and max_steps are integers
+    >= 1, and action_bounds na pairs of finite numbers (least, most) with least < most.
     """
+    dt, bounds = task.dt, task.action_bounds
+    if not (isinstance(dt, Real) and math.isfinite(dt) and dt > 0):
+        message = f"{task.name}: dt must be finite and > 0, got {dt!r}"
+        raise ModelError(message, "dt")
+    for key in ("substeps", "max_steps"):
+        value = getattr(task, key)
+        if not isinstance(value, int) or value < 1:
+            message = f"{task.name}: {key} must be a whole number >= 1, got {value!r}"
+            raise ModelError(message, key)
     try:
         low, high = limits = np.array(bounds, float).reshape(len(bounds), 2).T
         good = bool(np.isfinite(limits).all() and (low < high).all())
     except (TypeError, ValueError, OverflowError):
         good = False
     if not good:
-        message = f"{name}: action_bounds must be finite pairs (least, most)"
+        message = f"{task.name}: action_bounds must be finite pairs (least, most)"
         raise ModelError(f"{message}, got {bounds}", "action_bounds")
     return limits
 
@@ -95,35 +104,12 @@ class Task(System):
     choices: Bounds | tuple[tuple[float, ...], ...] | None = None
 
     def __post_init__(self) -> None:
-        if not (isinstance(self.dt, Real) and math.isfinite(self.dt) and self.dt > 0):
-            raise ModelError(
-                f"{self.name}: dt must be finite and > 0, got {self.dt!r}", "dt"
-            )
-        for key in ("substeps", "max_steps"):
-            value = getattr(self, key)
-            if not isinstance(value, int) or value < 1:
-                raise ModelError(
-                    f"{self.name}: {key} must be a whole number >= 1, got {value!r}",
-                    key,
-                )
+        low, high = checked_limits(self)
         if self.scheme not in self.schemes:
             valid = ", ".join(self.schemes)
             raise ModelError(
                 f"{self.name}: scheme {self.scheme!r}; valid: {valid}", "scheme"
             )
-        self._check_actions()
-
-    def _check_actions(self) -> None:
-        """Check action_bounds and choices.
-
-        NaN in a choice passes.
-
-        Raises:
-            ModelError: As `action_limits`, or a choice has not na entries or is outside
-                the bounds.
-            TypeError: A choice is one number, not a sequence.
-        """
-        low, high = action_limits(self.name, self.action_bounds)
         for choice in self.choices or ():
             if len(choice) != self.na or any(choice < low) or any(choice > high):
                 raise ModelError(

@@ -183,13 +183,13 @@ def test_a_hook_that_fails_or_gives_rubbish_is_left_out():
 
 
 def test_a_problem_with_capitals_is_found():
-    """By its own name and in other cases; the exact name goes before."""
+    """By its name and in other cases; the exact name goes before."""
     registry, plugin = Registry(), types.ModuleType("tanks")
-    own = [replace(GRAVITY_FORCE, name=name) for name in ("Tank", "TANK", "Pool")]
-    plugin.dyn_problems = dyn.authoring.hookimpl(lambda: own)
+    offered = [replace(GRAVITY_FORCE, name=name) for name in ("Tank", "TANK", "Pool")]
+    plugin.dyn_problems = dyn.authoring.hookimpl(lambda: offered)
     registry.register(plugin)
-    assert [registry.problem(x.name) for x in own] == own
-    assert registry.problem("pool") is own[2]
+    assert [registry.problem(x.name) for x in offered] == offered
+    assert registry.problem("pool") is offered[2]
     with pytest.raises(dyn.SignatureError, match="called 'pond'; valid: Pool"):
         registry.problem("pond")
 

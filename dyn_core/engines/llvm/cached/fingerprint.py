@@ -274,9 +274,8 @@ class _Reading:
             self._lists.append((value, entries))
             ordered = entries if kind is list else sorted(entries, key=_order)
             return (kind.__name__, [self._of(x) for x in ordered])
-        if (
-            kind is np.ndarray or isinstance(value, np.generic)
-        ) and value.dtype != object:
+        numeric = kind is np.ndarray or isinstance(value, np.generic)
+        if numeric and value.dtype != object:
             content = value.tobytes()
             self._arrays.append((value, content))
             return ("array", value.dtype.str, value.shape, content)
