@@ -32,7 +32,8 @@ def checked_limits(task: Any) -> np.ndarray:
     Raises ModelError unless dt is finite and > 0, substeps and max_steps are integers
     >= 1, and action_bounds na pairs of finite numbers (least, most) with least < most.
     """
-    dt, bounds = task.dt, task.action_bounds
+    dt: float = task.dt
+    bounds = task.action_bounds
     if not (isinstance(dt, Real) and math.isfinite(dt) and dt > 0):
         message = f"{task.name}: dt must be finite and > 0, got {dt!r}"
         raise ModelError(message, "dt")
