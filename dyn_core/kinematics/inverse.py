@@ -123,7 +123,8 @@ class InverseKinematics:
             ("pool", pool, Whole(1, 1_000_000)),
         ):  # fmt: skip
             if not kind.takes(number):
-                text = f"{name} is {shown(number)}; valid: {kind.valid}"
+                value = shown(number) if number is not None else None
+                text = f"{name} is {value}; valid: {kind.valid}"
                 raise SettingError(text, name)
         generator = random_generator(rng)
         if pool < seeds * (1 + restarts):

@@ -31,6 +31,7 @@ DECREASE = 1e-4  # accepted share of the predicted decrease
 CLOSED = 1e-9  # largest gap that counts as closed
 ROUNDING = 1e-15  # relative error of a value
 LEAST_DAMPING, FIRST_DAMPING, MOST_DAMPING, CHANGE = 1e-9, 1e-5, 1e6, 10.0
+HALF = 0.5  # share of the largest decrease that a longer step must have
 POOR, GOOD = 0.25, 0.75  # ratios of decrease to prediction that change the damping
 LIMIT_TOLERANCE = 1e-4  # largest violation of a limit [rad | m | rad/s | m/s]
 LOOSE = 1e-3  # tolerance of the first round of the augmented Lagrangian
@@ -183,11 +184,12 @@ class Descent:
     def _line_search(
         self, penalty: Penalty, value: float, slope: float, curvature: float
     ) -> float | None:
-        """Accept the step that decreases the merit most, or return None.
+        """Accept the longest step that decreases the merit well, or return None.
 
             merit = value + nu sum |gap|_1
 
-        nu is as large as the full step needs to be a descent of the merit. A full step
+        nu is as large as the full step needs to be a descent of the merit. The decrease
+        is at least HALF of the largest that a step of LENGTHS has. A full step
         that is nearly as good as predicted is taken without a look at others. The
         result is the ratio of the decrease of the merit to its prediction, 1.0 where
         rounding hides the prediction. None: no step of LENGTHS decreases it enough, the
@@ -223,9 +225,11 @@ class Descent:
         rest = [state.attempt(penalty, lengths) for lengths in self._lengths[1:]]
         changes = np.concatenate([values, *rest]) - value - nu * gap * LENGTHS
         changes[changes > DECREASE * LENGTHS * slope + noise] = np.inf
-        best = int(changes.argmin())
-        if changes[best] == np.inf:
+        least = float(changes.min())
+        if least == np.inf:
             return None
+        # Short steps that are the best of one line make a search crawl along a valley.
+        best = int((changes <= max(HALF * least, least)).argmax())
         group, trial = divmod(best, state.lanes)
         if group < len(rest):  # a later group lies in its place
             state.attempt(penalty, self._lengths[group])
