@@ -348,7 +348,7 @@ def _check_model(model: Model) -> None:
     if model.loops:
         raise UnsupportedError(
             f"'{model.name}' has loops: its measured joint forces do not follow from"
-            " inverse dynamics of the tree alone"
+            " inverse dynamics of the tree alone; valid: model.without_loops()"
         )
     wide = [n for n in model.joint_names if len(_columns(model, n)) != 1]
     if wide or not model.nv:

@@ -31,7 +31,6 @@ DECREASE = 1e-4  # accepted share of the predicted decrease
 CLOSED = 1e-9  # largest gap that counts as closed
 ROUNDING = 1e-15  # relative error of a value
 LEAST_DAMPING, FIRST_DAMPING, MOST_DAMPING, CHANGE = 1e-9, 1e-5, 1e6, 10.0
-HALF = 0.5  # share of the largest decrease that a longer step must have
 POOR, GOOD = 0.25, 0.75  # ratios of decrease to prediction that change the damping
 LIMIT_TOLERANCE = 1e-4  # largest violation of a limit [rad | m | rad/s | m/s]
 LOOSE = 1e-3  # tolerance of the first round of the augmented Lagrangian
@@ -184,16 +183,14 @@ class Descent:
     def _line_search(
         self, penalty: Penalty, value: float, slope: float, curvature: float
     ) -> float | None:
-        """Accept the longest step that decreases the merit well, or return None.
+        """Accept the longest step that decreases the merit enough, or return None.
 
             merit = value + nu sum |gap|_1
 
-        nu is as large as the full step needs to be a descent of the merit. The decrease
-        is at least HALF of the largest that a step of LENGTHS has. A full step
-        that is nearly as good as predicted is taken without a look at others. The
-        result is the ratio of the decrease of the merit to its prediction, 1.0 where
-        rounding hides the prediction. None: no step of LENGTHS decreases it enough, the
-        plan stays.
+        nu is as large as the full step needs to be a descent of the merit. The result
+        is the ratio of the decrease of the merit to its prediction, 1.0 where rounding
+        hides the prediction. None: no step of LENGTHS decreases it enough, the plan
+        stays.
 
         Args:
             penalty: Limits.
@@ -211,30 +208,20 @@ class Descent:
             nu = max(0.0, slope + max(0.0, curvature) / 2) / (0.5 * gap)
             noise = 0.0
         slope -= nu * gap
-
-        def ratio(length: float, change: float) -> float:
-            expected = length * (slope + length * curvature / 2)
-            # What rounding hides needs no damping, which would hide an optimum.
-            return change / expected if -expected > 10 * noise else 1.0
-
-        values = state.attempt(penalty, self._lengths[0])
-        change = float(values[0]) - value - nu * gap
-        if change <= DECREASE * slope + noise and ratio(1.0, change) > GOOD:
-            state.accept(0)
-            return ratio(1.0, change)
-        rest = [state.attempt(penalty, lengths) for lengths in self._lengths[1:]]
-        changes = np.concatenate([values, *rest]) - value - nu * gap * LENGTHS
-        changes[changes > DECREASE * LENGTHS * slope + noise] = np.inf
-        least = float(changes.min())
-        if least == np.inf:
-            return None
-        # Short steps that are the best of one line make a search crawl along a valley.
-        best = int((changes <= max(HALF * least, least)).argmax())
-        group, trial = divmod(best, state.lanes)
-        if group < len(rest):  # a later group lies in its place
-            state.attempt(penalty, self._lengths[group])
-        state.accept(trial)
-        return ratio(float(LENGTHS[best]), float(changes[best]))
+        # The longest, not the best: the best of one line made searches crawl along
+        # valleys, and stay where the robot hangs.
+        for lengths in self._lengths:
+            values = state.attempt(penalty, lengths)
+            changes = values - value - nu * gap * lengths
+            allowed = changes <= DECREASE * lengths * slope + noise
+            if allowed.any():
+                trial = int(allowed.argmax())
+                state.accept(trial)
+                length, change = float(lengths[trial]), float(changes[trial])
+                expected = length * (slope + length * curvature / 2)
+                # What rounding hides needs no damping, which would hide an optimum.
+                return change / expected if -expected > 10 * noise else 1.0
+        return None
 
     def _result(self, penalty: Penalty, used: int, reason: int) -> PlanResult:
         """Return the result of a search, with copies of its arrays.

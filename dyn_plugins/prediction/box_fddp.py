@@ -21,8 +21,7 @@ class BoxFDDP(PlanSolver):
     the dynamics are left out (iterative LQR); with `second_derivatives`, y . d2x_next
     is added while steps are as good as predicted, y the costates. The rows of the
     feedback of saturated joint forces are zero. Of eight step lengths, each half of the
-    one before, the longest is taken that decreases the merit of value and gaps at least
-    half as much as the best; a full step that is nearly as good as predicted at once.
+    one before, the longest is taken that decreases the merit of value and gaps enough.
     Limits of position and velocity are an augmented Lagrangian.
 
     Source: C. Mastalli et al., A feasibility-driven approach to control-limited DDP,

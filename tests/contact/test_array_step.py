@@ -53,7 +53,7 @@ def test_a_step_by_matrix_reads_like_a_page():
     finally:
         sys.setprofile(before)
     assert sim.report.m
-    assert len(entered) <= 10, sorted(entered)
+    assert len(entered) <= 10, " ".join(sorted(entered))
 
 
 class Failing(ContactSolver):

@@ -90,7 +90,7 @@ CHECKS = {
         ("if np.shape(value) != (model.nv,):", "if False:"),
         ("math.isfinite(number) and number > 0", "number > 0"),
         ("math.isfinite(number) and number > 0", "math.isfinite(number)"),
-        ("except (TypeError, ValueError):", "except ():"),
+        ("except (TypeError, ValueError, OverflowError):", "except ():"),
     ],
     "plausibility.py": [
         ("if not kind.takes(self.velocity_factor) or not self.velocity_factor >= 1:", "if False:"),
