@@ -260,8 +260,6 @@ CHECKS = {
         (" & (ends <= top)", ""),
         ("if not isinstance(chosen, Mapping):", "if False:"),
         ("if name not in model.joint_names:", "if False:"),
-        ("isinstance(value, Real) and not isinstance(value, bool)", "isinstance(value, Real)"),
-        ("isinstance(value, Real) and not isinstance(value, bool)", "True"),
         ("math.isfinite(value) and value > 0", "value > 0"),
         ("math.isfinite(value) and value > 0", "math.isfinite(value)"),
         ("lower=lower - tolerance", "lower=lower - 1e9"),
