@@ -300,7 +300,8 @@ class Program(Generic[Result]):
             RowError: A row has no result, or finite=True and a number is not finite;
                 never with status=True. Complex inputs must always be finite.
             UnsupportedError: Inputs are complex, and they are a batch, `out` is given,
-                an operation is not analytic, or the engine does not support them.
+                an operation has no complex form (such as the call of a NumpySolver in a
+                slot), or the engine does not support them.
             TraceError, CompileError: At the first call, if the algorithm cannot be
                 traced or compiled.
         """
@@ -553,8 +554,8 @@ class Program(Generic[Result]):
             status: Whether to return a status instead of raising a RowError.
 
         Raises:
-            UnsupportedError: A batch or `out` was given, an operation is not analytic,
-                or the engine does not support complex numbers.
+            UnsupportedError: A batch or `out` was given, an operation has no complex
+                form, or the engine does not support complex numbers.
             RowError: The state has no result, or an input is not finite, also without
                 finite=True; never with `status`.
         """

@@ -104,12 +104,15 @@ class GraphProgram(Program[Any]):
     def run_complex(self, numbers: Sequence[complex]) -> Sequence[Any]:
         """Return the flat outputs of one state, computed by the plain engine.
 
-        They are complex; those that do not depend on an input are floats.
+        They are complex; those that do not depend on an input are floats. The
+        comparisons < and <=, and abs, decide by the real parts.
 
         Raises:
-            UnsupportedError: An operation is not analytic.
+            UnsupportedError: An operation has no complex form, such as the call of a
+                NumpySolver in a slot.
             RequireError: A requirement of the algorithm does not hold, or it divides by
-                zero; positions are checked only with finite=True.
+                zero. The algorithm checks positions only if it was built with
+                finite=True.
         """
         parts = ("recipe", "signature", "inputs", "outputs", "defaults", "finite")
         plain = PlainProgram(

@@ -331,7 +331,7 @@ class NativeProgram(BlockCalls, GraphProgram):
     def _full(self, variant: str) -> Kernel:
         """Return the kernel of a variant from memory or disk, or compiled now.
 
-        It is passed to `adopt` before.
+        The kernel is passed to `adopt` before it is returned.
 
         Args:
             variant: scalar or batch.

@@ -152,13 +152,15 @@ class PlainProgram(RowProgram):
     def run_complex(self, numbers: Sequence[complex]) -> Sequence[Any]:
         """Return the flat outputs of one state for flat complex inputs.
 
-        Outputs that do not depend on an input are floats.
+        Outputs that do not depend on an input are floats. The comparisons < and <=, and
+        abs, decide by the real parts.
 
         Raises:
-            UnsupportedError: An operation is not analytic.
+            UnsupportedError: An operation has no complex form, such as the call of a
+                NumpySolver in a slot.
             SingularError: The algorithm divides by zero.
-            RequireError: A requirement of the algorithm does not hold; positions are
-                checked only where the Program was built with finite=True.
+            RequireError: A requirement of the algorithm does not hold. The algorithm
+                checks positions only if it was built with finite=True.
         """
         flat = self._outputs([Complex(x) for x in numbers])
         return [x.value if isinstance(x, Complex) else x for x in flat]

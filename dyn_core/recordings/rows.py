@@ -203,9 +203,11 @@ def with_slopes(
     """Return a motion with velocities and accelerations; given ones are unchanged.
 
     Accelerations are derivatives of given velocities, else second derivatives of the
-    positions. Positions of continuous joints may jump by full turns. Estimation adds a
-    note to the result; a note on velocities names accelerations, too, even if they were
-    given. A motion with both is returned itself.
+    positions. Derivatives are those of a spline of degree 5 through the rows; with
+    `cutoff`, through the rows after a low-pass filter without shift in time.
+    Positions of continuous joints may jump by full turns. Estimation adds a note to the
+    result; a note on velocities names accelerations, too, even if they were given. A
+    motion with both is returned itself.
 
     Args:
         model: Robot whose coordinates the motion has, in its order.

@@ -384,7 +384,12 @@ class _Slot:
             ShapeError: The inputs of a Program have a wrong number of entries, or the
                 algorithm of an Adapter returns a wrong number of outputs or a wrong
                 size.
+            ModelError: A keyword is no parameter path, or has a wrong number of values.
+            SingularError: An axis among the values of parameters has length 0.
             RowError: The Program of a NumpySolver has no result for this state.
+            PluginError: A NumpySolver raised an error that is not a DynError.
+            TraceError: The algorithm of an Adapter raised an error that is not a
+                DynError.
         """
         if isinstance(self.what, Deferred):
             system, *inputs = args

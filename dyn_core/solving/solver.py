@@ -128,7 +128,8 @@ class Solver(ABC, Generic[Built]):
     def lack(self, model: Any, options: Mapping[str, Any]) -> str | None:
         """Return why no solution exists for lack of inertia, or None.
 
-        It is None for every robot if the Signature does not divide by inertia.
+        It is None for every robot if the Signature does not divide by inertia. Joints
+        in loops are not checked.
 
         Args:
             model: Robot; for another System the result is None.

@@ -91,12 +91,15 @@ class RigidInertia:
 
     @property
     def c(self) -> Vector:
-        """Centre of mass [m]; the origin if the mass is zero (floats only)."""
+        """Centre of mass [m]; the origin if the mass is zero.
+
+        The mass must be a float: a traced one raises TraceError, a column TypeError.
+        """
         return self.h / self.m if self.m else Vector.zeros(3)
 
     @property
     def Ic(self) -> Matrix:
-        """Inertia about the centre of mass, 3x3 [kg m²], own axes (floats only)."""
+        """Inertia about the centre of mass, 3x3 [kg m²], own axes; mass as for `c`."""
         a = skew(self.c)
         return self.I.full() + a @ a * self.m
 

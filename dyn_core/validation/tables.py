@@ -23,10 +23,13 @@ from dyn_core.errors import ModelError, nearest, renamed, unknown_name
 
 
 class _Short(reprlib.Repr):
-    """Short representations: plain values by content, other objects by their type."""
+    """Short representations: the repr, or the type of objects without a plain repr."""
 
     def repr_instance(self, x: Any, level: int) -> str:
-        """Return the representation of an object on one line, without its address."""
+        """Return the repr of an object, truncated and on one line.
+
+        It is "a TYPE" if the repr begins with "<", as reprs with an address do.
+        """
         text = super().repr_instance(x, level)
         return f"a {type(x).__name__}" if text[:1] == "<" else " ".join(text.split())
 

@@ -188,8 +188,9 @@ def of_motion(model: Model, record: MotionRecord) -> Replay:
     """Return the replay of a recorded motion.
 
     Joints that were not recorded, and joints without all of their coordinates, stay at
-    their start, with joint force 0. The scene has a note about them. The joint force of
-    a joint whose forces were not recorded is 0, too.
+    their start. The scene has a note about them. If the motion has joint forces, those
+    of these joints, and of joints without recorded forces, are 0; if it has none, `tau`
+    of the replay is None.
 
     Args:
         model: Robot.

@@ -143,14 +143,20 @@ def _scales(layout, A, mu):
 
 
 def _projected(layout, y, mu, lo, hi, impulse_unit):
-    """Return the projection of scaled impulses on bounds and cones, a new list, m.
+    """Return the projection of scaled impulses on the sets of their blocks, a new list.
+
+    A contact is projected on a circular cone with its largest coefficient. Unilateral
+    rows, and contacts of one row, become at least 0; boxes are limited by lo and hi;
+    other rows are unchanged.
 
     Args:
         layout: Blocks.
-        y: Scaled impulses, m.
+        y: Impulses divided by their scale, those of tangents also by their friction
+            weights, m.
         mu: Friction coefficients, k.
         lo, hi: Bounds of boxes, m [N·s | N·m·s].
-        impulse_unit: Impulse per scaled impulse, m, without the weights of tangents.
+        impulse_unit: Factors from scaled impulses to [N·s | N·m·s], m; lo and hi are
+            divided by them.
     """
     y = list(y)
     for block in layout.blocks:

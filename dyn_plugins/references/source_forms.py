@@ -470,11 +470,13 @@ class Part1(_OfCases):
     def solve(self, model, x, v, F, kind, s, a_w, active, alpha_w):
         """Return a, F_d, tau, alpha, reactions and dropped flags of a state, by joint.
 
-        A constraint argument that is None has the values of the chain. Raises
-        UnsupportedError for constraints and links that the source has no case for, and
-        the errors of `take`.
+        A constraint argument that is None has the values of the chain.
 
         Inputs and outputs: those of CHAIN_ACCELERATIONS.
+
+        Raises:
+            UnsupportedError: A joint is active, or a link has mass or inertia.
+            SingularError: The two joints of a link coincide.
         """
         c = take(model, x, v, F, kind, s, a_w, active, alpha_w)
         self.refuse(model, c)
@@ -503,11 +505,14 @@ class Part2(_OfCases):
     def solve(self, model, x, v, F, kind, s, a_w, active, alpha_w):
         """Return a, F_d, tau, alpha, reactions and dropped flags of a state, by joint.
 
-        A constraint argument that is None has the values of the chain. Raises
-        UnsupportedError for constraints and links that the source has no case for, and
-        the errors of `take`.
+        A constraint argument that is None has the values of the chain.
 
         Inputs and outputs: those of CHAIN_ACCELERATIONS.
+
+        Raises:
+            UnsupportedError: A joint is on a line, the last joint is active, or a link
+                has mass or inertia.
+            SingularError: The two joints of a link coincide.
         """
         c = take(model, x, v, F, kind, s, a_w, active, alpha_w)
         self.refuse(model, c)

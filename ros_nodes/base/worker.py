@@ -20,8 +20,8 @@ class Preparation:
     Attributes:
         kind: A newer job of the same kind supersedes an older one.
         make: Called in the worker thread; returns the result.
-        take: Called in the control thread with the result. If `make` raises, with a
-            DynError instead.
+        take: Called in the control thread with the result, or with a DynError if
+            `make` raised.
         superseded: Called in the control thread instead of `take` if a newer job of the
             kind exists.
     """
@@ -37,7 +37,8 @@ class Worker:
 
     Attributes:
         ready: Pairs of job and result that wait for `deliver`, oldest first; the result
-            of a superseded job is None.
+            is a DynError if `make` raised, and None if the job was superseded before
+            its `make` began.
     """
 
     def __init__(
@@ -66,11 +67,17 @@ class Worker:
     ) -> None:
         """Queue a job; the first one starts the thread.
 
-        A job of the same kind that has not been delivered is superseded. After `stop`
-        the job is never processed.
+        An older job of the same kind that has not been delivered is superseded:
+        `deliver` calls its `superseded` in place of its `take`, even if its result is
+        ready. After `stop` the job is never processed.
 
         Args:
-            kind, make, take, superseded: As the attributes of Preparation.
+            kind: Kind of the job.
+            make: Called in the worker thread; returns the result.
+            take: Called in the control thread with the result, or with a DynError if
+                `make` raised.
+            superseded: Called in the control thread in place of `take`, without
+                arguments, if a newer job of the kind exists.
         """
         job = Preparation(kind, make, take, superseded)
         with self._changed:

@@ -137,7 +137,8 @@ def _limit_efforts(
         columns: Index in tau by joint.
 
     Returns:
-        Names, by index in `columns`, of the joints without any effort limit.
+        Names of the joints without any effort limit, by their position in the order of
+        `columns`: 0 for its first joint; not the index in tau.
 
     Raises:
         SettingError: A value has the wrong type.

@@ -388,7 +388,10 @@ class FaultStand(NodeStand):
         self.watch(2 * PAUSE)
 
     def estop(self) -> None:
-        """Call ~/estop; do not wait for the response. An activation ends the stop.
+        """Call ~/estop; do not wait for the response.
+
+        The next activation ends the stop; a stop that is called while the node is
+        inactive lasts until the activation after that.
 
         Raises:
             DynError: The service is not available in time.

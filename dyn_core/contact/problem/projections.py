@@ -68,7 +68,7 @@ def near_cone(c: float, n: float, size: float) -> tuple[float, float]:
 
 @machine_code
 def share(coefficient: float, largest: float) -> float:
-    """Return the weight of a row, coefficient / largest; 0 if `largest` is 0."""
+    """Return the weight of a row, coefficient / largest; 0 if both are 0."""
     return coefficient / where(largest > 0.0, largest, 1.0)
 
 

@@ -224,12 +224,13 @@ class StepRoom:
         self.solver = ChosenSolver(choice, work, reports, kernel, impact)
 
     def earlier(self, known: Earlier | None, states: int) -> Earlier:
-        """Return impulses of earlier steps with at least the capacity of this memory.
+        """Return impulses of earlier steps, with memory for as many blocks as here.
 
         Args:
-            known: Impulses of the states; returned if their capacity suffices, else
-                copied into larger arrays. None: there are none, zeros are returned.
-            states: Number of states.
+            known: Impulses of these `states` states (their number is not checked);
+                returned if each state has memory for enough blocks, else copied into
+                larger arrays. None: there are none, zeros are returned.
+            states: Number of states of new arrays.
         """
         blocks, m = len(self.step.rows.kind), len(self.step.rows.b)
         if known is not None and known.id.shape[1] >= blocks:

@@ -610,7 +610,7 @@ def _angles(joint: JointFacts) -> Problems:
 
 
 def _rule(joint: JointFacts) -> Problems:
-    """Yield (code, fact) of a mimic rule with multiplier 0."""
+    """Yield (code, fact) of a mimic rule with multiplier 0, unless joint is fixed."""
     if joint.mimic is not None and joint.mimic[1] == 0.0 and joint.kind != "fixed":
         yield "zero-mimic", f"follows '{joint.mimic[0]}' with multiplier 0"
 

@@ -315,7 +315,12 @@ def independent_gravity_is_projected(case: Case) -> Pairs:
 def rolling_rows_are_speeds(case: Case) -> Pairs:
     """A is the row of J of the ball's point on the plane,  bias = d(A qd)/dt,  f = 0
 
-    It gives the speed along x, and is computed from the Jacobian of the open tree.
+    A gives the speed along x; J is that of the open tree. f, the position residual, is
+    0: the row constrains velocities only.
+
+    Args:
+        case: Any trial; a ball that rolls along x on a plane is added about its last
+            link.
     """
     case = with_ball(case)
     program = case.program()

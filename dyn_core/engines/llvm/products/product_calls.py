@@ -123,14 +123,16 @@ class ProductCalls:
     def _pairs(
         self, step: ScheduledStep, further: Mapping[int, Sequence[int]]
     ) -> list[tuple[int, int]]:
-        """Return (number of the result's output or slot, further number) for each copy.
+        """Return the copies of a product's results, as pairs (source, target).
 
+        Source: the flat output of the Program, or the slot, to which the product writes
+        the result (Spot.number). Target: a flat output, or a slot, as `further` says.
         An output that the product writes directly is not copied to itself.
 
         Args:
             step: The product.
-            further: schedule.ends, the outputs by value, or schedule.copies, its
-                further slots.
+            further: Targets by value: schedule.ends for flat outputs, schedule.copies
+                for slots.
         """
         spots = {x: self.schedule.arrays.spot(x) for x in step.results if x is not None}
         outputs = further is self.schedule.ends
