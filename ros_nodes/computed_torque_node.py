@@ -486,9 +486,10 @@ class ComputedTorqueNode(RobotNode):
         self.efforts.publish(self.command)
 
     def _watch(self, t: float) -> None:
-        """Check for silence of the states, then for a hang; called by the watchdog.
+        """Look for silence of the states, then for a hang; called by the watchdog.
 
-        Does nothing while the node is inactive.
+        In silence the effort of on_stale is published; a hang is only reported. Nothing
+        is done while the node is inactive.
 
         Args:
             t: Time, monotonic [s].

@@ -236,7 +236,7 @@ class Wrench(NamedTuple):
 
 
 def point_wrench(force: PointForce) -> Wrench:
-    """Return a PointForce with quaternion, force and torque as separate arrays."""
+    """Return a Wrench: a quaternion of the rotation, and force and torque apart."""
     f = ros_wrench(force.force)
     rotation = quaternion(force.rotation)
     return Wrench(force.name, force.point, rotation, f[:3], f[3:])

@@ -68,7 +68,7 @@ class Sweep(NamedTuple):
         R, new: Right factor, (2 nv, w), and product, (s, s), in the change of V.
         damped, L: Damped Q_uu and its factor, see `factor`, (nv, nv).
         slope, change, tried, low, high, u, w: Work, (nv,).
-        left: What of the gap of a position dt times that of its velocity leaves, (nv,).
+        left: Gap of each position, less dt times the gap of its velocity, (nv,).
         moved: The change of V F by `left`, (s,).
         e, before_e: Slope of the cost by dx along the feedback, (nx,).
         free, before: Whether a joint force is between its bounds, (nv,).
@@ -219,7 +219,7 @@ def sweep_back(
 
 @machine_code
 def multiply(model: Expansion, work: Sweep, k: int) -> None:
-    """Set the lower triangle of work.Q to that of F.T V F of step k.
+    """Set the lower triangle of work.Q to F.T V F of step k.
 
         F = S.T F_d + P,   F.T V F = F_d.T (S V F) + P.T V F
 
@@ -285,7 +285,7 @@ def row_of(work: Sweep, a: int) -> int:
 
 @machine_code
 def moves(work: Sweep, row: int) -> bool:
-    """Return whether a row is that of a velocity whose position is not stored."""
+    """Return whether a row belongs to a velocity whose position is not stored."""
     coordinate = row - len(work.u)
     return coordinate >= work.first and coordinate < work.end
 
@@ -412,7 +412,7 @@ def box_step(work: Sweep, nx: int) -> int:
 
     Args:
         work: Problem; results are the first rows of work.KA, feedback and u side by
-            side, and work.u. The rows behind them get those of work.Q.
+            side, and work.u. Rows s and on of work.Q are copied behind them.
         nx: Number of columns of the feedback.
 
     Returns:

@@ -58,7 +58,7 @@ class Recording:
         joint_friction, joint_springs, limit_stops: Whether joint friction, joint
             springs and the limit stops of a run without a World acted.
         mean_qdd: Change of velocity in each period divided by the period, with all
-            forces that acted, (rows, nv) [rad/s² | m/s²]; None if unknown.
+            forces that acted, (rows, nv) [rad/s² | m/s²]; None without limit stops.
     """
 
     motion: MotionRecord

@@ -69,7 +69,7 @@ def run_record(
             time = [run.t] if model.driven else []
             program = chosen.build(model, inputs=inputs, **acted)
             qdd = np.asarray(program(run.q, run.qd, run.tau, *time))
-            if run.limit_stops and run.steps and run.mean_qdd is not None:
+            if run.steps and run.mean_qdd is not None:
                 stopped = _beyond_limits(model, run)[:, None]
                 qdd = np.where(stopped, run.mean_qdd, qdd)
     known = motion.q_ref is not None and np.isfinite(motion.q_ref).any()

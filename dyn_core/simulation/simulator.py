@@ -526,7 +526,9 @@ class _RunRecorder:
         stops = isinstance(robot, Simulator) and robot.limit_stops
         acted = robot.joint_friction, robot.joint_springs, stops
         more = reports, dict(robot.counters), self.cycle_time, steps
-        mean = np.diff(self.qd, axis=0, append=robot.qd[None]) / robot.period
+        mean = None
+        if stops:
+            mean = np.diff(self.qd, axis=0, append=robot.qd[None]) / robot.period
         return Recording(motion, self.model, energy, *more, *acted, mean)
 
 

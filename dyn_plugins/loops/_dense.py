@@ -120,8 +120,11 @@ class DenseLoops(EasedInertia):
     def solve(self, push, wanted):
         """Return qdd, nv, zero where prescribed, and the multipliers lambda, m.
 
+        Dependent rows, or a joint without inertia that no loop moves, raise
+        SingularError when the Program runs.
+
         Args:
-            push: Joint forces, nv; those of prescribed coordinates are ignored.
+            push: Joint forces, nv; entries of prescribed coordinates are ignored.
             wanted: A qdd, m.
         """
         eased = push + self.free.T @ (self.k * wanted)

@@ -292,7 +292,8 @@ class JointConstraints:
 def _rate_row(model: Model, i: int, k: int) -> np.ndarray:
     """Return the row whose product with qd is a rate of the joint of body i, (nv,).
 
-    For a follower it has the ratio to the leader's velocity, else a single 1.
+    For a follower it holds row k of the ratio to the leader's velocities, else a single
+    1.
 
     Args:
         model: Robot.

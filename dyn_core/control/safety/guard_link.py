@@ -289,9 +289,10 @@ class GuardStop:
         self._act(t)
 
     def look(self, t: float) -> None:
-        """Check for silent guards at time t [s], and stop the controller if need be.
+        """Look for silent guards at time t [s]; to be called between states, too.
 
-        To be called between states, too.
+        The loss of the guard stops the controller as set by on_violation; while a
+        guard's stop is in force, zero effort is sent.
         """
         self.link.check(t)
         self._act(t)

@@ -435,7 +435,8 @@ def moved_states_come_back(case: Case) -> Pairs:
 def corrections_leave_velocities(case: Case) -> Pairs:
     """R_next u_next = R u  of joints with quaternions,  q_next = q (+) dt (u + c)
 
-    c is a random input `correction`; velocities of other joints are unchanged.
+    u is the velocity before the move. c, a random input `correction`, changes the
+    position only; other joints keep u.
     """
     correction = np.random.default_rng(1).normal(size=case.model.nv)
     program = case.program(inputs=["correction"])

@@ -129,7 +129,7 @@ def product_of_columns(
 def _set_high_tile(
     A: FloatArray2, B: FloatArray2, to: FloatArray2, inner: int, row: int, column: int
 ) -> None:
-    """Set four rows and eight columns of `to` to those of A.T B.
+    """Set a block of `to`, four rows and eight columns, to its entries of A.T B.
 
     Args:
         A, B, to: Matrices.
