@@ -26,7 +26,7 @@ from dyn_core.prediction.result import (
 from dyn_core.prediction.shooting import Iteration, Penalty, PlanPath
 from dyn_core.sharing import Lock
 
-LENGTHS = tuple(0.5**k for k in range(8))  # step lengths, the longest first
+LENGTHS = 0.5 ** np.arange(8)  # step lengths, the longest first
 DECREASE = 1e-4  # accepted share of the predicted decrease
 CLOSED = 1e-9  # largest gap that counts as closed
 ROUNDING = 1e-15  # relative error of a value
@@ -63,6 +63,9 @@ class Descent:
         second_derivatives: bool = False,
     ) -> None:
         self.problem, self.state = problem, Iteration(problem, second_derivatives)
+        # The lengths of each call of `attempt`.
+        lanes = range(0, len(LENGTHS), self.state.lanes)
+        self._lengths = [LENGTHS[i : i + self.state.lanes] for i in lanes]
         self._lock = Lock()  # the arrays of the iterations are shared by all calls
         self.max_iterations, self.tolerance, self.gaps = max_iterations, tolerance, gaps
         self.second_derivatives = second_derivatives
@@ -82,11 +85,11 @@ class Descent:
         state.load(start, PlanPath(start.q_guess, start.qd_guess, tau))
         state.plan.q[0], state.plan.qd[0] = start.q, start.qd
         if not self.gaps:
-            state.roll(start, penalty)
+            state.roll(penalty)
         used, reason, tolerance = 0, MAX_ITERATIONS, LOOSE if penalty.active else 0.0
         for _ in range(ROUNDS):
             tolerance, most = max(tolerance, self.tolerance), self.max_iterations - used
-            count, reason = self._minimise(start, penalty, most, tolerance)
+            count, reason = self._minimise(penalty, most, tolerance)
             used += count
             if reason == DIVERGED:
                 break
@@ -102,26 +105,26 @@ class Descent:
         else:
             if penalty.violation(state.plan.q, state.plan.qd) > LIMIT_TOLERANCE:
                 reason = INFEASIBLE
-        return self._result(start, penalty, used, reason)
+        return self._result(penalty, used, reason)
 
     def _minimise(
-        self, start: PlanStart, penalty: Penalty, most: int, tolerance: float
+        self, penalty: Penalty, most: int, tolerance: float
     ) -> tuple[int, int]:
-        """Move self.state.plan to the optimum for fixed multipliers, in place.
+        """Move self.state.plan towards the optimum for fixed multipliers, in place.
 
         Args:
-            start: Start and settings.
             penalty: Limits; not changed.
             most: Largest number of iterations.
             tolerance: Predicted decrease, relative to 1 + |value|, that counts as none.
 
         Returns:
             Number of iterations, and the reason as an index of REASONS: CONVERGED,
-            STALLED, DIVERGED or MAX_ITERATIONS.
+            STALLED (no damping or no step helps), DIVERGED (the value or a gap is not
+            finite) or MAX_ITERATIONS.
         """
         state, damping = self.state, 0.0
         state.curved = False  # far from an optimum they make the Hessians indefinite
-        value = state.expand(start, penalty)
+        value = state.expand(penalty)
         for count in range(most):
             largest = float(np.abs(state.model.gap).max())
             if not math.isfinite(value + largest):
@@ -130,7 +133,7 @@ class Descent:
             change, damping = self._sweep(before)
             if state.curved and damping > before:
                 state.curved = False
-                value = state.expand(start, penalty)
+                value = state.expand(penalty)
                 change, damping = self._sweep(before)
             if change is None:
                 return count, STALLED
@@ -138,15 +141,15 @@ class Descent:
             small = tolerance * (1.0 + abs(value))
             if closed and -change[0] <= small and damping <= 1.0:
                 return count, CONVERGED
-            ratio = self._line_search(start, penalty, value, *change)
+            ratio = self._line_search(penalty, value, *change)
             if ratio is None and state.curved:
                 state.curved = False
-                value = state.expand(start, penalty)
+                value = state.expand(penalty)
                 continue
             state.curved = self.second_derivatives and (ratio or 0.0) > GOOD
             if ratio is None and not closed:
                 # The penalty of the gaps is too small, as where a limit begins to act.
-                state.roll(start, penalty)
+                state.roll(penalty)
             elif ratio is None:
                 # A decrease that rounding hides.
                 if -change[0] <= 100 * ROUNDING * (1.0 + abs(value)):
@@ -159,15 +162,17 @@ class Descent:
                 damping = damping / CHANGE if damping > LEAST_DAMPING else 0.0
             elif ratio < POOR:
                 damping = max(damping * CHANGE, FIRST_DAMPING)
-            value = state.expand(start, penalty)
+            value = state.expand(penalty)
         return most, MAX_ITERATIONS if np.isfinite(value) else DIVERGED
 
     def _sweep(self, damping: float) -> tuple[tuple[float, float] | None, float]:
         """Sweep back with the least damping that succeeds, from a given one on.
 
+        The feedback is written to self.state.sweep.
+
         Returns:
-            Slope and curvature along the full step, None if no damping succeeds up to
-            MOST_DAMPING; the last damping.
+            Slope and curvature along the full step, None if no damping succeeds; the
+            damping tried last, MOST_DAMPING or more after a failure.
         """
         change = self.state.feedback(damping)
         while change is None and damping < MOST_DAMPING:
@@ -176,23 +181,18 @@ class Descent:
         return change, damping
 
     def _line_search(
-        self,
-        start: PlanStart,
-        penalty: Penalty,
-        value: float,
-        slope: float,
-        curvature: float,
+        self, penalty: Penalty, value: float, slope: float, curvature: float
     ) -> float | None:
-        """Accept the longest step that decreases the merit, or return None.
+        """Accept the longest step that decreases the merit enough, or return None.
 
             merit = value + nu sum |gap|_1
 
         nu is as large as the full step needs to be a descent of the merit. The result
         is the ratio of the decrease of the merit to its prediction, 1.0 where rounding
-        hides the prediction. None: no step of LENGTHS decreases it, the plan stays.
+        hides the prediction. None: no step of LENGTHS decreases it enough, the plan
+        stays.
 
         Args:
-            start: Start, and settings of the costs.
             penalty: Limits.
             value: Costs and penalty of the present plan.
             slope, curvature: First and second derivative along the full step, from
@@ -208,24 +208,27 @@ class Descent:
             nu = max(0.0, slope + max(0.0, curvature) / 2) / (0.5 * gap)
             noise = 0.0
         slope -= nu * gap
-        for length in LENGTHS:
-            change = state.attempt(start, penalty, length) - value - nu * length * gap
-            if change <= DECREASE * length * slope + noise:
-                state.accept()
+        # The longest, not the best: the best of one line made searches crawl along
+        # valleys, and stay where the robot hangs.
+        for lengths in self._lengths:
+            values = state.attempt(penalty, lengths)
+            changes = values - value - nu * gap * lengths
+            allowed = changes <= DECREASE * lengths * slope + noise
+            if allowed.any():
+                trial = int(allowed.argmax())
+                state.accept(trial)
+                length, change = float(lengths[trial]), float(changes[trial])
                 expected = length * (slope + length * curvature / 2)
                 # What rounding hides needs no damping, which would hide an optimum.
                 return change / expected if -expected > 10 * noise else 1.0
         return None
 
-    def _result(
-        self, start: PlanStart, penalty: Penalty, used: int, reason: int
-    ) -> PlanResult:
+    def _result(self, penalty: Penalty, used: int, reason: int) -> PlanResult:
         """Return the result of a search, with copies of its arrays.
 
         The gains are zero if no damping up to MOST_DAMPING gives a feedback.
 
         Args:
-            start: Not used.
             penalty: Limits; becomes part of the result.
             used: Number of iterations.
             reason: Index of the reason in REASONS.

@@ -122,8 +122,8 @@ def allocate_sweep(
         N: Number of steps.
         lower, upper: Bounds of the joint forces, (nv,).
         flat: Whether the step of a position is q + dt qd, with qd at its end, (nv,);
-            None: of no position. Rows of A and B for the longest run of such positions
-            are not read.
+            None: of no position. The sweep does not read rows of A and B for the
+            longest run of such positions.
         dt: Length of the step.
     """
     n, x = len(lower), 2 * len(lower)
@@ -330,7 +330,8 @@ def slope_of_step(model: Expansion, work: Sweep, k: int) -> float:
 
     work.e, the slope behind the knot, is replaced by the slope before it.
     e = l_x + A.T e' + K.T w,   w = l_u + B.T e',   change k.T w + gap.T e'
-    work.before_e, work.w and the first row of work.VF are overwritten.
+    work.before_e, work.w and the first row of work.VF are overwritten. work.F, left and
+    KA must be those of step k.
     """
     nv, nx = model.l_ux.shape[1], model.l_ux.shape[2]
     e, before, w, change = work.e, work.before_e, work.w, 0.0
@@ -377,11 +378,12 @@ def slopes_back(model: Expansion, y: FloatArray2) -> None:
 
 @machine_code
 def largest_slope(model: Expansion, work: Sweep, y: FloatArray2) -> float:
-    """Return the largest gradient by a joint force that no bound holds back.
+    """Return the largest |gradient| by a joint force of the plan that no bound holds.
 
         l_u[k] + B.T y[k+1],   y of `slopes_back`
 
-    NaN if one is not a number. Forces without freedom do not count.
+    0 if bounds hold all, NaN if one is not a number. Forces without freedom do not
+    count. model.tau is compared with the bounds of `work`; work.slope is overwritten.
     """
     N, nv, nx = model.B.shape[0], model.B.shape[2], y.shape[1]
     g, largest = work.slope, 0.0
@@ -468,8 +470,9 @@ def box_step(work: Sweep, nx: int) -> int:
 def line_search(work: Sweep, u: FloatArray) -> int:
     """Move u along work.change within the bounds work.low and work.high, in place.
 
-    The step is shortened, at most to SHORTEST, until the quadratic cost of work.damped
-    and work.slope decreases enough. work.tried is overwritten. Returns 1 after the full
+    The step is shortened until the quadratic cost of work.damped and work.slope
+    decreases enough, or to about SHORTEST, where it is made anyway; a full step that no
+    bound cuts is not tested. work.tried is overwritten. Returns 1 after the full
     step if no bound cut it, else 0.
     """
     n, length = len(u), 1.0
@@ -566,7 +569,8 @@ def subtract_rows(
     Args:
         L: Factor, see `factor`.
         Y: Right sides; eight columns of row j are changed.
-        j, first, end: Rows.
+        j: The row.
+        first, end: The other rows are first to end - 1.
         by_row: 1: the factors are row j of L; 0: column j.
         column: First of the eight columns.
     """
@@ -597,11 +601,3 @@ def add_row(row: FloatArray, factor: float, other: FloatArray) -> None:
     """Add factor times another row to the first entries of a row, in place."""
     for i in range(len(other)):
         row[i] += factor * other[i]
-
-
-@machine_code
-def copy(C: FloatArray2, A: FloatArray2) -> None:
-    """Copy A to C, of the same shape."""
-    for i in range(len(C)):
-        for j in range(C.shape[1]):
-            C[i, j] = A[i, j]

@@ -166,6 +166,13 @@ def fill(array: FloatArray, i: int, lanes: int, x: float) -> None:
 
 
 @machine_code
+def spread(array: FloatArray, first: int, lanes: int, row: FloatArray) -> None:
+    """Set numbers of an array in lanes from number `first` on, equal in all lanes."""
+    for i in range(len(row)):
+        fill(array, first + i, lanes, row[i])
+
+
+@machine_code
 def put(array: FloatArray, lane: int, lanes: int, row: FloatArray) -> None:
     """Write the numbers of `row` to one lane of an array in lanes."""
     for i in range(len(row)):
@@ -177,6 +184,33 @@ def take(to: FloatArray, array: FloatArray, lane: int, lanes: int) -> None:
     """Copy the numbers of one lane of an array in lanes to `to`."""
     for i in range(len(to)):
         to[i] = array[i * lanes + lane]
+
+
+def bound_block(
+    program: Any, problem: ControlProblem, record: Any
+) -> tuple[TiedBlock, dict[str, Any], Any]:
+    """Bind a policy to arrays in lanes, with step and bounds of a problem.
+
+    Args:
+        program: Program of KNOT_POLICY.
+        problem: Problem.
+        record: NamedTuple class: a BlockKernel, the status, then any inputs and outputs
+            by their names; `time` need not be one of the program.
+
+    Returns:
+        The TiedBlock, which must be kept; arrays by name, (size, lanes), zeros but for
+        dt, lower and upper; a record of flat views of them.
+    """
+    tied, bounds = TiedBlock(program), problem.bounds
+    arrays = {"time": np.zeros((1, len(tied.status)))}
+    ports = *program.inputs, *program.outputs
+    pairs = zip(ports, (*tied.inputs, *tied.outputs), strict=True)
+    arrays.update({port.name: x for port, x in pairs})
+    arrays["dt"][:] = problem.dt
+    arrays["lower"][:] = bounds.tau_lower[:, None]
+    arrays["upper"][:] = bounds.tau_upper[:, None]
+    fields = [arrays[name].reshape(-1) for name in record._fields[2:]]
+    return tied, arrays, record(tied.kernel, tied.status, *fields)
 
 
 def step_of(model: Model) -> str:
@@ -201,26 +235,11 @@ class Shooting:
                 phase.model, costs=problem.running, step=step_of(phase.model),
                 inputs=inputs, **problem.step_options,
             )  # fmt: skip
-            self._bind(program)
+            tied, _, block = bound_block(program, problem, BlockArrays)
+            self._tied.append(tied)
+            self._blocks.append(block)
         end = solver("knot_cost", KNOT_COST)
         self._end_cost = end.build(model, costs=problem.ending, inputs=inputs)
-
-    def _bind(self, program: Any) -> None:
-        """Bind the policy of the next phase to new arrays in _tied and _blocks.
-
-        Time step and bounds of the joint forces are set here, once.
-        """
-        tied, bounds = TiedBlock(program), self.problem.bounds
-        ports = *program.inputs, *program.outputs
-        arrays = {"time": np.zeros((1, len(tied.status)))}
-        pairs = zip(ports, (*tied.inputs, *tied.outputs), strict=True)
-        arrays.update({port.name: x for port, x in pairs})
-        arrays["dt"][:] = self.problem.dt
-        arrays["lower"][:] = bounds.tau_lower[:, None]
-        arrays["upper"][:] = bounds.tau_upper[:, None]
-        fields = [arrays[name].reshape(-1) for name in BlockArrays._fields[2:]]
-        self._tied.append(tied)
-        self._blocks.append(BlockArrays(tied.kernel, tied.status, *fields))
 
     def rollouts(
         self, start: PlanStart, tau: np.ndarray

@@ -9,14 +9,15 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from dyn_core.engines.machine_code import (
+    BlockKernel,
     FloatArray,
     FloatArray2,
-    KernelAddress,
+    IntArray,
     TiedBatch,
-    TiedKernel,
+    TiedBlock,
     compiled,
     machine_code,
-    run_kernel,
+    run_block,
 )
 from dyn_core.errors import UnsupportedError
 from dyn_core.model import Model
@@ -26,13 +27,19 @@ from dyn_core.prediction.riccati import (
     Expansion,
     Sweep,
     allocate_sweep,
-    copy,
     copy_row,
     largest_slope,
     slopes_back,
     sweep_back,
 )
-from dyn_core.prediction.rollouts import POLICY_FEEDBACK, PlanPath, step_of
+from dyn_core.prediction.rollouts import (
+    POLICY_FEEDBACK,
+    PlanPath,
+    bound_block,
+    fill,
+    spread,
+    step_of,
+)
 from dyn_core.problems import (
     KNOT_COST,
     KNOT_COST_DERIVATIVES,
@@ -46,18 +53,18 @@ from dyn_core.solving.solver import TracedSolver
 
 
 class KnotArrays(NamedTuple):
-    """The kernel of KNOT_POLICY, and the arrays that it reads and writes."""
+    """The kernel of KNOT_POLICY for a block of lanes, and its arrays, (size lanes,)."""
 
-    kernel: KernelAddress
+    kernel: BlockKernel
+    status: IntArray
     q: FloatArray
     qd: FloatArray
     q_plan: FloatArray
     qd_plan: FloatArray
     tau_plan: FloatArray
     k: FloatArray
-    K: FloatArray2
+    K: FloatArray
     gap: FloatArray
-    length: FloatArray
     settings: FloatArray
     time: FloatArray
     q_next: FloatArray
@@ -66,50 +73,68 @@ class KnotArrays(NamedTuple):
     value: FloatArray
 
 
+class PlanTrials(NamedTuple):
+    """Motions with different step lengths, one in each lane.
+
+    q (N + 1, nq lanes), qd (N + 1, nv lanes), tau (N, nv lanes), values (lanes,).
+    """
+
+    q: FloatArray2
+    qd: FloatArray2
+    tau: FloatArray2
+    values: FloatArray
+
+
 @machine_code
 def follow(
     knot: KnotArrays,
     plan: PlanPath,
     model: Expansion,
     work: Sweep,
-    tried: PlanPath,
+    tried: PlanTrials,
     settings: FloatArray2,
     times: FloatArray,
-    length: float,
-) -> float:
-    """Compute the motion under the feedback of a sweep; return the costs of its knots.
+) -> None:
+    """Continue motions under the feedback of a sweep, each with its own step length.
 
-    At a failed step the result is infinite, and later rows of `tried` stay. The cost of
-    the last state is not included.
+    The kernel's input `length` is the share of the feedback's change and gaps.
 
     Args:
-        knot: Kernel of the policy and its arrays, which are overwritten.
-        plan, model, work: Plan, its gaps, and the feedback k and K around it; only
-            read.
-        tried: Has the start in its first row; gets states and joint forces.
-        settings, times: Settings of the costs, (N, n), and time [s] of each knot.
-        length: Share of the feedback's change and of the gaps.
+        knot: Kernel of the knots, and its arrays.
+        plan: Plan of the sweep.
+        model: Quadratic model of the sweep, of which the gaps are read.
+        work: Results of the sweep.
+        tried: Motions; the first rows of q and qd are read, the others written. The
+            costs of the knots are added to the values, which become infinite at a
+            failed step. The cost of the last state is not included.
+        settings: Settings of the costs at each knot.
+        times: Time of each knot [s].
     """
-    total = 0.0
-    knot.length[0] = length
+    lanes, n = len(knot.status), work.K.shape[2]
+    copy_row(knot.q, tried.q[0])
+    copy_row(knot.qd, tried.qd[0])
     for i in range(len(plan.tau)):
-        copy_row(knot.q, tried.q[i])
-        copy_row(knot.qd, tried.qd[i])
-        copy_row(knot.q_plan, plan.q[i])
-        copy_row(knot.qd_plan, plan.qd[i])
-        copy_row(knot.tau_plan, plan.tau[i])
-        copy_row(knot.k, work.k[i])
-        copy(knot.K, work.K[i])
-        copy_row(knot.gap, model.gap[i + 1])
-        copy_row(knot.settings, settings[i])
-        knot.time[0] = times[i]
-        if run_kernel(knot.kernel) != 0:
-            return np.inf
-        copy_row(tried.q[i + 1], knot.q_next)
-        copy_row(tried.qd[i + 1], knot.qd_next)
+        spread(knot.q_plan, 0, lanes, plan.q[i])
+        spread(knot.qd_plan, 0, lanes, plan.qd[i])
+        spread(knot.tau_plan, 0, lanes, plan.tau[i])
+        spread(knot.k, 0, lanes, work.k[i])
+        for j in range(work.K.shape[1]):
+            spread(knot.K, j * n, lanes, work.K[i, j])
+        spread(knot.gap, 0, lanes, model.gap[i + 1])
+        for j in range(settings.shape[1]):
+            if knot.settings[j * lanes] != settings[i, j]:  # few change with i
+                fill(knot.settings, j, lanes, settings[i, j])
+        fill(knot.time, 0, lanes, times[i])
+        run_block(knot.kernel)
+        copy_row(knot.q, knot.q_next)
+        copy_row(knot.qd, knot.qd_next)
+        for lane in range(lanes):
+            tried.values[lane] += knot.value[lane]
+            if knot.status[lane] != 0:
+                tried.values[lane], knot.status[lane] = np.inf, 0
+        copy_row(tried.q[i + 1], knot.q)
+        copy_row(tried.qd[i + 1], knot.qd)
         copy_row(tried.tau[i], knot.tau)
-        total += knot.value[0]
-    return total
 
 
 def _displacement(model: Any, q: Any, q_next: Any) -> tuple[Any]:
@@ -153,9 +178,9 @@ class Penalty:
 
         Args:
             problem: Problem.
-            start: First state; its penalty is one of an earlier plan, whose weight and
-                multipliers are a first guess; it is not changed. Its limits are not
-                used. None: the first state is within the limits.
+            start: First state; its `penalty`, if there is one of as many states, gives
+                rho and a copy of the multipliers as a first guess, but no limits.
+                None: the first state is within the limits.
         """
         bounds, nv = problem.bounds, problem.model.nv
         earlier = None if start is None else start.penalty
@@ -192,21 +217,29 @@ class Penalty:
         Args:
             q, qd: States, (..., N + 1, nq) and (..., N + 1, nv).
         """
-        pushed = np.maximum(self.multipliers + self.rho * self.excess(q, qd), 0.0)
+        # A trial that diverged has a huge value, not one that overflows.
+        excess = np.minimum(self.excess(q, qd), HUGE / self.MOST)
+        pushed = np.maximum(self.multipliers + self.rho * excess, 0.0)
         pushed[..., 0, :, :] = 0.0
-        pushed = np.minimum(pushed, HUGE)  # a trial that diverged has no finite value
         value = (pushed**2 - self.multipliers**2).sum((-1, -2, -3)) / (2 * self.rho)
         curved = self.rho * (pushed > 0).sum(-1)
         return value, pushed[..., 1] - pushed[..., 0], curved
 
     def violation(self, q: np.ndarray, qd: np.ndarray) -> float:
-        """Return the largest violation of a limit after the first state; 0: none."""
+        """Return the largest violation of a limit after the first state; 0: none.
+
+        q and qd are the states of one plan, (N + 1, nq) and (N + 1, nv). It is NaN if
+        a number with a limit is.
+        """
         if not self.active:
             return 0.0
         return float(self.excess(q, qd)[1:].max(initial=0.0))
 
     def error(self, q: np.ndarray, qd: np.ndarray) -> float:
-        """Return the largest violation, or distance to a limit with a multiplier."""
+        """Return the largest violation, or distance to a limit with a multiplier.
+
+        0: none. States are as in `violation`; the first one does not count.
+        """
         if not self.active:
             return 0.0
         behind = np.maximum(self.excess(q, qd), -self.multipliers / self.rho)[1:]
@@ -227,10 +260,10 @@ class Penalty:
         return later
 
     def update(self, q: np.ndarray, qd: np.ndarray) -> None:
-        """Set multipliers by the violations of states q and qd, shapes as in `terms`.
+        """Set multipliers by the violations of the states q, qd of one plan.
 
         rho is raised by FACTOR, at most to MOST, unless `error` is at most a quarter of
-        that at the last update.
+        that at the last update, or there was none.
         """
         now, excess = self.error(q, qd), self.excess(q, qd)
         self.multipliers = np.maximum(self.multipliers + self.rho * excess, 0.0)
@@ -276,7 +309,8 @@ class Iteration:
     """One trajectory with its quadratic model, sweep and trial, in arrays that stay.
 
     Attributes:
-        plan, tried: PlanPath, and the last trial.
+        plan, tried: PlanPath, and the last trials.
+        lanes: Number of step lengths of `attempt`.
         model: Quadratic model along the plan.
         sweep: Feedback, and work arrays.
         value: Costs of the plan, without the penalty of the limits.
@@ -294,7 +328,7 @@ class Iteration:
         inputs: Any = ["time"] if model.driven else []
         self._end_time = (problem.duration,) if model.driven else ()
         self.times, self.zero = problem.dt * np.arange(N), np.zeros(nv)
-        linear, self.policies = [], []
+        linear, policies = [], []
         for phase in problem.phases:
             robot, name = phase.model, step_of(phase.model)
             options = {**problem.step_options, "inputs": inputs}
@@ -302,13 +336,10 @@ class Iteration:
             linear.append(steps.build(robot, **options))
             options.update(inputs=[*POLICY_FEEDBACK, *inputs], step=name)
             policy = solver("knot_policy", KNOT_POLICY)
-            self.policies.append(policy.build(robot, costs=problem.running, **options))
+            policies.append(policy.build(robot, costs=problem.running, **options))
         slopes = solver("knot_cost_derivatives", KNOT_COST_DERIVATIVES)
         running = slopes.build(model, costs=problem.running, inputs=inputs)
         self._end_slopes = slopes.build(model, costs=problem.ending, inputs=inputs)
-        self.end_cost = solver("knot_cost", KNOT_COST).build(
-            model, costs=problem.ending, inputs=inputs
-        )
         lanes = max(getattr(program, "lanes", 1) for program in (*linear, running))
 
         def whole(rows: int) -> int:
@@ -347,7 +378,6 @@ class Iteration:
         inputs = (*(x[some] for x in (q, qd, tau, settings, *timed)),)
         self._slopes = TiedBatch(running, inputs, out)
         self.plan = PlanPath(q[: N + 1], qd[: N + 1], tau[:N])
-        self.tried = PlanPath(*(np.zeros(x.shape) for x in self.plan))
         states, knots = (gap, l_x), (l_u, l_ux, l_uu)
         gap, l_x, l_xx = (x[: N + 1] for x in (*states, l_xx))
         l_u, l_ux, l_uu = (x[:N] for x in knots)
@@ -374,66 +404,69 @@ class Iteration:
         self._largest_slope = compiled(largest_slope).bind(
             self.model, self.sweep, self._costates
         )
-        self._bind_policies()
+        self._bind_policies(policies)
 
-    def _bind_policies(self) -> None:
-        """Set _tied and _follows: each phase's policy, and `follow` on its knots.
+    def _bind_policies(self, policies: list[Any]) -> None:
+        """Bind `follow` to the knots and the policy of each phase, and the end costs.
 
-        They read and write views of plan, tried, model and sweep, not copies.
+        Sets `lanes`, as in the first policy, and `tried`, arrays of zeros.
         """
-        self._tied, self._follows = [], []
-        for phase, policy in zip(self.problem.phases, self.policies, strict=True):
-            # Machine code cannot index a number: it gets views of arrays of one entry.
-            ports = *policy.inputs, *policy.outputs
-            flat: dict[str, Any] = {p.name: np.zeros(p.size) for p in ports}
-            views = {p.name: flat[p.name].reshape(p.shape) for p in ports}
-            flat["dt"][0] = self.problem.dt
-            flat["lower"][:], flat["upper"][:] = self.sweep.lower, self.sweep.upper
-            tied = TiedKernel(
-                policy,
-                [views[p.name] for p in policy.inputs],
-                [views[p.name] for p in policy.outputs],
-            )
-            self._tied.append(tied)
-            arrays = {"time": np.zeros(1), **flat, "K": views["K"]}
-            arrays = {name: arrays[name] for name in KnotArrays._fields[1:]}
+        self._blocks, self._follows, self._lengths = [], [], []
+        problem, self.lanes = self.problem, getattr(policies[0], "lanes", 1)
+        q, qd, tau = (np.zeros((len(x), x.shape[1] * self.lanes)) for x in self.plan)
+        self.tried = PlanTrials(q, qd, tau, np.zeros(self.lanes))
+        # The same memory, with the lanes on the last axis.
+        self._lanes = [x.reshape(len(x), -1, self.lanes) for x in self.tried[:3]]
+        for phase, policy in zip(problem.phases, policies, strict=True):
+            tied, arrays, knot = bound_block(policy, problem, KnotArrays)
+            self._blocks.append(tied)
+            self._lengths.append(arrays["length"])
             knots, states = (slice(phase.first, phase.end + i) for i in (0, 1))
             plan, tried = (
-                PlanPath(x.q[states], x.qd[states], x.tau[knots])
+                x._replace(q=x.q[states], qd=x.qd[states], tau=x.tau[knots])
                 for x in (self.plan, self.tried)
             )
             model = self.model._replace(gap=self.model.gap[states])
             sweep = self.sweep._replace(k=self.sweep.k[knots], K=self.sweep.K[knots])
             follows = compiled(follow).bind(
-                *(KnotArrays(kernel=tied.kernel, **arrays), plan, model, sweep),
-                *(tried, self._running[knots], self.times[knots]),
+                knot, plan, model, sweep, tried, self._running[knots], self.times[knots]
             )
             self._follows.append(follows)
+        end = solver("knot_cost", KNOT_COST)
+        inputs = ["time"] if self._end_time else []
+        self._end = TiedBlock(
+            end.build(problem.model, costs=problem.ending, inputs=inputs)
+        )
+        for array, time in zip(self._end.inputs[4:], self._end_time, strict=True):
+            array[:] = time
+        self._run_end = compiled(run_block).bind(self._end.kernel)
 
     def load(self, start: PlanStart, plan: PlanPath) -> None:
-        """Copy a trajectory into `plan`, and the settings of the costs at the knots.
+        """Copy a trajectory into `plan`, and the settings of the costs.
 
-        The first state of `tried` becomes that of the start.
+        The first states of `tried` become that of the start.
         """
         for mine, new in zip(self.plan, plan, strict=True):
             mine[...] = new
-        self._running[...] = start.running
-        self.tried.q[0], self.tried.qd[0] = start.q, start.qd
+        self._running[...], self._ending = start.running, start.ending
+        self._end.inputs[3][...] = start.ending[:, None]
+        for tried, x in zip(self._lanes, (start.q, start.qd), strict=False):
+            tried[0] = x[:, None]
 
-    def expand(self, start: PlanStart, penalty: Penalty) -> float:
+    def expand(self, penalty: Penalty) -> float:
         """Compute the quadratic model along the plan, in place; return its value.
 
         Sets `model` with its gaps, and `value`, the costs; the result is `value` plus
         the penalty, whose slopes are in the model. If `curved`, the Hessians have the
         second derivatives of the steps. No feedback belongs to it yet: `damping` is
-        NaN. `start` has the settings of the end costs.
+        NaN. The settings of the costs are those of `load`.
         """
         plan, m, N = self.plan, self.model, self.problem.knots
         self.damping = np.nan
         for linear, count in self._linear:
             linear(count)
         self._slopes(N)
-        ends = plan.q[-1], plan.qd[-1], self.zero, start.ending, *self._end_time
+        ends = plan.q[-1], plan.qd[-1], self.zero, self._ending, *self._end_time
         end = self._end_slopes(*ends)
         m.l_x[N], m.l_xx[N] = end.l_x, end.l_xx
         nv, (q, qd) = self.problem.model.nv, self._ends
@@ -457,7 +490,12 @@ class Iteration:
     def feedback(self, damping: float) -> tuple[float, float] | None:
         """Sweep back; return slope and curvature along the full step.
 
-        None: Q_uu with this damping is not positive definite, or a number not finite.
+        They are derivatives of the quadratic model, with the penalty, at the plan.
+        None, and NaN as self.damping: Q_uu with this damping is not positive definite,
+        or a number not finite.
+
+        Args:
+            damping: Share of the mean diagonal entry of Q_uu that is added to it.
         """
         success, slope, curvature = self._back(damping)
         good = success and math.isfinite(slope + curvature)
@@ -501,38 +539,43 @@ class Iteration:
         l_xx[:, nv:, nv:] += curved.d2qdd_dqddqd
         m.l_ux[:, :, :nv] += curved.d2qdd_dqdtau.swapaxes(1, 2)
 
-    def attempt(self, start: PlanStart, penalty: Penalty, length: float) -> float:
-        """Compute the trial of a step length in `tried`; return its value with penalty.
+    def attempt(self, penalty: Penalty, lengths: np.ndarray) -> np.ndarray:
+        """Compute the motions of step lengths in `tried`, at most as many as `lanes`.
 
-        Infinite if the motion has no finite costs.
-
-        Args:
-            start: Settings of the end costs; the start itself is that of `load`.
-            penalty: Limits.
-            length: Share of the feedback's change and of the gaps, 1.0 for the full
-                step.
+        Returns their values with penalty, infinite where a motion has no finite costs.
         """
-        value, tried = sum(x(length) for x in self._follows), self.tried
-        ends = tried.q[-1], tried.qd[-1], self.zero, start.ending, *self._end_time
-        if np.isfinite(value):
-            value += self.end_cost(*ends)
-        if penalty.active and np.isfinite(value):
-            value += float(penalty.terms(tried.q, tried.qd)[0])
-        return float(value) if np.isfinite(value) else np.inf
+        for array in self._lengths:
+            array[0, : len(lengths)] = lengths
+        self.tried.values[:] = 0.0
+        for follows in self._follows:
+            follows()
+        (q, qd, _), end = self._lanes, self._end
+        end.inputs[0][...], end.inputs[1][...] = q[-1], qd[-1]
+        failed = self._run_end()
+        values = self.tried.values + end.outputs[0][0]
+        if penalty.active:
+            values += penalty.terms(np.moveaxis(q, 2, 0), np.moveaxis(qd, 2, 0))[0]
+        bad = ~np.isfinite(values)
+        if failed:
+            bad |= end.status != 0
+            end.status[:] = 0
+        values[bad] = np.inf
+        return values[: len(lengths)]
 
-    def roll(self, start: PlanStart, penalty: Penalty) -> None:
+    def roll(self, penalty: Penalty) -> None:
         """Replace the plan by the motion under its joint forces, without gaps.
 
-        States behind the first are NaN if it has no finite costs. Feedback and gaps
-        become zero. Arguments are as in `attempt`.
+        Gaps and the feedback become zero; `value` stays. If the motion has no finite
+        costs, all its states but the first are NaN.
         """
         for array in (self.sweep.k, self.sweep.K, self.model.gap):
             array[...] = 0.0
-        if not np.isfinite(self.attempt(start, penalty, 1.0)):
-            self.tried.q[1:], self.tried.qd[1:] = np.nan, np.nan
-        self.accept()
+        if not np.isfinite(self.attempt(penalty, np.ones(1))[0]):
+            for tried in self._lanes[:2]:
+                tried[1:] = np.nan
+        self.accept(0)
 
-    def accept(self) -> None:
-        """Make the last trial the plan."""
-        for mine, tried in zip(self.plan, self.tried, strict=True):
-            mine[...] = tried
+    def accept(self, trial: int) -> None:
+        """Make a trial of the last `attempt` the plan."""
+        for mine, tried in zip(self.plan, self._lanes, strict=True):
+            mine[...] = tried[..., trial]

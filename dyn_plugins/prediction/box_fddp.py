@@ -20,9 +20,9 @@ class BoxFDDP(PlanSolver):
     The guess of the states may have gaps, which full steps close. Second derivatives of
     the dynamics are left out (iterative LQR); with `second_derivatives`, y . d2x_next
     is added while steps are as good as predicted, y the costates. The rows of the
-    feedback of saturated joint forces are zero. A step is halved, up to seven times,
-    until the merit of value and gaps decreases. Limits of position and velocity are an
-    augmented Lagrangian.
+    feedback of saturated joint forces are zero. Of eight step lengths, each half of the
+    one before, the longest is taken that decreases the merit of value and gaps enough.
+    Limits of position and velocity are an augmented Lagrangian.
 
     Source: C. Mastalli et al., A feasibility-driven approach to control-limited DDP,
     Autonomous Robots 46 (2022).

@@ -102,7 +102,7 @@ def test_the_gradient_across_phases_is_that_of_the_costs():
     tau = start.tau_guess + rng.normal(size=start.tau_guess.shape)
     path, values = Shooting(plan.problem).rollouts(start, tau[None])
     state.load(start, PlanPath(*(x[0] for x in path)))
-    assert state.expand(start, Penalty(plan.problem)) == pytest.approx(values[0])
+    assert state.expand(Penalty(plan.problem)) == pytest.approx(values[0])
     assert np.abs(state.model.gap).max() < 1e-12
     y, slopes = state.model.l_x[-1], np.zeros(tau.shape)
     for k in reversed(range(12)):

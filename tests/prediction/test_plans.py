@@ -155,7 +155,7 @@ def test_gaps_lead_from_a_state_to_the_end_of_the_step_before(name):
     )
     start = PlanStart(q[0], path.qd[0], *path, *problem.settings({}))
     state.load(start, path)
-    state.expand(start, Penalty(problem))
+    state.expand(Penalty(problem))
     for k in range(N):
         q_next, qd_next = step(q[k], path.qd[k], path.tau[k], problem.dt)
         wanted = *model.difference(q[k + 1], q_next), *(qd_next - path.qd[k + 1])
@@ -402,7 +402,7 @@ def test_feedback_is_whole_without_a_cost_of_efforts():
             *plan.problem.settings({}),
         )  # fmt: skip
         state.load(first, PlanPath(result.q, result.qd, result.tau))
-        state.expand(first, Penalty(plan.problem))
+        state.expand(Penalty(plan.problem))
         for damping in (0.0, *10.0 ** np.arange(-5, 7)):
             if state.feedback(damping) is not None:
                 break
@@ -518,7 +518,7 @@ def test_second_derivatives_are_those_of_the_value():
     tau = start.tau_guess + rng.normal(size=(N, 3))
     path, _ = Shooting(plan.problem).rollouts(start, tau[None])
     state.load(start, PlanPath(*(x[0] for x in path)))
-    state.expand(start, Penalty(plan.problem))
+    state.expand(Penalty(plan.problem))
     m, way, dx, curved = state.model, rng.normal(size=(N, 3)), np.zeros(6), 0.0
     for k, du in enumerate(way):
         curved += dx @ m.l_xx[k] @ dx + 2 * du @ m.l_ux[k] @ dx + du @ m.l_uu[k] @ du
@@ -587,7 +587,7 @@ def test_the_compiled_sweep_is_the_one_of_numpy(damping):
     )
     first = PlanStart(guess[0][0], guess[1][0], *guess, *settings)
     state.load(first, PlanPath(*guess))
-    state.expand(first, Penalty(plan.problem))
+    state.expand(Penalty(plan.problem))
     bounds = np.full(2, -9.0), np.full(2, 9.0)
     model = state.model
     model.l_ux[...] = 1e-5 * rng.normal(size=model.l_ux.shape)  # the costs have none
