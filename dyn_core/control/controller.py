@@ -276,7 +276,8 @@ class Controller(Laws):
             raise SettingError(self.refusal, "mode")
         if not self.enabled or self.safety.running is not None:
             raise SettingError(
-                "disabled or stopped: no trajectory is followed; enable or reset first"
+                "disabled or stopped: no trajectory is followed; enable it, or end"
+                " the stop (node: deactivate and activate; Python: reset_stop)"
             )
         self.follower.follow(trajectory, t, self.now, self.q)
 

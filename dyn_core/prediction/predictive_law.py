@@ -444,7 +444,8 @@ class PredictiveLaw(ControlLaw):
             super().receive(message)
         if not host.enabled or host.safety.running is not None or not self._goals:
             raise TargetError(
-                f"{topic}: disabled or stopped: no target is followed; enable or reset"
+                f"{topic}: disabled or stopped: no target is followed; enable it,"
+                " or end the stop (node: deactivate and activate; Python: reset_stop)"
             )
         if topic == POSE:
             if not self._frame:

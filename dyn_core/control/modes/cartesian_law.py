@@ -527,8 +527,8 @@ class CartesianLaw(ControlLaw):
             return
         if not host.enabled or host.safety.running is not None:
             raise TargetError(
-                f"{topic}: disabled or stopped: no target is followed; enable or reset"
-                " first"
+                f"{topic}: disabled or stopped: no target is followed; enable it,"
+                " or end the stop (node: deactivate and activate; Python: reset_stop)"
             )
         if self.targets.R is None:
             raise TargetError(f"{topic}: no target is followed before the law acts")
