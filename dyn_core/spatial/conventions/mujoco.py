@@ -324,18 +324,22 @@ def from_mujoco_inertia(mass: Any, ipos: Any, iquat: Any, inertia: Any) -> np.nd
 def mujoco_full_inertia(I: Any) -> np.ndarray:
     """Return MJCF's fullinertia of our 6x6 inertias (..., 6, 6).
 
-    The entries xx yy zz xy xz yz about the com, (..., 6) [kg·m²].
+    The entries xx yy zz xy xz yz about the com along the body's axes, (..., 6) [kg·m²];
+    about the body's origin where the mass is zero.
     """
     return symmetric_entries(inertia_parts(I)[2], _ORDER)
 
 
 def from_mujoco_full_inertia(mass: Any, pos: Any, fullinertia: Any) -> np.ndarray:
-    """Return our 6x6 inertias of the attributes of MJCF's <inertial> without quat.
+    """Return our 6x6 inertias (..., 6, 6) of MJCF's <inertial> without quat.
+
+    They are about the body's origin; that they are physical is not checked.
 
     Args:
         mass: Masses, (...) [kg].
-        pos: Centres of mass, (..., 3) [m].
-        fullinertia: xx yy zz xy xz yz about them, (..., 6) [kg·m²].
+        pos: Centres of mass in the body's frame, (..., 3) [m].
+        fullinertia: xx yy zz xy xz yz about them along the body's axes, (..., 6)
+            [kg·m²].
     """
     return inertia_of_parts(mass, pos, symmetric_of(fullinertia, _ORDER))
 

@@ -28,7 +28,8 @@ _ORDER = ("xx", "xy", "xz", "yy", "yz", "zz")
 def ros_pose(q: Any) -> tuple[np.ndarray, np.ndarray]:
     """Return position (..., 3) and orientation (x, y, z, w), (..., 4), of our pose.
 
-    The pose is (x, y, z, qx, qy, qz, qw), (..., 7), of the body in the world.
+    The pose is (x, y, z, qx, qy, qz, qw), (..., 7), of the body in the world. If it is
+    an array, both are views of it.
     """
     q = np.asarray(q)
     return q[..., :3], q[..., 3:]
@@ -84,7 +85,8 @@ def from_ros_wrench(f: Any) -> np.ndarray:
 def ros_inertia(I: Any) -> np.ndarray:
     """Return the fields of Inertia, (..., 10), of our 6x6 inertias (..., 6, 6).
 
-    m [kg], com (3) [m], ixx, ixy, ixz, iyy, iyz, izz about the com [kg·m²].
+    m [kg], com (3) [m], ixx, ixy, ixz, iyy, iyz, izz about the com [kg·m²]. The com is
+    zero where m is.
     """
     m, c, Ic = inertia_parts(I)
     return np.concatenate([m[..., None], c, symmetric_entries(Ic, _ORDER)], axis=-1)

@@ -28,7 +28,8 @@ from dyn_core.spatial.conventions.common import (
 def tazz_pose(q: Any) -> tuple[np.ndarray, np.ndarray]:
     """Return tazz's (r, R), (..., 3) and (..., 3, 3), of our pose.
 
-    The pose is (x, y, z, qx, qy, qz, qw), (..., 7), of the body in the world.
+    The pose is (x, y, z, qx, qy, qz, qw), (..., 7), of the body in the world. If it is
+    a float64 array, r is a view of it.
     """
     R, r = pose_parts(q)
     return r, R

@@ -182,7 +182,7 @@ def inertia_rate(I: RigidInertia, v: Motion) -> np.ndarray:
 
 
 def momentum(I: RigidInertia, v: Motion) -> Force:
-    """Return the spatial momentum h = I v [N·m·s; N·s].
+    """Return the spatial momentum h = I v [N·m·s; N·s], without a frame label.
 
     Source: GUIDE (23); SV-3.9, SV-7.1; KIM-1.7.
     """
@@ -244,7 +244,8 @@ def equation_of_motion(I: RigidInertia, v: Motion, a: Motion) -> Force:
     """Return the force that causes an acceleration: f = I a + v x* I v = d(I v)/dt.
 
     Args:
-        I, v, a: Inertia, velocity and spatial acceleration of the body.
+        I, v, a: Inertia, velocity and spatial acceleration of the body. The result has
+            the frame label of v, which is not compared with the label of a.
 
     Source: GUIDE (29); SV-3.10, SV-8.1, SV-8.2; KIM-1.9.
     """
@@ -254,7 +255,8 @@ def equation_of_motion(I: RigidInertia, v: Motion, a: Motion) -> Force:
 def acceleration(I: RigidInertia, v: Motion, f: Force) -> Motion:
     """Return the spatial acceleration caused by a force: a = I^-1 (f - v x* I v).
 
-    I is the inertia of the body, v its velocity, f the total force on it.
+    I is the inertia of the body, v its velocity, f the total force on it. The result
+    has no frame label.
 
     Raises numpy's LinAlgError for a body without mass, or with a principal moment of
     zero about its centre of mass; FrameMismatchError if v and f have different labels.
@@ -303,7 +305,8 @@ def joint_acceleration(
 def joint_force(S: MotionSubspace, f: Force) -> np.ndarray:
     """Return tau = S.T f of the force f that a joint transmits, r [N·m | N].
 
-    tau . qd is the power of the joint; the constraint part of f does no work.
+    tau . qd is the power of the joint; the constraint part of f does no work. Raises
+    FrameMismatchError if S and f have different frame labels.
 
     Source: GUIDE (34); SV-9.4.
     """
