@@ -55,7 +55,8 @@ class Transform:
     def of_pose(cls, R: Any, p: Iterable[Any]) -> Transform:
         """Return the transform from A to B from the pose of B in A: x_A = R x_B + p.
 
-        R (3, 3) and p (3) [m] are not checked.
+        R (3, 3), a Matrix or rows of numbers that become floats, and p (3) [m] are not
+        checked.
         """
         rows = (
             R.rows if isinstance(R, Matrix) else [[float(x) for x in row] for row in R]

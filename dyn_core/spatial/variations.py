@@ -31,16 +31,21 @@ def with_slopes(x: Iterable[Any], d: Iterable[Any]) -> Vector:
 
 
 def value_of(thing: Any) -> Any:
-    """Return a number or spatial value without its derivative, of the same type."""
+    """Return a number or spatial value without its derivative, of the same type.
+
+    A Motion or Force loses its frame label. Taylor numbers of other ranks than
+    DIRECTION, and values of other types, such as lists, are returned unchanged.
+    """
     return _each(lambda x: derivatives(x)[0], thing)
 
 
 def slope_of(thing: Any) -> Any:
     """Return the derivative of a number or spatial value, as a value of the same type.
 
-    The derivative of a constant number is 0.0. For an inertia the result holds the
-    derivatives of the ten parameters. For a Transform use variation_of: its derivative
-    is not a Transform.
+    The result has no frame label. The derivative of a constant number is 0.0, and so is
+    the result for a Taylor number of another rank than DIRECTION and for values of
+    other types, such as lists. For a RigidInertia it holds the derivatives of the ten
+    parameters. For a Transform use variation_of: its derivative is not a Transform.
     """
     return _each(lambda x: derivatives(x)[1], thing)
 

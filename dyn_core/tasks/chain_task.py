@@ -141,7 +141,8 @@ class ChainTask(Task):
         """Return the torque at each joint, n [N·m]; zero at joints without a motor.
 
         Args:
-            action: Torques of the motors, in the order of `motors` [N·m].
+            action: Torques of the motors, in the order of `motors` [N·m]. Another
+                number of torques raises ValueError.
         """
         torque = dict(zip(self.motors, action, strict=True))
         return [torque.get(i, 0.0) for i in range(self.system.n)]

@@ -21,7 +21,8 @@ def driven_joints(model: Model, joints: Sequence[str] | None) -> tuple[str, ...]
 
     Args:
         model: Robot.
-        joints: Names; None: all joints that may be driven, in the order of the model.
+        joints: Names, returned as they are, also repeated ones; None: all joints that
+            may be driven, in the order of the model.
 
     Raises:
         ModelError: A name is unknown, or its joint may not be driven.
@@ -79,6 +80,8 @@ class JointTargets:
         joints: Sequence[str] | None = None,
     ) -> JointTargets:
         """Return the law for joints of a robot, with its effort limits.
+
+        The sizes of home, kp, kd and scale are not checked.
 
         Args:
             model: Robot; an effort limit of zero means no limit.
@@ -154,6 +157,8 @@ class JointTorques:
         joints: Sequence[str] | None = None,
     ) -> JointTorques:
         """Return the law for joints of a robot, with its effort limits.
+
+        The size of `scale` is not checked.
 
         Args:
             model: Robot; an effort limit of zero means no limit.

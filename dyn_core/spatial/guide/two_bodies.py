@@ -65,7 +65,8 @@ class HingedPair:
     def axis(self) -> Motion:
         """Return the motion of the hinge at unit rate, at the origin; s is normalised.
 
-        It is the motion of body 2 relative to body 1. Raises ValueError if s is zero.
+        It is the motion of body 2 relative to body 1. Raises ValueError if s is zero,
+        ShapeError or NonFiniteError if s or P is not three finite numbers.
         """
         return geometry.screw_axis(self.s, self.P)
 
