@@ -180,8 +180,8 @@ class RobotTask:
     def draws(self) -> dict[str, Draw]:
         """Distribution of each parameter that differs by row, by path without `*`.
 
-        Raises ModelError for an unknown path or an invalid distribution, see
-        draws_by_path.
+        A UniformFactor leaves out parameters that are zero. Raises ModelError for an
+        unknown path or an invalid distribution, see draws_by_path.
         """
         return draws_by_path(self.model, self.values)
 
@@ -267,7 +267,10 @@ class RobotTask:
 
     @property
     def observation_bounds(self) -> Pairs:
-        """Minimum and maximum of each entry of the observation: -inf and inf."""
+        """Minimum and maximum of each entry of the observation: -inf and inf.
+
+        The first access calls `observe` to count them; errors are as of `no`.
+        """
         return ((-math.inf, math.inf),) * self.no
 
     def drawn(self, rng: np.random.Generator, rows: int) -> Start:
