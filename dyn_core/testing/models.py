@@ -56,6 +56,8 @@ def random_model(
 
     Raises:
         SettingError: A keyword is unknown.
+        KeyError: An unknown kind is drawn.
+        ValueError: The seed is negative.
     """
     rng = np.random.default_rng((seed, size))
     links = [LinkSpec("base", random_inertia(rng))]

@@ -154,9 +154,10 @@ def csv_table(file: Path) -> CsvTable:
     separated by commas. An empty cell becomes NaN.
 
     Raises:
-        SettingError: The file cannot be read, is not UTF-8, has no labels, another
-            number of units than labels, no row of numbers, a row whose length differs
-            from the labels, or a cell that is not a number (names row and column).
+        SettingError: The file cannot be read, is not UTF-8 or not valid CSV, has no
+            labels, another number of units than labels, no row of numbers, a row whose
+            length differs from the labels, or a cell that is not a number (names row
+            and column).
     """
     with _csv_lines(file, "utf-8-sig") as lines:
         units, labels = _head(lines)

@@ -55,11 +55,12 @@ def _visible(text: str, kept: str = "") -> str:
 
 
 def c_comment(text: str) -> str:
-    """Return text as a C comment in ASCII; several lines become a block comment.
+    """Return text as a C comment /* TEXT */ in ASCII, without a line end.
 
-    Invisible characters and those outside ASCII become escapes, except for symbols of
-    formulas, which are replaced (° by deg). Marks that begin or end a comment are split
-    by a space.
+    Of several lines each gets a line of its own, which begins with *. Invisible
+    characters and those outside ASCII become Python escapes, except for symbols of
+    formulas, which are replaced (° by deg). The marks /*, */ and ?? (of trigraphs) are
+    split by a space.
     """
     clean = _visible(text.translate(_FORMULAS), "\n")
     clean = clean.encode("ascii", "backslashreplace").decode()
@@ -73,7 +74,11 @@ def c_comment(text: str) -> str:
 
 
 def c_string(text: str) -> str:
-    """Return text as a C string literal in ASCII, UTF-8 bytes as octal escapes."""
+    """Return text as a C string literal of printable ASCII, in double quotes.
+
+    Other bytes of its UTF-8, double quotes and backslashes become octal escapes; if ??
+    is in the text, which may begin a trigraph, so does each question mark.
+    """
     doubtful = '"\\?' if "??" in text else '"\\'
     return '"' + "".join(
         chr(x) if 32 <= x < 127 and chr(x) not in doubtful else f"\\{x:03o}"
@@ -113,8 +118,9 @@ def page_text(text: str) -> str:
     """Return html_text of a text for pages that are sent around: without folders.
 
     Of an absolute path only the file's name is left, as its folders name the user. A
-    path counts as one if its name has an extension, or its first folder is a usual one
-    of a file system; topics, such as /arm/joint_states, remain.
+    path counts as one if it begins with ~, file:// or a drive such as C:, its name has
+    an extension, or its first folder is a usual one of a file system; topics, such as
+    /arm/joint_states, remain. So does /NAME, without a folder.
     """
 
     def shortened(match: re.Match[str]) -> str:

@@ -234,7 +234,7 @@ class Switch(Kind):
     valid = "true or false"
 
     def takes(self, value: Any) -> bool:
-        """Return whether the value is a boolean; a string such as "no" is not."""
+        """Return whether the value is a boolean, also numpy's; "no" and 0 are not."""
         return isinstance(value, (bool, np.bool_))
 
 
@@ -415,8 +415,9 @@ class Either(Kind):
 def kind_like(value: Any) -> Kind:
     """Return the kind of values that may replace `value`: of its type, in any range.
 
-    Bool: Switch; integer: Whole up to 1e12 in magnitude; other number: Quantity;
-    string: Name; list or tuple: ListOf the kind of its first entry, of names if empty.
+    Bool: Switch; integer up to 1e12 in magnitude: Whole with this bound; other number,
+    a larger integer too: Quantity; string: Name; list or tuple: ListOf the kind of its
+    first entry, of names if empty.
 
     Raises:
         ModelError: `value` (or a first entry) is no boolean, number, string, list or

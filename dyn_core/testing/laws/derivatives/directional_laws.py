@@ -134,7 +134,10 @@ def _part(results: Any, k: int, parts: int) -> np.ndarray:
 
 
 def _hybrid(case: Case) -> dict[str, Any]:
-    """Return {"prescribed": joints} for solvers with this option; {} for others."""
+    """Return {"prescribed": names of every second joint}, the case's value of it.
+
+    {} if the solver under test has no such option.
+    """
     options = case.options(case.solver)
     return {k: v for k, v in options.items() if k == "prescribed"}
 
