@@ -239,9 +239,9 @@ def _source(facts: TaskFacts, k: int) -> Any:
 def _targets(facts: TaskFacts) -> Targets | None:
     """Return the Targets a worker writes to; None if it must send results back.
 
-    It must if the task has no result references, if the file of the journal is missing
-    or has another token, or if a result file cannot be opened here, also as zarr is not
-    installed.
+    It must if the task has no result references, if the file of the journal is missing,
+    damaged or has another token, or if a result file cannot be opened here, also as
+    zarr is not installed.
     """
     if facts.results is None:
         return None

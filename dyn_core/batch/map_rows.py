@@ -60,8 +60,8 @@ def checked_workers(scheduler: Any, workers: Any, program: Program[Any]) -> int:
         program: Program that is evaluated.
 
     Raises:
-        SettingError: `scheduler` is not valid, `workers` is not a whole number of at
-            least 1, or `workers` is given for a Dask scheduler.
+        SettingError: `scheduler` or a DYN_THREADS that is read is not valid, `workers`
+            is not a whole number of at least 1, or is given for a Dask scheduler.
     """
     known = isinstance(scheduler, str) and (
         scheduler in ("threads", "processes") or "://" in scheduler
@@ -109,8 +109,9 @@ def checked_rows(
         count: Number of rows that the function generates; None for arrays.
 
     Raises:
-        ShapeError: An input does not fit its Port, no input has rows, the numbers of
-            rows differ, or other inputs stand beside the function.
+        ShapeError: An input is missing, unknown, given twice, or does not fit its Port,
+            no input has rows, the numbers of rows differ, or other inputs stand beside
+            the function.
         SettingError: A function without `count`, `count` without a function, or a
             `count` that is not a whole number of at least 1.
     """
@@ -254,7 +255,8 @@ class BatchRun:
 
         Raises:
             ShapeError: The number of arrays in `out`, or the shape or dtype of one, is
-                wrong, or one shares memory with an input.
+                wrong, or one is read-only, not of NumPy or zarr, or shares memory with
+                an input.
             SettingError: There are several outputs and `out` is neither tuple nor list,
                 or `chunk_rows` is not valid.
         """
@@ -401,6 +403,7 @@ class BatchRun:
 
         Raises:
             BatchError: Some of these rows failed, and `status` is False.
+            SettingError: `combine` returns anything but real numbers.
         """
         self._drop_changed_chunks(workers)
         journal = {} if self.journal is None else self.journal.done
@@ -669,7 +672,8 @@ def _files(
     Raises:
         SettingError: The path is not valid, its folder does not exist, or `out` is
             given for a reduction.
-        UnsupportedError: A library for the path is not installed.
+        UnsupportedError: A library for the path is not installed, or the URL cannot be
+            opened.
     """
     if reduction is not None and out is not None:
         message = "a reduction returns its value; valid: journal= to resume it, no out"

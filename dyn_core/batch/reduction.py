@@ -48,7 +48,7 @@ class Reduction:
 
         A ufunc reduces each array along its rows: the value is one array or number, or
         a named tuple. The value of a function is copied; a list becomes a tuple, a
-        mapping a dict.
+        mapping a dict with keys of str.
 
         Args:
             results: Array (rows, ...) of one output, or a named tuple of several; at

@@ -265,7 +265,7 @@ def normalize(model: Model, q: Any) -> Any:
 
     Args:
         model: Robot.
-        q: Position (nq), SX, MX or numbers; not changed.
+        q: Position (nq), SX, MX or numbers; not changed. A zero quaternion gives NaN.
 
     Raises:
         UnsupportedError: casadi is not installed.

@@ -164,8 +164,9 @@ def _body(
     """Return the C code of a function: constants, statements, and doubles of w in use.
 
     In the code, a null input is zero and a null output is not written. The work array w
-    starts with zeros, followed by the kernel's outputs that cannot be written to their
-    results directly.
+    starts with zeros, followed by room for all outputs of the kernel, even if most are
+    written to their results directly. Without `marks`, a failed state returns 1 before
+    any result that needs w is copied.
 
     Args:
         function: Function to be written.

@@ -300,6 +300,7 @@ class ResultFiles:
         Raises:
             BatchError: The disk is full, the path is not writable, or a folder with
                 other files is in the place of a result.
+            UnsupportedError: The files are zarr arrays, and zarr is not installed.
         """
         shapes = [(count, *port.shape) for port in self.ports]
         try:

@@ -176,7 +176,7 @@ class DaskSource(RowSource):
             self.grain = max(array.chunks[0])
 
     def load(self, first: int, last: int) -> np.ndarray:
-        """Return rows first to last - 1, computed here; all of a shared value."""
+        """Return rows first to last - 1 from `scheduler`; all of a shared value."""
         part = self.array if self.rows is None else self.array[first:last]
         return np.asarray(part.compute(scheduler=self.scheduler))
 
