@@ -221,7 +221,10 @@ def _show_every_character() -> None:
 
 
 def _base(letter: str) -> str:
-    """Return a letter without its diacritics in ASCII; "?" if it has no ASCII form."""
+    """Return a letter in ASCII without diacritics; "?" if it has no ASCII form.
+
+    A ligature becomes several letters.
+    """
     parts = unicodedata.normalize("NFKD", letter)
     return "".join(x for x in parts if x.isascii()) or "?"
 

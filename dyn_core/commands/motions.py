@@ -117,9 +117,11 @@ def run_forward(arguments: argparse.Namespace) -> int:
 
 
 def _solver(arguments: argparse.Namespace, problem: Signature) -> Solver:
-    """Return the solver of a problem that --solver and --option choose.
+    """Return the solver that --solver and --option choose.
 
-    Raises SolverNotFound, UnsupportedError or SettingError if one is not valid.
+    `problem` decides about "auto" alone: a named solver of another kind is returned as
+    well. Raises SolverNotFound, UnsupportedError or SettingError if one is not valid,
+    PluginError if two plugins offer the name.
     """
     return solver(arguments.solver, problem).with_options(**read_options(arguments))
 
@@ -134,7 +136,8 @@ def check_arguments(arguments: argparse.Namespace) -> None:
     Raises:
         SettingError: A file has another extension than supported, or cannot be written
             there.
-        UnsupportedError: The engine is unknown, or matplotlib is not installed.
+        UnsupportedError: The engine is unknown, matplotlib is not installed, or rosbags
+            is not for an .mcap file.
     """
     if arguments.out is not None:
         check_output(arguments.out)

@@ -213,7 +213,10 @@ def _computed_torque(model: Model, arguments: argparse.Namespace) -> Drive:
 
 
 def _without_limit(model: Model) -> list[str]:
-    """Return the names of the joints whose effort limit is zero: none in the file."""
+    """Return the names of the joints without an effort limit (zero) in the file.
+
+    Of a joint with several coordinates the first one counts.
+    """
     return [x for x in model.joint_names if not model.effort_limit[model.v_slice(x)][0]]
 
 

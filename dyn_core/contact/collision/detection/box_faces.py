@@ -251,8 +251,8 @@ def point_feature(
     """Return the feature of a point of the overlap of two box faces.
 
     It is CORNER_OF_A or CORNER_OF_B plus the number of a corner, or EDGES + 24 e_a +
-    e_b for a pair of edges; a and b are the pair's first and second box. It is the same
-    whichever of them has the face.
+    e_b for a pair of edges with these edge_numbers; a and b are the pair's first and
+    second box. It is the same whichever of them has the face.
 
     Args:
         work, m: Memory, and row of the point in work.polygon: x, y and height over the

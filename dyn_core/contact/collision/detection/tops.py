@@ -98,7 +98,8 @@ def over_a_face(
     Returns:
         Gap, negative inside [m], and x, y, z of the normal in the shape's frame. The
         gap is inf, and the normal along z, for a point outside of several faces, which
-        is closer to an edge, and if all faces look up.
+        is closer to an edge, and if all faces look up. On the axis of a cylinder, the
+        normal of its side is 0.
     """
     kind, size = shapes.kind[a], shapes.size[a]
     best, nx, ny, nz = -math.inf, 0.0, 0.0, 0.0
