@@ -419,6 +419,7 @@ def step_derivatives(
         h: Step [s]; above 0.
 
     Raises:
+        SettingError: h is not a finite number above 0.
         UnsupportedError: Steps of this World have no derivatives; see
             DifferentiableStep.
         ShapeError: q, qd or tau has another shape.

@@ -445,5 +445,5 @@ def _disagree(slopes: SlopeArrays, m: int, n: int) -> bool:
 
 @machine_code
 def _displacement(j: int) -> float:
-    """Return entry j of a displacement of q without regularity."""
+    """Return entry j of an irregular displacement of q, from -9/11 to 1."""
     return 1.0 - 2.0 * float((7 * j + 3) % 11) / 11.0

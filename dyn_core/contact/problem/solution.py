@@ -243,6 +243,6 @@ class ContactSolution:
 
 
 def _shortened(values: np.ndarray, limit: int = 6) -> str:
-    """Return the first `limit` numbers as text, with an ellipsis if there are more."""
+    """Return the first `limit` numbers as [a, b], with "..." if there are more."""
     shown = ", ".join(f"{x:.4g}" for x in values[:limit])
     return f"[{shown}{', ...' if len(values) > limit else ''}]"

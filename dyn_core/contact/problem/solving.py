@@ -158,7 +158,8 @@ def solve(
         UnsupportedError: The solver does not serve this layout, needs an extra, or an
             option is invalid.
         ModelError: `warm` is invalid.
-        PluginError: A ContactSolver failed, or returned no solution of the problem.
+        PluginError: Two plugins offer the name, or a ContactSolver failed, or returned
+            no solution of the problem.
 
     Source: LCP-5 to LCP-14, LCP-19.
     """
@@ -279,8 +280,8 @@ def _settings(
         options: Given options as sorted pairs, hashable for the cache.
 
     Raises:
-        UnsupportedError: The layout is not served, an option is unknown, or its value
-            is invalid.
+        UnsupportedError: The layout is not served, an option is unknown or needs
+            tracing, or its value is invalid.
     """
     reason = chosen.refusal(layout)
     if reason is not None:
