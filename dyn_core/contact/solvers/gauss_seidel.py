@@ -59,8 +59,8 @@ def sweep(
     max(0, lambda_n - u_n / G_nn), lambda_T <- disc of mu lambda_n. Rows of other blocks
     are updated one after the other. Sweeps end when the estimated error (last change
     over one minus its ratio to the previous change) is below the tolerance and the law
-    holds to it, when changes stop shrinking, or when one is not finite. If the law does
-    not hold at that error, the error must become ten times smaller.
+    holds to it or to REACHED, when changes stop shrinking, or when one is not finite.
+    If the law does not hold at that error, the error must become ten times smaller.
 
     Args:
         rows: Problem; its impulses are the start, and then the solution.

@@ -54,8 +54,8 @@ def row_weight(rows: Rows, k: int, row: int, c: float) -> float:
         c: Largest friction coefficient of the block, from `cone_coefficient`.
 
     Returns:
-        The row's coefficient over c; 1 for the normal row, and for all rows of a
-        contact with sliding friction alone.
+        The row's coefficient over c, 0 if c is 0; 1 for the normal row, and for all
+        rows of a contact with sliding friction alone.
     """
     if row == 0 or rows.count[k] <= TORSION:
         return 1.0
