@@ -317,6 +317,9 @@ def on_cluster(
 ) -> Iterator[tuple[int, ChunkOutcome]]:
     """Iterate over (index, ChunkOutcome) of the chunks, in order of completion.
 
+    Nothing is submitted before the first is asked for; if the iteration ends early,
+    the remaining chunks are cancelled.
+
     Args:
         client: Client of the scheduler.
         task: Task of each chunk; results that workers send back are written to its

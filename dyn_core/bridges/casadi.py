@@ -440,7 +440,8 @@ def _jacobian(function: CasadiFunction, name: str, plain: bool) -> CasadiFunctio
             function and its outputs, which are not read; else the inputs alone.
 
     Raises:
-        UnsupportedError: There is no solver of these derivatives.
+        UnsupportedError: There is no solver of these derivatives, or an input that is
+            read has none.
     """
     derivatives = Derivatives(function.program)
     _check_inputs(function, derivatives)

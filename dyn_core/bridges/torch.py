@@ -202,7 +202,9 @@ class TorchOperation:
         return (*results, torch.empty(lead, dtype=torch.int64))
 
     def _vmap(self, info: Any, in_dims: Sequence[Any], *tensors: Any) -> Any:
-        """Return outputs of the operation within vmap, and their vmap axes, all 0.
+        """Return outputs and status of the operation within vmap, and their vmap axes.
+
+        The axes are all 0, in front of an axis of the batch. Raises as _rows_of does.
 
         Args:
             info: Information of PyTorch's vmap rule; has batch_size.
@@ -401,7 +403,8 @@ def _arrays(
 def _rows(port: Port, x: Any, axis: Any, size: int, rows: Any) -> Any:
     """Return an input with one axis of size * rows, or unchanged if all rows share it.
 
-    With rows None it is returned unchanged, too.
+    With rows None it is returned unchanged, too. A batch of one row is repeated; one of
+    any other number than `rows` raises RuntimeError.
 
     Args:
         port: Port of the input.

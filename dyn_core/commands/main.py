@@ -119,7 +119,7 @@ class CommandParser(argparse.ArgumentParser):
         return super().format_help() + (note if writes else "") + example
 
     def commands(self) -> dict[str, CommandParser]:
-        """Return the subcommands by name; empty if there are none."""
+        """Return by name the subcommands so far: `complete` may still add some."""
         below = [x for x in self._actions if isinstance(x, argparse._SubParsersAction)]
         return {name: each for x in below for name, each in x.choices.items()}
 

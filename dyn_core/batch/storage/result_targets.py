@@ -38,7 +38,7 @@ _PURPOSE = "a result in zarr's format"
 
 
 def is_url(path: str) -> bool:
-    """Return whether a path begins with a scheme and ":/", as s3://bucket/x.zarr."""
+    """Return whether a path begins with a scheme of two letters or more and ":/"."""
     return _URL.match(path) is not None
 
 

@@ -314,7 +314,7 @@ def _limit(name: str, side: str, J: np.ndarray, gap: float = 0.0) -> Constraint:
     """Return the unilateral constraint of a joint's limit.
 
     Args:
-        name, side: Joint, and name of the limit ("lower", "upper").
+        name, side: Joint, and name of the limit ("lower", "swing", "upper twist").
         J: Derivative of the gap by the velocity, (1, nv).
         gap: Distance to the limit, negative beyond it [rad | m].
     """

@@ -197,6 +197,7 @@ class RowSolver:
             blocks, m: Numbers of blocks and rows in use.
 
         Returns:
-            Index in residuals.STATUSES.
+            Index in residuals.STATUSES; with NO_BUFFER, the work arrays are too small
+            and the impulses unchanged.
         """
         return int(self._solve(blocks, m, self.nv))

@@ -27,7 +27,7 @@ from dyn_core.contact.stepping.step_records import StepRecord
 
 
 def report(arrays: ArrayStep, record: StepRecord) -> StepReport:
-    """Return the report of a step; details and energy are computed when read.
+    """Return the report of a step; details, energy and rank are computed when read.
 
     Args:
         arrays: Memory in which the problem is then prepared again and overwritten.

@@ -101,12 +101,12 @@ class ArrayStep:
 
     @property
     def contacts(self) -> int:
-        """Number of contacts of the last step; 0 before the first."""
+        """Number of contacts of the last step; 0 before the first, after make_room."""
         return int(self._log.integers[3])
 
     @property
     def m(self) -> int:
-        """Number of rows of the last step; 0 before the first."""
+        """Number of rows of the last step; 0 before the first, and after make_room."""
         return int(self._log.integers[4])
 
     @property
