@@ -56,8 +56,9 @@ def sizes(
 ) -> tuple[int, int]:
     """Return the number of rows of a strip and of a chunk, (strip, chunk).
 
-    On engine native a strip has at most STRIP bytes, a chunk at most CHUNK (LIGHT_CHUNK
-    if `light`) and 1/CHUNKS of the rows or LEAST rows; others fixed numbers.
+    On engine native a strip has a multiple of LANES rows in at most STRIP bytes, but
+    LANES at least; a chunk at most CHUNK bytes (LIGHT_CHUNK if `light`) and 1/CHUNKS of
+    the rows or LEAST rows, whichever is more. Others have fixed numbers.
     Chunks are rounded down to whole strips (below one: to LANES rows), or to the common
     multiple of `grain` and rows.grain if that is above 1 and at most four chunks; one
     such step remains, even beyond these limits and the batch's last row. Only the
