@@ -255,10 +255,11 @@ class DescriptionBuilder:
     def description(self) -> Description:
         """Return the Description.
 
-        With findings, it gets the warnings of `findings`, and rules of followers that
-        lead nowhere or in a circle are left out with a finding, or raise a ModelError
-        if the findings are strict. Without findings, the warnings of the initial
-        description and all rules stay; a Model with such a rule cannot be assembled.
+        With findings, it gets the warnings of `findings`; rules of followers that lead
+        nowhere, and the first rule of each circle, are left out with a finding, or
+        raise a ModelError if the findings are strict. Without findings, the warnings of
+        the initial description and all rules stay; a Model with such a rule cannot be
+        assembled.
         """
         joints, warnings = self.joints, self._before.warnings
         if self.findings is not None:

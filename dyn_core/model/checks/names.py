@@ -86,7 +86,10 @@ def _mended(description: Description, warnings: tuple[str, ...]) -> Description:
 
 
 def _joint(joint: JointSpec) -> JointSpec:
-    """Return a joint with underscores for invisible characters in its names."""
+    """Return a copy of a joint with underscores for characters that do not print.
+
+    They are replaced in the joint's name and in the names of its links and leader.
+    """
     rule = joint.mimic
     return replace(
         joint,
@@ -106,5 +109,5 @@ def _loop(loop: LoopConstraint) -> LoopConstraint:
 
 
 def _end(link: str | None) -> str | None:
-    """Return the changed name of a link; None (the base) stays None."""
+    """Return a link's name as mended_name changes it; None (the base) stays None."""
     return link and mended_name(link)

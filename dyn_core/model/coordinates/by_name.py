@@ -50,8 +50,8 @@ def coordinates_by_name(
 
     Raises:
         ModelError: `values` is no mapping, a joint is unknown, it or its leader has
-            several coordinates, a value is not a finite number, or a follower is off
-            its rule.
+            not exactly one coordinate, a value is not a finite number, or a follower is
+            off its rule.
     """
     size = tree.nq if what == "position" else tree.nv
     slices = tree.q_slices if what == "position" else tree.v_slices

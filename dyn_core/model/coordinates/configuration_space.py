@@ -297,7 +297,8 @@ def on_arrays(
         inputs: Inputs by name; names that begin with q have nq numbers, others nv.
 
     Returns:
-        A Vector if all inputs are Vectors, else an array; batches are broadcast.
+        A Vector if all inputs are Vectors, else an array, complex if an input is;
+            batches are broadcast. In arrays, a division by zero gives inf or NaN.
 
     Raises:
         ShapeError: An array has another size or is not numeric.

@@ -31,7 +31,8 @@ def kept_places(tree: Tree, kind: str, form: str) -> Places | None:
     Args:
         tree: Robot.
         kind: Kind of the matrix as in its Port: joint_matrix, symmetric, ... Only the
-            kinds in _SYMMETRIC and _OF_TREE have other forms than dense.
+            kinds in _SYMMETRIC and _OF_TREE have other forms than dense; if a kind is
+            in _SYMMETRIC alone, its sparse form is the packed one.
         form: dense, packed or sparse.
     """
     if form == "sparse" and kind in _OF_TREE:

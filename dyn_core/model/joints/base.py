@@ -93,7 +93,8 @@ class Joint(ABC):
         Raises:
             ModelError: The kind has no such numbers, `values` has another number of
                 them, or a direction is not finite.
-            SingularError: The length of a direction is zero; not checked for symbols.
+            SingularError: The length of a direction is zero, which is not checked for
+                symbols, or the axis of a planar joint is -z.
         """
         count = len(self.geometry(what))
         if not count:
@@ -138,7 +139,8 @@ class Joint(ABC):
     def cJ(self, q: Vector, qd: Vector) -> Motion:
         """Return the bias of the velocity: (dS/dt in body coordinates) qd.
 
-        dS/dt is the rate of S as q changes at velocity qd; zero where S is constant.
+        dS/dt is the rate of S as q changes at velocity qd. Here it is zero; kinds whose
+        S varies override it.
         """
         return Motion.zero()
 
