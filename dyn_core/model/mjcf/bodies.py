@@ -228,9 +228,10 @@ def add_shapes(mjcf: Compiled, builder: DescriptionBuilder, findings: Findings) 
 
 
 def _placement(mjcf: Compiled, owner: str, number: int) -> Transform:
-    """Return the transform from the body's frame to the frame of a geom or mesh.
+    """Return the transform to a geom from its body's frame, or to a mesh's centre.
 
-    `owner` is geom or mesh, `number` its index.
+    The latter is from the frame of the mesh's file. `owner` is geom or mesh, `number`
+    its index.
     """
     p, quaternion = mjcf.pose(owner, number)
     return Transform.of_pose(quat_matrix(Vector(quaternion)), Vector(p))

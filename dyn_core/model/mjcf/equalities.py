@@ -210,7 +210,7 @@ def _relation(mjcf: Compiled, k: int, name: str, tendons: set[int]) -> _Relation
 def _joint(mjcf: Compiled, joint: int) -> _Sum:
     """Return the position of a joint as a sum with one term of coefficient 1.
 
-    `joint` is the index of a hinge or slide.
+    Its initial value is the joint's. `joint` is the index of a hinge or slide.
     """
     place = int(mjcf.model.jnt_qposadr[joint])
     return _Sum({mjcf.joints[joint]: 1.0}, float(mjcf.model.qpos0[place]))
