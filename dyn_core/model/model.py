@@ -393,10 +393,12 @@ class Model(Tree, System):
 
         A joint of one coordinate is uniform within its limits if both are finite. All
         other joints ignore limits: they draw angles up to a half turn either way, away
-        from singularities, and lengths mostly within 1 m of zero. Loops are not closed.
+        from singularities, and lengths mostly within 1 m of zero; a custom joint draws
+        within its `span`. Loops are not closed.
 
         Args:
-            rng: Generator, or a seed; None: another position at each call.
+            rng: Generator, or a seed, a whole number >= 0; None: another position at
+                each call.
 
         Raises:
             SettingError: `rng` is none of these.
@@ -485,9 +487,9 @@ class Model(Tree, System):
                 solution over the given joints of each leader.
 
         Raises:
-            ModelError: `joints` is no mapping, a joint is unknown or has several
-                coordinates, a value is not a finite number, or a follower is off its
-                rule by more than the tolerance.
+            ModelError: `joints` is no mapping, a joint is unknown, it or its leader has
+                not exactly one coordinate, a value is not a finite number, or a
+                follower is off its rule by more than the tolerance.
 
         Source: TAZZ-5.1 (position level), TAZZ-5.3.
         """

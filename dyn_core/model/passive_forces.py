@@ -208,7 +208,10 @@ def spring_energy(tree: Tree, q: Vector) -> Scalar:
 
 
 def forces_without_potential(tree: Tree) -> tuple[str, ...]:
-    """Return the names of the functions in tree.forces that have no potential."""
+    """Return the names of the functions in tree.forces that have no potential.
+
+    An object without a name has its repr.
+    """
     bare = [f for f in tree.forces if getattr(f, "potential", None) is None]
     return tuple(getattr(f, "__name__", repr(f)) for f in bare)
 

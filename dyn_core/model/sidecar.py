@@ -342,7 +342,7 @@ def _refuse_fixed(where: str, spec: JointSpec) -> None:
 def _refuse_geometry(where: str, spec: JointSpec, entry: Entry) -> None:
     """Raise ModelError for keys that have no effect on a joint of its kind.
 
-    A joint that is fixed after the change may have no key but `type`. For other joints,
+    For a joint that is fixed after the change, `type` must be the only key. For others,
     each of the keys axis, pitch, axes and factors must belong to the kind after the
     change; other keys are valid.
 

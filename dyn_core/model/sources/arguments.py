@@ -116,13 +116,14 @@ def load_with(
     """Return the robot of a source, read with the parameters of a node.
 
     Args:
-        settings: Values of the parameters READING; missing ones are empty.
+        settings: Values of the parameters READING: package_paths and xacro_arguments
+            (NAME=VALUE each); missing ones are empty.
         source: Source as for dyn.load.
         options: Further keywords of dyn.load.
 
     Raises:
-        SettingError: An xacro argument has not the form NAME=VALUE, or a keyword is
-            unknown.
+        SettingError: An xacro argument has not the form NAME=VALUE or occurs twice, or
+            a keyword is unknown.
         ModelError, UnsupportedError: As for dyn.load.
     """
     paths, pairs = (settings.get(name, ()) for name in READING)
@@ -137,12 +138,13 @@ def urdf_with(settings: Mapping[str, Sequence[str]], source: Source) -> str:
     arguments.
 
     Args:
-        settings: Values of the parameters READING; missing ones are empty.
+        settings: Values of the parameters READING, as in load_with.
         source: Source as for dyn.load.
 
     Raises:
-        SettingError: An xacro argument has not the form NAME=VALUE.
-        ModelError: The source cannot be read.
+        SettingError: An xacro argument has not the form NAME=VALUE, or occurs twice.
+        ModelError: The source cannot be read or expanded, or there are xacro arguments
+            and nothing to expand.
     """
     paths, pairs = (settings.get(name, ()) for name in READING)
     values = named_values(pairs, READING[1])
@@ -161,8 +163,8 @@ def load_robot(
         options: Further keywords of dyn.load; they override the arguments.
 
     Raises:
-        SettingError: An xacro argument has not the form NAME=VALUE, or a keyword is
-            unknown.
+        SettingError: An xacro argument has not the form NAME=VALUE or occurs twice, or
+            a keyword is unknown.
         ModelError, UnsupportedError: As for dyn.load.
     """
     pairs = named_values(arguments.xacro_argument, "--xacro-argument")
@@ -190,6 +192,8 @@ def add_options(parser: argparse.ArgumentParser, meaning: str) -> None:
 
 def read_options(arguments: argparse.Namespace) -> dict[str, Any]:
     """Return the values of --option by name: bools, numbers, text, or lists of those.
+
+    A text with a comma, or that begins with a bracket, is a list.
 
     Args:
         arguments: Parsed arguments of a command that called add_options.

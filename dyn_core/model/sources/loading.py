@@ -159,9 +159,10 @@ def load(
             *.xacro, in any other source only if arguments are given.
 
     Raises:
-        ModelError: There is no such robot, or it or an argument is not valid; names the
+        ModelError: There is no such robot, it or an argument is not valid, xacro is
+            needed and missing, or xacro_arguments have nothing to expand; names the
             element and valid alternatives.
-        UnsupportedError: An MJCF without mujoco installed.
+        UnsupportedError: An MJCF without mujoco installed, or with one that is too old.
         SettingError: Unknown keyword.
     """
     located = locate(source, package_paths)
