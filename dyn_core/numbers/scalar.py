@@ -282,6 +282,7 @@ def require(
     Raises:
         RequireError: `error`, at once, where `condition` is a plain value that is
             false.
+        TypeError: `condition` or `when` is a Column.
     """
     if when is not True:
         condition = logical_or(condition, logical_not(when))
@@ -310,7 +311,11 @@ def loop(
         max: Maximum number of rounds.
 
     Returns:
-        The final state, a tuple. In a batch each row stops by its own condition.
+        The final state, a tuple. In a batch of a Program each row stops by its own
+            condition.
+
+    Raises:
+        TypeError: The state or the condition has Columns.
     """
     state = tuple(state)
     for turn in range(max):

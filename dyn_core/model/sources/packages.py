@@ -61,7 +61,7 @@ class Packages:
         self.used: dict[str, Path] = {}
 
     def folder(self, name: str) -> Path:
-        """Return the folder of a package, and record it in `used`.
+        """Return the folder of a package; record it in `used`, unless another one is.
 
         Raises:
             ModelError: The package is not found, or the name is not valid; names the
@@ -72,7 +72,8 @@ class Packages:
     def resolve(self, address: str) -> Path:
         """Return the path of the file or folder of a package:// address.
 
-        The folder of the package is recorded in `used`.
+        It is in the first folder of the package that has it. This folder is recorded in
+        `used`, unless another one of the package is.
 
         Raises:
             ModelError: The package or file does not exist, or the name of the package

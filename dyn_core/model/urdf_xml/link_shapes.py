@@ -22,8 +22,8 @@ Color = tuple[float, ...]  # red, green, blue, alpha, 0..1
 def colors_by_name(materials: Iterable[Element]) -> dict[str, Color]:
     """Return the colours of <material> elements by name.
 
-    Elements without a name or a valid colour are left out; of equal names, the last
-    one counts.
+    Of equal names the last element counts; names whose last element has no valid colour
+    are left out, and so are elements without a name.
     """
     named = {x.get("name", ""): _rgba(x) for x in materials}
     return {name: color for name, color in named.items() if name and color}

@@ -248,8 +248,8 @@ class Constraints:
 
         Args:
             n: Number of joints.
-            kind: free, line, guided or fixed (guided with a_w = 0), or 0, 1, 2: one for
-                all, a sequence of n, or a mapping joint -> kind.
+            kind: free, line, guided or fixed (the same as guided: a_w counts), or 0, 1,
+                2: one for all, a sequence of n, or a mapping joint -> kind.
             a_w: (n, 2) or a mapping joint -> (2,); zero where not given.
             s: (n, 2) or a mapping joint -> (2,); needed for joints on a line.
             active: Indices of active joints, or n booleans.
@@ -441,11 +441,11 @@ def make_chain(lengths: Any, masses: Any, **parts: Any) -> ChainModel:
         lengths: Lengths of the links, n-1 [m].
         masses: Point masses of the joints, n [kg].
         parts: The other attributes of ChainModel. k_omega, k_v and the numbers of links
-            may be one number for all; an empty list means zeros. gravity may be one
-            number g, which means (0, -g). lower and upper may be mappings joint ->
-            angle; an empty list means no limits. constraints may be a mapping of the
-            arguments of Constraints.of. Half-planes of the list `ground` may be
-            mappings.
+            may be one number for all; an empty list means zeros, as for missing ones.
+            gravity may be one number g, which means (0, -g); by default 9.81. lower and
+            upper may be mappings joint -> angle; an empty list means no limits.
+            constraints may be a mapping of the arguments of Constraints.of. Half-planes
+            of the list `ground` may be mappings.
 
     Raises:
         ModelError: An argument is invalid or unknown; names field and index.

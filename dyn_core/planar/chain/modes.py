@@ -317,8 +317,9 @@ class UnilateralConstraints:
         """Return the constraints of all joints, arrays for a Program.
 
         They are the chain's own constraints, changed by the active ones: a joint on
-        ground is guided, or on a line if the half-plane's mode is slide and the joint
-        is free; an angle at a limit is active; inner joints of taut links are guided.
+        ground is guided, or on a line if the half-plane's mode is slide, the joint is
+        free and no other half-plane holds it; an angle at a limit is active; inner
+        joints of taut links are guided.
         The accelerations correct errors:
 
             error'' = -error / window² - 2 error' / window

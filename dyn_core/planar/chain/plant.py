@@ -178,7 +178,8 @@ class ChainRobot(SimulatedPlant):
         """Return the channels of a chain, with diagnostics and a warning.
 
         They are torques and states of all joints but the last, and poses of all
-        joints relative to the fixed frame, see chain_poses; angles can be placed.
+        joints relative to the fixed frame, see chain_poses; angles can be placed. The
+        chain also moves without commands (`free`).
         """
         joints = self.chain.joint_names[:-1]
         return Channels(
