@@ -142,9 +142,10 @@ class Model(Tree, System):
         return parameter_paths.numbers(self, path)
 
     def unit(self, path: str) -> str:
-        """Return the SI unit of a parameter path, such as "kg" or "N·m | N".
+        """Return the SI unit of a parameter path, such as "kg" or "m/s²".
 
-        Raises ModelError for an unknown path.
+        It is "SI" where it depends on the joint, and for a payload. Raises ModelError
+        for an unknown path.
         """
         return parameter_paths.kind_of(self, path).unit
 

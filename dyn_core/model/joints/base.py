@@ -54,6 +54,8 @@ class Joint(ABC):
     def about(cls, axis: Iterable[float]) -> Joint:
         """Return a joint with this axis (3,); kinds without an axis ignore it.
 
+        Product, Custom and Driven joints, which need other arguments, raise TypeError.
+
         Kinds with an axis normalise it, and raise ModelError unless it has three finite
         numbers, not all zero.
         """
