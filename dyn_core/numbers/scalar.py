@@ -250,11 +250,12 @@ def where(condition: Any, a: Any, b: Any) -> Any:
 
     Args:
         condition: Condition, a bool or a Number.
-        a, b: Numbers; or spatial values or vectors of one type, selected entry by
-            entry.
+        a, b: Numbers; or spatial values, vectors or matrices of one type, selected
+            entry by entry. For a Vector `a`, b may be one number for all entries.
 
     Raises:
-        TypeError: a and b are vectors of different lengths, or of different types.
+        TypeError: a is a vector, matrix or spatial value and b is of another type or
+            size; if `a` is a number, b is not checked.
         FrameMismatchError: They are spatial values in different frames.
     """
     if hasattr(a, "map_with"):

@@ -66,7 +66,7 @@ def least_eigenvalue(ten: ArrayLike) -> float:
 
     It is positive for a physical body whose mass is not all on a plane or a line, zero
     up to rounding if it is, and negative if no mass distribution has the parameters.
-    NaN among them raises numpy's LinAlgError.
+    NaN or infinity among them raises numpy's LinAlgError.
     """
     return float(np.linalg.eigvalsh(pseudo_inertia(ten))[0])
 
@@ -76,7 +76,8 @@ def is_consistent(ten: ArrayLike, slack: float = 0.0) -> bool:
 
     The smallest eigenvalue of J must be at least -slack times the largest absolute
     entry of J. With slack 0, rounding may exclude masses on a plane or a line. Ten
-    zeros are consistent. NaN among the parameters raises numpy's LinAlgError.
+    zeros are consistent. NaN or infinity among the parameters raises numpy's
+    LinAlgError.
     """
     J = pseudo_inertia(ten)
     return bool(np.linalg.eigvalsh(J)[0] >= -slack * max(np.abs(J).max(), 1e-300))
