@@ -64,8 +64,8 @@ class Plan:
         _, self.options = chosen.read_options(problem, options)
         self._times = (0.0,) if problem.model.driven else ()
         inputs = {"inputs": ["time"]} if problem.model.driven else {}
-        self._holds = [_hold(phase.model, **inputs) for phase in problem.phases]
         chosen.prepared(problem, **self.options)
+        self._holds = [_hold(phase.model, **inputs) for phase in problem.phases]
 
     def solve(
         self,

@@ -321,6 +321,8 @@ class Iteration:
     def __init__(
         self, problem: ControlProblem, second_derivatives: bool = False
     ) -> None:
+        for function in (sweep_back, follow, largest_slope, slopes_back, run_block):
+            compiled(function).prepare_later()  # while the Programs below are traced
         self._curvature = curvature_program(problem) if second_derivatives else None
         self.curved, self.damping = second_derivatives, np.nan
         self.problem, model = problem, problem.model

@@ -21,6 +21,7 @@ _BY_STEP = 1e-4  # compile time per step of a kernel, on a machine of 2024 [s]
 # A compilation would not survive a fork or the end of the process: both wait for it.
 # No `once` result is computed under this lock: machine() is called before.
 _lock = Lock()
+_loading = Lock()  # loads share LLVM's global context; compilations have their own
 atexit.register(_lock.__enter__)
 forks_wait_for(_lock)
 
@@ -86,13 +87,15 @@ def _optimise(target: Any, module: Any) -> None:
     """Run LLVM's optimisation passes of level 2, which change the module in place.
 
     Straight-line code is vectorised too. Their objects are released before the module.
+    llvmlite's ModulePassManager.run would hold its global lock for the whole time.
     """
     import llvmlite.binding as llvm
 
     options = llvm.create_pipeline_tuning_options(speed_level=2)
     options.slp_vectorization = True  # sums written out side by side, as tiles are
     builder = llvm.create_pass_builder(target, options)
-    builder.getModulePassManager().run(module, builder)
+    manager = builder.getModulePassManager()
+    _free("LLVMPY_RunNewModulePassManager")(manager, module, builder)
 
 
 def _parsed(ir: str, context: Any) -> Any:
@@ -190,7 +193,7 @@ class Loaded:
         import llvmlite.binding as llvm
 
         host = host_machine.machine()
-        with _lock:
+        with _loading, _lock.shared():  # beside compilations
             empty = llvm.parse_assembly("")
             self._engine = llvm.create_mcjit_compiler(empty, _target(host, 1))
             try:
@@ -206,7 +209,7 @@ class Loaded:
         Raises:
             CompileError: The function does not exist.
         """
-        with _lock:
+        with _loading, _lock.shared():
             address = self._engine.get_function_address(name)
         if not address:
             raise CompileError(f"object code has no function '{name}'")

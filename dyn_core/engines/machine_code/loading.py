@@ -22,6 +22,7 @@ import numpy as np
 from dyn_core.engines.llvm import compiler, host_machine
 from dyn_core.engines.llvm.cached import kernel_cache
 from dyn_core.engines.llvm.cached.fingerprint import of_code
+from dyn_core.engines.llvm.threads import LONG_TASKS
 from dyn_core.engines.machine_code.call_arguments import number, refuse_overlap, table
 from dyn_core.engines.machine_code.kernels import KernelAddress
 from dyn_core.engines.machine_code.lanes import declarations
@@ -292,6 +293,14 @@ class CompiledFunction:
                 self._address, self._places = loaded.address("entry"), module.places
                 self._loaded = loaded
         return self
+
+    def prepare_later(self) -> None:
+        """Begin to compile in the background; return at once.
+
+        The first use waits for the end; after a failure it compiles anew, and raises.
+        """
+        if self._loaded is None:
+            LONG_TASKS.later(f"function {self.name}", self.prepare, lambda job: None)
 
     def _code(self) -> tuple[ModuleCode, bytes]:
         """Return module and object code, from disk or compiled now and stored there.
