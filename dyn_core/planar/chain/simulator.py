@@ -166,7 +166,10 @@ class ChainSimulator(MovingChain):
         self.taut = taut
 
     def _nearly_taut(self) -> str:
-        """Return a description of links with a slack up to STIFF reach; "" for none."""
+        """Return a description of links with a slack up to STIFF reach; "" for none.
+
+        Links are the stretches of `modes`, each between two guided joints.
+        """
         return ", ".join(
             f"{part.label} have a slack of {part.slack(self.x):.3g} m only"
             for part in self.modes.stretches

@@ -36,7 +36,7 @@ def from_angles(
 
     Raises:
         ShapeError: An argument is not numeric or has another number of entries, or the
-            numbers of states differ.
+            leading axes cannot be broadcast.
 
     Source: WAW-2.1.
     """
@@ -66,7 +66,8 @@ def to_angles(
     x0 and v0, (..., 2) [m], [m/s], are the position and velocity of joint 0; theta,
     (..., n-1) [rad], are in [-pi, pi]; theta_dot are their rates [rad/s]. All angles
     but the first are relative to the previous link. Errors of the link lengths are
-    lost. Raises ShapeError if x or v is not (..., n, 2).
+    lost. A link whose joints are at one place has angle 0 and rate NaN, as has the link
+    after it. x0 and v0 may be views. Raises ShapeError if x or v is not (..., n, 2).
 
     Source: WAW-2.1.
     """

@@ -129,8 +129,8 @@ def from_model(model: Model, tip: str | None = None, **parts: Any) -> ChainModel
             side file of to_urdf, ground, k_v, ...
 
     Raises:
-        ModelError: The robot is not such a chain; names the joint or link and the
-            reason.
+        ModelError: The robot is not such a chain, names the joint or link and the
+            reason; or `parts` are unknown or invalid, as in make_chain.
 
     Source: WAW-15.2, WAW-13.4.
     """
