@@ -245,7 +245,8 @@ def plan(
     Raises:
         SettingError: A number, cost, target or name is invalid.
         ModelError: The robot has no link that a cost names.
-        SolverNotFound, UnsupportedError: Solver or option is unknown or invalid.
+        SolverNotFound, SignatureError: The solver is unknown, or of another problem.
+        UnsupportedError: An option is unknown or invalid, see Plan.
         TraceError: The function of a custom cost cannot be traced.
     """
     problem = ControlProblem(

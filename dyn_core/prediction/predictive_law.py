@@ -265,7 +265,10 @@ class PredictiveLaw(ControlLaw):
 
     @property
     def frame(self) -> str | None:
-        """Link whose speed the envelope bounds, if no other one is named; or None."""
+        """Link of the pose costs (predictive.frame), or None if there are none.
+
+        The envelope bounds its speed, if no other link is named.
+        """
         return self._frame or None
 
     @property
@@ -275,7 +278,7 @@ class PredictiveLaw(ControlLaw):
 
     @property
     def warnings(self) -> dict[str, str]:
-        """A warning by its kind: why the last plan was dropped; empty if it was not."""
+        """A warning by its kind, why the last plan was dropped; {} if it was not."""
         return {"plan": f"plan dropped: {self.refused}"} if self.refused else {}
 
     # ---- a cycle

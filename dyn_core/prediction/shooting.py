@@ -578,6 +578,9 @@ class Iteration:
         self.accept(0)
 
     def accept(self, trial: int) -> None:
-        """Make a trial of the last `attempt` the plan."""
+        """Copy a trial of the last `attempt`, by its index, into the arrays of `plan`.
+
+        `value` and the model around the plan are not changed.
+        """
         for mine, tried in zip(self.plan, self._lanes, strict=True):
             mine[...] = tried[..., trial]

@@ -130,8 +130,8 @@ def write_bag(record: MotionRecord, path: Path, bar: RowProgress) -> None:
 
     Args:
         record: Motion of joints with one coordinate each; times must be finite.
-        path: NAME.mcap for one file, replaced if it exists; or a folder, which must not
-            exist.
+        path: NAME.mcap for one file, replaced if it exists; or a folder, which must be
+            empty if it exists.
         bar: Progress of the rows.
 
     Raises:
