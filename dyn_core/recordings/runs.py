@@ -195,7 +195,8 @@ def named_robot(facts: Mapping[str, Any]) -> tuple[str, str]:
     """Return (robot, kind of its root joint) that the facts of a run name.
 
     Both are empty if they name no robot, or a file that is not there; the kind is empty
-    if they do not name it.
+    if they do not name it. A source without a folder counts as shipped or installed: it
+    is not looked up.
 
     Args:
         facts: Facts as of robot_facts; keys may be missing.

@@ -217,6 +217,8 @@ class ContactSimulator(RobotPlant):
         `forces` has the functions contacts, the mean force of each contact in the last
         period (see contact_forces; an empty list before the first step), and, only for
         robots without loops, reactions, see joint_forces; None before the first step.
+        `wrench` is the method of this class, but None before the first step; `faults`
+        describes the last unsolved contact problem.
         """
         forces: dict[str, Any] = {
             "contacts": lambda: contact_forces(self.reports, self.period)

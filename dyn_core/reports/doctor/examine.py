@@ -375,7 +375,8 @@ def _name(origin: Origin) -> str:
 def _sidecar(origin: Origin, name: str) -> str:
     """Return the file name of the robot's sidecar.
 
-    Without a sidecar it is the name that one would have: STEM.dyn.yaml.
+    It is STEM.dyn.yaml, the name that one would have, if there is none, or if it was
+    given as text or by a path without a folder.
 
     Args:
         origin: Source of the robot; STEM is its file's name up to the first dot.
