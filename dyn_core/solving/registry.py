@@ -577,8 +577,11 @@ def solver_of(name: str | Solver, *problems: Signature) -> Solver:
         problems: Valid Signatures.
 
     Raises:
-        SolverNotFound: No solver has this name; lists solvers of the first problem.
-        SignatureError: The solver solves another problem; lists valid solvers.
+        SolverNotFound: No solver has this name, or the problem has no default solver;
+            lists solvers of the first problem.
+        SignatureError: The solver solves another problem; lists valid solvers. Or
+            `name` is neither a name nor a Solver.
+        PluginError: Two plugins offer this name.
     """
     chosen = default_registry().solver(name, problems[0])
     if chosen.signature not in problems:

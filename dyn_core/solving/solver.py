@@ -280,7 +280,8 @@ class TracedSolver(Solver):
     def refusal(self, model: Model) -> str | None:
         """Return why this robot is not supported, with valid alternatives, or None.
 
-        It is the result of `supports`; None if there is no such function.
+        It is the result of `supports`; None if there is no such function. `build` may
+        still refuse the robot: for its loops, or where a joint has no inertia.
 
         Args:
             model: Robot or another System of the Signature's kind.
@@ -403,7 +404,7 @@ class TracedSolver(Solver):
         Raises:
             UnsupportedError: There is no such slot, or a DefaultSolver in it cannot
                 choose a solver with its changed options.
-            SignatureError, SolverNotFound: See `build`.
+            SignatureError, SolverNotFound, PluginError: See `build`.
         """
         check_names(f"{self.name}: unknown slot", [slot], list(self.slots))
         what = self.fills.get(slot) if what is None else what
