@@ -63,7 +63,8 @@ def differences(first: MotionRecord, second: MotionRecord) -> list[Difference]:
     """Return the difference of each column that both runs have.
 
     They are ordered by kind (q, qd, qdd, tau), then as the coordinates of `first`.
-    Times of the first run outside the second are left out.
+    Times of the first run outside the second are left out. Full turns are not removed;
+    a NaN makes the differences of its column NaN.
 
     Args:
         first: Reference run.

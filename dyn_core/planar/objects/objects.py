@@ -190,7 +190,7 @@ class PlanarObject(System):
 
         Args:
             alpha: Of the joint angles [rad/s²].
-            a0: Of joint 0, 2 [m/s²].
+            a0: Of joint 0, 2 [m/s²]; used only if there is a cart.
             split: Whether rods of the chain are split, as given to to_chain.
 
         Raises:

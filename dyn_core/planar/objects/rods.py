@@ -224,7 +224,7 @@ class Rods:
         Args:
             p: Parameters by name.
             alpha: Acceleration of each joint angle [rad/s²].
-            a0: Acceleration of joint 0, 2 [m/s²].
+            a0: Acceleration of joint 0, 2 [m/s²]; ignored without a cart.
             split: Whether rods are split.
 
         Returns:
