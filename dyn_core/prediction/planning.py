@@ -247,7 +247,8 @@ def plan(
         ModelError: The robot has no link that a cost names.
         SolverNotFound, SignatureError: The solver is unknown, or of another problem.
         UnsupportedError: An option is unknown or invalid, see Plan.
-        TraceError: The function of a custom cost cannot be traced.
+        TraceError: The function of a custom cost cannot be traced. An error that it
+            raises when its residuals are counted passes through.
     """
     problem = ControlProblem(
         model,
