@@ -165,13 +165,13 @@ class BlockCalls:
         raise NotImplementedError
 
     def to_blocks(self, array: Any, name: str) -> np.ndarray:
-        """Return a batch of an input or output as blocks: (blocks, size, lanes).
+        """Return a batch of a Port as C-contiguous blocks: (blocks, size, lanes).
 
-        Entry [b, k, j] is flat entry k of row b * lanes + j. The result is C-contiguous
-        and has the dtype of the Program.
+        Entry [b, k, j] is flat entry k of row b * lanes + j, in the Program's dtype.
 
         Args:
-            array: Batch (rows, ...) of the Port, `rows` a multiple of `lanes`.
+            array: Batch (rows, ...) of the Port, `rows` a multiple of `lanes`; of its
+                shape only the size counts: ValueError if no multiple of the Port's.
             name: Name of an input or output; others raise KeyError.
 
         Raises:
@@ -297,7 +297,7 @@ class NativeProgram(BlockCalls, GraphProgram):
             self._kernel("batch", wait=True)
 
     def batch_kernel(self) -> Kernel:
-        """Return the batch kernel, compiled now if needed; the scalar one is not."""
+        """Return the batch kernel, compiled now if needed (may raise CompileError)."""
         return self._kernels.get("batch") or self._full("batch")
 
     def kernels(self) -> tuple[Kernel, ...]:
@@ -309,7 +309,7 @@ class NativeProgram(BlockCalls, GraphProgram):
         return tuple(made[name] for name in kernel.VARIANTS if name in made)
 
     def kernel_ir(self, variant: str) -> KernelIR:
-        """Return the LLVM IR of a kernel; `variant` is scalar or batch."""
+        """Return a kernel's LLVM IR (scalar or batch); ValueError as `kernel.write`."""
         return kernel.write(self.graph, self._sizes, variant, self.lanes)
 
     def _kernel(self, variant: str, wait: bool | None = None) -> Variant:

@@ -57,7 +57,7 @@ def make_result(names: tuple[str, ...], values: Sequence[Any]) -> Any:
     """Return several outputs as a named tuple.
 
     Args:
-        names: Names of the fields.
+        names: Names of the fields; ValueError for those that namedtuple refuses.
         values: One value for each name, in the same order; else TypeError.
     """
     return result_type(names)(*values)

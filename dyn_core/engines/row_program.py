@@ -43,8 +43,8 @@ class RowProgram(Program[Any]):
     def run_rows(self, columns: Sequence[Any], rows: int) -> tuple[Any, Any]:
         """Return (output columns, status of each row), computed row by row.
 
-        Outputs are an array (number of flat outputs, rows), the status an array
-        (rows,).
+        Outputs are an array (number of flat outputs, rows), NaN in the columns of rows
+        that failed; the status an array (rows,), 0 or as of `run_row`.
 
         Args:
             columns: For each flat input an array (rows,), or a float shared by all

@@ -120,7 +120,10 @@ def _module(functions: list[str], declared: dict[str, str]) -> str:
 
 
 def _name(definition: str) -> str:
-    """Return the name of a function from its definition or declaration; "" if none."""
+    """Return the name of a function, with "@", from its text; "" if there is none.
+
+    The text is its definition or declaration.
+    """
     match = _NAME.search(definition)
     return match.group() if match else ""
 
@@ -276,6 +279,8 @@ def later(
     then: Callable[[Any], None],
 ) -> None:
     """Make a kernel in the background, and store it in memory and on disk.
+
+    One that is in memory or on disk by then is not compiled again.
 
     Args:
         variant: scalar or batch.

@@ -333,8 +333,10 @@ class CompiledFunction:
 
         Raises:
             ShapeError: A wrong number of arguments; an argument of a wrong type, dtype,
-                number of axes or layout; or int and float arrays share memory.
+                number of axes or layout; an int exceeds 64 bits; or int and float
+                arrays share memory.
             OverflowError: An int is too large for a float.
+            SettingError: An environment variable is invalid, see `native`.
             TraceError, CompileError: At the first use: a construct is not in the
                 subset, or LLVM failed.
             IndexError, ZeroDivisionError: In the checked form. Where machine code is
@@ -360,16 +362,20 @@ class CompiledFunction:
         their sizes and the fields of records may not. The returned function takes all
         numbers as positional arguments, in order. It does not check them as __call__
         does: ctypes raises ArgumentError for a wrong type and truncates ints to 64
-        bits. In the checked form it raises IndexError and ZeroDivisionError. Not valid
-        with lanes.
+        bits. In the checked form it raises IndexError and ZeroDivisionError. Where
+        machine code is off, it calls the Python function and raises its errors; surplus
+        numbers are ignored, and a missing one raises RuntimeError. Not valid with
+        lanes.
 
         Args:
             arguments: All arguments that are not numbers, in order.
 
         Raises:
             ShapeError: The number of arguments is wrong; an argument has another type,
-                dtype, number of axes or layout; or int and float arrays share memory.
+                dtype, number of axes or layout; an int in a record exceeds 64 bits; or
+                int and float arrays share memory.
             OverflowError: An int in a record is too large for a float.
+            SettingError: An environment variable is invalid, see `native`.
             TraceError, CompileError: At the first use: a construct is not in the
                 subset, or LLVM failed.
         """
@@ -423,9 +429,10 @@ class CompiledFunction:
 
         Raises:
             ShapeError: The number of arguments is wrong; an argument has another type,
-                dtype, number of axes or lanes, or layout; or int and float arrays
-                share memory.
+                dtype, number of axes or lanes, or layout; an int in a record exceeds 64
+                bits; or int and float arrays share memory.
             OverflowError: An int in a record is too large for a float.
+            SettingError: An environment variable is invalid, see `native`.
             TraceError, CompileError: At the first use: a construct is not in the
                 subset, or LLVM failed.
         """

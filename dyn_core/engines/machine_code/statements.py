@@ -104,7 +104,8 @@ def _of_file(
 def _content(code: CodeType) -> tuple[Any, ...]:
     """Return bytecode, names and numbers of a code object, for comparison.
 
-    Line numbers, docstrings and other texts are not part of it.
+    Line numbers, docstrings and other texts are not part of it, nor are numbers in a
+    constant tuple, as in `return 1.0, 2.0`.
     """
     numbers = [x for x in code.co_consts if isinstance(x, int | float)]
     return code.co_code, code.co_names, code.co_varnames, repr(numbers)
