@@ -83,6 +83,7 @@ class TaskEnv(EpisodeRules, gymnasium.Env[np.ndarray, Any]):
         Raises:
             SettingError: An unknown option.
             ShapeError, NonFiniteError: An invalid state.
+            gymnasium.error.Error: A seed that is no integer from 0 on.
         """
         gymnasium.Env.reset(self, seed=seed)
         checked = checked_options(options, ("state",))

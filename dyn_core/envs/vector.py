@@ -133,6 +133,7 @@ class TaskVectorEnv(
                 reset_mask before the first reset.
             ShapeError, NonFiniteError: Invalid states, or a mask of another shape or
                 dtype.
+            gymnasium.error.Error: A negative seed.
         """
         if seed is not None and not isinstance(seed, (int, np.integer)):
             message = f"seed must be one whole number for all rows, got {seed!r}"

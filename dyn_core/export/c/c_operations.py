@@ -158,7 +158,7 @@ class CInstructions:
         return result
 
     def word(self, table: str, byte: CValue) -> CValue:
-        """Return 32 bits of the table of bytes of 2/pi as a whole number.
+        """Return four bytes of the table of 2/pi as a whole number, the first lowest.
 
         Args:
             table: Ignored: a source has only one.
@@ -494,7 +494,10 @@ class CFunctions:
         return self._chosen("f", 32, 4, [self._text(head, lines)])
 
     def _chosen(self, end: str, bits: int, arm: int, definitions: Sequence[str]) -> str:
-        """Return C code that chooses by the preprocessor: instruction or definitions.
+        """Return C code of the multiply-add: the instruction, or `definitions`.
+
+        The preprocessor chooses: a macro calls the function of the C library where
+        compilers make it an instruction.
 
         Args:
             end: Suffix of the function of the C library, "" or "f".

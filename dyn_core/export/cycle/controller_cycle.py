@@ -248,14 +248,15 @@ def cycle_of_options(
     Args:
         name: One of CYCLES.
         model: Robot; joints of one coordinate each.
-        options: Attributes of Rules, Bounds and StateBounds by name, and options of
-            build.
+        options: Attributes of Rules, Bounds and StateBounds by name, and effort_slew,
+            limits, wrap and options of control_cycle.
 
     Raises:
         UnsupportedError: `name` is unknown, the robot has driven joints, or an option
             of build is not valid.
         SettingError: A joint has several coordinates or no effort limit, or a rule,
-            bound or limit is not valid.
+            bound or limit is not valid; else as control_cycle.
+        ModelError: `wrap` has an unknown joint, as in control_cycle.
     """
     rules, bounds, states, rest = cycle_settings(options)
     return control_cycle(

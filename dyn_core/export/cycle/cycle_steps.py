@@ -255,12 +255,14 @@ class Cycle:
         """Accept or refuse the new state; set `new`, `waits`, `acts` and `broke`.
 
         `new` holds if the state is accepted, `waits` while there are too few good
-        states, jumps persist, or the controller is disabled, `acts` if `new` holds
-        without `waits`, `broke` if the history of states is reset. An accepted state
-        becomes q and qd, unless time went back.
+        states, jumps persist, time went back or is not finite, or the controller is
+        disabled, `acts` if `new` holds without `waits`, `broke` if the history of
+        states is reset, here or by the request RESET. An accepted state becomes q and
+        qd, unless time went back.
         `rate` becomes its velocity (nv,), see _rate, or qd if there is no usable
         previous state. The history of states and efforts is reset after a jump of
-        position or time, or a late state; while waiting, the history of efforts.
+        position or time, or a late state; while waiting, the history of efforts, unless
+        the time is not finite.
         """
         rules, t, new = self.rules, self.t, self.new
         heard = self.heard > 0.0
@@ -578,7 +580,7 @@ class Cycle:
         return where(all_finite(tau), self._limited(tau), self.zero)
 
     def _limited(self, tau: Any) -> Any:
-        """Return an effort clipped to the limits; NaN stays NaN."""
+        """Return an effort clipped to the limits; NaN becomes the upper limit."""
         pairs = zip(tau, self.settings.limit, strict=True)
         return Vector(minimum(maximum(x, -limit), limit) for x, limit in pairs)
 

@@ -84,6 +84,9 @@ class HostKernel:
         Args:
             rows: Number of states.
             size: Entries of a state.
+
+        Returns:
+            Array (size, rows) in the layout "entries", (rows, size) in "states".
         """
         shape = (size, rows) if self.kernel.layout == "entries" else (rows, size)
         return np.full(shape, -77.25, self.kernel.dtype)
