@@ -270,7 +270,7 @@ def notice(model: str, kernel: str = "") -> tuple[str, ...]:
     """Return the lines at the head of each file of an export: licence and hashes.
 
     Args:
-        model: Hash of the robot; empty for other systems.
+        model: Hash of the robot; empty for other systems, written as none.
         kernel: Hash of the kernel; empty: it is left out.
     """
     of_kernel = f", kernel {kernel}" if kernel else ""

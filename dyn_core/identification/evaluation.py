@@ -177,13 +177,14 @@ class Evaluation:
         """Return the evaluation without a delay of the joint forces.
 
         The joint forces at t are compared with the motion at t - seconds; the model's
-        forces are computed again. Samples without such a motion are left out.
+        forces are computed again. Samples without such a motion in the same part of the
+        recording (between gaps) are left out.
 
         Args:
             seconds: Delay of the joint forces, as in `Identification.delay` [s].
 
         Raises:
-            IdentificationError: The recording is shorter than the delay.
+            IdentificationError: No part of the recording is longer than the delay.
         """
         motion = self.motion.earlier(seconds)
         tau = _torque(self.model, motion, self.joint_friction)
@@ -388,7 +389,10 @@ def _measured_forces(record: MotionRecord) -> tuple[np.ndarray, str]:
 
 
 def _unwrapped(model: Model, q: np.ndarray) -> np.ndarray:
-    """Return a copy of positions (rows, nv) without full turns of continuous joints."""
+    """Return a copy of positions (rows, nv) without full turns of continuous joints.
+
+    Their steps from row to row become at most half a turn.
+    """
     columns = zip(model.joint_names, q.T, strict=True)
     return np.column_stack([without_turns(model, name, x) for name, x in columns])
 

@@ -74,7 +74,7 @@ def _whole(size: int) -> int:
 
 
 def _fill(dtype: str) -> str:
-    """Return the LLVM IR of @dyn.fill(to, n), which sets n numbers to NaN."""
+    """Return the LLVM IR of @dyn.fill(to, n), which sets n > 0 numbers to NaN."""
     real, whole, nan, _, _ = _REALS[dtype]
     return _loop(
         "define internal void @dyn.fill(ptr %to, i64 %n) nounwind {",

@@ -117,7 +117,7 @@ def controller_package(
         law: One of LAWS, the name of its cycle, or TOOL.
         model: Robot; joints of one coordinate each.
         folder: Folder of the package; its last part is the name of the package.
-        urdf: URDF of the robot, for mock hardware.
+        urdf: Text of the robot's URDF, for mock hardware.
         options: Attributes of Rules, Bounds and StateBounds, options of the cycle, and
             update_rate [Hz], the rate that the package is made for, and payload_link,
             the link whose payload can change while the controller runs. Of TOOL also
@@ -131,7 +131,8 @@ def controller_package(
             several coordinates, or as in control_cycle.
         SettingError: A name or an option is not valid, or the folder cannot be written
             or has other files of these names.
-        ModelError: The robot is not a URDF, or has no link payload_link.
+        ModelError: The robot is not a URDF, or has no link payload_link, or as in
+            control_cycle.
     """
     package, rest = AmentPackage(folder, model), dict(options)
     if law == TOOL:

@@ -40,7 +40,7 @@ def hardware_package(
         stepper: Name of a solver with the inputs q, qd, tau and dt.
         model: Robot; joints of one coordinate each.
         folder: Folder of the package; its last part is the name of the package.
-        urdf: URDF of the robot.
+        urdf: Text of the robot's URDF.
         options: Options of the solver, and max_step, the longest step in time [s].
 
     Returns:
@@ -49,7 +49,8 @@ def hardware_package(
     Raises:
         UnsupportedError: The robot has a floating base or a joint of several
             coordinates, or the solver does not support the robot or an option.
-        SettingError: A name or an option is not valid, or the folder has other files.
+        SettingError: A name or an option is not valid, a joint has no effort limit, or
+            the folder cannot be written or has other files of these names.
         ModelError: The robot is not a URDF.
         SolverNotFound: No solver is called `stepper`.
     """

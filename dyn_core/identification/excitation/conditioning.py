@@ -88,6 +88,8 @@ def level(rows: np.ndarray) -> tuple[float, np.ndarray]:
 
         level = (1 / n) sum_k log |Y_k|
 
+    |Y_k|² below TINY counts as TINY; the gradient of a zero column is zero.
+
     Args:
         rows: Y, (rows, columns); the gradient has the same shape.
     """
