@@ -389,8 +389,8 @@ class Identification:
                 NAME.yaml: sidecar alone. NAME.csv: table of all parameters.
 
         Raises:
-            ModelError: No robot has these parameters, or it was not read from a URDF
-                file.
+            ModelError: No robot has these parameters, except for .csv; or for .urdf,
+                the robot was not read from a URDF file, or that is gone.
             SettingError: The extension is unknown, or a file cannot be written.
         """
         file = Path(path)

@@ -121,7 +121,9 @@ def smooth_motion(
 
     All signals pass the same Butterworth filter, forward and backward, so that all are
     changed alike; derivatives are central differences of order four. Times may be
-    uneven. A recording with gaps is processed in parts.
+    uneven; the result is on an even grid of their median period. A recording with gaps
+    is processed in parts: 2 / cutoff seconds are removed at both ends of each, and
+    parts that are too short are left out.
 
     Args:
         t: Times, (samples,) [s].

@@ -106,7 +106,8 @@ def fit_consistent(
     Args:
         A, b: Weighted rows (rows, n), and right sides (rows,).
         known: Prior, bounds and blocks.
-        start: Initial parameters, (n,).
+        start: Initial parameters, (n,); clipped to the bounds, and a block that is not
+            consistent becomes a nearby body.
         most_evaluations: Maximum number of cost evaluations.
         progress: Function called as progress(evaluations, cost), or None.
 

@@ -46,7 +46,8 @@ def outcome(
 
     Returns:
         Identification; its model is None, with a reason, if no robot can have the
-        values.
+        values. Its asymmetries of friction may be smaller than fitted, see
+        _with_possible_friction.
     """
     unknowns, (A, b) = data.unknowns, rows
     base = base_of(unknowns, A, values, tolerance)
