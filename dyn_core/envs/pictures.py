@@ -43,6 +43,7 @@ def record(
 
     Raises:
         SettingError: The file is of another kind, or fps or steps is invalid.
+        FileNotFoundError: The folder of the file does not exist.
         UnsupportedError: matplotlib is not installed, or .mp4 is wanted, and ffmpeg is
             not.
 

@@ -62,6 +62,7 @@ def with_table(model: Model, path: str | os.PathLike[str]) -> Model:
         SettingError: The file cannot be read, or its parameters do not match the
             robot's.
         ModelError: No robot can have the parameters; names the fault.
+        SingularError: An axis has length 0, or is -z for a planar joint.
         UnsupportedError: `model` is not a robot, or a parameter that is not a linear
             one belongs to the robot as a whole; gravity is allowed.
     """

@@ -153,5 +153,5 @@ def report(model: Model, result: Reached, frame: str, part: str) -> Iterator[str
 
 
 def _digits(x: float) -> str:
-    """Return a distance or angle as text, below 1e-6 with two digits, else five."""
+    """Return a distance or angle as text: five significant digits, below 1e-6 two."""
     return f"{x:.1e}" if x < 1e-6 else f"{x:.5g}"

@@ -210,7 +210,7 @@ class TiedBatch:
 
         Raises:
             ShapeError: An array has another shape, dtype or memory layout, or other
-                rows than the first output.
+                rows than the first output, or the Program has another dtype.
             ValueError: The number of arrays differs from the number of Ports.
             CompileError: LLVM failed.
         """
@@ -364,7 +364,8 @@ def call_python(kernel: KernelAddress, a: int, b: int, c: int) -> int:
     """Return the result of a PythonKernel's function for the ints a, b and c.
 
     Args:
-        kernel: Attribute `kernel` of a PythonKernel that still exists.
+        kernel: Attribute `kernel` of a PythonKernel that still exists. Its function
+            must not raise; no exception reaches the caller.
         a, b, c: Arguments of the function.
     """
     return call_kernel(kernel.address, a, b, c)

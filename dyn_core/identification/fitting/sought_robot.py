@@ -28,6 +28,7 @@ def with_numbers(unknowns: Unknowns, z: np.ndarray) -> Model:
 
     Raises:
         ModelError: No robot can have the values; names the fault.
+        SingularError: An axis has length 0, or is -z for a planar joint.
         UnsupportedError: A path belongs to the robot as a whole and is not gravity.
     """
     model, layout = unknowns.model, unknowns.layout
