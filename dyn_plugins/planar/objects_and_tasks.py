@@ -163,7 +163,9 @@ def _object_step(model, state, efforts):
 
 
 def _chain_step(model, state, efforts):
-    """Return the state of a chain, a Vector, one step of the integrator later.
+    """Return the state of a chain one step of the integrator later.
+
+    A state is a Vector: the joints' x, y in turn, their velocities, contact and limit.
 
     After the step of fixed cost, positions are corrected: joints below the ground move
     to its edge, and links get their lengths back.

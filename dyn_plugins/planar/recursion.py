@@ -27,8 +27,8 @@ def chain_recursion(model, x, v, F, kind, s, a_w, active, alpha_w, window):
     Inputs and outputs: those of CHAIN_ACCELERATIONS.
 
     Args:
-        window: Time constant with which errors of the link lengths decay [s]; None:
-            they are not corrected.
+        window: Time constant with which errors of the link lengths decay [s], above 0
+            (else UnsupportedError); None: they are not corrected.
 
     Source: WAW-11.7, WAW-2.2, WAW-5.2, WAW-6.1, WAW-6.4, WAW-10.1, WAW-11.1, WAW-11.3,
     WAW-11.5, WAW-11.6.

@@ -109,8 +109,8 @@ def chain_torques(model, x, v, F, kind, s, a_w, active, alpha_w, window):
     Inputs and outputs: those of CHAIN_TORQUES.
 
     Args:
-        window: Time constant with which errors of the link lengths decay [s]; None:
-            they are not corrected.
+        window: Time constant with which errors of the link lengths decay [s], above 0
+            (else UnsupportedError); None: they are not corrected.
 
     Source: WAW-8.3, WAW-9.2.
     """
@@ -182,6 +182,8 @@ class ChainTorquesDense(NumpySolver):
 
 def _equations(model, x, v, modes, kept, window):
     """Return C and c of C a = c, rows of length one, and the rows of angles.
+
+    Neighbouring joints at one place give rows of NaN.
 
     Args:
         model: Planar chain.

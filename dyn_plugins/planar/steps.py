@@ -112,7 +112,7 @@ def chain_fixed_step(model, x, v, contact, limit, tau, dt, rounds, window):
 
     Args:
         rounds: Number of releases of contacts that would pull.
-        window: Time constant with which errors decay, in steps.
+        window: Time constant with which errors decay, in steps; above 0, unchecked.
 
     Source: WAW-7.4, WAW-7.5, WAW-12.5, WAW-12.10, WAW-15.4; instead of one release at a
     time (WAW-12.8), all contacts that pull are released at once.
@@ -254,8 +254,8 @@ def chain_quantum(model, x, v, tau, dt, kind, s, a_w, active, alpha_w, window):
     Inputs and outputs: those of CHAIN_STEP.
 
     Args:
-        window: Time constant with which errors of the link lengths decay [s]; None: 5
-            dt; infinite: they are not corrected.
+        window: Time constant with which errors of the link lengths decay [s], above 0
+            (else ModelError); None: 5 dt; infinite: they are not corrected.
 
     Source: WAW-3.1.
     """
@@ -273,8 +273,8 @@ def chain_semi_implicit(model, x, v, tau, dt, kind, s, a_w, active, alpha_w, win
     Inputs and outputs: those of CHAIN_STEP.
 
     Args:
-        window: Time constant with which errors of the link lengths decay [s]; None: 5
-            dt; infinite: they are not corrected.
+        window: Time constant with which errors of the link lengths decay [s], above 0
+            (else ModelError); None: 5 dt; infinite: they are not corrected.
 
     Source: WAW-3.1; E. Hairer et al., Geometric Numerical Integration.
     """
@@ -292,8 +292,9 @@ def chain_rk4(model, x, v, tau, dt, kind, s, a_w, active, alpha_w, window):
     Inputs and outputs: those of CHAIN_STEP.
 
     Args:
-        window: Time constant with which errors of the link lengths decay [s]; None: 5
-            dt; infinite: they are not corrected and grow over many thousand steps.
+        window: Time constant with which errors of the link lengths decay [s], above 0
+            (else ModelError); None: 5 dt; infinite: they are not corrected and grow
+            over many thousand steps.
 
     Source: WAW-3.1; E. Hairer et al., Solving Ordinary Differential Equations I.
     """

@@ -265,8 +265,8 @@ def knot_policy(
         tau = tau_plan + length k + K dx,   dx = (q (-) q_plan, qd - qd_plan)
         x_next = step(x, tau) (+) (length - 1) gap
 
-    Without the input K it is the step of tau_plan within its bounds: no feedback, no
-    gap.
+    tau is clipped to its bounds. Without the input K it is tau_plan, clipped, and no
+    gap is added.
 
     Inputs and outputs: those of KNOT_POLICY.
 

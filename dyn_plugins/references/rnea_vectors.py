@@ -178,6 +178,9 @@ def rnea_vectors(model, q, qd, qdd, f_ext):
 
         tau_i = z . n_i (turning) or z . f_i (sliding), + armature qdd_i
 
+    Robots with joints other than revolute, continuous and prismatic raise
+    UnsupportedError when the Program is built.
+
     Inputs and outputs: those of INVERSE_DYNAMICS; q, qd, qdd, f_ext and tau by body,
     the base first; entry 0 of tau is None.
 
