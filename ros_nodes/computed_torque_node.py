@@ -456,7 +456,7 @@ class ComputedTorqueNode(RobotNode):
         self.session.idle.after_answer()
 
     def _answer(self, started: float, tau: np.ndarray | None) -> None:
-        """Publish an effort through the gate, unless its state is too old by now.
+        """Publish an effort through the gate; do nothing if its state is too old now.
 
         A state older than state_timeout means that the process was suspended, which a
         guard may have noticed. The gate discards an effort computed before a stop.

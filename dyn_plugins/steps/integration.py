@@ -150,7 +150,7 @@ def with_rotors(model, rotors):
 
 
 def time_after(model, delay):
-    """Return {"time": t + delay} [s]; {} if no joint is driven by time."""
+    """Return {"time": (t + delay,)} [s]; {} if no joint is driven by time."""
     return {"time": (model.parameter("time")[0] + delay,)} if model.driven else {}
 
 
