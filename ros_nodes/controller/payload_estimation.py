@@ -208,7 +208,7 @@ class PayloadWatch:
             self.node.get_logger().info("the payload is another one: estimated anew")
 
     def _restless(self) -> bool:
-        """Return whether the last OFTEN (3) changes lie within WITHIN (5) seconds.
+        """Return whether the payload changed OFTEN (3) times in the last WITHIN (5) s.
 
         A real payload does not change as often: another force acts.
         """

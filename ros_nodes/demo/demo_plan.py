@@ -35,6 +35,7 @@ class Outcome:
         """Return the largest tracking error by joint, (n,) [rad | m].
 
         NaN samples are ignored; the error is NaN for a joint without other samples.
+        Raises ValueError if there is no sample at all.
         """
         return np.nanmax(np.abs(self.q - self.q_ref), axis=0)
 

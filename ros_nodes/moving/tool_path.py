@@ -13,7 +13,10 @@ PEAK = 1.875  # largest rate of the polynomial
 
 
 def apart(x: np.ndarray, y: np.ndarray) -> tuple[float, float]:
-    """Return distance [m] and angle [rad] between poses (7,): x y z, quaternion."""
+    """Return distance [m] and angle, 0 to pi [rad], between two poses.
+
+    x, y: Position and quaternion x, y, z, w of any length but 0, (7,).
+    """
     turn = Rotation.from_quat(x[3:]).inv() * Rotation.from_quat(y[3:])
     return float(np.linalg.norm(x[:3] - y[:3])), float(turn.magnitude())
 
