@@ -252,7 +252,7 @@ class SimulatorNode(RobotNode):
         return response
 
     def _pause(self, paused: bool) -> None:
-        """Pause or resume the plant; ~/reset does not end such a pause."""
+        """Pause or resume; clears `robot.failed`, so ~/reset does not end the pause."""
         self.robot.paused, self.robot.failed = paused, False
 
     def _on_pause(self, request: Any, response: Any) -> Any:

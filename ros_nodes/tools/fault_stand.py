@@ -390,8 +390,9 @@ class FaultStand(NodeStand):
     def estop(self) -> None:
         """Call ~/estop; do not wait for the response.
 
-        The next activation ends the stop; a stop that is called while the node is
-        inactive lasts until the activation after that.
+        `doing` becomes "stopped", unless it is INACTIVE. The next activation ends the
+        stop; a stop that is called while the node is inactive lasts until the
+        activation after that.
 
         Raises:
             DynError: The service is not available in time.
@@ -400,7 +401,7 @@ class FaultStand(NodeStand):
         self._call(ESTOP, Trigger.Request())
 
     def enable(self, data: bool) -> None:
-        """Call ~/enable, without waiting for the response.
+        """Call ~/enable, not waiting for the response; `doing` is "enabled by hand".
 
         Args:
             data: True: enable torque; False: disable it.

@@ -154,8 +154,8 @@ def _likely(value: Any) -> int:
 def _converted(value: Any, kind: type) -> Any:
     """Return a value as bool, int, float or str.
 
-    An int or a string with a number becomes float; a bool or number becomes str; else
-    the value must be of the type.
+    An int or a string with a number becomes float; a bool or number becomes str, as
+    "True" or "1.5"; else the value must be of the type.
 
     Args:
         value: Value as YAML reads it.

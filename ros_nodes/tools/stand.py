@@ -357,8 +357,8 @@ class NodeStand:
         """Send a slow trajectory with one point, to be reached in TIME seconds.
 
         Args:
-            names: Names of the joints; None: all of the robot. Others than the robot's
-                first joints get the positions of these.
+            names: Names of the joints, at most n; name k gets the position of the
+                robot's joint k. None: all of the robot.
             way: Displacement of each joint from its normal position [rad | m].
             stamp: Seconds of the header's stamp; 0: start now.
         """
