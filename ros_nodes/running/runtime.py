@@ -25,7 +25,7 @@ FAREWELL = 0.8  # longest time for the final command and the last line [s]
 TURN = 0.05  # period of the checks for a sign of life [s]
 SIGNALS = signal.SIGINT, signal.SIGTERM, signal.SIGHUP
 SPIN = 0.1  # longest wait of the executor [s]
-SWITCH = 5e-4  # longest wait of the control thread for another one's Python code [s]
+SWITCH = 5e-5  # longest wait of the control thread for another one's Python code [s]
 LIFELINE = "DYN_ROS_LIFELINE"  # set: the process ends when its standard input closes
 
 
