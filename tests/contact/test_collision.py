@@ -318,6 +318,26 @@ def _scaled(shape, hull, scale):
     return type(shape)(HERE, scale * shape.radius, scale * shape.length), None
 
 
+@pytest.mark.parametrize("decimals", [9, 1])
+def test_faces_of_a_hull_cover_it(decimals):
+    """Counterclockwise about their normals; their areas sum up to that of Qhull."""
+    from scipy.spatial import ConvexHull
+
+    rng = np.random.default_rng(6)
+    points = np.round(rng.normal(size=(120, 3)), decimals)
+    faces, loops = hull_faces(points)
+    area = 0.0
+    for (*n, offset), loop in zip(faces, loops, strict=True):
+        corners = points[loop]
+        assert corners @ n == pytest.approx(offset, abs=1e-6)
+        arms = corners - corners[0]
+        doubled = np.cross(arms[1:-1], arms[2:]) @ n
+        assert (doubled > -1e-12).all()
+        area += doubled.sum() / 2
+    assert area == pytest.approx(ConvexHull(points).area, rel=1e-9)
+    assert len(loops) < 2 * len(points) - 4 or decimals == 9  # some are joined
+
+
 def test_a_hull_of_eight_corners_is_a_box():
     """Same gaps, normals, and four points on a face; eight when turned."""
     rng = np.random.default_rng(4)

@@ -217,34 +217,69 @@ def hull_faces(points: np.ndarray) -> tuple[np.ndarray, list[list[int]]]:
     except (QhullError, ValueError):
         return np.zeros((0, 4)), []
     size = float(np.abs(points - points.mean(axis=0)).max())
-    faces, loops, seen = [], [], np.zeros(len(hull.simplices), bool)
     corners, normals = points[hull.simplices], hull.equations[:, :3]
-    for k, equation in enumerate(hull.equations):
+    offsets = -hull.equations[:, 3]
+    # Triangles in one plane of a convex hull are neighbours of each other: to compare
+    # all with all takes a minute for the meshes of a humanoid.
+    n = normals[:, None, :]
+    beside = hull.neighbors
+    off = np.abs((corners[beside] * n[:, :, None]).sum(-1) - offsets[:, None, None])
+    turned = (normals[beside] * n).sum(-1)
+    flat = (turned > 0.5) & (off.max(-1) < COPLANAR * size)
+    loops = _triangles(points, hull.simplices, normals)
+    seen = np.zeros(len(normals), bool)
+    faces = np.ones(len(normals), bool)
+    for k in np.flatnonzero(flat.any(axis=1)).tolist():
         if seen[k]:
             continue
-        n, offset = equation[:3], -equation[3]
-        # Triangles in one plane of a convex hull are neighbours of each other: to
-        # compare all with all takes a minute for the meshes of a humanoid.
+        n, offset = normals[k], offsets[k]
         same, reached = {k}, [k]
         while reached:
-            for j in hull.neighbors[reached.pop()]:
+            for j in beside[reached.pop()].tolist():
                 if j in same or normals[j] @ n <= 0.5:
                     continue
                 if np.abs(corners[j] @ n - offset).max() < COPLANAR * size:
-                    same.add(int(j))
-                    reached.append(int(j))
+                    same.add(j)
+                    reached.append(j)
         seen[list(same)] = True
+        faces[[j for j in same if j > k]] = False
         numbers = np.unique(hull.simplices[sorted(same)])
-        middle = points[numbers].mean(axis=0)
-        u = points[numbers[0]] - middle
-        v = np.cross(n, u)
-        arms = points[numbers] - middle
-        order = numbers[np.argsort(np.arctan2(arms @ v, arms @ u), kind="stable")]
+        order = _around(points[numbers], n)
         if len(order) > CORNERS:
             order = order[np.arange(CORNERS) * len(order) // CORNERS]
-        faces.append((*n, offset))
-        loops.append([int(x) for x in order])
-    return np.array(faces), loops
+        loops[k] = numbers[order].tolist()
+    kept = np.flatnonzero(faces)
+    return np.column_stack([normals, offsets])[kept], [loops[k] for k in kept]
+
+
+def _around(corners: np.ndarray, n: np.ndarray) -> np.ndarray:
+    """Return the order of corners counterclockwise about a normal, (..., count).
+
+    Args:
+        corners: Points in a plane, (..., count, 3) [m].
+        n: Its normal, (..., 3).
+    """
+    arms = corners - corners.mean(axis=-2, keepdims=True)
+    u = arms[..., :1, :]
+    v = np.cross(n[..., None, :], u)
+    angles = np.arctan2((arms * v).sum(-1), (arms * u).sum(-1))
+    return np.argsort(angles, axis=-1, kind="stable")
+
+
+def _triangles(
+    points: np.ndarray, simplices: np.ndarray, normals: np.ndarray
+) -> list[list[int]]:
+    """Return the corners of each triangle, counterclockwise about its normal.
+
+    Args:
+        points: Vertices, (count, 3) [m].
+        simplices: Indices of the corners of each triangle, (faces, 3).
+        normals: Normal of each triangle, (faces, 3).
+    """
+    numbers = np.sort(simplices, axis=1)
+    order = _around(points[numbers], normals)
+    triangles: list[list[int]] = np.take_along_axis(numbers, order, axis=1).tolist()
+    return triangles
 
 
 def pair_table(pairs: Mapping[tuple[int, int], Material]) -> Pairs:
