@@ -246,7 +246,8 @@ class ArrayStep:
             q, qd: State, (nq,), (nv,).
             tau: Joint forces, (nv,) [N·m | N].
             f_ext: Force on each body, body coordinates, (nb, 6) [N·m; N]; None: zeros.
-            accelerations: See `accelerate`.
+            accelerations: Accelerations of prescribed joints; None: as before, see
+                `accelerate`.
 
         Returns:
             q, (nq,), qd, (nv,), and the record, all copies.

@@ -374,8 +374,8 @@ def leave_out_pushes(
         step: Problem with its impulses, which are set to zero; b and bias are changed.
         used: Number of blocks.
         status: Status of the solution. Where it is CONVERGED or NOT_UNIQUE, nothing is
-            done unless impulses are ENDLESS, or add energy; where it is INFEASIBLE,
-            only rebounds are removed.
+            done unless impulses are ENDLESS or, in a step with meetings of fast bodies,
+            add energy; where it is INFEASIBLE, only rebounds are removed.
         z: Memory, (nv,).
 
     Source: ours; the cones of LCP-12.
@@ -457,9 +457,9 @@ def _adds_energy(
     Args:
         rows, facts: Problem with its impulses.
         used: Number of blocks.
-        rest: Velocity that gravity adds in a step [m/s]; `least` is the sum of normal
-            impulses times it, since a rebound does not see the work of gravity in the
-            rest of the step.
+        rest: Velocity that gravity adds in a step [m/s]; `least` is the sum over all
+            blocks of |first impulse| times it, since a rebound does not see the work of
+            gravity in the rest of the step, plus a bound of the rounding errors.
         z: Memory, (nv,); overwritten.
     """
     work, least = 0.0, 0.0

@@ -248,7 +248,9 @@ class ContactModel:
         f_ext: np.ndarray | None = None,
         carried: tuple[np.ndarray, ...] = (),
     ) -> np.ndarray:
-        """Return the bias force with friction, springs and a payload, (nv,) [N·m | N].
+        """Return the bias force of the free motion, (nv,) [N·m | N].
+
+        With damping, springs, a payload, and dry friction unless it is a constraint.
 
         Args:
             q, qd: State, (nq,), (nv,).

@@ -630,7 +630,8 @@ class EventStep:
     def _prepare_call(self, duration: float, apart: float) -> Callable[..., Any]:
         """Return prepare_step, bound to a scene of `_scene`.
 
-        The returned function takes the index of the state.
+        The returned function takes the index of the state, and returns the numbers of
+        contacts, blocks and rows.
 
         Args:
             duration, apart: As in `_scene`.

@@ -131,12 +131,15 @@ class StepReport:
 
     @property
     def contacts(self) -> tuple[ContactForce, ...]:
-        """All contacts that took part."""
+        """All contacts of the solved problem, also those without force.
+
+        In an impact (h = 0) their force and torque are impulses [N·s], [N·m·s].
+        """
         return self._details.contacts
 
     @property
     def impulses(self) -> Mapping[str, np.ndarray]:
-        """Impulses of each block, by name [N·s | N·m·s]."""
+        """Impulses of each block, (rows,), by its constraint's name [N·s | N·m·s]."""
         return self._details.impulses
 
     @property
