@@ -262,8 +262,8 @@ class Controller(Laws):
             t: Time of the trajectory's time zero, on the clock of `now` in update [s].
 
         Raises:
-            SettingError: No state has been received, the mode follows no trajectory,
-                or the controller is disabled or stopped.
+            SettingError: No state has come yet or since a reset, the mode follows no
+                trajectory, or the controller is disabled or stopped.
             TrajectoryError: A joint begins farther than start_tolerance from both the
                 reference and the robot (not checked for the method none), the
                 trajectory starts more than a day ahead, or it exceeds the limits.
@@ -316,7 +316,8 @@ class Controller(Laws):
     def estop(self, t: float, reason: str = "emergency stop") -> None:
         """Stop as set by the rule on_estop, until reset_stop is called.
 
-        A stronger stop that is already in force remains.
+        A stop in force that is as strong or stronger remains. The reference brakes and
+        trajectories are dropped in any case.
 
         Args:
             t: Present time [s].
@@ -327,7 +328,8 @@ class Controller(Laws):
     def shut_down(self, t: float, reason: str = "shutdown") -> None:
         """Stop as set by the rule on_shutdown, until reset_stop is called.
 
-        A stronger stop that is already in force remains.
+        A stop in force that is as strong or stronger remains. The reference brakes and
+        trajectories are dropped in any case.
 
         Args:
             t: Present time [s].
@@ -354,7 +356,8 @@ class Controller(Laws):
         """End a stop, on a person's request, and reset state and reference.
 
         Torque is zero until `good_samples` valid states have come; the robot then holds
-        its position. A disabled controller stays disabled.
+        its position. The reset is the same without a stop. A disabled controller stays
+        disabled.
         """
         self.safety.reset()
         self.reset()
@@ -393,9 +396,10 @@ class Controller(Laws):
     ) -> np.ndarray | None:
         """Return the torque for a state, (nv,) [N·m | N].
 
-        Zeros while the controller is disabled or waits for `good_samples` valid states;
-        during a stop, the torque of the stop. None if the state's stamp equals the last
-        one, and for the sample at which time went back.
+        Zeros while the controller is disabled, waits for `good_samples` valid states,
+        or states jump back and forth (Samples.alternate); else, during a stop, the
+        torque of the stop. None if the state's stamp equals the last one, and for the
+        sample at which time went back.
 
         Args:
             t: Time of receipt, monotonic [s].
@@ -581,7 +585,7 @@ class Controller(Laws):
         return self.silence.torque(t, self.enabled)
 
     def guard(self, t: float, publish: Callable[[np.ndarray], object]) -> bool:
-        """Publish the torque of `watch` if the state is stale.
+        """Do as `watch`, and publish its torque if the state is stale.
 
         To be called by the thread of a watchdog. The first torque of a silence discards
         every effort that is still being computed. Nothing is published if a state or a
@@ -592,7 +596,8 @@ class Controller(Laws):
             publish: Function that sends a torque, (nv,).
 
         Returns:
-            Whether the state was stale at `t`, even if nothing was published.
+            Whether the state was stale at `t`, even if nothing was published; False
+            before the first state.
         """
         self.carried.advance(t)
         return self.silence.answer(t, self.enabled, publish)

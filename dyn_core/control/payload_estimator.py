@@ -252,7 +252,10 @@ class PayloadEstimate:
         return values, slopes
 
     def _centred_deviations(self) -> np.ndarray:
-        """Return the standard deviations of c and Ic to first order, (9,)."""
+        """Return the standard deviations of com and inertia to first order, (9,).
+
+        NaN unless the mass is positive.
+        """
         A = self._centred()[1]
         return np.sqrt(np.einsum("...ij,...jk,...ik->...i", A, self.covariance, A))
 

@@ -331,7 +331,10 @@ class CartesianLaw(ControlLaw):
         return np.asarray(self._tool(self.host.samples.q, *self._clock()))[0]
 
     def poses(self) -> np.ndarray:
-        """Return the poses of all links at the last state, base axes, (links, 4, 4)."""
+        """Return the poses of all links in the base at the last state, (links, 4, 4).
+
+        In the order of model.frame_names.
+        """
         return np.asarray(self._kinematics(self.host.samples.q, *self._clock()))
 
     def _clock(self) -> tuple[float, ...]:

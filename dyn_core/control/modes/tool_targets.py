@@ -299,7 +299,10 @@ class ToolTargets:
 
 
 def in_axes(x: np.ndarray, R: np.ndarray | None) -> np.ndarray:
-    """Return a twist or wrench (6,) in the axes R, (3, 3); unchanged for None."""
+    """Return a twist or wrench (6,), given in base axes, in the axes R.
+
+    The columns of R, (3, 3), are these axes in the base; None: x itself is returned.
+    """
     return x if R is None else np.ravel(x.reshape(2, 3) @ R)
 
 

@@ -146,7 +146,8 @@ class Tolerances:
     def path_fault(self, error: np.ndarray, rate: np.ndarray) -> str | None:
         """Return a sentence on the joint that exceeds a path tolerance most, or None.
 
-        Velocities count only if no position exceeds; a tolerance of 0 is not checked.
+        Velocities count only if no position exceeds. A tolerance of 0 is not checked;
+        NaN exceeds any other.
 
         Args:
             error: Position error, desired - actual, (n,) [rad | m].
@@ -157,7 +158,8 @@ class Tolerances:
     def goal_fault(self, error: np.ndarray, rate: np.ndarray) -> str | None:
         """Return a sentence on the joint that exceeds a goal tolerance most, or None.
 
-        Velocities count only if no position exceeds; a tolerance of 0 is not checked.
+        Velocities count only if no position exceeds. A tolerance of 0 is not checked;
+        NaN exceeds any other.
 
         Args:
             error: Position error, desired - actual, (n,) [rad | m].
