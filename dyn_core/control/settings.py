@@ -162,7 +162,7 @@ class ControllerSettings:
         """Attach a payload at payload_link, or remove it (None).
 
         While the controller has a state, the payload is blended in over the rule
-        blend_time; before the first state it counts in full at once.
+        blend_time; before the first state and after a reset it counts in full at once.
 
         Raises:
             SettingError: A payload is given but there is no payload_link, or the effort

@@ -113,6 +113,9 @@ class GoalTracker:
     ) -> None:
         """Follow a trajectory as a goal.
 
+        A pending trajectory is dropped: `advance` aborts its goal, unless the reference
+        rests at its end.
+
         Args:
             goal: Identifier of the goal.
             trajectory: Trajectory of Controller.make_trajectory.

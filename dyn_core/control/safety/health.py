@@ -79,7 +79,9 @@ class Health:
 
         The order of severity is ERROR, STALE, WARN, OK.
 
-        Events are those since a call WINDOW ago: each call stores the counters.
+        Events are counted since a call WINDOW ago: each call stores the counters. The
+        distance to the reference and the law's warnings count only while the state is
+        OK.
 
         Args:
             t: Time, on the clock of `update` [s].
@@ -97,7 +99,8 @@ class Health:
     def summary(self, conditions: Sequence[Condition]) -> tuple[int, str]:
         """Return the most severe level and the joined messages of conditions.
 
-        Messages of level OK are left out if there are others.
+        Messages of level OK are left out if there are others; if all are OK, only the
+        first is returned.
 
         Args:
             conditions: Result of `conditions`, most severe first.

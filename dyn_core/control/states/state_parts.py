@@ -142,8 +142,9 @@ class PartMerger:
         Raises:
             ShapeError: A controlled joint is repeated, or a field has not one number
                 per name; the part is ignored.
-            SettingError: Earlier parts differ too much in time from this one. They are
-                dropped; this part is retained.
+            SettingError: Earlier parts differ by `spread` or more in time from this
+                one, or one has a stamp and the other none. They are dropped; this part
+                is retained.
         """
         places = [k for k, name in enumerate(names) if name in self._index]
         joints = [self._index[names[k]] for k in places]
