@@ -306,7 +306,7 @@ class Tracer:
         return self._items(node, shape.rows * shape.columns)
 
     def _require(self, condition: Any, error: type[RequireError], item: str) -> None:
-        """Record a requirement, unless its condition is a constant that holds.
+        """Record a requirement; with folding, none whose condition is constantly True.
 
         Args:
             condition: Symbol or bool that must be true.
