@@ -148,7 +148,7 @@ class ExternalEffort:
 
         In a cycle whose payload differs from the previous cycle's, the previous
         estimate is returned: the two momenta belong to different models and cannot be
-        compared. time, r and effort are updated.
+        compared, and only `time` is updated. Else r and effort are, too.
 
         Args:
             t: Time [s]; a time before the previous one restarts the observer.
