@@ -287,8 +287,9 @@ def sweep(scene: VisualScene) -> Replay:
 def saved_robot(path: str) -> tuple[str, str]:
     """Return (robot, kind of its root joint) that a file of a run names.
 
-    Only NPZ files of runs name them. Both are empty if the file names no known robot;
-    the kind is empty if the file does not name it.
+    Only NPZ files of runs name them. Both are empty for any other path, also one that
+    does not exist, and if the robot's own file is not there; a name without a folder is
+    not looked up. The kind is empty if the file does not name it.
 
     Args:
         path: File of the run.
@@ -310,9 +311,10 @@ def read_run(path: str, model: Model, joint_states: str = "") -> Replay:
         joint_states: Topic of a bag; empty: joint_states, or the only JointState topic.
 
     Raises:
-        SettingError: It cannot be read, or is of another robot; or a topic is given for
-            an NPZ or CSV file.
-        ShapeError: Its arrays do not fit the robot.
+        SettingError: It cannot be read, is of another robot or has no rows, or its
+            times are not finite or decrease; or a topic is given for an NPZ or CSV
+            file.
+        ShapeError: Its arrays do not fit the robot or each other.
         UnsupportedError: The file is a bag, and rosbags is not installed.
     """
     return replay.of_motion(model, read_motion(path, joint_states=joint_states))

@@ -296,6 +296,8 @@ def _keep_nearest(
 ) -> None:
     """Update the depth buffer with fragments that are nearer, in place.
 
+    At equal depths the stored triangle stays; of new fragments the last one counts.
+
     Args:
         depth: Depth of each subpixel, flat [m]; changed in place.
         front: Index of the nearest triangle of each subpixel, flat; changed in place.

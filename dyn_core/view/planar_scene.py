@@ -327,7 +327,7 @@ class ObjectScene(PlanarScene):
         return self.points(values).ravel()
 
     def values(self, state: np.ndarray) -> np.ndarray:
-        """Return the coordinates last passed to the method `state`, (nq,).
+        """Return the coordinates last passed to the method `state`, (nq,), no copy.
 
         They are zero before its first call. The argument is ignored.
         """

@@ -145,8 +145,8 @@ def of_arrays(
 ) -> Replay:
     """Return the replay of a robot's positions.
 
-    The curves are the positions of joints with one coordinate, and the joint forces,
-    without those of joints that have no motor and no force.
+    The curves are the positions of joints with one coordinate that follow no other
+    joint, and the joint forces, except all-zero columns of joints without a motor.
 
     Args:
         model: Robot.

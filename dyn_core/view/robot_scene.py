@@ -396,7 +396,10 @@ def _quaternion(rpy: Sequence[float]) -> list[float]:
 
 
 def _angles(quaternion: np.ndarray) -> list[float]:
-    """Return [roll, pitch, yaw] [rad] of a unit quaternion (x, y, z, w)."""
+    """Return [roll, pitch, yaw] [rad] of a unit quaternion (x, y, z, w).
+
+    At pitch = ±pi / 2 roll is 0.
+    """
     entries = Vector([float(x) for x in quaternion])
     return [float(x) for x in roll_pitch_yaw(quat_matrix(entries))]
 

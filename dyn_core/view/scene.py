@@ -153,7 +153,7 @@ class VisualScene(ABC):
         return self.state([rng.uniform(x.low, x.high) for x in self.sliders])
 
     def mass_centre(self, poses: np.ndarray) -> np.ndarray | None:
-        """Return the centre of mass in the world, (3,) [m]; None if unknown.
+        """Return the centre of mass in the world, (3,) [m]; None if unknown, as here.
 
         Args:
             poses: Poses of the bodies, (bodies, 4, 4).
