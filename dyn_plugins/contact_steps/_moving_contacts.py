@@ -411,8 +411,8 @@ def gap_sides(contacts, gaps):
 
     Returns:
         List of pairs of conditions; the second: the derivative of an open gap applies,
-        else the one of an overlap. All contacts of a body at gap 0 get the side of the
-        lowest of them.
+        else the one of an overlap. All contacts of a body get the side of its lowest
+        pressing contact at gap 0; without one, the open side.
     """
     # Dependent rows, as of a box's four corners, cannot have different slopes.
     at_zero, lowest = [], {}

@@ -88,6 +88,8 @@ def contact_euler_derivatives(model, q, qd, tau, dt, warm, f_ext, **parts):
 
     With the step's own impulses as warm start, the contact solver only confirms them.
     All points of a shape have rows, not only the deeper half as in contact_euler.
+    A shape that contact_euler refuses raises UnsupportedError when the Program is
+    built, and a joint inertia of zero SingularError when it runs.
 
     Args:
         model, q, qd, tau, dt, warm, f_ext: As in contact_euler.

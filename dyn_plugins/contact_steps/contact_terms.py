@@ -54,12 +54,14 @@ def contact_terms(
         Poses, (nb + 1) x 12, the world's first: rotation to the world row by row, and
         origin; columns, nc x 6, body by body with followers, along the world's axes,
         [angular; linear] of the point at the world's origin;
-        the inverse diagonal of L, then its entries below row by row; the velocity after
-        a step without constraints, nv; rows, nr x nv, and gaps, nr, of the limits of
-        ball joints (swing, lower and upper twist, if limited), and then of the loops.
+        in one list the inverse diagonal of L, then its entries below row by row;
+        the velocity after a step without constraints, nv; rows, nr x nv, and gaps, nr,
+        of the limits of ball joints (swing, lower and upper twist, if limited), and
+        then of the loops.
 
     Raises:
-        SingularError: A pivot of H + dt B is too small; names its joint.
+        SingularError: A pivot of H + dt B is too small; names its joint. Or, with
+            ball_limits, the swing of a limited ball joint is pi.
 
     Source: LCP-1, LCP-3; RBDA, section 6.5 (L.T L).
     """

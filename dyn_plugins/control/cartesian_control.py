@@ -423,7 +423,10 @@ class TaskInertia:
         return self._H.solve(self.joint_force(a))
 
     def idle(self, tau):
-        """Return (1 - J.T Lambda J H^-1) tau, (nv,), which does not move the frame."""
+        """Return (1 - J.T Lambda J H^-1) tau, (nv,).
+
+        It does not move the frame, except near singular positions.
+        """
         return tau - self.joint_force(self.J @ self._H.solve(tau))
 
 

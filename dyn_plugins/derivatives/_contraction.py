@@ -258,8 +258,8 @@ def second_derivatives(model, m, state, weights):
 def _groups(chain, paths):
     """Return the coordinates of a chain in groups of whole joints, a list of lists.
 
-    A group has at least GROUP coordinates; the last one may have fewer. A chain without
-    coordinates has no groups.
+    They are the entries of `paths` at their own bodies. A group has at least GROUP
+    coordinates; the last one may have fewer. A chain without coordinates has no groups.
 
     Args:
         chain: Bodies of the chain, parents first.

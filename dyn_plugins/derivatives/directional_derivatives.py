@@ -130,6 +130,9 @@ def id_directional(
 
     dq is a displacement in the tangent space: T -> T exp(eps S dq) for every joint.
 
+    An invalid parameter or point raises UnsupportedError or ModelError when the
+    Program is built.
+
     Inputs and outputs: those of ID_DIRECTIONAL; f_ext and df_ext by body, the base
     first.
 
