@@ -243,9 +243,11 @@ def fd_derivatives(
         d qdd = dqdd_dq dq + dqdd_dqd dqd + Hinv dtau
         dqdd_dq = -Hinv dtau_dq,   dqdd_dqd = -Hinv dtau_dqd   at qdd = FD(q, qd, tau)
 
-    A singular H raises SingularError when the Program runs.
+    A singular H raises SingularError when the Program runs; an invalid point raises
+    UnsupportedError or ModelError when it is built.
 
-    Inputs and outputs: those of FD_DERIVATIVES; f_ext by body, the base first.
+    Inputs and outputs: those of FD_DERIVATIVES, with qdd as the first result; f_ext by
+    body, the base first.
 
     Args:
         forward_dynamics: Solver of FORWARD_DYNAMICS.

@@ -47,7 +47,9 @@ def hd_derivatives(
     with Z = dID/dx for x = q and x = qd, at the hybrid motion. A singular H_vv raises
     SingularError with the joint's name when the Program runs.
 
-    Inputs and outputs: those of HD_DERIVATIVES; f_ext by body, the base first.
+    Inputs and outputs: those of HD_DERIVATIVES; f_ext by body, the base first. After
+    tau_u and qdd_v come the derivatives of tau_u by q, qd, qdd_u and tau_v, then of
+    qdd_v by the same.
 
     Args:
         hybrid_dynamics: Solver of HYBRID_DYNAMICS_MASKED.
@@ -135,7 +137,8 @@ def parameter_jacobian(model, q, qd, qdd, f_ext, paths, **fixed):
         dtau = dtau_dp dp,   dp the changes of the paths' numbers, path after path
 
     One sweep of inverse dynamics' derivative for each number; terms that do not depend
-    on it are zero and cost nothing.
+    on it are zero and cost nothing. An invalid path or point raises UnsupportedError or
+    ModelError when the Program is built.
 
     Inputs and outputs: those of PARAMETER_JACOBIAN; f_ext by body, the base first.
 
@@ -159,7 +162,8 @@ def fd_parameter_jacobian(model, q, qd, tau, f_ext, paths, **fixed):
 
         dqdd_dp = -H^-1 dtau_dp   at qdd = FD(q, qd, tau)
 
-    A singular joint inertia raises SingularError when the Program runs.
+    A singular joint inertia raises SingularError when the Program runs; an invalid path
+    or point raises UnsupportedError or ModelError when it is built.
 
     Inputs and outputs: those of FD_PARAMETER_JACOBIAN; f_ext by body, the base first.
 
