@@ -75,9 +75,10 @@ def delassus(model, q, W, rows, joint_rows):
     Inputs and outputs: those of DELASSUS; q by body, the base first.
 
     Args:
-        rows: Pairs (link, other link or None for the base), one for each of the m rows.
+        rows: Pairs (link, other link or None for the base), one for each of the m rows;
+            an unknown link raises ModelError when the Program is built.
         joint_rows: Names of joints of one coordinate whose rows come after them; others
-            raise UnsupportedError.
+            raise UnsupportedError, and unknown, fixed or locked ones ModelError.
 
     Source: TAZZ-6.5; LCP-3.
     """
@@ -102,7 +103,8 @@ def point_delassus(model, q, points):
     Inputs and outputs: those of POINT_DELASSUS; q by body, the base first.
 
     Args:
-        points: Pairs (link, point in the link's frame [m]).
+        points: Pairs (link, point in the link's frame [m]); invalid ones raise
+            UnsupportedError or ModelError when the Program is built.
 
     Source: TAZZ-6.5; LCP-3.
     """
@@ -254,7 +256,8 @@ def point_impulse(model, q, qd, velocity, points, damping):
     first.
 
     Args:
-        points: Pairs (link, point in the link's frame [m]).
+        points: Pairs (link, point in the link's frame [m]); invalid ones raise
+            UnsupportedError or ModelError when the Program is built.
         damping: Added to the diagonal of J H^-1 J.T [1/kg].
 
     Source: RBDA, section 11.7 (impulsive dynamics); the sweeps are TAZZ-6.4, TAZZ-6.5.
