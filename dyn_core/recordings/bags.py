@@ -26,10 +26,11 @@ from dyn_core.errors import (
     unknown_name,
     why_unread,
 )
-from dyn_core.recordings.motion import MotionRecord
+from dyn_core.recordings.motion import MotionRecord, refuse_not_finite
 from dyn_core.recordings.progress import RowProgress
 
 _FIRST = 1.0  # stamp of the first row, since zero means none [s]
+_LAST = 2**31 - 1  # limit of stamps, whose seconds are an int32 [s]
 ACCELERATIONS = "/joint_accelerations"
 POINTS = "trajectory_msgs/msg/JointTrajectory"
 
@@ -136,10 +137,20 @@ def write_bag(record: MotionRecord, path: Path, bar: RowProgress) -> None:
 
     Raises:
         UnsupportedError: rosbags is not installed, or a joint has several coordinates.
+        NonFiniteError: A time is not finite; names its row.
+        SettingError: A time is over 1 s before the first, or over 68 years after it.
         OSError: The folder of `path` cannot be written, or `path` is a folder that is
             not empty; no file is left behind.
     """
     check_joints(record, path)
+    refuse_not_finite("t", record.t[:, None], [""])
+    stamps = record.t - record.t[:1] + _FIRST
+    for k in np.flatnonzero((stamps < 0) | (stamps >= _LAST)):
+        raise SettingError(
+            f"row {k + 1}: t = {record.t[k]:.9g} s; valid: at most {_FIRST:g} s before"
+            " row 1, and 68 years after it",
+            "t",
+        )
     library = rosbags()
     # In the same folder, so that the finished bag appears by one rename.
     work = Path(tempfile.mkdtemp(prefix=".dyn_bag_", dir=path.parent))

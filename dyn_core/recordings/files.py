@@ -484,9 +484,10 @@ def write_motion(
         progress: Whether to show progress on a terminal.
 
     Raises:
-        SettingError: The name or folder is invalid, the file cannot be written, or CSV
-            cannot represent the name of a column.
+        SettingError: The name or folder is invalid, the file cannot be written, CSV
+            cannot represent the name of a column, or MCAP a time.
         UnsupportedError: MCAP cannot represent the joints, or rosbags is not installed.
+        NonFiniteError: A time is not finite, for MCAP.
         TypeError: A fact has no type of JSON, for NPZ.
     """
     file, bar = Path(path), RowProgress(len(record.t), progress)

@@ -241,7 +241,9 @@ def _numbers(lines: TextIO, labels: list[str]) -> np.ndarray:
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", UserWarning)  # there is no row
-            numbers = np.loadtxt(lines, delimiter=",", comments="#", ndmin=2)
+            # Not comments="#", which would cut a # inside of a row, too.
+            rows = (line for line in lines if not line.startswith("#"))
+            numbers = np.loadtxt(rows, delimiter=",", comments=None, ndmin=2)
     except ValueError:
         lines.seek(start)
         # np.loadtxt is quick, but refuses empty cells and does not name a bad cell.

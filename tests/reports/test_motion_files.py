@@ -143,6 +143,24 @@ def test_a_bag_of_a_floating_robot_is_refused(tmp_path):
     assert not list(tmp_path.iterdir())
 
 
+@pytest.mark.parametrize(
+    ("time", "message"),
+    [
+        (np.nan, "row 2: t is missing or not a number"),
+        (np.inf, "row 2: t is inf"),
+        (-2.0, "row 2: t = -2 s; valid: at most 1 s before row 1"),
+        (3e9, "row 2: t = 3e.09 s; valid: .*68 years after"),
+    ],
+)
+def test_times_that_no_stamp_can_have_are_refused(tmp_path, time, message):
+    """Python's own errors said neither the row nor what fits."""
+    _rosbags()
+    motion = MotionRecord.of_joints(["a"], [0.0, time, 1.0], np.zeros((3, 1)))
+    with pytest.raises(dyn.DynError, match=message):
+        write_motion(motion, tmp_path / "a.mcap")
+    assert not list(tmp_path.iterdir())
+
+
 def test_files_of_recordings_are_read_by_identification(tmp_path):
     """`dyn evaluate` reads the CSV and NPZ that `dyn sim` writes, and the other way."""
     model = dyn.load("two_link")
@@ -167,6 +185,7 @@ BAD_CSV = {
     "t,q[joint1],q[joint1]\n0,1,2\n": r"column q\[joint1\] is there twice",
     "t,q[joint1]\n0,1\n1\n": "row 2 has 1 cells for 2 labels",
     "t,q[joint1]\n0,1\n1,one\n": r"row 2: q\[joint1\] is 'one', no number",
+    "t,q[joint1]\n# 0,0\n0,1\n1,2#7\n": r"row 2: q\[joint1\] is '2#7', no number",
     "# units: s,deg\nt,q[joint1]\n0,1\n": "the unit 'deg'; valid: rad, m, 1",
     "# units: s\nt,q[joint1]\n0,1\n": "1 units for 2 columns",
     "t,q[joint1],q[joint2],tau[joint1]\n0,1,2,3\n": None,
