@@ -269,6 +269,25 @@ def test_tops_between_corners_touch_faces():
     assert all(c.id.feature != ("top", 220) for c in beside)
 
 
+@pytest.mark.parametrize("lean", [0.0, 0.3, np.pi / 2])
+def test_a_top_on_the_axis_of_a_cylinder_has_a_normal(lean):
+    """Nearest to the side: a unit normal across the axis, up where the cylinder leans."""
+    z = np.zeros((21, 21))
+    z[10, 10] = 0.5
+    peak = HeightField(z, (0.1, 0.1), point=(-1.0, -1.0, 0.0))
+    R = Rotation.from_euler("y", lean).as_matrix()
+    (top,) = (
+        c
+        for c in _contacts(_cylinder(0.12, 0.6), peak, R, (0.0, 0.0, 0.5), 0.0)
+        if c.id.feature == ("top", 10 * 21 + 10)
+    )
+    assert top.gap == pytest.approx(-0.12)
+    normal = np.array(top.normal)
+    assert np.linalg.norm(normal) == pytest.approx(1.0)
+    assert normal @ R[:, 2] == pytest.approx(0.0, abs=1e-12)
+    assert normal[2] == pytest.approx(np.sin(lean))
+
+
 def test_a_hull_of_eight_corners_touches_tops_as_a_box():
     """Same contacts on a rough field, but for the numbers of the corners."""
     rng = np.random.default_rng(4)

@@ -99,7 +99,7 @@ def over_a_face(
         Gap, negative inside [m], and x, y, z of the normal in the shape's frame. The
         gap is inf, and the normal along z, for a point outside of several faces, which
         is closer to an edge, and if all faces look up. On the axis of a cylinder, the
-        normal of its side is 0.
+        normal of its side is the one that looks down most, or along x if it stands.
     """
     kind, size = shapes.kind[a], shapes.size[a]
     best, nx, ny, nz = -math.inf, 0.0, 0.0, 0.0
@@ -118,8 +118,13 @@ def over_a_face(
         elif kind == CYLINDER and side == 2:
             across = math.sqrt(x * x + y * y)
             gap = across - size[0]
-            if across > 0.0:
-                u, v = x / across, y / across
+            u, v = x, y
+            if across == 0.0:  # on the axis every side is as near
+                u, v = -C[6], -C[7]
+                across = math.sqrt(u * u + v * v)
+            if across == 0.0:
+                u, across = 1.0, 1.0
+            u, v = u / across, v / across
         elif kind == CYLINDER or side > 3:
             w, gap = sign, sign * z - size[2]
         elif side > 1:
