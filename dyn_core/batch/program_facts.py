@@ -162,9 +162,9 @@ def _algorithm(program: Program[Any]) -> str:
 def code_digest(function: Any) -> str:
     """Return the name of a function and a digest of its bytecode and names.
 
-    Real numbers and texts among its constants count, too. Other constants, inner and
-    called functions, defaults and closures do not, so that the digest may stay the same
-    when they change. A callable without bytecode, such as a ufunc, gives the name
+    Its constants count, too, if they are real numbers, texts or tuples. Others, inner
+    and called functions, defaults and closures do not, so that the digest may stay the
+    same when they change. A callable without bytecode, such as a ufunc, gives the name
     alone.
     """
     name = getattr(function, "__qualname__", None) or getattr(
@@ -173,6 +173,6 @@ def code_digest(function: Any) -> str:
     code = getattr(function, "__code__", None)
     if code is None:
         return str(name)
-    numbers = [x for x in code.co_consts if isinstance(x, int | float | str)]
+    numbers = [x for x in code.co_consts if isinstance(x, int | float | str | tuple)]
     digest = hashlib.sha256(code.co_code + repr((code.co_names, numbers)).encode())
     return f"{name} {digest.hexdigest()[:8]}"

@@ -6,6 +6,7 @@ import importlib.util
 import math
 import re
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -187,3 +188,16 @@ def test_unmarked_and_inner_functions_are_refused_in_words():
     exec("@machine_code\ndef typed(x: float) -> float:\n    return x", space)
     with pytest.raises(TraceError, match="its source is not there"):
         translate(space["typed"])
+
+
+@pytest.mark.parametrize("change", [("x * 2.0", "x * 7.0"), ("1.0, 3.0", "1.0, 7.0")])
+def test_a_file_changed_after_its_import_is_refused(module_of, change):
+    """Machine code would have the new numbers, Python the old ones."""
+    module = module_of(
+        "@machine_code\ndef pair(x: float) -> tuple[float, float]:\n"
+        "    if x > 0.0:\n        return x * 2.0, x\n    return 1.0, 3.0\n"
+    )
+    file = Path(module.__file__)
+    file.write_text(file.read_text("utf-8").replace(*change), encoding="utf-8")
+    with pytest.raises(TraceError, match="the file is another than when"):
+        translate(module.pair)
