@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 import dyn_core as dyn
-from dyn_core.errors import SettingError
+from dyn_core.errors import ModelError, SettingError, SingularError
 from dyn_core.identification import FRICTION_LAWS, selection
-from dyn_core.identification.fitting import consistent_fit
+from dyn_core.identification.fitting import consistent_fit, outcome
 from dyn_core.model.checks.pseudo_inertia import least_eigenvalue
 
 PAYLOAD = np.array([1.5, 0.015, -0.03, 0.12, 0.014, 0.0, 0.013, 0.0, 0.0, 0.003])
@@ -208,6 +208,21 @@ def test_joints_without_friction_are_no_obstacle(arm):
     for friction, asymmetry in zip(*joints, strict=True):
         assert all(abs(a) <= f for f, a in zip(friction, asymmetry, strict=True))
     assert result.residual_rms.max() < 0.06
+
+
+@pytest.mark.parametrize("error", [ModelError, SingularError])
+def test_a_robot_that_cannot_be_built_is_a_reason(arm, error, monkeypatch):
+    """Also an axis of length 0: the parameters are there, the model is not."""
+
+    def refuse(unknowns, values):
+        raise error("joint3")
+
+    monkeypatch.setattr(outcome, "with_numbers", refuse)
+    motion = _motion(arm, duration=4.0)
+    tau = dyn.solver("rnea").build(arm)(*motion)
+    result = dyn.identify(arm, *motion, tau, only="friction")
+    assert result.model is None
+    assert "joint3" in result.reason
 
 
 def test_inertia_and_friction_are_sought_together(arm):

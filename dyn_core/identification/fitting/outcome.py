@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from dyn_core.errors import ModelError
+from dyn_core.errors import ModelError, SingularError
 from dyn_core.identification.fitting.consistent_fit import Knowledge
 from dyn_core.identification.fitting.measurements import Measurements
 from dyn_core.identification.fitting.sought_robot import with_numbers
@@ -67,7 +67,7 @@ def outcome(
     model, reason = None, ""
     try:
         model = with_numbers(unknowns, values)
-    except ModelError as error:
+    except (ModelError, SingularError) as error:
         reason = str(error)
     bodies = [values[first : first + 10] for first in unknowns.blocks]
     return Identification(
