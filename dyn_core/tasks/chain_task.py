@@ -15,7 +15,7 @@ from dyn_core.planar.chain.states import from_angles
 from dyn_core.planar.objects.objects import Bounds
 from dyn_core.spatial import Matrix, Vector
 from dyn_core.tasks.task import OPEN, UNIT, Task
-from dyn_core.validation import known_keywords
+from dyn_core.validation import Quantity, Whole, known_keywords
 
 RUNS_WHILE_TRACED = "wings"  # a mark, see engines/llvm/cached/fingerprint.py
 
@@ -51,8 +51,9 @@ class ChainTask(Task):
         rounds, window: Options of the solver chain_fixed_step.
 
     Raises:
-        ModelError: An attribute is invalid as in Task, `theta` has not n-1 numbers, or
-            `motors` are not na different joints of 0..n-2.
+        ModelError: An attribute is invalid as in Task, `theta` has not n-1 numbers,
+            `motors` are not na different joints of 0..n-2, or `rounds` or `window` is
+            out of range.
         SettingError: The constructor got an unknown keyword.
 
     Source: WAW-15.5.
@@ -81,6 +82,8 @@ class ChainTask(Task):
                 f" got {self.motors}",
                 "motors",
             )
+        Whole().read(f"{self.name}: rounds", self.rounds)
+        Quantity(0.0, above=True).read(f"{self.name}: window", self.window)
 
     @property
     def ns(self) -> int:

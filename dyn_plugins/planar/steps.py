@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 from dyn_core.authoring import Number, TracedSolver, Vector, hookimpl, sqrt, where
 from dyn_core.planar import GUIDED, TAUT
 from dyn_core.planar.problems import CHAIN_EVENT_STEP, CHAIN_IMPACT, CHAIN_STEP
-from dyn_plugins._options import WINDOW
+from dyn_core.validation import Either, Nothing, Quantity, Whole
 from dyn_plugins.planar._passes import (
     ZERO,
     links,
@@ -112,7 +112,8 @@ def chain_fixed_step(model, x, v, contact, limit, tau, dt, rounds, window):
 
     Args:
         rounds: Number of releases of contacts that would pull.
-        window: Time constant with which errors decay, in steps; above 0, unchecked.
+        window: Time constant with which errors decay, in steps; above 0 (else
+            UnsupportedError).
 
     Source: WAW-7.4, WAW-7.5, WAW-12.5, WAW-12.10, WAW-15.4; instead of one release at a
     time (WAW-12.8), all contacts that pull are released at once.
@@ -255,7 +256,7 @@ def chain_quantum(model, x, v, tau, dt, kind, s, a_w, active, alpha_w, window):
 
     Args:
         window: Time constant with which errors of the link lengths decay [s], above 0
-            (else ModelError); None: 5 dt; infinite: they are not corrected.
+            (else UnsupportedError); None: 5 dt; infinite: they are not corrected.
 
     Source: WAW-3.1.
     """
@@ -274,7 +275,7 @@ def chain_semi_implicit(model, x, v, tau, dt, kind, s, a_w, active, alpha_w, win
 
     Args:
         window: Time constant with which errors of the link lengths decay [s], above 0
-            (else ModelError); None: 5 dt; infinite: they are not corrected.
+            (else UnsupportedError); None: 5 dt; infinite: they are not corrected.
 
     Source: WAW-3.1; E. Hairer et al., Geometric Numerical Integration.
     """
@@ -293,8 +294,8 @@ def chain_rk4(model, x, v, tau, dt, kind, s, a_w, active, alpha_w, window):
 
     Args:
         window: Time constant with which errors of the link lengths decay [s], above 0
-            (else ModelError); None: 5 dt; infinite: they are not corrected and grow
-            over many thousand steps.
+            (else UnsupportedError); None: 5 dt; infinite: they are not corrected and
+            grow over many thousand steps.
 
     Source: WAW-3.1; E. Hairer et al., Solving Ordinary Differential Equations I.
     """
@@ -385,13 +386,14 @@ def while_taut(model, modes, x, v, window):
     return modes._replace(kind=kind, a_w=a_w)
 
 
-def _known_window(model, window):
-    """Raise ModelError unless `window` is a positive number, infinity or None.
+class _Window(Quantity):
+    """A number above 0, or infinity."""
 
-    model is ignored.
-    """
-    if window is not None and window != inf:
-        WINDOW["window"].read("window", window)
+    valid = "a number above 0, or infinity"
+
+    def convert(self, where, value):
+        """Return the value as a float; raise ModelError if it is not valid."""
+        return inf if value == inf else super().convert(where, value)
 
 
 @hookimpl
@@ -404,6 +406,7 @@ def dyn_solvers():
             CHAIN_EVENT_STEP,
             chain_fixed_step,
             options={"rounds": 1, "window": 5.0},
+            valid={"rounds": Whole(), "window": Quantity(0.0, above=True)},
             by_joint=False,
         ),
         *(
@@ -412,7 +415,7 @@ def dyn_solvers():
                 CHAIN_STEP,
                 step,
                 options={"window": None},
-                valid={"window": _known_window},
+                valid={"window": Either((Nothing(), _Window(0.0, above=True)))},
                 by_joint=False,
             )
             for step in (chain_quantum, chain_semi_implicit, chain_rk4)

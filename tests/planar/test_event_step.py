@@ -1,5 +1,7 @@
 """The step of fixed cost of planar chains: landing, limits, corners, many steps."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -14,6 +16,7 @@ from dyn_core.planar import (
     make_chain_like,
 )
 from dyn_core.planar.chain.simulator import ChainSimulator
+from dyn_core.tasks.shipped import TASKS
 from dyn_core.testing import scaled_error
 from dyn_plugins.planar._testing.chains import mass_matrix, random_chain
 
@@ -393,3 +396,15 @@ def test_rounds_and_engines(rounds):
             for got, wanted in zip(other, results[0], strict=True):
                 _near(got, wanted, 1e-8)
     assert states[0][2].any()
+
+
+@pytest.mark.parametrize(
+    "option", [{"window": 0.0}, {"window": -5.0}, {"window": np.inf}, {"rounds": -1}]
+)
+def test_options_out_of_range_are_refused(option):
+    """A window of 0 would divide by zero, a negative one would let errors grow."""
+    (name,) = option
+    with pytest.raises(dyn.UnsupportedError, match=f"option {name} is .*; valid: "):
+        _build(_world(0)[0], **option)
+    with pytest.raises(dyn.ModelError, match=f"planar_chain: {name} is .*; valid: "):
+        replace(TASKS["planar_chain"], **option)
