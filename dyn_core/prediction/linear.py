@@ -145,15 +145,19 @@ class Estimator(Linear):
                 measured are not used; they must be finite.
 
         Raises:
-            ShapeError: An array has another shape.
+            ShapeError: An array has another shape, such as a batch.
         """
-        x = self.state(*state)
-        tau = one_state("tau", tau, self.model.nv)
+        model = self.model
+        x, seen = (
+            self.state(one_state("q", q, model.nq), one_state("qd", qd, model.nv))
+            for q, qd in (state, measured)
+        )
+        tau = one_state("tau", tau, model.nv)
         x = self.A @ x + self.B @ (tau - self.tau)[list(self.motors)]
         rows = list(self.rows)
-        x = x + self.L @ (self.state(*measured) - x)[rows]
+        x = x + self.L @ (seen - x)[rows]
         dq, qd = np.split(x, 2)
-        return self.model.integrate(self.q, dq), qd
+        return model.integrate(self.q, dq), qd
 
 
 @known_keywords

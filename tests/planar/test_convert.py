@@ -797,6 +797,12 @@ def test_states_that_do_not_fit():
             state_to_chain(fixed, chain, q, qd)
     with pytest.raises(ModelError, match="is where its base cannot have it, 0.1 off"):
         state_to_model(fixed, chain, (x + 0.1 * np.eye(2)[0], v))
+    for state in (np.stack([x, x]), np.stack([v, v])), (np.stack([x, x]), v):
+        with pytest.raises(dyn.ShapeError, match=r"x: wanted shape \(3, 2\)"):
+            state_to_model(fixed, chain, state)
+    for state in (x + np.nan, v), (x, v + np.inf):
+        with pytest.raises(dyn.NonFiniteError, match="state of the chain"):
+            state_to_model(fixed, chain, state)
     with pytest.raises(ModelError, match="moves where its base cannot have it"):
         state_to_model(fixed, chain, (x, v + np.eye(2)[0]))
 

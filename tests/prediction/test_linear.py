@@ -266,3 +266,17 @@ def test_states_of_different_numbers_of_rows_are_refused():
     for wrong in (qd, qd[0]):
         with pytest.raises(dyn.ShapeError, match="qd: .*3, 2.*as q has"):
             regulator.state(q, wrong)
+
+
+def test_an_estimate_is_of_one_state():
+    """A batch is refused by the name of its array."""
+    observer = dyn.kalman(POLE, upright(), {"position": 1e-3}, period=0.01)
+    one, several = (upright(), np.zeros(2)), np.zeros((3, 2))
+    for state, seen, name in (
+        ((several, several), one, "q"),
+        ((several, several), (several, several), "q"),
+        (one, (several, several), "q"),
+        (one, (upright(), several), "qd"),
+    ):
+        with pytest.raises(dyn.ShapeError, match=rf"^{name}: wanted shape \(2,\)"):
+            observer.update(state, np.zeros(2), seen)

@@ -10,13 +10,13 @@ from typing import Any
 
 import numpy as np
 
-from dyn_core.errors import ModelError
+from dyn_core.errors import ModelError, NonFiniteError, ShapeError
 from dyn_core.model import Model
 from dyn_core.planar.chain.chain import ChainModel
 from dyn_core.planar.chain.states import ChainState, from_angles, to_angles
 from dyn_core.planar.conversion.serial import PlanarChainGeometry, place, read, speed
 from dyn_core.spatial import Vector
-from dyn_core.validation import one_state, shown
+from dyn_core.validation import float_array, one_state, shown
 
 
 def state_to_chain(
@@ -97,12 +97,21 @@ def state_to_model(
         ModelError: The robot is not a planar chain, the chain has another number of
             links or other lengths, or the robot's base cannot reach the state of joint
             0.
-        ShapeError: x or v has another shape.
+        ShapeError: x or v has another shape, such as a batch.
+        NonFiniteError: x or v has NaN or infinity.
 
     Source: WAW-15.2, WAW-2.1.
     """
     geometry = _geometry(model, chain, tip)
-    x0, v0, theta, theta_dot = to_angles(chain, ChainState(*state))
+    state, wanted = ChainState(*state), f"shape ({chain.n}, 2)"
+    for name, part in state._asdict().items():
+        array = float_array(name, part, wanted)
+        if array.ndim != 2:
+            raise ShapeError(name, wanted, f"shape {array.shape}")
+        if not np.isfinite(array).all():
+            text = f"the state of the chain has NaN or infinity in {name}"
+            raise NonFiniteError(f"{text}; valid: finite numbers", name)
+    x0, v0, theta, theta_dot = to_angles(chain, state)
     q, qd = model.neutral(), np.zeros(model.nv)
     for k, (segment, bend) in enumerate(
         zip(geometry.segments, geometry.bends, strict=True)
