@@ -549,6 +549,8 @@ def test_bad_custom_joints_are_refused_in_words(pose, nq, message):
         Custom(pose, nq)
     with pytest.raises(dyn.ModelError, match="2 finite numbers"):
         Custom(polar, 2, neutral=[0.0])
+    with pytest.raises(dyn.ModelError, match=r"finite span, 0 or more, got .* -1.0"):
+        Custom(polar, 2, span=-1.0)
     with pytest.raises(dyn.ModelError, match="places of a product"):
         Product([Revolute(), Revolute()], (0, 2))
     with pytest.raises(dyn.ModelError, match="at least one factor"):

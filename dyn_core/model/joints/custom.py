@@ -103,7 +103,7 @@ class Custom(Joint):
         nq: Number of coordinates, 1 to 6.
         neutral: Initial coordinates, by default zeros; X need not be the identity
             there.
-        span: Random coordinates differ from `neutral` by at most this each.
+        span: Random coordinates differ from `neutral` by at most this each, 0 or more.
 
     Raises:
         ModelError: nq, neutral or span is not valid, or the function does not return a
@@ -127,10 +127,11 @@ class Custom(Joint):
         self.pose, self.span = pose, span
         self.nq = self.nv = nq
         self.start = tuple([0.0] * nq if neutral is None else map(float, neutral))
-        if len(self.start) != nq or not all(map(math.isfinite, (*self.start, span))):
+        finite = all(map(math.isfinite, (*self.start, span)))
+        if len(self.start) != nq or not finite or span < 0:
             raise ModelError(
                 f"a custom joint of {nq} coordinates needs {nq} finite numbers as"
-                f" neutral and a finite span, got {self.start} and {span}"
+                f" neutral and a finite span, 0 or more, got {self.start} and {span}"
             )
         rng = np.random.default_rng(0)
         for q in (self.start, self.random(rng), self.random(rng)):
