@@ -254,12 +254,15 @@ def where(condition: Any, a: Any, b: Any) -> Any:
             entry by entry. For a Vector `a`, b may be one number for all entries.
 
     Raises:
-        TypeError: a is a vector, matrix or spatial value and b is of another type or
-            size; if `a` is a number, b is not checked.
+        TypeError: a or b is a vector, matrix or spatial value, and the other one is of
+            another type or size.
         FrameMismatchError: They are spatial values in different frames.
     """
     if hasattr(a, "map_with"):
         return a.map_with(lambda x, y: where(condition, x, y), b)
+    if hasattr(b, "map_with"):
+        kind = type(b).__name__
+        raise TypeError(f"where: a number and a {kind}; valid: two of one type")
     if isinstance(condition, Number):
         number = _number_of(condition, a, b)
         return number.apply("where", condition, a, b)  # type: ignore[union-attr]
@@ -382,10 +385,15 @@ class Column(Number):
         Operands are in order; `op` is a name in OPERATIONS.
 
         Raises:
-            TypeError: The operation is not in OPERATIONS, such as a loop.
+            TypeError: The operation is not in OPERATIONS, such as a loop; or an operand
+                is a vector, matrix or spatial value, whose entries are not rows.
         """
         if op not in OPERATIONS:
             raise TypeError(f"'{op}' is not offered on columns; trace the algorithm")
+        for x in operands:
+            if hasattr(x, "map_with"):
+                kind = type(x).__name__
+                raise TypeError(f"{op}: a number and a {kind}; valid: {kind} * number")
         arrays = (x.values if isinstance(x, Column) else x for x in operands)
         return Column(OPERATIONS[op].on_column(*arrays))
 

@@ -3,7 +3,14 @@
 import numpy as np
 import pytest
 
-from dyn_core.authoring import Matrix, Taylor, product, sparse_products
+from dyn_core.authoring import (
+    Matrix,
+    Taylor,
+    Vector,
+    product,
+    sparse_products,
+    where,
+)
 from dyn_core.engines.graph import trace as tracing
 from dyn_core.engines.graph.source import compile_graph
 from dyn_core.engines.graph.trace import trace
@@ -308,3 +315,18 @@ def test_many_copies_and_zeros_go_by_tables(rows):
         assert np.abs(values - expected).max() < 1e-13
     written = kernel.write(graph, sizes, "scalar" if rows == 1 else "batch", 8)
     assert "@copy_pairs" in written.ir and "@llvm.memset" in written.ir
+
+
+def test_a_vector_does_not_mix_with_the_rows_of_a_column():
+    """Entry k would have met row k, without an error where there are as many."""
+    column, vector = Column(np.array([1.0, 2.0])), Vector([5.0, 7.0])
+    for mixed in (
+        lambda: where(column > 1.5, 1.0, vector),
+        lambda: where(True, 1.0, vector),
+        lambda: column * vector,
+        lambda: column + vector,
+    ):
+        with pytest.raises(TypeError, match="Vector.*valid: "):
+            mixed()
+    chosen = where(column > 1.5, vector, 1.0)
+    assert [x.values.tolist() for x in chosen] == [[1.0, 5.0], [1.0, 7.0]]
