@@ -455,7 +455,7 @@ class Model(Tree, System):
 
         Source: RBD5-3.4 (quasi-velocities).
         """
-        return space.on_arrays(self, space.position_rate, "q", q=q, v=qd)
+        return space.on_arrays(self, space.position_rate, "q", q=q, qd=qd)
 
     def tangent_rate(self, u: Values, qd: Values) -> Values:
         """Return du/dt (nv,) of a displacement u(t) from a fixed position.
@@ -470,7 +470,7 @@ class Model(Tree, System):
 
         Raises ShapeError for arrays of other shapes, ValueError for unequal batches.
         """
-        return space.on_arrays(self, space.tangent_rate, "v", u=u, v=qd)
+        return space.on_arrays(self, space.tangent_rate, "v", u=u, qd=qd)
 
     def position(
         self,

@@ -121,6 +121,10 @@ def test_integrate_and_difference_undo_each_other(tree):
     np.testing.assert_allclose(batch, one, rtol=0, atol=1e-15)  # NumPy's sines differ
     with pytest.raises(dyn.ShapeError, match="dv: wanted"):
         tree.integrate(q0, dv[:-1])
+    with pytest.raises(dyn.ShapeError, match="^qd: wanted"):
+        tree.position_rate(q0, dv[:-1])
+    with pytest.raises(dyn.ShapeError, match="^qd: wanted"):
+        tree.tangent_rate(dv, dv[:-1])
 
 
 def test_neutral_and_normalize(tree):

@@ -294,7 +294,8 @@ def on_arrays(
         tree: Robot.
         function: Function of the robot and the inputs as Vectors, in their order.
         kind: q if it returns nq numbers, v if it returns nv.
-        inputs: Inputs by name; names that begin with q have nq numbers, others nv.
+        inputs: Inputs by name; names that begin with q, but qd, have nq numbers, others
+            nv.
 
     Returns:
         A Vector if all inputs are Vectors, else an array, complex if an input is;
@@ -308,7 +309,9 @@ def on_arrays(
     if len(vectors) == len(inputs):
         return function(tree, *vectors)
     arrays = [
-        state_array(name, x, tree.nq if name.startswith("q") else tree.nv)
+        state_array(
+            name, x, tree.nq if name.startswith("q") and name != "qd" else tree.nv
+        )
         for name, x in inputs.items()
     ]
     if all(x.ndim == 1 and x.dtype == float for x in arrays):
