@@ -10,6 +10,7 @@ of another journal, is refused.
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import secrets
@@ -204,9 +205,11 @@ class Journal:
         """
         if k in self.done:
             raise BatchError(f"chunk {k} was done twice")
-        self.done[k] = chunk
+        line = _line([k, *chunk], self.header["token"])
         with _writing(self.path):
-            self._file.write(_line([k, *chunk], self.header["token"]))
+            if self._file.write(line) != len(line):  # its beginning fits on the disk
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        self.done[k] = chunk
 
     def close(self) -> None:
         """Close the file, which releases the lock; if none is open, nothing happens."""

@@ -1,5 +1,6 @@
 """Runs that are killed, interrupted or asked anew: no chunk lost, none done twice."""
 
+import errno
 import json
 import os
 import signal
@@ -10,12 +11,14 @@ import threading
 import time
 import warnings
 from contextlib import suppress
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
 import dyn_core as dyn
 from dyn_core.batch.journal import DoneChunk, Journal, beside
+from dyn_core.batch.program_facts import code_digest
 from dyn_core.errors import BatchError
 
 ROWS, CHUNK = 20_000, 1000
@@ -247,6 +250,7 @@ def test_other_reductions_are_refused(rnea, states, tmp_path):
     rnea.map(*states, reduce=lambda x: x.sum(), journal=journal, resume=False)
     with pytest.raises(BatchError, match="reduction"):
         rnea.map(*states, reduce=lambda x: x.max(), journal=journal)
+    assert code_digest(lambda: (1.0, 2.0)) != code_digest(lambda: (1.0, 7.0))
 
 
 def test_another_function_of_rows_is_refused(rnea, tmp_path):
@@ -435,6 +439,26 @@ def test_a_chunk_is_noted_once(tmp_path):
         journal.add(0, DoneChunk((), None, ()))
     journal.close()
     assert beside("a.npy") == os.path.abspath("a.npy.journal")
+
+
+@pytest.mark.parametrize("fault", ["full", "half"])
+def test_a_chunk_that_could_not_be_noted_is_not_done(tmp_path, fault, monkeypatch):
+    """A full disk: an error, or only the beginning of the line is written."""
+    journal = Journal(str(tmp_path / "x.journal"), {"rows": 3})
+    journal.begin()
+
+    def write(line):
+        if fault == "full":
+            raise OSError(errno.ENOSPC, "No space left on device")
+        return len(line) // 2
+
+    whole = journal._file
+    monkeypatch.setattr(journal, "_file", SimpleNamespace(write=write))
+    with pytest.raises(BatchError, match="cannot be written: .*space"):
+        journal.add(0, DoneChunk((), None, ()))
+    assert not journal.done
+    monkeypatch.setattr(journal, "_file", whole)
+    journal.close()
 
 
 def test_control_c_ends_a_run_within_a_second(rnea, tmp_path, interrupts):
