@@ -49,7 +49,8 @@ def private_environment(domain: int | None = None) -> dict[str, str]:
         os.getpid() % 100 + 1 if domain is None else domain
     )
     environment["FASTRTPS_DEFAULT_PROFILES_FILE"] = str(FOLDER / "loopback.xml")
-    environment.setdefault("ROS_LOG_DIR", tempfile.mkdtemp(prefix="dyn_ros_log_"))
+    if "ROS_LOG_DIR" not in environment:
+        environment["ROS_LOG_DIR"] = tempfile.mkdtemp(prefix="dyn_ros_log_")
     return environment
 
 

@@ -7,6 +7,7 @@ import select
 import signal
 import subprocess
 import sys
+import tempfile
 import textwrap
 import time
 from pathlib import Path
@@ -20,7 +21,7 @@ from dyn_core.errors import SettingError
 from dyn_core.signals import note_signals
 from ros_nodes import start_commands as commands
 from ros_nodes.graphs import COMPUTED_TORQUE, GRAPHS, SIMULATOR, NodeEntry
-from ros_nodes.processes import Process, Processes
+from ros_nodes.processes import Process, Processes, private_environment
 from ros_nodes.running import runtime
 
 pytestmark = [pytest.mark.ros, pytest.mark.timeout(120)]
@@ -733,3 +734,14 @@ def test_bad_trajectories_are_refused_and_the_arm_holds(
     assert "unknown joints elbow" in nodes["computed_torque"].output
     np.testing.assert_allclose(probe.efforts[-1][1], wanted, atol=1e-9)
     ends_with_zero(nodes["computed_torque"], signal.SIGINT)
+
+
+def test_a_given_folder_of_logs_is_used_and_no_other_made(monkeypatch, tmp_path):
+    """An empty folder stayed behind at each call."""
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    monkeypatch.setenv("ROS_LOG_DIR", "/somewhere")
+    assert private_environment()["ROS_LOG_DIR"] == "/somewhere"
+    assert not list(tmp_path.iterdir())
+    monkeypatch.delenv("ROS_LOG_DIR")
+    made = private_environment()["ROS_LOG_DIR"]
+    assert [str(x) for x in tmp_path.iterdir()] == [made]
