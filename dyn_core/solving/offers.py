@@ -49,6 +49,16 @@ def shown(value: Any, show: Callable[[Any], str] = repr) -> str:
         return f"an object of {type(value).__name__} that cannot be shown"
 
 
+def listed(offer: Any, hook: str, who: str) -> list[Any]:
+    """Return an offer of the hook `hook` as a list; `who` as in `solvers`.
+
+    Raises PluginError if it is not iterable, such as a single Solver.
+    """
+    if not isinstance(offer, Iterable):
+        raise PluginError(f"{who}: {hook} gave {shown(offer)}; valid: a list", who)
+    return list(offer)
+
+
 def solvers(offer: Any, who: str) -> list[Solver]:
     """Return the Solvers in an offer of the hook dyn_solvers, checked.
 
@@ -57,9 +67,8 @@ def solvers(offer: Any, who: str) -> list[Solver]:
         who: Distribution and module of the plugin.
 
     Raises:
-        PluginError: An object is not a Solver, a name is invalid, occurs twice or is
-            "auto", or a signature is not a Signature.
-        TypeError: `offer` is not iterable.
+        PluginError: The offer is not iterable, an object is not a Solver, a name is
+            invalid, occurs twice or is "auto", or a signature is not a Signature.
     """
     offered: list[Solver] = _named(offer, Solver, "solver", "dyn_solvers", who)
     for solver in offered:
@@ -116,7 +125,6 @@ def new_problems(known: Any, offer: Any, who: str) -> dict[str, Signature]:
     Raises:
         PluginError: An object or name is invalid, or a name exists already or occurs
             twice.
-        TypeError: `offer` is not iterable.
     """
     return _new(known, offer, Signature, "problem", "dyn_problems", who)
 
@@ -132,7 +140,6 @@ def new_systems(known: Any, offer: Any, who: str) -> dict[str, SystemKind]:
     Raises:
         PluginError: An object or name is invalid, or a name exists already or occurs
             twice.
-        TypeError: `offer` is not iterable.
     """
     return _new(known, offer, SystemKind, "kind of system", "dyn_systems", who)
 
@@ -150,7 +157,6 @@ def new_modes(
     Raises:
         PluginError: An object or name is invalid, a name or a parameter exists already
             or occurs twice, a part of a mode has the wrong type, or a gain is unknown.
-        TypeError: `offer` is not iterable.
     """
     modes = _new(known, offer, ControlMode, "mode", "dyn_control_modes", who)
     every = [*known.values()]
@@ -256,7 +262,6 @@ def _new(
 
     Raises:
         PluginError: A name exists already, or the offer is invalid (see `_named`).
-        TypeError: `offer` is not iterable.
     """
     offered = {item.name: item for item in _named(offer, kind, what, hook, who)}
     for name in offered:
@@ -281,9 +286,8 @@ def _named(offer: Any, kind: type, what: str, hook: str, who: str) -> list[Any]:
 
     Raises:
         PluginError: A type or name is invalid, or a name occurs twice.
-        TypeError: `offer` is not iterable.
     """
-    offered = list(offer)
+    offered = listed(offer, hook, who)
     for item in offered:
         if not isinstance(item, kind):
             raise PluginError(

@@ -159,7 +159,7 @@ class Registry:
                 offer = _call(plugin, "dyn_problems")
                 problems = offers.new_problems(self._problems, offer, who)
             with isolated(who, "dyn_solvers failed"):
-                offer = list(_call(plugin, "dyn_solvers"))
+                offer = offers.listed(_call(plugin, "dyn_solvers"), "dyn_solvers", who)
             with isolated(who, "offers a Solver that cannot be used"):
                 offered = offers.solvers(offer, who)
                 self._refuse_taken([offer.name for offer in offered], who)
@@ -284,6 +284,8 @@ class Registry:
                 return each
         wanted = wanted or problem
         known = self._of_signature(wanted, references=True)
+        if wanted is None:  # names of problems stand for their default solvers
+            known += [x for x, each in self._problems.items() if self.default(each)]
         failures = [str(error) for error in self.failures]
         raise SolverNotFound(name, known, failures, wanted.name if wanted else "")
 
@@ -471,7 +473,7 @@ def _is_hook(function: Any) -> bool:
 
 
 def _check_hooks(plugin: Any, who: str) -> None:
-    """Raise PluginError if a function marked by `hookimpl` has an unknown hook name.
+    """Raise PluginError for a hook without `hookimpl`, or a marked name of no hook.
 
     Functions that a module imports from other modules are ignored.
 
@@ -485,13 +487,17 @@ def _check_hooks(plugin: Any, who: str) -> None:
         if hasattr(getattr(hookspecs, name), f"{hookspecs.PROJECT}_spec")
     ]
     for name in dir(plugin):
-        if name.startswith("__") or name in hooks:
+        if name.startswith("__"):
             continue
         value = getattr(plugin, name, None)
         defined_there = not isinstance(plugin, ModuleType) or (
             getattr(value, "__module__", None) == plugin.__name__
         )
-        if defined_there and _is_hook(value):
+        if not defined_there:
+            continue
+        if name in hooks and callable(value) and not _is_hook(value):
+            raise PluginError(f"{who}: {name} is not marked; valid: @hookimpl", who)
+        if name not in hooks and _is_hook(value):
             raise PluginError(f"{who}: {unknown_name('hook', name, hooks)}", who)
 
 

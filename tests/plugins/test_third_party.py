@@ -227,6 +227,14 @@ BAD = {  # what a plugin does, its module, what is said of it
         "class Mute:\n    def __repr__(self): return 3\n" + OFFER + "    return [Mute()]\n",
         "gave an object of Mute that cannot be shown, not a Solver",
     ),
+    "one solver without a list": (
+        OFFER + f"    return {TEXT.format(repr('x'), 'BIAS_FORCE')}\n",
+        "dyn_solvers gave .*; valid: a list",
+    ),
+    "a hook without its mark": (
+        "def dyn_solvers(): return []\n",
+        "dyn_solvers is not marked; valid: @hookimpl",
+    ),
     "attributes that fail": (
         "def __dir__(): return ['x']\ndef __getattr__(name): raise OSError(name)\n",
         "has hooks that cannot be used: OSError: x",
