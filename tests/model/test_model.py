@@ -245,7 +245,7 @@ def test_lock_merges_exactly(shipped):
         atol=1e-11,
     )
     assert set(locked.frame_names) == set(arm.frame_names)
-    with pytest.raises(dyn.ModelError, match="no moving joint is called elbow"):
+    with pytest.raises(dyn.ModelError, match="no moving joint is called 'elbow'"):
         arm.lock({"elbow": 0.0})
     with pytest.raises(dyn.ModelError, match="needs 1 finite number,"):
         arm.lock({name: [0.0, 1.0]})

@@ -336,6 +336,12 @@ def test_inputs_of_a_build_are_names_each_once(shipped, inputs, message):
         dyn.solver("rnea").build(shipped["two_link"], inputs=inputs)
 
 
+def test_a_misspelt_problem_is_guessed_like_a_solver():
+    """The name of a problem with a default solver is valid where that of a solver is."""
+    with pytest.raises(dyn.SolverNotFound, match="did you mean 'inverse_dynamics'"):
+        dyn.solver("inverse dynamics")
+
+
 def test_the_name_of_a_problem_without_a_default_points_to_its_solvers():
     """Such a problem is no solver: its solvers are listed."""
     message = "no solver is called 'contact_step'; .*valid for contact_step: contact_"
@@ -465,7 +471,7 @@ def test_a_run_without_enough_memory_is_refused(shipped, monkeypatch):
 @pytest.mark.parametrize("lock", [{3: 1.0}, {"joint1": 0.0, 3: 1.0}, {None: 0.0}])
 def test_joints_to_lock_are_names(shipped, lock):
     """What is no name is no joint, whoever locks."""
-    message = "lock: no moving joint is called (3|None); known: joint"
+    message = "lock: no moving joint is called '(3|None)'; valid: joint"
     with pytest.raises(dyn.ModelError, match=message):
         dyn.load_urdf(dyn.robots.path("two_link"), lock=lock)
     with pytest.raises(dyn.ModelError, match=message):

@@ -167,11 +167,11 @@ class _Walk:
             self.place(root, 0, Transform.identity())
         while self.waiting:
             self.pass_joint(*self.waiting.pop())
-        unknown = set(self.build.lock) - self.locked
+        unknown = sorted(map(str, set(self.build.lock) - self.locked))
         if unknown:
-            known = ", ".join(s.name for s in self.specs[1:])
-            names = ", ".join(sorted(map(str, unknown)))
-            raise ModelError(f"lock: no moving joint is called {names}; known: {known}")
+            known = [spec.name for spec in self.specs[1:]]
+            message = unknown_name("moving joint", unknown[0], known)
+            raise ModelError(f"lock: {message}", unknown[0])
 
     def root_joint_name(self) -> str:
         """Return the name of the floating root's joint.
