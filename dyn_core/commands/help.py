@@ -71,7 +71,8 @@ def _help(arguments: argparse.Namespace) -> int:
 def _solvers(arguments: argparse.Namespace) -> int:
     """Print the solvers by problem; return 1 if a plugin failed to load, else 0.
 
-    With --all there are reference solvers, too, and the source of each. Problems
+    With --all there are reference solvers, too, and the source of each; without it a
+    line counts those of the problem that is asked for. Problems
     without solvers are left out; one that is asked for gives an empty line.
 
     Raises:
@@ -91,6 +92,9 @@ def _solvers(arguments: argparse.Namespace) -> int:
         names = registry.names(problem, references=arguments.all)
         if names:
             blocks.append(_solvers_of(problem, names, arguments.all))
+        hidden = len(registry.names(problem, references=True)) - len(names)
+        if asked is not None and hidden:
+            blocks.append(f"{hidden} reference solvers more: --all")
     print("\n\n".join(blocks))
     return 1 if registry.failures else 0
 

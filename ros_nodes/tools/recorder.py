@@ -14,7 +14,7 @@ from typing import Any
 
 from rclpy.qos import DurabilityPolicy, QoSProfile, ReliabilityPolicy
 
-from dyn_core.errors import SettingError
+from dyn_core.errors import SettingError, nearest
 from dyn_core.recordings.bags import rosbags
 from dyn_core.signals import noted_signals
 from ros_nodes.running.runtime import SIGNALS
@@ -77,6 +77,7 @@ class TopicRecorder:
         counts: Number of messages by topic.
         spans: Times of the first and the last message by topic, monotonic [s].
         types: Message types by topic.
+        seen: Names of all topics of the last search, recorded or not.
         seconds: Duration so far [s].
 
     Args:
@@ -91,6 +92,7 @@ class TopicRecorder:
         self.counts: Counter[str] = Counter()
         self.spans: dict[str, tuple[float, float]] = {}
         self.types: dict[str, str] = {}
+        self.seen: list[str] = []
         self.seconds = 0.0
         library = rosbags().typesys
         self._store = library.get_typestore(library.Stores.ROS2_JAZZY)
@@ -120,7 +122,9 @@ class TopicRecorder:
         printed once to standard error.
         """
         node = self.live.node
-        for topic, kinds in node.get_topic_names_and_types():
+        topics = node.get_topic_names_and_types()
+        self.seen = [topic for topic, _ in topics]
+        for topic, kinds in topics:
             unwanted = self.wanted and topic not in self.wanted
             if unwanted or topic in self.types or topic in self._refused:
                 continue
@@ -167,7 +171,7 @@ class TopicRecorder:
         """Print the number of messages by topic, and their rate from first to last.
 
         No rate is printed for fewer than two messages. Wanted topics on which nothing
-        came are printed to standard error.
+        came are printed to standard error, with the nearest others that there are.
 
         Args:
             output: Name of the bag, to be printed.
@@ -186,8 +190,12 @@ class TopicRecorder:
             print(f"  {self.counts[topic]:8}  {topic}{rate}")
         if silent:
             there = ", ".join(sorted(self.types)) or "none"
+            others = sorted(set(self.seen) - set(self.wanted))
+            near = dict.fromkeys(y for x in silent for y in nearest(x, others, 1))
+            guess = f"; did you mean {' or '.join(near)}?" if near else ";"
             print(
-                f"dyn record: nothing came on {', '.join(silent)}; recorded: {there}",
+                f"dyn record: nothing came on {', '.join(silent)}{guess}"
+                f" recorded: {there}",
                 file=sys.stderr,
             )
         return int(not total or bool(silent))

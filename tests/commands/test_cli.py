@@ -2,6 +2,7 @@
 
 import io
 import os
+import re
 import shlex
 import shutil
 import subprocess
@@ -99,9 +100,10 @@ def test_plugins_of_a_problem(capsys):
     assert cli.main(both) == 1
     assert "--problem is now PROBLEM, and both are there" in capsys.readouterr().err
     assert out.startswith("forward_dynamics: joint accelerations")
-    assert [x.split()[0] for x in out.splitlines()[1:]] == dyn.solvers(
-        "forward_dynamics"
-    )
+    block, count = out.split("\n\n")
+    named = [x.split()[0] for x in block.splitlines()[1:]]
+    assert named == dyn.solvers("forward_dynamics")
+    assert re.fullmatch(r"\d reference solvers more: --all\n", count)
     assert cli.main(["plugins", "--problem", "forward_dynamic"]) == 1
     assert "did you mean 'forward_dynamics'" in capsys.readouterr().err
 

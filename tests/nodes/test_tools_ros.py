@@ -447,3 +447,6 @@ def test_recordings_of_nothing_and_rates(environment, capsys, tmp_path):
     out = capsys.readouterr().out
     assert "  101  /often  50.0 Hz\n" in out
     assert "  1  /once\n" in out
+    made.wanted, made.seen = ["/ofen"], ["/ofen", "/often", "/other"]
+    assert made.report("b") == 1
+    assert "on /ofen; did you mean /often? recorded: " in capsys.readouterr().err
