@@ -88,6 +88,7 @@ BAD = {
     "word.STL": (_ascii_stl(TETRAHEDRON).replace(b"0.1", b"x"), "something else than t"),
     "nan.obj": (_obj(_with(0, np.nan)), "a corner is not finite"),
     "two.obj": (b"v 1 2\nf 1 1 1\n", "a corner has something else than three numbers"),
+    "pairs.obj": (b"v 1 2\nv 3 4\nv 5 6\nf 1 2 2\n", "something else than three numbers"),
     "index.obj": (b"v 1 2 3\nf 1 2 1\n", "a face names corner 2 of 1"),
     "zero.obj": (b"v 1 2 3\nf 0 1 1\n", "a face names corner 0 of 1"),
     "word.obj": (b"v 1 2 3\nf a b c\n", "by something else than a number"),

@@ -83,7 +83,8 @@ def _numbers(rows: list[list[bytes]]) -> np.ndarray:
     """
     try:
         with np.errstate(over="ignore"):
-            return np.array(rows, float).reshape(-1, 3).astype(np.float32).astype(float)
+            corners = np.array(rows, float).reshape(len(rows), 3)
+            return corners.astype(np.float32).astype(float)
     except ValueError as error:
         raise ValueError("a corner has something else than three numbers") from error
 
