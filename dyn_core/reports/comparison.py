@@ -13,6 +13,7 @@ from dyn_core.recordings import MotionRecord
 from dyn_core.recordings.signals import interpolated
 from dyn_core.reports import figures
 from dyn_core.reports.sections import times_section
+from dyn_core.validation.tables import shown
 
 KINDS = {
     "q": "position [rad | m]",
@@ -123,8 +124,18 @@ def _paired(first: MotionRecord, second: MotionRecord) -> _Pair:
             other = interpolated(second.t, other, t)
         parts[kind] = names, mine, other - mine
     if not parts:
-        raise SettingError("the runs have no columns in common", "report")
+        raise SettingError(
+            f"the runs have no columns in common: the first has {_few(first)}, the"
+            f" second {_few(second)}; valid: runs of robots with joints of equal names",
+            "report",
+        )
     return _Pair(t, parts, not same)
+
+
+def _few(record: MotionRecord) -> str:
+    """Return the first names of a run's position columns, for a message."""
+    names = record.names("q")
+    return ", ".join(map(shown, names[:3])) + (", ..." if len(names) > 3 else "")
 
 
 def comparison_sections(

@@ -23,6 +23,8 @@ def screenshot(html: str | Path, picture: str | Path, width: int = 1100) -> None
     """Write a picture of a whole HTML page; an existing file is replaced.
 
     The page is rendered up to a height of 30 000 pixels and cropped below its content.
+    It is for reports and pages of `dyn doctor`: a page of the viewer fills any window,
+    and its picture would be mostly empty.
 
     Args:
         html: File of the page.

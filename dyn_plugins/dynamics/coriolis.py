@@ -13,7 +13,8 @@ def coriolis(model, q, qd):
 
         c(q, qd) = C(q, qd) - g(q) = c(q, -qd)
 
-    Joint friction is no part of c.
+    C(q, qd) is the vector `bias`; the matrix of c = Cm qd is `coriolis_matrix`. Joint
+    friction is no part of c.
 
     Inputs and outputs: those of CORIOLIS_FORCE; q, qd and c by body, the base first;
     entry 0 of c is None.

@@ -265,7 +265,7 @@ def report(outcome: Outcome) -> None:
 
     NaN samples are ignored; nan is printed for a joint without other samples.
     """
-    print("largest tracking error")
+    print("largest tracking error [rad | m]")
     for name, error in zip(outcome.names, outcome.errors(), strict=True):
         print(f"  {name:<16} {error:.6f}")
     for key, value in outcome.facts.items():

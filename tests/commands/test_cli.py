@@ -439,6 +439,7 @@ def test_demo_in_one_process(tmp_path, robot):
                 "--robot", robot, "--forward-dynamics", "dense", "--step", "rk4")  # fmt: skip
     assert done.returncode == 0, done.stderr
     assert "solvers: dense, rk4, rnea" in done.stdout
+    assert "largest tracking error [rad | m]\n" in done.stdout
     errors = [
         float(x.split()[1]) for x in done.stdout.splitlines() if x[:8] == "  joint1"
     ]
