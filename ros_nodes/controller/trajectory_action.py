@@ -140,7 +140,10 @@ class TrajectoryGoals:
         self.tracker.cmd_timeout = command_timeout(node.value)
         node.goals, action = self, action_type()
         if action is None:
-            node.get_logger().info(f"no action {NAME}: control_msgs cannot be loaded")
+            node.get_logger().info(
+                f"no action {NAME}: control_msgs cannot be loaded; trajectories come by"
+                " ~/joint_trajectory"
+            )
         elif node.action_server is None:
             node.action_server = make_server(node, action)
         self.service = GoalService(

@@ -159,12 +159,16 @@ def test_a_file_goes_before_a_name(tmp_path, monkeypatch):
         ("x" * 5000, "no robot is called"),
         ("~nobody/x.urdf", "there is no such file"),
         ("a\0b.urdf", "there is no such file"),
+        ("mine.urd", r"no robot is called 'mine.urd'.*did you mean 'mine.urdf'\?"),
+        ("page.html", "is a page, not a robot; valid: open it in a browser"),
         (7, "not int"),
     ],
 )  # fmt: skip
 def test_what_is_no_robot_is_refused_in_words(source, expected, tmp_path, monkeypatch):
     """What was tried, and the nearest names."""
     monkeypatch.chdir(tmp_path)
+    (tmp_path / "mine.urdf").write_text(arm("mine"))
+    (tmp_path / "page.html").write_text("<html/>")
     with pytest.raises(ModelError, match=expected):
         dyn.load(source)
 

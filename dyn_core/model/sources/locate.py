@@ -97,12 +97,17 @@ def _file(source: str | os.PathLike[str], paths: tuple[Path, ...]) -> Located:
     `paths` are folders of packages, which are stored with it.
 
     Raises:
-        ModelError: It does not exist (suggests similar files), or is a folder.
+        ModelError: It does not exist (suggests similar files), is a folder, or an HTML
+            page, as `dyn view` and `dyn report` write.
     """
     path = Path(os.path.expanduser(source))
     if not _is_file(path):
         fault = "it is a folder" if os.path.isdir(path) else "there is no such file"
         raise ModelError(f"cannot read the URDF file {source}: {fault}{_near(path)}")
+    if path.suffix.lower() in (".html", ".htm"):
+        raise ModelError(
+            f"{source} is a page, not a robot; valid: open it in a browser"
+        )
     return Located(path, Path(os.path.abspath(path)), paths=paths)
 
 
@@ -133,13 +138,13 @@ def _named(name: str, paths: tuple[Path, ...]) -> Located | None:
 def _unknown(name: str) -> ModelError:
     """Return (not raise) the ModelError of an unknown name.
 
-    It names the nearest robots, and what was tried.
+    It names the nearest robots, what was tried, and similar files of this folder.
     """
     every = dict.fromkeys(x for names in collections().values() for x in names)
     message = unknown_name("robot", name, every)
     tried = ", ".join(["a file of this name", *_tried()])
     what = f"tried: {tried}; valid, too: a path, {SCHEME}PKG/FILE, XML"
-    return ModelError(f"{message}; {what}", name)
+    return ModelError(f"{message}; {what}{_near(Path(name))}", name)
 
 
 def _near(path: Path) -> str:
