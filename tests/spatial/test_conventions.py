@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from dyn_core.authoring import Force, Motion, RigidInertia, Transform, Vector, cross
+from dyn_core.errors import ShapeError
 from dyn_core.spatial import conventions as to
 from dyn_core.spatial.lie import exp3
 
@@ -513,3 +514,9 @@ def test_the_table_names_what_is_there():
     assert named == functions
     for name in functions:
         assert getattr(to, name).__doc__
+
+
+@pytest.mark.parametrize("n", [3, 7, 18])
+def test_velocities_of_a_whole_robot_are_refused(n):
+    with pytest.raises(ShapeError, match=r"shape \(\.\.\., 6\), of one body"):
+        to.pinocchio_free_velocity(np.zeros(n))

@@ -1,8 +1,8 @@
 """Conversions shared by several peers: order of halves, quaternions, accelerations.
 
 All functions return new arrays or views and change no argument; "our" arrays are as in
-the package's docstring. Batches of several arguments broadcast. Sizes are not checked,
-nor that rotations and quaternions are valid.
+the package's docstring. Batches of several arguments broadcast. Of sizes only the six of
+`swap_blocks` are checked, and not that rotations and quaternions are valid.
 """
 
 from __future__ import annotations
@@ -11,10 +11,19 @@ from typing import Any
 
 import numpy as np
 
+from dyn_core.errors import ShapeError
+
 
 def swap_blocks(x: Any) -> np.ndarray:
-    """Return x (..., 6) with the two halves of its last axis swapped; self-inverse."""
+    """Return x (..., 6) with the two halves of its last axis swapped; self-inverse.
+
+    Raises:
+        ShapeError: The last axis has not six numbers.
+    """
     x = np.asarray(x)
+    # All velocities of a robot, instead of the six of its free joint, would be mixed.
+    if x.shape[-1:] != (6,):
+        raise ShapeError("x", "shape (..., 6), of one body or free joint", f"{x.shape}")
     return np.concatenate([x[..., 3:], x[..., :3]], axis=-1)
 
 
