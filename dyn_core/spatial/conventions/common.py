@@ -1,8 +1,8 @@
 """Conversions shared by several peers: order of halves, quaternions, accelerations.
 
 All functions return new arrays or views and change no argument; "our" arrays are as in
-the package's docstring. Batches of several arguments broadcast. Of sizes only the six of
-`swap_blocks` are checked, and not that rotations and quaternions are valid.
+the package's docstring. Batches of several arguments broadcast. Sizes are checked
+by `swap_blocks` only; that rotations and quaternions are valid, by none.
 """
 
 from __future__ import annotations
