@@ -160,7 +160,7 @@ def test_a_file_goes_before_a_name(tmp_path, monkeypatch):
         ("~nobody/x.urdf", "there is no such file"),
         ("a\0b.urdf", "there is no such file"),
         ("mine.urd", r"no robot is called 'mine.urd'.*did you mean 'mine.urdf'\?"),
-        ("page.html", "is a page, not a robot; valid: open it in a browser"),
+        ("page.html", "is a page, no robot; valid: open it in a browser"),
         (7, "not int"),
     ],
 )  # fmt: skip

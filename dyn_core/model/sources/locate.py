@@ -105,9 +105,7 @@ def _file(source: str | os.PathLike[str], paths: tuple[Path, ...]) -> Located:
         fault = "it is a folder" if os.path.isdir(path) else "there is no such file"
         raise ModelError(f"cannot read the URDF file {source}: {fault}{_near(path)}")
     if path.suffix.lower() in (".html", ".htm"):
-        raise ModelError(
-            f"{source} is a page, not a robot; valid: open it in a browser"
-        )
+        raise ModelError(f"{source} is a page, no robot; valid: open it in a browser")
     return Located(path, Path(os.path.abspath(path)), paths=paths)
 
 
