@@ -106,17 +106,17 @@ class Worker:
     def stop(self) -> None:
         """End the thread, with a wait of up to JOIN seconds; discard jobs and results.
 
-        Neither `take` nor `superseded` of the discarded jobs is called. If a job
-        outlasts the wait, a `deliver` after its end calls its `superseded`.
+        Neither `take` nor `superseded` of the discarded jobs is called, nor of a job
+        that outlasts the wait.
         """
         with self._changed:
             self._ended = True
             self._newest.clear()
             self._jobs.clear()
+            self.ready.clear()
             self._changed.notify()
         if self._thread is not None:
             self._thread.join(JOIN)
-        self.ready.clear()
 
     def _run(self) -> None:
         """Process jobs in order of submission until `stop`.
@@ -131,7 +131,10 @@ class Worker:
                     return
                 job = self._jobs.popleft()
                 wanted = self._newest.get(job.kind) is job
-            self.ready.append((job, _made(job) if wanted else None))
+            result = _made(job) if wanted else None
+            with self._changed:
+                if not self._ended:
+                    self.ready.append((job, result))
 
 
 def _made(job: Preparation) -> Any:

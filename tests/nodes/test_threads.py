@@ -11,6 +11,7 @@ import pytest
 
 import dyn_core as dyn
 from dyn_core.control import Controller, Rules
+from ros_nodes.base import worker as worker_module
 from ros_nodes.base.worker import Worker
 from ros_nodes.running import realtime as realtime
 from ros_nodes.running.callbacks import Callbacks
@@ -173,6 +174,26 @@ def test_nothing_is_handed_over_after_the_end():
     worker.stop()
     worker.deliver()
     assert taken == []
+
+
+def test_a_job_that_ends_after_stop_is_discarded(monkeypatch):
+    """Its robot or path is not delivered to a node that was cleaned up."""
+    monkeypatch.setattr(worker_module, "JOIN", 0.0)
+    worker, called = Worker(), []
+    go_on, inside = threading.Event(), threading.Event()
+
+    def late():
+        inside.set()
+        assert go_on.wait(PATIENCE)
+
+    worker.submit("path", late, called.append, lambda: called.append("superseded"))
+    assert inside.wait(PATIENCE)
+    worker.stop()
+    go_on.set()
+    worker._thread.join(PATIENCE)
+    worker.deliver()
+    assert not worker._thread.is_alive()
+    assert called == []
 
 
 def test_what_the_system_refuses_is_a_sentence(monkeypatch):
