@@ -563,15 +563,18 @@ class ComputedTorqueNode(RobotNode):
         """
         controller, self.stopped_inactive = self.controller, not self.active
         response.success = True
-        if not self.configured:
-            response.message = "stopped: the next activation will send zero effort"
-            return response
-        controller.estop(time.monotonic(), "~/estop")
-        kind = controller.stopped.kind
-        if kind == "zero":
-            self.send_zero()
+        if self.configured:
+            controller.estop(time.monotonic(), "~/estop")
+            kind = controller.stopped.kind
+            if kind == "zero":
+                self.send_zero()
+        else:
+            kind = self.value("on_estop")
         said = {"zero": "effort is zero", "ramp": "braking, then zero"}
-        response.message = f"stopped: {said.get(kind, 'holding the position')}"
+        message = said.get(kind, "holding the position")
+        if not self.active:
+            message = f"the next activation begins with the stop '{kind}'"
+        response.message = f"stopped: {message}"
         return response
 
     def status(self) -> tuple[bytes, str, dict[str, Any]]:

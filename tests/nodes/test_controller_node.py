@@ -263,6 +263,20 @@ def test_an_emergency_stop_acts_as_its_rule_says(make, kind):
     assert _feed(node).any()
 
 
+@pytest.mark.parametrize("configured", [False, True])
+def test_an_emergency_stop_before_activation_says_how_it_will_act(make, configured):
+    """As on_estop says, which need not be zero; nothing is braked or held yet."""
+    from std_srvs.srv import Trigger
+
+    node = make(on_estop="hold")
+    node.trigger_deactivate()
+    if not configured:
+        node.trigger_cleanup()
+    answer = node._on_estop(Trigger.Request(), Trigger.Response())
+    assert answer.message == "stopped: the next activation begins with the stop 'hold'"
+    assert answer.success
+
+
 @pytest.mark.parametrize("kind", ["zero", "ramp", "hold"])
 def test_a_node_winds_down_before_its_last_zero(make, monkeypatch, kind):
     """States that come meanwhile are answered, for stop_time; the last one is zero.
@@ -929,7 +943,9 @@ def test_an_emergency_stop_of_an_inactive_node_outlasts_its_activation(make):
     node = make()
     assert any(_feed(node))
     node.trigger_deactivate()
-    assert node._on_estop(Trigger.Request(), Trigger.Response()).success
+    answer = node._on_estop(Trigger.Request(), Trigger.Response())
+    assert answer.success
+    assert answer.message == "stopped: the next activation begins with the stop 'zero'"
     node.trigger_activate()
     assert not any(_feed(node))
     assert node.controller.stopped.cause == "estop"
