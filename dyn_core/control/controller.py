@@ -16,6 +16,7 @@ import numpy as np
 
 from dyn_core.control.collision import CollisionDetector
 from dyn_core.control.joint_limits import JointLimits
+from dyn_core.control.joint_values import wrapped_joints
 from dyn_core.control.observers import fault_seen
 from dyn_core.control.reference.following import TrajectoryFollower
 from dyn_core.control.reference.led_trajectory import LedTrajectory
@@ -74,14 +75,13 @@ class Controller(Laws):
         """Create sample checks and follower; return the names of wrapped joints.
 
         Sets the attributes wrapped, samples, limits and follower. The names are those
-        of the setting `wrap`, unchecked; if it is None, of the continuous joints.
+        of the setting `wrap`; if it is None, of the continuous joints.
 
         Raises:
+            ModelError: `wrap` has a name that no joint with one axis has.
             SettingError: The setting state_bounds is invalid.
         """
-        names, wrap = self.model.joint_names, self.wrap
-        if wrap is None:
-            wrap = [n for n in names if self.model.joint_kind(n) == "continuous"]
+        names, wrap = self.model.joint_names, wrapped_joints(self.model, self.wrap)
         self.wrapped = np.array([name in wrap for name in names], bool)
         check = None
         if self.state_bounds is not None:
@@ -91,7 +91,7 @@ class Controller(Laws):
         free = np.isinf(self.limits.lower) & np.isinf(self.limits.upper)
         self.follower = TrajectoryFollower(self.limits, self.rules, self.wrapped & free)
         self.follower.listeners = self.listeners
-        return tuple(wrap)
+        return wrap
 
     def _safety(self, build: Callable[[Any, Any], Any]) -> Safety:
         """Return the safety checks with the Programs of envelope and shadow.

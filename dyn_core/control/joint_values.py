@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
-from dyn_core.errors import SettingError, unknown_name
+from dyn_core.errors import ModelError, SettingError, unknown_name
 from dyn_core.model import Model
+from dyn_core.validation.tables import shown
 
 
 def joint_values(model: Model, name: str, value: Any, default: Any) -> np.ndarray:
@@ -42,6 +43,23 @@ def joint_values(model: Model, name: str, value: Any, default: Any) -> np.ndarra
         )
     pairs = zip(value, usual, strict=True)
     return np.array([positive(name, x, other) for x, other in pairs])
+
+
+def wrapped_joints(model: Model, wrap: Sequence[str] | None) -> tuple[str, ...]:
+    """Return the names in a setting `wrap`; None stands for the continuous joints.
+
+    Raises:
+        ModelError: `wrap` is a text, or a name is not that of a joint that turns.
+    """
+    if isinstance(wrap, str):
+        raise ModelError(f"wrap is {shown(wrap)}; valid: [{shown(wrap)}], a list", wrap)
+    if wrap is None:
+        kind, names = model.joint_kind, model.joint_names
+        return tuple(name for name in names if kind(name) == "continuous")
+    for name in wrap:
+        if model.joint_kind(name) not in ("revolute", "continuous"):
+            raise ModelError(f"wrap: joint '{name}' does not turn about one axis", name)
+    return tuple(wrap)
 
 
 def positive(name: str, value: Any, default: Any) -> float:

@@ -393,6 +393,15 @@ def test_continuous_joints_wrap(shipped):
     np.testing.assert_allclose(turned, tau, atol=1e-9)
 
 
+@pytest.mark.parametrize("mode", ["computed_torque", "gravity", "impedance"])
+def test_an_unknown_name_in_wrap_is_refused_in_every_mode(shipped, mode):
+    """Gravity compensation has no error to wrap, but states that would be wrong."""
+    with pytest.raises(dyn.ModelError, match="no moving joint is called 'elbow'"):
+        Controller(shipped["two_link"], mode=mode, wrap=["elbow"])
+    with pytest.raises(dyn.ModelError, match=r"wrap is 'joint1'; valid: \['joint1'\]"):
+        Controller(shipped["two_link"], mode=mode, wrap="joint1")
+
+
 def test_only_what_turns_is_wrapped():
     """Nor a follower whose leader slides: the entry is that of the leader [m]."""
     urdf = """<robot name="r"><link name="base"/><link name="a"/><link name="b"/>

@@ -373,6 +373,11 @@ def test_no_numbers_make_a_torque_that_is_not_finite_or_too_large():
         ({"bounds": Bounds(power=-1.0)}, SettingError, "power is -1.0"),
         ({"finite": True}, UnsupportedError, "finite=True; valid: False"),
         ({"dtype": "float32"}, UnsupportedError, "valid: 'float64'"),
+        (
+            {"name": "gravity_compensation_cycle", "wrap": ["elbow"]},
+            dyn.ModelError,
+            "no moving joint is called 'elbow'",
+        ),
         ({"name": "lqr_cycle"}, UnsupportedError, "valid: computed_torque_cycle"),
     ],
 )

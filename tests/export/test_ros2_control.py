@@ -204,6 +204,16 @@ def test_options_are_constants_of_the_package(tmp_path):
     assert "update_rate: 500" in (tmp_path / "arm/config/controllers.yaml").read_text()
 
 
+@pytest.mark.parametrize("slew", [np.array([9.0, 8.0]), {"joint1": 9.0, "joint2": 8}])
+def test_a_package_takes_effort_slew_in_each_form_of_the_cycle(slew, tmp_path):
+    """An array or a mapping by joint is a list of one number a joint in the table."""
+    model, urdf = dyn.load("two_link"), urdf_with({}, "two_link")
+    options = {"effort_slew": slew}
+    controller_package("joint_impedance", model, tmp_path / "arm", urdf, options)
+    rows = _rows((tmp_path / "arm/src/robot.hpp").read_text(), "fixed_parameters")
+    assert rows["effort_slew"][-1] == "Numbers{9.0, 8.0}"
+
+
 def test_names_of_a_foreign_file_are_quoted(slider, tmp_path):
     """They end no string, comment or element; the name comes back from YAML and XML."""
     urdf, model = slider

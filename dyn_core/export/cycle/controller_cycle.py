@@ -28,7 +28,7 @@ import numpy as np
 
 from dyn_core.control import Bounds, Rules, StateBounds
 from dyn_core.control.joint_limits import effort_limits
-from dyn_core.control.joint_values import joint_values
+from dyn_core.control.joint_values import joint_values, wrapped_joints
 from dyn_core.control.law_programs import check_joints
 from dyn_core.control.modes.cartesian_law import AXES, moving_link
 from dyn_core.control.safety.envelope import JOINT, WHOLE, Envelope
@@ -181,8 +181,7 @@ def control_cycle(
         SettingError: A joint has several coordinates or no effort limit, on_stale or
             on_violation is "hold", a value of bounds, effort_slew or limits is not
             valid, or cartesian.frame is no link that joints move.
-        ModelError: `wrap` has an unknown joint (ignored by the laws of gravity and of a
-            tool).
+        ModelError: `wrap` has a name that no joint with one axis has.
     """
     if name not in CYCLES:
         known = ", ".join(CYCLES)
@@ -197,9 +196,7 @@ def control_cycle(
             f"{name}: dtype={options['dtype']!r}; valid: 'float64' (time needs 53 bits)"
         )
     check_joints(model)
-    names = model.joint_names
-    if wrap is None:
-        wrap = [n for n in names if model.joint_kind(n) == "continuous"]
+    wrap = wrapped_joints(model, wrap)
     law, kind, signature, algorithm = CYCLES[name]
     rules, limit = rules or Rules(), effort_limits(model, limits or {})
     tool = {}
@@ -215,12 +212,12 @@ def control_cycle(
         bounds = bounds.resolved(model, tracks)
     usual = limit / FULL_EFFORT
     slew = joint_values(model, "effort_slew", effort_slew, usual)
-    settings = _settings(model, rules, bounds, state_bounds, limit, slew, tuple(wrap))
+    settings = _settings(model, rules, bounds, state_bounds, limit, slew, wrap)
     size = len(STATE_NUMBERS) + len(STATE_VECTORS) * model.nv
     slots: dict[str, Any] = {"weight": solver("gravity_compensation")}
     kinds = {"weight": GRAVITY_CONTROL}
     if kind is not GRAVITY_CONTROL:
-        chosen = tool or {"wrap": tuple(wrap)}
+        chosen = tool or {"wrap": wrap}
         slots["law"], kinds["law"] = solver(law).with_options(**chosen), kind
     if tool:
         poses = solver("forward_kinematics").with_options(frames=[tool["frame"]])
@@ -334,7 +331,7 @@ def _settings(
         bounds: Bounds of the envelope, with values in place of defaults, or None.
         limit: Effort limits (nv) [N·m | N].
         slew: Maximum rates of the efforts (nv) [N·m/s | N/s].
-        wrap: Joints whose errors are wrapped; unknown names are ignored.
+        wrap: Joints whose errors are wrapped.
 
     Raises:
         SettingError: on_stale or on_violation is "hold", or a bound is not valid.

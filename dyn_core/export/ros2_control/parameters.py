@@ -6,6 +6,8 @@ from collections.abc import Iterable, Mapping
 from math import isfinite
 from typing import Any
 
+import numpy as np
+
 from dyn_core.control import Bounds, Rules, StateBounds
 from dyn_core.control.controller_fields import (
     ENVELOPE_FIELDS,
@@ -17,8 +19,10 @@ from dyn_core.control.controller_fields import (
     wrap_fields,
 )
 from dyn_core.control.joint_limits import effort_limits
+from dyn_core.control.joint_values import joint_values
 from dyn_core.control.modes.cartesian_law import CARTESIAN_FIELDS
 from dyn_core.control.modes.wrench_control import WRENCH_FIELDS
+from dyn_core.control.settings import FULL_EFFORT
 from dyn_core.model import Model
 from dyn_core.validation import Field, ListOf, Quantity, Switch, Whole
 from dyn_core.validation.quoting import c_string
@@ -77,6 +81,11 @@ def fixed_values(
     chosen = {**vars(states), **vars(rules), **options}
     chosen |= {f"envelope.{name}": value for name, value in vars(bounds).items()}
     chosen["payload.link"] = payload_link
+    limits = effort_limits(model, options.get("limits") or {})
+    slew = options.get("effort_slew")
+    if isinstance(slew, (Mapping, np.ndarray)):  # a list, as the Field has it
+        usual = limits / FULL_EFFORT
+        chosen["effort_slew"] = joint_values(model, "effort_slew", slew, usual).tolist()
     payload = PAYLOAD_FIELDS[: 1 if payload_link else None]
     fields = [f for f in RULE_FIELDS if f.name in FIXED_RULES]
     fields += [*ENVELOPE_FIELDS, *payload]
@@ -85,7 +94,6 @@ def fixed_values(
     rows = [(field, _value(field, chosen.get(field.name))) for field in fields]
     names = model.joint_names
     kinds = [model.joint_kind(name) for name in names]
-    limits = effort_limits(model, options.get("limits") or {})
     rows += zip(effort_fields(names), limits.tolist(), strict=True)
     wrap = options.get("wrap")
     for name, field in zip(names, wrap_fields(names, kinds), strict=True):
