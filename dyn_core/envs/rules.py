@@ -14,6 +14,7 @@ from dyn_core.solving.registry import solver
 from dyn_core.tasks import RobotTask, Task
 from dyn_core.tasks.robot_program import RobotProgram
 from dyn_core.tasks.task import OBSERVATION
+from dyn_core.validation import float_array
 
 try:
     import gymnasium
@@ -171,14 +172,10 @@ def checked_states(values: Any, shape: tuple[int, ...]) -> np.ndarray:
         shape: Shape that they must have.
 
     Raises:
-        ShapeError: Another shape, or values that NumPy cannot convert; it converts
-            booleans and texts such as "1".
+        ShapeError: Another shape, or values that are no numbers; booleans are 0 and 1.
         NonFiniteError: NaN or infinity.
     """
-    try:
-        states = np.array(values, np.float64)
-    except (TypeError, ValueError, OverflowError) as error:
-        raise ShapeError("state", f"shape {shape}", repr(values)) from error
+    states = float_array("state", values, f"shape {shape}").copy()
     if states.shape != shape:
         raise ShapeError("state", f"shape {shape}", f"shape {states.shape}")
     if not np.isfinite(states).all():

@@ -83,6 +83,21 @@ def is_finite(value: object) -> bool:
         return False
 
 
+def _numbers(values: Any) -> np.ndarray:
+    """Return values as an array; NumPy must not guess at what is no number.
+
+    Raises:
+        TypeError: Text, a date, None among numbers, or masked entries.
+        ValueError: Rows of different lengths.
+    """
+    array = np.asarray(values)
+    entries = array.flat if array.dtype.kind == "O" else ()
+    odd = any(x is None or isinstance(x, (str, bytes)) for x in entries)
+    if odd or array.dtype.kind not in "fiubcO" or np.ma.is_masked(values):
+        raise TypeError
+    return array
+
+
 def float_array(name: str, values: ArrayLike | None, wanted: str) -> np.ndarray:
     """Return an array of floats, of any shape; NaN and infinity are accepted.
 
@@ -91,17 +106,17 @@ def float_array(name: str, values: ArrayLike | None, wanted: str) -> np.ndarray:
     Args:
         name: Name of the input in error messages.
         values: Real numbers; complex ones are accepted if their imaginary parts are
-            zero. Booleans and texts such as "1.5" become floats, None in a list NaN.
+            zero. Booleans become floats.
         wanted: Shape that is expected, only for error messages.
 
     Raises:
-        ShapeError: `values` is None, is not numeric, has imaginary parts, or consists
-            of rows of different lengths.
+        ShapeError: `values` is None, is not numeric, such as "1.5", has imaginary
+            parts or masked entries, or consists of rows of different lengths.
     """
     if values is None:
         raise ShapeError(name, f"numbers of {wanted}", "None")
     try:
-        array = np.asarray(values)
+        array = _numbers(values)
         imaginary = np.iscomplexobj(array) and bool(array.imag.any())
         real = np.asarray(array.real, float)
     except (TypeError, ValueError, OverflowError) as error:
@@ -119,19 +134,18 @@ def state_array(name: str, values: ArrayLike, length: int) -> np.ndarray:
 
     Args:
         name: Name of the input in error messages.
-        values: Numbers of one state, or of a batch of states. Booleans and texts such
-            as "1.5" become floats, None in a list NaN.
+        values: Numbers of one state, or of a batch of states. Booleans become floats.
         length: Length of the last axis.
 
     Raises:
         ShapeError: The last axis has another length, there is no axis or more than
-            two, or the values are not numeric, such as None.
+            two, or the values are not numeric, such as None and "1.5", or masked.
     """
     wanted = f"shape ({length},) or (batch, {length})"
     if values is None:
         raise ShapeError(name, f"numbers of {wanted}", "None")
     try:
-        array = np.asarray(values)
+        array = _numbers(values)
         array = array if array.dtype.kind == "c" else array.astype(float)
     except (TypeError, ValueError, OverflowError) as error:
         raise ShapeError(name, f"numbers of {wanted}", shown(values)) from error
@@ -166,19 +180,19 @@ def finite_array(
 
     Args:
         name: Name of the input in error messages; element i is called name[i].
-        values: Numbers; booleans and texts such as "1.5" become floats. If `size` is
-            given, an empty list stands for zeros, a single number for `size` equal
-            ones.
+        values: Numbers; booleans become floats. If `size` is given, an empty list
+            stands for zeros, a single number for `size` equal ones.
         size: Number of values; None: any number of them, in a list or array.
 
     Raises:
-        ModelError: The values are complex or not numeric, not a list, not `size` many,
-            or not finite.
+        ModelError: The values are complex or not numeric, such as "1.5", masked, not a
+            list, not `size` many, or not finite.
     """
     try:
-        if np.iscomplexobj(values):
+        array = _numbers(values)
+        if array.dtype.kind == "c":
             raise TypeError
-        array = np.asarray(values, float)
+        array = array.astype(float)
     except (TypeError, ValueError, OverflowError) as error:
         raise ModelError(f"{name} is {shown(values)}; valid: numbers", name) from error
     if size is not None and array.size == 0:

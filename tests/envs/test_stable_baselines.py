@@ -182,9 +182,10 @@ def test_options_of_a_reset(sb3):
     ours.set_options({"place": 1})
     with pytest.raises(SettingError, match="valid: state, reset_mask"):
         ours.reset()
-    ours.set_options({"state": states[0, :-1]})
-    with pytest.raises(ShapeError, match="state"):
-        ours.reset()
+    for bad in (states[0, :-1], states[0].astype(str)):
+        ours.set_options({"state": bad})
+        with pytest.raises(ShapeError, match="state"):
+            ours.reset()
 
 
 @pytest.mark.parametrize("key", ["autoreset_mode", "copy"])

@@ -18,6 +18,7 @@ from dyn_core.validation import (
     Tagged,
     Whole,
     finite_array,
+    float_array,
     kind_like,
     numbers,
     one_state,
@@ -137,6 +138,27 @@ def test_arrays_of_states():
             state_array("q", bad, 2)
     with pytest.raises(dyn.ShapeError, match=r"q: wanted shape \(2,\), got"):
         one_state("q", np.ones((5, 2)), 2)
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        ["1.5", "2"],
+        [1.0, "2"],
+        [None, 1.0],
+        [None, "2"],
+        np.ma.array([1.0, 2.0], mask=[True, False]),
+        np.array([1, 2], "datetime64[s]"),
+    ],
+)
+def test_text_none_masks_and_dates_are_no_numbers(values):
+    """NumPy would convert them: None to NaN, a masked entry to the number under it."""
+    with pytest.raises(dyn.ShapeError, match="q: wanted numbers of shape"):
+        state_array("q", values, 2)
+    with pytest.raises(dyn.ShapeError, match="q: wanted numbers of two"):
+        float_array("q", values, "two")
+    with pytest.raises(dyn.ModelError, match="q is .*; valid: numbers"):
+        finite_array("q", values, 2)
 
 
 def read(text):

@@ -472,7 +472,7 @@ def checked_weights(model: Model, weight: Any) -> np.ndarray:
 
     Raises:
         SettingError: A joint is unknown.
-        ShapeError: The shape of an array (nv,) is wrong, or a weight is no number.
+        ShapeError: An array has the wrong shape, or a weight is no number.
         IdentificationError: A weight is not finite and above 0.
     """
     if isinstance(weight, Mapping):
@@ -481,7 +481,13 @@ def checked_weights(model: Model, weight: Any) -> np.ndarray:
             if name not in model.joint_names:
                 message = unknown_name("joint", str(name), model.joint_names)
                 raise SettingError(f"weight: {message}", "weight")
-            array[model.v_slice(name)] = float_array("weight", value, "a number")
+            place, label = model.v_slice(name), f"weight of {name}"
+            numbers, shape = float_array(label, value, "a number"), array[place].shape
+            if numbers.shape not in ((), shape):
+                raise ShapeError(
+                    label, f"shape () or {shape}", f"shape {numbers.shape}"
+                )
+            array[place] = numbers
     else:
         array = float_array("weight", weight, f"shape ({model.nv},)")
     if array.shape != (model.nv,):
