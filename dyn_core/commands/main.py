@@ -69,6 +69,7 @@ COMMANDS = (
 )  # fmt: skip
 ALIASES = {"solvers": ["plugins"]}
 WRITTEN = ("out", "plot", "film", "html")  # options that name a file to be written
+OUTPUTS = (*WRITTEN, "output", "report", "screenshot")
 NEED_ALL = ("help", "solvers", "plugins")  # commands that show what plugins add
 
 
@@ -182,6 +183,8 @@ def _run(argv: list[str]) -> int:
         if not hasattr(arguments, "run"):
             whole.print_help()
             return 0
+        if not hasattr(arguments, "plugin_error"):  # plugins have rules of their own
+            _check_outputs(vars(arguments))
         arguments.parser = whole
         try:
             return int(arguments.run(arguments) or 0)
@@ -191,6 +194,24 @@ def _run(argv: list[str]) -> int:
             if not hasattr(arguments, "plugin_error"):
                 raise
             raise arguments.plugin_error(argv[0], error) from error
+
+
+def _check_outputs(values: dict[str, Any]) -> None:
+    """Raise SettingError if an option of OUTPUTS names a file that another one reads.
+
+    Args:
+        values: Parsed arguments by name.
+    """
+    read: list[str] = []
+    for name, value in values.items():
+        if name not in (*OUTPUTS, "title"):
+            several = value if isinstance(value, list) else [value]
+            read += [x for x in several if isinstance(x, str)]
+    for option in OUTPUTS:
+        if values.get(option):
+            from dyn_core.validation.file_names import check_apart  # imports NumPy
+
+            check_apart(values[option], read, option)
 
 
 def _failed(message: str, status: int = 1) -> int:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 from dyn_core.errors import SettingError, one_line, why_unread
 
@@ -43,6 +44,26 @@ def _is_name(path: str) -> bool:
         return b"\0" not in os.fsencode(path)
     except UnicodeEncodeError:
         return False
+
+
+def check_apart(path: str | os.PathLike[str], read: Iterable[Any], option: str) -> None:
+    """Check that a file to be written is none of the files that are read.
+
+    Args:
+        path: Name of the file to be written; it need not exist.
+        read: Names of files that are read; other texts, and None, are no files.
+        option: Name of the option or argument, for the error.
+
+    Raises:
+        SettingError: The file is one of them, perhaps by another path.
+    """
+    for name in read if path and os.path.exists(path) else ():
+        if name and os.path.exists(name) and os.path.samefile(path, name):
+            shown = one_line(os.fspath(path))
+            raise SettingError(
+                f"--{option} would replace {shown}, which is read; valid: another file",
+                option,
+            )
 
 
 def check_file_name(

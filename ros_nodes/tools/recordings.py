@@ -22,6 +22,7 @@ from dyn_core.plots.motions import thinned
 from dyn_core.plots.pages import check_page
 from dyn_core.recordings import read_motion
 from dyn_core.reports import write_identification_report
+from dyn_core.validation.file_names import check_apart
 
 TABLE = ".parameters.csv"  # suffix of a file of parameters
 PICTURE = ".parameters.png"  # suffix of a plot of parameters
@@ -92,7 +93,8 @@ def evaluate_recording(arguments: argparse.Namespace) -> int:
         arguments: Parsed arguments of `dyn evaluate`.
 
     Raises:
-        SettingError: An option has no effect or a folder does not exist.
+        SettingError: An option has no effect, a folder does not exist, or --identify
+            would replace a file of the robot, its parameters or the recording.
         DynError: A file cannot be read or written, or the identified parameters are
             impossible.
     """
@@ -112,6 +114,10 @@ def evaluate_recording(arguments: argparse.Namespace) -> int:
             f"--{idle[0]} changes nothing without --identify NAME", idle[0]
         )
     model = _robot(arguments)
+    if name := arguments.identify:
+        read = model.source.file, model.source.sidecar, arguments.parameters
+        for ending in (TABLE, ".dyn.yaml", *([".urdf"] if arguments.urdf else [])):
+            check_apart(f"{name}{ending}", (*read, arguments.recording), "identify")
     topics = arguments.joint_states, arguments.commands
     record = read_motion(arguments.recording, model, *topics)
     friction = not arguments.no_joint_friction

@@ -244,6 +244,33 @@ def test_arguments_that_change_nothing_are_refused(files, capsys, case):
     assert message in capsys.readouterr().err.splitlines()[-1]
 
 
+OVER_ITS_INPUT = {  # arguments; the last file is read and would be replaced
+    "id": ["id", "two_link", "run.npz", "-o", "run.npz"],
+    "fd": ["fd", "two_link", "run.npz", "-o", "folder/../run.npz"],
+    "sim": ["sim", "two_link", "--torques", "run.npz", "-o", "run.npz"],
+    "feed-forward": ["feed-forward", "move.json", "--robot", "two_link", "-o", "move.json"],
+    "report": ["report", "run.npz", "page.html", "-o", "page.html"],
+    "evaluate": ["evaluate", "run.npz", "--robot", "mine.urdf", "--identify", "mine", "--urdf"],
+    "evaluate, sidecar": ["evaluate", "run.npz", "--robot", "mine.urdf", "--identify", "mine"],
+    "evaluate, table": ["evaluate", "run.npz", "--robot", "two_link", "--parameters",
+                        "my.parameters.csv", "--identify", "my"],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", OVER_ITS_INPUT)
+def test_no_command_replaces_a_file_that_it_reads(files, tmp_path, capsys, case):
+    """A recording is lost else; another spelling of its path is the same file."""
+    Path("page.html").write_text("x")
+    Path("mine.urdf").write_bytes(Path(robots.path("two_link")).read_bytes())
+    Path("mine.dyn.yaml").write_text("joints: {joint1: {damping: 0.1}}")
+    Path("my.parameters.csv").write_text("name,value\njoint1.damping,0.1\n")
+    before = {x: x.read_bytes() for x in tmp_path.iterdir() if x.is_file()}
+    assert _status(OVER_ITS_INPUT[case]) == 1
+    assert "which is read; valid: another file" in capsys.readouterr().err
+    after = {x: x.read_bytes() for x in tmp_path.iterdir() if x.is_file()}
+    assert after == before
+
+
 IN_OUR_WORDS = {  # arguments, what is said
     "q0": (["sim", "two_link", "--q0", "joint1=abc"], "--q0 joint1=abc; valid: NAME=NUMBER"),
     "q0 row": (["sim", "two_link", "--q0", "abc", "1"], "--q0 abc 1; valid: JOINT=VALUE, or 2 finite numbers"),
