@@ -302,9 +302,14 @@ class Bag(NamedTuple):
 
         Args:
             kind: Message type, such as STATES.
-            topic: Full name of a topic in the bag that has this message type. If there
-                is none, all messages of the bag are yielded.
+            topic: Full name of a topic in the bag that has this message type.
+
+        Raises:
+            SettingError: There is none; lists the topics of this type.
         """
+        if topic not in self.topics(kind):  # rosbags would yield all messages
+            message = unknown_name(f"topic of {kind}", topic, self.topics(kind))
+            raise SettingError(f"{self.path}: {message}", "topic")
         every = self.reader.connections
         chosen = [c for c in every if (c.msgtype, c.topic) == (kind, topic)]
         for connection, stamp, data in self.reader.messages(chosen):

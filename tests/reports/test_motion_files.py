@@ -135,6 +135,22 @@ def test_commands_of_a_wrong_size_are_left_out_and_told(tmp_path):
     assert "1 of 2 messages of /computed_torque/commands have not 2 numbers (3)" in note
 
 
+def test_a_topic_that_a_bag_lacks_is_refused(tmp_path):
+    """All messages of the bag would come else, of any topic and type."""
+    _rosbags()
+    from dyn_core.recordings import bags
+
+    write_motion(random_motion(dyn.load("arm7"), 8), tmp_path / "a.mcap")
+    expected = (
+        r"no topic of .*JointState is called '/robot/joint_states'.*/joint_states"
+    )
+    with bags.opened(tmp_path / "a.mcap") as bag:
+        with pytest.raises(dyn.SettingError, match=expected):
+            list(bag.messages(bags.STATES, "/robot/joint_states"))
+        with pytest.raises(dyn.SettingError, match="valid: none"):
+            list(bag.messages(bags.ARRAY, "/joint_states"))
+
+
 def test_a_bag_of_a_floating_robot_is_refused(tmp_path):
     """Joint states have a number for each joint."""
     model = dyn.load("quadruped")
