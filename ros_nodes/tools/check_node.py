@@ -287,11 +287,14 @@ def _slew(control: dict[str, Any], model: Model) -> np.ndarray:
 def _place(model: Model) -> np.ndarray:
     """Return a position of the robot within its limits, (nv,) [rad | m].
 
-    It is at 60 % of the range of each joint, cut to [-1, 1] where they overlap.
+    It is at 60 % of the range of each joint, cut to [-1, 1] where they overlap. Else a
+    missing limit is taken 2 from the other one.
     """
     low, high = np.maximum(model.lower, -1.0), np.minimum(model.upper, 1.0)
     bad = high < low
-    low[bad], high[bad] = model.lower[bad], model.upper[bad]
+    lower, upper = model.lower[bad], model.upper[bad]
+    low[bad] = np.where(np.isinf(lower), upper - 2.0, lower)
+    high[bad] = np.where(np.isinf(upper), lower + 2.0, upper)
     return np.asarray(low + 0.6 * (high - low))
 
 

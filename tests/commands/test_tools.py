@@ -747,6 +747,23 @@ def test_a_controller_that_does_not_come_is_ended():
     assert (result.reason, stand.ended) == ("no effort within 30 s", True)
 
 
+@pytest.mark.parametrize(
+    ("lower", "upper", "place"),
+    [
+        (-0.5, 2.0, 0.4),
+        (3.0, 4.0, 3.6),
+        (2.0, np.inf, 3.2),
+        (-np.inf, -2.0, -2.8),
+        (-np.inf, 0.5, -0.1),
+        (-np.inf, np.inf, 0.2),
+    ],
+)
+def test_the_robot_stands_within_limits_of_one_side(lower, upper, place):
+    """A missing limit beside one outside [-1, 1] gives no infinite position, nor NaN."""
+    limits = SimpleNamespace(lower=np.array([lower]), upper=np.array([upper]))
+    np.testing.assert_allclose(check_node._place(limits), place)
+
+
 def test_the_campaign_has_the_parameters_that_are_shipped():
     """Those of the demo and of computed_torque.yaml: the same controller in all three."""
     none = argparse.Namespace(
