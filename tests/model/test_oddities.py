@@ -248,6 +248,15 @@ def test_quaternions_of_urdf_1_1_are_used():
         np.testing.assert_allclose(R, turn.as_matrix(), atol=2e-15)
 
 
+def test_a_shape_with_two_rotations_is_left_out_with_a_warning():
+    """As a link or joint with both is refused; neither of them is taken silently."""
+    both = '<collision><origin rpy="1 0 0" quat_xyzw="0 0 0 1"/>'
+    text = shape('<box size="1 2 3"/>').replace("<collision>", both)
+    with pytest.warns(dyn.errors.ModelWarning, match="quat_xyzw: rpy is there, too"):
+        model = dyn.load_urdf(robot(b=BODY + text))
+    assert model.shapes == ()
+
+
 def test_capsules_and_limits_of_urdf_1_2_are_read():
     """A capsule is a shape; limits of acceleration and jerk belong to the Model."""
     limit = LIMIT.replace("/>", ' acceleration="7" deceleration="6" jerk="9"/>')

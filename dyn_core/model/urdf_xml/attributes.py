@@ -11,6 +11,7 @@ from xml.etree.ElementTree import Element
 
 from dyn_core.errors import ModelError, nearest
 from dyn_core.model.checks.findings import Findings
+from dyn_core.model.frames import rpy_of
 
 LARGEST = 1e100  # a larger number overflows in products
 EXTRA = 'pip install "dyn_ros[xacro]"'
@@ -76,6 +77,23 @@ def attributes(findings: Findings, owner: tuple[str, str], element: Element) -> 
         else:
             values[key] = plain_name(value, owner[1])
     return values
+
+
+def replace_quaternion(values: Values, owner: tuple[str, str]) -> None:
+    """Replace quat_xyzw by rpy in the attributes of an <origin>, if it is there.
+
+    Args:
+        values: Result of `attributes`; changed.
+        owner: link or joint, and its name.
+
+    Raises:
+        ModelError: rpy is there, too, or the quaternion is zero.
+    """
+    if "quat_xyzw" in values:
+        where = f"{owner[0]} '{owner[1]}': <origin> quat_xyzw"
+        if "rpy" in values:
+            raise ModelError(f"{where}: rpy is there, too; give one of them", owner[1])
+        values["rpy"] = rpy_of(values.pop("quat_xyzw"), where, owner[1])
 
 
 def texts(

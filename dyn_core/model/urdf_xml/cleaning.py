@@ -12,12 +12,12 @@ from xml.etree.ElementTree import Element, SubElement
 
 from dyn_core.errors import ModelError
 from dyn_core.model.checks.findings import Findings
-from dyn_core.model.frames import rpy_of
 from dyn_core.model.urdf_xml.attributes import (
     ATTRIBUTES,
     XACRO,
     attributes,
     plain_name,
+    replace_quaternion,
     texts,
 )
 from dyn_core.model.urdf_xml.clean import CleanPart, CleanRobot, Inside, Texts
@@ -344,10 +344,7 @@ def _origin(
     """
     if "quat_xyzw" in element.attrib:
         values = attributes(findings, owner, element)
-        where = f"{owner[0]} '{owner[1]}': <origin> quat_xyzw"
-        if "rpy" in values:
-            raise ModelError(f"{where}: rpy is there, too; give one of them", owner[1])
-        values["rpy"] = rpy_of(values.pop("quat_xyzw"), where, owner[1])
+        replace_quaternion(values, owner)
         read = {key: " ".join(map(repr, value)) for key, value in values.items()}
     else:
         read = texts(findings, owner, element)

@@ -12,8 +12,12 @@ from xml.etree.ElementTree import Element
 from dyn_core.errors import ModelError
 from dyn_core.model.checks.findings import Findings
 from dyn_core.model.description import Geometry
-from dyn_core.model.frames import origin, rpy_of
-from dyn_core.model.urdf_xml.attributes import ATTRIBUTES, attributes
+from dyn_core.model.frames import origin
+from dyn_core.model.urdf_xml.attributes import (
+    ATTRIBUTES,
+    attributes,
+    replace_quaternion,
+)
 
 SHAPES = ("box", "sphere", "cylinder", "capsule", "mesh")
 Color = tuple[float, ...]  # red, green, blue, alpha, 0..1
@@ -134,13 +138,11 @@ def _shape(
 def _pose(owner: tuple[str, str], element: Element, findings: Findings) -> tuple:
     """Return rotation (3, 3) and position (3) [m] of a shape in its link.
 
-    Identity and zeros without <origin>; a quat_xyzw has priority over rpy. Raises
-    ModelError for invalid numbers or a zero quat_xyzw. `owner` is "link" and the link's
-    name.
+    Identity and zeros without <origin>. Raises ModelError for invalid numbers, a zero
+    quat_xyzw, or rpy beside it. `owner` is "link" and the link's name.
     """
     part = element.find("origin")
     values = {} if part is None else attributes(findings, owner, part)
-    rpy = values.get("rpy", (0.0, 0.0, 0.0))
-    if "quat_xyzw" in values:
-        rpy = rpy_of(values["quat_xyzw"], f"link '{owner[1]}': <origin>", owner[1])
-    return origin(values.get("xyz", (0.0, 0.0, 0.0)), rpy).pose
+    replace_quaternion(values, owner)
+    zero = (0.0, 0.0, 0.0)
+    return origin(values.get("xyz", zero), values.get("rpy", zero)).pose
