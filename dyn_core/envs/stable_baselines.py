@@ -67,11 +67,12 @@ class TaskVecEnv(VecEnv):  # type: ignore[misc]
 
         The seed of the last call of `seed` and the options of the last set_options are
         used once; after an error they stay. The option `state` is (ns,) for each
-        environment [SI].
+        environment [SI]; of `reset_mask`, a boolean for each, the episodes of the
+        others go on.
 
         Raises:
             SettingError: An option is unknown, or not given for all environments.
-            ShapeError, NonFiniteError: A state is invalid.
+            ShapeError, NonFiniteError: A state is invalid, or a mask no boolean.
         """
         keys = sorted({key for part in self._options for key in part})
         if any(len(part) != len(keys) for part in self._options):
@@ -79,7 +80,8 @@ class TaskVecEnv(VecEnv):  # type: ignore[misc]
             raise SettingError(message, "options")
         options = {key: [part[key] for part in self._options] for key in keys}
         seen, _ = self.vector.reset(seed=self._seeds[0], options=options)
-        self._returns[:], self._lengths[:] = 0.0, 0
+        rows = options.get("reset_mask", slice(None))
+        self._returns[rows], self._lengths[rows] = 0.0, 0
         self._reset_seeds()
         self._reset_options()
         return seen

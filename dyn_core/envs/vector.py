@@ -142,9 +142,12 @@ class TaskVectorEnv(
         checked = checked_options(options, ("state", "reset_mask"))
         rows = np.arange(self.num_envs)
         if "reset_mask" in checked:
-            mask = np.asarray(checked["reset_mask"])
+            wanted = f"booleans of shape ({self.num_envs},)"
+            try:
+                mask = np.asarray(checked["reset_mask"])
+            except ValueError as error:
+                raise ShapeError("reset_mask", wanted, "a ragged list") from error
             if mask.shape != (self.num_envs,) or mask.dtype != bool:
-                wanted = f"booleans of shape ({self.num_envs},)"
                 raise ShapeError("reset_mask", wanted, f"{mask.dtype} {mask.shape}")
             self._demand_reset()
             rows = np.flatnonzero(mask)

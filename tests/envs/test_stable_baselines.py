@@ -188,6 +188,22 @@ def test_options_of_a_reset(sb3):
             ours.reset()
 
 
+def test_a_reset_mask_is_checked_and_resets_its_rows_alone(sb3):
+    """The other episodes go on, with their lengths and sums of rewards."""
+    ours = envs.sb3("reach", num_envs=2)
+    ours.reset()
+    for _ in range(3):
+        ours.step(np.stack([ours.action_space.sample() for _ in range(2)]))
+    ours.set_options([{"reset_mask": True}, {"reset_mask": False}])
+    ours.reset()
+    assert ours._lengths.tolist() == [0, 3]
+    assert (ours._returns != 0).tolist() == [False, True]
+    for bad in ([[True], [True, False]], [1, 0], [[True, False]] * 2):
+        ours.set_options([{"reset_mask": row} for row in bad])
+        with pytest.raises(ShapeError, match=r"reset_mask: wanted booleans of"):
+            ours.reset()
+
+
 @pytest.mark.parametrize("key", ["autoreset_mode", "copy"])
 def test_settings_that_its_rules_fix_are_refused(sb3, key):
     """A VecEnv resets in the same step and keeps what it returned."""
