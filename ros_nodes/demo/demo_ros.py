@@ -185,6 +185,27 @@ class Usage:
         )
 
 
+def check_running(processes: Processes) -> None:
+    """Raise a DynError with its last output if a process has ended."""
+    ended = processes.ended()
+    if ended:
+        last = ended[0].lines[-1] if ended[0].lines else "nothing"
+        raise dyn.DynError(f"{ended[0].name} ended by itself; last output: {last}")
+
+
+def usage_of(processes: Processes) -> list[Usage]:
+    """Return the present resource usage of each process.
+
+    Raises:
+        DynError: A process has ended.
+        OSError: There is no /proc.
+    """
+    try:
+        return [Usage.of(process) for process in processes.all]
+    finally:  # a process that has ended has an entry in /proc, or none
+        check_running(processes)
+
+
 class _DemoNode:
     """A node that sends the trajectory and records the topics.
 
@@ -285,7 +306,7 @@ class _DemoNode:
         self.rows.clear()
         self.ticks.clear()
         started = time.monotonic()
-        usage = [Usage.of(process) for process in processes.all]
+        usage = usage_of(processes)
         shown = started
         for k in range(repeat):
             self._move(processes, waypoints)
@@ -306,8 +327,8 @@ class _DemoNode:
             "largest effort [of limit]": self.values["largest effort [of limit]"],
             "trajectories": followed(reached, repeat, processes),
             "processes": ", ".join(
-                before.compared(Usage.of(process))
-                for before, process in zip(usage, processes.all, strict=True)
+                before.compared(later)
+                for before, later in zip(usage, usage_of(processes), strict=True)
             ),
             "start to active": ", ".join(self.ready.values()),
             "solvers": ", ".join(
@@ -468,12 +489,7 @@ class _DemoNode:
         deadline = time.monotonic() + patience
         while not done():
             spin_once(self.executor, 0.05)
-            ended = processes.ended()
-            if ended:
-                last = ended[0].lines[-1] if ended[0].lines else "nothing"
-                raise dyn.DynError(
-                    f"{ended[0].name} ended by itself; last output: {last}"
-                )
+            check_running(processes)
             if time.monotonic() > deadline:
                 raise dyn.DynError(
                     f"{message} within {patience:.0f} s; {self._last_seen()}"

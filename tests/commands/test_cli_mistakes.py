@@ -5,6 +5,7 @@ import errno
 import io
 import json
 import os
+import subprocess
 import sys
 from pathlib import Path
 from types import SimpleNamespace
@@ -15,6 +16,7 @@ from bench import measure
 
 from dyn_core import cli, robots
 from dyn_core.commands import main as commands
+from dyn_core.errors import DynError
 from ros_nodes.demo import demo_command as demo
 
 # Each command with arguments that are right, BAD where a mistake is put.
@@ -374,6 +376,17 @@ def test_demo_says_why_a_trajectory_was_not_followed():
     assert demo_ros.followed(0, 1, processes) == (
         f"0 of 1 followed to their end; the last warning: {warning}"
     )
+
+
+def test_demo_names_a_node_that_ended_before_it_was_measured():
+    """Its use of resources cannot be read: one sentence, no OSError of /proc."""
+    demo_ros = pytest.importorskip("ros_nodes.demo.demo_ros", reason="rclpy is missing")
+    done = subprocess.Popen([sys.executable, "-c", ""])
+    done.wait()
+    process = SimpleNamespace(name="simulator", popen=done, lines=["out of memory"])
+    processes = SimpleNamespace(all=[process], ended=lambda: [process])
+    with pytest.raises(DynError, match="simulator ended by itself; .*: out of memory"):
+        demo_ros.usage_of(processes)
 
 
 @pytest.fixture
