@@ -740,6 +740,10 @@ def test_a_last_link_without_mass_and_end():
         model = dyn.load_urdf(MASSLESS)
     with pytest.raises(ModelError, match="joint 'j' carries no mass, .* name a tip"):
         from_model(model)
+    with pytest.warns(ModelWarning, match="nothing that they carry has inertia"):
+        model = dyn.load_urdf(MASSLESS, root_joint="floating")
+    with pytest.raises(ModelError, match="joint 'j' carries no mass, .* name a tip"):
+        from_model(model)
 
 
 def test_harmless_inertias_and_offsets():

@@ -561,7 +561,7 @@ def _fits_floating(
                 " plane,"
                 " which turn a floating robot out of it",
             )
-    first = next(iter(heights))
+    first = next(iter(heights), 0)  # 0: none has mass, as PlanarBody says
     for i, height in heights.items():
         if abs(height - heights[first]) > NEAR:
             refuse(
