@@ -113,7 +113,7 @@ _WHAT = {"object": "object file", "shared": "shared library", "c": "C source"}
 _MODULE = "module of WebAssembly without imports"
 _CHECKED = ":\n  `{command}`"
 _CHECKED_WASM = """
-  (for the other forms); `{prefix}_test.json` has its states for hosts of WebAssembly"""
+  (needs a C library); `{prefix}_test.json` has its states for hosts of WebAssembly"""
 _WASM = """\
 A host writes inputs and a table of 32-bit addresses into the module's memory, from
 `__heap_base` on, and calls `{prefix}`; the status comes as a 64-bit number (a BigInt in
@@ -572,7 +572,7 @@ def readme(
     tools = {".cmake": "CMake", ".pc": "pkg-config"}
     known = [tools[Path(name).suffix] for name in packages]
     listed = ", ".join(f"`{name}`" for name in packages)
-    check = _CHECKED_WASM if module else _CHECKED
+    check = _CHECKED_WASM if target.is_wasm and form != "c" else _CHECKED
     return _README.format(
         prefix=x.prefix,
         macro=x.macro,

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from emulate import CASES, build, check_natively, every_operation, made, need, sh
 
+import dyn_core as dyn
 from dyn_core.engines.llvm import host_machine
 from dyn_core.errors import CompileError, SettingError, UnsupportedError
 from dyn_core.export.interface import interface_of
@@ -104,6 +105,24 @@ def test_clang_links_it(tmp_path):
     need("clang")
     result = made(build("rnea", "arm7"), tmp_path)
     assert check_natively(result, "clang").startswith("equal bits")
+
+
+def test_the_header_breaks_no_name_at_its_hyphen(tmp_path):
+    """A name on two lines is found by no search, and reads as two entries."""
+    urdf = Path(dyn.robots.path("arm7")).read_text()
+    for k in range(1, 8):
+        urdf = urdf.replace(f'"joint{k}"', f'"joint-of-the-left-arm-no-{k}"')
+    program = dyn.solver("aba").build(dyn.load_urdf(urdf))
+    program.export(tmp_path, name="a")
+    text = (tmp_path / "a.h").read_text()
+    assert all(f"joint-of-the-left-arm-no-{k}" in text for k in range(1, 8))
+
+
+def test_the_readme_of_a_wasm_object_has_no_command_for_another_file(tmp_path):
+    """wasm-ld links main.o, which the check program does not become there."""
+    build("rnea", "two_link").export(tmp_path, target="wasm32", name="w")
+    text = (tmp_path / "w_README.md").read_text()
+    assert "wasm-ld" not in text and "w_test.json" in text
 
 
 def test_the_header_says_units_joints_and_how_to_call(tmp_path):

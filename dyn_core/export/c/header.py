@@ -136,7 +136,7 @@ def _coordinates(x: Interface) -> list[str]:
 def _wrapped(head: str, parts: Sequence[str], indent: str, end: str = "") -> list[str]:
     """Return lines of parts joined by commas, of at most _WIDTH characters.
 
-    A part is broken only behind a hyphen; a longer one makes a longer line.
+    No part is broken; a longer one makes a longer line.
 
     Args:
         head: Text before the parts.
@@ -145,7 +145,10 @@ def _wrapped(head: str, parts: Sequence[str], indent: str, end: str = "") -> lis
         end: Text after the parts.
     """
     text = head + ", ".join(part.replace(" ", "\0") for part in parts) + end
-    lines = wrap(text, _WIDTH, subsequent_indent=indent, break_long_words=False)
+    lines = wrap(
+        text, _WIDTH, subsequent_indent=indent, break_long_words=False,
+        break_on_hyphens=False,
+    )  # fmt: skip
     return [line.replace("\0", " ") for line in lines]
 
 
