@@ -230,12 +230,12 @@ def episode(name: str, duration: float = 10.0, seed: int = 0) -> Replay:
     """Return an episode of an environment under random actions.
 
     The first row is the initial state, and a row follows for each step of the task. The
-    last row lies before the duration, or is where the environment terminates or
-    truncates the episode.
+    last row is the first one at or after the duration, or is where the environment
+    terminates or truncates the episode.
 
     Args:
         name: Id such as dyn_ros/Pendulum-v0.
-        duration: Time before which the last row is [s]; the first row always exists.
+        duration: Time at which the episode ends [s]; the first row always exists.
         seed: Seed of the start and of the actions.
 
     Raises:
@@ -252,7 +252,8 @@ def episode(name: str, duration: float = 10.0, seed: int = 0) -> Replay:
     env.reset(seed=seed)
     env.action_space.seed(seed)
     states, over = [np.array(bare.get_state())], False
-    while not over and len(states) * bare.task.interval < duration:
+    steps = math.ceil(duration / bare.task.interval - 1e-9)  # 1e-9: rounding
+    while not over and len(states) <= steps:
         _, _, terminated, truncated, _ = env.step(env.action_space.sample())
         states.append(np.array(bare.get_state()))
         over = terminated or truncated

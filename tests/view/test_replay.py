@@ -285,8 +285,9 @@ def test_joint_forces_have_a_row_for_each_time():
 def test_an_episode_of_an_environment_is_a_run():
     pytest.importorskip("gymnasium", reason="gymnasium is not installed (extra env)")
     shown = command.episode("dyn_ros/Pendulum-v0", duration=0.5)
+    assert shown.duration == pytest.approx(0.5)
     again = command.episode("dyn_ros/Pendulum-v0", duration=0.5)
-    assert len(shown.t) == 5
+    assert len(shown.t) == 6
     assert shown.states == pytest.approx(again.states, abs=0)
     with pytest.raises(SettingError, match="Pendulum"):
         command.episode("dyn_ros/Pendulm-v0")
