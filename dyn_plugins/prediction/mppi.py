@@ -45,7 +45,7 @@ class MPPI(PlanSolver):
         "seed": 0,
     }
     valid = {
-        "samples": Whole(2),
+        "samples": Whole(2, 100_000),
         "max_iterations": Whole(1),
         "temperature": Quantity(0.0, above=True),
         "noise": Quantity(0.0, above=True),

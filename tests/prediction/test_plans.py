@@ -671,6 +671,12 @@ def test_mppi_names_a_cost_that_is_not_finite():
     assert result.reason == "diverged: cost" and result.iterations == 0
 
 
+def test_mppi_refuses_more_samples_than_memory_holds():
+    """Else the machine swaps, or the process is killed without a word."""
+    with pytest.raises(dyn.DynError, match="samples.*valid: a whole number, 2 to 1000"):
+        dyn.plan(slide(), [cost.posture([0.0])], solver="mppi", samples=10**9)
+
+
 def test_mppi_comes_near_the_optimum_and_is_repeatable():
     plan, start = swing()
     best = plan.solve(start, [0.0, 0.0])
