@@ -52,10 +52,9 @@ def _assert_laws(solver, model, engine, seed=0):
 def _engines(name, whole):
     """Return the engines that a solver takes on shipped robots, and on random trees.
 
-    Machine code on the ones and graphs on the others, in turn; every third takes plain
-    too, which all are compared with. Reference solvers, which no user is offered, and
-    those of LARGE, which have files of their own, take one engine, on shipped robots or
-    on random trees in turn. All with --full; solvers in NumPy are the same on each.
+    Machine code or graphs, on the ones or on the others, each in turn; every sixth
+    takes plain on shipped robots too, which all are compared with on random trees.
+    All with --full; solvers in NumPy are the same on each.
     """
     k, engines = NAMES.index(name), list(available())
     if not hasattr(dyn.solver(name), "algorithm"):
@@ -63,13 +62,11 @@ def _engines(name, whole):
     compiled = [engine for engine in engines if engine != "plain"]
     if whole:
         return engines, compiled
-    if name in REFERENCES:
-        shipped, trees = [engines[k % len(engines)]], [compiled[k % len(compiled)]]
-        return (shipped, []) if sorted(REFERENCES).index(name) % 2 else ([], trees)
-    if name in LARGE:
-        return ([compiled[k // 2 % len(compiled)]], [])[:: 1 if k % 2 else -1]
-    plain = ["plain"] if k % 3 == 0 else []
-    return [compiled[k % len(compiled)], *plain], [compiled[(k + 1) % len(compiled)]]
+    turn = [compiled[k // 2 % len(compiled)]]
+    if name in REFERENCES:  # no user is offered them
+        return (turn, []) if sorted(REFERENCES).index(name) % 2 else ([], turn)
+    plain = ["plain"] if k % 6 == 0 and name not in LARGE else []
+    return ([], turn) if k % 2 else ([*turn, *plain], [])
 
 
 def pytest_generate_tests(metafunc):
@@ -121,7 +118,7 @@ def test_laws_on_shipped_robots(name, engine, robot, shipped):
 
 
 def test_laws_on_random_trees(name, engine, full):
-    """Each law holds on random trees: a small one for each engine, or all with --full.
+    """Each law holds on random trees: a small one, or all with --full.
 
     Each Program is compared with engine plain on the same tree, so that plain needs no
     turn of its own. Where a tree is refused, in words, its like that the solver serves
