@@ -130,7 +130,7 @@ def _state(name):
     return model, q, qd, np.zeros(model.nv)
 
 
-@pytest.mark.one_of(2)
+@pytest.mark.one_of(4)
 @pytest.mark.parametrize("name", CASES)
 def test_derivatives_are_differences_of_the_step(name):
     """By state, joint forces, friction coefficients and gaps, in each mode."""
@@ -160,7 +160,7 @@ def test_derivatives_are_differences_of_the_step(name):
         _assert_close(slopes.sum(axis=1), change)
 
 
-@pytest.mark.one_of(2)
+@pytest.mark.one_of(4)
 @pytest.mark.parametrize("name", CASES)
 def test_derivatives_agree_with_those_of_any_scene(name):
     """Two machines: A, B and those by friction coefficients, and their modes."""

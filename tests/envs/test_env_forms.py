@@ -11,6 +11,7 @@ NAMES = ("cart_pole", "walker", "weight_lifter", "reach", "quadruped_stand")
 STEPS, LANE = 200, 1
 
 
+@pytest.mark.one_of(2)
 @pytest.mark.parametrize("name", NAMES)
 def test_a_lane_is_the_single_form_bit_for_bit(name):
     """Two hundred steps, episodes that end and are begun anew, or continue."""

@@ -26,7 +26,7 @@ each = pytest.mark.parametrize(
 )
 
 
-@pytest.mark.one_of(2)
+@pytest.mark.one_of(4)
 @each
 def test_aarch64(tmp_path, program):
     """64-bit ARM with Linux, one state and rows."""
@@ -38,7 +38,7 @@ def test_aarch64(tmp_path, program):
     assert emulated.startswith("equal bits")
 
 
-@pytest.mark.one_of(2)
+@pytest.mark.one_of(4)
 @each
 def test_riscv64(tmp_path, program):
     """64-bit RISC-V with Linux."""
@@ -50,7 +50,7 @@ def test_riscv64(tmp_path, program):
     assert emulated.startswith("equal bits")
 
 
-@pytest.mark.one_of(2)
+@pytest.mark.one_of(4)
 @each
 def test_cortex_m7(tmp_path, program):
     """No operating system, no C library, floating-point registers in the convention."""
@@ -73,7 +73,7 @@ def test_instructions_on_a_cortex_m7(tmp_path):
     assert 1000 < count_on_cortex(result, "cortex-m7") < 2000
 
 
-@pytest.mark.one_of(2)
+@pytest.mark.one_of(4)
 @each
 @pytest.mark.parametrize("multiply_add", ["exact", "unfused"])
 def test_wasm(tmp_path, program, multiply_add):

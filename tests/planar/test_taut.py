@@ -36,7 +36,7 @@ def _arc(n, slack, sign):
     return np.vstack([np.zeros(2), np.cumsum(steps, axis=0)])
 
 
-@pytest.mark.one_of(2)
+@pytest.mark.turns("angle")
 @pytest.mark.parametrize("scheme", SCHEMES)
 @pytest.mark.parametrize("n", [2, 3, 6, 20])
 @pytest.mark.parametrize("angle", [0.0, 0.5, np.pi / 2])

@@ -13,7 +13,7 @@ from dyn_core.prediction.result import PlanStart
 from dyn_core.testing import random_model
 
 COUNT = 200
-SHARE = 17  # of which 12 run without --full
+SHARE = 34  # of which 6 run without --full
 KINDS = ("revolute", "continuous", "prismatic", "revolute", "spherical", "universal")
 WHEN = ("running", "end", "always")
 # Refused starts, and searches that do not end at an optimum, or after many iterations:

@@ -50,6 +50,7 @@ def test_random_trees(name, seed):
     _assert_laws(name, random_model(seed, size=3 + seed % 4), seed=seed)
 
 
+@pytest.mark.one_of(2)
 @pytest.mark.parametrize("model", ["every_joint", 1, 3])
 def test_tensors_as_products(model, shipped, monkeypatch):
     """Of robots with long paths; here of others, with every joint and couplings."""
