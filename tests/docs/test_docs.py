@@ -25,21 +25,16 @@ OPTIONAL = {"gymnasium", "mujoco", "clarabel", "coal", "matplotlib", "rosbags", 
 
 
 PROGRAMS = programs("python")
-# With --full only: kernels of a quadruped that stands, solvers with tests of their own.
-SLOW = {"docs/optimal_control.md"}
 
 
 @pytest.mark.parametrize("name", PROGRAMS)
-def test_blocks_of_python_run(name, alone, tmp_path, full):
+def test_blocks_of_python_run(name, alone, tmp_path):
     """Each alone, in a folder and process of its own, with the continued ones after it.
 
     Some write files, some read examples.
     """
-    page = name.partition(":")[0]
-    if page in SLOW and not full:
-        pytest.skip("with --full only")
     (tmp_path / "examples").symlink_to(ROOT / "examples")
-    done = alone(PROGRAMS[name], page, tmp_path)
+    done = alone(PROGRAMS[name], name.partition(":")[0], tmp_path)
     if done["missing"] in OPTIONAL:
         pytest.skip(f"{done['missing']} is not installed")
     if "pip install" in done["error"]:
