@@ -17,6 +17,7 @@ from dyn_core.contact.problem.solving import check_options
 from dyn_core.contact.rows.contact_biases import PUSH_OUT_SPEED
 from dyn_core.errors import InfeasibleError, ModelError, UnsupportedError
 from dyn_core.model import Model
+from dyn_core.model.checks.robots import check_robot
 from dyn_core.problems import CONTACT_SOLVE
 from dyn_core.solving.registry import solver_of
 from dyn_core.solving.solver import Solver
@@ -161,11 +162,13 @@ class World:
             q: Position, (nq,); None: model.start().
 
         Raises:
-            UnsupportedError: The base carries no floating joint.
+            UnsupportedError: `model` is not a Model, or its base carries no floating
+                joint.
             InfeasibleError: It is not on a height field after 50 moves.
             ShapeError: q has the wrong shape. ContactPairs says which other errors
                 shapes cause.
         """
+        check_robot(model, "on_ground")
         q = (model.start() if q is None else one_state("q", q, model.nq)).copy()
         # A group of all links: only contacts with the ground are computed.
         groups = {**self.groups, "links": list({x.link for x in model.shapes})}
