@@ -382,7 +382,7 @@ def test_robots_are_set_on_the_ground():
     assert sim.warnings[0].endswith("valid: q0 from World.on_ground(model, q0)")
     with pytest.raises(dyn.UnsupportedError, match="valid: root_joint='floating'"):
         dyn.World().on_ground(dyn.load("arm7"))
-    with pytest.raises(UnsupportedError, match="for a Model, not for 'arm7'"):
+    with pytest.raises(dyn.UnsupportedError, match="for a Model, not for 'arm7'"):
         dyn.World().on_ground("arm7")
 
 
