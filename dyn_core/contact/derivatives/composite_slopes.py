@@ -65,18 +65,20 @@ def fill_turned(
     scene: Scene, step: StepArrays, blocks: int, rates: FloatArray2,
     rates_before: FloatArray2, slopes: SlopeArrays,
 ) -> None:  # fmt: skip
-    """Fill the derivatives of contact rows by q, and add contact forces to by_q.
+    """Fill the derivatives of contact rows by q; add changes of their forces to by_q.
 
     Contacts in the mode SEPARATE are left out.
 
     Args:
         scene, step, blocks: Robot and world, problem with its impulses, and number of
-            blocks; find_modes must have set the modes.
+            blocks; find_modes or find_corrections must have set the modes.
         rates, rates_before: Rates of the motion columns at the velocity after and
             before the step, from contact_term_slopes, (columns, 6).
-        slopes: Reads modes, known, and the geometry of pressing contacts; sets rates
-            and rates_before of the known bodies, turned and before; adds to by_q. axes,
-            wrench, load_a and load_b are overwritten.
+        slopes: Reads modes, known, and the geometry of pressed contacts; sets rates and
+            rates_before of the known bodies, turned, and before (normal rows only);
+            adds to by_q the derivatives of contact forces at constant impulses,
+            relative to forces fixed to the bodies. axes, wrench, load_a and load_b are
+            overwritten.
     """
     tables, facts = scene.tables, step.blocks
     for body in range(len(slopes.known)):
@@ -441,10 +443,19 @@ def move_rows(
 ) -> None:
     """Compute the derivatives by q of the rows of contacts, loops and ball limits.
 
-    Sets slopes.turned and before of these rows, except of contacts in the mode
-    SEPARATE, and slopes.geometry of pressed contacts; adds to slopes.by_q. Rows of
-    other blocks do not depend on q. Reads ends.dense, rates and rates_before; arguments
-    as of take_slopes.
+    Rows of other blocks do not depend on q. find_modes or find_corrections must have
+    set the modes; contacts in the mode SEPARATE are left out.
+
+    Args:
+        scene, step, room, blocks, contacts: As of take_slopes; the velocity u is
+            step.qd_next[0].
+        slopes: Sets turned and before of these rows, the derivatives of J u and J qd by
+            q; of a contact, before is set in the normal row only. Sets geometry of
+            pressed contacts. Adds to by_q the derivative of J.T lambda at constant
+            impulses lambda; of contacts only what it has beyond a force fixed to the
+            body, which contact_term_slopes takes into account.
+        ends: Reads dense, the derivatives by q of the rows of J of loops and ball
+            limits; and rates and rates_before.
     """
     contact_slopes(
         scene.shapes,
@@ -473,7 +484,8 @@ def move_dense(step: StepArrays, k: int, slopes: SlopeArrays, ends: EndSlopes) -
         step: Problem with its impulses; u and qd are of the first state in the arrays.
         k: Index of the block.
         slopes: Sets `turned` and `before` of the block's rows, the derivatives by q of
-            J u and J qd; adds that of J.T lambda at constant impulses to `by_q`.
+            J u and J qd; adds the derivative of J.T lambda at constant impulses to
+            `by_q`.
         ends: Reads `dense`, the derivatives of the rows of J by q.
     """
     n, u, qd = len(ends.u), step.qd_next[0], step.terms.qd[0]

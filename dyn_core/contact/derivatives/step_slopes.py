@@ -71,7 +71,7 @@ class SlopeArrays(NamedTuple):
         rates, rates_before: Rates of these columns at u and at qd, (nb + 1, n, 6).
         motion, motion_before: Velocity of each body at u and at qd, (nb + 1, 6).
         J, turned, before: Rows of the Jacobian, and the derivatives of J u and of J qd
-            by q, (m, n).
+            by q, (m, n); of contacts, `before` has the normal row only, others are 0.
         geometry: Derivatives of contact points and normals, (contacts, 6, 6).
         axes: Normal and tangents of the current contact, (3, 3).
         wrench: Impulse of the current contact on body a: force at its point, and

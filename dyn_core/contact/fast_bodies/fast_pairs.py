@@ -140,11 +140,11 @@ def find_fast_contacts(scene: Scene, step: StepArrays, state: int) -> int:
 def is_passing(scene: Scene, step: StepArrays, state: int) -> bool:
     """Return whether pairs may be fast at the velocity after a step.
 
-    The velocity step.qd_next[state] is copied to the next row of step.fast.velocity.
-    Once TURNS velocities have been used, the result is False and nothing is copied.
+    The velocity step.qd_next[state] is stored in the next row of step.fast.velocity, by
+    place: in the order of elimination. Once TURNS velocities have been used, the result
+    is False, and nothing is stored.
 
-    Args:
-        scene, step, state: Robot and world; arrays; index of the state.
+    scene, step, state: Robot and world; arrays; index of the state.
     """
     memory, tables = step.fast, scene.tables
     if memory.used[0] == TURNS:

@@ -91,9 +91,9 @@ def row_projection(kind: str, x: Any, lo: Any, hi: Any) -> Any:
 
 
 def _row(kind: str, row: Sequence[Any], speed: Any) -> tuple[Any, ...]:
-    """Return the residuals of a row without a cone, in the order of RESIDUALS.
+    """Return (primal, dual, complementarity, dissipation, law) of a row without a cone.
 
-    Their units are those of law_residuals; dissipation is 0.
+    law_residuals has the definitions and units of these residuals; dissipation is 0.
 
     Args:
         kind: One of layout.KINDS except "contact".
@@ -207,17 +207,18 @@ def _contact(
     speed: Any,
     exact: bool,
 ) -> tuple[Any, ...]:
-    """Return the residuals of one contact, in the order of RESIDUALS.
+    """Return (primal, dual, complementarity, dissipation, law) of one contact.
 
-    Units are those of law_residuals.
+    These are its residuals, each 0 or more; law_residuals has definitions and units.
 
     Args:
         block: Contact; its rows and coefficients are taken from the arrays.
         impulse, velocity, response: lambda, u and diagonal of G + R, of all rows.
         mu: Friction coefficients of all blocks, (k,).
         speed: Scale of velocities, for the residual `law` alone; may be 0 [m/s].
-        exact: Whether `law` is Coulomb's; False: its convex relaxation. The other
-            residuals are Coulomb's in both cases.
+        exact: Whether `law` is measured by Coulomb's law; False: by its convex
+            relaxation, s = 0. The first four residuals are of Coulomb's law in any
+            case.
     """
     n, u_n = impulse[block.start], velocity[block.start]
     c, w = weights(block, mu)

@@ -356,17 +356,20 @@ def _finish(
     rows: Rows, blocks: int, nv: int, work: SolverWork, report: FloatArray,
     tolerance: float, count: float,
 ) -> int:  # fmt: skip
-    """Set rows.impulse from work.newton.gamma, and the report; return the status.
+    """Set rows.impulse and the report from work.newton.gamma; return the status.
 
     Args:
         rows, blocks, nv: Problem, numbers of blocks and coordinates in use.
-        work: Work arrays; gamma holds the scaled impulses, which are projected.
+        work: Work arrays; newton.gamma has the scaled impulses, which are projected on
+            bounds and cones in place.
         report: Set to the residuals, `count` iterations and factorisations, (8,).
         tolerance: Tolerance of the method.
         count: Number of iterations.
 
     Returns:
-        CONVERGED or MAX_ITERATIONS, see final_status.
+        CONVERGED if the residual `law`, report[4], is at most the larger of 10
+        tolerance and REACHED, else MAX_ITERATIONS, also for NaN. The other residuals
+        are not compared.
     """
     for k in range(blocks):
         project(rows, work.scaled, k, work.newton.gamma)
@@ -396,7 +399,7 @@ def _keep(rows: Rows, blocks: int, work: SolverWork, report: FloatArray) -> None
 def _keep_scaled(
     rows: Rows, blocks: int, work: SolverWork, missing: float, tolerance: float
 ) -> None:
-    """Store the impulses of the scaled impulses gamma, if they are the best so far.
+    """Store the impulses of work.newton.gamma in work.best, if the best so far.
 
     Only then is gamma changed: it is projected on bounds and cones first.
 

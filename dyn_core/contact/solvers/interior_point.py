@@ -54,7 +54,8 @@ def start_cone(
         x: Impulses, (rows,); changed.
 
     Returns:
-        Number of complementarity products: 2, or 1 without friction.
+        Number of complementarity products that cone_gap adds: 2, or 1 for a coefficient
+        of SMOOTH or less.
     """
     x[first], point.slack[first] = 1.0, max(1.0, scaled.b[first])
     point.eta[k] = 1.0
@@ -70,9 +71,14 @@ def cone_gap(
 ) -> float:  # fmt: skip
     """Return the sum of the complementarity products of a cone after a step.
 
+        s n + mu n eta + v . t
+
+    If the coefficient c is SMOOTH or less, only the product s n of the normal row
+    counts.
+
     Args:
         first, count: First row and number of rows of the block.
-        c: Coefficient of the circular cone.
+        c: Coefficient of the circular cone, mu above.
         k: Index of the block.
         point: Slack variables and their changes.
         x, dx: Impulses and their changes, (rows,).

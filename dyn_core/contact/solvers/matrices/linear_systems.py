@@ -30,7 +30,8 @@ class LinearSystem(NamedTuple):
 
     Attributes:
         D: Diagonal matrix D, (rows,).
-        gram: Lower triangle of Y Y.T, row by row; used if the system is in rows.
+        gram: Lower triangle of Y Y.T with its diagonal, row by row, in one dimension;
+            used if the system is in rows.
         w: Work array of coordinates, (nv,).
         g: Work array of rows, (rows,).
     """
@@ -78,9 +79,10 @@ def _lay_out_rows(
     rows: Rows, blocks: int, m: int, scaled: Scaled, envelope: Skyline,
     system: LinearSystem, count: int,
 ) -> None:  # fmt: skip
-    """Set system.gram to Y Y.T, and the envelope to the layout of a full matrix.
+    """Set system.gram to the lower triangle of Y Y.T, and lay out a full matrix.
 
-    The cached order of the envelope becomes invalid.
+    Entry (i, j), j <= i, of Y Y.T is system.gram[i (i + 1) / 2 + j]. The envelope gets
+    the layout of a full lower triangle of m rows; its cached order becomes invalid.
 
     Args:
         rows, blocks, m: Problem, numbers of blocks and rows in use.
