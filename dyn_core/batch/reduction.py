@@ -88,7 +88,11 @@ class Reduction:
         return _like(value, [self.combine(x, y) for x, y in pairs])
 
     def facts(self) -> dict[str, str]:
-        """Return name and digest of both functions, by "reduce" and "combine"."""
+        """Return a text on each function, by "reduce" and "combine", for the journal.
+
+        The text is the function's name and a digest of its bytecode; the name alone for
+        a ufunc, such as the default np.add. See code_digest.
+        """
         return {
             "reduce": code_digest(self.function),
             "combine": code_digest(self.combine),
@@ -116,7 +120,7 @@ class OrderedFold:
     def add(self, k: int, value: Any) -> None:
         """Add the value of the chunk with index k, in any order of k.
 
-        Without a reduction nothing happens. Raises SettingError as Reduction.add does.
+        Without a reduction nothing happens. Errors as of Reduction.add.
 
         Args:
             k: Index of the chunk, from 0; each once.
@@ -135,8 +139,8 @@ def _checked(value: Any) -> Any:
     """Return a copy of a reduced value, since the result buffers are reused.
 
     A list becomes a tuple, a mapping a dict with keys of str; a named tuple keeps its
-    fields. Entries become arrays or NumPy scalars, see _copied; raises SettingError as
-    that does.
+    fields. Entries become arrays or NumPy scalars, see _copied. SettingError for an
+    entry that is not real.
     """
     if isinstance(value, Mapping):
         return {str(k): _copied(x) for k, x in value.items()}

@@ -368,8 +368,8 @@ def _checked(port: Port, value: Any, dtype: np.dtype) -> Any:
 
     With this dtype and shape, a JAX array is returned itself, and a NumPy array as a
     NumPy copy, since the caller may change it while XLA still computes. Any other value
-    goes through jnp.asarray, which makes float64 of lists of floats with
-    jax_enable_x64, and rounds NumPy's float64 to float32 without it.
+    goes through jnp.asarray. With jax_enable_x64, it makes float64 of lists of floats;
+    without, it rounds NumPy's float64 to float32.
 
     Args:
         port: Port of the input.
@@ -379,8 +379,9 @@ def _checked(port: Port, value: Any, dtype: np.dtype) -> Any:
         dtype: Dtype of the result.
 
     Raises:
-        ShapeError: It has masked entries, complex numbers, a larger floating-point type
-            than `dtype`, or another shape.
+        ShapeError: It has masked entries, complex numbers or another shape; or, after
+            jnp.asarray, a larger floating-point type than `dtype`. So float64 is
+            refused for float32 only with jax_enable_x64.
         TypeError, ValueError: JAX makes no array of it.
     """
     if isinstance(value, np.ndarray):

@@ -329,12 +329,11 @@ class NativeProgram(BlockCalls, GraphProgram):
         return self._full(variant) if made is None else made
 
     def _full(self, variant: str) -> Kernel:
-        """Return the kernel of a variant from memory or disk, or compiled now.
+        """Return the kernel of a variant (scalar or batch), compiled now if needed.
 
-        The kernel is passed to `adopt` before it is returned.
-
-        Args:
-            variant: scalar or batch.
+        It comes from the memory of the process, which Programs share, else from disk.
+        It is passed to `adopt` in any case, which keeps a Kernel that this Program
+        already has.
 
         Raises:
             CompileError: LLVM failed.

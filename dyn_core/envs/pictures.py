@@ -30,7 +30,8 @@ def record(
     """Write a video of one episode and return the sum of its rewards.
 
     The environment is reset first. There is a picture before every k-th step and one at
-    the end; after a divergence that is the last valid state.
+    the end. In an environment with divergence "terminate", a motion that diverges ends
+    the episode, and the last picture is of the last valid state.
 
     Args:
         env: TaskEnv, or a wrapper of one.
@@ -46,6 +47,9 @@ def record(
         FileNotFoundError: The folder of the file does not exist.
         UnsupportedError: matplotlib is not installed, or .mp4 is wanted, and ffmpeg is
             not.
+        NonFiniteError: The motion diverged in an environment with divergence "raise".
+            Other errors of the environment, such as of an invalid action, and of the
+            policy pass through.
 
     Source: WAW-15.5.
     """

@@ -480,10 +480,13 @@ class Model(Tree, System):
     ) -> np.ndarray:
         """Return q (nq,) with given positions by joint name; other joints are neutral.
 
+        Loops are not closed.
+
         Args:
             joints: Positions by name [rad | m], of joints with one coordinate;
-                followers may be among them, and determine their leader.
-            tolerance: Allowed difference of a follower from its rule [rad | m].
+                followers may be among them, and determine a leader that is not.
+            tolerance: Allowed difference of a follower from its rule, its multiplier
+                times the position of its leader plus its offset [rad | m].
             project: Whether to ignore the tolerance and return the least-squares
                 solution over the given joints of each leader.
 
@@ -505,7 +508,18 @@ class Model(Tree, System):
     ) -> np.ndarray:
         """Return qd (nv,) with given velocities by joint name; others are zero.
 
-        Arguments and errors are as in `position`, with velocities [rad/s | m/s].
+        Loops are not considered.
+
+        Args:
+            joints: Velocities by name [rad/s | m/s], of joints with one coordinate;
+                followers may be among them, and determine a leader that is not.
+            tolerance: Allowed difference of a follower from its multiplier times the
+                velocity of its leader [rad/s | m/s].
+            project: Whether to ignore the tolerance and return the least-squares
+                solution over the given joints of each leader.
+
+        Raises:
+            ModelError: As in `position`.
         """
         allowed = None if project else tolerance
         return by_name.coordinates_by_name(self, joints, "velocity", allowed)

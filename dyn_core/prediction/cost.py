@@ -48,8 +48,12 @@ class Cost:
         part: Part of a pose, or reference of a velocity.
         function: Residual of a cost of the kind "custom".
 
+    Links, the target and the number of weights are not checked here, but with the
+    robot, by dyn_core.prediction.problem.ControlProblem.
+
     Raises:
-        SettingError: `when` is unknown, or a weight is negative or not finite.
+        SettingError: `when` is unknown, a weight is negative or not finite, or the
+            weights have more than one axis.
         ShapeError: A weight is not numeric.
     """
 
@@ -219,7 +223,7 @@ def posture(
     Args:
         target: Joint positions, (nq,) [rad | m]; None: the neutral ones.
         weight: Weight of the displacement, as of Model.difference [1/rad² | 1/m²].
-        when, name: See Cost. An invalid `when` or weight raises a SettingError.
+        when, name: See Cost. Errors as of Cost.
     """
     return Cost("posture", name, weight, target, when)
 
@@ -232,7 +236,7 @@ def velocity(
     Args:
         weight: Weight [s²/rad² | s²/m²].
         target: Joint velocities, (nv,) [rad/s | m/s]; None: zero.
-        when, name: See Cost. An invalid `when` or weight raises a SettingError.
+        when, name: See Cost. Errors as of Cost.
     """
     return Cost("velocity", name, weight, target, when)
 
@@ -243,7 +247,7 @@ def effort(weight: Any = 1.0, target: Any = None, name: str = "effort") -> Cost:
     Args:
         weight: Weight [1/(N·m)² | 1/N²].
         target: Joint forces, (nv,) [N·m | N]; None: zero.
-        name: See Cost. An invalid weight raises a SettingError.
+        name: See Cost. Errors as of Cost; `when` is "running".
     """
     return Cost("effort", name, weight, target)
 
@@ -270,8 +274,8 @@ def pose(
         when, name: See Cost; by default the name is the frame's.
 
     Raises:
-        SettingError: `part` or `when` is unknown, there is no target, or the weight is
-            invalid. The target is checked with the robot, by the problem.
+        SettingError: `part` is unknown, there is no target, or as of Cost.
+        ShapeError: A weight is not numeric.
     """
     made = Cost("pose", name or frame, weight, target, when, (frame,), part)
     if part not in PARTS:
@@ -296,10 +300,14 @@ def frame_velocity(
         weight: Weight [s²/rad²; s²/m²].
         target: Velocity [angular; linear], (6,) [rad/s; m/s]; None: zero.
         reference: Axes: "aligned" (base axes, origin of the frame), "local", "world".
-        when, name: See Cost; by default the name is "FRAME velocity".
+        when: "running", "end" or "always", see Cost.
+        name: See Cost; by default "FRAME velocity".
 
     Raises:
-        SettingError: `reference` or `when` is unknown, or the weight is invalid.
+        SettingError: `reference` or `when` is unknown, a weight is negative or not
+            finite, or the weights have more than one axis. The link, the target and the
+            number of weights are checked later, with the robot.
+        ShapeError: A weight is not numeric.
     """
     name = name or f"{frame} velocity"
     made = Cost("frame_velocity", name, weight, target, when, (frame,), reference)
@@ -319,7 +327,7 @@ def centre_of_mass(
     Args:
         target: Point in the base, (3,) [m]; None: its origin.
         weight: Weight [1/m²].
-        when, name: See Cost. An invalid `when` or weight raises a SettingError.
+        when, name: See Cost. Errors as of Cost.
     """
     return Cost("centre_of_mass", name, weight, target, when)
 
@@ -345,9 +353,9 @@ def distance(
         when, name: See Cost; by default the name is "FRAME distance".
 
     Raises:
-        SettingError: `when` is unknown, or the weight is invalid. The target, and the
-            size of a point, are checked with the robot, by the problem.
-        ShapeError: `to` is not numeric.
+        SettingError: As of Cost; the target, and the size of a point, are checked with
+            the robot, too.
+        ShapeError: `to` or the weight is not numeric.
     """
     name, part = name or f"{frame} distance", "at_least" if at_least else "equal"
     if isinstance(to, str):
@@ -370,8 +378,8 @@ def custom(
         when, name: See Cost.
 
     Raises:
-        SettingError: `function` cannot be called, `when` is unknown, or the weight is
-            invalid.
+        SettingError: `function` cannot be called, or as of Cost.
+        ShapeError: A weight is not numeric.
     """
     made = Cost("custom", name, weight, None, when, function=function)
     if not callable(function):

@@ -103,17 +103,19 @@ class MotionRecord:
         return cls(named_coordinates(names), np.asarray(t), np.asarray(q), **fields)
 
     def names(self, kind: str) -> tuple[str, ...]:
-        """Return the column names of a kind: names of positions for q and q_ref.
+        """Return the column names of a kind, in the order of the columns.
 
-        For any other kind, such as "qd" or "tau", they are the names of velocities.
+        "q" and "q_ref" have the names of positions. Any other kind, such as "qd" or
+        "tau", has the names of velocities; the kind is not checked.
         """
         names = self.coordinates
         return names.positions if kind in POSITIONS else names.velocities
 
     def column_indices(self, kind: str) -> dict[str, int]:
-        """Return the index of each column of a kind, such as "qd", by its name.
+        """Return the index of each column of a kind, such as "qd", by column name.
 
-        Of columns with the same name, the last one counts.
+        The names are those that `names` returns; the kind is not checked. Of columns
+        with the same name, the last one counts.
         """
         return {name: k for k, name in enumerate(self.names(kind))}
 
@@ -121,8 +123,8 @@ class MotionRecord:
         """Return the unit of each column of a kind, such as "qd": "rad/s" or "m/s".
 
         A unit that is unknown lists both, such as "rad/s | m/s". All kinds that are not
-        in SUFFIXES count as joint forces, which have "N·m | N" if their coordinate is
-        neither in rad nor in m.
+        in SUFFIXES, also unknown ones, count as joint forces, which have "N·m | N" if
+        their coordinate is neither in rad nor in m.
         """
         if kind in POSITIONS:
             return self.coordinates.position_units

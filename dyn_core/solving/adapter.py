@@ -356,9 +356,9 @@ class Deferred:
 class _Slot:
     """A solver inside an algorithm, called with the inputs of its Signature.
 
-    Coordinates may be Vectors of all independent coordinates, or lists by body;
-    external forces may include an entry 0 or not. The result is in independent
-    coordinates.
+    Coordinates may be Vectors of all independent coordinates, or lists by body, whose
+    entries of the base and of followers are dropped; external forces may include an
+    entry 0 or not. The result is in independent coordinates.
 
     A keyword that is a parameter path (such as armature) replaces that parameter.
 
@@ -405,12 +405,15 @@ class _Slot:
     def _by_name(self, signature: Signature, args: Sequence[Any]) -> dict[str, Any]:
         """Return the inputs by name, without the base entry of lists by body.
 
-        A list of nb + 1 entries by body becomes a Vector of independent coordinates, or
-        the list of external forces from body 1 on. Other inputs are unchanged.
+        A list of nb + 1 entries by body becomes a Vector of the independent
+        coordinates. The entries of the base and of followers are dropped; joint forces
+        of followers are not added to their leaders. Of a list of nb + 1 external forces
+        only entry 0 is dropped. Other inputs are unchanged.
 
         Args:
             signature: Its inputs give names and kinds.
-            args: Inputs in their order; the last ones may be missing.
+            args: Inputs in their order; the last ones may be missing, and surplus ones
+                are ignored.
         """
         inputs = {}
         for port, x in zip(signature.inputs, args, strict=False):

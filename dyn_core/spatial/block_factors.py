@@ -272,7 +272,14 @@ def _any(M: Matrix) -> bool:
 
 
 def _part(M: Sequence[Sequence[Any]], rows: Sequence[int], columns: Any) -> Matrix:
-    """Return the submatrix of M with these rows and columns."""
+    """Return the submatrix of M with these rows and columns, in the order given.
+
+    Args:
+        M: Matrix, a sequence of rows.
+        rows: Indices of rows.
+        columns: Indices of columns, a list or range (no slice, no iterator): it is
+            iterated once for each row.
+    """
     return Matrix([M[x][y] for y in columns] for x in rows)
 
 

@@ -213,6 +213,7 @@ def _head(lines: TextIO) -> tuple[list[str], list[str]]:
 
     Raises:
         ValueError: The file has no labels, or the numbers of units and labels differ.
+        csv.Error: A label is longer than csv.field_size_limit().
     """
     units: list[str] = []
     while line := lines.readline():
@@ -236,6 +237,7 @@ def _numbers(lines: TextIO, labels: list[str]) -> np.ndarray:
     Raises:
         ValueError: There is no row, a row has another number of cells than labels, or a
             cell is no number.
+        csv.Error: A cell is too long, see _numbers_one_by_one.
     """
     start = lines.tell()
     try:
@@ -268,6 +270,8 @@ def _numbers_one_by_one(lines: TextIO, labels: list[str]) -> np.ndarray:
         ValueError: There is no row, a row has another length than the labels, or a cell
             is not a number; the message names the row, from 1, skipped lines not
             counted, and the label of a bad cell.
+        csv.Error: A cell is longer than csv.field_size_limit(), or (Python 3.10) has a
+            character of value 0.
     """
     rows: list[list[float]] = []
     for row in csv.reader(lines):

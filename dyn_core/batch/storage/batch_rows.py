@@ -73,7 +73,7 @@ class BatchRows:
         return rows
 
     def facts(self) -> dict[str, Any]:
-        """Return by input name its shape, dtype and fingerprint, as JSON data."""
+        """Return RowSource.facts of each input, by its name, as JSON data."""
         return {x.name: x.facts() for x in self.sources}
 
 
@@ -139,10 +139,11 @@ class GeneratedRows(BatchRows):
         return [x.load(0, last - first) for x in arrays]
 
     def facts(self) -> dict[str, Any]:
-        """Return the number of rows and a digest of samples, for the journal.
+        """Return {"function": {"shape": [count], "content": digest}}, for the journal.
 
-        They are the facts of one input "function". The function is called for the
-        first, middle and last rows.
+        The digest is of the rows of up to three ranges, of at most SAMPLE_ROWS rows
+        each: at the start, from the middle on, and at the end. The function is called
+        once for each range; changes of other rows go unnoticed.
 
         Raises:
             ShapeError: The function returns arrays that do not fit, see `rows`.

@@ -250,11 +250,15 @@ def referred(reference: Reference, mode: str = "r") -> Any:
 
     Args:
         reference: Result of RowSource.reference, or one of Targets.references.
-        mode: "r" to read, "r+" to write as well; ignored for the array of a zarr store.
+        mode: "r" to read, "r+" to write as well: for a mapped file, and for a zarr
+            array in a local folder. A zarr array in a store of fsspec or obstore is in
+            the Reference itself; it is returned as it is, whatever the mode.
 
     Raises:
-        OSError: This process does not see the file, or it is empty or too short.
-        UnsupportedError: The array is in zarr's format, and zarr is not installed.
+        OSError: This process cannot open the mapped file or the local folder in this
+            mode, or the mapped file is empty or too short.
+        UnsupportedError: The array is in a local zarr folder, and zarr is not
+            installed.
     """
     kind, *parts = reference
     if kind == "memmap":

@@ -117,7 +117,11 @@ def missing() -> str:
 
 @once
 def _warn_of_unknown_variables() -> None:
-    """Warn, once, of each environment variable DYN_... that does not exist."""
+    """Issue a DynWarning for each environment variable DYN_... that does not exist.
+
+    Only the first call in the process does so. Where warnings are errors, the messages
+    are printed to stderr instead.
+    """
     for name in sorted(os.environ):
         if name.startswith("DYN_") and name not in VARIABLES:
             warn(f"{unknown_name('environment variable', name, VARIABLES)}; ignored")
@@ -125,9 +129,11 @@ def _warn_of_unknown_variables() -> None:
 
 @once
 def warn_missing() -> None:
-    """Warn once that Programs run without machine code, and why.
+    """Issue a DynWarning that Programs run without machine code, and why.
 
-    The caller has checked that missing() is not empty.
+    Only the first call in the process does so. Where warnings are errors, the message
+    is printed to stderr instead, and nothing is raised. The caller has checked that
+    missing() is not empty.
     """
     warn(f"Programs run on engine 'graph', some hundred times slower: {missing()}")
 

@@ -1,7 +1,8 @@
 """Functions of the subset as machine code: translated, compiled, cached, and called.
 
 A function and all functions that it calls become one LLVM module, cached on disk.
-A call passes a table of addresses, dimensions and numbers, which `bind` creates once.
+`bind` creates a table once: addresses and dimensions of arrays, and numbers in records.
+A call passes its address, and the other numbers as C arguments.
 Where machine code is not available, the Python function is called.
 """
 
@@ -393,8 +394,9 @@ class CompiledFunction:
             arguments: All arguments that are not numbers, in order.
 
         Returns:
-            The table as bytes, and the arrays it points to, which must stay alive.
-            Without arguments the bytes are b"0".
+            The table as bytes: address and dimensions of each array, and the numbers in
+            records; and the arrays, which must stay alive. Without arguments the bytes
+            are b"0".
 
         Raises:
             ShapeError: The number of arguments is wrong; an argument has another type,
@@ -444,11 +446,13 @@ class CompiledFunction:
         """Return a function of the numbers that calls the machine code.
 
         It takes the arguments that are numbers, in order, and returns a number, a tuple
-        or None. The machine code must be loaded. The checked form raises the failure,
-        see _with_status.
+        or None. The machine code must be loaded. The numbers are passed as C arguments,
+        behind the address of the table, which no call changes. The checked form raises
+        the failure, see _with_status.
 
         Args:
-            memory: ctypes buffer with the table of arguments.
+            memory: ctypes buffer with the table from _content: addresses and dimensions
+                of the arrays, and the numbers in records.
             kept: Objects that live as long as the returned function.
         """
         kinds = [kind for _, kind in self.signature.parameters]

@@ -196,14 +196,16 @@ def controller_package(
 def _payload_values(
     package: AmentPackage, limit: np.ndarray, link: str
 ) -> dict[str, str]:
-    """Return texts about a payload, by name in the templates.
+    """Return the template values `loads`, `limits`, `position_count` and `positions`.
 
-    With a link, the kernel that weighs its payload is added to the package, and the
-    positions to check it at are those of Carrying; without one they are a row of zeros.
+    `loads` is "1" with a link, else "0". With a link, the kernel that weighs its
+    payload is added to the package, and the positions are the random ones of Carrying,
+    at which a payload is checked: none for a robot with loops. Without a link they are
+    one row of zeros.
 
     Args:
         package: Package.
-        limit: Effort limits, (nv,) [N·m | N]; they become a text, too.
+        limit: Effort limits, (nv,) [N·m | N], for `limits`.
         link: Link; empty: none carries a payload.
     """
     positions, model = np.zeros((1, package.model.nq)), package.model
@@ -219,9 +221,11 @@ def _payload_values(
 
 
 def _tool_values(package: AmentPackage, options: Mapping[str, Any]) -> dict[str, str]:
-    """Return texts about a tool, by name in the templates.
+    """Return the template values about a tool, texts by name.
 
-    The kernels of its links and of its rates are added to the package.
+    These are `tool` ("1"), `tool_index` (index of the link), `links`, `link_names`,
+    `answers`, `aligned` (true or false), `unbounded` and `largest`. The kernels of the
+    poses of all links, and of the tool's rates, are added to the package.
 
     Args:
         package: Package.
@@ -247,7 +251,10 @@ def _tool_values(package: AmentPackage, options: Mapping[str, Any]) -> dict[str,
 def _law_values(
     cycle: str, program: Program[Any], tracks: bool, tool: bool
 ) -> dict[str, str]:
-    """Return the texts that depend on the law, by name in the templates.
+    """Return the template values that depend on the law, texts by name.
+
+    These are `law` (the name without "_cycle"), `tracks` ("1" or "0"), and texts on the
+    damping, the state, status, faults and arguments of the Program, and the reference.
 
     Args:
         cycle: Name of the cycle.

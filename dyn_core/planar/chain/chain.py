@@ -124,10 +124,18 @@ def by_joint(name: str, values: Any, n: int, default: Any) -> list[Any]:
 
 
 def pairs_by_joint(name: str, values: Any, n: int) -> list[tuple[float, float]]:
-    """Return n pairs of finite numbers, (0.0, 0.0) for joints without one.
+    """Return n pairs of finite numbers, by joint.
 
-    Raises ModelError for `values` that by_joint or finite_pair refuses; `name` is for
-    errors.
+    Args:
+        name: Name of the argument for errors.
+        values: A sequence of n entries, a mapping joint -> entry, or None or () for no
+            entries. An entry is two numbers, or one number, which stands for both. An
+            empty or missing entry gives (0.0, 0.0).
+        n: Number of joints.
+
+    Raises:
+        ModelError: `values` is invalid (see by_joint), or an entry is (see
+            finite_pair).
     """
     return [
         finite_pair(f"{name}[{i}]", row)
@@ -138,8 +146,14 @@ def pairs_by_joint(name: str, values: Any, n: int) -> list[tuple[float, float]]:
 def finite_pair(name: str, row: Any) -> tuple[float, float]:
     """Return two finite numbers as floats.
 
-    An empty row is (0.0, 0.0), a single number stands for both. ModelError for other
-    values; `name` is for errors.
+    Args:
+        name: Name of the pair for errors.
+        row: Two numbers, in a list or array; or one number alone, which stands for
+            both; or an empty list, which gives (0.0, 0.0).
+
+    Raises:
+        ModelError: `row` has another form, such as a list of one number, or a number is
+            not finite.
     """
     x, y = finite_array(name, row, 2)
     return x, y
@@ -250,7 +264,8 @@ class Constraints:
             n: Number of joints.
             kind: free, line, guided or fixed (the same as guided: a_w counts), or 0, 1,
                 2: one for all, a sequence of n, or a mapping joint -> kind.
-            a_w: (n, 2) or a mapping joint -> (2,); zero where not given.
+            a_w: (n, 2) or a mapping joint -> (2,); zero where not given. As in s, a
+                single number for a joint stands for both numbers.
             s: (n, 2) or a mapping joint -> (2,); needed for joints on a line.
             active: Indices of active joints, or n booleans.
             alpha_w: n or a mapping joint -> number; zero where not given.

@@ -306,8 +306,12 @@ class _Reader:
     def file(self) -> ChainFile:
         """Return the ChainFile: the checked chain, its initial state, and settings.
 
-        The settings dt, window and scheme are None where the file has none. ModelError
-        if a part of the file is invalid.
+        The settings dt, window and scheme are None where the file has none.
+
+        Raises:
+            ModelError: A part of the file is invalid. Only errors that methods of this
+                class find name the file; load_chain_file adds it to other messages,
+                such as of make_chain.
         """
         data, parts = self.data, {}
         for key in LINKS:

@@ -9,7 +9,7 @@ bias force, J a Jacobian; (+) and (-) are integrate and difference of positions.
 of FD the case's qdd serves as joint forces tau. In hybrid dynamics u are the
 coordinates with prescribed accelerations, v the others, with given joint forces. Omega
 is the response of a body's acceleration to a force, G the Delassus matrix, J_i the
-Jacobian of body i.
+Jacobian of body i; Omega_ii of all bodies are one result, (nb, 6, 6).
 """
 
 from __future__ import annotations
@@ -198,7 +198,7 @@ def body_jacobians(case: Case) -> list[np.ndarray]:
 
 
 def self_responses_are_dense_algebra(case: Case) -> Pairs:
-    """Omega_ii = J_i H^-1 J_i.T"""
+    """Omega_ii = J_i H^-1 J_i.T, for each body i"""
     omega = case.program()(case.q)
     H = case.other("crba")(case.q)
     for i, J in enumerate(body_jacobians(case)):
@@ -206,7 +206,7 @@ def self_responses_are_dense_algebra(case: Case) -> Pairs:
 
 
 def cross_response_is_dense_algebra(case: Case) -> Pairs:
-    """Omega = J_moved H^-1 J_pushed.T;  exchanged, it is transposed"""
+    """Omega = J_moved H^-1 J_pushed.T;  with the links exchanged, it is transposed"""
     options = case.options(case.solver)
     names = options["moved"], options["pushed"]
     J = [case.other("jacobian", frame=name)(case.q) for name in names]
