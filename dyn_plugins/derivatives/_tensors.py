@@ -98,8 +98,9 @@ class _Factors(NamedTuple):
     """Factors of the products for the coordinates d of one chain.
 
     Attributes:
-        left: s . [M1 M2 F_q F_qd B] for each d side by side, a row for each coordinate
-            s of the path.
+        left: s . [M1 M2 F_q F_qd B], for each d side by side: already multiplied by the
+            motion s of each coordinate of the path, one row each. F_q m = m x* by_q_d,
+            F_qd m = m x* by_qd_d; the other factors are in the module's docstring.
         inner: s . [N1 N2] + Psi_dot . [0 B], rows and columns likewise.
         S: Motion subspaces of the path's n coordinates, 6 x n.
         rates: [Psi_ddot Psi_S_dot] above the angular [Psi_dot S], 9 x 2n.
@@ -116,9 +117,15 @@ _M, _F_Q, _F_QD, _B = slice(0, 9), slice(9, 15), slice(15, 21), slice(21, 24)
 
 
 def _factors(m, path, members):
-    """Return the _Factors: left and inner for `members`, S and rates for `path`.
+    """Return the _Factors of the coordinates `members` of one chain.
 
-    m: Motions; path: Coordinates from the base on; members: Its last coordinates.
+    `left` and `inner` have a row for each coordinate of `path`, and a block of columns
+    for each of `members`, the coordinates d. `S` and `rates` have columns for `path`.
+
+    Args:
+        m: Motions.
+        path: Coordinates from the base on.
+        members: Its last coordinates, at least one.
     """
     S, Psi_dot, Psi_ddot, Psi_S_dot = (
         [part[c.body][c.k] for c in path]
@@ -136,8 +143,8 @@ def _factors(m, path, members):
 def _coefficients(m, d):
     """Return the six rows of [M1 M2 F_q F_qd B], and the twelve of [[N1 N2], [0 B]].
 
-    Columns that act on linear velocity are left out of M2, B and N2. m: Motions; d:
-    Coordinate.
+    They are of one coordinate d, not yet multiplied by motions, see _Factors. Columns
+    that act on linear velocity are left out of M2, B and N2. m: Motions; d: Coordinate.
     """
     i, k = d.body, d.k
     s, IC, BC = m.S[i][k], m.IC[i], m.BC[i]

@@ -63,9 +63,10 @@ class _End(NamedTuple):
 
     Attributes:
         v, a: Velocity and spatial acceleration of the end.
-        J: Velocity per qd, for each coordinate.
-        P, Q, R: Derivatives for each coordinate, seen from the end itself: dv = P,
-            da = Q - v x P by q; dv = J, da = R - v x J by qd.
+        J: Velocity per qd, for each coordinate: a list of nv Motions, zero where the
+            coordinate does not move the end relative to the ancestor.
+        P, Q, R: Derivatives for each coordinate, nv Motions likewise, seen from the end
+            itself: dv = P, da = Q - v x P by q; dv = J, da = R - v x J by qd.
     """
 
     v: Motion
@@ -117,7 +118,7 @@ class LoopSlopes:
         h, drel, dacc, dacc_qd: Lists of nv Motions: by displacements of q, the
             displacement of B against A and the changes of rel and acc; by qd, the
             change of acc.
-        reach: For each coordinate, B's velocity per qd, common ancestors included.
+        reach: B's velocity relative to the base per qd of each coordinate, nv Motions.
         forces, changes: See _rows.
 
     Source: KIM-3.0 (54), (55), differentiated; kinematics as in S. Singh, R. Russell
@@ -368,16 +369,19 @@ def _end(model, way, to_A):
 
 
 def _reach(model, common, parts, to_A, J_B):
-    """Return B's velocity per qd of each coordinate, common ancestors included, nv.
+    """Return B's velocity per qd of each coordinate, common ancestors included.
 
-    The velocities are relative to the base, in A's coordinates.
+    It is a list of nv Motions, relative to the base, in A's coordinates; zero for
+    coordinates that do not move B.
 
     Args:
         model: Robot.
         common: Common ancestors of both ends, from the base outward.
-        parts: q, qd and qdd, by joint.
+        parts: q, qd and qdd, each a list by body.
         to_A: Transform from the last common ancestor to A's coordinates.
-        J_B: Velocity of B per qd of the joints beyond it.
+        J_B: Velocity of B relative to the last common ancestor per qd of each
+            coordinate, in A's coordinates: a list of nv Motions, zero for coordinates
+            of joints that are not between this ancestor and B.
     """
     X, below = to_A, {}
     for i in reversed(common):

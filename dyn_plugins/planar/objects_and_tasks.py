@@ -168,7 +168,7 @@ def _chain_step(model, state, efforts):
     A state is a Vector: the joints' x, y in turn, their velocities, contact and limit.
 
     After the step of fixed cost, positions are corrected: joints below the ground move
-    to its edge, and links get their lengths back.
+    to its edge, and link lengths are corrected, see _repaired.
 
     model: Task; efforts: Torques of the joints, n [N·m], constant in the step.
     """
@@ -216,7 +216,9 @@ def _repaired(chain, x, contact):
     """Return positions with corrected link lengths: two sweeps, weighted by mobility.
 
     A Newton step for |c|² = l², which needs no square root. The list x is changed in
-    place, and returned. Links between two joints that cannot move stay as they are.
+    place, and returned. Guided joints, also joints that stick to the ground, and joints
+    without mass do not move; joints on a line move along it; a link whose joints cannot
+    move along it stays as it is.
 
     x: Positions of the joints, list of Vectors [m]; contact: as in _modes.
 

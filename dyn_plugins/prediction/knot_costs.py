@@ -79,8 +79,8 @@ def _of_frames(model, cost, q, target):
 
         dr = sum over the frames of (dr / dX) J dq
 
-    J is the Jacobian in base axes at the frame's origin. The arguments and results are
-    those of residual_and_slopes; columns by velocity and joint force are zero.
+    J is the Jacobian in base axes at the frame's origin. Arguments and results as of
+    residual_and_slopes; columns by velocity and joint force are zero.
     """
     frames = [frame_and_jacobian(model, q, name) for name in cost.frames]
     residual = _pose if cost.kind == "pose" else _distance
@@ -296,8 +296,16 @@ def knot_policy(
 def _parts(model, settings, costs):
     """Yield (cost, weights, target) with the numbers of each cost in the settings.
 
-    settings: For each cost its weights, then its target, one after the other; their
-    number is not checked. Errors as of knot_cost.
+    Args:
+        model: Robot.
+        settings: For each cost its weights, then its target, one after the other, as
+            flat numbers. How many there are is not checked.
+        costs: Cost objects, as dyn.cost makes them, in the order of `settings`.
+
+    Raises:
+        ModelError: During iteration: the robot has no link that a cost names.
+        SettingError: During iteration: the function of a user returns no list, or an
+            empty one.
     """
     numbers, start = list(settings), 0
     for cost in costs:

@@ -1,7 +1,7 @@
 """Planar chains by the source's own formulas, one function a case, by NumPy.
 
 They are compared with the one algorithm for all cases. Part I has no active joints,
-Part II no joints on a line, neither has links with mass: such chains are refused.
+Part II no joints on a line, neither has links with mass; solvers refuse other chains.
 Each rule of a case computes a joint from the next one. Letters are the source's; joints
 are 0..n-1.
 """
@@ -67,7 +67,8 @@ class _StepPart1(NamedTuple):
 
         a = A F^d + b,   F^d_next = C F^d + d,   D = dd/db_next
 
-    `dropped`: 1 for the equation of the link, of the angle, that is not solved.
+    `dropped` is a pair: 1.0 if the equation of the link to the next joint is not
+    solved, else 0.0; and 0.0.
 
     Source: WAW-2.2, WAW-8.1.
     """
@@ -86,7 +87,8 @@ class _StepPart2(NamedTuple):
         a = A F + bw tau + b,       alpha^o = p.F + qw tau + q
         F_next = C F + dw tau + d,  tau_next = g.F + hw tau + h
 
-    `dropped`: 1 for the equation of the link, of the angle, that is not solved.
+    `dropped` is a pair, for the equation of the link to the next joint, and of that
+    joint's angle: 1.0 if it is not solved, else 0.0.
 
     Source: WAW-9.1.
     """
@@ -147,7 +149,12 @@ def take(model, x, v, F, *modes):
 
 
 def part1(c):
-    """Return a list of the _StepPart1 of each joint, by the rules of sections 5 and 6.
+    """Return the _StepPart1 of each joint, a list, by the rules of sections 5 and 6.
+
+    The last joint is computed first; the list is in the order of the joints. Nothing is
+    refused here: active joints are taken as passive, links as massless; the solver
+    refuses such chains before, see _OfCases. A link equation whose dimensionless pivot
+    is TOL or less is not solved, but marked in `dropped`.
 
     c: Chain.
 
@@ -225,9 +232,14 @@ def _guided1(c, i, after):
 
 
 def part2(c):
-    """Return a list of the _StepPart2 of each joint, by the rules of sections 9 to 11.
+    """Return the _StepPart2 of each joint, a list, by the rules of sections 9 to 11.
 
-    Joints on a line are taken as free: the solver refuses them before. c: Chain.
+    The last joint is computed first; the list is in the order of the joints. Nothing is
+    refused here: joints on a line are taken as free, links as massless; the solver
+    refuses such chains before, see _OfCases. Equations that cannot be solved are marked
+    in `dropped`.
+
+    c: Chain.
 
     Source: WAW-9.2, WAW-11.6.
     """
@@ -395,13 +407,13 @@ class _OfCases(NumpySolver):
     def gap(self, model, kind, active):
         """Return why no case covers a link or joint, as text, or None.
 
-        Links with mass or inertia have no case; of kind and active, only the one that
-        left_out names is read.
+        Links with mass or inertia have no case, and a constraint that left_out names.
 
         Args:
             model: Planar chain.
-            kind: FREE, LINE or GUIDED of each joint.
-            active: Nonzero for angles with a prescribed acceleration.
+            kind: FREE, LINE or GUIDED of each joint; read if left_out is "line".
+            active: Nonzero for angles with a prescribed acceleration; read if left_out
+                is "active".
         """
         heavy = np.array([model.link_masses, model.link_inertias]).any(axis=0)
         for i in np.flatnonzero(heavy):

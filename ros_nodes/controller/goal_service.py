@@ -89,9 +89,11 @@ class GoalService:
             self._abort(goal, error)
 
     def cancel(self, handle: Any) -> bool:
-        """Brake a goal; return whether it is known. The outcome is delivered later.
+        """Cancel a goal; return whether it is known. The outcome is delivered later.
 
-        A goal that is still being checked is recorded in `canceled`, and not followed.
+        If its trajectory runs, the reference brakes. A trajectory that has not begun is
+        dropped. A goal that is still being checked is recorded in `canceled`, and not
+        followed.
 
         Args:
             handle: Goal handle of the action server.
@@ -104,7 +106,11 @@ class GoalService:
         return True
 
     def observe(self, t: float) -> None:
-        """Collect the goals that end in a cycle of the controller, in `ending`.
+        """Check all goals in a cycle of the controller; collect outcomes in `ending`.
+
+        The goal tracker advances: a violated tolerance or a stale command makes the
+        robot brake and hold. The outcomes of goals that end are appended to `ending`;
+        `deliver` sends their results.
 
         Args:
             t: Time of receipt of the state, or of a check without a state, monotonic
@@ -125,7 +131,8 @@ class GoalService:
     def end_all(self, reason: str) -> None:
         """Abort every goal, also goals that are still being checked; send the results.
 
-        A canceled goal that `deliver` would postpone is aborted, too.
+        The robot's reference brakes if the trajectory of a goal runs or waits. A
+        canceled goal that `deliver` would postpone is aborted, too.
 
         Args:
             reason: Sentence for the clients.

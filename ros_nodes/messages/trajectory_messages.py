@@ -165,12 +165,12 @@ def _points(reader: _CdrReader, count: int) -> tuple[list[np.ndarray], np.ndarra
     """Return the fields of all points, one row each, and their times [s].
 
     Args:
-        reader: Reader at the first point.
+        reader: Reader at the first point; afterwards its position is undefined.
         count: Number of points.
 
     Returns:
         One array for each of FIELDS, (points, n) or (points, 0), and the times,
-            (points,).
+        (points,).
 
     Raises:
         TrajectoryError: The message is cut off, or its points differ in size.
