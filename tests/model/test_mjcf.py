@@ -617,7 +617,7 @@ def test_wrong_arguments_are_refused_in_words():
         ({"lock": ["a"]}, "valid: a mapping from joint to position"),
         ({"root_joint": "hinge"}, "valid are None, fixed, floating"),
         ({"gravity": (0, 1)}, "three finite numbers"),
-        ({"lock": {"x": 1}}, "no moving joint is called x"),
+        ({"lock": {"x": 1}}, "no moving joint is called 'x'; valid: a_joint"),
         ({"root_joint": "floating"}, "needs one body that is fixed to the world; these are: none"),
     ):  # fmt: skip
         with pytest.raises(dyn.ModelError, match=message):
