@@ -218,7 +218,8 @@ def test_a_node_waits_for_the_guard_that_it_needs(start, fed, until):
     future = fed.transition(ACTIVATE, lambda done: until(done, fed.node))
     until(future.done, fed.node, expected="an answer")
     assert future.result().success
-    until(fed.drives, fed.node, expected="torque")
+    until(fed.drives, fed.node, expected="torque",
+          detail=lambda: (fed.said, controller.output))  # fmt: skip
     assert guard.end() == 0
     assert controller.end() == 0
 
