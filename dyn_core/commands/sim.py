@@ -436,9 +436,7 @@ def lines_of_run(record: MotionRecord) -> list[str]:
     series = record.series
     if len(record.t):
         lines[0] += f", {record.t[0]:g} to {record.t[-1]:g} s"
-        lines.append(
-            f"energy: {energy_sentence(record).replace('Change', 'change', 1)}"
-        )
+        lines.append(energy_sentence(record))
         times = 1e6 * series["cycle_time"]
         lines.append(
             f"wall time of a row: median {np.median(times):.3g} us, largest"

@@ -226,8 +226,9 @@ def energy_sentence(record: MotionRecord) -> str:
     inside = names and record.facts.get("limit_stops")  # in a World: constraints
     stops = f" The residual contains the stops at limits of {names}." if inside else ""
     return (
-        f"Change {total[-1] - total[0]:.6g} J = work {end['work']:.6g} J - dissipation"
-        f" {end['dissipation']:.6g} J + constraints {end['constraints']:.6g} J +"
+        f"Energy change {total[-1] - total[0]:.6g} J = work {end['work']:.6g} J -"
+        f" dissipation {end['dissipation']:.6g} J +"
+        f" constraints {end['constraints']:.6g} J +"
         f" correction {end.get('correction', 0.0):.6g} J + residual"
         f" {end['residual']:.3g} J. The largest residual is {worst:.3g} J; {compared}."
         f"{stops}"

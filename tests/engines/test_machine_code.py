@@ -14,7 +14,8 @@ from typing import NamedTuple
 import numpy as np
 import pytest
 
-from dyn_core.engines.llvm import host_machine
+from dyn_core.engines.llvm import compiler, host_machine
+from dyn_core.engines.llvm.threads import LONG_TASKS
 from dyn_core.engines.machine_code import (
     FloatArray,
     FloatArray2,
@@ -25,7 +26,7 @@ from dyn_core.engines.machine_code import (
     loading,
     machine_code,
 )
-from dyn_core.errors import ShapeError
+from dyn_core.errors import CompileError, ShapeError
 
 needs_llvm = pytest.mark.skipif(
     bool(host_machine.missing()), reason=host_machine.missing()
@@ -285,6 +286,64 @@ def test_threads_run_at_the_same_time():
     assert sorted(ended) == [(k, True) for k in range(4)]
     kept = 4  # FUNCFLAG_PYTHONAPI: the lock would be kept
     assert not form.bind(arrays[0]).func._flags_ & kept
+
+
+@needs_llvm
+def test_code_is_loaded_while_other_code_is_compiled():
+    """Who needs code that is there does not wait for a long compilation."""
+    code = compiler.compile_ir("define i64 @one() { ret i64 1 }")
+    compiling, leave, found = threading.Event(), threading.Event(), []
+
+    def compile_for_long():
+        with compiler._lock.shared():  # as compile_ir has it
+            compiling.set()
+            leave.wait(60)
+
+    def load():
+        found.append(compiler.Loaded(code).address("one"))
+
+    threads = [threading.Thread(target=each) for each in (compile_for_long, load)]
+    threads[0].start()
+    assert compiling.wait(60)
+    threads[1].start()
+    threads[1].join(20)
+    beside = list(found)
+    leave.set()
+    for thread in threads:
+        thread.join()
+    assert beside and beside[0]
+
+
+@needs_llvm
+def test_what_is_prepared_later_is_compiled_in_the_background():
+    """The first use finds it; after a failure it compiles anew, and raises."""
+    form, ended = loading.CompiledFunction(_long, False), threading.Event()
+    made, where = form._code, []
+
+    def code():
+        where.append(threading.current_thread() is threading.main_thread())
+        return made()
+
+    form._code = code
+    form.prepare_later()
+    LONG_TASKS.later("behind", lambda: None, lambda job: ended.set())
+    assert ended.wait(60) and where == [False]
+    assert form(np.ones(3), 1) == _long(np.ones(3), 1)
+    assert where == [False]
+
+    form, ended = loading.CompiledFunction(_long, False), threading.Event()
+
+    def fails():
+        where.append(threading.current_thread() is threading.main_thread())
+        raise CompileError("no code")
+
+    form._code = fails
+    form.prepare_later()
+    LONG_TASKS.later("behind", lambda: None, lambda job: ended.set())
+    assert ended.wait(60)
+    with pytest.raises(CompileError, match="no code"):
+        form(np.ones(3), 1)
+    assert where == [False, False, True]
 
 
 @needs_llvm

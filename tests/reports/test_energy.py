@@ -238,6 +238,7 @@ def test_a_report_compares_a_residual_with_energy_that_there_is():
     model, q, tau = _standing()
     rest = dyn.simulate(model, lambda t, q, qd: tau, world={}, q0=q, duration=0.01)
     still = energy_sentence(run_record(rest))
+    assert still.startswith("Energy change ")
     assert still.endswith("J; the robot exchanges no energy.")
     fall = dyn.simulate(dyn.load("two_link"), qd0=[1.0, 0.0], duration=0.1)
     moving = energy_sentence(run_record(fall))

@@ -301,7 +301,7 @@ class CompiledFunction:
         The first use waits for the end; after a failure it compiles anew, and raises.
         """
         if self._loaded is None:
-            LONG_TASKS.later(f"function {self.name}", self.prepare, lambda job: None)
+            LONG_TASKS.later(f"function {id(self)}", self.prepare, lambda job: None)
 
     def _code(self) -> tuple[ModuleCode, bytes]:
         """Return module and object code, from disk or compiled now and stored there.
