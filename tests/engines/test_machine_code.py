@@ -292,7 +292,7 @@ def test_threads_run_at_the_same_time():
 def test_code_is_loaded_while_other_code_is_compiled():
     """Who needs code that is there does not wait for a long compilation."""
     code = compiler.compile_ir("define i64 @one() { ret i64 1 }")
-    compiling, leave, found = threading.Event(), threading.Event(), []
+    compiling, leave, addresses = threading.Event(), threading.Event(), []
 
     def compile_for_long():
         with compiler._lock.shared():  # as compile_ir has it
@@ -300,14 +300,14 @@ def test_code_is_loaded_while_other_code_is_compiled():
             leave.wait(60)
 
     def load():
-        found.append(compiler.Loaded(code).address("one"))
+        addresses.append(compiler.Loaded(code).address("one"))
 
     threads = [threading.Thread(target=each) for each in (compile_for_long, load)]
     threads[0].start()
     assert compiling.wait(60)
     threads[1].start()
     threads[1].join(20)
-    beside = list(found)
+    beside = list(addresses)
     leave.set()
     for thread in threads:
         thread.join()

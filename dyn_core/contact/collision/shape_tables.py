@@ -221,9 +221,9 @@ def hull_faces(points: np.ndarray) -> tuple[np.ndarray, list[list[int]]]:
     offsets = -hull.equations[:, 3]
     # Triangles in one plane of a convex hull are neighbours of each other: to compare
     # all with all takes a minute for the meshes of a humanoid.
-    beside, own = hull.neighbors, normals[:, None, :]
-    off = np.abs((corners[beside] * own[:, :, None]).sum(-1) - offsets[:, None, None])
-    turned = (normals[beside] * own).sum(-1)
+    beside, up = hull.neighbors, normals[:, None, :]
+    off = np.abs((corners[beside] * up[:, :, None]).sum(-1) - offsets[:, None, None])
+    turned = (normals[beside] * up).sum(-1)
     flat = (turned > 0.5) & (off.max(-1) < COPLANAR * size)
     loops = _triangles(points, hull.simplices, normals)
     seen = np.zeros(len(normals), bool)
