@@ -8,9 +8,13 @@ Lagrangian around it.
 from __future__ import annotations
 
 import math
+from collections import Counter
+from collections.abc import Generator, Sequence
+from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
 
+from dyn_core.prediction.plan_lanes import PlanLanes, useful
 from dyn_core.prediction.problem import ControlProblem
 from dyn_core.prediction.result import (
     CONVERGED,
@@ -23,7 +27,8 @@ from dyn_core.prediction.result import (
     PlanResult,
     PlanStart,
 )
-from dyn_core.prediction.shooting import Iteration, Penalty, PlanPath
+from dyn_core.prediction.rollouts import PlanPath
+from dyn_core.prediction.shooting import Iteration, Penalty, PlanState
 from dyn_core.sharing import Lock
 
 LENGTHS = 0.5 ** np.arange(8)  # step lengths, the longest first
@@ -35,6 +40,10 @@ POOR, GOOD = 0.25, 0.75  # ratios of decrease to prediction that change the damp
 LIMIT_TOLERANCE = 1e-4  # largest violation of a limit [rad | m | rad/s | m/s]
 LOOSE = 1e-3  # tolerance of the first round of the augmented Lagrangian
 ROUNDS = 30  # of the augmented Lagrangian
+
+T = TypeVar("T")
+Work: TypeAlias = tuple[str, tuple[Any, ...]]  # a method and its arguments
+Steps: TypeAlias = Generator[Work, Any, T]  # yields work, and is sent its result
 
 
 class Descent:
@@ -63,12 +72,10 @@ class Descent:
         second_derivatives: bool = False,
     ) -> None:
         self.problem, self.state = problem, Iteration(problem, second_derivatives)
-        # The lengths of each call of `attempt`.
-        lanes = range(0, len(LENGTHS), self.state.lanes)
-        self._lengths = [LENGTHS[i : i + self.state.lanes] for i in lanes]
         self._lock = Lock()  # the arrays of the iterations are shared by all calls
         self.max_iterations, self.tolerance, self.gaps = max_iterations, tolerance, gaps
         self.second_derivatives = second_derivatives
+        self._room: PlanLanes | None = None
 
     def __call__(self, start: PlanStart) -> PlanResult:
         """Return the plan from a start; other threads wait.
@@ -76,40 +83,140 @@ class Descent:
         A search that fails raises nothing: the `reason` of the plan tells.
         """
         with self._lock:
-            return self._solve(start)
+            return Search(self, self.state, start).finish()
 
-    def _solve(self, start: PlanStart) -> PlanResult:
-        state, bounds = self.state, self.problem.bounds
-        penalty = Penalty(self.problem, start)
+    def many(self, starts: Sequence[PlanStart]) -> list[PlanResult]:
+        """Return the plans from many starts, with the bits of single calls.
+
+        Several are searched for at once, one in each lane, if that is faster. The
+        settings of all starts must be those of the first.
+        """
+        if self.second_derivatives or not useful(self.state, len(starts)):
+            return [self(start) for start in starts]
+        with self._lock:
+            self._room = self._room or PlanLanes(self.state)
+            self._room.set_costs(starts[0])
+            return self._together(self._room, starts)
+
+    def _together(
+        self, room: PlanLanes, starts: Sequence[PlanStart]
+    ) -> list[PlanResult]:
+        """Return the plans from many starts, searched for in lanes.
+
+        The work that most of the searches wait for is done next, for these together.
+        The last ones, too few for the lanes, are finished one after another.
+        """
+        waiting, results = list(reversed(range(len(starts)))), {}
+        active: dict[int, tuple[int, Search]] = {}  # by lane
+        while waiting or 2 * len(active) >= len(room.states):
+            for lane, state in enumerate(room.states):
+                if waiting and lane not in active:
+                    row = waiting.pop()
+                    active[lane] = row, Search(self, state, starts[row])
+            kinds = Counter(search.wanted[0] for _, search in active.values())
+            work = kinds.most_common(1)[0][0]
+            arguments = {
+                lane: search.wanted[1]
+                for lane, (_, search) in active.items()
+                if search.wanted[0] == work
+            }
+            for lane, answer in getattr(room, work)(arguments).items():
+                row, search = active[lane]
+                if search.go_on(answer):
+                    results[row] = search.result
+                    del active[lane]
+        room.settle()
+        for row, search in active.values():
+            search.move_to(self.state)
+            results[row] = search.finish()
+        return [results[row] for row in range(len(starts))]
+
+
+class Search:
+    """The iterations from one start, up to the next piece of work for its PlanState.
+
+    Attributes:
+        state: PlanState; of an Iteration, or of one lane of PlanLanes.
+        wanted: Name of the work that the search waits for, a method of Iteration and
+            of PlanLanes, and its arguments.
+        result: The plan, when the search has ended.
+    """
+
+    def __init__(self, descent: Descent, state: PlanState, start: PlanStart) -> None:
+        self.descent, self.state, self.start = descent, state, start
+        self.problem, self._steps = descent.problem, self._solve()
+        self.wanted: Work = next(self._steps)
+        self.result: Any = None
+
+    def go_on(self, answer: Any) -> bool:
+        """Continue with the result of the wanted work; return whether it has ended."""
+        try:
+            self.wanted = self._steps.send(answer)
+        except StopIteration as end:
+            self.result = end.value
+            return True
+        return False
+
+    def move_to(self, state: Iteration) -> None:
+        """Continue with an Iteration, before the wanted work is done."""
+        state.take(self.state, self.start)
+        self.state = state
+
+    def finish(self) -> PlanResult:
+        """Return the plan; the state must be an Iteration, which does the work."""
+        state, ended = self.state, False
+        while not ended:
+            work, arguments = self.wanted
+            ended = self.go_on(getattr(state, work)(*arguments))
+        result: PlanResult = self.result
+        return result
+
+    def _solve(self) -> Steps[PlanResult]:
+        problem, start, options = self.problem, self.start, self.descent
+        bounds, penalty = problem.bounds, Penalty(problem, start)
         tau = np.clip(start.tau_guess, bounds.tau_lower, bounds.tau_upper)
-        state.load(start, PlanPath(start.q_guess, start.qd_guess, tau))
-        state.plan.q[0], state.plan.qd[0] = start.q, start.qd
-        if not self.gaps:
-            state.roll(penalty)
+        plan = self.state.plan
+        self.state.load(start, PlanPath(start.q_guess, start.qd_guess, tau))
+        plan.q[0], plan.qd[0] = start.q, start.qd
+        if not options.gaps:
+            yield from self._roll(penalty)
         used, reason, tolerance = 0, MAX_ITERATIONS, LOOSE if penalty.active else 0.0
         for _ in range(ROUNDS):
-            tolerance, most = max(tolerance, self.tolerance), self.max_iterations - used
-            count, reason = self._minimise(penalty, most, tolerance)
-            used += count
+            tolerance = max(tolerance, options.tolerance)
+            most = options.max_iterations - used
+            count, reason = yield from self._minimise(penalty, most, tolerance)
+            used, plan = used + count, self.state.plan
             if reason == DIVERGED:
                 break
-            if penalty.error(state.plan.q, state.plan.qd) > LIMIT_TOLERANCE:
-                penalty.update(state.plan.q, state.plan.qd)
+            if penalty.error(plan.q, plan.qd) > LIMIT_TOLERANCE:
+                penalty.update(plan.q, plan.qd)
                 tolerance *= 0.1
                 if reason == MAX_ITERATIONS:  # a plan from this guess begins with it
                     break
-            elif tolerance <= self.tolerance or reason in (STALLED, MAX_ITERATIONS):
+            elif tolerance <= options.tolerance or reason in (STALLED, MAX_ITERATIONS):
                 break
             else:
-                tolerance = self.tolerance
+                tolerance = options.tolerance
         else:
-            if penalty.violation(state.plan.q, state.plan.qd) > LIMIT_TOLERANCE:
+            if penalty.violation(plan.q, plan.qd) > LIMIT_TOLERANCE:
                 reason = INFEASIBLE
-        return self._result(penalty, used, reason)
+        return (yield from self._result(penalty, used, reason))
+
+    def _roll(self, penalty: Penalty) -> Steps[None]:
+        """Replace the plan by the motion under its joint forces, without gaps.
+
+        Gaps and the feedback become zero; `value` stays. If the motion has no finite
+        costs, all its states but the first are NaN.
+        """
+        values = yield "roll", (penalty,)
+        if not np.isfinite(values[0]):
+            for tried in self.state.tried[:2]:
+                tried[1:] = np.nan
+        self.state.accept(0)
 
     def _minimise(
         self, penalty: Penalty, most: int, tolerance: float
-    ) -> tuple[int, int]:
+    ) -> Steps[tuple[int, int]]:
         """Move self.state.plan towards the optimum for fixed multipliers, in place.
 
         Args:
@@ -122,34 +229,35 @@ class Descent:
             STALLED (no damping or no step helps), DIVERGED (the value or a gap is not
             finite) or MAX_ITERATIONS.
         """
-        state, damping = self.state, 0.0
-        state.curved = False  # far from an optimum they make the Hessians indefinite
-        value = state.expand(penalty)
+        damping = 0.0
+        # Far from an optimum they make the Hessians indefinite.
+        self.state.curved = False
+        value = yield "expand", (penalty,)
         for count in range(most):
-            largest = float(np.abs(state.model.gap).max())
+            state, largest = self.state, self.state.gap
             if not math.isfinite(value + largest):
                 return count, DIVERGED
             before = damping
-            change, damping = self._sweep(before)
+            change, damping = yield from self._sweep(before)
             if state.curved and damping > before:
                 state.curved = False
-                value = state.expand(penalty)
-                change, damping = self._sweep(before)
+                value = yield "expand", (penalty,)
+                change, damping = yield from self._sweep(before)
             if change is None:
                 return count, STALLED
             closed = largest <= CLOSED
             small = tolerance * (1.0 + abs(value))
             if closed and -change[0] <= small and damping <= 1.0:
                 return count, CONVERGED
-            ratio = self._line_search(penalty, value, *change)
+            ratio = yield from self._line_search(penalty, value, *change)
             if ratio is None and state.curved:
                 state.curved = False
-                value = state.expand(penalty)
+                value = yield "expand", (penalty,)
                 continue
-            state.curved = self.second_derivatives and (ratio or 0.0) > GOOD
+            state.curved = self.descent.second_derivatives and (ratio or 0.0) > GOOD
             if ratio is None and not closed:
                 # The penalty of the gaps is too small, as where a limit begins to act.
-                state.roll(penalty)
+                yield from self._roll(penalty)
             elif ratio is None:
                 # A decrease that rounding hides.
                 if -change[0] <= 100 * ROUNDING * (1.0 + abs(value)):
@@ -162,10 +270,10 @@ class Descent:
                 damping = damping / CHANGE if damping > LEAST_DAMPING else 0.0
             elif ratio < POOR:
                 damping = max(damping * CHANGE, FIRST_DAMPING)
-            value = state.expand(penalty)
+            value = yield "expand", (penalty,)
         return most, MAX_ITERATIONS if np.isfinite(value) else DIVERGED
 
-    def _sweep(self, damping: float) -> tuple[tuple[float, float] | None, float]:
+    def _sweep(self, damping: float) -> Steps[tuple[Any, float]]:
         """Sweep back with the least damping that succeeds, from a given one on.
 
         The feedback is written to self.state.sweep.
@@ -174,15 +282,15 @@ class Descent:
             Slope and curvature along the full step, None if no damping succeeds; the
             damping tried last, MOST_DAMPING or more after a failure.
         """
-        change = self.state.feedback(damping)
+        change = yield "feedback", (damping,)
         while change is None and damping < MOST_DAMPING:
             damping = max(damping * CHANGE, FIRST_DAMPING)
-            change = self.state.feedback(damping)
+            change = yield "feedback", (damping,)
         return change, damping
 
     def _line_search(
         self, penalty: Penalty, value: float, slope: float, curvature: float
-    ) -> float | None:
+    ) -> Steps[float | None]:
         """Accept the longest step that decreases the merit enough, or return None.
 
             merit = value + nu sum |gap|_1
@@ -201,29 +309,30 @@ class Descent:
         Source: J. Nocedal, S. Wright, Numerical Optimization, section 18.3, in place of
         the conditions of FDDP.
         """
-        state, noise = self.state, ROUNDING * (1.0 + abs(value))
-        gap = float(np.abs(state.model.gap).sum())
-        nu = 0.0
+        noise, gap, nu = ROUNDING * (1.0 + abs(value)), self.state.gaps, 0.0
         if gap > CLOSED:
             nu = max(0.0, slope + max(0.0, curvature) / 2) / (0.5 * gap)
             noise = 0.0
         slope -= nu * gap
         # The longest, not the best: the best of one line made searches crawl along
         # valleys, and stay where the robot hangs.
-        for lengths in self._lengths:
-            values = state.attempt(penalty, lengths)
+        first = 0
+        while first < len(LENGTHS):
+            lengths = LENGTHS[first : first + self.state.lanes]
+            first += len(lengths)
+            values = yield "attempt", (penalty, lengths)
             changes = values - value - nu * gap * lengths
             allowed = changes <= DECREASE * lengths * slope + noise
             if allowed.any():
                 trial = int(allowed.argmax())
-                state.accept(trial)
+                self.state.accept(trial)
                 length, change = float(lengths[trial]), float(changes[trial])
                 expected = length * (slope + length * curvature / 2)
                 # What rounding hides needs no damping, which would hide an optimum.
                 return change / expected if -expected > 10 * noise else 1.0
         return None
 
-    def _result(self, penalty: Penalty, used: int, reason: int) -> PlanResult:
+    def _result(self, penalty: Penalty, used: int, reason: int) -> Steps[PlanResult]:
         """Return the result of a search, with copies of its arrays.
 
         The gains are zero if no damping up to MOST_DAMPING gives a feedback.
@@ -235,11 +344,14 @@ class Descent:
         """
         state, plan = self.state, PlanPath(*(x.copy() for x in self.state.plan))
         # The feedback around the plan that is returned.
-        success = state.damping == 0.0 or self._sweep(0.0)[0] is not None
+        if state.damping != 0.0:
+            yield from self._sweep(0.0)
+        success = not math.isnan(state.damping)
+        stationarity = yield "stationarity", ()
         gains = state.sweep.K.copy() if success else np.zeros_like(state.sweep.K)
         residuals = PlanResiduals(
-            float(np.abs(state.model.gap).max()),
-            state.stationarity(),
+            state.gap,
+            stationarity,
             penalty.violation(plan.q, plan.qd),
         )
         detail = self._violated(plan, penalty) if reason == INFEASIBLE else ""

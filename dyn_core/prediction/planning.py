@@ -76,6 +76,9 @@ class Plan:
     ) -> Any:
         """Return the plan from a start, or a list of plans from many.
 
+        Plans from many starts are those from each start, with the same bits; several
+        are searched for at once where the solver and the machine can.
+
         Args:
             q, qd: State at the start, (nq,) and (nv,), or a row for each start.
             guess: Earlier result to start from, or joint forces, (N, nv) [N·m | N], for
@@ -103,11 +106,9 @@ class Plan:
                 raise ShapeError("qd", f"{count} rows", f"shape {starts[1].shape}")
             rows = zip(*(np.broadcast_to(x, (count, x.shape[-1])) for x in starts),
                        strict=True)  # fmt: skip
-            return [self._plan(self._start(a, b, guess, settings)) for a, b in rows]
-        return self._plan(self._start(q, qd, guess, settings))
-
-    def _plan(self, start: PlanStart) -> PlanResult:
-        """Return the plan from a checked start."""
+            checked = [self._start(a, b, guess, settings) for a, b in rows]
+            return self.solver.solve_all(self.problem, checked, **self.options)
+        start = self._start(q, qd, guess, settings)
         return self.solver.solve(self.problem, start, **self.options)
 
     def _start(

@@ -1,6 +1,8 @@
 """One Riccati sweep with bounds on the joint forces of each knot, as machine code.
 
-In the subset of machine code.
+In the subset of machine code. What differs between problems is chosen, not branched on:
+in lanes (`sweep_lanes`) each problem has the bits that it has alone, and none is
+dropped.
 """
 
 from __future__ import annotations
@@ -15,9 +17,10 @@ from dyn_core.engines.machine_code import (
     FloatArray,
     FloatArray2,
     FloatArray3,
-    IntArray,
+    any_lane,
     machine_code,
 )
+from dyn_core.numbers.scalar import maximum, where
 
 MOST_STEPS = 100  # of the projected Newton method; each frees or clamps coordinates
 SHARE, SHRINK, SHORTEST = 0.1, 0.6, 1e-10  # of the line search of box_step
@@ -71,7 +74,7 @@ class Sweep(NamedTuple):
         left: Gap of each position, less dt times the gap of its velocity, (nv,).
         moved: The change of V F by `left`, (s,).
         e, before_e: Slope of the cost by dx along the feedback, (nx,).
-        free, before: Whether a joint force is between its bounds, (nv,).
+        free, before: 1.0 where a joint force is between its bounds, else 0.0, (nv,).
         first, end: The rows of positions first to end - 1 are not stored.
         dt: Length of the step.
     """
@@ -102,8 +105,8 @@ class Sweep(NamedTuple):
     moved: FloatArray
     e: FloatArray
     before_e: FloatArray
-    free: IntArray
-    before: IntArray
+    free: FloatArray
+    before: FloatArray
     first: int
     end: int
     dt: float
@@ -134,12 +137,11 @@ def allocate_sweep(
     wide = -(-s // TILE) * TILE
     pairs = (s, s), (d, z), (d, s), (s, z), (d, z), (z, z), (2 * n, wide)
     square = (2 * n, wide), (s, s), (n, n), (n, n)
-    shapes = [*pairs, *square, *[(n,)] * 8, (s,), (x,), (x,)]
-    flags = [np.zeros(n, np.int64) for _ in range(2)]
+    shapes = [*pairs, *square, *[(n,)] * 8, (s,), (x,), (x,), (n,), (n,)]
     bounds = np.array(lower, float), np.array(upper, float)
     work = [np.zeros(shape) for shape in shapes]
     results = np.zeros((N, n)), np.zeros((N, n, x))
-    return Sweep._make([*results, *bounds, *work, *flags, first, end, dt])
+    return Sweep._make([*results, *bounds, *work, first, end, dt])
 
 
 def longest_run(flags: np.ndarray) -> tuple[int, int]:
@@ -155,7 +157,7 @@ def longest_run(flags: np.ndarray) -> tuple[int, int]:
 @machine_code
 def sweep_back(
     model: Expansion, work: Sweep, damping: float
-) -> tuple[int, float, float]:
+) -> tuple[float, float, float]:
     """Compute the feedback that minimises the quadratic model within the bounds.
 
         Q = l + F.T V F,   dx_next = F (dx, 1, du) = A dx + gap + B du
@@ -171,12 +173,12 @@ def sweep_back(
         damping: Share of the mean diagonal entry of Q_uu that is added to it.
 
     Returns:
-        1, or 0 if a Q_uu is not positive definite; first and second derivative of the
-        model of the cost along the full step, both 0 after a failure.
+        1.0, or 0.0 if a Q_uu is not positive definite; first and second derivative of
+        the model of the cost along the full step, arbitrary after a failure.
     """
     V, Q, KA, e, R = work.V, work.Q, work.KA, work.e, work.R
     N, nv, nx = len(work.k), len(work.u), len(e)
-    s, first = nx + 1, 0.0
+    s, first, success = nx + 1, 0.0, 1.0
     V[nx, nx] = 0.0
     for i in range(nx):
         e[i] = model.l_x[N, i]
@@ -198,8 +200,9 @@ def sweep_back(
                 x = Q[s + j, s + i]
                 work.damped[j, i], work.damped[i, j] = x, x
             work.damped[j, j] += added
-        if box_step(work, nx) == 0:
-            return 0, 0.0, 0.0
+        success = box_step(work, nx, success)
+        if not any_lane(success > 0.0):
+            break
         first += slope_of_step(model, work, k)
         product_of_columns(work.damped, KA, R, nv, nv, KA.shape[1], 0)
         for j in range(nv):
@@ -214,7 +217,22 @@ def sweep_back(
             for j in range(i + 1):
                 x = of_x[j] + new[j]
                 mine[j], V[j, i] = x, x
-    return 1, first, V[nx, nx] - 2.0 * first
+    return success, first, V[nx, nx] - 2.0 * first
+
+
+@machine_code
+def sweep_lanes(
+    model: Expansion, work: Sweep, damping: FloatArray, to: FloatArray
+) -> int:
+    """Compute the sweeps of the problems in lanes, see sweep_back; return 0.
+
+    Args:
+        model, work, damping: As there; one number for the damping, (1,).
+        to: The three results are written here, (3,).
+    """
+    success, first, second = sweep_back(model, work, damping[0])
+    to[0], to[1], to[2] = success, first, second
+    return 0
 
 
 @machine_code
@@ -245,7 +263,7 @@ def multiply(model: Expansion, work: Sweep, k: int) -> None:
             add_row(left, dt, V[row - nv])
     for j in range(first, end):
         work.left[j] = gap[j] - dt * gap[nv + j]
-        if work.left[j] != 0.0:
+        if any_lane(work.left[j] != 0.0):
             open_gaps = 1
     product_of_columns(work.VS, F, VF, s, d, z, 0)
     for i in range(s):
@@ -395,18 +413,16 @@ def largest_slope(model: Expansion, work: Sweep, y: FloatArray2) -> float:
             tau, low, high = model.tau[k, j], work.lower[j], work.upper[j]
             # A step to a bound, tau + (bound - tau), may end beside it by rounding.
             near = NEAR * (1.0 + abs(tau))
-            stays = low == high or (g[j] > 0.0 and tau - low <= near)
-            if stays or (g[j] < 0.0 and high - tau <= near):
-                continue
-            if not abs(g[j]) <= largest:
-                largest = abs(g[j])
-            if g[j] != g[j]:
-                return g[j]
+            x = abs(g[j])
+            x = where(g[j] > 0.0, where(tau - low <= near, 0.0, x), x)
+            x = where(g[j] < 0.0, where(high - tau <= near, 0.0, x), x)
+            x = where(low == high, 0.0, x)
+            largest = maximum(where(x == x, largest, x), x)
     return largest
 
 
 @machine_code
-def box_step(work: Sweep, nx: int) -> int:
+def box_step(work: Sweep, nx: int, counts: float) -> float:
     """Compute the least u.T Q u / 2 + g.T u within bounds, and its feedback by x.
 
     Q is work.damped, g and dg/dx are columns of work.Q. Rows of the feedback are zero
@@ -416,113 +432,119 @@ def box_step(work: Sweep, nx: int) -> int:
         work: Problem; results are the first rows of work.KA, feedback and u side by
             side, and work.u. Rows s and on of work.Q are copied behind them.
         nx: Number of columns of the feedback.
+        counts: 0.0: the results do not matter; else 1.0.
 
     Returns:
-        1, or 0 if Q is not positive definite.
+        1.0, or 0.0 if Q is not positive definite, or if `counts` is.
 
     Source: D. Bertsekas, Projected Newton methods, SIAM J. Control 20 (1982).
     """
     u, s = work.u, nx + 1
-    n, full = len(u), 0
+    n, full, more, steps = len(u), 0.0, counts, 0
     for j in range(n):
         u[j] = min(max(0.0, work.low[j]), work.high[j])
-        work.before[j] = -1
-    for _ in range(MOST_STEPS):
-        same, some = 1, 0
+        work.before[j], work.free[j] = -1.0, 0.0
+    while any_lane(more > 0.0) and steps < MOST_STEPS:
+        steps += 1
+        same, some = 1.0, 0.0
         for j in range(n):
             slope = work.Q[s + j, nx]
             for i in range(n):
                 slope += work.damped[j, i] * u[i]
             work.slope[j] = slope
-            free = 1
-            if u[j] <= work.low[j] and (slope > 0.0 or work.low[j] >= work.high[j]):
-                free = 0
-            if u[j] >= work.high[j] and slope < 0.0:
-                free = 0
-            if free != work.before[j]:
-                same = 0
+            low, high = work.low[j], work.high[j]
+            free = where(slope > 0.0, where(u[j] <= low, 0.0, 1.0), 1.0)
+            free = where(low >= high, where(u[j] <= low, 0.0, free), free)
+            free = where(slope < 0.0, where(u[j] >= high, 0.0, free), free)
+            free = where(more > 0.0, free, work.free[j])
+            same = where(free == work.before[j], same, 0.0)
             work.free[j] = free
             some += free
-        if (same == 1 and full == 1) or some == 0:
+        more = where(same * full > 0.0, 0.0, where(some > 0.0, more, 0.0))
+        if not any_lane(more > 0.0):
             break
-        if factor(work.L, work.damped, work.free) == 0:
-            return 0
+        definite = factor(work.L, work.damped, work.free)
+        counts = where(more > 0.0, definite, counts)
+        more = where(more > 0.0, definite, more)
         for j in range(n):
             work.before[j] = work.free[j]
-            work.change[j] = -work.slope[j] * float(work.free[j])
+            work.change[j] = -work.slope[j] * work.free[j]
         solve_row(work.L, work.change)
-        full = line_search(work, u)
-        if full == 1 and some == n:  # the least of all, not only of the free ones
-            break
+        full = where(more > 0.0, line_search(work, u, more), full)
+        # It is the least of all, not only of the free ones.
+        more = where(full > 0.0, where(some >= float(n), 0.0, more), more)
     for j in range(n):
         mine, beside, of_u = work.KA[j], work.KA[n + j], work.Q[s + j]
-        sign = -float(work.free[j])
+        sign = -work.free[j]
         for i in range(s):
             beside[i], mine[i] = of_u[i], sign * of_u[i]
     for tile in range(work.KA.shape[1] // TILE):
         solve_tile(work.L, work.KA, TILE * tile)
     for j in range(n):
         work.KA[j, nx] = u[j]
-    return 1
+    return counts
 
 
 @machine_code
-def line_search(work: Sweep, u: FloatArray) -> int:
+def line_search(work: Sweep, u: FloatArray, more: float) -> float:
     """Move u along work.change within the bounds work.low and work.high, in place.
 
     The step is shortened until the quadratic cost of work.damped and work.slope
     decreases enough, or to about SHORTEST, where it is made anyway; a full step that no
-    bound cuts is not tested. work.tried is overwritten. Returns 1 after the full
-    step if no bound cut it, else 0.
+    bound cuts is not tested. work.tried is overwritten. Where `more` is 0.0, u stays.
+
+    Returns:
+        1.0 after the full step if no bound cut it, else 0.0.
     """
-    n, length = len(u), 1.0
-    while True:
-        whole, gain, predicted = 1, 0.0, 0.0
+    n, length, full, going = len(u), 1.0, 0.0, more
+    while any_lane(going > 0.0):
+        whole, gain, predicted = 1.0, 0.0, 0.0
         for j in range(n):
             wanted = u[j] + length * work.change[j]
-            work.tried[j] = min(max(wanted, work.low[j]), work.high[j])
-            if work.tried[j] != wanted:
-                whole = 0
-        if whole == 1 and length >= 1.0:  # it ends where the slope is zero
-            break
+            tried = min(max(wanted, work.low[j]), work.high[j])
+            whole = where(tried == wanted, whole, 0.0)
+            work.tried[j] = where(going > 0.0, tried, work.tried[j])
+        if length >= 1.0:  # a whole step ends where the slope is zero
+            full = whole
+            going = where(whole > 0.0, 0.0, going)
+            if not any_lane(going > 0.0):
+                break
         for j in range(n):
             moved, bent = work.tried[j] - u[j], 0.0
             for i in range(n):
                 bent += work.damped[j, i] * (work.tried[i] - u[i])
             predicted += moved * work.slope[j]
             gain += moved * (work.slope[j] + 0.5 * bent)
-        if gain <= SHARE * predicted or length < SHORTEST:
-            break
+        going = where(gain <= SHARE * predicted, 0.0, going)
+        going = where(length < SHORTEST, 0.0, going)
         length *= SHRINK
     for j in range(n):
-        u[j] = work.tried[j]
-    return 1 if whole == 1 and length >= 1.0 else 0
+        u[j] = where(more > 0.0, work.tried[j], u[j])
+    return full
 
 
 @machine_code
-def factor(L: FloatArray2, Q: FloatArray2, free: IntArray) -> int:
-    """Compute the Cholesky factor L of Q, with unit rows where free is 0.
+def factor(L: FloatArray2, Q: FloatArray2, free: FloatArray) -> float:
+    """Compute the Cholesky factor L of Q, with unit rows where free is 0.0.
 
     Only the lower triangles of Q and L are read and written. On the diagonal of L are
-    the inverses. Returns 1, or 0 if Q is not positive definite; L is then incomplete.
+    the inverses. Returns 1.0, or 0.0 if Q is not positive definite; L is then another.
     """
+    definite = 1.0
     for j in range(len(free)):
         mine, of_q = L[j], Q[j]
         for i in range(j + 1):
-            x, other = 0.0, L[i]
-            if free[j] == 1 and free[i] == 1:
-                x = of_q[i]
+            other = L[i]
+            x = where(free[j] > 0.0, where(free[i] > 0.0, of_q[i], 0.0), 0.0)
             for n in range(i):
                 x -= mine[n] * other[n]
             if i < j:
                 mine[i] = x * other[i]
-            elif free[j] == 0:
-                mine[j] = 1.0
-            elif x > 0.0:
-                mine[j] = 1.0 / math.sqrt(x)
             else:
-                return 0
-    return 1
+                x = where(free[j] > 0.0, x, 1.0)
+                definite = where(x > 0.0, definite, 0.0)
+                mine[j] = 1.0 / math.sqrt(where(x > 0.0, x, 1.0))
+    return definite
 
 
 @machine_code

@@ -305,17 +305,98 @@ def curvature_program(problem: ControlProblem) -> Any:
     return solver("fd_second_contracted").build(model, **dict(problem.step_options))
 
 
-class Iteration:
-    """One trajectory with its quadratic model, sweep and trial, in arrays that stay.
+class KnotPrograms(NamedTuple):
+    """Programs of the knots of a problem; `steps` and `policies` one for each phase.
 
     Attributes:
-        plan, tried: PlanPath, and the last trials.
-        lanes: Number of step lengths of `attempt`.
-        model: Quadratic model along the plan.
-        sweep: Feedback, and work arrays.
+        steps: STEP_DERIVATIVES.
+        policies: KNOT_POLICY.
+        slopes, end_slopes: KNOT_COST_DERIVATIVES of the running costs and of those at
+            the end.
+        end: KNOT_COST of those at the end.
+        displacement: DISPLACEMENT; None where it is q_next - q.
+    """
+
+    steps: list[Any]
+    policies: list[Any]
+    slopes: Any
+    end_slopes: Any
+    end: Any
+    displacement: Any
+
+
+def knot_programs(problem: ControlProblem) -> KnotPrograms:
+    """Return the Programs of a problem. Driven robots have the time as last input."""
+    model, steps, policies = problem.model, [], []
+    inputs: Any = ["time"] if model.driven else []
+    for phase in problem.phases:
+        name = step_of(phase.model)
+        options = {**problem.step_options, "inputs": inputs}
+        build = solver(f"{name}_derivatives", STEP_DERIVATIVES).build
+        steps.append(build(phase.model, **options))
+        options.update(inputs=[*POLICY_FEEDBACK, *inputs], step=name)
+        build = solver("knot_policy", KNOT_POLICY).build
+        policies.append(build(phase.model, costs=problem.running, **options))
+    build = solver("knot_cost_derivatives", KNOT_COST_DERIVATIVES).build
+    slopes = build(model, costs=problem.running, inputs=inputs)
+    end_slopes = build(model, costs=problem.ending, inputs=inputs)
+    end = solver("knot_cost", KNOT_COST).build(
+        model, costs=problem.ending, inputs=inputs
+    )
+    apart = None if _flat_coordinates(model).all() else DISPLACEMENT.build(model)
+    return KnotPrograms(steps, policies, slopes, end_slopes, end, apart)
+
+
+class PlanState:
+    """One trajectory with its quadratic model, sweep and trials, in arrays that stay.
+
+    Attributes:
+        plan, model, sweep: Trajectory, quadratic model along it, and feedback.
+        tried: The last trials, each with the lanes on the last axis.
+        lanes: Number of step lengths of one attempt.
         value: Costs of the plan, without the penalty of the limits.
+        gap, gaps: Largest entry of the gaps, and sum of the absolute entries.
         damping: Damping of the last sweep since `expand`; NaN: none succeeded.
         curved: Whether `expand` adds second derivatives of the steps.
+    """
+
+    plan: PlanPath
+    model: Expansion
+    sweep: Sweep
+    tried: PlanPath
+    lanes: int
+    value, gap, gaps, damping, curved = np.inf, 0.0, 0.0, np.nan, False
+
+    def load(self, start: PlanStart, plan: PlanPath) -> None:
+        """Copy a trajectory into `plan`.
+
+        The first states of `tried` become that of the start.
+        """
+        for mine, new in zip(self.plan, plan, strict=True):
+            mine[...] = new
+        for tried, x in zip(self.tried, (start.q, start.qd), strict=False):
+            tried[0] = x[:, None]
+
+    def clear(self) -> None:
+        """Set feedback and gaps to zero: the next trial is the motion of the forces."""
+        for array in (self.sweep.k, self.sweep.K, self.model.gap):
+            array[...] = 0.0
+        self.gap = self.gaps = 0.0
+
+    def accept(self, trial: int) -> None:
+        """Copy a trial of the last `attempt`, by its index, into the arrays of `plan`.
+
+        `value` and the model around the plan are not changed.
+        """
+        for mine, tried in zip(self.plan, self.tried, strict=True):
+            mine[...] = tried[..., trial]
+
+
+class Iteration(PlanState):
+    """The trajectory of one problem, and its Programs.
+
+    Attributes:
+        programs: Programs of the knots.
     """
 
     def __init__(
@@ -327,21 +408,11 @@ class Iteration:
         self.curved, self.damping = second_derivatives, np.nan
         self.problem, model = problem, problem.model
         N, nv, nx = problem.knots, model.nv, 2 * model.nv
-        inputs: Any = ["time"] if model.driven else []
         self._end_time = (problem.duration,) if model.driven else ()
         self.times, self.zero = problem.dt * np.arange(N), np.zeros(nv)
-        linear, policies = [], []
-        for phase in problem.phases:
-            robot, name = phase.model, step_of(phase.model)
-            options = {**problem.step_options, "inputs": inputs}
-            steps = solver(f"{name}_derivatives", STEP_DERIVATIVES)
-            linear.append(steps.build(robot, **options))
-            options.update(inputs=[*POLICY_FEEDBACK, *inputs], step=name)
-            policy = solver("knot_policy", KNOT_POLICY)
-            policies.append(policy.build(robot, costs=problem.running, **options))
-        slopes = solver("knot_cost_derivatives", KNOT_COST_DERIVATIVES)
-        running = slopes.build(model, costs=problem.running, inputs=inputs)
-        self._end_slopes = slopes.build(model, costs=problem.ending, inputs=inputs)
+        self.programs = programs = knot_programs(problem)
+        linear, running = programs.steps, programs.slopes
+        self._end_slopes = programs.end_slopes
         lanes = max(getattr(program, "lanes", 1) for program in (*linear, running))
 
         def whole(rows: int) -> int:
@@ -390,12 +461,10 @@ class Iteration:
         bounds = problem.bounds
         flat, limits = _flat_coordinates(model), (bounds.tau_lower, bounds.tau_upper)
         self._apart, displaced = None, allocate(nv)
-        if not flat.all():
+        if programs.displacement is not None:
             some = slice(whole(N))
             inputs = q[1:][some], ends[0][some]
-            self._apart = TiedBatch(
-                DISPLACEMENT.build(model), inputs, [displaced[some]]
-            )
+            self._apart = TiedBatch(programs.displacement, inputs, [displaced[some]])
         self._displaced = displaced[:N]
         # Loops move positions besides.
         flat &= not any(phase.model.loops for phase in problem.phases)
@@ -406,19 +475,21 @@ class Iteration:
         self._largest_slope = compiled(largest_slope).bind(
             self.model, self.sweep, self._costates
         )
-        self._bind_policies(policies)
+        self._bind_policies()
 
-    def _bind_policies(self, policies: list[Any]) -> None:
+    def _bind_policies(self) -> None:
         """Bind `follow` to the knots and the policy of each phase, and the end costs.
 
         Sets `lanes`, as in the first policy, and `tried`, arrays of zeros.
         """
         self._blocks, self._follows, self._lengths = [], [], []
-        problem, self.lanes = self.problem, getattr(policies[0], "lanes", 1)
+        problem, policies = self.problem, self.programs.policies
+        self.lanes = getattr(policies[0], "lanes", 1)
         q, qd, tau = (np.zeros((len(x), x.shape[1] * self.lanes)) for x in self.plan)
-        self.tried = PlanTrials(q, qd, tau, np.zeros(self.lanes))
+        self._trials = PlanTrials(q, qd, tau, np.zeros(self.lanes))
         # The same memory, with the lanes on the last axis.
-        self._lanes = [x.reshape(len(x), -1, self.lanes) for x in self.tried[:3]]
+        rows = (x.reshape(len(x), -1, self.lanes) for x in self._trials[:3])
+        self.tried = PlanPath(*rows)
         for phase, policy in zip(problem.phases, policies, strict=True):
             tied, arrays, knot = bound_block(policy, problem, KnotArrays)
             self._blocks.append(tied)
@@ -426,7 +497,7 @@ class Iteration:
             knots, states = (slice(phase.first, phase.end + i) for i in (0, 1))
             plan, tried = (
                 x._replace(q=x.q[states], qd=x.qd[states], tau=x.tau[knots])
-                for x in (self.plan, self.tried)
+                for x in (self.plan, self._trials)
             )
             model = self.model._replace(gap=self.model.gap[states])
             sweep = self.sweep._replace(k=self.sweep.k[knots], K=self.sweep.K[knots])
@@ -434,11 +505,7 @@ class Iteration:
                 knot, plan, model, sweep, tried, self._running[knots], self.times[knots]
             )
             self._follows.append(follows)
-        end = solver("knot_cost", KNOT_COST)
-        inputs = ["time"] if self._end_time else []
-        self._end = TiedBlock(
-            end.build(problem.model, costs=problem.ending, inputs=inputs)
-        )
+        self._end = TiedBlock(self.programs.end)
         for array, time in zip(self._end.inputs[4:], self._end_time, strict=True):
             array[:] = time
         self._run_end = compiled(run_block).bind(self._end.kernel)
@@ -448,12 +515,23 @@ class Iteration:
 
         The first states of `tried` become that of the start.
         """
-        for mine, new in zip(self.plan, plan, strict=True):
-            mine[...] = new
+        super().load(start, plan)
         self._running[...], self._ending = start.running, start.ending
         self._end.inputs[3][...] = start.ending[:, None]
-        for tried, x in zip(self._lanes, (start.q, start.qd), strict=False):
-            tried[0] = x[:, None]
+
+    def take(self, other: PlanState, start: PlanStart) -> None:
+        """Copy trajectory, model, feedback and numbers of another one of this problem.
+
+        Args:
+            other: The other one; what it tried is not copied.
+            start: Its start.
+        """
+        self.load(start, other.plan)
+        for mine, new in zip(self.model, other.model, strict=True):
+            mine[...] = new
+        self.sweep.k[...], self.sweep.K[...] = other.sweep.k, other.sweep.K
+        self.value, self.damping, self.curved = other.value, other.damping, False
+        self.gap, self.gaps = other.gap, other.gaps
 
     def expand(self, penalty: Penalty) -> float:
         """Compute the quadratic model along the plan, in place; return its value.
@@ -478,6 +556,8 @@ class Iteration:
             self._apart(N)
             m.gap[1:, :nv] = self._displaced
         np.subtract(qd, plan.qd[1:], out=m.gap[1:, nv:])
+        apart = np.abs(m.gap)
+        self.gap, self.gaps = float(apart.max()), float(apart.sum())
         value = self.value = float(self._values.sum() + end.value)
         if penalty.active:
             more, gradient, curved = penalty.terms(plan.q, plan.qd)
@@ -500,7 +580,7 @@ class Iteration:
             damping: Share of the mean diagonal entry of Q_uu that is added to it.
         """
         success, slope, curvature = self._back(damping)
-        good = success and math.isfinite(slope + curvature)
+        good = success > 0.0 and math.isfinite(slope + curvature)
         self.damping = damping if good else np.nan
         return (slope, curvature) if good else None
 
@@ -548,13 +628,13 @@ class Iteration:
         """
         for array in self._lengths:
             array[0, : len(lengths)] = lengths
-        self.tried.values[:] = 0.0
+        self._trials.values[:] = 0.0
         for follows in self._follows:
             follows()
-        (q, qd, _), end = self._lanes, self._end
+        (q, qd, _), end = self.tried, self._end
         end.inputs[0][...], end.inputs[1][...] = q[-1], qd[-1]
         failed = self._run_end()
-        values = self.tried.values + end.outputs[0][0]
+        values = self._trials.values + end.outputs[0][0]
         if penalty.active:
             values += penalty.terms(np.moveaxis(q, 2, 0), np.moveaxis(qd, 2, 0))[0]
         bad = ~np.isfinite(values)
@@ -564,23 +644,10 @@ class Iteration:
         values[bad] = np.inf
         return values[: len(lengths)]
 
-    def roll(self, penalty: Penalty) -> None:
-        """Replace the plan by the motion under its joint forces, without gaps.
+    def roll(self, penalty: Penalty) -> np.ndarray:
+        """Compute the motion under the plan's joint forces as trial 0; see `attempt`.
 
-        Gaps and the feedback become zero; `value` stays. If the motion has no finite
-        costs, all its states but the first are NaN.
+        Gaps and the feedback become zero. Returns its value, (1,).
         """
-        for array in (self.sweep.k, self.sweep.K, self.model.gap):
-            array[...] = 0.0
-        if not np.isfinite(self.attempt(penalty, np.ones(1))[0]):
-            for tried in self._lanes[:2]:
-                tried[1:] = np.nan
-        self.accept(0)
-
-    def accept(self, trial: int) -> None:
-        """Copy a trial of the last `attempt`, by its index, into the arrays of `plan`.
-
-        `value` and the model around the plan are not changed.
-        """
-        for mine, tried in zip(self.plan, self._lanes, strict=True):
-            mine[...] = tried[..., trial]
+        self.clear()
+        return self.attempt(penalty, np.ones(1))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -48,6 +48,23 @@ class PlanSolver(ArraySolver):
             The plan; its reason says how the search ended.
         """
         return self.prepared(problem, **options)(start)
+
+    def solve_all(
+        self, problem: ControlProblem, starts: Sequence[PlanStart], **options: Any
+    ) -> list[PlanResult]:
+        """Return the plans from many starts with the same settings of the costs.
+
+        What `prepared` returns may have a method `many`, which is called with all
+        starts; else it is called for each.
+
+        Args:
+            problem: Robot, costs, time grid and limits.
+            starts: For each plan start and first guess.
+            options: A value of each entry of `options`.
+        """
+        planner = self.prepared(problem, **options)
+        many = getattr(planner, "many", None)
+        return [planner(x) for x in starts] if many is None else many(starts)
 
     def prepared(self, problem: ControlProblem, **options: Any) -> Planner:
         """Return the result of `prepare`; it is the same object for equal options.

@@ -556,7 +556,7 @@ def test_box_steps_satisfy_kkt():
         Q, G = M @ M.T + 0.1 * np.eye(n), rng.normal(size=(n, 2 * n + 1))
         work.damped[...], work.Q[2 * n + 1 :, : 2 * n + 1] = Q, G
         work.low[:], work.high[:] = lower, upper
-        assert compiled(riccati.box_step)(work, 2 * n) == 1
+        assert compiled(riccati.box_step)(work, 2 * n, 1.0) == 1.0
         u, K, g, G = work.u, work.KA[:n, : 2 * n], G[:, -1], G[:, :-1]
         np.testing.assert_array_equal(work.KA[:n, 2 * n], u)
         slope = Q @ u + g

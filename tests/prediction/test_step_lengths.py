@@ -6,7 +6,7 @@ import pytest
 import dyn_core as dyn
 from dyn_core import cost
 from dyn_core.prediction import ControlProblem, Penalty
-from dyn_core.prediction.descent import DECREASE, LENGTHS, Descent
+from dyn_core.prediction.descent import DECREASE, LENGTHS, Descent, Search
 from dyn_core.prediction.result import PlanStart
 from dyn_core.prediction.rollouts import PlanPath
 from dyn_core.prediction.shooting import Iteration
@@ -90,15 +90,16 @@ def swung_up():
 
 
 def test_the_longest_step_that_decreases_the_merit_is_taken(monkeypatch):
-    search, start = swung_up()
+    descent, start = swung_up()
     choices = []
-    line_search = Descent._line_search
+    line_search = Search._line_search
 
     def watched(self, penalty, value, slope, curvature):
-        state, gap = self.state, float(np.abs(self.state.model.gap).sum())
-        changes = np.concatenate([state.attempt(penalty, x) for x in self._lengths])
-        changes -= value
-        ratio = line_search(self, penalty, value, slope, curvature)
+        state, gap = self.state, self.state.gaps
+        pieces = range(0, len(LENGTHS), state.lanes)
+        parts = [LENGTHS[i : i + state.lanes] for i in pieces]
+        changes = np.concatenate([state.attempt(penalty, x) for x in parts]) - value
+        ratio = yield from line_search(self, penalty, value, slope, curvature)
         if gap < 1e-12:  # the merit is the value
             first = int((changes <= DECREASE * LENGTHS * slope).argmax())
             expected = LENGTHS[first] * (slope + LENGTHS[first] * curvature / 2)
@@ -107,8 +108,8 @@ def test_the_longest_step_that_decreases_the_merit_is_taken(monkeypatch):
                 choices.append(first)
         return ratio
 
-    monkeypatch.setattr(Descent, "_line_search", watched)
-    assert search(start).converged
+    monkeypatch.setattr(Search, "_line_search", watched)
+    assert descent(start).converged
     assert 0 in choices and max(choices) > 0
 
 

@@ -23,6 +23,7 @@ from dyn_core.engines.machine_code.kernels import (
     TiedKernel,
     call_python,
     run_block,
+    run_blocks,
     run_kernel,
 )
 from dyn_core.engines.machine_code.language import (
@@ -34,6 +35,7 @@ from dyn_core.engines.machine_code.language import (
     IntArray3,
     any_lane,
     decided_by,
+    in_vectors,
     machine_code,
 )
 from dyn_core.engines.machine_code.loading import CompiledFunction, compiled
@@ -60,7 +62,9 @@ __all__ = [
     "compiled",
     "decided_by",
     "in_lanes",
+    "in_vectors",
     "machine_code",
     "run_block",
+    "run_blocks",
     "run_kernel",
 ]

@@ -132,19 +132,34 @@ class TiedBlock:
     """A Program for as many states as it has lanes, bound to its arrays.
 
     Attributes:
-        inputs, outputs: For each Port its numbers in lanes, (size, lanes).
-        status: 0 for each lane, or another number where a requirement failed, (lanes,).
-        kernel: BlockKernel for run_block, valid while this object exists. Where the
-            Program is not machine code, it is a callback into Python.
+        inputs, outputs: For each Port its numbers in lanes, (size, lanes), or the
+            arrays of several blocks, (blocks, size, lanes).
+        status: 0 for each lane, or another number where a requirement failed, (lanes,)
+            or (blocks, lanes).
+        kernel: BlockKernel for run_block and run_blocks, valid while this object
+            exists. Where the Program is not machine code, it is a callback into Python
+            for one block.
     """
 
-    def __init__(self, program: Any) -> None:
-        """Bind a Program to new arrays of zeros; compile it if its engine does.
+    def __init__(
+        self,
+        program: Any,
+        inputs: Sequence[np.ndarray] | None = None,
+        outputs: Sequence[np.ndarray] | None = None,
+    ) -> None:
+        """Bind a Program to arrays; compile it if its engine does.
 
         A Program without `lanes` gets one lane. Its dtype must be float64, which is not
         checked.
 
+        Args:
+            program: Program.
+            inputs, outputs: For each Port an array (blocks, ..., lanes), C-order, of
+                as many numbers as the Port has; None: new arrays of zeros for one
+                block. Only machine code takes arrays.
+
         Raises:
+            ShapeError: An array has another size or memory layout.
             CompileError: LLVM failed.
         """
         lanes = getattr(program, "lanes", 1)
@@ -153,6 +168,16 @@ class TiedBlock:
             [np.zeros((port.size, lanes)) for port in ports]
             for ports in (program.inputs, program.outputs)
         )
+        if inputs is not None and outputs is not None:
+            blocks = len(outputs[0])
+            self.status = np.zeros((blocks, lanes), np.int64)
+            for ports, arrays in (program.inputs, inputs), (program.outputs, outputs):
+                for port, array in zip(ports, arrays, strict=True):
+                    wanted = blocks, port.size * lanes
+                    flags, shape = array.flags, (len(array), array[0].size)
+                    if shape != wanted or not (flags.c_contiguous and flags.aligned):
+                        raise ShapeError(port.name, f"{wanted}, C-order", f"{shape}")
+            self.inputs, self.outputs = list(inputs), list(outputs)
         if not hasattr(program, "batch_kernel"):
             self._kept: Any = PythonKernel(self._in_python(program), 6)
             self.kernel = BlockKernel(self._kept.kernel.address, 0, 0, 0, 0)
@@ -386,3 +411,24 @@ def run_block(kernel: BlockKernel) -> int:
     return call_kernel(
         kernel.address, tables, kernel.outputs, status, 0, 1, kernel.scratch
     )
+
+
+@machine_code
+def run_blocks(kernel: BlockKernel, blocks: int) -> int:
+    """Run a Program on blocks one after another; one may read what another wrote.
+
+    Args:
+        kernel: Attribute `kernel` of a TiedBlock with arrays that still exists.
+        blocks: Number of blocks, at most that of the arrays.
+
+    Returns:
+        Number of lanes in which a requirement failed, of all blocks together, as their
+        `status` says.
+    """
+    failed = 0
+    for i in range(blocks):
+        failed += call_kernel(
+            kernel.address, kernel.inputs, kernel.outputs, kernel.status, i, i + 1,
+            kernel.scratch,
+        )  # fmt: skip
+    return failed

@@ -22,9 +22,9 @@ Values
     not, x if c else y of one type, abs, min and max of one type, int(x) of a float
     (towards zero) or bool, float(n), bool(x), len(array), array.shape, array[i] of one
     row of several, array[i, j], record.field; math.sqrt, fabs, floor, ceil, copysign,
-    isnan, isfinite, inf, nan, pi; where, maximum, minimum of numbers.scalar; any_lane
-    and decided_by of this module; numbers of the module, of other modules and of
-    classes by module.NAME; calls of other such functions, and of Programs by
+    isnan, isfinite, inf, nan, pi; where, maximum, minimum of numbers.scalar; any_lane,
+    decided_by and in_vectors of this module; numbers of the module, of other modules
+    and of classes by module.NAME; calls of other such functions, and of Programs by
     run_kernel. A number is a valid condition in `if`, `while` and `not`: zero is false.
 
 Not supported
@@ -89,6 +89,14 @@ def decided_by(condition: bool, counts: bool) -> bool:
     the condition, as without `decided_by`.
     """
     return condition
+
+
+def in_vectors() -> bool:
+    """Return whether floats are vectors, with lanes; see lanes.py. False in Python.
+
+    It chooses among ways with the same bits, such as tiles of another size.
+    """
+    return False
 
 
 def python_of(function: Any) -> Any:

@@ -22,6 +22,7 @@ from dyn_core.engines.machine_code.kernels import call_kernel, write_call
 from dyn_core.engines.machine_code.language import (
     any_lane,
     decided_by,
+    in_vectors,
     is_marked,
     python_of,
 )
@@ -161,10 +162,16 @@ def write_decided(writer: Expressions, node: ast.Call) -> TypedValue:
     return writer.number(node.args[0], BOOL)
 
 
+def write_in_vectors(writer: Expressions, node: ast.Call) -> TypedValue:
+    """Return the value of `in_vectors()`, a BOOL: whether the writer has lanes."""
+    return TypedValue(BOOL, ("true" if writer.lanes else "false",))
+
+
 # function: minimum and maximum number of arguments, writer.
 CHOICES = {
     decided_by: (2, 2, write_decided),
     any_lane: (1, 1, write_any),
+    in_vectors: (0, 0, write_in_vectors),
     where: (3, 3, write_where),
     minimum: (2, 2, write_minimum),
     maximum: (2, 2, write_maximum),

@@ -6,7 +6,12 @@ written out, since loops over arrays that may overlap are not vectorised well.
 
 from __future__ import annotations
 
-from dyn_core.engines.machine_code import FloatArray, FloatArray2, machine_code
+from dyn_core.engines.machine_code import (
+    FloatArray,
+    FloatArray2,
+    in_vectors,
+    machine_code,
+)
 
 RUNS_WHILE_TRACED = "never"  # a mark, see engines/llvm/cached/fingerprint.py
 
@@ -119,6 +124,13 @@ def product_of_columns(
                     total += A[k, i] * B[k, j]
                 to[i, j] = total
         return
+    if in_vectors():
+        for group in range((rows + HIGH - 1) // HIGH):
+            row = min(HIGH * group, rows - HIGH)
+            width = row + HIGH if lower == 1 else columns
+            for tile in range((width + HIGH - 1) // HIGH):
+                _set_square(A, B, to, inner, row, min(HIGH * tile, columns - HIGH))
+        return
     for tile in range((columns + TILE - 1) // TILE):
         first = min(TILE * tile, columns - TILE)  # the last tile overlaps
         for group in range(lower * first // HIGH, (rows + HIGH - 1) // HIGH):
@@ -198,6 +210,56 @@ def _set_high_tile(
     stored[column + 2], stored[column + 3] = d2, d3
     stored[column + 4], stored[column + 5] = d4, d5
     stored[column + 6], stored[column + 7] = d6, d7
+
+
+@machine_code
+def _set_square(
+    A: FloatArray2, B: FloatArray2, to: FloatArray2, inner: int, row: int, column: int
+) -> None:
+    """Set four rows and columns of `to` to entries of A.T B; see _set_high_tile.
+
+    In lanes each sum is a vector: 32 of them, and what they read, exceed the registers.
+    """
+    a0, a1, a2, a3 = 0.0, 0.0, 0.0, 0.0
+    b0, b1, b2, b3 = 0.0, 0.0, 0.0, 0.0
+    c0, c1, c2, c3 = 0.0, 0.0, 0.0, 0.0
+    d0, d1, d2, d3 = 0.0, 0.0, 0.0, 0.0
+    for k in range(inner):
+        left, right = A[k], B[k]
+        y0, y1 = right[column], right[column + 1]
+        y2, y3 = right[column + 2], right[column + 3]
+        x = left[row]
+        a0 += x * y0
+        a1 += x * y1
+        a2 += x * y2
+        a3 += x * y3
+        x = left[row + 1]
+        b0 += x * y0
+        b1 += x * y1
+        b2 += x * y2
+        b3 += x * y3
+        x = left[row + 2]
+        c0 += x * y0
+        c1 += x * y1
+        c2 += x * y2
+        c3 += x * y3
+        x = left[row + 3]
+        d0 += x * y0
+        d1 += x * y1
+        d2 += x * y2
+        d3 += x * y3
+    stored = to[row]
+    stored[column], stored[column + 1] = a0, a1
+    stored[column + 2], stored[column + 3] = a2, a3
+    stored = to[row + 1]
+    stored[column], stored[column + 1] = b0, b1
+    stored[column + 2], stored[column + 3] = b2, b3
+    stored = to[row + 2]
+    stored[column], stored[column + 1] = c0, c1
+    stored[column + 2], stored[column + 3] = c2, c3
+    stored = to[row + 3]
+    stored[column], stored[column + 1] = d0, d1
+    stored[column + 2], stored[column + 3] = d2, d3
 
 
 @machine_code
