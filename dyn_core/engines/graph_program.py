@@ -58,8 +58,9 @@ class GraphProgram(Program[Any]):
 
         The status is 0, or the number (from 1) of the first requirement that fails; the
         outputs are as computed then. A RowError of a Program that the Graph calls is
-        stored for `failure`, with a status above these numbers and NaN outputs. Raises
-        TraceError, at first use, if the algorithm cannot be traced.
+        stored for `failure`, with a status above these numbers and NaN outputs. Inputs
+        are not checked for NaN, also not with finite=True. Raises TraceError, at first
+        use, if the algorithm cannot be traced.
         """
         try:
             return self._floats(numbers)
@@ -102,7 +103,7 @@ class GraphProgram(Program[Any]):
         return self.graph.requirements
 
     def run_complex(self, numbers: Sequence[complex]) -> Sequence[Any]:
-        """Return the flat outputs of one state, computed by the plain engine.
+        """Return the flat outputs for flat complex inputs, computed by engine plain.
 
         They are complex; those that do not depend on an input are floats. The
         comparisons < and <=, and abs, decide by the real parts.

@@ -466,7 +466,8 @@ class NativeProgram(BlockCalls, GraphProgram):
     def run_row(self, numbers: Sequence[Any]) -> tuple[Any, int]:
         """Return (flat outputs, status) of one state for its flat inputs.
 
-        Outputs are NaN where the status is not 0. Raises CompileError, at first use.
+        Outputs are NaN where the status is not 0. Inputs are neither counted (with too
+        few, other memory is read) nor checked for NaN. May raise CompileError.
         """
         results, state = self._single_flat(np.array(numbers, self.dtype))
         return results.tolist(), state

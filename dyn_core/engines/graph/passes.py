@@ -64,8 +64,8 @@ class Builder:
         Args:
             op: Name of the operation.
             operands: Indices of nodes.
-            data: Region, Call, ProductShape or index of a Node that is none of
-                OPERATIONS.
+            data: None for OPERATIONS; else what the module graph.py lists for the
+                operation: an index, a Region, a Call or a ProductShape.
         """
         if not self.folding or op in ("loop", "call"):
             return self._append(Node(op, _ordered(op, operands), data), None)

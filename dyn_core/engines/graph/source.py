@@ -67,11 +67,15 @@ def _expression(
 ) -> str:
     """Return the source of the Python expression of one node.
 
+    It names the value of node k "vk", and the list of flat inputs "x".
+
     Args:
         k: Index of the node.
         node: Node.
-        templates: Format strings by operation; other operations become function calls.
-        names: Globals of the compiled function; called functions are added.
+        templates: Format strings by operation, with the operands {0}, {1}, ...; other
+            operations become function calls.
+        names: Globals of the compiled function, inf and nan among them; called
+            functions are added.
         columns: Whether values may be columns.
     """
     operands = [f"v{x}" for x in node.operands]

@@ -107,9 +107,9 @@ class Symbol(Number):
 def _record(op: str, a: Symbol, b: Any) -> Any:
     """Return the result of `a op b`, recorded in the innermost Graph being traced.
 
-    A Number b of a higher rank computes the result itself. Raises TraceError as
-    Symbol.apply, which this function repeats in short form, since operators are the
-    most frequent operations.
+    It is a Symbol, or a float or bool where it is constant. A Number b of a higher rank
+    computes the result itself. Raises TraceError as Symbol.apply, which this function
+    repeats in short form, since operators are the most frequent operations.
     """
     if type(b) is not float and isinstance(b, Number) and b.rank > a.rank:
         return b.apply(op, a, b)

@@ -88,6 +88,10 @@ def _optimise(target: Any, module: Any) -> None:
 
     Straight-line code is vectorised too. Their objects are released before the module.
     llvmlite's ModulePassManager.run would hold its global lock for the whole time.
+
+    Args:
+        target: Code generator, from _target.
+        module: llvmlite's ModuleRef, from _parsed.
     """
     import llvmlite.binding as llvm
 
@@ -126,7 +130,8 @@ def _parsed(ir: str, context: Any) -> Any:
 def _object_code(target: Any, module: Any) -> bytes:
     """Return the object code of a module; CompileError if LLVM fails.
 
-    A copy of llvmlite's TargetMachine.emit_object without its lock.
+    A copy of llvmlite's TargetMachine.emit_object without its lock. The arguments are
+    as in _optimise.
     """
     from llvmlite.binding import ffi
 

@@ -178,7 +178,7 @@ class LoopCalls:
         """Write a function that stores a constant in slots; return its call.
 
         Args:
-            value: Constant.
+            value: Constant, a float or bool.
             state: Slots of the state.
             first, count: First index in the state; number of slots: at least a vector.
         """
@@ -279,7 +279,7 @@ class LoopCalls:
         Args:
             code: Function being written.
             cond: Calls that compute the condition.
-            go_on: Slot of the condition.
+            go_on: Slots; value 0 is the condition, which holds unless it is 0.0.
 
         Returns:
             Register of an i1: whether any lane is active.
@@ -639,9 +639,9 @@ class _Writer:
         return f"call {code.real} @llvm.fma.{code.suffix}({arguments})"
 
     def _where(self, x: tuple[int, ...]) -> tuple[str, str]:
-        """Return instruction and kind of a selection by node x[0] of x[1] and x[2].
+        """Return instruction and kind of a selection: x[1] where x[0] holds, else x[2].
 
-        The kind is "truth" if both are conditions, else "real".
+        x are nodes. The kind is "truth" if both are conditions, else "real".
         """
         code, condition = self.code, self.truth(x[0])
         kinds = {self._value(k)[1] for k in x[1:]}

@@ -164,7 +164,11 @@ class Instructions:
         return self.value(name, instruction)
 
     def horner(self, x: Value, coefficients: tuple[float, ...]) -> Value:
-        """Return the polynomial in x with these coefficients, constant term first."""
+        """Return the polynomial in x with these coefficients, constant term first.
+
+        There must be at least one coefficient, else IndexError; for one alone, the
+        result is a constant.
+        """
         result = self.lift(coefficients[-1])
         for c in reversed(coefficients[:-1]):
             result = self.fma(result, x, c)

@@ -154,7 +154,8 @@ class Variant:
         """Initialise new scratch memory, which is zero; this class does nothing.
 
         Args:
-            memory: Array that contains the scratch memory.
+            memory: Array of bytes (uint8) that contains the scratch memory, with at
+                least 64 bytes before it.
             address: Address of its first byte.
         """
 

@@ -199,10 +199,11 @@ def _widened(result: str, value: str, width: int) -> list[str]:
 
 
 def _step_function(calls: Sequence[str], width: int, checked: bool) -> str:
-    """Return the LLVM function @block of one block of rows.
+    """Return the LLVM function @block(in, out, s, status) of one block of rows.
 
-    It stores the status of each row, 0 or the number of the first failed requirement,
-    and returns the number of rows that failed.
+    in, out: tables of addresses of the blocks; s: scratch memory; status: address of
+    the status of the first row. It stores the status of each row, int64, 0 or the
+    number of the first failed requirement, and returns the number of rows that failed.
 
     Args:
         calls: Calls that compute the Graph.

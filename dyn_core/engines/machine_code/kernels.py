@@ -301,6 +301,7 @@ def _check(
     Raises:
         ShapeError: An array is not, or the Program has another dtype.
         ValueError: The numbers of Ports and arrays differ.
+        AttributeError: An entry is no array, such as a list.
     """
     dtype = getattr(program, "dtype", np.dtype(float))
     if dtype != np.float64:

@@ -128,7 +128,7 @@ def store(key: str, note: dict[str, Any], code: bytes) -> None:
 
     Args:
         key: Key of the entry; its file is KEY.obj, and is replaced if it exists.
-        note: Data that `load` returns; must be valid JSON.
+        note: Data that `load` returns, for json.dumps, whose errors pass through.
         code: Object code.
 
     Raises:

@@ -57,9 +57,13 @@ class Descriptor:
     def ports(self, name: str, shapes: Sequence[tuple[int, ...]]) -> None:
         """Set the field `name` to the address of a table of ports with these shapes.
 
+        The table has for each port 2 + MAX_AXES words: number of axes, number of
+        entries, and the shape, with zeros behind it.
+
         Args:
-            name: Field of entry_code.FIELDS, in any case.
-            shapes: Shape of each port, without a batch axis; at most MAX_AXES axes.
+            name: Field of entry_code.FIELDS, in any case; ValueError for another one.
+            shapes: Shape of each port, without a batch axis; at most MAX_AXES axes,
+                which is not checked: more would shift the ports behind.
         """
         rows = []
         for shape in shapes:
@@ -269,6 +273,7 @@ def connect(
 
     Raises:
         CompileError: LLVM failed.
+        SettingError: DYN_CACHE_LIMIT is invalid.
     """
     base = id(program) + offset
     table = ctypes.addressof(descriptor.table)

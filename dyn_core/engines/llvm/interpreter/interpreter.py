@@ -465,7 +465,8 @@ class Interpreted(kernel.Variant):
         """Write the record's address before new scratch memory, and constants into it.
 
         Args:
-            memory: Array that contains the scratch memory.
+            memory: Array of bytes (uint8) that contains the scratch memory, with at
+                least 8 bytes before it, where the record's address is written.
             address: Address of slot 0.
         """
         start = address - memory.ctypes.data

@@ -149,7 +149,10 @@ class ProductArrays:
         return self.results[node.operands[0]].spot(*divmod(node.data, columns))
 
     def _entries(self, products: Sequence[int]) -> dict[int, tuple[int, ...]]:
-        """Return the items of each product, row by row; -1 for an unused one."""
+        """Return by product's node the nodes of its items, row by row.
+
+        -1 stands for an entry that no node uses.
+        """
         items = {
             k: [-1] * (self.graph.nodes[k].data.rows * self.graph.nodes[k].data.columns)
             for k in products
@@ -256,7 +259,7 @@ class ProductArrays:
         one output array. Distances are positive.
 
         Args:
-            entries: Values, row by row.
+            entries: Values, row by row, at least one.
             columns: Number of columns.
             any_step: Whether neighbours in a row may have any distance; else it must be
                 1.
