@@ -33,7 +33,7 @@ LARGEST = 1e9  # a motion with observations beyond it has diverged [SI]
 def observation_space(
     task: Task | RobotTask, dtype: np.dtype[Any]
 ) -> gymnasium.spaces.Box:
-    """Return the space of observations of a task, a Box of `dtype`.
+    """Return the space of observations of a task, a Box (no,) of `dtype`.
 
     Unbounded entries have infinite limits. Kernels compute in float64; float32 costs
     another pass over memory.
@@ -58,7 +58,7 @@ def checked_dtype(dtype: Any) -> np.dtype[Any]:
 
 
 def action_space(task: Task | RobotTask) -> Any:
-    """Return the space of actions: Discrete for task.choices, else a Box.
+    """Return the space of actions: Discrete for task.choices, else a Box (na,).
 
     The Box has the limits of task.action_bounds [SI] and dtype float64; an element of
     the Discrete space is an index into task.choices.
@@ -150,7 +150,8 @@ def checked_options(options: Mapping[str, Any] | None, known: tuple[str, ...]) -
     """Return a copy of the reset options, {} for None.
 
     Args:
-        options: Options of a reset, or None.
+        options: Options of a reset, or None; other objects raise dict's ValueError or
+            TypeError.
         known: Valid keys.
 
     Raises:
@@ -260,7 +261,7 @@ class EpisodeRules:
         self._picture: Any = None
 
     def _cast(self, seen: np.ndarray) -> np.ndarray:
-        """Return observations in the dtype of the environment.
+        """Return observations, (no,) or (rows, no), in the dtype of the environment.
 
         Observations `seen` of this dtype are returned themselves. Else they are copied:
         into `_cast_buffer` if there is one, which the next call overwrites.
