@@ -122,7 +122,7 @@ def nearest(name: object, valid: Iterable[str], limit: int = 3) -> list[str]:
     Args:
         name: Any object, compared as text.
         valid: Valid names.
-        limit: Maximum number of names.
+        limit: Maximum number of names, at least 1, else ValueError.
     """
     called = str(name)
     folded: dict[str, str] = {}
