@@ -151,7 +151,10 @@ class CInstructions:
         return self.new(f"{c.name} ? {a.name} : {b.name}", kind)
 
     def horner(self, x: CValue, coefficients: tuple[float, ...]) -> CValue:
-        """Return a polynomial of x; coefficients in ascending powers of x."""
+        """Return a polynomial of x; coefficients in ascending powers of x.
+
+        There must be at least one coefficient, else IndexError.
+        """
         result = self.lift(coefficients[-1])
         for c in reversed(coefficients[:-1]):
             result = self.fma(result, x, c)

@@ -580,12 +580,12 @@ class Cycle:
         return where(all_finite(tau), self._limited(tau), self.zero)
 
     def _limited(self, tau: Any) -> Any:
-        """Return an effort clipped to the limits; NaN becomes the upper limit."""
+        """Return an effort (nv) clipped to the limits; NaN becomes the upper limit."""
         pairs = zip(tau, self.settings.limit, strict=True)
         return Vector(minimum(maximum(x, -limit), limit) for x, limit in pairs)
 
     def _guarded(self, tau: Any) -> Any:
-        """Return an effort clipped to the limits, infinities too; NaN becomes zero."""
+        """Return an effort (nv) clipped to the limits; NaN becomes zero."""
         pairs = zip(tau, self.settings.limit, strict=True)
         return Vector(
             where(

@@ -161,10 +161,10 @@ class ToolCycle(Cycle):
         return equal(self.answers[-1], _USED)
 
     def _frame(self, k: int) -> tuple[Matrix, Vector]:
-        """Return rotation matrix and position, in the base, of the frame of target k.
+        """Return rotation (3, 3) and position (3,) [m] in the base of a target's frame.
 
-        It is the frame that the target's numbers refer to, from the input `frames`, and
-        may be not finite.
+        It is the frame that the numbers of target k refer to, from the input `frames`,
+        and may be not finite.
         """
         row = self.tool["frames"].rows[k]
         rows = [row[i : i + 4] for i in (0, 4, 8)]
