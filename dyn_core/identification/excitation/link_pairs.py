@@ -228,7 +228,7 @@ class CapsulePairs:
 
 
 def _possible(model: Model, capsules: Sequence[LinkCapsule]) -> list[tuple[int, int]]:
-    """Return index pairs of capsules that may collide.
+    """Return the index pairs (k, m), k < m, of capsules that may collide, in order.
 
     Excluded are pairs on one body, and on neighbouring bodies unless the sidecar
     includes them, and pairs that the sidecar excludes.
@@ -248,7 +248,7 @@ def _possible(model: Model, capsules: Sequence[LinkCapsule]) -> list[tuple[int, 
 
 
 def _dot(a: np.ndarray, b: np.ndarray) -> np.ndarray:
-    """Return dot products over the first axis, which has length 3."""
+    """Return the dot products (...) of vectors (3, ...) over the first axis."""
     return np.asarray(a[0] * b[0] + a[1] * b[1] + a[2] * b[2])
 
 

@@ -286,7 +286,7 @@ class _Problem:
         return x
 
     def squares(self, x: np.ndarray) -> float:
-        """Return half the sum of squared residuals at x, |R x - rest|² / 2."""
+        """Return half the sum of squared residuals at x (n,), |R x - rest|² / 2."""
         left = self.R @ x - self.rest
         return 0.5 * float(left @ left)
 
@@ -311,6 +311,10 @@ class _Problem:
 
         It is infinite if there is no boundary in this direction, or no block. The
         blocks must be consistent at x; otherwise NumPy's LinAlgError is raised.
+
+        Args:
+            x: Parameters, (n,).
+            step: Change of the parameters, (n,).
         """
         if not len(self.places):
             return np.inf
@@ -342,9 +346,10 @@ class _Problem:
 
 
 def _reduced(A: np.ndarray, b: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return rows R, at most n + 1, and right sides c, with |R x - c| = |A x - b|.
+    """Return rows R and right sides c with |R x - c| = |A x - b| for every x.
 
-    They are A and b themselves if A has no more rows than that.
+    They are (m, n) and (m,) for A (rows, n) and b (rows,), with m at most n + 1; A and
+    b themselves if A has no more rows than that.
     """
     if len(A) <= A.shape[1] + 1:
         return A, b
@@ -353,7 +358,7 @@ def _reduced(A: np.ndarray, b: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _lifted(ten: np.ndarray) -> np.ndarray:
-    """Return ten inertial parameters; if not consistent, those of a nearby body.
+    """Return ten inertial parameters (10,); if not consistent, those of a nearby body.
 
     The nearby body is that of _roundish.
     """
@@ -365,7 +370,8 @@ def _roundish(ten: np.ndarray) -> np.ndarray:
 
     The principal values of its mass distribution about the centre are raised to THICK
     times the largest one; if none is positive, as for a point mass, to THICK times
-    0.01 m² times the mass. For a mass of zero or less, the result is USUAL itself.
+    0.01 m² times the mass. For a mass of zero or less, the result is USUAL itself. The
+    ten parameters, (10,), are in the order of `pseudo_inertia`.
     """
     if ten[0] <= 0:
         return USUAL

@@ -233,7 +233,7 @@ class Measurements:
         )
 
     def rows(self, chosen: np.ndarray) -> Measurements:
-        """Return the measurements of the rows with the indices `chosen`.
+        """Return the measurements of the rows with the indices `chosen`, (rows,) ints.
 
         The result shares the noise and the compiled Program of this object, and has a
         copy of the trust of these rows.
@@ -415,7 +415,8 @@ def _few(rows: np.ndarray) -> np.ndarray:
     """Return rows R with R.T R = rows.T rows, at most one for each non-zero column.
 
     They come from a QR factorisation of the non-zero columns; the others remain zero,
-    so R need not be triangular. Rows that are few enough already are copied.
+    so R need not be triangular. Rows that are few enough already are copied. R is
+    (few, n) for rows (m, n).
     """
     used = rows.any(axis=0)
     part = rows[:, used]
