@@ -128,7 +128,8 @@ class DescriptionBuilder:
         Args:
             name: Name of the link.
             inertial: Inertia of the link; None: zero. Links added with the same
-                Inertial object share one RigidInertia.
+                Inertial object share one RigidInertia. With fewer or more than three
+                numbers of `com` or six of `moments`, `description` raises ValueError.
             geometry: Visual and collision shapes as in the file. They add no collision
                 shapes, see `shape`.
         """
@@ -165,6 +166,7 @@ class DescriptionBuilder:
         Raises:
             ModelError: The shape is invalid, and the builder has no findings or strict
                 ones.
+            KeyError, TypeError, IndexError: As for _shape, in any case.
         """
         try:
             shape = _shape(where, link, kind, size, X, mesh)
@@ -194,6 +196,7 @@ class DescriptionBuilder:
 
         Raises:
             ModelError: Such limits, and the builder has no findings or strict ones.
+            TypeError: JointSpec has no attribute of a name in `values`.
         """
         low, high = (-math.inf, math.inf) if limits is None else limits
         if low > high or low == math.inf or high == -math.inf:
@@ -344,6 +347,9 @@ def _shape(
     Raises:
         ModelError: A number is not finite, a size is negative, or a mesh has no file or
             a scale of 0.
+        KeyError: The kind is another one.
+        TypeError, IndexError: `size` has too few numbers; of a sphere, cylinder or
+            capsule also too many. More than three of a box or mesh are ignored.
     """
     R, p = X.pose
     if not all(math.isfinite(x) for x in (*p, *(x for row in R.rows for x in row))):

@@ -50,7 +50,7 @@ def changes_some(form: str, kinds: Sequence[str]) -> bool:
     """Return whether a form is dense, or omits entries of at least one of the matrices.
 
     Args:
-        form: dense, packed or sparse.
+        form: dense, packed or sparse; another one is a KeyError where there is a kind.
         kinds: Kinds of the matrices, as in their Ports.
     """
     reached = {"packed": _SYMMETRIC, "sparse": (*_SYMMETRIC, *_OF_TREE)}
