@@ -83,7 +83,8 @@ def sb3(task: str | Task | RobotTask, num_envs: int = 1, **settings: Any) -> Any
             the type of the networks.
 
     Raises:
-        UnsupportedError: Stable-Baselines3 or gymnasium is not installed.
+        UnsupportedError: Stable-Baselines3 or gymnasium is not installed, or as of
+            TaskVectorEnv.
         SettingError, ModelError, ShapeError: As of TaskVectorEnv.
     """
     stable_baselines = importlib.import_module("dyn_core.envs.stable_baselines")

@@ -232,8 +232,10 @@ class EpisodeRules:
         choices: Engine and threads of the Programs.
 
     Raises:
-        SettingError: An argument is invalid.
-        UnsupportedError: There is a render mode, and matplotlib is not installed.
+        SettingError: render_mode, max_episode_steps, divergence or dtype is invalid.
+        UnsupportedError: There is a render mode, and matplotlib is not installed; or as
+            programs_of.
+        ModelError, ShapeError: As programs_of.
     """
 
     metadata: dict[str, Any] = {"render_modes": list(RENDER_MODES), "render_fps": 50}
@@ -385,7 +387,8 @@ def programs_of(
         choices: Engine and threads of the Programs.
 
     Raises:
-        UnsupportedError: The task's stepping does not support its world.
+        UnsupportedError: The task's stepping does not support its world, or the engine
+            or the number of threads is not valid.
         ModelError, ShapeError: A function of a RobotTask is invalid.
     """
     if isinstance(task, RobotTask):

@@ -66,8 +66,9 @@ class TaskVectorEnv(
     Raises:
         ModelError: The task or an attribute is unknown, or an attribute is invalid.
         SettingError: Another argument is invalid.
-        UnsupportedError: The task's stepping does not support its world; or there is a
-            render mode, and matplotlib is not installed.
+        UnsupportedError: The task's stepping does not support its world; `engine` or
+            `threads` is invalid; or there is a render mode, and matplotlib is not
+            installed.
         ShapeError: A function of a RobotTask returns arrays of another shape.
 
     Source: WAW-15.4, WAW-15.5.

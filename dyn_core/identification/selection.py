@@ -431,7 +431,7 @@ def _asked(only: Any) -> list[str]:
 
 
 def law_numbers(friction: bool | str, friction_speed: bool = False) -> tuple[str, ...]:
-    """Return the joint parameters of a friction law, by name.
+    """Return the names of a friction law's joint parameters, friction_speed last.
 
     Args:
         friction: Law of FRICTION_LAWS; True: coulomb; False: none.

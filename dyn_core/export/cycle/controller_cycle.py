@@ -246,7 +246,8 @@ def cycle_of_options(
         name: One of CYCLES.
         model: Robot; joints of one coordinate each.
         options: Attributes of Rules, Bounds and StateBounds by name, and effort_slew,
-            limits, wrap and options of control_cycle.
+            limits, wrap and options of control_cycle; not rules, bounds and
+            state_bounds themselves, for which TypeError is raised.
 
     Raises:
         UnsupportedError: `name` is unknown, the robot has driven joints, or an option

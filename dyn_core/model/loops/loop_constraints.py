@@ -390,8 +390,10 @@ def make_loop(
         b: Link with frame B.
         a: Link with frame A; None is the base.
         at_b, at_a: Frames on the links: {xyz, rpy}, or a Transform from the link.
-        axes: For kind axes: components x, y, z, rx, ry, rz that are zero, in A; for
-            kinds that roll: the rows, of x, y, z; all if empty.
+        axes: For kind axes: components x, y, z, rx, ry, rz that are zero, in A, in the
+            order of the rows; one that is named twice has two equal rows. For kinds
+            that roll: those of the rows z, x, y (in this order) to constrain; all if
+            empty.
         length: For kind distance: distance of the origins [m].
         radius: For kinds that roll [m].
 
