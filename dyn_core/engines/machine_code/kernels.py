@@ -102,6 +102,7 @@ class TiedKernel:
             ShapeError: The Program has another dtype, or an array another shape, dtype
                 or memory layout.
             ValueError: The number of arrays differs from the number of Ports.
+            AttributeError: An entry is no array, such as a list.
             CompileError: LLVM failed.
         """
         _check(program, inputs, outputs)
@@ -237,6 +238,8 @@ class TiedBatch:
             ShapeError: An array has another shape, dtype or memory layout, or other
                 rows than the first output, or the Program has another dtype.
             ValueError: The number of arrays differs from the number of Ports.
+            IndexError: There is no output.
+            AttributeError: An entry is no array, such as a list.
             CompileError: LLVM failed.
         """
         rows = len(outputs[0])

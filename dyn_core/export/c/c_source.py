@@ -119,6 +119,7 @@ def c_source(program: NativeProgram, interface: Interface, exact: bool = True) -
 
     Raises:
         UnsupportedError: The Program calls others.
+        ValueError: An operation has no form in C.
     """
     return write_c(program, interface, exact).text
 

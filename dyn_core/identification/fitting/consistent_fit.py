@@ -360,7 +360,7 @@ def _reduced(A: np.ndarray, b: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 def _lifted(ten: np.ndarray) -> np.ndarray:
     """Return ten inertial parameters (10,); if not consistent, those of a nearby body.
 
-    The nearby body is that of _roundish.
+    The nearby body is that of _roundish. NaN or infinity raises NumPy's LinAlgError.
     """
     return ten if is_consistent(ten, -SLIM) else _roundish(ten)
 
