@@ -61,9 +61,10 @@ def html_table(tree: Tree) -> str:
 def _cells(tree: Tree, i: int) -> tuple[str, ...]:
     """Return the row of body i in the table: one text for each name in _HEADER.
 
-    Limits are empty if they are infinite, for followers and for joints that do not have
-    exactly one coordinate; an effort limit of 0 counts as infinite. The mass is empty
-    if it is a symbol.
+    They are joint, kind (of a follower with its leader), lower and upper position
+    limit, velocity and effort limit, and mass. Limits are empty if they are infinite,
+    for followers and for joints that do not have exactly one coordinate; an effort
+    limit of 0 counts as infinite. The mass is empty if it is a symbol.
     """
     leader, k = tree.leader[i].body, tree.v_slices[i].start
     kind, limits = tree.joint[i].kind, [""] * 4
@@ -297,7 +298,9 @@ class Model(Tree, System):
         """Rules of mimic and geared joints by name of the follower.
 
         Each rule refers to the independent joint at the end of the chain of leaders;
-        multiplier and offset are of the whole chain. Locked followers are absent.
+        multiplier and offset are of the whole chain: numbers, or arrays (n, m) and (n,)
+        for a follower with n and a leader with m coordinates, if not n = m = 1. Locked
+        followers are absent.
         """
         rules: dict[str, Follower] = {}
         for i in self.bodies:
@@ -350,7 +353,7 @@ class Model(Tree, System):
 
     @property
     def pivot_tolerances(self) -> tuple[tuple[float, ...], ...]:
-        """By body and coordinate: largest pivot that means a singular joint.
+        """By body and coordinate: largest pivot of a singular joint [kg·m² | kg].
 
         Followers of a joint are included in its tolerances. Entry 0 has no meaning.
         """
@@ -650,7 +653,7 @@ class Model(Tree, System):
 
     @property
     def loops(self) -> tuple[LoopConstraint, ...]:
-        """Loop constraints that close the tree: Loop and Coupling objects."""
+        """Loop and Coupling constraints that close the tree; the file's come first."""
         return self.build.constraints
 
     @property

@@ -128,10 +128,12 @@ class Layout:
     def of_joints(self, values: np.ndarray) -> Iterator[tuple[str, list[Vector]]]:
         """Yield the name of each joint group, and its values as a list by body.
 
-        Entry 0, of the base, is an empty Vector.
+        Each entry is a Vector of the values of the body's joint, one for each of its
+        coordinates; entry 0, of the base, is empty.
 
         Args:
-            values: Values of all parameters, in the order of `names`.
+            values: Values of all parameters, in the order of `names`, (n,); not
+                checked.
         """
         first = self.inertial
         for group in self.groups:
@@ -279,8 +281,9 @@ def _described(
     Args:
         model: Robot.
         links: New inertias by name of the link; other links keep theirs.
-        joints: For each group such as damping: values by body. A joint gets the mean
-            over its coordinates; fixed and locked joints keep their values.
+        joints: For each group such as damping: values by body, as of Layout.of_joints.
+            A joint gets the mean over its coordinates; fixed and locked joints keep
+            their values.
     """
     old = model.build.description
     number = {name: i for i, name in enumerate(model.names) if i}

@@ -210,7 +210,7 @@ def spring_energy(tree: Tree, q: Vector) -> Scalar:
 def forces_without_potential(tree: Tree) -> tuple[str, ...]:
     """Return the names of the functions in tree.forces that have no potential.
 
-    An object without a name has its repr.
+    They are in the order of tree.forces; an object without a `__name__` has its repr.
     """
     bare = [f for f in tree.forces if getattr(f, "potential", None) is None]
     return tuple(getattr(f, "__name__", repr(f)) for f in bare)

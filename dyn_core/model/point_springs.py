@@ -98,7 +98,8 @@ class PointSprings:
 def _motion(tree: Tree, q: Vector, qd: Vector) -> tuple[list[Transform], list[Motion]]:
     """Return transforms from the base and velocities of all bodies, two lists by body.
 
-    Velocities are in body coordinates. Entry 0 is the base: identity and zero.
+    Velocities are in body coordinates. Entry 0 is the base: identity and zero. q are
+    the joint positions, nq, qd the joint velocities, nv.
     """
     X, v = [Transform.identity()], [Motion.zero()]
     parts, rates = split_q(tree, q), split_v(tree, qd)
@@ -128,6 +129,9 @@ def _point(
 
     Returns:
         Number of the body, position [m] and velocity [m/s], both in base coordinates.
+
+    Raises:
+        ModelError: The robot has no link of this name.
     """
     body, r = 0, Vector(point)
     if link is not None:

@@ -173,7 +173,7 @@ def _bits(mjcf: Compiled, shapes: Container[str]) -> dict[int, frozenset[Bits]]:
 
 
 def _excluded(mjcf: Compiled) -> set[tuple[int, int]]:
-    """Return the pairs of bodies that the file excludes, the lower number first."""
+    """Return the pairs of bodies in <exclude>, as (lower, higher) index."""
     pairs = set()
     for signature in mjcf.model.exclude_signature.tolist():
         a, b = signature >> 16, signature & 0xFFFF

@@ -47,7 +47,9 @@ class _Count:
     def start(self, name: str, attributes: dict[str, str]) -> None:
         """Count the start of an element, as often as it and its ancestors are copied.
 
-        Only elements in _COPIES are copied. Signature of expat's StartElementHandler.
+        Only elements in _COPIES are copied, as often as the attribute `count` says (see
+        _copies); other attributes are not read. Signature of expat's
+        StartElementHandler.
         Raises _TooLarge beyond DEPTH or ELEMENTS.
         """
         if len(self.copies) > DEPTH:
@@ -174,7 +176,7 @@ class Compiled:
 
     @cached_property
     def links(self) -> tuple[str, ...]:
-        """Name of the link of each body; body 0 is `world`.
+        """Name of the link of each body, by its index; body 0 is `world`.
 
         An unnamed body k is called bodyK, with underscores appended if that name is in
         use. It is computed once.
@@ -187,7 +189,7 @@ class Compiled:
 
     @cached_property
     def joints(self) -> tuple[str, ...]:
-        """Name of each joint.
+        """Name of each joint, by its index.
 
         An unnamed joint is called LINK_joint, or LINK_joint1, LINK_joint2, ... if its
         body has several joints, with underscores appended if that name is in use. It is
@@ -207,7 +209,7 @@ class Compiled:
 
     @cached_property
     def sites(self) -> tuple[str, ...]:
-        """Name of the link of each site; "" for a site without a name.
+        """Name of the link of each site, by its index; "" for a site without a name.
 
         A site with the name of a body is called NAME_site, with underscores appended if
         that name is in use. It is computed once.

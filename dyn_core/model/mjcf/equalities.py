@@ -317,7 +317,8 @@ def _linear(name: str, terms: Mapping[str, float], value: float) -> LoopConstrai
 def _off(factors: Sequence[float], value: float, *q: Any) -> list[Any]:
     """Return the residual c . q - b, a list of one number.
 
-    `factors` is c, `value` b; the positions q follow in the same order.
+    `factors` is c, not empty, `value` b; the positions q follow in the same order, as
+    many as factors, else ValueError.
     """
     products = [c * x for c, x in zip(factors, q, strict=True)]
     return [sum(products[1:], products[0]) - value]

@@ -37,14 +37,18 @@ def specs_of(tree: Tree) -> dict[str, JointSpec]:
 
 
 def replaced(row: Iterable[Any], i: int, entry: Any) -> tuple[Any, ...]:
-    """Return a tuple with the entries of `row`, entry i replaced by `entry`."""
+    """Return a tuple with the entries of `row`, entry i replaced by `entry`.
+
+    An i that is negative or too large changes nothing.
+    """
     return tuple(entry if k == i else x for k, x in enumerate(row))
 
 
 def _with_spec(tree: AnyTree, spec: JointSpec) -> AnyTree:
     """Return the robot with the joint called spec.name replaced in its description.
 
-    Bodies, frames and inertias of the tree are not updated.
+    Bodies, frames and inertias of the tree are not updated. An unknown name changes
+    nothing.
     """
     description = tree.build.description
     joints = (spec if x.name == spec.name else x for x in description.joints)
@@ -157,10 +161,10 @@ def with_rule(tree: AnyTree, name: str, what: str, values: Values) -> AnyTree:
 
     Args:
         tree: Robot.
-        name: Name of a joint with a rule.
+        name: Name of a joint with a rule; an unknown one is a KeyError.
         what: ratio or offset.
         values: Entries of the ratio, row by row, or offsets of the joint's coordinates
-            [rad | m]; as many as before.
+            [rad | m]; as many as before, which is not checked.
     """
     spec = specs_of(tree)[name]
     assert spec.mimic is not None
@@ -598,8 +602,8 @@ def _changed_joint(tree: AnyTree, name: str, what: str, values: Values) -> AnyTr
 def _changed_spring(tree: AnyTree, name: str, what: str, values: Values) -> AnyTree:
     """Return the robot with another value of one parameter of a point spring.
 
-    `name` is the spring's name, `what` stiffness, rest_length or damping; `values` has
-    one number.
+    An unknown `name` changes nothing; `what` is stiffness, rest_length or damping;
+    `values` has one number.
     """
     forces = [
         part.with_number(name, what, values[0])
@@ -613,8 +617,9 @@ def _changed_spring(tree: AnyTree, name: str, what: str, values: Values) -> AnyT
 def _changed_loop(tree: AnyTree, name: str, what: str, values: Values) -> AnyTree:
     """Return the robot with another frame, length or radius of the loop `name`.
 
-    The robot must have this loop. `what` is at_a, at_b, length or radius, which its
-    kind must have; `values` are x, y, z, roll, pitch, yaw, or one length [m, rad].
+    The robot must have this loop, else StopIteration. `what` is at_a, at_b, length or
+    radius, which its kind must have; `values` are x, y, z, roll, pitch, yaw, or one
+    length [m, rad].
     """
     old = _loop(tree, name)
     new = old.with_numbers(what, values)

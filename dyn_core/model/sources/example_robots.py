@@ -51,8 +51,8 @@ def files() -> dict[str, list[Path]]:
     """Return the URDF files of example-robot-data by name of the robot.
 
     Names are file names without .urdf, and the names in the package's own loader, which
-    have priority. A name with several files is ambiguous. The dict is empty if the
-    package is not installed.
+    have priority. A name with several files, which are sorted, is ambiguous. The dict
+    is empty if the package is not installed.
     """
     folder = home()
     if folder is None:

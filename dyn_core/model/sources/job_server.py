@@ -25,7 +25,7 @@ def write(target: int, head: Mapping[str, Any], data: bytes = b"") -> None:
     """Write a message, the mapping `head` as JSON and `data`, to a file descriptor.
 
     Waits until all is written to the descriptor `target`. Raises BrokenPipeError if the
-    other side is gone.
+    other side is gone, TypeError if `head` has a value that JSON does not have.
     """
     line = json.dumps(head).encode()
     for part in (_SIZES.pack(len(line), len(data)), line, data):

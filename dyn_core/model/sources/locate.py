@@ -163,7 +163,11 @@ def _near(path: Path) -> str:
 
 
 def collections() -> dict[str, list[str]]:
-    """Return the names of robots by collection; empty for one that is not installed."""
+    """Return the names of robots by the title of their collection.
+
+    Collections are in the order of the search: shipped robots, robot_descriptions,
+    example-robot-data. The list is empty for one that is not installed.
+    """
     return {
         SHIPPED: robots.names(),
         robot_descriptions.TITLE: robot_descriptions.names(),

@@ -49,10 +49,11 @@ _SPACE = re.compile(r"[ \t\r\n]+")
 
 
 def attributes(findings: Findings, owner: tuple[str, str], element: Element) -> Values:
-    """Return the known attributes of an element by key: names, and tuples of numbers.
+    """Return the known attributes of an element by key: names, and tuples of floats.
 
-    Unknown attributes are left out. Only numbers of <limit> may be infinite; numbers
-    beyond 1e100 become infinite there.
+    A key has as many numbers as ATTRIBUTES says for the tag. Unknown attributes are
+    left out. Only numbers of <limit> may be infinite; numbers beyond 1e100 become
+    infinite there.
 
     Args:
         findings: Gets notes on unknown attributes, and on limits beyond 1e100.

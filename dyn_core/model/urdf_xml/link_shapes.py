@@ -24,7 +24,7 @@ Color = tuple[float, ...]  # red, green, blue, alpha, 0..1
 
 
 def colors_by_name(materials: Iterable[Element]) -> dict[str, Color]:
-    """Return the colours of <material> elements by name.
+    """Return the colours of <material> elements by name: red, green, blue, alpha, 0..1.
 
     Of equal names the last element counts; names whose last element has no valid colour
     are left out, and so are elements without a name.
