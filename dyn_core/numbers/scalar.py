@@ -251,7 +251,9 @@ def where(condition: Any, a: Any, b: Any) -> Any:
     Args:
         condition: Condition, a bool or a Number.
         a, b: Numbers; or spatial values, vectors or matrices of one type, selected
-            entry by entry. For a Vector `a`, b may be one number for all entries.
+            entry by entry. For a Vector `a`, b may be one number for all entries. Other
+            objects, such as lists and inertias, are selected whole by a plain condition
+            and are a TraceError with a traced one.
 
     Raises:
         TypeError: a or b is a vector, matrix or spatial value, and the other one is of
@@ -343,7 +345,7 @@ def flat_product(
 
     Args:
         a, b, c: Entries of A, B and C, row by row, any numbers; c is empty unless
-            shape.onto.
+            shape.onto. Their count is not checked.
         shape: Sizes, each at least 1; sign of A B, and whether it is added to C.
     """
     number = _number_of(*a, *b, *c)

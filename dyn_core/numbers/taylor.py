@@ -264,8 +264,9 @@ Parts = tuple[Any, Any, Any]
 def _each(function: Callable[..., Any], *numbers: Taylor) -> Parts:
     """Return value, first and second derivative of a linear function of numbers.
 
-    The second derivative is None if the numbers have none. All numbers have second
-    derivatives, or none has.
+    `function` is applied to the values, then to the derivatives of each order, in the
+    order of the arguments. The second derivative is None if the numbers have none. All
+    numbers have second derivatives, or none has.
     """
     d2 = None
     if numbers[0].d2 is not None:

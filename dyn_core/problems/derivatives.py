@@ -51,7 +51,7 @@ def _slopes(results: Iterable[str], variables: Iterable[str]) -> tuple[Port, ...
     "symmetric", all others "plain".
 
     Args:
-        results, variables: Keys of _SIZES.
+        results, variables: Keys of _SIZES; another name is a KeyError.
     """
     pairs = [(of, by) for of in results for by in variables]
     kinds = {("qdd", "tau"): "symmetric"}

@@ -174,7 +174,10 @@ class Signature:
 
     @property
     def acting(self) -> tuple[str, ...]:
-        """Names among joint_friction and joint_springs that change an output."""
+        """Names among joint_friction and joint_springs that change an output.
+
+        They are in this order if the Signature has no `passive`, else in its order.
+        """
         if self.passive is not None:
             return self.passive
         return () if self.friction_at is None else PASSIVE

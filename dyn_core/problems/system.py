@@ -59,10 +59,11 @@ class System(ABC):
         """
 
     def value(self, path: str) -> np.ndarray:
-        """Return the current value of a parameter path as a flat float array.
+        """Return the current value of a parameter path as a float array, (size,).
 
         Raises:
             ModelError: The path is unknown.
+            TypeError: A value is a symbol.
         """
         return np.array(self.parameter(path), float)
 
