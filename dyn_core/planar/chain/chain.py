@@ -420,7 +420,8 @@ class ChainModel(System):
         """Return the chain with parameters replaced by numbers or symbols, unchecked.
 
         Args:
-            values: All numbers of a parameter, by its name, a key of UNITS.
+            values: All numbers of a parameter, by its name, a key of UNITS. Their count
+                is not checked; a bare number is a TypeError.
 
         Raises:
             ModelError: A name is unknown.

@@ -215,8 +215,9 @@ def save_chain(
 def chain_data(chain: ChainModel) -> dict[str, Any]:
     """Return the mapping of a chain file, without start and settings of a simulation.
 
-    Joints are referred to by name. Entries without content are left out unless a file
-    needs them. alpha_w of joints that are not active is lost.
+    Its values are numbers, text, lists and mappings, keyed as in the file. Joints are
+    referred to by name. Entries without content are left out unless a file needs them.
+    alpha_w of joints that are not active is lost.
 
     Source: WAW-1.1.
     """
@@ -340,6 +341,9 @@ class _Reader:
 
     def constraints(self) -> dict[str, Any]:
         """Return the arguments of Constraints.of, by name, from the file's entries.
+
+        `kind`, `s`, `a_w` and `alpha_w` are mappings from joint index to value,
+        `active` is the sorted list of indices.
 
         Raises ModelError if base line has no normal, another base has one, `base` and
         `constraints` both give the kind of joint 0, or a joint is unknown or is given

@@ -279,7 +279,8 @@ class MovingChain:
     def constraint_torques(self) -> np.ndarray:
         """Torques of limits and active joints in the last evaluation, n-1 [N·m].
 
-        Zeros without an evaluation: before the first step and after set_state.
+        They are a view of `evaluation`. Zeros without an evaluation: before the first
+        step and after set_state.
 
         Source: WAW-12.5.
         """
@@ -294,7 +295,7 @@ class MovingChain:
 
     @property
     def energy(self) -> tuple[float, float]:
-        """Kinetic and potential energy [J] of point masses and links.
+        """Kinetic and potential energy, in this order, of point masses and links [J].
 
         The potential energy is zero if all joints are at the origin.
         """

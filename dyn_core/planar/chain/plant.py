@@ -236,7 +236,7 @@ class ChainRobot(SimulatedPlant):
 
     @property
     def energy(self) -> tuple[float, float]:
-        """Kinetic and potential energy [J]; the latter is zero at the origin."""
+        """Kinetic and potential energy [J]; the latter is 0 if all joints are at 0."""
         return self.simulator.energy
 
     @property

@@ -19,8 +19,10 @@ class Scheme(NamedTuple):
     """An integration scheme.
 
     Attributes:
-        step: Function (x, v, dt, a, accelerate) -> x, v one step later; a are the
-            accelerations at the start, accelerate(x, v, since) returns them elsewhere.
+        step: Function (x, v, dt, a, accelerate) -> x, v one step of dt [s] later; a are
+            the accelerations at the start, accelerate(x, v, since) returns them
+            elsewhere, `since` [s] after the start. x, v and a are (n, 2) [m], [m/s],
+            [m/s²].
         least_window: The window must be longer than this number of steps, so that drift
             decays.
         rings: Whether errors oscillate if the window is shorter than 5 steps.
@@ -68,9 +70,9 @@ def rk4(
         dx/dt = v,  dv/dt = a(x, v)
 
     Args:
-        x, v: State at the start; it is not changed.
+        x, v: State at the start, (n, 2) [m], [m/s]; it is not changed.
         dt: Length of the step [s].
-        a: Accelerations at the start.
+        a: Accelerations at the start, (n, 2) [m/s²].
         accelerate: Function (x, v, since) that returns the accelerations of a state at
             the time `since` after the start [s]; called three times.
 

@@ -361,7 +361,11 @@ def _constraints_left_out(chain: ChainModel) -> list[str]:
 
 
 def constraint_arguments(chain: ChainModel) -> dict[str, Any]:
-    """Return a chain's constraints as keyword arguments of Constraints.of, but n."""
+    """Return a chain's constraints as keyword arguments of Constraints.of, but n.
+
+    They are lists: `kind`, n names (guided, not fixed); `a_w` and `s`, (n, 2);
+    `active`, indices of the active joints; `alpha_w`, n numbers.
+    """
     constraints = chain.constraints
     return {
         "kind": [KIND_NAMES[kind] for kind in constraints.kind],

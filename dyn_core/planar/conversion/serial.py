@@ -257,11 +257,11 @@ class PlanarChainGeometry:
     tip: str
 
     def flat(self, vector: Any) -> np.ndarray:
-        """Return the plane coordinates, 2, of a vector of the base frame."""
+        """Return the plane coordinates, (2,), of a vector (3,) of the base frame."""
         return self.axes[:2] @ np.asarray(vector, float)
 
     def lifted(self, vector: Any) -> np.ndarray:
-        """Return the base-frame vector, 3, of plane coordinates."""
+        """Return the base-frame vector, (3,), of plane coordinates (2,)."""
         return np.asarray(vector, float) @ self.axes[:2]
 
     def sense(self, model: Model, body: int) -> float:

@@ -373,9 +373,10 @@ def cart_poles(
 
 
 def _solved(who: str, B: list[list[Any]], b: list[Any]) -> list[Any]:
-    """Return the solution x of B x = b.
+    """Return the solution x of B x = b, n numbers, for B (n, n) as rows and b (n).
 
-    SingularError if B is not positive definite; it names `who`.
+    Of B, which is symmetric, the upper triangle is read. SingularError if it is not
+    positive definite; it names `who`.
     """
     items = [f"{who}: inertia along coordinate {i}" for i in range(len(b))]
     return list(Factored(Matrix(B), [0.0] * len(b), items).solve(b))

@@ -103,7 +103,9 @@ class PlanarObject(System):
         """Return the object with parameters replaced by numbers or symbols, unchecked.
 
         Args:
-            values: A list of one number by name of the parameter.
+            values: A list of one number by name of the parameter. Of a longer list the
+                first number counts; an empty one is an IndexError, a bare number a
+                TypeError.
 
         Raises:
             ModelError: A name is unknown.
