@@ -48,7 +48,8 @@ class Curve(NamedTuple):
     """A curve of a plot.
 
     Attributes:
-        t, y: Coordinates of its points along the horizontal and vertical axis.
+        t, y: Coordinates of its points along the horizontal and vertical axis, arrays
+            of one length.
         label: Name in the legend; empty: it is not listed.
         style: Line style of matplotlib; empty: the default for its position in the
             panel.
@@ -320,7 +321,7 @@ def save_figure(figure: Any, path: str | os.PathLike[str]) -> None:
 
 
 def save(figure: Any, path: str) -> None:
-    """Write a figure to a file and print its name; see save_figure.
+    """Write a figure to a file and print `path` as given; see save_figure.
 
     Raises:
         SettingError: The file cannot be written, or matplotlib does not support its

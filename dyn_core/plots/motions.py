@@ -92,7 +92,7 @@ def _is_one_of(name: str, names: Container[str]) -> bool:
 
 
 def _look(k: int) -> tuple[str, str]:
-    """Return the line style and the colour of the k-th coordinate."""
+    """Return the line style and the colour of coordinate k, 0 or more; both repeat."""
     return STYLES[k // len(COLOURS) % len(STYLES)], COLOURS[k % len(COLOURS)]
 
 

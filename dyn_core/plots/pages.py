@@ -102,9 +102,10 @@ def table(header: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
 
     Args:
         header: Labels of the columns; empty: no header.
-        rows: Cells: strings, integers, or floats, shown with four digits; a string that
+        rows: Cells: strings, integers, or floats, shown with four digits; others, such
+            as NumPy's integers, are shown as str() and count as text. A string that
             ends with " %" counts as a number. The last cell of a shorter row spans the
-            remaining columns.
+            remaining columns; a longer row widens the table, without a label above.
     """
     lines = [list(row) for row in rows]
     width = max([len(header), *map(len, lines)])

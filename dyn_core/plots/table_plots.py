@@ -58,6 +58,7 @@ def plot_errors(
 def _label(axis: Any, names: Sequence[str], size: float, across: str) -> None:
     """Write names of rows at y = 0, 1, ... from the top, the label, and the legend.
 
+    axis: axes of matplotlib, which are changed; names: texts, shown literally;
     size: font size of the names [pt]; across: label of the horizontal axis.
     """
     axis.set_yticks(range(len(names)), [*map(plot_text, names)], fontsize=size)
@@ -84,8 +85,8 @@ def plot_ranges(
     Args:
         names: Names of the rows.
         values, deviations, before: Value, standard deviation and previous value of each
-            row. A deviation larger than both values is drawn faintly; a value of
-            infinite or NaN deviation as an open circle without bar.
+            row, (rows,) each. A deviation larger than both values is drawn faintly; a
+            value of infinite or NaN deviation as an open circle without bar.
         title: Title of the figure; empty: none.
 
     Raises:
