@@ -25,7 +25,7 @@ from dyn_core.testing.models import random_model
 def _state(case: Case) -> tuple[np.ndarray, ...]:
     """Return the random inputs of a case's Program, in the order of its ports.
 
-    Of a cost they are q, qd, joint forces and settings.
+    Of a cost they are q (nq,), qd (nv,), joint forces (nv,) and settings (n,).
     """
     return tuple(case.arguments(case.program()))
 
@@ -74,8 +74,9 @@ class PlanCase(SystemCase):
     def arguments(self, program: Any) -> list[np.ndarray]:
         """Return q, qd, and a guess of q, qd and tau of the plan: five arrays.
 
-        Each call has another random start. The guess rests at q without joint forces.
-        `program` is not used.
+        They are (nq,), (nv,), (N + 1, nq), (N + 1, nv) and (N, nv). Each call has
+        another random start. The guess rests at q without joint forces. `program` is
+        not used.
         """
         model, N = self.model.model, self.model.knots
         q, qd = model.random(self.rng), 0.1 * self.rng.normal(size=model.nv)

@@ -374,6 +374,7 @@ def _solved(equation: Any, *matrices: np.ndarray) -> np.ndarray:
 
     Raises:
         UnsupportedError: LAPACK finds none, as weights differ by too many powers of 10.
+            Other errors of `equation`, such as for NaN, pass through.
     """
     try:
         return np.asarray(equation(*matrices))

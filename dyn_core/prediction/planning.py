@@ -175,14 +175,15 @@ class Plan:
         return array
 
     def _clipped(self, tau: np.ndarray) -> np.ndarray:
-        """Return joint forces within the bounds."""
+        """Return joint forces, (..., nv), clipped to the bounds."""
         bounds = self.problem.bounds
         return np.clip(tau, bounds.tau_lower, bounds.tau_upper)
 
     def _check_limits(self, q: np.ndarray, qd: np.ndarray) -> None:
         """Raise StateError if the start is beyond a limit by more than `slack`.
 
-        It names the joint. Joints with nq != nv are not checked.
+        It names the joint. q is (nq,), qd (nv,). Joints with nq != nv are not checked,
+        nor are their velocities.
         """
         bounds = self.problem.bounds
         for k, place in enumerate(bounds.place):

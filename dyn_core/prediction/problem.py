@@ -164,26 +164,27 @@ class ControlProblem(System):
 
     @property
     def sizes(self) -> dict[str, int]:
-        """Named sizes of Ports: the robot's sizes, nx, knots and states."""
+        """Named sizes of Ports: nq, nv, nb, nx = 2 nv, knots N, and states N + 1."""
         more = {"knots": self.knots, "states": self.knots + 1, "nx": 2 * self.model.nv}
         return {**self.model.sizes, **more}
 
     @cached_property
     def planners(self) -> dict[Any, Any]:
-        """What solvers have prepared for this problem, by solver and options.
+        """What solvers have prepared for this problem.
 
-        Empty at first; PlanSolver.prepared adds to it. It is not pickled.
+        The key is (solver, sorted pairs of option and value). Empty at first;
+        PlanSolver.prepared adds to it. It is not pickled.
         """
         return {}
 
     @cached_property
     def running(self) -> tuple[Cost, ...]:
-        """Costs that count at the knots."""
+        """Costs that count at the knots, in the order of `costs`."""
         return tuple(cost for cost in self.costs if cost.runs)
 
     @cached_property
     def ending(self) -> tuple[Cost, ...]:
-        """Costs that count at the last state."""
+        """Costs that count at the last state, in the order of `costs`."""
         return tuple(cost for cost in self.costs if cost.ends)
 
     @cached_property

@@ -1,8 +1,9 @@
 """One Riccati sweep with bounds on the joint forces of each knot, as machine code.
 
-In the subset of machine code. What differs between problems is chosen, not branched on:
-in lanes (`sweep_lanes`) each problem has the bits that it has alone, and none is
-dropped.
+In the subset of machine code: no size and no index is checked, and arrays that are too
+short are read and written beyond their end. What differs between problems is chosen,
+not branched on: in lanes (`sweep_lanes`) each problem has the bits that it has alone,
+and none is dropped.
 """
 
 from __future__ import annotations
@@ -145,7 +146,10 @@ def allocate_sweep(
 
 
 def longest_run(flags: np.ndarray) -> tuple[int, int]:
-    """Return begin and end of the longest run of True, the first one; (0, 0): none."""
+    """Return begin and end of the longest run of True in flags (n,), the first one.
+
+    The run is begin to end - 1; (0, 0) if there is none.
+    """
     edges = np.flatnonzero(np.diff(np.concatenate([[0], flags.astype(int), [0]])))
     runs = edges.reshape(-1, 2)
     if not len(runs):
@@ -310,14 +314,14 @@ def moves(work: Sweep, row: int) -> bool:
 
 @machine_code
 def copy_row_to(to: FloatArray, first: int, row: FloatArray) -> None:
-    """Copy a row to the entries of another from `first` on."""
+    """Copy `row` to entries first, first + 1, ... of `to`, which must have them."""
     for i in range(len(row)):
         to[first + i] = row[i]
 
 
 @machine_code
 def copy_row(to: FloatArray, row: FloatArray) -> None:
-    """Copy the first entries of a row, as many as `to` has."""
+    """Copy the first entries of `row`, as many as `to` has, to `to`."""
     for i in range(len(to)):
         to[i] = row[i]
 
@@ -401,7 +405,8 @@ def largest_slope(model: Expansion, work: Sweep, y: FloatArray2) -> float:
         l_u[k] + B.T y[k+1],   y of `slopes_back`
 
     0 if bounds hold all, NaN if one is not a number. Forces without freedom do not
-    count. model.tau is compared with the bounds of `work`; work.slope is overwritten.
+    count. y is (N + 1, nx). model.tau is compared with the bounds of `work`; work.slope
+    is overwritten.
     """
     N, nv, nx = model.B.shape[0], model.B.shape[2], y.shape[1]
     g, largest = work.slope, 0.0
@@ -489,9 +494,10 @@ def box_step(work: Sweep, nx: int, counts: float) -> float:
 def line_search(work: Sweep, u: FloatArray, more: float) -> float:
     """Move u along work.change within the bounds work.low and work.high, in place.
 
-    The step is shortened until the quadratic cost of work.damped and work.slope
-    decreases enough, or to about SHORTEST, where it is made anyway; a full step that no
-    bound cuts is not tested. work.tried is overwritten. Where `more` is 0.0, u stays.
+    u is (nv,), as are these arrays. The step is shortened until the quadratic cost of
+    work.damped and work.slope decreases enough, or to about SHORTEST, where it is made
+    anyway; a full step that no bound cuts is not tested. work.tried is overwritten.
+    Where `more` is 0.0, u stays.
 
     Returns:
         1.0 after the full step if no bound cut it, else 0.0.
@@ -527,8 +533,9 @@ def line_search(work: Sweep, u: FloatArray, more: float) -> float:
 def factor(L: FloatArray2, Q: FloatArray2, free: FloatArray) -> float:
     """Compute the Cholesky factor L of Q, with unit rows where free is 0.0.
 
-    Only the lower triangles of Q and L are read and written. On the diagonal of L are
-    the inverses. Returns 1.0, or 0.0 if Q is not positive definite; L is then another.
+    Q and L are (n, n), `free` is (n,), 1.0 or 0.0. Only the lower triangles of Q and L
+    are read and written. On the diagonal of L are the inverses. Returns 1.0, or 0.0 if
+    Q is not positive definite; L is then the factor of another matrix.
     """
     definite = 1.0
     for j in range(len(free)):
@@ -549,7 +556,7 @@ def factor(L: FloatArray2, Q: FloatArray2, free: FloatArray) -> float:
 
 @machine_code
 def solve_row(L: FloatArray2, y: FloatArray) -> None:
-    """Replace y by the solution x of L L.T x = y, L of `factor`."""
+    """Replace y (n,) by the solution x of L L.T x = y, L (n, n) of `factor`."""
     n = len(y)
     for j in range(n):
         x = y[j]
@@ -589,8 +596,8 @@ def subtract_rows(
     """Subtract multiples of other rows from row j of Y, and divide it by L_jj.
 
     Args:
-        L: Factor, see `factor`.
-        Y: Right sides; eight columns of row j are changed.
+        L: Factor, (n, n), see `factor`.
+        Y: Right sides, in the first n rows; eight columns of row j are changed.
         j: The row.
         first, end: The other rows are first to end - 1.
         by_row: 1: the factors are row j of L; 0: column j.
@@ -620,6 +627,6 @@ def subtract_rows(
 
 @machine_code
 def add_row(row: FloatArray, factor: float, other: FloatArray) -> None:
-    """Add factor times another row to the first entries of a row, in place."""
+    """Add factor times `other` to the first len(other) entries of `row`, in place."""
     for i in range(len(other)):
         row[i] += factor * other[i]

@@ -1,4 +1,8 @@
-"""Motions of a plan under many samples of joint forces, in lanes."""
+"""Motions of a plan under many samples of joint forces, in lanes.
+
+An array in lanes is flat: number i of lane l is at i * lanes + l. No size and no index
+is checked: machine code reads and writes beyond an array that is too short.
+"""
 
 from __future__ import annotations
 
@@ -56,7 +60,10 @@ class PlanSamples(NamedTuple):
 
 
 class BlockArrays(NamedTuple):
-    """The kernel of KNOT_POLICY for one block, and its arrays, (size lanes,)."""
+    """The kernel of KNOT_POLICY for one block, and its arrays, (size lanes,).
+
+    They are in lanes: number i of lane l is at i * lanes + l.
+    """
 
     kernel: BlockKernel
     status: IntArray
@@ -142,7 +149,9 @@ def set_forces(
 ) -> None:
     """Write the joint forces of `count` samples at knot k to block.tau_plan, in lanes.
 
-    Sample `first` is in lane 0; lanes from `count` on stay. The forces are not limited.
+    They follow from the formula of PlanSamples. Sample `first` is in lane 0, first + 1
+    in lane 1; `count` is at most the number of lanes, and lanes from `count` on stay.
+    The forces are not limited.
     """
     part, mean, scale = samples.part[k], samples.mean[k], samples.scale
     lanes = len(block.status)
@@ -160,28 +169,28 @@ def set_forces(
 
 @machine_code
 def fill(array: FloatArray, i: int, lanes: int, x: float) -> None:
-    """Set number i of an array in lanes to x in all lanes."""
+    """Set number i of an array in lanes, at i * lanes + lane, to x in all lanes."""
     for lane in range(lanes):
         array[i * lanes + lane] = x
 
 
 @machine_code
 def spread(array: FloatArray, first: int, lanes: int, row: FloatArray) -> None:
-    """Set numbers of an array in lanes from number `first` on, equal in all lanes."""
+    """Set numbers first, first + 1, ... of an array in lanes to `row`, in all lanes."""
     for i in range(len(row)):
         fill(array, first + i, lanes, row[i])
 
 
 @machine_code
 def put(array: FloatArray, lane: int, lanes: int, row: FloatArray) -> None:
-    """Write the numbers of `row` to one lane of an array in lanes."""
+    """Write `row` to one lane of an array in lanes: number i to i * lanes + lane."""
     for i in range(len(row)):
         array[i * lanes + lane] = row[i]
 
 
 @machine_code
 def take(to: FloatArray, array: FloatArray, lane: int, lanes: int) -> None:
-    """Copy the numbers of one lane of an array in lanes to `to`."""
+    """Copy the first len(to) numbers of one lane of an array in lanes to `to`."""
     for i in range(len(to)):
         to[i] = array[i * lanes + lane]
 
@@ -267,8 +276,12 @@ class Shooting:
         Args:
             start: Start and settings; its guesses are not used.
             samples: Joint forces.
-            stored: Number of samples whose states are returned, the first ones; joint
-                forces and costs are those of all samples.
+            stored: Number m of samples whose states are returned, the first ones, at
+                most n; joint forces and costs are those of all n samples.
+
+        Returns:
+            q (m, N + 1, nq), qd (m, N + 1, nv) and tau (n, N, nv), clipped to the
+            bounds, as a PlanPath; and the costs, (n,).
         """
         (n, _, nv), N, nq = samples.drawn.shape, len(samples.mean), len(start.q)
         to = PlanMotions(*map(np.zeros, (

@@ -107,8 +107,8 @@ def follow(
         tried: Motions; the first rows of q and qd are read, the others written. The
             costs of the knots are added to the values, which become infinite at a
             failed step. The cost of the last state is not included.
-        settings: Settings of the costs at each knot.
-        times: Time of each knot [s].
+        settings: Settings of the costs at each knot, (N, n).
+        times: Time of each knot, (N,) [s].
     """
     lanes, n = len(knot.status), work.K.shape[2]
     copy_row(knot.q, tried.q[0])
@@ -138,7 +138,7 @@ def follow(
 
 
 def _displacement(model: Any, q: Any, q_next: Any) -> tuple[Any]:
-    """Return the displacement from one position to another."""
+    """Return the displacement (nv,) from q to q_next, (nq,) each, in a tuple."""
     return (model.difference(q, q_next),)
 
 
@@ -202,9 +202,10 @@ class Penalty:
             self.multipliers = earlier.multipliers.copy()
 
     def excess(self, q: np.ndarray, qd: np.ndarray) -> np.ndarray:
-        """Return by how much states exceed their lower and upper limits, (..., nx, 2).
+        """Return by how much states exceed their limits, (..., N + 1, nx, 2).
 
-        Negative inside; -inf where there is no limit.
+        Positions come before velocities, the lower limit before the upper one. Negative
+        inside; -inf where there is no limit. States are as in `terms`.
         """
         x = np.concatenate([q[..., self._place], qd], -1)
         return np.stack([self.low - x, x - self.high], -1)
@@ -480,7 +481,8 @@ class Iteration(PlanState):
     def _bind_policies(self) -> None:
         """Bind `follow` to the knots and the policy of each phase, and the end costs.
 
-        Sets `lanes`, as in the first policy, and `tried`, arrays of zeros.
+        Sets `lanes`, as in the first policy, and `tried`, arrays of zeros. `policies`
+        are Programs of KNOT_POLICY, one for each phase of the problem, else ValueError.
         """
         self._blocks, self._follows, self._lengths = [], [], []
         problem, policies = self.problem, self.programs.policies
@@ -570,7 +572,7 @@ class Iteration(PlanState):
         return value
 
     def feedback(self, damping: float) -> tuple[float, float] | None:
-        """Sweep back; return slope and curvature along the full step.
+        """Sweep back; return slope and curvature along the full step, or None.
 
         They are derivatives of the quadratic model, with the penalty, at the plan.
         None, and NaN as self.damping: Q_uu with this damping is not positive definite,
@@ -624,7 +626,9 @@ class Iteration(PlanState):
     def attempt(self, penalty: Penalty, lengths: np.ndarray) -> np.ndarray:
         """Compute the motions of step lengths in `tried`, at most as many as `lanes`.
 
-        Returns their values with penalty, infinite where a motion has no finite costs.
+        `lengths` is (n,), shares of the feedback's change and gaps; more than `lanes`
+        are a ValueError. Returns their values with penalty, (n,), infinite where a
+        motion has no finite costs.
         """
         for array in self._lengths:
             array[0, : len(lengths)] = lengths

@@ -88,12 +88,14 @@ class PlanSolver(ArraySolver):
 
         Args:
             model: The ControlProblem.
-            inputs: q, qd, q_guess, qd_guess and tau_guess.
+            inputs: q (nq,), qd (nv,), q_guess (N + 1, nq), qd_guess (N + 1, nv) and
+                tau_guess (N, nv).
             options: A value of each option.
 
         Returns:
-            The last two are the number of iterations and the index of the reason in
-            REASONS, as floats.
+            q (N + 1, nq), qd (N + 1, nv), tau (N, nv), gains (N, nv, 2 nv), the value,
+            three residuals (3,), then the number of iterations and the index of the
+            reason in REASONS, as floats.
         """
         start = PlanStart(*inputs, *model.settings({}))
         result = self.solve(model, start, **options)
