@@ -467,7 +467,7 @@ def _seconds(stamp: Any) -> float:
 
 
 def _field(values: Any, n: int) -> np.ndarray:
-    """Return a field of a joint state, (n,); NaN if it is empty or of wrong size."""
+    """Return a field of a joint state, (n,); all NaN if empty or of wrong size."""
     array = np.asarray(values, float)
     return array if array.shape == (n,) else np.full(n, np.nan)
 

@@ -363,7 +363,7 @@ def _order(
 
 
 def _numbers(count: int) -> tuple[str, ...]:
-    """Return the names "1", "2", ... of columns without names."""
+    """Return the names "1" to "COUNT" of columns without names."""
     return tuple(str(k + 1) for k in range(count))
 
 

@@ -109,7 +109,7 @@ class Recording:
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """Sentences on doubtful properties of the run."""
+        """Sentences on doubtful properties of the run: the notes of `motion`."""
         return self.motion.notes
 
     def __repr__(self) -> str:

@@ -286,7 +286,7 @@ def _name(value: Any) -> str:
 
 
 def _numbers(values: Any) -> list[float]:
-    """Return the numbers of an array of any shape as a flat list."""
+    """Return the numbers of an array of any shape as a flat list, row by row."""
     return [float(x) for x in np.asarray(values, float).ravel()]
 
 

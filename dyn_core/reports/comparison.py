@@ -147,7 +147,7 @@ def comparison_sections(
 
     Args:
         records: Runs, at least two.
-        names: Name of each run.
+        names: Name of each run; all must differ, else ValueError.
 
     Raises:
         SettingError: A run has no rows, or no times or columns in common with the
@@ -201,7 +201,8 @@ def _facts(record: MotionRecord) -> dict[str, str]:
     """Return the facts to compare, as text by title; missing ones are left out.
 
     They are robot, hash of the model, settings, number of rows, largest energy residual
-    [J] and versions.
+    [J] and versions, in this order. A setting or version replaces an earlier fact of
+    the same title.
     """
     facts = record.facts
     rows = {"robot": facts.get("robot"), "hash of the model": facts.get("model_hash")}

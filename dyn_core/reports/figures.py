@@ -62,7 +62,7 @@ def limits_figure(names: Sequence[str], rms: np.ndarray, largest: np.ndarray) ->
     Args:
         names: Names of the joints.
         rms, largest: Root mean square and maximum of each joint's force, divided by its
-            limit.
+            limit, (joints,) each.
 
     Raises:
         UnsupportedError: matplotlib is not installed.
@@ -164,8 +164,8 @@ def times_figure(times: Mapping[str, np.ndarray]) -> Any:
     Raises UnsupportedError if matplotlib is not installed.
 
     Args:
-        times: Wall times of the rows, by name of the run [s], one run or more; zeros
-            are left out, and each run must have a time above 0.
+        times: Wall times of the rows, (rows,), by name of the run [s], one run or more;
+            zeros are left out, and each run must have a time above 0, else ValueError.
     """
     parts = {name: 1e6 * x[x > 0] for name, x in times.items()}
     low = min(float(x.min()) for x in parts.values())

@@ -297,8 +297,8 @@ def times_section(times: dict[str, np.ndarray]) -> ReportSection:
     Median, 99 % quantile and largest time [µs], sum [s], and a histogram.
 
     Args:
-        times: Wall times of the rows, by name of the run [s]; zeros are left out, and
-            each run must have a time above 0.
+        times: Wall times of the rows, (rows,), by name of the run [s]; zeros are left
+            out, and each run must have a time above 0, else IndexError.
     """
     rows = []
     for name, seconds in times.items():

@@ -106,7 +106,7 @@ def _entries(
         joints: Joints.
         entry: Entry of each joint, in YAML.
         units: Units for the comments: one for rotating joints, and a second one if
-            prismatic joints are among `joints`.
+            prismatic joints are among `joints`, else IndexError.
     """
     lines = [f"{section}:"]
     for joint in joints:

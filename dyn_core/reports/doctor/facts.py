@@ -83,7 +83,7 @@ class JointFacts:
 
     @property
     def range(self) -> tuple[float, float]:
-        """Lower and upper limit; a missing one of a limited joint is 0.
+        """Lower and upper limit [rad | m]; a missing one of a limited joint is 0.
 
         Both are infinite for joints without limits or of a kind not in LIMITED.
         """
