@@ -41,9 +41,9 @@ class MeasuredJoints:
     Attributes:
         names: Names of the joints.
         q_indices, v_indices: Index of each joint's coordinate in q and qd; of its
-            leader for a follower.
-        factor, offset: Position is q * factor + offset, velocity qd * factor.
-        effort_factor: 1 for an independent joint, 0 for a follower.
+            leader for a follower, (n,).
+        factor, offset: Position is q * factor + offset, velocity qd * factor, (n,).
+        effort_factor: 1 for an independent joint, 0 for a follower, (n,).
     """
 
     names: list[str]

@@ -648,7 +648,9 @@ class WrenchSensor:
 def _behind(joints: Any, link: str) -> Iterator[str]:
     """Yield the names of the links that hang on a link, directly or through others.
 
-    The link itself is not among them. `joints` have the attributes parent and child.
+    The link itself is not among them; a link comes before those that hang on it.
+    `joints` is a list, which is searched once for each link, of objects with the
+    attributes parent and child. A circle of joints is a RecursionError.
     """
     for joint in joints:
         if joint.parent == link:

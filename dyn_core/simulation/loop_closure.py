@@ -325,7 +325,7 @@ def driven_rate(model: Model, q: Any, time: float) -> Any:
 
 
 def _free(model: Model, fixed: Sequence[str]) -> np.ndarray:
-    """Return the indices of velocity coordinates of joints that are not fixed.
+    """Return the indices of velocity coordinates that are not fixed, ascending.
 
     Args:
         model: Robot.

@@ -127,8 +127,9 @@ class SimulatedPlant(ABC):
     def _at_joint(self, tau: np.ndarray) -> str:
         """Return " at joint NAME" for the first entry of `tau` that is not finite.
 
-        It is "" if that entry belongs to a joint of several coordinates. Raises
-        IndexError if all entries are finite.
+        `tau` are joint forces, (n,), in the order of `effort_limit`. The result is ""
+        if that entry belongs to a joint of several coordinates. Raises IndexError if
+        all entries are finite.
         """
         channels, bad = self.channels(), np.flatnonzero(~np.isfinite(tau))[0]
         named = dict(zip(channels.columns.tolist(), channels.joints, strict=True))

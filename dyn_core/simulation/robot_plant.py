@@ -285,7 +285,7 @@ class RobotPlant(SimulatedPlant):
         numbers.
 
         Args:
-            t: Time, on the clock of `command` [s].
+            t: Time, on the clock of `command` [s]; not checked.
             qdd: Accelerations, in the order of `prescribed`, as many as their
                 coordinates [rad/s² | m/s²].
 
@@ -342,7 +342,7 @@ class RobotPlant(SimulatedPlant):
     def _move(
         self, t: float, q: np.ndarray, qd: np.ndarray, dt: float
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Return q and qd after one step of length dt [s] from time t [s].
+        """Return q (nq,) and qd (nv,) after one step of length dt [s] from time t [s].
 
         The arguments are not changed in place. Raises a DynError if the step fails.
         """

@@ -78,11 +78,11 @@ def check_begin(begin: Any, progress: Any, count: int) -> None:
 
 
 def row_count(duration: Any, period: float) -> int:
-    """Return the number of periods in a duration, rounded.
+    """Return the number of periods in a duration, rounded, a half to the even number.
 
     Args:
         duration: Simulated time, finite and >= 0 [s].
-        period: Period [s].
+        period: Period, above 0, which is not checked [s].
 
     Raises:
         SettingError: The duration is invalid, has more than MOST_ROWS periods, or is
@@ -303,7 +303,7 @@ class Simulator(RobotPlant):
     def _move(
         self, t: float, q: np.ndarray, qd: np.ndarray, dt: float
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Return q and qd after one step of length dt [s] from time t [s].
+        """Return q (nq,) and qd (nv,) after one step of length dt [s] from time t [s].
 
         With a `history`, the q and qd given and the joint forces that act, including
         those of prescribed joints, are appended to it as a tuple. `applied_effort` is
