@@ -308,6 +308,9 @@ class FlatFunction:
     def __call__(self, numbers: Sequence[Any]) -> list[Any]:
         """Return the flat outputs for flat inputs, both in the order of the Ports.
 
+        An array is flat row by row. The number of inputs is not checked: surplus ones
+        are ignored.
+
         Raises:
             ShapeError: An output of the algorithm has a wrong number of entries.
             RequireError: A condition of the algorithm does not hold, or a position is
@@ -432,10 +435,11 @@ class _Slot:
         While an algorithm is traced, the call is recorded, and the outputs are symbols.
 
         Args:
-            args: Inputs in the order of the Signature.
+            args: Inputs in the order of the Signature; surplus ones are ignored.
             changed: Parameters by path; must be empty.
 
         Raises:
+            KeyError: An input is missing; Adapter.apply makes it a TraceError.
             UnsupportedError: `changed` is not empty.
             ShapeError: The inputs, or the results of the solver, have a wrong number of
                 entries.
@@ -501,7 +505,7 @@ def named_errors(
 
 
 def _run(program: Any, values: Sequence[float]) -> list[float]:
-    """Return the flat results of a Program for flat floats.
+    """Return the flat results of a Program for flat floats, in the order of the Ports.
 
     Raises:
         RowError: The status of the state is not 0.
@@ -531,7 +535,7 @@ def _structured(port: Port, numbers: Sequence[Any]) -> Any:
     Args:
         port: Sized Port; of kind "wrenches" six numbers become one Force, in a list. An
             array of two or more axes becomes a Matrix, each row along its last axis.
-        numbers: Entries, row by row.
+        numbers: Entries, row by row, as many as the Port has, which is not checked.
     """
     if port.kind == "wrenches":
         rows = range(0, len(numbers), 6)
@@ -547,7 +551,8 @@ def _structured(port: Port, numbers: Sequence[Any]) -> Any:
 def flat_numbers(value: Any) -> list[Any]:
     """Return the numbers of a value as a list; matrices and nested lists row by row.
 
-    A NumPy array must have one axis; a single number becomes a list of one.
+    Of other objects, such as a Vector, Force or NumPy array, the entries are taken as
+    numbers: an array must have one axis. A single number becomes a list of one.
     """
     if isinstance(value, Matrix):
         return [x for row in value.rows for x in row]

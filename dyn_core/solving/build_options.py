@@ -430,7 +430,7 @@ def _parameter_port(
 
 
 def check_names(what: str, names: Iterable[str], valid: Sequence[str]) -> None:
-    """Raise UnsupportedError if names are invalid; it lists near and valid names.
+    """Raise UnsupportedError if a name is not valid; it lists near and valid names.
 
     Args:
         what: Beginning of the message.

@@ -172,7 +172,10 @@ def _build_options() -> str:
 
 
 def _table(title: str, rows: Sequence[tuple[str, str]]) -> str:
-    """Return a title and the rows in two aligned columns; `rows` must not be empty."""
+    """Return a title and the rows (left, right) in two aligned columns, as text.
+
+    `rows` must not be empty, else ValueError.
+    """
     width = max(len(left) for left, _ in rows)
     lines = [f"    {left.ljust(width)}  {right}".rstrip() for left, right in rows]
     return "\n".join([title, *lines])

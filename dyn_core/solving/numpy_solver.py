@@ -173,6 +173,9 @@ class _ArrayProgram(RowProgram):
     def solve_row(self, numbers: Sequence[Any]) -> Sequence[Any]:
         """Return the flat outputs for the flat inputs of one state.
 
+        Both are in the order of the Ports, arrays row by row. Too few numbers are a
+        ValueError, surplus ones are ignored.
+
         Raises:
             PluginError: The solver raised an error that is not a DynError.
             ShapeError: The solver returned a wrong number or shape of arrays.

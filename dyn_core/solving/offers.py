@@ -118,7 +118,7 @@ def new_problems(known: Any, offer: Any, who: str) -> dict[str, Signature]:
     """Return the Signatures offered by dyn_problems, by name.
 
     Args:
-        known: Names of problems that exist already.
+        known: Names of problems that exist already, a container such as a mapping.
         offer: Return value of the hook.
         who: Distribution and module of the plugin.
 
@@ -133,7 +133,7 @@ def new_systems(known: Any, offer: Any, who: str) -> dict[str, SystemKind]:
     """Return the SystemKinds offered by dyn_systems, by name.
 
     Args:
-        known: Names of kinds of system that exist already.
+        known: Names of kinds of system that exist already, a container.
         offer: Return value of the hook.
         who: Distribution and module of the plugin.
 

@@ -331,6 +331,9 @@ class Registry:
         The first call after a change of plugins calls their hooks dyn_laws; a plugin
         whose hook fails is reported, see `report`, and left out.
 
+        Args:
+            problem: Signature; its name alone is an AttributeError.
+
         Raises:
             PluginError: No plugin offers this problem, or no law of it.
         """

@@ -404,7 +404,8 @@ class TracedSolver(Solver):
         Raises:
             UnsupportedError: There is no such slot, or a DefaultSolver in it cannot
                 choose a solver with its changed options.
-            SignatureError, SolverNotFound, PluginError: See `build`.
+            SignatureError: `what` is None and the slot has no default, or see `build`.
+            SolverNotFound, PluginError: See `build`.
         """
         check_names(f"{self.name}: unknown slot", [slot], list(self.slots))
         what = self.fills.get(slot) if what is None else what
