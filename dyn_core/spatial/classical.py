@@ -49,7 +49,8 @@ class Pose:
 
         Args:
             r: Origin of b in a's axes, 3 [m].
-            R: Rotation, 3x3.
+            R: Rotation, 3x3, a Matrix, array or rows; nine flat numbers are a
+                TypeError.
             normalize: Whether to replace R by the nearest rotation. Nothing is replaced
                 if r or R has a traced number, or if det R <= 0.
         """

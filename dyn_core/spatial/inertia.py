@@ -68,7 +68,8 @@ class RigidInertia:
         Raises:
             ValueError: It is not 6x6, or has not the structure of a rigid-body inertia:
                 an entry is NaN, or differs by more than 1e-9 times the largest entry
-                (at least 1e-9) from that of the result. A negative mass is no error.
+                (at least 1e-9) from that of the result. A negative mass is no error,
+                and with an infinite entry the structure is not checked.
         """
         M = np.asarray(M, float)
         if M.shape != (6, 6):

@@ -222,7 +222,7 @@ def _factorials(start: int) -> tuple[float, ...]:
 
 
 def _slope(coefficients: tuple[float, ...]) -> tuple[float, ...]:
-    """Return the coefficients of the derivative of a power series in t², by t²."""
+    """Return the coefficients of the derivative by t² of a power series, one fewer."""
     return tuple(k * c for k, c in enumerate(coefficients))[1:]
 
 
@@ -240,7 +240,7 @@ def _power_series(coefficients: tuple[float, ...], t2: Any) -> Any:
 
 
 def _sinc(t2: Any) -> Any:
-    """Return sin t/t for t2 = t²."""
+    """Return sin t/t for t2 = t² >= 0 [rad²]; 1 at 0."""
     small = t2 < 1e-8
     t = sqrt(where(small, 1.0, t2))
     return where(small, 1 - t2 / 6, sin(t) / t)

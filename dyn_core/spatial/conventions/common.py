@@ -34,7 +34,11 @@ def swap_rows(J: Any) -> np.ndarray:
 
 
 def swap_matrix(M: Any) -> np.ndarray:
-    """Return 6x6 matrices with the halves of rows and columns swapped; self-inverse."""
+    """Return matrices M (..., 6, 6) with the halves of rows and columns swapped.
+
+    It is its own inverse. Raises ShapeError if M has not six columns; rows are not
+    counted.
+    """
     return swap_rows(swap_blocks(M))
 
 
@@ -74,21 +78,28 @@ def spatial_from_classical(a: Any, v: Any) -> np.ndarray:
 
 
 def quaternion_to_wxyz(q: Any) -> np.ndarray:
-    """Return quaternions (x, y, z, w) as (w, x, y, z), as in MuJoCo and RBDA."""
+    """Return quaternions (x, y, z, w) as (w, x, y, z), as in MuJoCo and RBDA.
+
+    Both are (..., 4), which is not checked.
+    """
     q = np.asarray(q)
     return np.concatenate([q[..., 3:], q[..., :3]], axis=-1)
 
 
 def quaternion_from_wxyz(q: Any) -> np.ndarray:
-    """Return quaternions (w, x, y, z) as (x, y, z, w), as in Pinocchio and ROS."""
+    """Return quaternions (w, x, y, z) as (x, y, z, w), as in Pinocchio and ROS.
+
+    Both are (..., 4), which is not checked.
+    """
     q = np.asarray(q)
     return np.concatenate([q[..., 1:], q[..., :1]], axis=-1)
 
 
 def rotation(q: Any) -> np.ndarray:
-    """Return rotation matrices (..., 3, 3) of unit quaternions (x, y, z, w).
+    """Return rotation matrices (..., 3, 3) of unit quaternions (x, y, z, w), (..., 4).
 
-    The length of the quaternions is not checked.
+    A matrix takes components in the turned axes to the fixed ones. The length of the
+    quaternions is not checked.
     """
     x, y, z, w = np.moveaxis(np.asarray(q, float), -1, 0)
     rows = [
@@ -126,7 +137,8 @@ def quaternion(R: Any) -> np.ndarray:
 def pose_parts(q: Any) -> tuple[np.ndarray, np.ndarray]:
     """Return R (..., 3, 3) and p (..., 3) of our pose (x, y, z, qx, qy, qz, qw).
 
-    The quaternion must have unit length, which is not checked.
+    The pose is (..., 7); p is a view of it if it is a float64 array. The quaternion
+    must have unit length, which is not checked.
     """
     q = np.asarray(q, float)
     return rotation(q[..., 3:]), q[..., :3]
@@ -148,7 +160,7 @@ def turned(R: Any, x: Any) -> np.ndarray:
 
 
 def transposed(M: Any) -> np.ndarray:
-    """Return arrays with their last two axes transposed."""
+    """Return arrays (..., m, n) with these two axes transposed, (..., n, m); a view."""
     return np.swapaxes(np.asarray(M), -1, -2)
 
 

@@ -313,8 +313,9 @@ def mujoco_inertia(I: Any) -> MujocoInertia:
 def from_mujoco_inertia(mass: Any, ipos: Any, iquat: Any, inertia: Any) -> np.ndarray:
     """Return our 6x6 inertias about the body's origin, (..., 6, 6).
 
-    The arguments are the fields of MujocoInertia; iquat is (w, x, y, z) and must have
-    unit length, which is not checked: another length gives a wrong inertia.
+    The arguments are the fields of MujocoInertia: mass (...), ipos (..., 3), iquat
+    (..., 4) and inertia (..., 3). iquat is (w, x, y, z) and must have unit length,
+    which is not checked: another length gives a wrong inertia.
     """
     R = rotation(quaternion_from_wxyz(iquat))
     Ic = (R * np.asarray(inertia)[..., None, :]) @ transposed(R)

@@ -121,7 +121,7 @@ def pinocchio_action_inverse(X: Any) -> np.ndarray:
 
 
 def from_pinocchio_action_inverse(M: Any) -> np.ndarray:
-    """Return our 6x6 transforms of SE3.toActionMatrixInverse() (..., 6, 6)."""
+    """Return our transforms X of SE3.toActionMatrixInverse(), both (..., 6, 6)."""
     return swap_matrix(M)
 
 

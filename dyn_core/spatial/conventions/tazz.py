@@ -84,10 +84,10 @@ def from_tazz_force(F: Any) -> np.ndarray:
 
 
 def tazz_inertia(I: Any) -> np.ndarray:
-    """Return tazz's inertia P I P, rigid or articulated, of our 6x6; self-inverse.
+    """Return tazz's inertia P I P, rigid or articulated, of ours, both (..., 6, 6).
 
-    Only the halves are swapped: the result is about the same origin as the argument,
-    while tazz's rigid inertias are about the com.
+    It is its own inverse. Only the halves are swapped: the result is about the same
+    origin as the argument, while tazz's rigid inertias are about the com.
     """
     return swap_matrix(I)
 

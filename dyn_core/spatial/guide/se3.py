@@ -187,7 +187,7 @@ def force_transform(E: Any, r: Any) -> np.ndarray:
 
 
 def _blocks(a: np.ndarray, b: np.ndarray, c: np.ndarray, d: np.ndarray) -> np.ndarray:
-    """Return the block matrices [[a, b], [c, d]]."""
+    """Return the matrices [[a, b], [c, d]] of blocks (..., i, j) with equal batches."""
     top, bottom = np.concatenate([a, b], axis=-1), np.concatenate([c, d], axis=-1)
     return np.concatenate([top, bottom], axis=-2)
 

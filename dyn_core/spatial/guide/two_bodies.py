@@ -127,7 +127,7 @@ K7 = HingedPair(
 
 
 def _tilde(r: np.ndarray) -> np.ndarray:
-    """Return the 3x3 matrix r x as an array."""
+    """Return the matrix r x, (3, 3), of an array r (3,)."""
     return np.asarray(skew(r.tolist()), float)
 
 
