@@ -49,11 +49,14 @@ def sparse_products(
 
     Args:
         A: (m, n), of any pattern.
-        Bs: One or more matrices, all (n, p).
+        Bs: One or more matrices, all (n, p); rows beyond n are ignored.
         negative: Whether the sign of the products is changed.
 
     Returns:
         The products, (m, p) each, in the order of Bs.
+
+    Raises:
+        IndexError: Bs is empty, or a matrix has fewer than n rows or p columns.
     """
     groups: dict[tuple[int, ...], list[int]] = {}
     rows, width = A.shape[0], Bs[0].shape[1]
@@ -168,7 +171,10 @@ class Factored:
             yield
 
     def solve(self, b: Sequence[Any]) -> Vector:
-        """Return x of A x = b, for b (n)."""
+        """Return x of A x = b, for b (n).
+
+        Raises IndexError or ValueError for another number of entries.
+        """
         n = len(self.L)
         x = list(b)
         for i in reversed(range(n)):
@@ -181,13 +187,16 @@ class Factored:
         return Vector(x)
 
     def solve_matrix(self, B: Matrix, negative: bool = False) -> Matrix:
-        """Return X (n, m) of A X = B, or of A X = -B if `negative`, for B (n, m)."""
+        """Return X (n, m) of A X = B, or of A X = -B if `negative`, for B (n, m).
+
+        Rows of B beyond n are ignored; IndexError is raised for fewer.
+        """
         return sparse_products(self.inverse(), (B,), negative)[0]
 
     def halves(self, b: Sequence[Any]) -> tuple[Vector, Vector]:
         """Return z = L^-T b and D^-1 z, so that b.T A^-1 c = z(b) . D^-1 z(c).
 
-        All are (n,).
+        All are (n,). Raises IndexError or ValueError for another number of entries.
         """
         n = len(self.L)
         z = list(b)
@@ -198,7 +207,7 @@ class Factored:
         return Vector(z), Vector(scaled)
 
     def inverse_of_L(self) -> Matrix:
-        """Return L^-1, with ones on its diagonal: A^-1 = L^-1 D^-1 L^-T."""
+        """Return L^-1, (n, n), with ones on its diagonal: A^-1 = L^-1 D^-1 L^-T."""
         n = len(self.L)
         X: list[list[Any]] = [[float(i == j) for j in range(n)] for i in range(n)]
         for i in range(n):
@@ -208,7 +217,7 @@ class Factored:
         return Matrix(X)
 
     def inverse(self) -> Matrix:
-        """Return the inverse of A, symmetric to the last bit."""
+        """Return the inverse of A, (n, n), symmetric to the last bit."""
         n = len(self.L)
         columns = [self.solve([float(i == j) for i in range(n)]) for j in range(n)]
         return Matrix(

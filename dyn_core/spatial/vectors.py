@@ -98,8 +98,8 @@ class Vector:
 class Matrix:
     """A small dense matrix of number-like entries, stored as a tuple of rows.
 
-    `+ -` need a Matrix of the same shape (TypeError), `*` a scalar, `@` a Matrix or
-    Vector.
+    `+ -` need a Matrix of the same shape, `@` a Matrix or Vector of matching size
+    (TypeError), `*` a scalar. Rows must have one length, which is not checked.
     """
 
     __slots__ = ("rows",)
@@ -178,7 +178,7 @@ class Matrix:
 
     @classmethod
     def diagonal(cls, entries: Iterable[Any]) -> Matrix:
-        """Return the diagonal matrix of these entries."""
+        """Return the n x n diagonal matrix of n entries; all others are 0.0."""
         d = tuple(entries)
         return cls(
             [x if i == j else 0.0 for j in range(len(d))] for i, x in enumerate(d)
@@ -356,13 +356,15 @@ def common_frame(a: Spatial, b: Spatial) -> Any:
 
 
 def cross3(a: Vector, b: Vector) -> Vector:
-    """Return the cross product a x b of two 3-vectors."""
+    """Return the cross product a x b of two 3-vectors; ValueError for other lengths."""
     (a1, a2, a3), (b1, b2, b3) = a.entries, b.entries
     return Vector((a2 * b3 - a3 * b2, a3 * b1 - a1 * b3, a1 * b2 - a2 * b1))
 
 
 def skew(r: Iterable[Any]) -> Matrix:
     """Return the 3x3 matrix r x of a 3-vector, with (r x) b = r x b.
+
+    Raises ValueError for another number of entries.
 
     Source: GUIDE (13); SV-4.4.
     """
@@ -428,6 +430,7 @@ def cross_force(v: Motion, f: Force) -> Force:
 def cross(v: Motion, other: Any) -> Any:
     """Return v x m for a Motion, v x* f for a Force; subspaces column by column.
 
+    The result has the type of `other`, and each Motion or Force the common_frame.
     Raises TypeError for other types, FrameMismatchError for different frames.
     """
     if hasattr(other, "columns"):
