@@ -92,7 +92,7 @@ class UniformFactor:
     def times(
         self, numbers: np.ndarray, rng: np.random.Generator, rows: int
     ) -> np.ndarray:
-        """Return `numbers` times a factor drawn for each row, (rows, entries).
+        """Return `numbers` (entries,) times a factor for each row, (rows, entries).
 
         `rng` is advanced.
         """
@@ -135,8 +135,12 @@ def draws_by_path(model: Model, values: Mapping[str, Any]) -> dict[str, Draw]:
     Args:
         model: Robot.
         values: Distributions by path; unchanged. `*.mass` and the like stand for all
-            links or joints that move and have no entry of their own. A UniformFactor
-            leaves out those whose numbers are zero.
+            links or joints that move and have no entry of their own, in the order of
+            the robot. A UniformFactor leaves out those whose numbers are zero.
+
+    Returns:
+        By path without `*`: a function of a generator and a number of rows, which
+        returns the numbers of each row, (rows, entries).
 
     Raises:
         ModelError: A path is unknown, a distribution is not callable, all numbers for a

@@ -187,7 +187,10 @@ class RobotTask:
 
     @cached_property
     def value_sizes(self) -> dict[str, int]:
-        """Number of entries of each parameter path in `draws`, by path."""
+        """Number of entries of each parameter path in `draws`, by path.
+
+        Raises ModelError as `draws`.
+        """
         return {path: len(self.model.parameter(path)) for path in self.draws}
 
     @cached_property

@@ -286,7 +286,10 @@ class Task(System):
         return replace(self, **changes)
 
     def saturated(self, action: Any) -> Vector:
-        """Return an action of na entries with each entry clipped to its bounds."""
+        """Return an action of na entries with each entry clipped to its bounds.
+
+        Raises ValueError for another number of entries.
+        """
         return Vector(
             minimum(maximum(a, low), high)
             for a, (low, high) in zip(action, self.action_bounds, strict=True)
@@ -295,7 +298,8 @@ class Task(System):
     def cost(self, action: Any) -> Any:
         """Return sum_i (action_i / bound_i)² of an action of na entries.
 
-        bound_i is the larger absolute value of the two bounds of entry i.
+        bound_i is the larger absolute value of the two bounds of entry i. Raises
+        ValueError for another number of entries.
         """
         squares = 0.0
         for a, (low, high) in zip(action, self.action_bounds, strict=True):

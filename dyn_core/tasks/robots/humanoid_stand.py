@@ -157,7 +157,7 @@ def reward(before: RobotRows, action: np.ndarray, after: RobotRows) -> np.ndarra
 
 
 def fallen(after: RobotRows) -> np.ndarray:
-    """Return, for each row, whether the torso is below FALLEN or tilted by over 60°."""
+    """Return by row whether the torso is below FALLEN or tilted by over 60°, (n,)."""
     lost: np.ndarray = (after.q[:, 2] < FALLEN) | (after.axes(0)[:, 2, 2] < 0.5)
     return lost
 

@@ -70,7 +70,7 @@ def observe(rows: RobotRows) -> np.ndarray:
 
 
 def fallen(after: RobotRows) -> np.ndarray:
-    """Return, for each row, whether the trunk is below 0.18 m or tilted by over 60°."""
+    """Return by row whether the trunk is below 0.18 m or tilted by over 60°, (n,)."""
     lost: np.ndarray = (after.q[:, 2] < 0.18) | (up(after)[:, 2] < 0.5)
     return lost
 
@@ -177,7 +177,10 @@ def push(rows: RobotRows) -> np.ndarray:
 
 
 def observe_stand(rows: RobotRows) -> np.ndarray:
-    """Return the observation of standing, (n, 48): `observe`, then trunk x, y [m]."""
+    """Return the observation of standing, (n, 48): `observe`, then trunk x, y [m].
+
+    x and y are of the trunk's origin in the world.
+    """
     return np.concatenate([observe(rows), rows.q[:, :2]], axis=1)
 
 

@@ -27,7 +27,10 @@ def initial(rng: np.random.Generator, rows: int) -> Start:
 
 
 def way(rows: RobotRows) -> np.ndarray:
-    """Return the vector from the hand, the last link, to the goal, (n, 3) [m]."""
+    """Return the vector from the hand to the goal in world axes, (n, 3) [m].
+
+    The hand is the origin of the last link.
+    """
     return rows.memory - rows.place(-1)
 
 
