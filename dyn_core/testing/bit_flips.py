@@ -253,7 +253,8 @@ def flip_bits(
     Args:
         controller: One with a shadow, whose law has a native Program. Its rule
             on_violation is zero, and last_good_cycles is 0.
-        states: Positions and velocities, one pair for each cycle.
+        states: Positions and velocities, (nv,) each, one pair for each cycle, at least
+            one.
         n: Number of flips, drawn from all bits of the code and its constants.
         seed: Seed of the random numbers.
 

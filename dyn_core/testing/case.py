@@ -28,9 +28,9 @@ def derivative(function: Callable[[float], Any], step: float = _STEP) -> Any:
     """Return the derivative at zero by eighth-order central differences.
 
     Args:
-        function: Function of a number; returns a number or array. It is evaluated at
-            +-1, +-2, +-3 and +-4 steps.
-        step: Distance of the evaluations.
+        function: Function of a number; returns a number or array, and so does this
+            function, of the same shape. It is evaluated at +-1, +-2, +-3 and +-4 steps.
+        step: Distance of the evaluations; not 0, which gives NaN.
     """
     terms = [
         (np.asarray(function(k * step)) - np.asarray(function(-k * step))) * w
@@ -136,9 +136,10 @@ class SystemCase:
         return self.programs[key]
 
     def arguments(self, program: Program) -> list[np.ndarray]:
-        """Draw new random inputs of a Program, in the order of its Ports.
+        """Draw new random inputs of a Program, in the order and shapes of its Ports.
 
-        They are normal numbers, but an input "dt" is 1e-3.
+        They are normal numbers, but an input "dt" is 1e-3. Subclasses draw some inputs
+        otherwise; a Case draws valid positions and poses.
         """
         return [self._argument(port) for port in program.inputs]
 

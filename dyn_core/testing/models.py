@@ -42,7 +42,8 @@ def random_model(
 ) -> Model:
     """Return a random tree, the same for the same arguments; gravity is random, too.
 
-    Besides the moving joints it has some fixed ones.
+    Besides the moving joints it has some fixed ones. Joints are called j1, j2, ..., the
+    link of joint jN bN; a link fN is fixed to some of them by the joint wN.
 
     Args:
         seed: Seed of the random generator.
@@ -57,7 +58,7 @@ def random_model(
     Raises:
         SettingError: A keyword is unknown.
         KeyError: An unknown kind is drawn.
-        ValueError: The seed is negative.
+        ValueError: The seed or the size is negative, or there are no kinds.
     """
     rng = np.random.default_rng((seed, size))
     links = [LinkSpec("base", random_inertia(rng))]

@@ -76,7 +76,8 @@ def flat_program(
 ) -> Any:
     """Return a Program of a function of a list of numbers.
 
-    It takes an array of `width` numbers and returns one of `outputs` numbers.
+    It takes an array of `width` numbers and returns one of `outputs` numbers. A call
+    raises ShapeError if the function returns another number of them.
 
     Args:
         algorithm: Function of a list of `width` numbers that returns `outputs` numbers.
@@ -93,14 +94,15 @@ def flat_program(
 
 
 def ulps(values: np.ndarray, expected: Any) -> np.ndarray:
-    """Return the errors in units in the last place of float64, by entry.
+    """Return the errors in units in the last place of float64, shaped as `values`.
 
     0 where both are equal or NaN, NaN where one alone is NaN. Where one alone is
     infinite, the error is infinite or NaN.
 
     Args:
-        values: Results, floats.
-        expected: Exact numbers; they may have a higher precision than float64.
+        values: Results, an array of floats.
+        expected: Exact numbers in the same shape; they may have a higher precision than
+            float64.
     """
     rounded = np.asarray(expected).astype(float)
     with np.errstate(all="ignore"):

@@ -79,7 +79,10 @@ def _pose(model: Model, q: np.ndarray, body: int) -> Transform:
 
 
 def _system(case: Case) -> tuple[np.ndarray, ...]:
-    """Return H, C of the open tree, and f, A, bias of loop_constraints."""
+    """Return H, C of the open tree, and f, A, bias of loop_constraints.
+
+    They are at the case's state: (nv, nv), (nv,), (k,), (k, nv) and (k,) for k rows.
+    """
     f, A, bias = case.other("loop_constraints")(case.q, case.qd)
     H = case.other("crba")(case.q)
     C = case.other("bias")(case.q, case.qd)
