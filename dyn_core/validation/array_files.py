@@ -51,7 +51,7 @@ class CsvTable(NamedTuple):
 def npz_arrays(
     file: Path, valid: str, names: Collection[str] | None = None
 ) -> dict[str, np.ndarray]:
-    """Return the arrays of an NPZ file by name.
+    """Return the arrays of an NPZ file by name, in the order of the file.
 
     Args:
         file: Path of the file.

@@ -403,7 +403,8 @@ class Either(Kind):
 
         Args:
             where: Path of the value, for error messages.
-            value: A value that one of the kinds takes, which is not checked here.
+            value: A value that one of the kinds takes; for another, StopIteration is
+                raised.
 
         Raises:
             ModelError: That kind refuses the value.
