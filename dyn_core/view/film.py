@@ -107,7 +107,7 @@ def colors_of_bodies(
 
 
 def frame_times(duration: float, fps: float, speed: float) -> np.ndarray:
-    """Return the times of the frames of a run, 0, speed / fps, ... [s].
+    """Return the times of the frames of a run, 0, speed / fps, ... [s], (frames,).
 
     The last one is at most `duration`.
 

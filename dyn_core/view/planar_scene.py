@@ -160,7 +160,10 @@ class PlanarScene(VisualScene):
         return poses
 
     def between(self, a: np.ndarray, b: np.ndarray, share: float) -> np.ndarray:
-        """Return the state at a share, 0..1, of the straight line from a to b."""
+        """Return the state at a share, 0..1, of the straight line from a to b.
+
+        All are (2 n,).
+        """
         return np.asarray(a + share * (np.asarray(b) - a))
 
     def mass_centre(self, poses: np.ndarray) -> np.ndarray | None:
@@ -251,7 +254,10 @@ class ChainScene(PlanarScene):
         return from_angles(self.chain, x[:2], (0.0, 0.0), x[2:], rates).x.ravel()
 
     def values(self, state: np.ndarray) -> np.ndarray:
-        """Return the sliders' values at a state: x, y of joint 0 [m], angles [rad]."""
+        """Return the sliders' values at a state: x, y of joint 0 [m], angles [rad].
+
+        They are n + 1 numbers, in the order of the method `state`.
+        """
         points = np.asarray(state, float).reshape(-1, 2)
         x0, _, theta, _ = to_angles(
             self.chain, ChainState(points, np.zeros_like(points))

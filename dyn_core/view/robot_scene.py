@@ -188,7 +188,10 @@ class RobotScene(VisualScene):
         return poses.reshape(*q.shape[:-1], self.model.nb + 1, 4, 4)
 
     def between(self, a: np.ndarray, b: np.ndarray, share: float) -> np.ndarray:
-        """Return the position at a share, 0..1, of the shortest path from a to b."""
+        """Return the position at a share, 0..1, of the shortest path from a to b.
+
+        All are (nq,).
+        """
         step = share * np.asarray(self.model.difference(a, b))
         return np.asarray(self.model.integrate(a, step))
 

@@ -143,7 +143,7 @@ class VisualScene(ABC):
 
     @abstractmethod
     def between(self, a: np.ndarray, b: np.ndarray, share: float) -> np.ndarray:
-        """Return the state at `share`, 0..1, of the path from state a to state b."""
+        """Return the state at `share`, 0..1, of the path from state a to b, (n,)."""
 
     def random(self, rng: np.random.Generator) -> np.ndarray:
         """Return a random state within the ranges of the sliders, (n,).

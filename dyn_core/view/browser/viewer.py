@@ -412,7 +412,7 @@ class Viewer:
         error.
 
         Args:
-            values: Value of each slider.
+            values: Value of each slider, in the order of scene.sliders [m | rad].
             moved: Index of the slider that was moved, see scene.state, or None.
         """
         with self._lock:
