@@ -75,7 +75,10 @@ class ChainTrial(SystemCase):
         self.tau = np.append(self.rng.normal(size=self.model.n - 1), 0.0)
 
     def _state(self) -> tuple[np.ndarray, np.ndarray]:
-        """Draw x and v: angles up to 0.9 times the limits, velocities that fit."""
+        """Draw x and v, (n, 2) each, v fitting the constraints; joint 0 is at random.
+
+        Each angle is within 0.9 LIMIT of zero.
+        """
         chain = self.model
         turn = np.cumsum(self.rng.uniform(-0.9 * LIMIT, 0.9 * LIMIT, chain.n - 1))
         steps = np.column_stack([np.cos(turn), np.sin(turn)])

@@ -161,7 +161,8 @@ def _slope_ahead(
     """Return the one-sided derivative at zero, by Richardson's extrapolation.
 
     Args:
-        function: Function of a number.
+        function: Function of a number, evaluated at h, 2 h and 4 h; its results have
+            the shape of `start`, and so has the derivative.
         start: Its result at zero.
         h: Smallest step.
     """
