@@ -193,7 +193,7 @@ def joint_motion(pose: JointPose) -> JointMotion:
 
 
 def root_pose(position: Sequence[float], orientation: Sequence[float]) -> np.ndarray:
-    """Return the coordinates of a floating root joint: x, y, z, qx, qy, qz, qw.
+    """Return the coordinates of a floating root joint: x, y, z, qx, qy, qz, qw, (7,).
 
     That the numbers are finite is not checked.
 

@@ -585,8 +585,9 @@ class RobotNode(ParameterNode):
     def status(self) -> tuple[bytes, str, dict[str, Any]]:
         """Return level, message and values by name for /diagnostics.
 
-        Called on a configured node only. Subclasses implement it; here it raises a
-        NotImplementedError.
+        The level is OK, WARN, ERROR or STALE, the message one sentence; values are
+        printed by str. Called on a configured node only. Subclasses implement it;
+        here it raises a NotImplementedError.
         """
         raise NotImplementedError
 

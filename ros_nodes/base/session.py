@@ -110,8 +110,8 @@ class Session:
         Args:
             kind: A newer job of the same kind supersedes an older one.
             make: Called by the worker; returns the result.
-            take: Called in the thread of the node with the result, or with the
-                DynError of `make`.
+            take: Called in the thread of the node with the result, or with a DynError
+                if `make` raised.
             superseded: Called instead of `take` if a newer job came.
         """
         alive = self.guarded

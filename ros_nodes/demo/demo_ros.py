@@ -75,6 +75,8 @@ def _parameters(
 ) -> dict[str, Any]:
     """Return the content of a parameter file for both nodes.
 
+    It is {node: {"ros__parameters": parameters by name}}.
+
     Args:
         model: Robot.
         waypoints: Motion; the simulated arm begins at its start.

@@ -62,7 +62,7 @@ def read_target(name: str, message: Any) -> tuple[list[float], str, float | None
     zero.
 
     Args:
-        name: Type of the message, one of READERS.
+        name: Type of the message, one of READERS; another one is a KeyError.
         message: Message of this type.
     """
     header = getattr(message, "header", None)

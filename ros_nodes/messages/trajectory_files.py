@@ -104,9 +104,10 @@ def _content(path: str | Path) -> str:
 
 
 def message_rows(message: Mapping[str, Any]) -> TrajectoryRows:
-    """Return the names, times and rows of a checked message.
+    """Return the names, times (points,) [s] and rows of a checked message.
 
-    Rows are lists of numbers, one per point; a point without a field has an empty row.
+    Positions, velocities, accelerations and effort are lists with a row for each point:
+    numbers in the order of the names; a point without a field has an empty row.
     """
     points = message["points"]
     stamps = [point["time_from_start"] for point in points]
@@ -118,9 +119,12 @@ def message_rows(message: Mapping[str, Any]) -> TrajectoryRows:
 def filled(message: Mapping[str, Any], trajectory: Trajectory) -> dict[str, Any]:
     """Return a new message with the points of a trajectory in place of its own.
 
+    It is a mapping like those of read_trajectories; every point has all fields.
+
     Args:
         message: Message that provides header and joint names.
-        trajectory: Trajectory with efforts; arrays that are None become empty lists.
+        trajectory: Trajectory with efforts, its columns in the order of these names;
+            arrays that are None become empty lists.
     """
     kinds = zip(
         _ROWS,

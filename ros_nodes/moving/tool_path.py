@@ -38,6 +38,7 @@ class ToolPath:
     Raises:
         SettingError: A number is not finite, a quaternion is zero, or a bound is not
             more than 0 and finite.
+        ValueError: A pose has not seven numbers.
     """
 
     def __init__(
@@ -65,7 +66,9 @@ class ToolPath:
 
 
 def _checked(pose: np.ndarray) -> np.ndarray:
-    """Return a new array, the pose with a unit quaternion.
+    """Return a new array, the pose (7,) with a unit quaternion.
+
+    The size of the pose is not checked.
 
     Raises:
         SettingError: A number is not finite, or the quaternion is shorter than 1e-6.

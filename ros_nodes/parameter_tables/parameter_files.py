@@ -91,7 +91,9 @@ def _pattern(key: str) -> str:
 
 
 def _by_name(data: Mapping[Any, Any], where: str, head: str = "") -> dict[str, Any]:
-    """Return the parameters of each section by full key.
+    """Return the parameters of each section by full key, in the order of the file.
+
+    A full key is the keys of nested mappings joined by slashes, such as arm/simulator.
 
     Args:
         data: Content of the file; namespaces may be nested mappings.

@@ -229,7 +229,10 @@ class CommandInput:
         }
 
     def publishers(self) -> dict[str, int]:
-        """Return the number of publishers by topic, see publishers_beside_guard."""
+        """Return the number of publishers by full name of a topic, without guards.
+
+        See publishers_beside_guard.
+        """
         return {name: publishers_beside_guard(self.node, name) for name in self.topics}
 
     def warnings(self, share: float) -> dict[str, str]:

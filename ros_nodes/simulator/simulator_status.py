@@ -17,6 +17,8 @@ LONGEST = 5_000  # size of the histogram [us]; longer times count as this
 def pace_warnings(pace: Pace, slowest: float, share: float) -> dict[str, str]:
     """Return the warnings on a simulation's pace: a sentence by kind; may be empty.
 
+    Kinds are "lag of simulated time" and "missed cycles".
+
     Args:
         pace: The pace.
         slowest: Real-time factor below which there is a warning; an unknown factor
@@ -106,7 +108,7 @@ class RoundTrips:
         LONGEST.
 
         Args:
-            p: Percentage, 0 to 100.
+            p: Percentage, more than 0 and at most 100; 0 gives 0.
         """
         return float(self._percentiles([p])[0]) * 1e-6
 

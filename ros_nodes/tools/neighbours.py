@@ -106,7 +106,8 @@ def main(arguments: Sequence[str]) -> int:
 
     Raises:
         KeyError: There is no such kind.
-        ValueError: A word is not JOINT=POSITION, or a position is not a number.
+        ValueError: There is no argument, a word is not JOINT=POSITION, or a position is
+            not a number.
         DynError: ROS 2 does not start.
     """
     kind, *places = arguments

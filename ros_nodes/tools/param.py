@@ -170,7 +170,7 @@ def parameter_names(live: Live, node: str) -> list[str]:
 
 
 def values(live: Live, node: str, names: list[str]) -> dict[str, Any]:
-    """Return the ParameterValue of each name.
+    """Return the ParameterValue of each name, by name, in the order of `names`.
 
     The type is NOT_SET for a parameter without a value, and for one that the node
     lacks.

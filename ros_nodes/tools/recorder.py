@@ -216,7 +216,7 @@ def _quality(offers: Any) -> QoSProfile:
     It is reliable, or transient local, if all publishers are.
 
     Args:
-        offers: Information on the publishers, as rclpy returns it.
+        offers: Information on the publishers, at least one, as rclpy returns it.
     """
     profiles, R, D = (
         [x.qos_profile for x in offers],
