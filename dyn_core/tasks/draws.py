@@ -132,6 +132,8 @@ class PayloadMass:
 def draws_by_path(model: Model, values: Mapping[str, Any]) -> dict[str, Draw]:
     """Return the distribution of each parameter path of a robot, ordered as `values`.
 
+    That a distribution has as many entries as its parameter is not checked.
+
     Args:
         model: Robot.
         values: Distributions by path; unchanged. `*.mass` and the like stand for all

@@ -117,7 +117,8 @@ class JointTargets:
 
         Args:
             rows: States of n rows; q and qd are used.
-            action: Actions, (n, driven joints).
+            action: Actions, (n, driven joints), in the order of `positions`. One column
+                acts on all driven joints; another size raises ValueError.
         """
         error = self.home + self.scale * action - rows.q[:, self.positions]
         tau = self.kp * error - self.kd * rows.qd[:, self.velocities]
@@ -182,7 +183,8 @@ class JointTorques:
 
         Args:
             rows: Not used.
-            action: Actions, (n, driven joints).
+            action: Actions, (n, driven joints), in the order of `velocities`. One
+                column acts on all driven joints; another size raises ValueError.
         """
         forces = np.zeros((len(action), self.nv))
         tau = np.clip(self.scale * action, -self.limit, self.limit)
