@@ -386,7 +386,7 @@ def _direct(model: Model, i: int, x: np.ndarray, size: float) -> list[Slider]:
 
 
 def _quaternion(rpy: Sequence[float]) -> list[float]:
-    """Return the quaternion (x, y, z, w) of roll, pitch and yaw [rad]."""
+    """Return the quaternion (x, y, z, w) of roll, pitch, yaw as in a URDF [rad]."""
     roll, pitch, yaw = (0.5 * float(angle) for angle in rpy)
     (sr, sp, sy), (cr, cp, cy) = np.sin([roll, pitch, yaw]), np.cos([roll, pitch, yaw])
     q = (
