@@ -578,7 +578,10 @@ class ComputedTorqueNode(RobotNode):
         return response
 
     def status(self) -> tuple[bytes, str, dict[str, Any]]:
-        """Return level, message and values for /diagnostics of a configured node."""
+        """Return level, message and values for /diagnostics of a configured node.
+
+        They are those of Report.status.
+        """
         return self.report.status(time.monotonic())
 
 

@@ -13,23 +13,23 @@ from ros_nodes.conversions import stamp_seconds
 
 
 def _three(vector: Any) -> list[float]:
-    """Return the numbers x, y, z of a message."""
+    """Return [x, y, z] of a message with these fields, such as a Point."""
     return [vector.x, vector.y, vector.z]
 
 
 def _pose(message: Any) -> list[float]:
-    """Return position and quaternion x, y, z, w."""
+    """Return position [m] and quaternion x, y, z, w of a PoseStamped, 7 numbers."""
     turn = message.pose.orientation
     return [*_three(message.pose.position), turn.x, turn.y, turn.z, turn.w]
 
 
 def _twist(message: Any) -> list[float]:
-    """Return the twist, [angular; linear]."""
+    """Return [angular; linear] of a TwistStamped, 6 numbers [rad/s, m/s]."""
     return [*_three(message.twist.angular), *_three(message.twist.linear)]
 
 
 def _wrench(message: Any) -> list[float]:
-    """Return the wrench, [moment; force]."""
+    """Return [moment; force] of a WrenchStamped, 6 numbers [N·m, N]."""
     return [*_three(message.wrench.torque), *_three(message.wrench.force)]
 
 

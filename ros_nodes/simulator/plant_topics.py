@@ -521,7 +521,10 @@ class PlantTopics:
 
 
 def set_vector(vector: Any, values: np.ndarray) -> None:
-    """Set the fields x, y, z of a message to three numbers."""
+    """Set the fields x, y, z of a message to the numbers of an array, (3,).
+
+    Raises ValueError for another number of them.
+    """
     vector.x, vector.y, vector.z = values.tolist()
 
 
@@ -533,7 +536,7 @@ def _message(stamp: Any, frame: str) -> MultiDOFJointState:
 
 
 def transform_message(translation: np.ndarray, rotation: np.ndarray) -> Transform:
-    """Return a Transform message from a position and a quaternion (x, y, z, w)."""
+    """Return a Transform message of a position (3,) and a quaternion (x, y, z, w)."""
     pose = Transform()
     set_vector(pose.translation, translation)
     r = pose.rotation
