@@ -32,7 +32,7 @@ from dyn_core.prediction.riccati import (
 from dyn_core.prediction.rollouts import PlanPath
 from dyn_core.prediction.shooting import Iteration, Penalty, PlanState
 
-LARGEST = 40  # size nx of the state up to which lanes are faster
+LARGEST = 24  # size nx of the state up to which lanes are faster; at 36 they are slower
 
 
 @machine_code

@@ -100,6 +100,7 @@ def same(a, b):
 def test_plans_in_lanes_are_those_of_each_start(case, monkeypatch):
     plan, q, qd = case()
     used = Counter()
+    monkeypatch.setattr(plan_lanes, "LARGEST", 100)
     for name in ("expand", "feedback", "attempt"):
         work = getattr(plan_lanes.PlanLanes, name)
 
