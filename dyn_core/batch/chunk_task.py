@@ -187,12 +187,14 @@ class ChunkTask:
     ) -> np.ndarray:
         """Return rows of input k in the dtype and memory layout of the Program.
 
-        The result is `array` itself if that fits, else a converted copy, which may lie
-        in a buffer that the next call for input k overwrites.
+        The result is `array` itself if that fits, else a converted C-contiguous copy of
+        the same shape, which may lie in a buffer that the next call for input k
+        overwrites.
 
         Args:
             k: Index of the input.
-            array: Its rows, or a value that all rows share.
+            array: Its rows (rows, *port.shape), at most `strip`, or a value of
+                port.shape that all rows share.
             buffers: Conversion buffers by index of the input, reused by all strips; a
                 missing one is added.
         """
@@ -212,10 +214,13 @@ class ChunkTask:
     ) -> list[Run]:
         """Compute a strip into `out`; return the runs of its failed rows, [] for none.
 
+        A run is (first row, row behind the last, reason), with indices in the batch.
+
         Args:
-            inputs: Inputs of the strip.
-            out: Arrays of the outputs, which are overwritten; rows that fail become
-                NaN.
+            inputs: Inputs of the strip in the order of the Program's, each (rows,
+                *port.shape), or port.shape if all rows share it.
+            out: Arrays of the outputs in their order, (rows, *port.shape), which are
+                overwritten; rows that fail become NaN.
             first: Index of the strip's first row in the batch.
 
         Raises:
@@ -242,7 +247,7 @@ class ChunkTask:
 
         Args:
             value: Value of the strips before, or None.
-            out: Results of the strip.
+            out: Results of the strip, one array (rows, *port.shape) for each output.
             bad: Failed rows of the strip, as runs of indices in the batch.
             first: Index of the strip's first row in the batch.
 
@@ -276,9 +281,9 @@ def _error(
 
     Args:
         program: Program of the batch.
-        inputs: Inputs of the strip.
-        bad: Indices of the failed rows in the strip.
-        state: Status of each row of the strip.
+        inputs: Inputs of the strip, as of ChunkTask._call.
+        bad: Indices of the failed rows in the strip, (failed,); at least one.
+        state: Status of each row of the strip, (rows,).
         first: Index of the strip's first row in the batch.
     """
     error = program.failure(int(state[bad[0]]), bad.tolist())

@@ -27,7 +27,7 @@ class FailedRows:
 
     @property
     def rows(self) -> np.ndarray:
-        """Indices of the failed rows, ascending."""
+        """Indices of the failed rows, (len(self),), int64, ascending."""
         parts = [np.arange(first, last) for first, last, _ in self.runs]
         return np.concatenate(parts) if parts else np.zeros(0, np.int64)
 
@@ -58,9 +58,11 @@ class FailedRows:
 def runs_of(rows: Sequence[int], reasons: Sequence[str]) -> list[Run]:
     """Return failed rows as runs of adjacent rows with the same reason.
 
+    A run is (first row, row behind the last, reason).
+
     Args:
         rows: Indices of the rows, ascending.
-        reasons: Reason of each row.
+        reasons: Reason of each row; ValueError for another number of them.
     """
     return joined((row, row + 1, why) for row, why in zip(rows, reasons, strict=True))
 
@@ -69,7 +71,8 @@ def joined(runs: Iterable[Run]) -> list[Run]:
     """Return runs as a list, with adjacent runs of the same reason merged.
 
     Args:
-        runs: Runs in ascending order.
+        runs: Runs (first row, row behind the last, reason) in ascending order, which
+            is not checked.
     """
     result: list[Run] = []
     for first, last, why in runs:

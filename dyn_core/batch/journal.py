@@ -77,6 +77,9 @@ class Journal:
     def read_header(path: str) -> dict[str, Any] | None:
         """Return the header of the journal at `path`; None if there is no file.
 
+        Its keys are those of HEADER_TITLES, "inputs" and "token"; only its checksum is
+        checked.
+
         Raises:
             BatchError: The file cannot be read, or its first line is no header.
         """
@@ -236,8 +239,10 @@ def _writing(path: str) -> Iterator[None]:
 def _line(content: Any, mark: str) -> bytes:
     """Return a line: JSON, a space, a CRC-32 of `mark` and the JSON, a line end.
 
+    The CRC-32 has eight hexadecimal digits.
+
     Args:
-        content: JSON data.
+        content: JSON data; TypeError for other objects.
         mark: Token of the run; empty for the header.
     """
     text = json.dumps(content)

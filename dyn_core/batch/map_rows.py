@@ -619,7 +619,10 @@ def map_rows(
             and `status` is False; a result file exists without a journal and `resume`
             is True; a worker would compute other bits; a file or the cluster is lost.
         RowError: Rows failed; has their indices. Finished chunks stay in the journal.
-        UnsupportedError: The extra `cluster` is needed, and not installed.
+        UnsupportedError: The extra `cluster` is needed, and not installed; or the URL
+            of `out` cannot be opened.
+        Exception: Errors of the caller's functions pass through, such as a KeyError for
+            reduced values that differ in their keys.
     """
     for name, value in (("status", status), ("resume", resume)):
         if not isinstance(value, bool | np.bool_):

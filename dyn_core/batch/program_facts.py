@@ -41,8 +41,8 @@ _SCALARS = math.sin, math.cos, math.exp, math.log, math.tanh
 def program_facts(program: Program[Any]) -> dict[str, str]:
     """Return the facts that decide the bits of a Program's results, by key of TITLES.
 
-    A robot counts by its name and a hash of its data, any other system by its name
-    only.
+    Each is a text of names and digests. A robot counts by its name and a hash of its
+    data, any other system by its name only.
     """
     model = program.model
     robot = model_hash(model) if isinstance(model, Model) else ""
@@ -131,8 +131,9 @@ def _numpy_functions() -> str:
 def _digest(program: Program[Any]) -> str:
     """Return a digest of a Program's algorithm, ports, dtype, build options and engine.
 
-    Options that change no bit (threads, wait) are left out. Numbers, texts, tuples and
-    lists count by their repr, other options by the name of their type only.
+    It has 16 hexadecimal digits. Options that change no bit (threads, wait) are left
+    out. Numbers, texts, tuples and lists count by their repr, other options by the name
+    of their type only.
     """
     facts: list[Any] = [program.engine, str(program.dtype), _algorithm(program)]
     facts += [(port.name, port.shape) for port in (*program.inputs, *program.outputs)]
@@ -160,12 +161,12 @@ def _algorithm(program: Program[Any]) -> str:
 
 
 def code_digest(function: Any) -> str:
-    """Return the name of a function and a digest of its bytecode and names.
+    """Return "NAME DIGEST" of a function, DIGEST of its bytecode and names.
 
-    Its constants count, too, if they are real numbers, texts or tuples. Others, inner
-    and called functions, defaults and closures do not, so that the digest may stay the
-    same when they change. A callable without bytecode, such as a ufunc, gives the name
-    alone.
+    It has eight hexadecimal digits. Constants count, too, if they are real numbers,
+    texts or tuples. Others, inner and called functions, defaults and closures do not,
+    so that the digest may stay the same when they change. A callable without bytecode,
+    such as a ufunc, gives the name alone, or the name of its type if it has none.
     """
     name = getattr(function, "__qualname__", None) or getattr(
         function, "__name__", type(function).__name__

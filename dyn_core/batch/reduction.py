@@ -120,10 +120,12 @@ class OrderedFold:
     def add(self, k: int, value: Any) -> None:
         """Add the value of the chunk with index k, in any order of k.
 
-        Without a reduction nothing happens. Errors as of Reduction.add.
+        Without a reduction nothing happens. Errors as of Reduction.add, possibly only
+        when a missing earlier chunk is added.
 
         Args:
-            k: Index of the chunk, from 0; each once.
+            k: Index of the chunk, from 0; each once, which is not checked: a value for
+                an index that is combined already has no effect.
             value: Its value; None if all its rows failed.
         """
         if self.reduction is None:
@@ -173,7 +175,12 @@ def _like(value: Any, parts: list[Any]) -> Any:
 
 
 def packed(value: Any) -> Any:
-    """Return a reduced value as JSON data that keeps form and bits; None for None."""
+    """Return a reduced value as JSON data that keeps form and bits; None for None.
+
+    The data is {"array": A}, {"mapping": {key: A}} or {"tuple": [A, ...], "fields":
+    names of a named tuple, else []}; A is the base64 text of a .npy file. Raises
+    ValueError for an entry that NumPy makes an array of objects.
+    """
     if value is None:
         return None
     if isinstance(value, Mapping):
@@ -185,7 +192,10 @@ def packed(value: Any) -> Any:
 
 
 def unpacked(kept: Any) -> Any:
-    """Return the value of the JSON data of `packed`, in its form; None for None."""
+    """Return the value of the JSON data of `packed`, in its form; None for None.
+
+    Entries are arrays or NumPy scalars. Other data raises KeyError or ValueError.
+    """
     if kept is None:
         return None
     if "mapping" in kept:

@@ -73,7 +73,7 @@ class BatchRows:
         return rows
 
     def facts(self) -> dict[str, Any]:
-        """Return RowSource.facts of each input, by its name, as JSON data."""
+        """Return {name: RowSource.facts} of the inputs, in order, as JSON data."""
         return {x.name: x.facts() for x in self.sources}
 
 
@@ -114,8 +114,9 @@ class GeneratedRows(BatchRows):
     def rows(self, first: int, last: int) -> list[np.ndarray]:
         """Call the function; return an array of rows first to last - 1 for each input.
 
-        An input that the function returns without the batch axis is returned as a
-        single value.
+        Arrays are in the order of `ports`, (last - first, *port.shape). An input that
+        the function returns without the batch axis is returned as a single value,
+        port.shape. Arrays of NumPy keep their dtype.
 
         Raises:
             ShapeError: The function returns arrays of another shape or number of rows,

@@ -43,11 +43,11 @@ def is_url(path: str) -> bool:
 
 
 def checksums(arrays: Sequence[np.ndarray], before: Sequence[int]) -> tuple[int, ...]:
-    """Return the CRC-32 of each array, continued from an earlier checksum.
+    """Return the CRC-32 of the bytes of each array, continued from an earlier checksum.
 
     Args:
-        arrays: Arrays, such as the results of a strip.
-        before: One checksum for each array, 0 to begin.
+        arrays: Arrays of any shape, such as the results of a strip; read in C order.
+        before: One checksum for each array, 0 to begin; ValueError for another number.
     """
     return tuple(
         zlib.crc32(np.ascontiguousarray(x), crc)  # type: ignore[arg-type]
@@ -85,10 +85,15 @@ class Targets:
         return [x[first:last] for x in self.arrays]
 
     def write(self, first: int, last: int, results: Sequence[np.ndarray]) -> None:
-        """Write the results of rows first to last - 1, one array for each output.
+        """Write the results of rows first to last - 1.
+
+        Args:
+            first, last: Range of the rows, last excluded.
+            results: One array (last - first, *port.shape) for each output.
 
         Raises:
-            BatchError: Writing fails, such as on a full disk.
+            BatchError: Writing fails, such as on a full disk, or for arrays that do not
+                fit.
         """
         try:
             for array, result in zip(self.arrays, results, strict=True):
@@ -100,7 +105,7 @@ class Targets:
             ) from error
 
     def sums(self, first: int, last: int) -> tuple[int, ...] | None:
-        """Return the checksum of each output; None if the rows cannot be read.
+        """Return the CRC-32 of these rows of each output; None if they cannot be read.
 
         Args:
             first, last: Range of the rows, last excluded.

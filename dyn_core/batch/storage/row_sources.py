@@ -65,7 +65,8 @@ class RowSource:
     def load(self, first: int, last: int) -> np.ndarray:
         """Return rows first to last - 1 as an array or view.
 
-        A shared value is returned whole, whatever the range.
+        It is (last - first, *port.shape), in the dtype of the source. A shared value,
+        port.shape, is returned whole, whatever the range.
         """
         return self.array if self.rows is None else self.array[first:last]
 
