@@ -133,6 +133,7 @@ def around(
 
     Raises:
         UnsupportedError: casadi is not installed.
+        RuntimeError: CasADi cannot load the library, or refuses an option.
     """
     ca = casadi_module()
     externals = [ca.external(kernel, path) for kernel in kernels]
@@ -404,6 +405,8 @@ def _check(program: NativeProgram) -> None:
 
 def _constants(program: Program[Any], values: Mapping[str, Any]) -> dict[str, Any]:
     """Return the constants as flat float64 arrays, views where possible, by name.
+
+    Matrices are flattened row by row.
 
     Args:
         program: Program with the inputs.

@@ -125,7 +125,8 @@ def source(
 
     Args:
         function: Function to be written.
-        fixed: Values of inputs of the kernel that are constants, by name, flat.
+        fixed: Values of inputs of the kernel that are constants, by name, flat
+            (port.size,), row by row.
         scratch: Scratch memory of the kernel [bytes], taken from CasADi's work array.
     """
     name, inputs, results = function.name, function.inputs, function.results

@@ -54,7 +54,9 @@ class ChainRule:
         """Return the lazy results of the derivative Programs at some inputs.
 
         Args:
-            inputs: Values in the order of the inputs.
+            inputs: Values in the order of the inputs, each (*port.shape) or (batch,
+                *port.shape); positions have unit quaternions. ValueError for another
+                number.
         """
         named = {p.name: x for p, x in zip(self._inputs, inputs, strict=True)}
         return Values(self._call, named, self._zeros)
@@ -167,9 +169,9 @@ class ChainRule:
 
         Args:
             port: Input.
-            x: Its value.
-            cotangents: Cotangent of each output, of positions in tangent coordinates;
-                None is zero.
+            x: Its value, (*port.shape) or (batch, *port.shape).
+            cotangents: Cotangent of each output, in its shape; of positions in tangent
+                coordinates (..., nv). None is zero.
             values: Results of the derivative Programs at these inputs.
 
         Raises:

@@ -151,11 +151,12 @@ class Derivatives:
     def by_parameters(self) -> dict[str, Source]:
         """Return the Sources of derivatives of joint forces, by name of the parameter.
 
-        Only parameters that are inputs of the Program are included, of links, joints
-        and the robot. Parameters of a link that are not in _LINEAR, and the origin of a
-        joint, have no solver of derivatives and are left out. Joint forces are linear
-        in the parameters of _LINEAR, which their Source does not get as inputs. Sources
-        are built at their first use, see `source`.
+        Their output is dtau_dp, (..., nv, entries of the parameter). Only parameters
+        that are inputs of the Program are included, of links, joints and the robot.
+        Parameters of a link that are not in _LINEAR, and the origin of a joint, have no
+        solver of derivatives and are left out. Joint forces are linear in the
+        parameters of _LINEAR, which their Source does not get as inputs. Sources are
+        built at their first use, see `source`.
         """
         sources = {}
         for path in self.parameters():

@@ -234,14 +234,19 @@ class _JaxOperation:
     ) -> Any:
         """Return an input with one axis of size * rows; unchanged if all rows share it.
 
-        With rows None it is returned unchanged, too.
+        With rows None it is returned unchanged, too. A batch of one row is repeated;
+        one of any other number than `rows` raises ValueError.
 
         Args:
             port: Port of the input.
-            x: Input.
+            x: Input, (*port.shape), behind the axis of vmap, then the batch axis, if it
+                has them.
             batched: Not None if its first axis is the axis of vmap.
             size: Size of the axis of vmap.
             rows: Number of rows of the call within vmap; None for one state.
+
+        Returns:
+            (size * rows, *port.shape), rows varying fastest; or x.
         """
         of_rows = x.ndim - len(port.shape) - (batched is not None)
         if rows is None or (batched is None and not of_rows):
@@ -256,11 +261,12 @@ class _JaxOperation:
     def _foreign(self, rows: int | None, arrays: Sequence[Any]) -> Any:
         """Return a tuple of the outputs and the status (int32) from the machine code.
 
+        They are (*port.shape) and (), or with a batch axis (rows, ...) in front.
         Outputs of failed rows are NaN.
 
         Args:
             rows: Number of rows; None: one state.
-            arrays: Inputs; those without a batch axis are shared by all rows.
+            arrays: Inputs in order; those without a batch axis are shared by all rows.
         """
         lead = () if rows is None else (rows,)
         results = [
@@ -307,7 +313,8 @@ class _JaxOperation:
         Args:
             source: The derivative Program; its operation is created at first use, which
                 may raise the errors of a build, and UnsupportedError.
-            arrays: Its inputs, by name.
+            arrays: Its inputs of one state, by name, in the shapes of the ports;
+                further ones are ignored.
         """
         operation = self._sources.get(source)
         if operation is None:

@@ -110,7 +110,12 @@ class TorchOperation:
         of its own, which is slower in each call.
 
         Args:
-            tensors: Inputs in order: CPU tensors of the Program's dtype.
+            tensors: Inputs in order: CPU tensors of the Program's dtype, (*port.shape)
+                or (rows, *port.shape); positions with unit quaternions.
+
+        Returns:
+            Outputs, (rows, *port.shape) if any input has rows, else (*port.shape); then
+            the status, int64, (rows,) or ().
 
         Raises:
             ShapeError: Shapes or numbers of rows do not fit.
@@ -222,7 +227,8 @@ class TorchOperation:
             call: Operation to be called.
             info: Information of PyTorch's vmap rule; has batch_size.
             in_dims: Axis of the vmap in each input, or None.
-            tensors: Inputs.
+            tensors: Inputs in order; behind the axis of the vmap (*port.shape) or
+                (rows, *port.shape).
 
         Returns:
             Tuple of the outputs, with the axis of the vmap first, then the axis of the
@@ -295,8 +301,10 @@ class TorchOperation:
         """Return tensors with NaN in rows whose status is not 0.
 
         Args:
-            tensors: One for each output; None entries stay None.
-            state: Status of each row; None: the tensors are returned unchanged.
+            tensors: One for each output, (*port.shape) or (rows, *port.shape); None
+                entries stay None.
+            state: Status of each row, (rows,), or () for one state; None: the tensors
+                are returned unchanged.
         """
         if state is None:
             return tensors
@@ -385,8 +393,8 @@ def _arrays(
 ) -> tuple[list[Any], list[Any], list[Any]] | None:
     """Return the NumPy arrays of three lists of tensors, or None.
 
-    None if the call is not plain (is_plain), or a tensor has no NumPy array. Entries
-    that are None stay None.
+    They share the tensors' memory where possible. None if the call is not plain
+    (is_plain), or a tensor has no NumPy array. Entries that are None stay None.
     """
 
     def read(tensors: Sequence[Any]) -> list[Any]:
@@ -408,10 +416,13 @@ def _rows(port: Port, x: Any, axis: Any, size: int, rows: Any) -> Any:
 
     Args:
         port: Port of the input.
-        x: Input, with the axis of vmap in front.
+        x: Input, with the axis of vmap in front, if it has one; then the batch axis.
         axis: Axis of the vmap in the original input; None if it has none.
         size: Size of the axis of vmap.
         rows: Number of rows of the batch within vmap; None for one state.
+
+    Returns:
+        (size * rows, *port.shape), rows varying fastest; or x.
     """
     of_rows = x.dim() > len(port.shape) + (axis is not None)
     if rows is None or (axis is None and not of_rows):
