@@ -56,8 +56,9 @@ class Hull:
         """Store a hull.
 
         Args:
-            geometry: Hull as an object of coal.
-            read: Function that reads the mesh and returns it as an object of coal.
+            geometry: Hull as an object of coal, in the frame of the mesh.
+            read: Function that reads the mesh and returns it as an object of coal;
+                called when `mesh` is first used.
         """
         self.geometry, self._read = geometry, read
         self.points = np.array(geometry.points(), float)

@@ -120,6 +120,7 @@ class ContactPairs:
                 shape is of a kind without contacts.
             ModelError: The margin is negative or not finite, the name of a surface is
                 used twice, a name in `groups` is unknown, or a mesh cannot be used.
+            TypeError: The margin is no number, or a group no list of names.
         """
         if not np.isfinite(margin) or margin < 0.0:
             raise ModelError(f"margin {margin}: valid is a length of 0 or more [m]")
@@ -256,7 +257,7 @@ class ContactPairs:
 
         A shape has fallen if its origin lies beside all height fields that it is tested
         with, and below the lowest corner of all of them. Shapes that are also tested
-        with a half-space do not count.
+        with a half-space do not count, nor do origins that are not finite.
 
         Args:
             q: Joint positions, (nq,) [rad | m].

@@ -123,8 +123,9 @@ class ShapeTable:
     ) -> None:
         """Add a row; vertices, faces and heights must be added separately.
 
-        The arguments are fields of Shapes with the same names, except `frame`, its
-        field `place`, and `cell`, its field `cells`.
+        The arguments are one row of the fields of Shapes with the same names, except
+        `frame`, of its field `place`, (12,), and `cell`, of its field `cells`, (2,).
+        size has 4 numbers, bounds 6 [m].
         """
         self._rows.append((kind, body, frame, size, bounds))
         self._first.append(first)
@@ -287,8 +288,9 @@ def pair_table(pairs: Mapping[tuple[int, int], Material]) -> Pairs:
     Its matrix `number` is empty for at most MANY pairs, which need no sweep.
 
     Args:
-        pairs: Material by indices of the first and the second shape; pairs with the
-            world come first, see Pairs.
+        pairs: Material by indices (first, second) of both shapes in the ShapeTable, the
+            first with the lower index; pairs with the world come first, see Pairs. The
+            order is not checked.
     """
     both = np.array(list(pairs), np.int64).reshape(-1, 2)
     rows = [(m.mu, m.torsion, m.rolling, m.restitution) for m in pairs.values()]

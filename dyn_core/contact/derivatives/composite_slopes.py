@@ -196,14 +196,14 @@ def _load(
 ) -> None:  # fmt: skip
     """Set slopes.load_a[j] and load_b[j], dW - h x* W of a contact's wrench W.
 
-    Both are derivatives of the wrench on body a, relative to a wrench fixed to body a
-    and to body b.
+    Both are derivatives of the wrench on body a, [moment; force] at the world's origin,
+    relative to a wrench fixed to body a and to body b.
 
     Args:
         step, k, j: Problem, index of the contact's block, index of the coordinate.
         slopes: Reads columns and wrench; load_a[j] and load_b[j] are set.
-        px, py, pz: Derivative of the contact's point by coordinate j.
-        wx, wy, wz: Rotation of the contact's axes by coordinate j.
+        px, py, pz: Derivative of the contact's point by coordinate j, world.
+        wx, wy, wz: Rotation of the contact's axes by coordinate j, world.
     """
     c = step.blocks.source[k]
     p = step.contacts.point[c]
@@ -540,7 +540,10 @@ def write_ends(blocks: int, n: int, slopes: SlopeArrays, ends: EndSlopes) -> Non
 
 @machine_code
 def fill(to: FloatArray2, a: FloatArray2) -> None:
-    """Copy the matrix a to the first rows and columns of `to`."""
+    """Copy the matrix a to the first rows and columns of `to`.
+
+    `to` must be at least as large as a in both axes, which is not checked.
+    """
     for i in range(a.shape[0]):
         for j in range(a.shape[1]):
             to[i, j] = a[i, j]
@@ -556,7 +559,10 @@ def clear(to: FloatArray2) -> None:
 
 @machine_code
 def subtract(a: FloatArray2, b: FloatArray2) -> None:
-    """Subtract b from a, in place, over the shape of a."""
+    """Subtract b from a, in place, over the shape of a.
+
+    b must be at least as large as a in both axes, which is not checked.
+    """
     for i in range(a.shape[0]):
         for j in range(a.shape[1]):
             a[i, j] -= b[i, j]

@@ -265,11 +265,11 @@ def solve_slopes(
         slips: Whether any block slips.
         slopes: Reads the equation of motion and the active rows of hold_rows. Sets
             du_dq, du_dqd, du_dtau and the columns of slipping blocks in du_dmu;
-            `inertia` becomes its inverse.
+            `inertia` becomes its inverse, and the work arrays are overwritten.
 
     Returns:
         Number of rows that depend on others, and whether dependent rows contradict each
-        other.
+        other; False if there are none.
     """
     n = slopes.inertia.shape[0]
     inverse, E = slopes.inertia, slopes.applied

@@ -138,7 +138,8 @@ def is_late(scene: Scene, step: StepArrays, row: int) -> bool:
     """Return whether a body of contact `row` met another at a previous velocity.
 
     Previous are velocities of this step before the one along which the contact was
-    found. Meetings of any body of the same chain count.
+    found; False for contacts at the poses of the state. Meetings of any body of the
+    same chain count.
     """
     root, memory, contacts = scene.fast.root, step.fast, step.contacts
     a, b = root[contacts.body_a[row]], root[contacts.body_b[row]]
@@ -151,8 +152,13 @@ def last_meeting(scene: Scene, step: StepArrays, a: int, b: int, turn: int) -> f
     """Return the later of the first meetings of the chains of shapes a and b [s].
 
     Of each chain only the first meeting with another in the step is known. The time
-    counts from the poses of the state; -inf: neither chain has met another. Meetings
-    along velocities with an index of `turn` or more do not count.
+    counts from the poses of the state; -inf: neither chain has met another.
+
+    Args:
+        scene, step: Robot and world; arrays, with meetings in step.fast.
+        a, b: Indices of the shapes.
+        turn: Meetings along velocities with this index in step.fast.velocity or a
+            larger one do not count.
     """
     time = -math.inf
     for end in range(2):
@@ -170,7 +176,8 @@ def meeting_rows(
 
     The axes of each joint are rotated with its parent, and act at the joint's origin at
     that time. A free body has the axes of the start, along which its velocity is
-    expressed. Columns of work.J are the coordinates in the block's support.
+    expressed. Rows are along the normal and two tangents, then about them; columns are
+    the coordinates in the block's support.
 
     Args:
         scene: Robot, world and rule.
@@ -185,7 +192,7 @@ def meeting_rows(
 
     Returns:
         The rate of the gap [m/s] at the velocity of step.fast.velocity along which the
-            pair met; negative: it closes.
+        pair met; negative: it closes.
     """
     contacts, memory, work = step.contacts, step.fast, step.work
     velocity = memory.velocity[contacts.turn[c] - 1]

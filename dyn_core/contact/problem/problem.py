@@ -155,7 +155,11 @@ class ConstraintProblem:
         return callable(self.G)
 
     def apply(self, impulse: np.ndarray) -> np.ndarray:
-        """Return the velocity that impulses add, G lambda, (m,) [m/s | rad/s]."""
+        """Return the velocity that impulses add, G lambda, (m,) [m/s | rad/s].
+
+        Args:
+            impulse: lambda, (m,) [N·s | N·m·s].
+        """
         if callable(self.G):
             return np.asarray(self.G(impulse), float)
         return self.G @ impulse
@@ -368,10 +372,14 @@ class ConstraintProblem:
 
 
 def _impulses(key: Hashable, values: Any) -> np.ndarray:
-    """Return the impulses of a block for a warm start as a flat float array.
+    """Return the impulses of a block for a warm start as a flat float array, (n,).
+
+    Args:
+        key: Id of the block, for messages.
+        values: Numbers of any shape, flattened row by row.
 
     Raises:
-        ModelError: They are not finite numbers; names `key`, the id of the block.
+        ModelError: They are not finite numbers; names `key`.
     """
     try:
         impulses = np.asarray(values, float).ravel()

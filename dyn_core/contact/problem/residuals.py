@@ -78,12 +78,13 @@ def law_residuals(
 
 
 def row_projection(kind: str, x: Any, lo: Any, hi: Any) -> Any:
-    """Return the nearest impulse that the law of a row without a cone allows.
+    """Return the nearest impulse that the law of a row without a cone allows [N·s].
 
     Args:
-        kind: One of layout.KINDS; "contact" is the normal row alone.
+        kind: One of layout.KINDS; "contact" is the normal row alone. "bilateral" and
+            "prescribed" return x.
         x: Impulse [N·s].
-        lo, hi: Bounds, used by "box" only [N·s].
+        lo, hi: Bounds, used by "box" only, lo <= hi [N·s].
     """
     if kind == "box":
         return maximum(lo, minimum(x, hi))
@@ -126,6 +127,10 @@ def weights(block: ConstraintBlock, mu: Sequence[Any]) -> tuple[Any, list[Any]]:
     friction; with torsion or rolling, 0 for a zero coefficient. Impulses divided by
     their weights lie in a circular cone. A contact of one row has the coefficient 0 and
     no weights.
+
+    Args:
+        block: A contact.
+        mu: Friction coefficients of all blocks, (k,).
     """
     coefficients = [mu[c] for c in block.coefficients]
     if not coefficients:

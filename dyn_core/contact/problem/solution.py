@@ -51,7 +51,7 @@ def residuals(
 
     Args:
         problem: Problem.
-        impulse: Impulses, (m,) [N·s | N·m·s].
+        impulse: Impulses, (m,) [N·s | N·m·s]; ValueError for another number of them.
         block: Block of its layout whose laws are measured; None: all blocks, and the
             largest residual over them, 0 without blocks.
 
@@ -221,7 +221,7 @@ class ContactSolution:
 
     @property
     def by_id(self) -> dict[Hashable, np.ndarray]:
-        """Impulses of each block by id, as copies, for the warm start of the next step.
+        """Impulses of each block by id, (rows,), as copies, for a warm start.
 
         Empty where the problem has no ids.
         """

@@ -63,7 +63,8 @@ def begin(rows: Rows, blocks: BlockFacts, block: int, row: int, count: int) -> N
 
     Sets start, count, support_start and y_start of the block. Clears its b, compliance,
     mu, bias and rebound, and makes its bounds infinite. Nothing else of the block is
-    set: kind, support, support_count, y, impulses, and its other facts.
+    set: kind, support, support_count, y, impulses, and its other facts. Whether the
+    block fits in the arrays is not checked.
 
     Args:
         rows, blocks: Arrays, written.
@@ -182,10 +183,12 @@ def finish(
 
     Args:
         tables: Tree.
-        factor: Packed L with inverse diagonal; see Terms.
-        rows, blocks, block: Block, with its support; b, y and approach are written.
-        work: Reads J of the block along its support, the velocities free and qd, and
-            `where`, from `locate`; J may be overwritten.
+        factor: Packed L with inverse diagonal, (entries,); see Terms.
+        rows, blocks, block: Block, with its support; b, approach and y, a row of
+            support_count numbers for each row of the block, are written.
+        work: Reads J of the block along its support, J[r, i] for place i of the
+            support, the velocities free and qd, and `where`, from `locate`; J may be
+            overwritten.
     """
     nv, n = len(tables.coordinate), rows.support_count[block]
     first, row = rows.support_start[block], rows.start[block]
@@ -258,8 +261,8 @@ def warm_start(
 
     Args:
         earlier, n: Impulses of the previous step, and index of the state.
-        key: Number of the block's constraint.
-        last: Index at which the search begins.
+        key: Number of the block's constraint, BlockFacts.id.
+        last: Index of a block in `earlier` at which the search begins; 0 for the first.
         rows, block: Block, whose impulses are written.
 
     Returns:
@@ -286,10 +289,10 @@ def respond(
 ) -> None:
     """Write z = Y.T impulse and the change of velocity L^-1 z to `work`.
 
-    Both are in the order of elimination.
+    Both are by place, in the order of elimination, (nv,).
 
     Args:
-        tables, factor: Tree, and packed L with inverse diagonal.
+        tables, factor: Tree, and packed L with inverse diagonal, (entries,).
         rows, used: Rows with impulses, and number of blocks.
         work: z and change are written.
 

@@ -187,15 +187,17 @@ def contact_rows(
 def cross(
     ax: float, ay: float, az: float, bx: float, by: float, bz: float
 ) -> tuple[float, float, float]:
-    """Return the cross product a x b."""
+    """Return x, y, z of the cross product a x b."""
     return ay * bz - az * by, az * bx - ax * bz, ax * by - ay * bx
 
 
 @machine_code
 def tangent(nx: float, ny: float, nz: float) -> tuple[float, float, float]:
-    """Return the first of two unit tangents to a unit normal; the second is n x t.
+    """Return x, y, z of the first of two unit tangents to a normal n.
 
         t = e_k - n_k n, scaled,   k: first of the components with the smallest |n_k|
+
+    The second tangent is n x t. The normal must be a unit vector, which is not checked.
 
     Source: LCP-2.
     """

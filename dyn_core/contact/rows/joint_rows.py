@@ -47,7 +47,8 @@ def joint_table(
 ) -> JointTable:
     """Return the constraints of joints that have one row, in the order of reports.
 
-    Limits, dry friction, gears, then prescribed motion with the acceleration 0.
+    Limits, dry friction, gears, then prescribed motion with the acceleration 0. Row k
+    has the id -1 - k.
 
     Args:
         model: Robot.

@@ -176,7 +176,8 @@ class StepMemory(NamedTuple):
         where: Index of each place in the current support, (nv,).
         free, qd: Velocity of a free step, and before the step, by place, (nv,).
         z, change: Y.T impulse, and L^-1 of it: the change of velocity by place, (nv,).
-        J: Rows of a block that is no contact, (rows, nv).
+        J: Rows of a block that is no contact, or of a contact that meets within the
+            step, along the block's support, (rows, nv).
         known: 1 if `columns` of a body is computed in this step, (nb + 1,).
         columns: C L^-1 of each body, and its velocities; see contact_rows.fill_body.
         union: Places of supports that are merged, (2 nv,).
@@ -282,7 +283,8 @@ def allocate_terms(states: int, nq: int, nv: int, shapes: Mapping[str, Any]) -> 
 
     Args:
         states, nq, nv: Number of states, and of coordinates.
-        shapes: Shapes of the outputs of contact_terms, by name.
+        shapes: Shapes of the outputs of contact_terms, without the axis of states, by
+            name; KeyError if a field of Terms other than q and qd is missing.
     """
     parts = [np.zeros((states, *shapes[name])) for name in Terms._fields[2:]]
     return Terms(np.zeros((states, nq)), np.zeros((states, nv)), *parts)

@@ -425,7 +425,13 @@ def _take_best(
     """Set rows.impulse to work.best, and report[:5] to its residuals.
 
     work.system.w and iterates.r are overwritten. Nothing changes if no impulses with a
-    finite residual were stored. blocks, nv: Numbers of blocks and coordinates in use.
+    finite residual were stored.
+
+    Args:
+        rows: Problem; its impulses are written.
+        blocks, nv: Numbers of blocks and coordinates in use.
+        work: Work arrays, with best and best_law.
+        report: The five residuals of RESIDUALS are written to its start.
     """
     if work.best_law[0] < math.inf:
         for k in range(blocks):

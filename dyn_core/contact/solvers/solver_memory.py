@@ -157,9 +157,10 @@ def allocate_solvers(
     Args:
         rows: Problem, or arrays long enough for all problems to be solved.
         nv: Number of coordinates.
-        widest: Largest number of coordinates of a support; nv if None.
-        entries: Number of entries of the envelope; enough for every problem if None.
-            A solver returns NO_BUFFER for a problem that needs more.
+        widest: Largest number of coordinates of a support, which solvers do not check;
+            nv if None.
+        entries: Number of entries of the envelope; enough for every problem if None. A
+            solver returns NO_BUFFER for a problem that needs more.
     """
     blocks, m, supports = len(rows.kind), len(rows.b), len(rows.support)
     most = max(nv, min(m, 2 * nv))

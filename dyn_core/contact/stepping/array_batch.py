@@ -151,7 +151,7 @@ class BatchStep:
         """Delete the impulses of some rows' earlier steps: their warm start is zero.
 
         Args:
-            rows: Indices, a slice or a mask of the rows; None: all.
+            rows: Indices, a slice or a mask (n,) of the rows; None: all.
 
         Raises:
             IndexError: An index or the length of the mask is wrong.
@@ -172,8 +172,8 @@ class BatchStep:
         """Return the states after a step, and its results.
 
         A payload has the values of the ContactModel at the time of the call. The
-        impulses of each row are stored as its next warm start; a failed row has none.
-        A row with NaN or inf fails, without an error. Inputs are not changed.
+        impulses of each row are stored as its next warm start; a failed row has none. A
+        row with NaN or inf fails, without an error. Inputs are not changed.
 
         Args:
             q, qd: States, (n, nq), (n, nv), with n = self.rows.
@@ -187,6 +187,7 @@ class BatchStep:
 
         Raises:
             ShapeError: An array has another shape.
+            ValueError, TypeError: One is no array of numbers.
 
         Source: LCP-4.
         """
@@ -394,9 +395,9 @@ class _BlockRunner:
         Args:
             block: Its rows.
             inputs: q, qd, tau and, if there are forces on bodies, f_ext of the whole
-                batch.
-            ends: q and qd after the step of the whole batch; the rows of the block are
-                written.
+                batch, shaped as in BatchStep.step.
+            ends: q and qd after the step of the whole batch, (n, nq), (n, nv); the rows
+                of the block are written.
         """
         rows, n = slice(block.first, block.last), block.last - block.first
         start, programs = tuple(x[rows] for x in inputs), self._programs
@@ -423,8 +424,13 @@ class _BlockRunner:
 def _checked(name: str, value: Any, shape: tuple[int, ...]) -> np.ndarray:
     """Return an input as a contiguous float array; not copied if it is one already.
 
+    Args:
+        name: Name of the input, for the message.
+        value: Array or nested lists.
+        shape: Shape that it must have.
+
     Raises:
-        ShapeError: Its shape is not `shape`.
+        ShapeError: Its shape is another one.
         ValueError, TypeError: It is no array of numbers.
     """
     array = np.ascontiguousarray(value, float)

@@ -83,7 +83,12 @@ class _Block(NamedTuple):
 
 
 def _blocks(step: StepArrays, record: StepRecord) -> list[_Block]:
-    """Return the blocks of a problem after ArrayStep.prepare_again, in their order."""
+    """Return the blocks of a problem after ArrayStep.prepare_again, in their order.
+
+    Args:
+        step: Arrays with the prepared problem of the record.
+        record: Record of the step; has ids and starts of the blocks, and impulses.
+    """
     ends = [*record.starts, len(record.impulse)][1:]
     return [
         _Block(number, int(step.blocks.source[k]), slice(start, end))

@@ -195,11 +195,14 @@ class ArrayStep:
         return compiled(take_step).bind(setup.scene, *memory)
 
     def _tied(self, program: Any, inputs: Any, outputs: Any) -> KernelAddress:
-        """Return a Program bound to arrays; the object is stored to keep it alive.
+        """Return the address of a Program bound to arrays.
+
+        The object behind it is stored to keep it alive.
 
         Args:
-            program: Program.
-            inputs, outputs: Arrays that the machine code reads and writes.
+            program: Program of dtype float64.
+            inputs, outputs: Arrays that the machine code reads and writes, one for each
+                Port, in their order.
         """
         self._kernels.append(TiedKernel(program, inputs, outputs))
         return self._kernels[-1].kernel
@@ -209,7 +212,8 @@ class ArrayStep:
 
         Args:
             accelerations: Accelerations of all coordinates of prescribed joints, in the
-                order of these joints [rad/s² | m/s²]; None: no change.
+                order of these joints, (coordinates,), or one number for all [rad/s² |
+                m/s²]; ValueError for another number. None: no change.
         """
         if accelerations is not None:
             self._accelerations[self._prescribed_rows] = accelerations
@@ -253,7 +257,9 @@ class ArrayStep:
             q, (nq,), qd, (nv,), and the record, all copies.
 
         Raises:
-            ShapeError: q or qd has another size; sizes of other inputs are not checked.
+            ShapeError: q or qd has another size.
+            ValueError: tau or f_ext has another size, which is not noticed if NumPy
+                broadcasts it, such as a single number.
             NonFiniteError: The state or the velocity after the step is not finite.
             DynError: The dynamics cannot be computed at the state, or the solver failed
                 in Python; the error passes through.

@@ -147,7 +147,8 @@ class ContactModel:
         Args:
             of: Solver.
             model: Robot.
-            inputs: Optional inputs and paths of parameters.
+            inputs: Optional inputs and paths of parameters; they follow the required
+                inputs, paths in this order.
         """
         program = of.build(model, engine=self.engine, inputs=list(inputs))
         program.prepare()
@@ -211,6 +212,9 @@ class ContactModel:
 
         One Constraint for each entry of model.loops, in that order. AssertionError for
         a model without loops.
+
+        Args:
+            q, qd: State, (nq,), (nv,).
         """
         assert self._loops is not None
         f, A, _ = self._loops(q, qd)
@@ -230,11 +234,14 @@ class ContactModel:
         It is the damping and, unless it is a constraint, the dry friction. It has the
         sign of the velocity: H qdd = tau - friction - ... Zeros if joint friction is
         off.
+
+        Args:
+            qd: Velocity, (nv,) [rad/s | m/s].
         """
         return np.array(list(friction_force(self._slipping, Vector(qd.tolist()))))
 
     def slopes(self, qd: np.ndarray) -> np.ndarray:
-        """Return the derivative of `friction` by the velocity, (nv, nv).
+        """Return the derivative of `friction` by the velocity, (nv, nv), at qd, (nv,).
 
         friction_asymmetry and stribeck are left out, so that no slope is negative.
         Without smooth dry friction it is constant, and always the same array.

@@ -297,7 +297,7 @@ class EventStep:
 
         Args:
             t: Start [s].
-            q, qd: State.
+            q, qd: State, (nq,), (nv,).
             forces: Applied forces.
             near: Constraints at the state.
             closed: Numbers of the contacts that stay closed.
@@ -313,7 +313,7 @@ class EventStep:
 
         Args:
             t, h: Start and duration [s].
-            q, qd: State.
+            q, qd: State, (nq,), (nv,).
             forces: Applied forces.
 
         Raises:
@@ -353,7 +353,7 @@ class EventStep:
 
         Args:
             t, h: Start and duration [s].
-            q, qd, after: State at the start, and velocity at the end.
+            q, qd, after: State at the start, and velocity at the end, (nv,).
             forces: Applied forces.
         """
         of = self._of
@@ -385,7 +385,7 @@ class EventStep:
 
         Args:
             t, h: Start and duration [s].
-            q, qd: State.
+            q, qd: State, (nq,), (nv,).
             forces: Applied forces.
             closed: Numbers of the contacts and limits that stay closed.
 
@@ -415,7 +415,7 @@ class EventStep:
 
         Args:
             t: Time [s].
-            q, qd: State before.
+            q, qd: State before, (nq,), (nv,).
             forces: Applied forces; they do not act in the impact.
             bouncing: Whether there is restitution, for approaches above the threshold
                 of the world.
@@ -523,7 +523,7 @@ class EventStep:
         flight. An incomplete correction is counted as "contacts without room".
 
         Args:
-            q, qd: State at the end of the step.
+            q, qd: State at the end of the step, (nq,), (nv,).
             forces: Applied forces.
             parts: Impacts and motions of the step; a correction replaces the last one.
 
@@ -558,7 +558,7 @@ class EventStep:
         The problem in the memory is overwritten.
 
         Args:
-            q, qd: State.
+            q, qd: State, (nq,), (nv,).
             forces: Applied forces.
 
         Raises:
@@ -589,7 +589,7 @@ class EventStep:
         The memory grows if there are more contacts.
 
         Args:
-            q, qd: State.
+            q, qd: State, (nq,), (nv,).
             forces: Applied forces.
             dt: Time in which forces act [s].
             duration: Time in which gaps close [s].

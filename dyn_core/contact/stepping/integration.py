@@ -64,6 +64,10 @@ def turning(model: Model, qd: np.ndarray) -> np.ndarray:
     """Return the acceleration in fixed axes minus the acceleration in body axes, (nv,).
 
     w x v in the linear part of floating bodies, zero elsewhere [m/s²].
+
+    Args:
+        model: Robot.
+        qd: Velocity, (nv,).
     """
     if _plain(model):
         return np.zeros(len(qd))

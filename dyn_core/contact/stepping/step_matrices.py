@@ -69,7 +69,8 @@ def inertia_factor(step: StepArrays, tables: Structure) -> np.ndarray:
 def problem_of(step: StepArrays, blocks: int, m: int) -> ConstraintProblem:
     """Return a prepared problem as a ConstraintProblem with the matrix G.
 
-    Its ids are the numbers of the constraints. Arrays are copied; nothing is checked.
+    Its b contains the bias, its ids are the numbers of the constraints. Arrays are
+    copied; nothing is checked.
 
     Args:
         step: Arrays of the problem.

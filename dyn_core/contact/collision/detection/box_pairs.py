@@ -197,12 +197,12 @@ def put_edges(
 
     Args:
         contacts, count: Contacts; their number so far, which may exceed the capacity.
-        B: Frame of b in the world; all others are in coordinates of b.
+        B: Frame of b in the world, (12,); all others are in coordinates of b.
         feature: Feature of the contact.
         x, y, z, p, q, r: Point of a, and point of b [m].
         nx, ny, nz: Unit normal from b to a.
         radius: Radius about the point of a [m].
-        margin: Maximum gap of a contact [m].
+        margin: Maximum gap of a contact [m]; a gap of NaN is above it.
     """
     gap = nx * (x - p) + ny * (y - q) + nz * (z - r) - radius
     if not gap <= margin:
@@ -289,9 +289,9 @@ def closest_edges(
     Args:
         contacts, count: Contacts; their number so far, which may exceed the capacity.
         work: Memory; `relative[0]` is the frame of a in b.
-        B: Frame of b in the world.
-        a, b, box: Half lengths and radius of both shapes; whether a is a box, else a
-            segment.
+        B: Frame of b in the world, (12,).
+        a, b: Half lengths and radius of both shapes, (4,) [m].
+        box: Whether a is a box; False: a segment.
         nx, ny, nz: Unit normal from b to a in coordinates of b, used if the closest
             edges touch.
         tol: Distance up to which separations are equal [m].
@@ -376,11 +376,12 @@ def face_axes(
         s = |n . (c_a - c_b)| - sum_k h_k |n . u_k|
 
     Args:
-        C: Frame of a in b.
-        a, b: Half lengths of both shapes.
+        C: Frame of a in b, (12,).
+        a, b: Half lengths of both shapes, from index 0 on [m].
         box: Whether a is a box; False: a segment, without faces.
-        axis: Rows 0 to 2 (faces of b) and 3 to 5 (of a) are written: normal from b to a
-            in the frame of b, and s. Of a segment, only s is written, -inf.
+        axis: Rows 0 to 2 (faces of b) and 3 to 5 (of a) of (15, 4) are written: normal
+            from b to a in the frame of b, and s [m]. Of a segment, only s is written,
+            -inf.
 
     Returns:
         The largest separation [m].
@@ -417,12 +418,13 @@ def edge_axes(
     """Write the separations along the cross products of edges of a and b.
 
     Args:
-        C: Frame of a in b.
-        a, b: Half lengths of both shapes.
+        C: Frame of a in b, (12,).
+        a, b: Half lengths of both shapes, from index 0 on [m].
         first: First axis of a that has edges: 0 for a box, 2 for a segment.
-        axis: Rows 6 to 14 are written, 6 + 3 i + j for edges along axis i of a and j of
-            b: normal from b to a in the frame of b, and separation. For parallel edges,
-            and axes of a before `first`, only the separation is written, -inf.
+        axis: Rows 6 to 14 of (15, 4) are written, 6 + 3 i + j for edges along axis i of
+            a and j of b: normal from b to a in the frame of b, and separation [m]. For
+            parallel edges, and axes of a before `first`, only the separation is
+            written, -inf.
 
     Returns:
         The largest separation [m]; -inf if all edges are parallel.

@@ -204,7 +204,10 @@ def allocate_work(shapes: int, pairs: int) -> Work:
 
 @machine_code
 def vertex(shapes: Shapes, k: int, m: int) -> tuple[float, float, float]:
-    """Return vertex m of shape k in its frame [m]."""
+    """Return x, y, z of vertex m of shape k in its frame [m].
+
+    m counts from 0 in each shape; it is not checked against the number of vertices.
+    """
     row = shapes.first[k, 0] + m
     return shapes.vertices[row, 0], shapes.vertices[row, 1], shapes.vertices[row, 2]
 
@@ -290,7 +293,9 @@ def put_in_frame(
 def compose(A: FloatArray, B: FloatArray, out: FloatArray) -> None:
     """Write the frame A B, with B given in A, to `out`, which is neither A nor B.
 
-    R = R_a R_b,   p = R_a p_b + p_a
+        R = R_a R_b,   p = R_a p_b + p_a
+
+    All are (12,): a rotation, row by row, and a position.
     """
     for i in range(3):
         x, y, z = A[3 * i], A[3 * i + 1], A[3 * i + 2]
@@ -303,9 +308,9 @@ def compose(A: FloatArray, B: FloatArray, out: FloatArray) -> None:
 def relate(A: FloatArray, B: FloatArray, out: FloatArray) -> None:
     """Write the frame of A in B to `out`, which is neither A nor B.
 
-    A and B are given in the same coordinates.
+    A and B are given in the same coordinates; all are (12,).
 
-    R = R_b^T R_a,   p = R_b^T (p_a - p_b)
+        R = R_b^T R_a,   p = R_b^T (p_a - p_b)
     """
     dx, dy, dz = A[9] - B[9], A[10] - B[10], A[11] - B[11]
     for i in range(3):

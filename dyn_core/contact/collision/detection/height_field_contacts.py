@@ -388,13 +388,16 @@ def rim_on_border(
     times, as long as the distance decreases.
 
     Args:
-        contacts, count, shapes: Contacts, their number so far, and table.
-        a, C, m: Cylinder, its frame in the field, and index of the candidate point.
-        k, F, margin: Field, its frame in the world, and maximum gap of a contact [m].
+        contacts, count: Contacts; their number so far, which may exceed the capacity.
+        shapes: Table.
+        a, C: Index of the cylinder, and its frame in the field, (12,).
+        m: Index of the candidate point: even for the rim at -z, odd at +z.
+        k, F: Index of the field, and its frame in the world, (12,).
         x, y, z: Initial point of the rim, in the field's frame [m].
         p, q, r: The point of the surface closest to it, in the field's frame [m].
         least: Signed distance of these points [m].
         touched: Smallest signed distance of the contacts with triangles [m]; inf: none.
+        margin: Maximum gap of a contact [m].
 
     Returns:
         The new number of contacts, and the smallest signed distance of the points of

@@ -82,15 +82,16 @@ def face_towards(
 def face_corner(
     shapes: Shapes, k: int, face: int, m: int
 ) -> tuple[int, float, float, float]:
-    """Return the number of corner m of a face, and the corner in the shape's frame.
+    """Return the number of corner m of a face, and x, y, z in the shape's frame [m].
 
     Corners are counterclockwise about the outward normal. The number identifies the
-    vertex in the shape.
+    vertex: of a hull, as in Shapes.loops; of a box, 1 for +x, plus 2 for +y, plus 4 for
+    +z; of a cylinder, the index in rim_point for its end at -z, CORNERS more at +z.
 
     Args:
         shapes, k: Table, and index of the shape: a box, cylinder or hull.
         face: Index of the face, from face_towards.
-        m: Index of the corner in the face.
+        m: Index of the corner in the face, 0 to corners_of - 1.
     """
     size = shapes.size[k]
     kind = shapes.kind[k]
@@ -265,8 +266,10 @@ def side_normal(
     Zeros for a side of length 0.
 
     Args:
-        polygon, e, size: Corners, counterclockwise about the normal; index of the side
-            from corner e to the next one; and number of corners.
+        polygon: Work.polygon, (2 POLYGON, 3); rows FACE to FACE + size - 1 are the
+            corners, counterclockwise about the normal [m].
+        e: Index of the side, from corner e to the next one.
+        size: Number of corners.
         nx, ny, nz: Unit normal of the polygon's plane.
     """
     row, after = FACE + e, FACE + (e + 1) % size

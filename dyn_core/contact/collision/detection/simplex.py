@@ -81,10 +81,10 @@ def rows_in_triangle(
     """Return the weights of rows a, b, c of P at their point closest to the origin.
 
     The weights are those of in_triangle; the fourth number is the square of the point's
-    distance from the origin.
+    distance from the origin [m²].
 
     Args:
-        P: Points in the first three columns.
+        P: Points in the first three columns, (rows, 3 or more) [m].
         a, b, c: Rows of the triangle's corners.
     """
     s, t, u = in_triangle(

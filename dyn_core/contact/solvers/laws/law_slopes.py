@@ -77,7 +77,7 @@ def assemble(
 
 @machine_code
 def _alike(rows: Rows, k: int, other: int) -> bool:
-    """Return whether blocks k and `other` have the same support."""
+    """Return whether blocks k and `other` have the same support, in the same order."""
     a, b, width = (
         rows.support_start[k],
         rows.support_start[other],
@@ -99,7 +99,8 @@ def _add_product(
 ) -> None:
     """Add Y.T S Y of block k to work.square, from S Y in work.slope_y.
 
-    If not `slips`, the product is symmetric, and only its lower triangle is added.
+    work.square is a matrix on the block's support, row by row. If not `slips`, the
+    product is symmetric, and only its lower triangle is added.
     """
     width, a = rows.support_count[k], rows.y_start[k]
     square, slope_y = work.square, work.slope_y

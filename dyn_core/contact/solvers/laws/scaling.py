@@ -195,8 +195,8 @@ def tangent_length(first: int, count: int, x: FloatArray) -> float:
 
     Args:
         first: First row of the block, its normal.
-        count: Number of rows of the block.
-        x: Vector of rows.
+        count: Number of rows of the block; 0.0 for one row.
+        x: Vector of rows, (rows,).
     """
     squares = 0.0
     for i in range(first + 1, first + count):

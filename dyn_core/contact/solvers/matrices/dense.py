@@ -306,7 +306,7 @@ def add_by_sparse(
 
 @machine_code
 def add(a: FloatArray2, to: FloatArray2, rows: int, columns: int) -> None:
-    """Add a[:rows, :columns] to to[:rows, :columns]."""
+    """Add a[:rows, :columns] to to[:rows, :columns], in place."""
     for i in range(rows):
         for j in range(columns):
             to[i, j] += a[i, j]
@@ -367,7 +367,8 @@ def invert(
 def _eliminate(a: FloatArray2, k: int, j: int, n: int, column: FloatArray) -> None:
     """Subtract column[i] times row k from row i of a, in columns j to j + 7.
 
-    This is done for rows 0 to n - 1, including row k itself unless column[k] is 0.
+    This is done for rows 0 to n - 1, including row k itself unless column[k] is 0. `a`
+    must have the columns j to j + 7, and `column` n entries.
     """
     pivot = a[k]
     p0, p1, p2, p3 = pivot[j], pivot[j + 1], pivot[j + 2], pivot[j + 3]

@@ -19,10 +19,10 @@ def add_transposed(
 
     Args:
         rows: Starts and counts of the blocks.
-        index: For each entry of the blocks' supports, its index in z.
+        index: Index in z of each entry of rows.support, in the same order.
         y: Values of Y, indexed like rows.y.
         blocks: Number of blocks.
-        x: Vector of rows.
+        x: Vector of rows, (rows,).
         z: Vector of coordinates; changed.
     """
     for k in range(blocks):
@@ -37,10 +37,10 @@ def add_block(
 
     Args:
         rows: Starts and counts of the blocks.
-        index: For each entry of the blocks' supports, its index in z.
+        index: Index in z of each entry of rows.support, in the same order.
         y: Values of Y, indexed like rows.y.
         k: Index of the block.
-        x: Vector of rows.
+        x: Vector of all rows, (rows,); read in the rows of the block.
         z: Vector of coordinates; changed.
     """
     i, n = rows.start[k], rows.count[k]
@@ -70,11 +70,11 @@ def multiply(
 
     Args:
         rows: Starts and counts of the blocks.
-        index: For each entry of the blocks' supports, its index in z.
+        index: Index in z of each entry of rows.support, in the same order.
         y: Values of Y, indexed like rows.y.
         blocks: Number of blocks.
         z: Vector of coordinates.
-        u: Vector of rows; overwritten in the rows of these blocks.
+        u: Vector of rows, (rows,); overwritten in the rows of these blocks.
     """
     for k in range(blocks):
         multiply_block(rows, index, y, k, z, u)
@@ -88,11 +88,11 @@ def multiply_block(
 
     Args:
         rows: Starts and counts of the blocks.
-        index: For each entry of the blocks' supports, its index in z.
+        index: Index in z of each entry of rows.support, in the same order.
         y: Values of Y, indexed like rows.y.
         k: Index of the block.
         z: Vector of coordinates.
-        u: Vector of rows; overwritten in the rows of the block.
+        u: Vector of all rows, (rows,); overwritten in the rows of the block.
     """
     i, n = rows.start[k], rows.count[k]
     s, width, a = rows.support_start[k], rows.support_count[k], rows.y_start[k]

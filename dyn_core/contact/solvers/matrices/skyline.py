@@ -102,7 +102,7 @@ def _is_kept(rows: Rows, blocks: int, nv: int, envelope: Skyline) -> bool:
     """Return whether the cached order belongs to this problem.
 
     It does if the numbers of blocks and coordinates, the supports and the used blocks
-    are equal.
+    are equal. Arguments as of order_used; nothing is written.
     """
     kept, place = envelope.kept, 4 + 2 * blocks
     if not (kept[0] == blocks and kept[1] == nv):
@@ -253,7 +253,7 @@ def lay_out(count: int, envelope: Skyline) -> int:
 
 @machine_code
 def dot(a: FloatArray, i: int, b: FloatArray, j: int, n: int) -> float:
-    """Return the dot product of a[i : i + n] and b[j : j + n]."""
+    """Return the dot product of a[i : i + n] and b[j : j + n]; 0.0 for n = 0."""
     # Four sums, so that one addition need not wait for the other.
     s0, s1, s2, s3 = 0.0, 0.0, 0.0, 0.0
     fours = n // 4
