@@ -144,7 +144,7 @@ class ExternalEffort:
         self._carried: tuple[Any, ...] | None = None
 
     def update(self, t: float, q: Any, qd: Any, tau: Any) -> np.ndarray:
-        """Return `effort`, the external joint forces, filtered; zeros at first.
+        """Return `effort`, the external joint forces, filtered, (nv,); zeros at first.
 
         In a cycle whose payload differs from the previous cycle's, the previous
         estimate is returned: the two momenta belong to different models and cannot be
@@ -152,9 +152,9 @@ class ExternalEffort:
 
         Args:
             t: Time [s]; a time before the previous one restarts the observer.
-            q, qd: Joint position and velocity at this time.
-            tau: Joint forces applied since the previous cycle [N·m | N]. Numbers are
-                not checked: estimates that are NaN once stay NaN until `restart`.
+            q, qd: Joint position, (nq,), and velocity, (nv,), at this time.
+            tau: Joint forces applied since the previous cycle, (nv,) [N·m | N]. Numbers
+                are not checked: estimates that are NaN once stay NaN until `restart`.
 
         Raises:
             ShapeError: q, qd or tau has another shape.
@@ -269,7 +269,11 @@ class CollisionDetector:
         Args:
             t: Time [s].
             q, qd: Joint position and velocity at this time, (nv,).
-            tau: Effort applied from this time on, (nv,) [N·m | N].
+            tau: Effort applied from this time on, (nv,) [N·m | N]; its shape is checked
+                by the next call.
+
+        Raises:
+            ShapeError: q, qd or the previous tau has another shape.
         """
         sent, self._sent = self._sent, np.array(tau, float)
         collision = self.update(t, q, qd, sent)
@@ -344,6 +348,10 @@ def deviation(gain: float, dt: float, momentum: Any, effort: Any) -> Any:
         momentum: Standard deviation of H qd in each cycle; for joint i the norm of row
             i of H times the velocity noise [kg·m²/s | kg·m/s].
         effort: Standard deviation of the joint forces in each cycle [N·m | N].
+
+    Returns:
+        Standard deviation [N·m | N], of the shape to which momentum and effort, numbers
+        or arrays, broadcast.
     """
     a = 1 / (1 + gain * dt)
     of_momentum = 2 * ((1 - a) / (1 + a)) ** 3 / dt**2 * np.square(momentum)

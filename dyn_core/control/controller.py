@@ -54,7 +54,10 @@ class Controller(Laws):
 
     Raises:
         SettingError: A setting is invalid, or a joint has several coordinates.
-        ModelError: The model has no link payload_link.
+        ModelError: The model has no link payload_link, or `wrap` is a text or has a
+            name that is of no joint that turns.
+        SolverNotFound: No solver has a name in the settings. Errors of builds pass
+            through, such as UnsupportedError for an unknown engine.
     """
 
     def __post_init__(self) -> None:
@@ -414,6 +417,7 @@ class Controller(Laws):
         Raises:
             ShapeError, NonFiniteError, StateError: The sample is invalid or
                 implausible. It is counted, and the last valid state is retained.
+            ValueError, TypeError: q or qd are no numbers; not counted.
         """
         samples = self.samples
         if samples.repeats(t, stamp):

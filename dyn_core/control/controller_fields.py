@@ -133,9 +133,10 @@ ENVELOPE_FIELDS = (
 def gain_fields(joints: Sequence[str]) -> tuple[Field, ...]:
     """Return the Fields gains.JOINT.p, d, i and i_clamp of each joint.
 
-    They can be changed at any time. The gains that a robot tolerates depend on the
-    period T of its states and are checked once T has been measured
-    (dyn_core.control.gain_limits); the ranges here are the limits for a loop of 10 kHz.
+    They are in this order, joint by joint. They can be changed at any time. The gains
+    that a robot tolerates depend on the period T of its states and are checked once T
+    has been measured (dyn_core.control.gain_limits); the ranges here are the limits for
+    a loop of 10 kHz.
     """
     stiff, refused = "mode impedance: ", "refused where sampling is unstable"
     rows = (
@@ -179,7 +180,8 @@ def wrap_fields(joints: Sequence[str], kinds: Sequence[str]) -> tuple[Field, ...
 
     Args:
         joints: Names of the joints.
-        kinds: Kind of each joint; true is the default for "continuous".
+        kinds: Kind of each joint; true is the default for "continuous". ValueError for
+            another number of them.
     """
     wrap = "whether the position error is wrapped to [-pi, pi)"
     return tuple(

@@ -48,6 +48,8 @@ def joint_values(model: Model, name: str, value: Any, default: Any) -> np.ndarra
 def wrapped_joints(model: Model, wrap: Sequence[str] | None) -> tuple[str, ...]:
     """Return the names in a setting `wrap`; None stands for the continuous joints.
 
+    Names of `wrap` keep their order; continuous joints are in the model's order.
+
     Raises:
         ModelError: `wrap` is a text, or a name is not that of a joint that turns.
     """

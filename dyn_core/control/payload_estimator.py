@@ -132,10 +132,11 @@ class SensedLink:
         """Return position (7,) and velocity (6,) of the link, and its deviations (6,).
 
         The position is x, y, z [m] and quaternion x, y, z, w in the base. The velocity
-        is [angular; linear] in the link's axes; its deviations are at least STEADY.
+        is [angular; linear] in the link's axes [rad/s; m/s]; its deviations are at
+        least STEADY.
 
         Args:
-            q, qd: State of the robot.
+            q, qd: State of the robot, (nq,), (nv,).
             noise: Standard deviations of qd, (nv,).
             time: Time of driven joints [s], if there are some.
         """
@@ -359,15 +360,20 @@ class PayloadEstimator:
         """Return the estimate after another state; it changes once in settings.period.
 
         In between it is the last one. If time goes back, or advances by more than 2.5
-        periods, the estimate stays: the state begins a new period, and the efforts
-        of the unfinished one are dropped. The first estimate is zero, with the
-        deviations settings.prior.
+        periods, the estimate stays: the state begins a new period, and the efforts of
+        the unfinished one are dropped. The first estimate is zero, with the deviations
+        settings.prior.
 
         Args:
             t: Time [s].
-            q, qd: Joint position and velocity at this time.
-            tau: Joint forces applied since the previous cycle [N·m | N]; with a sensor,
-                its reading since then, [moment; force], in the axes of its link (6,).
+            q, qd: Joint position, (nq,), and velocity, (nv,), at this time.
+            tau: Joint forces applied since the previous cycle, (nv,) [N·m | N]; with a
+                sensor, its reading since then, [moment; force], in the axes of its link
+                (6,). Not read where a period begins.
+
+        Raises:
+            ShapeError: An array has another shape; tested only in the cycle that begins
+                or ends a period. ValueError if the sizes of tau within a period differ.
         """
         step = math.inf if self.time is None else t - self.time
         self.time = t
@@ -389,9 +395,9 @@ class PayloadEstimator:
 
         Args:
             t: Time [s].
-            q, qd: Joint position and velocity at this time.
-            tau: Mean joint forces during the period, or mean reading of the sensor;
-                None, for dt 0 only, is used as zero.
+            q, qd: Joint position, (nq,), and velocity, (nv,), at this time.
+            tau: Mean joint forces during the period, (nv,), or mean reading of the
+                sensor, (6,); None, for dt 0 only, is used as zero.
             dt: Duration of the period [s]; with 0 nothing is compared: the payload
                 stays, and the momentum difference begins anew.
         """
@@ -420,8 +426,9 @@ class PayloadEstimator:
     def _effort_noise(self, dt: float) -> np.ndarray:
         """Return the standard deviations of the mean joint forces, (nv,) [N·m | N].
 
-        The mean of n independent errors has 1/n of their variance. Correlated errors
-        have (1 + a) / (1 - a) times as much, with a = exp(-step / effort_memory).
+        With a sensor they are those of its mean wrench, (6,) [N·m; N]. The mean of n
+        independent errors has 1/n of their variance. Correlated errors have (1 + a) /
+        (1 - a) times as much, with a = exp(-step / effort_memory).
 
         Args:
             dt: Duration of the period [s]; 0: the deviations of a single effort.

@@ -288,6 +288,10 @@ def called(law: Any, *inputs: Any) -> np.ndarray:
     """Return the result of a law, called with copies of the inputs that are arrays.
 
     A plugin could change them, and the shadow solver receives the same inputs
-    afterwards.
+    afterwards. Errors of the law pass through.
+
+    Args:
+        law: Program of the law, or another function.
+        inputs: Its inputs in order.
     """
     return law(*[x.copy() if isinstance(x, np.ndarray) else x for x in inputs])

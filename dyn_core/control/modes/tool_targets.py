@@ -307,7 +307,7 @@ def in_axes(x: np.ndarray, R: np.ndarray | None) -> np.ndarray:
 
 
 def _pose(R: np.ndarray, p: np.ndarray) -> np.ndarray:
-    """Return the pose (4, 4) of a rotation matrix and a position."""
+    """Return the pose (4, 4) of a rotation matrix (3, 3) and a position (3,)."""
     T = np.eye(4)
     T[:3, :3], T[:3, 3] = R, p
     return T

@@ -71,15 +71,16 @@ class Tolerances:
             joints: Names.
             trajectory: Position tolerances on the path, by joint name; 0 if omitted
                 [rad | m].
-            goal: Position tolerances at the goal, by joint name; 0 if omitted
-                [rad | m].
+            goal: Position tolerances at the goal, by joint name; 0 if omitted [rad |
+                m].
             goal_time: Longest time after the end until the goal is reached; 0: no limit
                 [s].
-            stopped_velocity: Largest velocity error of each joint at the goal
-                [rad/s | m/s].
+            stopped_velocity: Largest velocity error of each joint at the goal [rad/s |
+                m/s].
 
         Raises:
             SettingError: A joint is unknown, or a tolerance is negative or not finite.
+            TypeError: A tolerance is no number.
         """
         paths = _by_joint("trajectory", trajectory or {}, joints)
         ends = _by_joint("goal", goal or {}, joints)

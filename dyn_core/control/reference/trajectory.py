@@ -83,6 +83,9 @@ class Trajectory:
         """Return the trajectory shifted by a displacement, (n,), e.g. whole turns.
 
         The trajectory itself if the displacement is zero.
+
+        Args:
+            shift: Added to all positions, in the joint order of `q` [rad | m].
         """
         if not shift.any():
             return self
@@ -257,6 +260,7 @@ def make_trajectory(
     Raises:
         TrajectoryError: The trajectory is invalid or exceeds a limit; names the point
             or joint and the valid values.
+        ValueError: An array of limits has another size.
     """
     if method not in METHODS:
         raise TrajectoryError(f"interpolation '{method}'; valid: {', '.join(METHODS)}")

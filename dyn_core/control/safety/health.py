@@ -100,10 +100,10 @@ class Health:
         """Return the most severe level and the joined messages of conditions.
 
         Messages of level OK are left out if there are others; if all are OK, only the
-        first is returned.
+        first is returned. Messages are joined by "; ".
 
         Args:
-            conditions: Result of `conditions`, most severe first.
+            conditions: Result of `conditions`, most severe first; IndexError if empty.
         """
         bad = [c for c in conditions if c.level != OK] or conditions[:1]
         return bad[0].level, "; ".join(c.message for c in bad)

@@ -429,6 +429,12 @@ class LongMotion:
 def _sentences(
     joints: tuple[str, ...], which: np.ndarray, said: str
 ) -> tuple[str, ...]:
-    """Return "joint NAME ..." with the text `said` for each joint marked by `which`."""
+    """Return "joint NAME ..." with the text `said` for each joint marked by `which`.
+
+    Args:
+        joints: Names.
+        which: Mask of the joints, (n,); ValueError for another size.
+        said: Text behind the name.
+    """
     pairs = zip(joints, which, strict=True)
     return tuple(f"joint '{name}' {said}" for name, named in pairs if named)

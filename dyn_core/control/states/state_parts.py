@@ -141,7 +141,8 @@ class PartMerger:
 
         Raises:
             ShapeError: A controlled joint is repeated, or a field has not one number
-                per name; the part is ignored.
+                per name; the part is ignored, as after a ValueError for a field that is
+                no numbers.
             SettingError: Earlier parts differ by `spread` or more in time from this
                 one, or one has a stamp and the other none. They are dropped; this part
                 is retained.
@@ -219,6 +220,7 @@ def _field(what: str, values: Any, count: int) -> np.ndarray | None:
 
     Raises:
         ShapeError: The field has another number of entries; `what` names it.
+        ValueError, TypeError: They are no numbers.
     """
     array = np.asarray(values, float)
     if array.size == 0:

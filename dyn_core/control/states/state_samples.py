@@ -287,10 +287,14 @@ class Samples:
             stamp: Time stamp [s]; None if there is none.
             clock: Present time of the stamps' clock [s]; None: the age is not checked.
 
+        Returns:
+            Position and velocity, (n,) each.
+
         Raises:
             ShapeError: An array has a wrong size, or velocities are missing.
             NonFiniteError: A number is not finite.
             StateError: The state is too old, in the future or outside its bounds.
+            ValueError, TypeError: q or qd are no numbers; not counted.
         """
         q = np.array(q, float)  # a copy: the caller may change its array
         if qd is None:
@@ -406,7 +410,7 @@ class Samples:
 
         Args:
             t: Time of receipt [s].
-            q, qd: Checked state.
+            q, qd: Checked state, (n,).
             stamp: Time stamp [s]; None is not compared.
             now: Time on the clock of trajectories [s]; None is not compared.
         """
