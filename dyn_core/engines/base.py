@@ -417,9 +417,9 @@ class Program(Generic[Result]):
         set to NaN.
 
         Args:
-            arrays: Inputs.
-            results: Outputs, changed in place.
-            state: Status of the state, or of each row; not changed.
+            arrays: Inputs in the order of the Ports, with or without the batch axis.
+            results: Outputs in the order of the Ports, changed in place.
+            state: Status of the state, an int, or of each row, (rows,); not changed.
         """
         if isinstance(state, np.ndarray):
             none: Any = np.zeros_like(state)
@@ -432,12 +432,12 @@ class Program(Generic[Result]):
         return state
 
     def _single(self, arrays: Sequence[np.ndarray]) -> tuple[list[np.ndarray], int]:
-        """Return the outputs by Port and the status of one state.
+        """Return the outputs, each of port.shape, and the status of one state, an int.
 
         Outputs are NaN if the state failed. Errors stored by `note` are removed before.
 
         Args:
-            arrays: Inputs in the order of the Ports.
+            arrays: Inputs in the order of the Ports, each of port.shape.
         """
         self._noted = []
         numbers = [x for array in arrays for x in array.ravel().tolist()]
@@ -450,12 +450,12 @@ class Program(Generic[Result]):
     def _batch(
         self, arrays: Sequence[np.ndarray], rows: int, targets: Any
     ) -> tuple[list[np.ndarray], np.ndarray]:
-        """Return the outputs by Port and the status of each row.
+        """Return the outputs, (rows, *port.shape), and the status of each row, (rows,).
 
         Outputs are NaN in rows that failed. Errors stored by `note` are removed before.
 
         Args:
-            arrays: Inputs, with or without the batch axis.
+            arrays: Inputs in the order of the Ports, with or without the batch axis.
             rows: Number of rows.
             targets: Arrays that outputs may be written to, one for each Port, or None.
                 A returned output may be its target itself; this class returns new
@@ -512,7 +512,7 @@ class Program(Generic[Result]):
         The `rows` of the error are all failed rows, whatever their status.
 
         Args:
-            state: Status of the state, or of each row.
+            state: Status of the state, an int, or of each row, (rows,).
             rows: Number of rows, None for a single state.
         """
         if rows is None:

@@ -323,7 +323,10 @@ def run_product(shape: ProductShape, operands: Sequence[Any]) -> list[Any]:
     Args:
         shape: Sizes, sign of A B, and whether it is added to C.
         operands: Entries of A, of B and, if shape.onto, of C, each row by row; floats
-            or columns.
+            or columns (rows,).
+
+    Returns:
+        Floats, or a column where one of its operands is a column.
     """
     a, b, c = shape.split(operands)
     return unrolled_product(a, b, c, shape)
