@@ -297,6 +297,7 @@ class Program(Generic[Result]):
             ShapeError: An input is missing, unknown, given twice, or of wrong shape or
                 type; batches have different numbers of rows; or `out` has the wrong
                 number, shape, dtype or writability.
+            TypeError: There are several outputs, and `out` is not iterable.
             RowError: A row has no result, or finite=True and a number is not finite;
                 never with status=True. Complex inputs must always be finite.
             UnsupportedError: Inputs are complex, and they are a batch, `out` is given,
