@@ -69,7 +69,7 @@ class _Tracked:
         tolerances: Tolerances that it is checked against.
         drops: Counters of controller resets at its acceptance, in the order of DROPS.
         canceled: Whether the goal was canceled and is only braking.
-        reason: Why it cannot begin, if the trajectory before it failed; else None.
+        reason: Why its trajectory was dropped, if the tracker did so; else None.
     """
 
     goal: Hashable
@@ -113,8 +113,8 @@ class GoalTracker:
     ) -> None:
         """Follow a trajectory as a goal.
 
-        A pending trajectory is dropped: `advance` aborts its goal, unless the reference
-        rests at its end.
+        A pending trajectory is dropped, and the running one as well if the start is not
+        in the future: `advance` aborts their goals.
 
         Args:
             goal: Identifier of the goal.
@@ -126,10 +126,14 @@ class GoalTracker:
         Raises:
             GoalError: The controller refuses the trajectory, see Controller.follow.
         """
+        before = [x for x in self.tracked if self._leads(x)]
         try:
             self.controller.follow(trajectory, start)
         except DynError as error:
             raise GoalError(str(error), GoalCode.INVALID_GOAL) from error
+        for tracked in before:
+            if not self._leads(tracked):
+                tracked.reason = "another trajectory has taken over"
         follower = self.controller.follower
         motion = follower.running if follower.pending is None else follower.pending
         assert motion is not None
@@ -360,7 +364,8 @@ class GoalTracker:
         A stop, a disabled controller, a stale state (not while the clock is paused) and
         a reset since its acceptance are reasons for any goal, also one that waits, has
         ended or is canceled. A trajectory that was replaced or dropped is one for a
-        goal that is not canceled. Otherwise None: it waits, runs, or holds its end.
+        goal that is not canceled, also if the reference rests where one ends that never
+        began. Otherwise None: it waits, runs, or holds its end.
 
         Args:
             tracked: Goal.
@@ -386,6 +391,7 @@ class GoalTracker:
             return "stopped" if stop else "another trajectory has taken over"
         if c.reference is None:
             return "the controller was reset"
-        if not np.array_equal(c.reference.q, motion.trajectory.sample(math.inf).q):
+        end = motion.trajectory.sample(math.inf).q
+        if c.now < motion.begins or not np.array_equal(c.reference.q, end):
             return "the trajectory was replaced or stopped"
         return None

@@ -421,6 +421,28 @@ def test_a_trajectory_of_the_topic_ends_a_goal(arm):
     assert "another trajectory has taken over" in end.sentence
 
 
+@pytest.mark.parametrize("by", ["goal", "goal a cycle before", "topic"])
+def test_a_goal_that_never_began_does_not_succeed(arm, by):
+    """It is superseded, though the reference rests where it would have ended."""
+    bench = Bench(arm)
+    bench.ask("there", q=(0.1, 0.2))
+    assert bench.outcome().state == "succeeded"
+    bench.ask("round trip", wait=0.295, q=(0.1, 0.2))
+    if by == "topic":
+        other = bench.controller.make_trajectory(*bench.rows()[:3])
+        bench.controller.follow(other, bench.t + 2.0)
+    else:
+        if by == "goal a cycle before":
+            assert bench.run(0.285) == []  # it begins before the next cycle
+        bench.ask("newer", wait=2.0)
+    (end,) = bench.step()
+    assert end[:3] == ("round trip", "aborted", GoalCode.INVALID_GOAL)
+    if by == "topic":
+        assert end.sentence == "the trajectory was replaced or stopped"
+    else:
+        assert end.sentence == "another trajectory has taken over"
+
+
 @pytest.mark.parametrize("state", ["running", "reached"])
 @pytest.mark.parametrize(
     "fault", ["estop", "jump", "disabled", "reset", "stop", "back"]
