@@ -19,8 +19,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         argv: Arguments without the program's name; None: sys.argv.
 
     Returns:
-        0 for success or a closed pipe, 1 for a failure, 2 for an unknown command or
-        verb, 130 after Ctrl-C; else the status that the command returns.
+        0 for success or a closed pipe, 1 for a failure, 2 for a command, verb, argument
+        or choice that does not exist, 130 after Ctrl-C; else the status that the
+        command returns.
 
     Raises:
         SystemExit: argparse printed help or another usage error.

@@ -18,7 +18,13 @@ from importlib.metadata import entry_points
 from typing import Any, TextIO
 
 from dyn_core.commands.version import version_line
-from dyn_core.errors import DynError, DynWarning, ModelWarning, unknown_name, why_unread
+from dyn_core.errors import (
+    DynError,
+    DynWarning,
+    ModelWarning,
+    unknown_name,
+    why_unread,
+)
 from dyn_core.solving.hookspecs import BUILT_IN, PROJECT
 
 INTERRUPTED = 130  # exit status after Ctrl-C, as of a shell
@@ -73,6 +79,10 @@ OUTPUTS = (*WRITTEN, "output", "report", "screenshot")
 NEED_ALL = ("help", "solvers", "plugins")  # commands that show what plugins add
 
 
+class _UsageError(DynError):
+    """A command, verb, argument or choice that does not exist; exit status 2."""
+
+
 class CommandParser(argparse.ArgumentParser):
     """Parser of `dyn` or of a command, which adds its arguments when they are needed.
 
@@ -104,9 +114,29 @@ class CommandParser(argparse.ArgumentParser):
         return self
 
     def parse_known_args(self, *positional: Any, **options: Any) -> Any:
-        """Add the command's arguments if need be, then parse as an ArgumentParser."""
+        """Add the command's arguments if need be, then parse as an ArgumentParser.
+
+        A command or verb without verbs of its own refuses an unknown argument here.
+        """
         self.complete()
-        return super().parse_known_args(*positional, **options)
+        values, unknown = super().parse_known_args(*positional, **options)
+        name = self.prog.partition(" ")[2]
+        if unknown and name and not self.commands():
+            valid = [x for x in self._option_string_actions if x.startswith("--")]
+            wrong = unknown[0].partition("=")[0]
+            said = unknown_name(f"argument of {name}", wrong, valid)
+            raise _UsageError(f"{said}; see {self.prog} --help")
+        return values, unknown
+
+    def _check_value(self, action: argparse.Action, value: Any) -> None:
+        """Refuse a value that is no choice of an option or place, a command or verb."""
+        if action.choices is None or value in action.choices:
+            return
+        what, name = str(action.metavar or action.dest), self.prog.partition(" ")[2]
+        kind = f"{what.lower()} of {name}" if name else what.lower()
+        if action.option_strings:
+            kind = f"value of {action.option_strings[0]}"
+        raise _UsageError(unknown_name(kind, value, action.choices))
 
     def format_help(self) -> str:
         """Return the help page with all arguments, and the example if there is one.
@@ -128,10 +158,11 @@ class CommandParser(argparse.ArgumentParser):
 def run(argv: list[str]) -> int:
     """Run a subcommand; return the exit status.
 
-    It is 0 for success or a closed pipe, 1 for a failure, 2 for an unknown command or
-    verb, 130 after Ctrl-C; else the one that the command returns. DynError, OSError and
-    any Exception of a plugin's command become a message on stderr, with status 1; other
-    exceptions are raised, such as SystemExit of argparse after help and wrong usage.
+    It is 0 for success or a closed pipe, 1 for a failure, 2 for a command, verb,
+    argument or choice that does not exist, 130 after Ctrl-C; else the one that the
+    command returns. DynError, OSError and any Exception of a plugin's command become a
+    message on stderr, with status 1; other exceptions are raised, such as SystemExit of
+    argparse after help and other wrong usage.
 
     Args:
         argv: Arguments after the name of the program; empty prints the help.
@@ -144,7 +175,7 @@ def run(argv: list[str]) -> int:
             if sys.stdout is not None:
                 sys.stdout.flush()  # reports a full disk here, not at exit
     except DynError as error:
-        return _failed(str(error))
+        return _failed(str(error), 2 if isinstance(error, _UsageError) else 1)
     except BrokenPipeError:
         _drop_output()
         return 0
@@ -159,8 +190,7 @@ def run(argv: list[str]) -> int:
 def _run(argv: list[str]) -> int:
     """Parse the command line and run its subcommand; return the exit status.
 
-    It is 2 for an unknown command or verb, with a message, and 0 for the help without a
-    command.
+    It is 0 for the help without a command.
 
     Raises:
         PluginError: The command of a plugin fails with an unexpected exception.
@@ -168,14 +198,6 @@ def _run(argv: list[str]) -> int:
         SystemExit: argparse has printed help or refused the usage.
     """
     whole = parser(argv[0] if argv and argv[0] not in NEED_ALL else "")
-    commands = whole.commands()
-    if argv and not argv[0].startswith("-") and argv[0] not in commands:
-        return _failed(unknown_name("command", argv[0], commands), 2)
-    verbs = (
-        commands[argv[0]].complete().commands() if argv and argv[0] in commands else {}
-    )
-    if verbs and len(argv) > 1 and argv[1][:1] != "-" and argv[1] not in verbs:
-        return _failed(unknown_name(f"verb of {argv[0]}", argv[1], verbs), 2)
     with warnings.catch_warnings():
         warnings.showwarning = _show_warning
         warnings.filterwarnings("default", _FORMER, DeprecationWarning)

@@ -246,6 +246,27 @@ def test_arguments_that_change_nothing_are_refused(files, capsys, case):
     assert message in capsys.readouterr().err.splitlines()[-1]
 
 
+NEAR = {  # arguments, what is said
+    "command": ("smi", "no command is called 'smi'; did you mean 'sim'?"),
+    "verb": ("lifecycle gte", "no verb of lifecycle is called 'gte'; did you mean 'get'?"),
+    "graph": ("up dmeo", "no graph of up is called 'dmeo'; did you mean 'demo'?"),
+    "choice": ("sim two_link --controller gravty", "no value of --controller is called 'gravty'; did you mean 'gravity'?"),
+    "for an option": ("cache clean", "no argument of cache is called 'clean'; did you mean '--clear'?"),
+    "option": ("sim two_link --durration 2", "no argument of sim is called '--durration'; did you mean '--duration'"),
+    "option of a verb": ("param list --timeuot=3", "no argument of param list is called '--timeuot'; did you mean '--timeout'?"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", NEAR)
+def test_the_nearest_name_is_told(capsys, case):
+    """In one line, with all that is valid, for whatever has a name on the command line."""
+    arguments, message = NEAR[case]
+    assert _status(arguments.split()) == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line.startswith(f"dyn: {message}"), line
+    assert "? valid: " in line
+
+
 OVER_ITS_INPUT = {  # arguments; the last file is read and would be replaced
     "id": ["id", "two_link", "run.npz", "-o", "run.npz"],
     "fd": ["fd", "two_link", "run.npz", "-o", "folder/../run.npz"],
