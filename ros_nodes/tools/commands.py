@@ -14,11 +14,13 @@ import numpy as np
 from dyn_core.errors import SettingError
 from dyn_core.identification import FRICTION_LAWS
 from dyn_core.model.frames import origin
-from dyn_core.model.sources.arguments import ROBOT, add_search
+from dyn_core.model.sources.arguments import ROBOT, add_search, named_numbers
 from dyn_core.spatial.conventions.common import quaternion
+from ros_nodes.messages.trajectory_files import read_trajectories
 from ros_nodes.processes import ros_fault
 
 NAME = re.compile(r"/?[A-Za-z_]\w*(/[A-Za-z_]\w*)*", re.ASCII)
+_BOUNDS = {"speed": 0.1, "turn": 0.5}  # of `dyn move` [m/s], [rad/s]
 TOPIC = re.compile(r"[~/]?[A-Za-z_]\w*(/[A-Za-z_]\w*)*", re.ASCII)
 
 
@@ -99,11 +101,21 @@ def add_move(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of `dyn move`, and its function as `run`."""
     parser.add_argument(
         "node", nargs="?", default="/computed_torque",
-        help="a node computed_torque in mode cartesian (default: %(default)s)",
+        help="a node computed_torque (default: %(default)s)",
     )  # fmt: skip
-    parser.add_argument(
-        "--to", nargs=3, type=float, required=True, metavar=("X", "Y", "Z"),
-        help="position of the tool in the root link [m]",
+    goal = parser.add_mutually_exclusive_group(required=True)
+    goal.add_argument(
+        "--to", nargs=3, type=float, metavar=("X", "Y", "Z"),
+        help="position of the tool in the root link, in mode cartesian [m]",
+    )  # fmt: skip
+    goal.add_argument(
+        "--joints", nargs="+", metavar="JOINT=POSITION",
+        help="positions of joints [rad | m]; the others stay",
+    )  # fmt: skip
+    goal.add_argument(
+        "--trajectory", metavar="FILE",
+        help="a JointTrajectory, as dyn excite and dyn feed-forward write it (.json, or"
+        " YAML)",
     )  # fmt: skip
     turn = parser.add_mutually_exclusive_group()
     turn.add_argument(
@@ -114,11 +126,16 @@ def add_move(parser: argparse.ArgumentParser) -> None:
         "--rpy", nargs=3, type=float, metavar=("R", "P", "Y"),
         help="its orientation, roll, pitch and yaw as in a URDF [rad]",
     )  # fmt: skip
-    for name, bound, what in (("speed", 0.1, "speed [m/s]"), ("turn", 0.5, "[rad/s]")):
+    for name, what in (("speed", "speed [m/s]"), ("turn", "[rad/s]")):
         parser.add_argument(
-            f"--{name}", type=float, default=bound, metavar="V",
-            help=f"largest {what} on the way (default: %(default)s)",
+            f"--{name}", type=float, metavar="V",
+            help=f"largest {what} of the tool on the way (default: {_BOUNDS[name]})",
         )  # fmt: skip
+    parser.add_argument(
+        "--duration", type=float, metavar="S",
+        help="time until the joints are there, or at the first point of the trajectory,"
+        " which then begins there [s]",
+    )  # fmt: skip
     _add_timeout(parser)
     parser.set_defaults(run=_move)
 
@@ -286,30 +303,60 @@ def _lifecycle(arguments: argparse.Namespace) -> int:
 
 
 def _move(arguments: argparse.Namespace) -> int:
-    """Run `dyn move`; return the exit status: 0 if the tool arrives.
+    """Run `dyn move`; return the exit status: 0 if tool or joints arrive.
 
-    It is 1 without ROS, if the tool does not arrive, or after Ctrl-C. With --rpy,
+    It is 1 without ROS, if they do not arrive, or after Ctrl-C. With --rpy,
     arguments.quaternion is set from it.
 
     Raises:
-        SettingError: A number or the name of the node is not valid, even without ROS;
-            the node is not there, shows another link than its tool, or allows only a
-            lower speed.
-        DynError: It follows no target poses, publishes no pose of its tool, or does not
-            answer; or ROS 2 does not start.
+        SettingError: A number, the name of the node or a joint is not valid, or an
+            option changes nothing, even without ROS; the node is not there, shows
+            another link than its tool, or allows only a lower speed.
+        ModelError: The file of --trajectory cannot be read.
+        DynError: The node does not follow the target, publishes nothing, refuses the
+            trajectory, or does not answer; or ROS 2 does not start.
+    """
+    tool = arguments.to is not None
+    idle = ("duration",) if tool else ("quaternion", "rpy", *_BOUNDS)
+    for name in idle:
+        if getattr(arguments, name) is not None:
+            other = "--joints or --trajectory" if tool else "--to"
+            raise SettingError(f"--{name} goes with {other}", name)
+    if tool:
+        _check_tool(arguments)
+    else:
+        arguments.joints = named_numbers("joints", arguments.joints)
+        arguments.message = None
+        if arguments.trajectory is not None:
+            arguments.message, *more = read_trajectories(arguments.trajectory)
+            if more:
+                what = f"{arguments.trajectory} has {1 + len(more)} trajectories"
+                raise SettingError(f"{what}; valid: one", "trajectory")
+        elif arguments.duration is None:
+            raise SettingError("--joints needs --duration, in seconds", "duration")
+    if not _live("move", arguments):
+        return 1
+    from ros_nodes.moving import joint_move, move
+
+    return (move if tool else joint_move).run(arguments)
+
+
+def _check_tool(arguments: argparse.Namespace) -> None:
+    """Set the defaults of `dyn move --to`, and check its numbers.
+
+    Raises:
+        SettingError: A number is not valid.
     """
     from ros_nodes.moving.tool_path import ToolPath
 
+    for name, bound in _BOUNDS.items():
+        if getattr(arguments, name) is None:
+            setattr(arguments, name, bound)
     if arguments.rpy:
         arguments.quaternion = of_rpy(arguments.rpy)
     still = np.array([0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 1.0])
     end = np.r_[arguments.to, arguments.quaternion or still[3:]]
-    ToolPath(still, end, arguments.speed, arguments.turn)  # checks the numbers
-    if not _live("move", arguments):
-        return 1
-    from ros_nodes.moving import move
-
-    return move.run(arguments)
+    ToolPath(still, end, arguments.speed, arguments.turn)
 
 
 def of_rpy(rpy: Sequence[float]) -> list[float]:

@@ -64,3 +64,36 @@ def test_numbers_that_make_no_path_are_refused(arguments, message, capsys):
     assert message in capsys.readouterr().err
     with pytest.raises(SettingError, match="finite numbers"):
         tool_path.ToolPath(START, np.full(7, np.nan), 1.0, 1.0)
+
+
+TRAJECTORY = """\
+joint_names: [joint1]
+points:
+- {positions: [0.1], time_from_start: {sec: 1}}
+"""
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--joints", "joint1"], "--joints 'joint1'; valid: NAME=VALUE"),
+        (["--joints", "joint1=nan"], "--joints joint1=nan; valid: NAME=NUMBER"),
+        (["--joints", "joint1=0.1"], "--joints needs --duration, in seconds"),
+        (["--joints", "joint1=0.1", "--duration", "0"], "--duration 0 s; valid: more"),
+        (["--joints", "joint1=0.1", "--speed", "1"], "--speed goes with --to"),
+        (["--trajectory", "two.yaml"], "two.yaml has 2 trajectories; valid: one"),
+        (["--trajectory", "none.yaml"], "cannot read the trajectory none.yaml"),
+        (
+            ["--to", "0", "0", "1", "--duration", "2"],
+            "--duration goes with --joints or",
+        ),
+    ],
+)
+def test_moves_of_joints_that_mean_nothing_are_refused(
+    arguments, message, capsys, tmp_path, monkeypatch
+):
+    """Also without ROS, before any node is looked for."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "two.yaml").write_text(f"{TRAJECTORY}---\n{TRAJECTORY}")
+    assert cli.main(["move", *arguments]) == 1
+    assert message in capsys.readouterr().err

@@ -1,5 +1,6 @@
-"""`dyn move` against a running controller in mode cartesian, over DDS on loopback."""
+"""`dyn move` against a running controller, over DDS on loopback."""
 
+import json
 import os
 import re
 import signal
@@ -84,3 +85,58 @@ def test_the_tool_is_led_to_a_pose(start, environment, monkeypatch, capfd):
     assert (status, "node /nobody is not there" in err) == (1, True)
     status, _, err = run("/simulator", *to[:4], "--timeout", "5")
     assert (status, "follows no target poses" in err) == (1, True)
+
+
+def test_joints_are_led_to_positions(start, environment, monkeypatch, capfd, tmp_path):
+    """By positions, and along a file, also to its first point.
+
+    What the controller says of a trajectory that it does not follow is told.
+    """
+
+    def run(*arguments):
+        status = cli.main(["move", *arguments, "--timeout", "20"])
+        said = capfd.readouterr()
+        return status, said.out, said.err
+
+    start(
+        GRAPHS["demo"].nodes,
+        PARAMS.replace("cartesian\n    cartesian: {frame: tool}", "computed_torque"),
+    )
+    to = ["--joints", "joint2=-0.4", "joint4=-2.0", "--duration"]
+    deadline = time.monotonic() + 40
+    status, out, err = run(*to, "1.5")
+    while status and time.monotonic() < deadline:  # the nodes are not active yet
+        status, out, err = run(*to, "1.5")
+    assert status == 0, out + err
+    assert re.fullmatch(
+        r"1\.5 s to the last point\narrived: joint 'joint\d' is the farthest, 0\.00\d\d"
+        r" from the last point\n",
+        out,
+    )
+    status, _, err = run(*to, "0.05")
+    assert status == 0, "the joints are there already"
+    status, _, err = run("--joints", "joint2=90", "--duration", "2")
+    assert status == 1
+    assert "/computed_torque: trajectory refused: " in err
+    assert "joint2" in err
+    status, _, err = run("--joints", "jiont2=0.1", "--duration", "2")
+    assert (status, "did you mean 'joint2'" in err) == (1, True), err
+    points = [
+        {"positions": [q, -1.8], "time_from_start": {"sec": t}}
+        for t, q in enumerate((-0.7, -0.6))
+    ]
+    names = [f"joint{k}" for k in range(1, 8)]
+    rest = [0.0, -0.4, 0.0, -2.0, 0.0, 1.6, 0.8]
+    for point in points:
+        q = rest.copy()
+        q[1], q[3] = point["positions"]
+        point["positions"] = q
+    path = tmp_path / "motion.json"
+    path.write_text(json.dumps({"joint_names": names, "points": points}))
+    status, _, err = run("--trajectory", str(path))
+    assert (status, "start_tolerance" in err) == (1, True), err
+    status, out, err = run("--trajectory", str(path), "--duration", "1.5")
+    assert status == 0, out + err
+    assert out.startswith("2.5 s to the last point")
+    status, _, err = run("/simulator", *to, "2")
+    assert (status, "listens to no trajectories" in err) == (1, True), err
