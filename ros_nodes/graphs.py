@@ -28,6 +28,7 @@ class NodeEntry:
         clock: Parameter that the launch argument `use_sim_time` sets; a simulator
             publishes the time that the other nodes follow.
         parameters: Pairs (name, value) that the graph sets.
+        defaults: Pairs (name, value) that hold where the parameter file has none.
     """
 
     executable: str
@@ -36,6 +37,7 @@ class NodeEntry:
     robot: str = "robot_description_file"
     clock: str = "use_sim_time"
     parameters: tuple[tuple[str, Any], ...] = ()
+    defaults: tuple[tuple[str, Any], ...] = ()
 
 
 @dataclass(frozen=True)
@@ -138,7 +140,7 @@ GRAPHS: dict[str, NodeGraph] = {
     ),
     "demo": NodeGraph(
         "a simulated arm under a computed-torque controller",
-        (SIMULATOR, COMPUTED_TORQUE),
+        (replace(SIMULATOR, defaults=(("brakes", True),)), COMPUTED_TORQUE),
         "demo.yaml",
         _ROBOT | SUPERVISE,
     ),
@@ -153,8 +155,8 @@ GRAPHS: dict[str, NodeGraph] = {
 def ros_arguments(entry: NodeEntry, params: str, robot: str = "") -> list[str]:
     """Return the arguments of one process from --ros-args on.
 
-    They set the parameter file, the remappings and the robot. The arguments of
-    start_arguments may follow them.
+    They set the defaults of the graph, the parameter file, the remappings and the
+    robot. The arguments of start_arguments may follow them.
 
     Args:
         entry: The process.
@@ -162,7 +164,11 @@ def ros_arguments(entry: NodeEntry, params: str, robot: str = "") -> list[str]:
         robot: Value of the parameter `entry.robot`; empty, or a node without a robot:
             not set.
     """
-    arguments = ["--ros-args", "--params-file", params]
+    # The parameter file comes behind the defaults: of two values the last one holds.
+    arguments = ["--ros-args"]
+    for name, value in entry.defaults:
+        arguments += ["-p", f"{name}:={json.dumps(value)}"]
+    arguments += ["--params-file", params]
     for source, target in entry.remappings:
         arguments += ["-r", f"{source}:={target}"]
     if robot and entry.robot:

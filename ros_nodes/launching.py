@@ -74,7 +74,7 @@ def _node(entry: NodeEntry, chosen: dict[str, str]) -> Node:
         executable=entry.executable,
         name=entry.executable,
         namespace=chosen["namespace"],
-        parameters=[chosen["params"], *([values] if values else [])],
+        parameters=[x for x in (dict(entry.defaults), chosen["params"], values) if x],
         remappings=list(entry.remappings),
         additional_env={LIFELINE: "1"},  # launch holds the other end of its input
         output="screen",

@@ -41,7 +41,7 @@ SIMULATOR = (
         "whether position limits are spring-damper stops", "", True),
     Field("brakes", Switch(),
         "whether brakes hold the robot, at rest, until the first effort command; else"
-        " it falls until then", "", False),
+        " it falls until then; true in the graph demo", "", False),
     Field("command_timeout", Quantity(1e-4, 10.0),
         "age after which an effort command is replaced by zero, or its stamp refused",
         "s", 0.1),

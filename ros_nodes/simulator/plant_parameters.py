@@ -81,7 +81,9 @@ def build_plant(node: RobotNode, period: float) -> BuiltPlant:
     plant.braked = node.value("brakes")
     if plant.braked and plant.qd.any():
         raise dyn.SettingError(
-            "brakes hold a robot that moves; valid: initial_velocities: [0.0]", "brakes"
+            "brakes hold a robot that moves; valid: initial_velocities: [0.0], or"
+            " brakes: false",
+            "brakes",
         )
     return built
 

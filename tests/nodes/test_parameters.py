@@ -11,7 +11,13 @@ import dyn_core as dyn
 from dyn_core.control.controller_fields import effort_fields, gain_fields, wrap_fields
 from dyn_core.errors import ModelError
 from dyn_core.validation import Field, Quantity, Whole
-from ros_nodes.graphs import GRAPHS, GUARD, start_arguments, start_parameters
+from ros_nodes.graphs import (
+    GRAPHS,
+    GUARD,
+    ros_arguments,
+    start_arguments,
+    start_parameters,
+)
 from ros_nodes.parameter_tables.controller_parameters import (
     CONTROLLER,
     collision_fields,
@@ -285,6 +291,28 @@ def test_namespaces(good):
     for bad in ("a b", "//r", "r/", "2r", "r-1", "r:=x", "r1\n"):
         with pytest.raises(dyn.SettingError, match="valid: letters, digits and _"):
             start_arguments(entry, bad)
+
+
+@pytest.mark.ros
+@pytest.mark.parametrize("section", ["simulator", "/**", "/**/simulator", "/**/other"])
+@pytest.mark.parametrize("graph", ["demo", "simulator"])
+def test_brakes_hold_a_controlled_robot_unless_the_file_says_otherwise(
+    ros, graph, section, tmp_path
+):
+    """Else it falls until the controller is active. Alone, a simulator lets it fall."""
+    path = tmp_path / "p.yaml"
+    path.write_text(f"{section}: {{ros__parameters: {{brakes: false, x: 1}}}}")
+    arguments = ros_arguments(GRAPHS[graph].nodes[0], str(path))
+    node = ros.create_node(
+        "simulator",
+        cli_args=arguments,
+        automatically_declare_parameters_from_overrides=True,
+        start_parameter_services=False,
+    )
+    holds = node.get_parameter_or("brakes").value
+    node.destroy_node()
+    expected = {"demo": True, "simulator": None}[graph]
+    assert holds == (expected if section == "/**/other" else False)
 
 
 def test_options_of_a_start():

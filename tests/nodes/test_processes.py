@@ -198,8 +198,7 @@ def ends_with_zero(probe, feed, until):
 def up(environment, tmp_path):
     """Return a function that runs `dyn up demo`; it gives the process and its nodes."""
     path = tmp_path / "up.yaml"
-    # Without brakes the arm falls until the controller is active: beyond its envelope.
-    path.write_text(_params(sim="brakes: true"))
+    path.write_text(_params())
     command = [sys.executable, "-m", "dyn_core.cli", "up", "demo", "--params", path]
     log = (tmp_path / "up.log").open("w+")
     parent = subprocess.Popen(
