@@ -32,6 +32,8 @@ BY_JOINT = re.compile(
     r"|constraints\.(.+)\.(trajectory|goal)"
 )
 CLOSE = 0.85  # similarity above which an unknown name is a misspelt one
+LONG = 20.0  # ratio of a time to its default from which it may be in milliseconds
+HOUR = 3600.0  # largest time of a table; above it an `s` is the unit of a factor [s]
 _FILE = Name(what="a path, a shipped name, or empty")
 _SOURCE = Name(what="a path, a name, package://PKG/FILE, or empty")
 
@@ -130,6 +132,25 @@ def foreign_names(
             raise SettingError(f"{where}: {message}", name)
         foreign.append(name)
     return foreign
+
+
+def unusual_time(field: Field, value: Any) -> str:
+    """Return the doubt about a time that may be meant in milliseconds, or "".
+
+    Args:
+        field: Field of the parameter; only times with a default above 0 are doubted,
+            from LONG times the default on.
+        value: Valid value.
+    """
+    kind, usual = field.value_kind, field.default
+    if field.unit != "s" or not isinstance(kind, Quantity) or kind.high > HOUR:
+        return ""
+    if not 0 < LONG * usual <= value:
+        return ""
+    return (
+        f"{field.name} is {value:g} s, {value / usual:g} times its default, {usual:g}"
+        " s; in milliseconds? valid: seconds"
+    )
 
 
 def check_solver(name: str, value: Any) -> None:

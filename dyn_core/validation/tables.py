@@ -13,7 +13,7 @@ import math
 import re
 import reprlib
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from numbers import Integral, Real
 from typing import Any, NoReturn
 
@@ -151,20 +151,24 @@ class Quantity(Kind):
     Attributes:
         low, high: Minimum and maximum; infinite: none.
         above: Whether `low` itself is excluded.
+        unit: SI unit, for the description of valid values; empty: not said.
     """
 
     low: float = -math.inf
     high: float = math.inf
     above: bool = False
+    unit: str = ""
 
     @property
     def valid(self) -> str:  # type: ignore[override]
-        """The range, in words; with `above` only its lower end."""
+        """The range in words, with the unit; with `above` only its lower end."""
+        unit = f" [{self.unit}]" if self.unit else ""
         if self.above:
-            return f"a number above {self.low:g}"
+            return f"a number above {self.low:g}{unit}"
         if self.high < math.inf:
-            return f"a number from {self.low:g} to {self.high:g}"
-        return f"a number, {self.low:g} or more" if self.low > -math.inf else "a number"
+            return f"a number from {self.low:g} to {self.high:g}{unit}"
+        more = f", {self.low:g} or more" if self.low > -math.inf else ""
+        return f"a number{more}{unit}"
 
     def takes(self, value: Any) -> bool:
         """Return whether the value is a real number; booleans and strings are not."""
@@ -484,6 +488,8 @@ class Field:
             ModelError: The value is not valid.
         """
         kind = self.value_kind
+        if self.unit and isinstance(kind, Quantity):
+            kind = replace(kind, unit=self.unit)
         empty = value is None and self.default is not REQUIRED
         return kind.read(where, kind.empty if empty else value)
 

@@ -20,6 +20,7 @@ from rcl_interfaces.msg import (
 )
 from rclpy.exceptions import (
     InvalidParameterTypeException,
+    InvalidParameterValueException,
     ParameterNotDeclaredException,
 )
 from rclpy.lifecycle import LifecycleNode
@@ -41,7 +42,12 @@ from dyn_core.validation import (
     with_present_names,
 )
 from ros_nodes.parameter_tables.parameter_files import NODES, node_fields
-from ros_nodes.parameters import OPTION, check_solver, foreign_names
+from ros_nodes.parameters import (
+    OPTION,
+    check_solver,
+    foreign_names,
+    unusual_time,
+)
 from ros_nodes.running.callbacks import Callbacks
 
 STRUCTURE = "structure: writable in state unconfigured only"
@@ -343,9 +349,9 @@ class TableNode(FormerTopics):
 
         Raises:
             SettingError: A value given at start-up has the wrong type.
-            ModelError: A value is given by its former and by its present name.
-            ParameterException: rclpy refuses a parameter, for example as its value is
-                not valid.
+            ModelError: A value is not valid, or given by its former and by its present
+                name.
+            ParameterException: rclpy refuses a parameter for another reason.
         """
         self._parameter_overrides = dict(
             with_present_names(
@@ -366,6 +372,10 @@ class TableNode(FormerTopics):
                 self.declare_parameter(spec.name, default, descriptor(spec))
             except InvalidParameterTypeException as error:
                 raise _wrong_type(spec, self._parameter_overrides) from error
+            except InvalidParameterValueException:
+                # rclpy checks ranges first, and does not say the unit.
+                spec.read(spec.name, plain(self._parameter_overrides[spec.name].value))
+                raise
             if unset and self.get_parameter_or(spec.name).type_ == NOT_SET:
                 # A list without a value would hide every parameter from
                 # `ros2 param dump`.
@@ -410,7 +420,9 @@ class TableNode(FormerTopics):
     def _on_set(self, parameters: Sequence[Parameter]) -> SetParametersResult:
         """Check a request that sets parameters; accept it, or refuse it with a reason.
 
-        It is refused if a structure parameter would change while the node is
+        A time that may be in milliseconds is accepted with a warning in the log.
+
+        The request is refused if a structure parameter would change while the node is
         configured, if a value is outside its valid set or no solver of its slot, or if
         `check_change` or a live component raises any exception; other ones than
         DynError are also logged and counted. Only these last two see a parameter that
@@ -430,6 +442,8 @@ class TableNode(FormerTopics):
                 return SetParametersResult(successful=False, reason=reason)
             try:
                 spec.read(spec.name, value)
+                if doubt := unusual_time(spec, value):
+                    self.get_logger().warning(doubt)
                 if self.has_parameter(spec.name):  # a start-up value: see on_configure
                     check_solver(spec.name, value)
             except dyn.DynError as error:
@@ -559,12 +573,17 @@ class TableNode(FormerTopics):
         """
         every = {name for node in NODES for name in node_fields(node)}
         names = self._undeclared()
+        # A shared file (`/**`) may be for nodes of other packages, and extensions have
+        # parameters of their own: names like none of ours are no error.
         foreign = foreign_names(self.get_name(), names, self.specs, every)
         if foreign and not self._warned:
             self._warned = True
             listed = ", ".join(foreign)
             self.get_logger().warning(
-                one_line(f"parameters that this node does not have: {listed}")
+                one_line(
+                    f"parameters that this node does not have: {listed}; dyn param list"
+                    f" {self.get_fully_qualified_name()} prints those that it has"
+                )
             )
 
 

@@ -229,7 +229,7 @@ def test_parameter_files_of_the_pages_are_read(tmp_path):
     path.write_text(gravity)
     nodes = read_parameters(path, ["computed_torque"])
     assert nodes["computed_torque"]["mode"] == "gravity"
-    assert nodes["simulator"] == {"robot_description_file": "arm7", "brakes": True}
+    assert nodes["simulator"] == {"robot_description_file": "arm7"}
 
 
 def test_files_for_other_nodes():
@@ -469,6 +469,30 @@ def test_values_that_are_none_end_the_constructor(make):
 
 
 @pytest.mark.ros
+@pytest.mark.ros
+@pytest.mark.parametrize(
+    ("name", "value", "message"),
+    [
+        ("state_timeout", 5.0, "state_timeout is 5 s, 50 times its default, 0.1 s; in"),
+        ("max_state_age", 50.0, "max_state_age is 50 s, 100 times its default, 0.5 s"),
+        ("state_timeout", 1.0, ""),
+        ("gains.joint1.p", 9000.0, ""),
+    ],
+)
+def test_times_that_seem_to_be_milliseconds_are_warned_of(
+    make, capfd, name, value, message
+):
+    """A long time may be meant; what is beyond the range is refused with the unit."""
+    node, good = make("computed_torque", {name: value})
+    assert node.trigger_configure() == good, node.failure
+    said = capfd.readouterr().err
+    assert message in said
+    assert said.count("milliseconds") == bool(message)
+    refused = r"state_timeout is 100.0; valid: a number from 0.001 to 10 \[s\]"
+    with pytest.raises(dyn.ModelError, match=refused):
+        make("computed_torque", {"state_timeout": 100.0})
+
+
 def test_names_of_others_are_warned_of_once(make, capfd):
     """A shared file configures every node; each says once what it does not have."""
     values = {"nope": 3, "gains.joint1.p": 1.0, "state_timeout": 0.1}
@@ -477,7 +501,8 @@ def test_names_of_others_are_warned_of_once(make, capfd):
         assert node.trigger_configure() == good, node.failure
         node.trigger_cleanup()
     log = capfd.readouterr().err
-    assert log.count("parameters that this node does not have: nope\n") == 1
+    said = "parameters that this node does not have: nope; dyn param list /simulator"
+    assert log.count(said) == 1
 
 
 @pytest.mark.ros
