@@ -107,20 +107,21 @@ def run(arguments: argparse.Namespace) -> int:
                 f" states, see dyn lifecycle get {name}"
             )
         content = arguments.message or _to_joints(arguments.joints, watch.reference)
+        known = watch.reference.name
         for joint in (*content["joint_names"], *arguments.joints):
-            if joint not in (names := watch.reference.name):
-                raise SettingError(unknown_name(f"joint of {name}", joint, names))
+            if joint not in known:
+                raise SettingError(unknown_name(f"joint of {name}", joint, known))
         message, end = _message(content, arguments.duration or 0.0)
-        begun, watch.sent = time.monotonic(), time.time()
+        published, watch.sent = time.monotonic(), time.time()
         sender.publish(message)
-        if not live.until(lambda: watch.answers, wait) and watch.moved < begun:
+        if not live.until(lambda: watch.answers, wait) and watch.moved < published:
             raise DynError(
                 f"{name} does not answer within {wait:g} s; its log says whether it"
                 " follows the trajectory"
             )
         watch.refused(name)
         print(f"{end:.1f} s to the last point", flush=True)
-        return _arrival(live, watch, name, content, begun + end, stop)
+        return _arrival(live, watch, name, content, published + end, stop)
 
 
 def _to_joints(joints: Mapping[str, float], reference: JointState) -> dict[str, Any]:
@@ -154,8 +155,8 @@ def _message(content: Mapping[str, Any], lead: float) -> tuple[JointTrajectory, 
     for t, *values in zip(times + lead, *rows, strict=True):
         lists = {k: [float(x) for x in v] for k, v in zip(fields, values, strict=True)}
         sec, nanosec = instant(t)
-        at = Duration(sec=sec, nanosec=nanosec)
-        message.points.append(JointTrajectoryPoint(time_from_start=at, **lists))
+        wait = Duration(sec=sec, nanosec=nanosec)
+        message.points.append(JointTrajectoryPoint(time_from_start=wait, **lists))
     return message, float(times[-1] + lead)
 
 
@@ -195,7 +196,8 @@ def _arrival(
         live.spin()
         watch.refused(name)
         led, rest = away()
-        if led < 1e-6 and rest.max() < NEAR:
+        # A motion may end where it begins: not before its time.
+        if time.monotonic() > ends and led < 1e-6 and rest.max() < NEAR:
             break
     if stop:
         print(

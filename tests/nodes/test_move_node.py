@@ -92,6 +92,7 @@ def test_joints_are_led_to_positions(start, environment, monkeypatch, capfd, tmp
 
     What the controller says of a trajectory that it does not follow is told.
     """
+    from ros_nodes.moving import joint_move
 
     def run(*arguments):
         status = cli.main(["move", *arguments, "--timeout", "20"])
@@ -138,5 +139,23 @@ def test_joints_are_led_to_positions(start, environment, monkeypatch, capfd, tmp
     status, out, err = run("--trajectory", str(path), "--duration", "1.5")
     assert status == 0, out + err
     assert out.startswith("2.5 s to the last point")
+    away, there = points
+    points = [  # it rests for a second, leaves, and comes back
+        {**point, "time_from_start": {"sec": t}}
+        for t, point in enumerate((there, there, away, there))
+    ]
+    path.write_text(json.dumps({"joint_names": names, "points": points}))
+    waits, arrival = [], joint_move._arrival
+
+    def timed(*arguments):
+        began = time.monotonic()
+        status = arrival(*arguments)
+        waits.append(time.monotonic() - began)
+        return status
+
+    monkeypatch.setattr(joint_move, "_arrival", timed)
+    status, out, err = run("--trajectory", str(path))
+    assert status == 0, out + err
+    assert waits[0] > 2.0, "a round trip is over before it began"
     status, _, err = run("/simulator", *to, "2")
     assert (status, "listens to no trajectories" in err) == (1, True), err
