@@ -3,13 +3,52 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from dyn_core.errors import SettingError, UnsupportedError, unknown_name
 from dyn_core.problems import Signature
 from dyn_core.problems import describe as describe_problem
-from dyn_core.solving.help_pages import mentions, summary
+from dyn_core.solving.help_pages import mentions, names_with_terms, summary
 from dyn_core.solving.registry import default_registry
+
+# Pages of the documentation by what they are about, in words that readers search for.
+PAGES = {
+    "start": "install, load a first robot",
+    "loading": "URDF, xacro, MJCF; robots by name: UR5, UR5e, UR10, Franka Panda",
+    "mjcf": "robots of MuJoCo",
+    "library": "mass matrix, Coriolis matrix (Christoffel symbols), Jacobian, friction",
+    "conventions": "quaternions, frames, units; Pinocchio, MuJoCo, ROS",
+    "other_libraries": "names of Pinocchio, MuJoCo, Drake, Robotics Toolbox",
+    "control": "computed torque, PD, gravity compensation (weight), impedance",
+    "task_space": "force and impedance of the tool, singularity, manipulability",
+    "controller_node": "trajectories, FollowJointTrajectory, MoveIt",
+    "ros2_control": "ros2_control on a UR, a Franka or another arm",
+    "nodes": "ROS 2 nodes, a simulator in place of Gazebo",
+    "ros_installations": "ROS 2 from apt, conda, pip; RViz, Foxglove, TF",
+    "tools": "bags, recordings, parameters of running nodes",
+    "safety": "effort limits, guard, emergency stop, stale states",
+    "simulation": "simulate a robot, integrate, step, energy",
+    "contacts": "contacts, friction, legged robots, grippers, boxes",
+    "loops": "closed loops, four-bar linkages, parallel robots",
+    "planar": "pendulums, cart-pole, hopper, chains",
+    "viewing": "3D viewer in the browser, visualization, film",
+    "reports": "reports, plots, energy balance, comparison of runs",
+    "doctor": "faults of a URDF: masses, inertias, limits, units",
+    "inverse_kinematics": "inverse kinematics (IK): poses in reach of the workspace",
+    "optimal_control": "LQR, MPC, DDP, iLQR, trajectory optimization, planning",
+    "derivatives": "linearize, linearization, first and second derivatives",
+    "bridges": "JAX, PyTorch, automatic differentiation",
+    "environments": "reinforcement learning (RL): PPO, SAC, gymnasium, policies",
+    "identification": "calibration of masses, friction and payload; regressor",
+    "excitation": "exciting trajectories for identification or calibration",
+    "estimation": "external forces, collision detection, payload (weight)",
+    "batches": "many states at once, parallel, threads, Dask cluster",
+    "speed": "performance, latency, float32, compiling",
+    "export": "C code, machine code, microcontroller, WebAssembly",
+    "cpp": "C++, real-time controllers, CasADi",
+    "gpu": "GPU, CUDA",
+    "glossary": "terms and abbreviations",
+}
 
 
 def add_help(parser: argparse.ArgumentParser) -> None:
@@ -34,7 +73,8 @@ def _help(arguments: argparse.Namespace) -> int:
     """Print the help page of a command, a solver or a kind of problem; return 0.
 
     Without a name it is the help of `dyn`. A solver comes before a problem of the same
-    name, a problem before a command. Other words give the problems that mention them.
+    name, a problem before a command. Other words give the problems, commands and PAGES
+    that mention them.
 
     Raises:
         UnsupportedError: The name is unknown.
@@ -57,8 +97,8 @@ def _help(arguments: argparse.Namespace) -> int:
             print(f"Default solver: {default.names()}")
     elif name in commands:
         commands[name].print_help()
-    elif asked and (pages := mentions(registry, asked)):
-        print("\n".join([*pages, "", "dyn help NAME has more of each."]))
+    elif asked and (text := _mentions(asked, whole.sentences())):
+        print(text)
     else:
         known = [*solvers, *problems, *commands]
         name = " ".join(asked)
@@ -66,6 +106,25 @@ def _help(arguments: argparse.Namespace) -> int:
         others = "names of Pinocchio, MuJoCo and Drake: docs/other_libraries.md"
         raise UnsupportedError(f"{message}; {others}")
     return 0
+
+
+def _mentions(terms: Sequence[str], sentences: Mapping[str, str]) -> str:
+    """Return lines for the problems, commands and PAGES that mention all terms.
+
+    A last line says how to read on; without a mention it is "".
+
+    Args:
+        terms: Words, at least one.
+        sentences: What the list of commands says of each, by name.
+    """
+    lines = mentions(default_registry(), terms)
+    commands = names_with_terms(terms, sentences)
+    lines += [f"dyn {name}: {sentences[name]}" for name in commands]
+    more = ["dyn help NAME has more of each."] if lines else []
+    pages = [
+        f"docs/{name}.md: {PAGES[name]}" for name in names_with_terms(terms, PAGES)
+    ]
+    return "\n\n".join("\n".join(x) for x in (lines, pages, more) if x)
 
 
 def _solvers(arguments: argparse.Namespace) -> int:

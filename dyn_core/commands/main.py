@@ -151,8 +151,16 @@ class CommandParser(argparse.ArgumentParser):
 
     def commands(self) -> dict[str, CommandParser]:
         """Return by name the subcommands so far: `complete` may still add some."""
-        below = [x for x in self._actions if isinstance(x, argparse._SubParsersAction)]
-        return {name: each for x in below for name, each in x.choices.items()}
+        return {name: x for one in self._below() for name, x in one.choices.items()}
+
+    def sentences(self) -> dict[str, str]:
+        """Return by name, without aliases, the sentence of each subcommand."""
+        listed = [x for one in self._below() for x in one._choices_actions]
+        return {x.dest: x.help or "" for x in listed}
+
+    def _below(self) -> list[argparse._SubParsersAction]:
+        """Return the actions that hold subcommands."""
+        return [x for x in self._actions if isinstance(x, argparse._SubParsersAction)]
 
 
 def run(argv: list[str]) -> int:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import fields
 from typing import Any
 
@@ -62,33 +62,54 @@ def mentions(registry: Any, terms: Sequence[str]) -> list[str]:
     """Return lines for problems with these outputs, then for others with all terms.
 
     A line is "NAME: MEANING (SOLVERS)". Without a problem found the list is empty.
-    A term must begin a word of the problem's name or meaning, its outputs' meanings, or
-    its solvers' names and summaries; case, and s for z, do not matter. If a term is one
-    letter and all are outputs of a problem, such as H, only problems with these outputs
-    are returned.
+    Terms must begin words, as in `names_with_terms`, of the problem's name or meaning,
+    its outputs' meanings, or its solvers' names and summaries; if no problem has them,
+    of its solvers' docstrings. If a term is one letter and all are outputs of a
+    problem, such as H, only problems with these outputs are returned.
 
     Args:
         registry: Registry.
         terms: Names of outputs, such as H, or words, such as centre, mass; one or more.
     """
-    by_output, by_text = [], []
+    by_output, texts, docs = [], {}, {}
     for problem in registry.problems():
-        names = registry.names(problem)
-        line = f"{problem.name}: {problem.meaning} ({', '.join(names)})"
-        parts = [line.replace("_", " "), *(port.meaning for port in problem.outputs)]
-        parts += [summary(registry.solver(name)) for name in names]
-        said = _spelled(" " + " ".join(re.findall(r"\w+", " ".join(parts).lower())))
+        solvers = [registry.solver(name) for name in registry.names(problem)]
+        names = ", ".join(solver.name for solver in solvers)
+        line = f"{problem.name}: {problem.meaning} ({names})"
         if {*terms} <= {port.name for port in problem.outputs}:
             by_output.append(line)
-        elif all(f" {_spelled(word.lower())}" in said for word in terms):
-            by_text.append(line)
-    letters = by_output and min(map(len, terms)) == 1
-    return by_output if letters else [*by_output, *by_text]
+        else:
+            parts = [line, *(port.meaning for port in problem.outputs)]
+            texts[line] = " ".join([*parts, *map(summary, solvers)])
+            docs[line] = " ".join(map(_docstring, solvers))
+    if by_output and min(map(len, terms)) == 1:
+        return by_output
+    return [*by_output, *names_with_terms(terms, texts)] or names_with_terms(
+        terms, docs
+    )
 
 
-def _spelled(text: str) -> str:
-    """Return a text with s for each z: linearise and linearize are found alike."""
-    return text.replace("z", "s")
+def names_with_terms(terms: Sequence[str], texts: Mapping[str, str]) -> list[str]:
+    """Return the names of the texts in which each term begins a word.
+
+    Words are of letters and digits, and + as in C++; those of a name count, too. Case,
+    and s for z, do not matter. Terms without letters and digits are in no text.
+
+    Args:
+        terms: Words, or several words each.
+        texts: Texts by name.
+    """
+    wanted = _search_terms(" ".join(terms))
+    said = {
+        name: " " + " ".join(_search_terms(f"{name} {x}")) for name, x in texts.items()
+    }
+    names = [n for n, x in said.items() if all(f" {word}" in x for word in wanted)]
+    return names if wanted else []
+
+
+def _search_terms(text: str) -> list[str]:
+    """Return the words of a text in small letters, s for z: linearize is linearise."""
+    return re.findall(r"[^\W_]+\+*", text.lower().replace("z", "s"))
 
 
 def _docstring(solver: Any) -> str:

@@ -15,6 +15,7 @@ import pytest
 import dyn_core as dyn
 from dyn_core import cli, robots
 from dyn_core.commands import main as commands
+from dyn_core.commands.help import PAGES
 from dyn_core.engines.llvm.cached import kernel_cache
 from dyn_core.simulation import robot_overview
 from dyn_core.simulation.loop_closure import constraint_rows
@@ -165,6 +166,42 @@ def test_help_compares_beginnings_of_words(capsys):
     error = capsys.readouterr().err
     assert "no command, problem or solver is called 'ass'" in error
     assert "names of Pinocchio, MuJoCo and Drake: docs/other_libraries.md" in error
+
+
+@pytest.mark.parametrize(
+    ("asked", "place"),
+    [
+        ("PPO", "docs/environments.md: "),
+        ("UR5", "docs/loading.md: "),
+        ("Franka", "docs/ros2_control.md: "),
+        ("Gazebo", "docs/nodes.md: "),
+        ("RViz", "docs/ros_installations.md: "),
+        ("christoffel", "coriolis_matrix: "),
+        ("weight", "docs/control.md: "),
+        ("payload", "docs/identification.md: "),
+        ("calibration", "docs/identification.md: "),
+        ("singularity", "docs/task_space.md: "),
+        ("workspace", "docs/inverse_kinematics.md: "),
+        ("simulate", "dyn sim: "),
+        ("ros2_control", "docs/ros2_control.md: "),
+        ("C++", "docs/cpp.md: "),
+        ("linearise", "docs/derivatives.md: "),
+    ],
+)
+def test_help_leads_to_pages_and_commands(capsys, asked, place):
+    """What readers search for is not only names of problems."""
+    assert cli.main(["help", asked]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert any(line.startswith(place) for line in lines)
+
+
+def test_help_knows_the_pages_that_readers_choose_from():
+    """Each page that it names exists; each of docs/index.md's table is named."""
+    folder = Path(__file__).parents[2] / "docs"
+    assert all((folder / f"{name}.md").is_file() for name in PAGES)
+    rows = [x for x in (folder / "index.md").read_text().splitlines() if x[:1] == "|"]
+    linked = set(re.findall(r"\]\((\w+)\.md", "".join(rows)))
+    assert linked - {"cheat_sheet"} <= set(PAGES)
 
 
 def test_every_solver_has_a_help_page():
