@@ -62,7 +62,8 @@ def view(arguments: argparse.Namespace) -> int:
         fps, speed = arguments.fps or film.FPS, arguments.speed or 1.0
         options = arguments.film, fps, speed, arguments.torque_colors
         count = film.write_film(moving, *options)
-        print(f"film: {arguments.film}, {count} pictures")
+        meaning = f"; colours: {moving.share_meaning}" * arguments.torque_colors
+        print(f"film: {arguments.film}, {count} pictures{meaning}")
     if arguments.html:
         NotebookView(scene, run).save(arguments.html)
         print(f"page: {arguments.html}")

@@ -113,6 +113,20 @@ class Replay:
         largest: np.ndarray = np.where(limit > 0, limit, np.where(most > 0, most, 1.0))
         return largest
 
+    @property
+    def share_meaning(self) -> str:
+        """What `shares` are relative to, and the maximum of the run.
+
+        Without joint forces, or far below the limits, the bodies are nearly grey.
+        """
+        if self.tau is None or not np.nan_to_num(self.tau).any():
+            return "no joint force in this run"
+        shares = np.abs(np.nan_to_num(self.tau)) / self.largest_forces
+        used = shares[:, self.scene.effort_limit > 0].max(initial=0.0)
+        if not used:
+            return "share of the largest joint force"
+        return f"share of the effort limit; at most {100 * used:.3g} % here"
+
     def arrows(self, time: float) -> Arrows:
         """Return the contact forces of the last row at or before a time, (k, 2, 3).
 

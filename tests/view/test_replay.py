@@ -85,6 +85,25 @@ def test_joint_forces_without_a_limit_are_shares_of_the_largest():
     assert shown.shares(1.0) == pytest.approx(rows[1] / expected)
 
 
+@pytest.mark.parametrize(
+    ("tau", "limited", "said"),
+    [
+        ([5.0, -6.0], [20.0, 40.0], "share of the effort limit; at most 25 % here"),
+        ([0.0, 0.0], [20.0, 40.0], "no joint force in this run"),
+        ([5.0, -6.0], [0.0, 0.0], "share of the largest joint force"),
+        ([np.nan, 0.0], [20.0, 0.0], "no joint force in this run"),
+        ([30.0, 1.0], [20.0, 0.0], "share of the effort limit; at most 150 % here"),
+    ],
+)
+def test_the_legend_of_the_colours_says_why_a_run_is_grey(tau, limited, said):
+    """Without joint forces, or far below the limits, all bodies are grey."""
+    scene = RobotScene(dyn.load("two_link"))
+    scene.effort_limit = np.array(limited)
+    rows = np.array([np.zeros(2), tau])
+    shown = replay.Replay(scene, np.arange(2.0), np.zeros((2, 2)), tau=rows)
+    assert shown.share_meaning == said
+
+
 def test_floating_states_turn_the_short_way():
     """Between two rotations of a free base the shown one is unit and half as far."""
     model = dyn.load("quadruped")

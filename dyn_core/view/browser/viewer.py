@@ -311,7 +311,10 @@ class Viewer:
             if live or (self.replay is not None and self.replay.tau is not None):
                 self._colored = gui.add_checkbox(COLORED, False)
                 self._colored.on_update(self._switch_colors)
-                gui.add_html(colors.torque_legend("share of the effort limit"))
+                meaning = "share of the effort limit"
+                if self.replay is not None:
+                    meaning = self.replay.share_meaning
+                gui.add_html(colors.torque_legend(meaning))
         self._notes = gui.add_html(self._said(""))
         if self._movable and self.scene.sliders and self.replay is None:
             self._fill_joints(gui)
