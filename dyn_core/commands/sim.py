@@ -6,6 +6,7 @@ import argparse
 import math
 import warnings
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -310,7 +311,7 @@ def run(arguments: argparse.Namespace) -> int:
         write_motion(record, arguments.out, progress=True)
         print(f"written: {arguments.out}")
     if arguments.plot is not None:
-        record.plot(arguments.plot, model.name)
+        replace(record, qdd=None).plot(arguments.plot, model.name)  # as Recording.plot
     if arguments.report is not None:
         write_report([record], [model.name], arguments.report)
     return 0

@@ -27,6 +27,7 @@ def plot_motion(
     limits: Mapping[str, np.ndarray] | None = None,
     energy: np.ndarray | None = None,
     title: str = "",
+    largest: int | None = None,
 ) -> Any:
     """Return a figure of a motion, with a panel for each column that is not None.
 
@@ -42,6 +43,9 @@ def plot_motion(
         limits: Limits of the coordinates by key of LABELS, as in Panel; None: none.
         energy: Total energy of each row [J]; None or empty: no such panel.
         title: Title of the figure; empty: none.
+        largest: Maximum number of coordinates in a panel: those that change most in
+            position, and those with the largest absolute values of other columns; NaN
+            counts as zero. None: all.
 
     Raises:
         UnsupportedError: matplotlib is not installed.
@@ -66,23 +70,36 @@ def plot_motion(
             ]  # fmt: skip
             if not chosen:
                 continue
+            whole, chosen = len(chosen), _largest(key, array, chosen, largest)
             curves = [
                 Curve(t[rows], array[rows, k], name, *looks[name])
                 for k in chosen for name in [names[key][k]]
             ]  # fmt: skip
-            remark = ""
+            remarks = [f"{len(chosen)} largest of {whole}"] * (len(chosen) < whole)
             if key == "q" and reference is not None and np.isfinite(reference).any():
-                remark = "thin, dashed: reference"
+                remarks.append("thin, dashed: reference")
                 curves += [
                     Curve(t[rows], reference[rows, k], "", "--", "#555555", 0.6)
                     for k in chosen
                 ]
             bounds = limits[key][chosen] if limits and key in limits else ()
-            panels.append(Panel(LABELS[key], curves, bounds, remark))
+            panels.append(Panel(LABELS[key], curves, bounds, ", ".join(remarks)))
     if energy is not None and len(energy):
         curve = Curve(t[rows], energy[rows], "kinetic + potential", colour="#000000")
         panels.append(Panel("energy [J]", [curve]))
     return draw(panels, title)
+
+
+def _largest(
+    key: str, array: np.ndarray, chosen: list[int], count: int | None
+) -> list[int]:
+    """Return the `count` of the `chosen` columns that are largest, in their order.
+
+    Arguments are as in `plot_motion`.
+    """
+    known = np.nan_to_num(array[:, chosen])
+    size = np.ptp(known, axis=0) if key == "q" else np.abs(known).max(axis=0)
+    return [chosen[k] for k in sorted(np.argsort(-size, kind="stable")[:count])]
 
 
 def _is_one_of(name: str, names: Container[str]) -> bool:

@@ -170,16 +170,20 @@ class MotionRecord:
         path: str | None = None,
         title: str = "",
         energy: np.ndarray | None = None,
+        largest: int | None = None,
     ) -> Any:
         """Return a matplotlib figure of the motion; write it if `path` is given.
 
-        It shows all columns over time, and the limits of positions and joint forces
-        that they approach. The name of a written file is printed.
+        It shows all columns over time, the limits of positions and joint forces that
+        they approach, and the energy. The name of a written file is printed.
 
         Args:
             path: File to write, such as "run.png"; None: no file is written.
             title: Title of the figure; empty: none.
-            energy: Total energy, shown below, (rows,) [J]; None: no such panel.
+            energy: Total energy, shown below, (rows,) [J]; None: that of the series
+                kinetic and potential. Without these, or empty: no such panel.
+            largest: Maximum number of coordinates in a panel, as of plot_motion; None:
+                all.
 
         Raises:
             UnsupportedError: matplotlib is not installed; says how to install it.
@@ -190,7 +194,9 @@ class MotionRecord:
         columns = {kind: getattr(self, kind) for kind in KINDS}
         names = {kind: self.names(kind) for kind in KINDS}
         limits = {"q": np.stack(self.position_limits, 1), "tau": self.effort_limits}
-        figure = plot_motion(self.t, columns, names, limits, energy, title)
+        if energy is None and {"kinetic", "potential"} <= self.series.keys():
+            energy = self.series["kinetic"] + self.series["potential"]
+        figure = plot_motion(self.t, columns, names, limits, energy, title, largest)
         if path is not None:
             save(figure, path)
         return figure

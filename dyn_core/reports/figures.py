@@ -34,7 +34,9 @@ def photographs_figure(pixels: np.ndarray) -> Any:
     return figure
 
 
-def tracking_figure(record: MotionRecord, error: np.ndarray) -> Any:
+def tracking_figure(
+    record: MotionRecord, error: np.ndarray, largest: int | None = None
+) -> Any:
     """Return a figure of position minus reference over time, a curve a coordinate.
 
     Long runs are thinned.
@@ -42,16 +44,19 @@ def tracking_figure(record: MotionRecord, error: np.ndarray) -> Any:
     Args:
         record: Run with the times and the names of the coordinates.
         error: Position minus reference, (rows, nq) [rad | m].
+        largest: Number of coordinates, those with the largest errors; None: all.
 
     Raises:
         UnsupportedError: matplotlib is not installed.
     """
-    rows = thinned(len(record.t))
-    curves = [
-        Curve(record.t[rows], column[rows], name)
-        for name, column in zip(record.names("q"), error.T, strict=True)
-    ]
-    return draw([Panel("position - reference\n[rad | m]", curves)])
+    rows, names = thinned(len(record.t)), record.names("q")
+    order = np.argsort(-np.abs(np.nan_to_num(error)).max(axis=0), kind="stable")
+    chosen = sorted(order[:largest])
+    curves = [Curve(record.t[rows], error[rows, k], names[k]) for k in chosen]
+    left = len(chosen) < len(names)
+    remark = f"{len(chosen)} largest of {len(names)}" if left else ""
+    panel = Panel("position - reference\n[rad | m]", curves, remark=remark)
+    return draw([panel])
 
 
 def limits_figure(names: Sequence[str], rms: np.ndarray, largest: np.ndarray) -> Any:

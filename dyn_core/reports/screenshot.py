@@ -16,6 +16,7 @@ from dyn_core.validation.file_names import check_file_name
 BROWSERS = ("chromium", "chromium-browser", "google-chrome", "chrome", "msedge")
 TALLEST = 30_000  # maximum height of a page [pixels]
 _SECONDS = 120  # timeout of the browser [s]
+_VIEWER = "__VISER_EMBED_CONFIG__"  # is in pages of the viewer, in no others
 _MARGIN = 24  # margin below the content [pixels]
 
 
@@ -24,7 +25,7 @@ def screenshot(html: str | Path, picture: str | Path, width: int = 1100) -> None
 
     The page is rendered up to a height of 30 000 pixels and cropped below its content.
     It is for reports and pages of `dyn doctor`: a page of the viewer fills any window,
-    and its picture would be mostly empty.
+    and its picture would be empty.
 
     Args:
         html: File of the page.
@@ -33,19 +34,26 @@ def screenshot(html: str | Path, picture: str | Path, width: int = 1100) -> None
 
     Raises:
         UnsupportedError: None of BROWSERS is installed, or matplotlib is not.
-        SettingError: The page does not exist, the path of the picture is not valid, or
-            the browser fails or takes more than 120 s.
+        SettingError: The page does not exist, is one of the viewer or blank, the path
+            of the picture is not valid, or the browser fails or takes more than 120 s.
         OSError: The picture cannot be written.
     """
     page, output = Path(html).resolve(), Path(picture)
+    if not page.is_file():
+        raise SettingError(f"{html}: no such file", "html")
+    if _VIEWER in page.read_text(encoding="utf-8", errors="replace"):
+        raise SettingError(
+            f"{html}: a page of the viewer fills any window, and its picture would be"
+            " empty; valid: a page of dyn report or dyn doctor; dyn view --film draws"
+            " a robot or a run without a browser",
+            "html",
+        )
     browser = next(filter(None, map(shutil.which, BROWSERS)), None)
     if browser is None:
         raise UnsupportedError(
             "a picture of a page needs a browser; valid: Chromium or Chrome, as one of"
             f" {', '.join(BROWSERS)}"
         )
-    if not page.is_file():
-        raise SettingError(f"{html}: no such file", "html")
     check_file_name(output, [".png"], "screenshot")
     new_figure()  # raises without matplotlib, which crops the picture
     with tempfile.TemporaryDirectory() as folder:
@@ -64,14 +72,15 @@ def screenshot(html: str | Path, picture: str | Path, width: int = 1100) -> None
         if not taken.is_file():
             last = done.stderr.decode(errors="replace").strip().splitlines()[-1:]
             raise SettingError(f"{browser}: no picture; {' '.join(last)}", "screenshot")
-        _crop(taken, output)
+        if not _crop(taken, output):
+            raise SettingError(f"{browser}: the page {html} is blank", "screenshot")
 
 
-def _crop(taken: Path, output: Path) -> None:
+def _crop(taken: Path, output: Path) -> bool:
     """Write a picture without the rows at its end that show the background only.
 
     The background is the colour of the last pixel; 23 rows of it remain. A picture of
-    the background alone is written whole.
+    the background alone is not written; return whether it is another.
 
     Args:
         taken: File of the picture.
@@ -81,5 +90,6 @@ def _crop(taken: Path, output: Path) -> None:
 
     pixels = image.imread(taken)
     marked = np.flatnonzero((pixels != pixels[-1, -1]).any(axis=(1, 2)))
-    end = int(marked[-1]) + _MARGIN if len(marked) else len(pixels)
-    image.imsave(output, pixels[:end])
+    if len(marked):
+        image.imsave(output, pixels[: int(marked[-1]) + _MARGIN])
+    return len(marked) > 0

@@ -3,14 +3,23 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
+from typing import Any
 
 import numpy as np
 
 from dyn_core.errors import DynError, ModelWarning
 from dyn_core.model import load
-from dyn_core.plots.figures import can_draw
-from dyn_core.plots.pages import ReportSection, note, paragraph, picture, table
+from dyn_core.plots.figures import COLOURS, can_draw
+from dyn_core.plots.pages import (
+    ReportSection,
+    folded,
+    note,
+    paragraph,
+    picture,
+    table,
+)
 from dyn_core.recordings import MotionRecord
 from dyn_core.recordings.runs import named_robot
 from dyn_core.reports import figures
@@ -19,6 +28,7 @@ from dyn_core.view.replay import of_motion
 
 _CONTACT_SERIES = ("contacts", "contact_residual", "contact_gap", "contact_force")
 UNDRIVEN = ("floating", "free_rpy")  # kinds of joints of a free base
+LEGEND = len(COLOURS)  # maximum coordinates in a panel that is not folded
 AT_LIMIT = 0.999  # ratio to a limit that counts as reached
 QUIET = 1e-9  # exchanged energy relative to 1 J + total; less is rounding
 
@@ -43,7 +53,11 @@ def run_sections(record: MotionRecord) -> Iterator[ReportSection]:
         "Motion",
         "Positions, velocities and joint forces over time; dotted: limits of positions"
         " and joint forces that they come near.",
-        picture(record.plot, "positions, velocities, joint forces"),
+        _largest_first(
+            record,
+            partial(record.plot, energy=np.zeros(0)),
+            "positions, velocities, forces",
+        ),
     )
     if record.q_ref is not None and np.isfinite(record.q_ref).any():
         yield _tracking(record)
@@ -149,10 +163,28 @@ def _tracking(record: MotionRecord) -> ReportSection:
         "Tracking",
         "How far each joint was from its reference.",
         table(header, rows)
-        + picture(
-            lambda: figures.tracking_figure(record, error), "tracking error over time"
+        + _largest_first(
+            record,
+            partial(figures.tracking_figure, record, error),
+            "tracking error over time",
         ),
     )
+
+
+def _largest_first(
+    record: MotionRecord, drawn: Callable[..., Any], meaning: str
+) -> str:
+    """Return a figure as HTML; of many coordinates the largest, and all folded below.
+
+    Args:
+        record: Run; more than LEGEND positions or joint forces are many.
+        drawn: Function of the figure; `largest` limits the coordinates of a panel.
+        meaning: Alternative text.
+    """
+    if max(len(record.names("q")), len(record.names("tau"))) <= LEGEND:
+        return picture(drawn, meaning)
+    whole = folded("All joints", picture(drawn, meaning))
+    return picture(partial(drawn, largest=LEGEND), f"{meaning}, largest") + whole
 
 
 def _limits(record: MotionRecord) -> ReportSection:

@@ -238,6 +238,55 @@ def test_a_recording_draws_itself(tmp_path, capsys):
         run.plot(str(tmp_path / "run.xyz"))
 
 
+def _drawn(figure):
+    """Return the curves of each panel by its label."""
+    return {
+        axis.get_ylabel(): np.array([line.get_ydata() for line in axis.lines])
+        for axis in figure.axes
+    }
+
+
+def test_the_command_and_the_recording_draw_the_same_panels(tmp_path, monkeypatch):
+    """Each draws the energy, too; a file has its accelerations besides."""
+    figures = []
+    monkeypatch.setattr(
+        "dyn_core.recordings.motion.save", lambda figure, _: figures.append(figure)
+    )
+    file = str(tmp_path / "run.npz")
+    options = ["--duration", "0.1", "--out", file, "--plot", str(tmp_path / "run.png")]
+    assert cli.main(["sim", "two_link", "--q0", "joint1=0.3", *options]) == 0
+    run = dyn.simulate(dyn.load("two_link"), q0=[0.3, 0.0], duration=0.1)
+    ours, typed = _drawn(run.plot()), _drawn(figures[0])
+    assert list(ours) == list(typed) and "energy [J]" in ours
+    for label, curves in ours.items():
+        np.testing.assert_allclose(typed[label], curves, rtol=1e-9, atol=1e-12)
+    read = _drawn(read_motion(file).plot())
+    assert [x for x in read if not x.startswith("acceleration")] == list(ours)
+    np.testing.assert_allclose(read["energy [J]"], ours["energy [J]"])
+
+
+def test_a_report_of_many_joints_names_the_largest_curves():
+    """All of them are folded away; what is short is shown whole."""
+    model, rng = dyn.load("quadruped"), np.random.default_rng(0)
+    q = np.tile(model.neutral(), (6, 1))
+    tau = rng.normal(size=(6, model.nv)) * np.arange(model.nv)
+    motion = MotionRecord(coordinates_of(model), np.arange(6.0), q, tau=tau, q_ref=q)
+    base, joints, forces_of_base, forces = motion.plot(largest=7).axes
+    assert [len(x.get_legend().get_texts()) for x in (base, joints, forces)] == [7] * 3
+    assert [x.get_text() for x in forces.get_legend().get_texts()] == [
+        motion.names("tau")[k] for k in sorted(np.argsort(-np.abs(tau).max(0))[:7])
+    ]
+    assert "7 largest of 12" in forces.texts[0].get_text()
+    assert "of" not in forces_of_base.texts[0].get_text()
+    sections = {x.title: x.content for x in run_sections(motion)}
+    for title in ("Motion", "Tracking"):
+        assert sections[title].count("<img") == 2, title
+        assert "<summary>All joints</summary>" in sections[title]
+    few = MotionRecord(coordinates_of(dyn.load("arm7")), np.arange(6.0), q[:, :7])
+    (content,) = [x.content for x in run_sections(few) if x.title == "Motion"]
+    assert content.count("<img") == 1 and "<summary>" not in content
+
+
 @pytest.mark.parametrize("step", ["semi_implicit_euler", "rk4"])
 def test_accelerations_at_a_stop_are_those_of_the_motion(step, tmp_path, capsys):
     """Also in the last row; the summary and the picture name what stopped the joints."""
@@ -331,6 +380,28 @@ def test_a_page_becomes_a_picture(tmp_path):
     pixels = image.imread(tmp_path / "a.png")
     assert pixels.shape[1] == 500
     assert 20 < pixels.shape[0] < 300
+
+
+def test_a_picture_without_content_is_refused(tmp_path, monkeypatch):
+    """A page of the viewer fills any window; a browser may also draw nothing at all."""
+    from matplotlib import image
+
+    page = tmp_path / "page.html"
+    page.write_text("<script>window.__VISER_EMBED_CONFIG__={}</script>")
+    with pytest.raises(SettingError, match="page of the viewer.*dyn view --film"):
+        screenshot(page, tmp_path / "page.png")
+    page.write_text("<h1>one</h1>")
+    image.imsave(tmp_path / "white.png", np.ones((9, 9, 3)))
+    browser = tmp_path / "chromium"
+    browser.write_text(
+        "#!/bin/sh\nfor x; do case $x in --screenshot=*)"
+        f' cp {tmp_path}/white.png "${{x#*=}}";; esac; done\n'
+    )
+    browser.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
+    with pytest.raises(SettingError, match="blank"):
+        screenshot(page, tmp_path / "page.png")
+    assert not (tmp_path / "page.png").exists()
 
 
 def test_commands_follow_one_another(tmp_path, monkeypatch, capsys):
