@@ -1,6 +1,6 @@
 """A motion of least effort, best by CasADi and Ipopt with the arm's own step.
 
-python examples/casadi_swing.py      needs: pip install 'dyn_ros[casadi]', a C compiler
+python examples/casadi_swing.py      needs: pip install '.[casadi]', a C compiler
 
 The arm moves between two poses at rest, with weak motors. Its step in time and the
 analytic Jacobian are machine code that CasADi calls. Differences at a random state, and

@@ -1,6 +1,6 @@
 """Optimise joint forces by gradients through a simulation, in JAX.
 
-    pip install 'dyn_ros[jax]' && python examples/jax_rollout.py
+    pip install '.[jax]' && python examples/jax_rollout.py
 
 An arm starts at rest and is to be at a goal, at rest, half a second later. Its 50 joint
 forces are improved by gradient descent with momentum; JAX compiles the whole loop, in

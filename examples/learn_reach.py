@@ -1,6 +1,6 @@
 """Teach an arm to reach with PPO of Stable-Baselines3, in minutes on two cores.
 
-    pip install 'dyn_ros[sb3,plot]'
+    pip install '.[sb3,plot]'
     python examples/learn_reach.py [--seeds 3] [--steps 800000] [--randomise]
 
 64 arms step in one kernel call. Each seed trains a policy of its own; while it does, it

@@ -89,7 +89,7 @@ def main(folder: Any = ".", scheme: str = "rk4", seconds: float = 1.5) -> Fall:
     try:
         draw(run, sims, HEIGHT, path)
     except ImportError:
-        print("no plot: matplotlib is not installed; pip install 'dyn_ros[plot]'")
+        print("no plot: matplotlib is not installed; pip install '.[plot]'")
     else:
         print(f"{perf_counter() - started:.1f} s, plot: {path}")
     return run

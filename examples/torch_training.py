@@ -1,6 +1,6 @@
 """Learn a payload from joint forces, in PyTorch: physics is a layer with gradients.
 
-    pip install 'dyn_ros[torch]' && python examples/torch_training.py
+    pip install '.[torch]' && python examples/torch_training.py
 
 An arm carries something unknown; its joint forces are measured with noise, and its
 joints have friction that no model describes. What it carries (mass and centre of mass)

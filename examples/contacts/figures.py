@@ -39,7 +39,7 @@ def plotter() -> Any:
     try:
         import matplotlib
     except ImportError:
-        print("no plots: matplotlib is not installed; pip install 'dyn_ros[plot]'")
+        print("no plots: matplotlib is not installed; pip install '.[plot]'")
         return None
     matplotlib.use("Agg")
     from matplotlib import pyplot

@@ -260,6 +260,20 @@ def test_links_between_pages_lead_somewhere():
                 assert anchor in _anchors(target.read_text("utf-8")), f"{page}: {link}"
 
 
+def test_extras_are_installed_from_the_clone():
+    """No index has the package: before it is installed, its name leads nowhere.
+
+    The page on the start alone says how to add an extra by name to what is installed.
+    """
+    texts = {x: text for x, text in TEXTS.items() if x != "docs/start.md"}
+    texts |= {
+        str(path.relative_to(ROOT)): path.read_text(encoding="utf-8")
+        for path in (ROOT / "examples").rglob("*.py")
+    }
+    assert [name for name, text in texts.items() if "dyn_ros[" in text] == []
+    assert "pip install 'dyn_ros[view]'" in TEXTS["docs/start.md"]
+
+
 def test_no_wrapped_line_becomes_a_list():
     """A line that begins with `1.` in the middle of a sentence is shown as a list."""
     for path in [ROOT / "README.md", ROOT / "dyn_plugins" / "README.md",
