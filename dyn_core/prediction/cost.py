@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from dyn_core.engines.graph.trace import Tracer
 from dyn_core.errors import (
     NonFiniteError,
     RotationError,
@@ -92,10 +93,13 @@ class Cost:
     def size(self, model: Model) -> int:
         """Return the number of entries of the residual.
 
-        The function of a user is called for it, at the neutral position with zeros.
+        The function of a user is called for it, with symbols: it may divide by what is
+        zero in some states.
 
         Raises:
-            SettingError: The function of a user returns no list, or an empty one.
+            SettingError: The function of a user returns no list, or an empty one, or
+                divides by the constant 0.
+            TraceError: It cannot be traced.
             ModelError: The robot has no such link.
         """
         for frame in self.frames:
@@ -107,8 +111,14 @@ class Cost:
                 "centre_of_mass": 3,
                 "distance": 1,
             }.get(self.kind, model.nv)
-        zero = Vector([0.0] * model.nv)
-        result = self.function(model, Vector(model.neutral().tolist()), zero, zero)
+        x, nq, nv = Tracer(model.nq + 2 * model.nv).inputs, model.nq, model.nv
+        state = Vector(x[:nq]), Vector(x[nq : nq + nv]), Vector(x[nq + nv :])
+        try:
+            result = self.function(model, *state)
+        except ZeroDivisionError as error:
+            text = f"cost {self.name}: function divides by the constant 0"
+            message = f"{text}; valid: a divisor that is not 0"
+            raise SettingError(message, "function") from error
         if not isinstance(result, (list, tuple, Vector)) or not len(result):
             self._refuse("function's result", result, "a list of numbers")
         return len(result)
@@ -371,9 +381,9 @@ def custom(
     """Return the cost of residuals that a function of the user returns.
 
     Args:
-        function: Called as function(model, q, qd, tau), with Vectors: to be traced,
-            and with numbers to count the residuals; it returns a list of numbers, as
-            algorithms do (dyn.authoring). At the end of the plan tau is zero.
+        function: Called as function(model, q, qd, tau), with Vectors, to be traced; it
+            returns a list of numbers, as algorithms do (dyn.authoring). At the end of
+            the plan tau is zero.
         weight: Weight, 1 per squared unit of the residuals.
         when, name: See Cost.
 

@@ -113,6 +113,18 @@ def test_a_cost_that_is_invalid_is_refused(make, message):
         make()
 
 
+def test_a_custom_cost_may_divide_by_what_is_zero_at_rest():
+    """Its entries are counted without a state; a start where it is not finite is."""
+    model, slope = (
+        dyn.load("two_link"),
+        cost.custom(lambda m, q, qd, tau: [qd[0] / q[0]]),
+    )
+    costs = [slope, cost.velocity(1.0), cost.effort(1e-2)]
+    task = dyn.plan(model, costs, duration=0.1, knots=5)
+    assert task.solve([0.5, 0.0], [0.1, 0.0]).converged
+    assert not task.solve([0.0, 0.0], [0.0, 0.0]).converged
+
+
 @pytest.mark.parametrize(
     ("choices", "message"),
     [
@@ -141,6 +153,10 @@ def test_a_cost_that_is_invalid_is_refused(make, message):
         ),
         ({"step_options": {"costs": []}}, "'costs'; valid: engine"),
         ({"costs": [cost.custom(lambda model, q, qd, tau: 1.0)]}, "a list of numbers"),
+        (
+            {"costs": [cost.custom(lambda *_: [1.0 / 0.0], name="ratio")]},
+            "cost ratio: function divides by the constant 0; valid: a divisor",
+        ),
     ],
 )
 def test_a_problem_that_is_invalid_is_refused(choices, message):
