@@ -63,15 +63,15 @@ def mentions(registry: Any, terms: Sequence[str]) -> list[str]:
 
     A line is "NAME: MEANING (SOLVERS)". Without a problem found the list is empty.
     Terms must begin words, as in `names_with_terms`, of the problem's name or meaning,
-    its outputs' meanings, or its solvers' names and summaries; if no problem has them,
-    of its solvers' docstrings. If a term is one letter and all are outputs of a
-    problem, such as H, only problems with these outputs are returned.
+    its outputs' meanings, or its solvers' names and summaries. If a term is one letter
+    and all are outputs of a problem, such as H, only problems with these outputs are
+    returned.
 
     Args:
         registry: Registry.
         terms: Names of outputs, such as H, or words, such as centre, mass; one or more.
     """
-    by_output, texts, docs = [], {}, {}
+    by_output, texts = [], {}
     for problem in registry.problems():
         solvers = [registry.solver(name) for name in registry.names(problem)]
         names = ", ".join(solver.name for solver in solvers)
@@ -81,19 +81,16 @@ def mentions(registry: Any, terms: Sequence[str]) -> list[str]:
         else:
             parts = [line, *(port.meaning for port in problem.outputs)]
             texts[line] = " ".join([*parts, *map(summary, solvers)])
-            docs[line] = " ".join(map(_docstring, solvers))
     if by_output and min(map(len, terms)) == 1:
         return by_output
-    return [*by_output, *names_with_terms(terms, texts)] or names_with_terms(
-        terms, docs
-    )
+    return [*by_output, *names_with_terms(terms, texts)]
 
 
 def names_with_terms(terms: Sequence[str], texts: Mapping[str, str]) -> list[str]:
     """Return the names of the texts in which each term begins a word.
 
     Words are of letters and digits, and + as in C++; those of a name count, too. Case,
-    and s for z, do not matter. Terms without letters and digits are in no text.
+    and s for z, do not matter. Terms without letters, such as -1, are in no text.
 
     Args:
         terms: Words, or several words each.
@@ -104,7 +101,7 @@ def names_with_terms(terms: Sequence[str], texts: Mapping[str, str]) -> list[str
         name: " " + " ".join(_search_terms(f"{name} {x}")) for name, x in texts.items()
     }
     names = [n for n, x in said.items() if all(f" {word}" in x for word in wanted)]
-    return names if wanted else []
+    return names if any(map(str.isalpha, "".join(wanted))) else []
 
 
 def _search_terms(text: str) -> list[str]:

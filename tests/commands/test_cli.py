@@ -176,7 +176,7 @@ def test_help_compares_beginnings_of_words(capsys):
         ("Franka", "docs/ros2_control.md: "),
         ("Gazebo", "docs/nodes.md: "),
         ("RViz", "docs/ros_installations.md: "),
-        ("christoffel", "coriolis_matrix: "),
+        ("christoffel", "docs/library.md: "),
         ("weight", "docs/control.md: "),
         ("payload", "docs/identification.md: "),
         ("calibration", "docs/identification.md: "),
