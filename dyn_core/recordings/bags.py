@@ -489,7 +489,8 @@ def _commands(
 
     Args:
         bag: Open bag.
-        topic: Full name of the topic of commands.
+        topic: Full name of a topic of Float64MultiArray; the bag must have it, see
+            Bag.messages.
         states: All joint states.
         joints: Joints that `states` requires; may be empty. Only their number is used.
     """

@@ -54,8 +54,8 @@ class GyroscopicSlopes:
         """Return the derivative by parameters of the robot, nv x np.
 
         Args:
-            H_p: For each column index k of a root joint's block of H, the derivative of
-                that column by the parameters, nv x np; root joints share an entry.
+            H_p: List: entry k is the derivative by the parameters, nv x np, of column k
+                of each root joint's own block of H. Missing entries count as zero.
             C_p: Derivative of C by the parameters, nv x np.
         """
         changes = [{} for _ in C_p.rows[0]]

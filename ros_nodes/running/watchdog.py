@@ -26,7 +26,8 @@ class Watchdog:
     """Thread that calls a function periodically, independent of the executor.
 
     It waits in steady time, so that neither /clock nor the system time affects it. The
-    first exception of the function is reported; only one of `report` ends the thread.
+    first exception of the function is reported; none ends the thread, nor does one of
+    `report`.
 
     Attributes:
         period: Time between two calls [s].

@@ -281,7 +281,9 @@ class FaultStand(NodeStand):
         answers: list[Any] = []
 
         def ask(_: Any = None) -> None:
-            """Send one round of requests; the next follows its last response.
+            """Send one round of requests, unless ROUNDS were sent.
+
+            The next round follows its last response.
 
             The argument, a future, is ignored.
             """

@@ -487,7 +487,11 @@ class NodeStand:
             process.end()
 
     def end_all(self) -> None:
-        """Undo the effects of a fault and end all nodes; states, if sent, go on."""
+        """Undo the effects of a fault, see `restore`, and end all nodes.
+
+        States, if there is a publisher, are sent on. Mode, solver and `unguarded` stay,
+        and hold for nodes that are started later.
+        """
         self.restore()
         for name in list(self.processes):
             self.end(name)

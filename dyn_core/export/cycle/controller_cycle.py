@@ -181,7 +181,8 @@ def control_cycle(
         SettingError: A joint has several coordinates or no effort limit, on_stale or
             on_violation is "hold", a value of bounds, effort_slew or limits is not
             valid, or cartesian.frame is no link that joints move.
-        ModelError: `wrap` has a name that no joint with one axis has.
+        ModelError: `wrap` is a text, or has a name that is not that of a joint which
+            turns about one axis.
     """
     if name not in CYCLES:
         known = ", ".join(CYCLES)
