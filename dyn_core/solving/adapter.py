@@ -384,9 +384,9 @@ class _Slot:
         Raises:
             UnsupportedError: A parameter is passed to the Program of a NumpySolver, or
                 the solver of a Deferred does not support the System or an option.
-            ShapeError: The inputs of a Program have a wrong number of entries, or the
-                algorithm of an Adapter returns a wrong number of outputs or a wrong
-                size.
+            ShapeError: An input that is not optional is missing, those of a Program
+                have a wrong number of entries, or the algorithm of an Adapter returns a
+                wrong number of outputs or a wrong size.
             ModelError: A keyword is no parameter path, or has a wrong number of values.
             SingularError: An axis among the values of parameters has length 0.
             RowError: The Program of a NumpySolver has no result for this state.
@@ -415,9 +415,15 @@ class _Slot:
 
         Args:
             signature: Its inputs give names and kinds.
-            args: Inputs in their order; the last ones may be missing, and surplus ones
-                are ignored.
+            args: Inputs in their order; optional ones at the end may be missing, and
+                surplus ones are ignored.
+
+        Raises:
+            ShapeError: An input that is not optional is missing.
         """
+        if not all(port.optional for port in signature.inputs[len(args) :]):
+            names = ", ".join(p.name for p in signature.inputs if not p.optional)
+            raise ShapeError(f"slot {self.name}", f"inputs {names}", f"{len(args)}")
         inputs = {}
         for port, x in zip(signature.inputs, args, strict=False):
             by_body = isinstance(x, (list, tuple)) and port.kind in _BY_BODY
@@ -441,8 +447,8 @@ class _Slot:
         Raises:
             KeyError: An input is missing; Adapter.apply makes it a TraceError.
             UnsupportedError: `changed` is not empty.
-            ShapeError: The inputs, or the results of the solver, have a wrong number of
-                entries.
+            ShapeError: An input that is not optional is missing, or the inputs or the
+                results of the solver have a wrong number of entries.
             RowError: The state has no result.
             PluginError: The solver raised an error that is not a DynError.
         """
@@ -453,7 +459,9 @@ class _Slot:
                 f" cannot take {', '.join(changed)} per call"
             )
         inputs = self._by_name(program.signature, args)
-        values = [x for port in program.inputs for x in flat_numbers(inputs[port.name])]
+        values: list[Any] = []
+        for port in program.inputs:  # an optional input that is missing is zero
+            values += flat_numbers(inputs.get(port.name, [0.0] * port.size))
         wanted = sum(port.size for port in program.inputs)
         if len(values) != wanted:
             raise ShapeError(f"slot {self.name}", f"{wanted} numbers", str(len(values)))

@@ -278,6 +278,56 @@ def test_a_slot_takes_a_solver_that_is_no_text(shipped, engine):
         np.testing.assert_allclose(a, b, rtol=1e-10)
 
 
+def _filling(name):
+    return _ByNumpy() if name == "by_numpy" else dyn.solver(name)
+
+
+def _without_forces(model, q, qd, tau, f_ext, inner):
+    """Leave the external forces out."""
+    return inner(q, qd, tau)
+
+
+def _two_of_three(model, q, qd, tau, f_ext, inner):
+    """Pass two of the three inputs to the slot."""
+    return inner(q, qd)
+
+
+@pytest.mark.parametrize("filled", ["aba", "by_numpy"])
+def test_a_slot_names_the_inputs_that_it_lacks(shipped, filled):
+    """A traced solver and one of NumPy refuse a call without the joint forces alike."""
+    slots, kind = (
+        {"inner": dyn.problems.FORWARD_DYNAMICS},
+        dyn.problems.FORWARD_DYNAMICS,
+    )
+    lacks = dyn.authoring.TracedSolver(
+        "lacks", kind, _two_of_three, by_joint=False, slots=slots
+    )
+    wanted = "slot inner: wanted inputs q, qd, tau, got 2"
+    with pytest.raises(dyn.ShapeError, match=wanted):
+        zeros = np.zeros((3, 2))
+        lacks.build(shipped["two_link"], inner=_filling(filled), engine="plain")(*zeros)
+
+
+@ENGINE
+@pytest.mark.parametrize("filled", ["aba", "by_numpy"])
+def test_an_optional_input_that_a_slot_lacks_is_zero(shipped, filled, engine):
+    """Also where the whole Program takes it: the algorithm does not pass it on."""
+    slots, kind = (
+        {"inner": dyn.problems.FORWARD_DYNAMICS},
+        dyn.problems.FORWARD_DYNAMICS,
+    )
+    drops = dyn.authoring.TracedSolver(
+        "drops", kind, _without_forces, by_joint=False, slots=slots
+    )
+    model, (q, qd, tau) = shipped["two_link"], np.full((3, 2), 0.5)
+    program = drops.build(
+        model, inner=_filling(filled), inputs=["f_ext"], engine=engine
+    )
+    wanted = dyn.solver("aba").build(model, engine="plain")(q, qd, tau)
+    pushed = program(q, qd, tau, np.ones((model.nb, 6)))
+    np.testing.assert_allclose(pushed, wanted, rtol=1e-10)
+
+
 class _Choosy(_ByNumpy):
     """Forward dynamics that refuses states and, in words of Python, torques."""
 
