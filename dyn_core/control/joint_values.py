@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -10,7 +9,7 @@ import numpy as np
 
 from dyn_core.errors import ModelError, SettingError, unknown_name
 from dyn_core.model import Model
-from dyn_core.validation.tables import shown
+from dyn_core.validation import is_finite, shown
 
 
 def joint_values(model: Model, name: str, value: Any, default: Any) -> np.ndarray:
@@ -69,7 +68,7 @@ def positive(name: str, value: Any, default: Any) -> float:
 
     Args:
         name: Name of the setting, for errors.
-        value: What float() reads as a number, such as "3" or True, or None.
+        value: Number, or None; text and booleans are no numbers.
         default: Number returned for None; not checked.
 
     Raises:
@@ -77,10 +76,6 @@ def positive(name: str, value: Any, default: Any) -> float:
     """
     if value is None:
         return float(default)
-    try:
-        number = float(value)
-    except (TypeError, ValueError, OverflowError):
-        number = math.nan
-    if not (math.isfinite(number) and number > 0):
+    if not is_finite(value) or value <= 0:
         raise SettingError(f"{name} is {value!r}; valid: > 0 and finite, or None", name)
-    return number
+    return float(value)

@@ -205,8 +205,10 @@ class MotionRecord:
         """Return the array of a kind of KINDS, such as "qd", (rows, columns); no copy.
 
         Raises:
-            SettingError: The motion has no such array.
+            SettingError: The kind is unknown, or the motion has no such array.
         """
+        if kind not in KINDS:
+            raise SettingError(unknown_name("kind of column", kind, KINDS), "kind")
         array: np.ndarray | None = getattr(self, kind)
         if array is None:
             name = next(iter(self.names(kind)), "JOINT")

@@ -53,7 +53,7 @@ class ChainTask(Task):
     Raises:
         ModelError: An attribute is invalid as in Task, `theta` has not n-1 numbers,
             `motors` are not na different joints of 0..n-2, or `rounds` or `window` is
-            out of range.
+            out of range, or a spread or `effort_cost` is negative.
         SettingError: The constructor got an unknown keyword.
 
     Source: WAW-15.5.
@@ -82,6 +82,8 @@ class ChainTask(Task):
                 f" got {self.motors}",
                 "motors",
             )
+        for key in ("theta_spread", "rate_spread", "effort_cost"):
+            Quantity(0.0).read(f"{self.name}: {key}", getattr(self, key))
         Whole().read(f"{self.name}: rounds", self.rounds)
         Quantity(0.0, above=True).read(f"{self.name}: window", self.window)
 

@@ -284,6 +284,8 @@ def _numbers_one_by_one(lines: TextIO, labels: list[str]) -> np.ndarray:
         cells = []
         for label, cell in zip(labels, row, strict=True):
             try:
+                if "_" in cell or not cell.isascii():  # float() reads 1_0 as 10
+                    raise ValueError
                 cells.append(float(cell) if cell.strip() else np.nan)
             except ValueError as error:
                 raise ValueError(

@@ -346,6 +346,14 @@ def test_bad_input_is_refused_in_words():
         ("pendulum", {"parameters": {"q": 1.0}}, dyn.ModelError, "no parameter 'q'"),
         ("walker", {"parameters": {"m": 1.0}}, dyn.ModelError, "moves a chain"),
         ("walker", {"motors": (1, 1)}, dyn.ModelError, "motors must be 6"),
+        (
+            "walker",
+            {"theta_spread": -0.1},
+            dyn.ModelError,
+            "theta_spread is -0.1; valid",
+        ),
+        ("walker", {"rate_spread": -0.1}, dyn.ModelError, "rate_spread is -0.1; valid"),
+        ("walker", {"effort_cost": -0.1}, dyn.ModelError, "effort_cost is -0.1; valid"),
         ("pendulum", {"render_mode": "human"}, dyn.SettingError, "valid: rgb_array"),
         ("pendulum", {"max_episode_steps": 0}, dyn.SettingError, "whole number"),
         (

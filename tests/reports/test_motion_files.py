@@ -204,6 +204,8 @@ BAD_CSV = {
     "t,q[joint1]\n# 0,0\n0,1\n1,2#7\n": r"row 2: q\[joint1\] is '2#7', no number",
     "# units: s,deg\nt,q[joint1]\n0,1\n": "the unit 'deg'; valid: rad, m, 1",
     "# units: s\nt,q[joint1]\n0,1\n": "1 units for 2 columns",
+    "t,q[a],qd[a]\n0,1_0,\n": r"row 1: q\[a\] is '1_0', no number",
+    "t,q[a],qd[a]\n0,１,\n": r"row 1: q\[a\] is '１', no number",
     "t,q[joint1],q[joint2],tau[joint1]\n0,1,2,3\n": None,
     "t,q[a],q[b],qd[a],qd[b],tau[a]\n0,1,1,1,1,1\n": r"column tau\[b\] is missing",
 }  # fmt: skip
@@ -246,6 +248,9 @@ def test_bad_motions_are_refused_with_their_row():
         replace(motion, tau=tau).checked(["q", "tau"])
     with pytest.raises(dyn.SettingError, match=r"no qdd: columns qdd\[joint1\]"):
         replace(motion, qdd=None).column("qdd")
+    for wrong in ("pos", "t", "names"):
+        with pytest.raises(dyn.SettingError, match=rf"'{wrong}'.*valid: .*qdd, "):
+            motion.column(wrong)
     with pytest.raises(dyn.ShapeError, match=r"qd: wanted shape \(10, 2\)"):
         replace(motion, qd=np.zeros((10, 3)))
     with pytest.raises(

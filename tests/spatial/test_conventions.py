@@ -20,6 +20,23 @@ Q /= np.linalg.norm(Q, axis=1, keepdims=True)
 FREE = np.concatenate([rng.normal(size=(5, 3)), Q], axis=1)
 
 
+@pytest.mark.parametrize(
+    ("swap", "wrong"),
+    [
+        (to.swap_rows, np.ones((7, 6))),
+        (to.swap_rows, np.ones(6)),
+        (to.swap_matrix, np.ones((7, 6))),
+        (to.swap_matrix, np.ones((6, 7))),
+        (to.swap_matrix, np.ones(6)),
+        (to.swap_blocks, np.ones(7)),
+    ],
+)
+def test_arrays_without_two_halves_of_three_are_refused(swap, wrong):
+    """Seven rows would change places with each other, and lose their sizes."""
+    with pytest.raises(ShapeError, match="6"):
+        swap(wrong)
+
+
 def test_round_trips():
     """Each converter and its inverse."""
     np.testing.assert_array_equal(to.swap_blocks(to.swap_blocks(V)), V)

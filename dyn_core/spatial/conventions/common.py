@@ -2,7 +2,7 @@
 
 All functions return new arrays or views and change no argument; "our" arrays are as in
 the package's docstring. Batches of several arguments broadcast. Sizes are checked
-by `swap_blocks` only; that rotations and quaternions are valid, by none.
+by the three `swap_` functions only; that rotations and quaternions are valid, by none.
 """
 
 from __future__ import annotations
@@ -28,16 +28,24 @@ def swap_blocks(x: Any) -> np.ndarray:
 
 
 def swap_rows(J: Any) -> np.ndarray:
-    """Return J (..., 6, n) with the halves of its six rows swapped; self-inverse."""
+    """Return J (..., 6, n) with the halves of its six rows swapped; self-inverse.
+
+    Raises:
+        ShapeError: There are not six rows.
+    """
     J = np.asarray(J)
+    if J.shape[-2:-1] != (6,):
+        raise ShapeError("J", "shape (..., 6, n), of one body", f"{J.shape}")
     return np.concatenate([J[..., 3:, :], J[..., :3, :]], axis=-2)
 
 
 def swap_matrix(M: Any) -> np.ndarray:
     """Return matrices M (..., 6, 6) with the halves of rows and columns swapped.
 
-    It is its own inverse. Raises ShapeError if M has not six columns; rows are not
-    counted.
+    It is its own inverse.
+
+    Raises:
+        ShapeError: M has not six rows and six columns.
     """
     return swap_rows(swap_blocks(M))
 

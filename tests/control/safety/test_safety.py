@@ -225,6 +225,9 @@ def test_the_envelope_is_compiled_apart(two):
     [
         ({"effort": 0.0}, "effort is 0.0; valid: > 0"),
         ({"power": np.inf}, "power is inf; valid: > 0"),
+        ({"power": "3"}, "power is '3'; valid: "),
+        ({"power": True}, "power is True; valid: "),
+        ({"tracking_error": {"shoulder": "1_0"}}, "tracking_error is '1_0'; valid: "),
         ({"kinetic_energy": "much"}, "kinetic_energy is 'much'"),
         ({"effort_rate": [1.0]}, "effort_rate: .* numbers; valid: one, or 2"),
         ({"joint_power": {"elbo": 1.0}}, "joint_power: .*did you mean 'elbow'"),
