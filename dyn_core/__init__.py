@@ -259,7 +259,33 @@ if not TYPE_CHECKING:  # with __getattr__, type checkers would accept any name
             from importlib.metadata import version
 
             return version("dyn_ros")
-        raise AttributeError(f"module 'dyn_core' has no attribute '{name}'")
+        raise _UnknownName(name, name=name)
+
+    class _UnknownName(AttributeError):
+        """A name that is not public; the text with its guesses is made when it is read.
+
+        `from dyn_core import contact` asks for an attribute before it imports a module:
+        nothing may be loaded for that.
+        """
+
+        def __str__(self) -> str:
+            """Return the sentence: for a problem how to solve it, else near names."""
+            from dyn_core import errors, problems
+
+            name = str(self.args[0])
+            said = f"module 'dyn_core' has no attribute '{name}'"
+            if name.lower() in problems.names():
+                problem = problems.find(name)
+                inputs = ", ".join(x.name for x in problem.inputs if not x.optional)
+                way = f'dyn.solver("{problem.name}").build(model)({inputs})'
+                others = f'dyn.solvers("{problem.name}") lists the solvers'
+                return f"{said}; valid: {way}; {others}"
+            near = errors.nearest(name, [*__all__, *problems.names()])
+            guess = f"; did you mean {' or '.join(map(repr, near))}?" if near else ";"
+            return (
+                f"{said}{guess} algorithms: dyn.solver(NAME).build(model), names:"
+                " dyn.solvers()"
+            )
 
 
 def __dir__() -> list[str]:

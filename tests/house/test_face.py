@@ -3,6 +3,7 @@
 import ast
 import importlib
 import pydoc
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -77,6 +78,32 @@ def test_a_name_that_is_not_there_is_refused():
         dyn.lod  # noqa: B018
     with pytest.raises(ImportError, match="cannot import name 'lod' from 'dyn_core'"):
         exec("from dyn_core import lod")
+
+
+GUESSES = {
+    "inverse_dynamics": 'dyn.solver("inverse_dynamics").build(model)(q, qd, qdd)',
+    "jacobian": 'dyn.solver("jacobian").build(model)(q)',
+    "contact_step": 'dyn.solvers("contact_step") lists the solvers',
+    "mass_matrx": "did you mean 'mass_matrix' or",
+    "load_urfd": "did you mean 'load_urdf'",
+    "FORWARD_DYNAMICS": 'dyn.solver("forward_dynamics").build(model)(q, qd, tau)',
+    "rnea": 'dyn.solver(NAME).build(model)',
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", GUESSES)
+def test_a_name_that_is_no_function_points_to_what_is_meant(name):
+    """Problems are solved by Programs that are built; other names are guessed."""
+    with pytest.raises(AttributeError, match=re.escape(GUESSES[name])):
+        getattr(dyn, name)
+
+
+def test_every_problem_leads_to_its_solvers():
+    """None of the names that `dyn solvers` takes is refused without the way."""
+    for problem in dyn.problems.names():
+        if not hasattr(dyn, problem):
+            with pytest.raises(AttributeError, match=rf'dyn.solvers."{problem}"'):
+                getattr(dyn, problem)
 
 
 def test_the_version_is_printed_without_loading_anything():
