@@ -625,13 +625,17 @@ def test_wrong_names_are_refused_in_words():
     assert "cannot read the URDF file" in done.stderr
 
 
-def test_check_plugin_fails_for_a_wrong_solver(tmp_path):
-    """A solver that breaks a law is named, status 1."""
+@pytest.mark.parametrize(("factor", "robot"), [("0.5", "arm7"), ("-1", "two_link")])
+def test_check_plugin_fails_for_a_wrong_solver(tmp_path, factor, robot):
+    """A solver that breaks a law is named, status 1.
+
+    The weight of two_link, in a horizontal plane, is zero whatever its sign.
+    """
     (tmp_path / "wrong_dyn.py").write_text(
         "from dyn_core.problems import GRAVITY_FORCE\nfrom dyn_core.authoring import TracedSolver, hookimpl\n"
         "from dyn_plugins.dynamics.gravity import gravity\n"
         "def half(model, q):\n"
-        "    return [None, *(x * 0.5 for x in gravity(model, q)[1:])]\n"
+        f"    return [None, *(x * {factor} for x in gravity(model, q)[1:])]\n"
         "@hookimpl\n"
         "def dyn_solvers():\n"
         "    return [TracedSolver('half_gravity', GRAVITY_FORCE, half)]\n"
@@ -643,7 +647,7 @@ def test_check_plugin_fails_for_a_wrong_solver(tmp_path):
     )
     (info / "entry_points.txt").write_text("[dyn_core]\nwrong_dyn = wrong_dyn\n")
     path = os.pathsep.join([str(tmp_path), os.environ.get("PYTHONPATH", "")])
-    done = _run("check-plugin", "half_gravity", "--robot", "arm7", PYTHONPATH=path)
+    done = _run("check-plugin", "half_gravity", "--robot", robot, PYTHONPATH=path)
     assert done.returncode == 1
     assert "FAIL gravity_is_bias_at_rest" in done.stdout
 

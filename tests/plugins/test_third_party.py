@@ -498,7 +498,8 @@ def test_a_package_installed_by_pip(tmp_path):
     assert "my_solvers" in listed.stdout
     checked = dyn_command("check-plugin", "weight", "--robot", "two_link")
     assert checked.returncode == 0, checked.stdout + checked.stderr
-    assert "weight on two_link (graph): 7 of 7 laws hold" in checked.stdout
+    assert "weight on two_link (graph): 4 of 7 laws hold; only z" in checked.stdout
+    assert "weight on random0 (graph): 7 of 7 laws hold" in checked.stdout
     wrong = dyn_command("check-plugin", "nobody")
     assert wrong.returncode == 1
     assert "no solver is called 'nobody'" in wrong.stderr

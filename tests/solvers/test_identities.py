@@ -5,6 +5,7 @@ import pytest
 
 import dyn_core as dyn
 from dyn_core import robots
+from dyn_core.authoring import TracedSolver
 from dyn_core.engines import ENGINES, available
 from dyn_core.testing import TOLERANCES, scaled_error
 from dyn_core.testing.case import Case
@@ -13,10 +14,12 @@ from dyn_core.testing.conformance import (
     _largest,
     check,
     refuses_in_words,
+    report,
     served_model,
 )
 from dyn_core.testing.laws.contact_laws import contact_steps_obey_newton
 from dyn_core.testing.models import random_model
+from dyn_plugins.dynamics.gravity import gravity
 
 NAMES = dyn.solvers(references=True)
 ROBOTIC = [name for name in NAMES if dyn.solver(name).signature.system == "robot"]
@@ -272,3 +275,40 @@ def test_a_law_with_nan_anywhere_does_not_hold(place):
     for pairs[place] in (np.nan, 1.0), (1.0, np.nan), (1.0, [1.0]), (1.0, np.inf):
         assert not Finding("law", _largest(pairs), 1e-9).good
     assert not Finding("law", _largest([]), 1e-9).good
+
+
+@pytest.mark.parametrize("sign", [1.0, -1.0])
+def test_laws_that_compare_zeros_do_not_count_as_held(shipped, sign):
+    """On two_link, in a horizontal plane, no weight has a sign; on random robots it has.
+
+    A robot that was asked for is named with the laws that it cannot test.
+    """
+
+    def weight(model, q):
+        return [None, *(x * sign for x in gravity(model, q)[1:])]
+
+    solver = TracedSolver("weight", dyn.problems.GRAVITY_FORCE, weight)
+    flat, *random = [
+        line
+        for line in report(solver, [shipped["two_link"]], "graph")
+        if not line.startswith("  ")
+    ]
+    zeros = "gravity_is_bias_at_rest, gravity_is_slope_of_potential"
+    assert f"two_link (graph): 4 of 7 laws hold; only zeros in {zeros}" in flat
+    assert len(random) == 3
+    held = "7 of 7" if sign > 0 else "5 of 7"
+    assert all(held in line and "zeros" not in line for line in random), random
+
+
+def test_a_solver_for_one_robot_alone_is_tested_on_it(shipped):
+    """No random robot is served: those that are asked for are tested, if one is served."""
+
+    class OfTwoLink(TracedSolver):
+        def refusal(self, model):
+            return None if model.name == "two_link" else "two_link alone"
+
+    solver = OfTwoLink("own", dyn.problems.GRAVITY_FORCE, gravity)
+    (line,) = report(solver, [shipped["two_link"]], "graph")
+    assert "own on two_link (graph): 4 of 7 laws hold" in line
+    with pytest.raises(dyn.UnsupportedError, match="no random system is served by own"):
+        next(report(solver, [shipped["arm7"]], "graph"))

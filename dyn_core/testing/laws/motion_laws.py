@@ -125,7 +125,8 @@ def a_part_of_a_pose_is_less(case: Case) -> Pairs:
     for part, which in (("orientation", 0), ("position", 1)):
         result = case.program(part=part)(q, pose)
         error = _errors(case, result.q_reached, pose)[which]
-        yield max(error - _errors(case, q, pose)[which], 0.0), 0.0
+        before = _errors(case, q, pose)[which]
+        yield max(error, before), before
         if result.status == 0.0:
             yield error, 0.0
 
