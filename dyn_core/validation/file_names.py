@@ -51,14 +51,20 @@ def check_apart(path: str | os.PathLike[str], read: Iterable[Any], option: str) 
 
     Args:
         path: Name of the file to be written; it need not exist.
-        read: Names of files that are read; other texts, and None, are no files.
+        read: Names of files that are read, and of folders of bags, whose files are
+            read; other texts, and None, are no files.
         option: Name of the option or argument, for the error.
 
     Raises:
         SettingError: The file is one of them, perhaps by another path.
     """
-    for name in read if path and os.path.exists(path) else ():
-        if name and os.path.exists(name) and os.path.samefile(path, name):
+    if not path or not os.path.exists(path):
+        return
+    written, folder = [path], os.path.dirname(os.path.abspath(path))
+    if os.path.exists(os.path.join(folder, "metadata.yaml")):  # a bag
+        written.append(folder)
+    for name in (x for x in read if x and os.path.exists(x)):
+        if any(os.path.samefile(x, name) for x in written):
             shown = one_line(os.fspath(path))
             raise SettingError(
                 f"--{option} would replace {shown}, which is read; valid: another file",

@@ -277,6 +277,8 @@ OVER_ITS_INPUT = {  # arguments; the last file is read and would be replaced
     "evaluate, sidecar": ["evaluate", "run.npz", "--robot", "mine.urdf", "--identify", "mine"],
     "evaluate, table": ["evaluate", "run.npz", "--robot", "two_link", "--parameters",
                         "my.parameters.csv", "--identify", "my"],
+    "report, bag": ["report", "bag", "page.html", "-o", "bag/bag_0.html"],
+    "id, bag": ["id", "two_link", "bag/", "-o", "./bag/metadata.yaml"],
 }  # fmt: skip
 
 
@@ -286,11 +288,14 @@ def test_no_command_replaces_a_file_that_it_reads(files, tmp_path, capsys, case)
     Path("page.html").write_text("x")
     Path("mine.urdf").write_bytes(Path(robots.path("two_link")).read_bytes())
     Path("mine.dyn.yaml").write_text("joints: {joint1: {damping: 0.1}}")
+    Path("bag").mkdir()
+    Path("bag/metadata.yaml").write_text("rosbag2_bagfile_information: {}")
+    Path("bag/bag_0.html").write_text("the messages")
     Path("my.parameters.csv").write_text("name,value\njoint1.damping,0.1\n")
-    before = {x: x.read_bytes() for x in tmp_path.iterdir() if x.is_file()}
+    before = {x: x.read_bytes() for x in tmp_path.rglob("*") if x.is_file()}
     assert _status(OVER_ITS_INPUT[case]) == 1
     assert "which is read; valid: another file" in capsys.readouterr().err
-    after = {x: x.read_bytes() for x in tmp_path.iterdir() if x.is_file()}
+    after = {x: x.read_bytes() for x in tmp_path.rglob("*") if x.is_file()}
     assert after == before
 
 
