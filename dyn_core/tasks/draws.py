@@ -151,7 +151,7 @@ def draws_by_path(model: Model, values: Mapping[str, Any]) -> dict[str, Draw]:
     draws: dict[str, Draw] = {}
     for path, draw in values.items():
         factor = isinstance(draw, UniformFactor)
-        if not factor and not callable(draw):
+        if not factor and (not callable(draw) or isinstance(draw, type)):
             message = f"values of '{path}' are {shown(draw)}; valid: Uniform(low, high)"
             raise ModelError(f"{message}, UniformFactor, PayloadMass, a function", path)
         star = path.startswith("*.")
@@ -166,7 +166,8 @@ def draws_by_path(model: Model, values: Mapping[str, Any]) -> dict[str, Draw]:
                 draws[one] = partial(draw.times, numbers) if factor else draw
         if paths and draws.keys().isdisjoint(paths):
             message = f"{path} is zero in robot '{model.name}': a factor has no effect"
-            raise ModelError(f"{message}; valid: Uniform(low, high)", path)
+            valid = "PayloadMass" if path.endswith(".payload") else "Uniform"
+            raise ModelError(f"{message}; valid: {valid}(low, high)", path)
     return draws
 
 

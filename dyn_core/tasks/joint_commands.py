@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from dyn_core.errors import ModelError
+from dyn_core.errors import ModelError, ShapeError
 from dyn_core.model import Model
 from dyn_core.tasks.robot_task import RobotRows
 from dyn_core.validation import known_keywords
@@ -117,9 +117,12 @@ class JointTargets:
 
         Args:
             rows: States of n rows; q and qd are used.
-            action: Actions, (n, driven joints), in the order of `positions`. One column
-                acts on all driven joints; another size raises ValueError.
+            action: Actions, (n, driven joints), in the order of `positions`.
+
+        Raises:
+            ShapeError: There is another number of actions.
         """
+        _check_count(action, self.velocities)
         error = self.home + self.scale * action - rows.q[:, self.positions]
         tau = self.kp * error - self.kd * rows.qd[:, self.velocities]
         forces = np.zeros((len(action), self.nv))
@@ -183,13 +186,26 @@ class JointTorques:
 
         Args:
             rows: Not used.
-            action: Actions, (n, driven joints), in the order of `velocities`. One
-                column acts on all driven joints; another size raises ValueError.
+            action: Actions, (n, driven joints), in the order of `velocities`.
+
+        Raises:
+            ShapeError: There is another number of actions.
         """
+        _check_count(action, self.velocities)
         forces = np.zeros((len(action), self.nv))
         tau = np.clip(self.scale * action, -self.limit, self.limit)
         forces[:, self.velocities] = tau
         return forces
+
+
+def _check_count(action: np.ndarray, joints: np.ndarray) -> None:
+    """Raise ShapeError unless there is an action for each of `joints`, (n, joints).
+
+    One action alone would drive all joints.
+    """
+    if action.shape[1:] != joints.shape:
+        wanted = f"one for each driven joint, shape (n, {len(joints)})"
+        raise ShapeError("action", wanted, f"shape {action.shape}")
 
 
 def _limits(model: Model, velocities: np.ndarray) -> np.ndarray:

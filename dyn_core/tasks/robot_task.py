@@ -7,7 +7,7 @@ same code serves one environment and many; NumPy is all that is needed to write 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from typing import Any, NamedTuple, TypeAlias
 
@@ -155,6 +155,9 @@ class RobotTask:
             message = f"{self.name}: values do not act with stepping {self.stepping!r}"
             valid = ", ".join(k for k, step in STEPS.items() if step.takes_values)
             raise ModelError(f"{message}; valid: {valid}", "values")
+        if not isinstance(self.values, Mapping):
+            message = f"{self.name}: values are {shown(self.values)}; valid: a mapping"
+            raise ModelError(f"{message} from parameter path to distribution", "values")
         _ = self.draws  # refuses what is unknown or impossible
         if self.options and self.stepping != "floor":
             message = f"{self.name}: options act with stepping 'floor' only"
@@ -323,7 +326,10 @@ class RobotTask:
                 numbers, size = np.ravel(draw(rng, 1)), self.value_sizes[path]
                 if len(numbers) != size:
                     what = f"{self.name}: values of '{path}'"
-                    raise ShapeError(what, f"{size} numbers a row", f"{len(numbers)}")
+                    wanted = f"{size} numbers a row"
+                    if path.endswith(".payload"):
+                        wanted += ", as of PayloadMass(low, high)"
+                    raise ShapeError(what, wanted, f"{len(numbers)}")
                 row[part[path]] = numbers
         numbers = state[:, part["time"].stop :]
         wrong = ~(np.isfinite(numbers) & (numbers >= self._minima))
@@ -367,40 +373,54 @@ class RobotTask:
         return np.asarray(self._kinematics(q, status=True)[0])
 
     def prepare(self) -> None:
-        """Compile the kinematics of the links, and check `reward` with two rows.
+        """Compile the kinematics of the links; check `control` and `reward`.
+
+        They are called with two initial rows and zero actions.
 
         Raises:
-            ModelError: `reward` raises TypeError or ValueError (other errors pass),
-                or its result cannot be converted to floats; or `values` draw an invalid
-                number.
-            ShapeError: The result of `reward` is neither (2,) nor a scalar, or
-                `initial` or `values` return other shapes.
+            ModelError: `control` or `reward` raises TypeError or ValueError (other
+                errors pass), such as for another number of actions than action_bounds
+                has, or its result cannot be converted to floats; or `values` draw an
+                invalid number.
+            ShapeError: The result of `control` is not (2, nv), that of `reward` neither
+                (2,) nor a scalar, or `initial` or `values` return other shapes.
             UnsupportedError: As `layout`.
         """
         if self.links:
             self._kinematics.prepare(batch=True)
-        self._check_reward()
-
-    def _check_reward(self) -> None:
-        """Call `reward` with two initial rows and zero actions, and check its result.
-
-        The rows are both `before` and `after`; NaN as a result passes.
-        Raises ModelError, ShapeError and UnsupportedError as `prepare`.
-        """
         rows = self.rows(self.start(np.random.default_rng(0), 2))
+        action, nv = np.zeros((2, self.na)), self.model.nv
+        self._check_result("control", f"(n, {nv})", [(2, nv)], rows, action)
+        self._check_result("reward", "(n,)", [(2,), ()], rows, action, rows)
+
+    def _check_result(
+        self, name: str, wanted: str, shapes: Sequence[tuple[int, ...]], *arguments: Any
+    ) -> None:
+        """Call a function of the task for two rows, and check its result.
+
+        NaN as a result passes. Raises ModelError and ShapeError as `prepare`.
+
+        Args:
+            name: Name of the function.
+            wanted: Shape of its result for n rows, for the message.
+            shapes: Valid shapes for two rows.
+            arguments: Its arguments.
+        """
         try:
-            result = self.reward(rows, np.zeros((2, self.na)), rows)
-            reward = np.asarray(result, float)
+            result = getattr(self, name)(*arguments)
+            numbers = np.asarray(result, float)
             if any(x is None for x in np.array(result, object).ravel()):
                 raise TypeError("None is no number")
         except (TypeError, ValueError, OverflowError) as error:
             raise ModelError(
-                f"task '{self.name}': reward of two rows: {error}; valid: arithmetic on"
-                " arrays of rows, np.where in the place of if"
+                f"task '{self.name}': {name} of two rows and {self.na} actions, as many"
+                f" as action_bounds: {error}; valid: arithmetic on arrays of rows,"
+                " np.where in the place of if"
             ) from error
-        if reward.shape not in ((2,), ()):
-            message = f"{self.name}: the result of reward"
-            raise ShapeError(message, "shape (n,)", f"shape {reward.shape} for n = 2")
+        if numbers.shape not in shapes:
+            message = f"{self.name}: the result of {name}"
+            got = f"shape {numbers.shape} for n = 2"
+            raise ShapeError(message, f"shape {wanted}", got)
 
     def changed(self, **changes: Any) -> RobotTask:
         """Return a copy of the task with attributes (reward, dt, ...) replaced.

@@ -333,6 +333,13 @@ class ObjectTask(Task):
         for key in ("home", "spread"):
             if len(getattr(self, key)) != self.ns:
                 raise ModelError(f"{self.name}: {key} must have {self.ns} numbers", key)
+        inputs, nu = len(self.control([0.0] * self.na)), self.system.nu
+        if inputs != nu:
+            raise ModelError(
+                f"{self.name}: action_bounds: {self.na} actions are {inputs} inputs of"
+                f" '{self.system.name}'; valid: as many actions as give {nu}",
+                "action_bounds",
+            )
 
     @property
     def ns(self) -> int:

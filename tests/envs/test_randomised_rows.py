@@ -133,6 +133,15 @@ def test_factors_and_payloads_are_not_negative(kind):
         ),
         ({"link9.mass": UniformFactor(0.5, 1.0)}, "link9"),
         ({"link3.mass": 2.0}, "values of 'link3.mass' are 2.0; valid: Uniform"),
+        (
+            {"tool.payload": PayloadMass},
+            "values of 'tool.payload' are a type; valid: Uniform",
+        ),
+        (
+            {"tool.payload": UniformFactor(0.5, 1.0)},
+            r"tool.payload is zero in robot .*; valid: PayloadMass\(low, high\)",
+        ),
+        ([("link3.mass", 2.0)], r"reach: values are \[.*; valid: a mapping"),
     ],
 )
 def test_impossible_values_are_refused_when_building(values, message):
@@ -146,9 +155,12 @@ def test_impossible_values_are_refused_when_building(values, message):
     [("link3.mass", PayloadMass(0.0, 1.0)), ("gravity", Uniform(-10.0, -9.0))],
 )
 def test_another_number_of_entries_is_refused_when_building(path, draw):
-    """A payload has ten numbers, gravity three."""
+    """A payload has ten numbers, gravity three; a mass of a payload is a PayloadMass."""
     with pytest.raises(ShapeError, match=f"values of '{path}'.* numbers a row"):
         TaskEnv("reach", values={path: draw})
+    wanted = r"wanted 10 numbers a row, as of PayloadMass\(low, high\), got 1"
+    with pytest.raises(ShapeError, match=wanted):
+        TaskEnv("reach", values={"tool.payload": Uniform(0.0, 2.0)})
 
 
 @pytest.mark.parametrize("number", [math.nan, -0.5, math.inf])

@@ -475,6 +475,18 @@ def test_tasks_can_be_pickled():
             ModelError,
             "np.where",
         ),
+        (
+            {"action_bounds": ((-1.0, 1.0),) * 3},
+            ModelError,
+            r"action: .* \(n, 2\), got",
+        ),
+        (
+            {"control": lambda rows, a: a[:, :1]},
+            ShapeError,
+            r"control: .*\(n, 2\), got",
+        ),
+        ({"control": lambda rows, a: None}, ModelError, "control .*None is no number"),
+        ({"action_bounds": ((-1.0, 1.0),)}, ModelError, r"action: .* \(n, 2\), got"),
         ({"reward": lambda a, u: 1.0}, ModelError, "reward .*positional"),
         ({"reward": lambda a, u, b: None}, ModelError, "reward .*None"),
         ({"reward": lambda a, u, b: [0.0, None]}, ModelError, "reward .*None"),

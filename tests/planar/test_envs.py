@@ -334,6 +334,12 @@ def test_bad_input_is_refused_in_words():
         ("pendulum", {"home": (0.0,)}, dyn.ModelError, "home must have 2"),
         ("pendulum", {"action_bounds": ((1.0, 1.0),)}, dyn.ModelError, "finite pairs"),
         ("pendulum", {"action_bounds": "ab"}, dyn.ModelError, "finite pairs"),
+        (
+            "pendulum",
+            {"action_bounds": ((-1.0, 1.0),) * 2},
+            dyn.ModelError,
+            "action_bounds: 2 .* are 2 inputs of 'pendulum'; valid: .* 1",
+        ),
         ("pendulum", {"action_bounds": (-1.0, 1.0)}, dyn.ModelError, "finite pairs"),
         ("pendulum", {"dt": "x"}, dyn.ModelError, "dt must be .* got 'x'"),
         (
