@@ -128,9 +128,9 @@ def wanted_pose(arguments: argparse.Namespace) -> tuple[str, np.ndarray]:
 def report(model: Model, result: Reached, frame: str, part: str) -> Iterator[str]:
     """Yield lines of text: the position of each joint, then one line on the search.
 
-    The last line states whether the pose is reached, the remaining rotation [rad] and
+    This line states whether the pose is reached, the remaining rotation [rad] and
     displacement [m] of the matched part, the number of steps, and the index of the
-    start.
+    start. A line on the reason follows if there is one.
 
     Args:
         model: Robot.
@@ -150,6 +150,8 @@ def report(model: Model, result: Reached, frame: str, part: str) -> Iterator[str
         f"{frame} {verdict} {left} from the {part}, after {result.iterations} steps"
         f" from start {result.seed}"
     )
+    if result.reason:
+        yield result.reason
 
 
 def _digits(x: float) -> str:

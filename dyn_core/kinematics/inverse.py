@@ -8,7 +8,7 @@ the positions whose frames are nearest to the wanted pose, as one batch.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -17,6 +17,7 @@ from numpy.typing import ArrayLike
 from dyn_core.errors import NonFiniteError, RequireError, SettingError, ShapeError
 from dyn_core.kinematics.poses import one_pose, pose_matrices
 from dyn_core.model import Model
+from dyn_core.model.coordinates.labels import coordinates_of
 from dyn_core.problems import INVERSE_KINEMATICS
 from dyn_core.solving.registry import solver
 from dyn_core.validation import (
@@ -31,6 +32,7 @@ from dyn_core.validation import (
 STEPS = 10  # iterations of a round; most successful starts need no more
 ROUNDS = 3  # maximum number of rounds from one start
 CLOSE = 1e-2  # error from which another round is worth it
+FAR = 2.0  # ratio to the farthest random position from which none is near the reach
 BLOCK, CACHED = 8192, 512  # poses per batch; poses per table of distances to the pool
 CHOICE = np.float32  # half the memory: which starts are tried needs no more digits
 _ROWS = {"pose": slice(0, 6), "orientation": slice(0, 3), "position": slice(3, 6)}
@@ -50,6 +52,8 @@ class Reached:
         iterations: Number of steps from the start to q.
         seed: Index of the start; 0 is `near` if it was given, else the pool position
             nearest to the pose; higher indices are farther pool positions.
+        reason: Sentence for a position far out of reach, such as one in millimetres,
+            with both distances; "" otherwise.
     """
 
     q: np.ndarray
@@ -58,6 +62,7 @@ class Reached:
     residual: Any
     iterations: Any
     seed: Any
+    reason: Any = ""
 
 
 @known_keywords
@@ -154,8 +159,9 @@ class InverseKinematics:
         s is half the root mean square distance of the positions p_i from their mean;
         only the terms of the matched part count, and none of positions where s is zero.
         The results are stored: _pool, the positions (pool, nq), in which joints that do
-        not move are neutral inside their limits, and the terms _half (pool,) and
-        _weighted (16, pool).
+        not move are neutral inside their limits, the terms _half (pool,) and _weighted
+        (16, pool), the mean _middle (3,) of the p_i, and _reach, the largest distance
+        from it [m], infinite if a joint that moves the frame slides without limits.
 
         Args:
             pool: Number of positions.
@@ -170,7 +176,17 @@ class InverseKinematics:
         )
         poses = kinematics(self._pool)[:, 0]
         places = poses[:, :3, 3]
-        spread = float(np.sqrt(((places - places.mean(0)) ** 2).sum(1).mean()))
+        self._middle = places.mean(0)
+        squares = ((places - self._middle) ** 2).sum(1)
+        slides = np.array(coordinates_of(model).velocity_units) == "m"
+        slides &= np.isinf(model.lower) | np.isinf(model.upper)
+        fixed = set(self._still)
+        endless = any(
+            slides[model.v_slices[i]].any() and model.q_slices[i].start not in fixed
+            for i in model.independent
+        )
+        self._reach = np.inf if endless else float(np.sqrt(squares.max()))
+        spread = float(np.sqrt(squares.mean()))
         weights = np.zeros((4, 4))
         if self.part != "position":
             weights[:3, :3] = 1.0
@@ -216,7 +232,18 @@ class InverseKinematics:
             if reached.converged:
                 return reached
         assert best is not None
-        return best
+        return replace(best, reason=self._reason(wanted))
+
+    def _reason(self, pose: np.ndarray) -> str:
+        """Return why no position leads to a pose, (4, 4), far out of reach, else ""."""
+        distance = float(np.linalg.norm(pose[:3, 3] - self._middle))
+        if self.part == "orientation" or distance <= FAR * self._reach + 1e-6:
+            return ""
+        return (
+            f"out of reach: {distance:.4g} m from the middle of random positions of"
+            f" '{self.frame}', of which none is farther from it than {self._reach:.4g}"
+            " m; valid: a position in metres, in the base"
+        )
 
     def _starts(
         self, chosen: np.ndarray, near: np.ndarray | None, first: bool
@@ -333,7 +360,10 @@ class InverseKinematics:
         ]
         columns = [np.concatenate(x) for x in zip(*parts, strict=True)]
         q, error, iterations, status, residual, seed = columns
-        return Reached(q, status == 0.0, error, residual, iterations, seed)
+        reason = np.full(n, "", object)
+        for k in np.flatnonzero(status):
+            reason[k] = self._reason(wanted[k])
+        return Reached(q, status == 0.0, error, residual, iterations, seed, reason)
 
     def _block(self, poses: np.ndarray, near: np.ndarray | None) -> list[np.ndarray]:
         """Search for a block of poses; return the best result of each.
@@ -437,8 +467,9 @@ def inverse_kinematics(
 ) -> Reached:
     """Return joint positions that bring a link to a pose, inside the joint limits.
 
-    A pose out of reach is no error: the result then has `converged` False. For many
-    poses build an InverseKinematics once.
+    A pose out of reach is no error: the result then has `converged` False, and, of a
+    position far out of reach, a `reason`. For many poses build an InverseKinematics
+    once.
 
     Args:
         model: Robot.

@@ -147,6 +147,39 @@ def test_a_pose_out_of_reach_has_a_nearest_position(arm):
         assert not rows.converged[0] and np.isfinite(rows.q).all()
 
 
+@pytest.mark.parametrize("part", ["pose", "position"])
+def test_a_position_in_millimetres_is_said_to_be_out_of_reach(arm, part):
+    """With both distances, for one pose and for rows; not where others fail or succeed."""
+    model, frame, _ = arm
+    reach = InverseKinematics(model, frame, part=part, restarts=0)
+    poses, _ = _poses(model, frame, 3, seed=3)
+    far = poses.copy()
+    far[1, :3, 3] *= 1000.0
+    assert reach(poses[0]).reason == ""
+    result = reach(far[1])
+    said = rf"out of reach: .* m from the middle of .*'{frame}'.*; valid: .* metres"
+    assert not result.converged and re.match(said, result.reason)
+    distance = float(result.reason.split()[3])
+    assert distance == pytest.approx(np.linalg.norm(far[1, :3, 3]), rel=0.01)
+    rows = reach.many(far)
+    assert rows.reason[1] == result.reason
+    assert rows.reason[0] == rows.reason[2] == ""
+    by_rotation = InverseKinematics(model, frame, part="orientation", restarts=0)
+    assert by_rotation(far[1]).reason == ""
+
+
+def test_a_base_that_flies_reaches_every_position():
+    """No distance is out of its reach; with the base fixed one is."""
+    model = dyn.load("quadruped")
+    foot, pose = model.frame_names[-1], np.eye(4)
+    pose[:3, 3] = 1e4
+    flies = InverseKinematics(model, foot, restarts=0, seeds=1)
+    assert flies(pose).reason == "" and flies.many([pose]).reason[0] == ""
+    base = model.joint_names[0]
+    fixed = InverseKinematics(model, foot, restarts=0, seeds=1, fixed=[base])
+    assert "out of reach" in fixed(pose).reason
+
+
 def test_the_nearest_position_has_no_way_downhill(shipped):
     """J.T e is zero where a joint can move, and leads out of limits where one is."""
     model, frame = shipped["arm7"], "tool"
@@ -333,7 +366,9 @@ def test_the_command_prints_positions(capsys):
     other = dict(x.split() for x in capsys.readouterr().out.splitlines()[:7])
     assert float(other["joint1"]) == pytest.approx(q[0], abs=1e-8)
     assert cli.main(["ik", "arm7", "--frame", "tool", "--xyz", "3", "0", "0"]) == 1
-    assert "is not reached; the search ended" in capsys.readouterr().out
+    out = capsys.readouterr().out
+    assert "is not reached; the search ended" in out
+    assert out.splitlines()[-1].startswith("out of reach: 3.")
     turn = ["--rpy", "0", "0", "1", "--fixed", "joint1", "--seeds", "4", "--rng", "2"]
     assert cli.main(["ik", "arm7", "--frame", "tool", *turn]) == 0
     out = capsys.readouterr().out
