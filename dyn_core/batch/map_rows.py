@@ -516,10 +516,10 @@ def kept_interrupts() -> Iterator[Callable[[], None]]:
     """Context manager that yields a function raising KeyboardInterrupt after Ctrl-C.
 
     Python ignores a KeyboardInterrupt that is raised while an object is deleted, as
-    objects of Dask often are: call the function regularly to raise it again. Within the
-    block Ctrl-C raises KeyboardInterrupt as usual, too. On threads other than the main
-    one, and if the program has a SIGINT handler of its own, nothing is installed and
-    the function does nothing.
+    objects of Dask often are: call the function regularly to raise it again; the end of
+    the block does. Within it Ctrl-C raises KeyboardInterrupt as usual, too. On threads
+    other than the main one, and if the program has a SIGINT handler of its own, nothing
+    is installed and the function does nothing.
     """
     usual = signal.default_int_handler
     main = threading.current_thread() is threading.main_thread()
@@ -539,6 +539,7 @@ def kept_interrupts() -> Iterator[Callable[[], None]]:
     signal.signal(signal.SIGINT, listen)
     try:
         yield check
+        check()
     finally:
         signal.signal(signal.SIGINT, usual)
 

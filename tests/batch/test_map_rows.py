@@ -5,6 +5,7 @@ import sys
 import threading
 import time
 import tracemalloc
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -460,3 +461,12 @@ def test_the_line_of_progress_ends(rnea, states, monkeypatch, progress):
     arrays = [x[:40] for x in states]
     rnea.map(*arrays, chunk_rows=20, progress=progress)
     assert seen == [(40, progress), 20, 40, "end"]
+
+
+@pytest.mark.parametrize("kind", [str, Path])
+def test_the_name_of_a_file_is_no_input(kind):
+    """The message says how its rows are read without loading the file."""
+    rnea, q = dyn.solver("rnea").build(dyn.load("two_link"), engine="graph"), np.ones(2)
+    wanted = r"q: wanted an array, as np.load\('q.npy', mmap_mode='r'\) of a file, got"
+    with pytest.raises(dyn.ShapeError, match=wanted):
+        rnea.map(kind("q.npy"), q, q)

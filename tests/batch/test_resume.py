@@ -18,6 +18,7 @@ import pytest
 
 import dyn_core as dyn
 from dyn_core.batch.journal import DoneChunk, Journal, beside
+from dyn_core.batch.map_rows import kept_interrupts
 from dyn_core.batch.program_facts import code_digest
 from dyn_core.errors import BatchError
 
@@ -516,6 +517,18 @@ def test_no_interrupt_is_lost(rnea, interrupts):
         rnea.map(made, count=10**6, chunk_rows=100, reduce=np.add, progress=progress)
     assert len(counts) == 1
     assert signal.getsignal(signal.SIGINT) is usual
+
+
+def test_an_interrupt_after_the_last_chunk_is_not_lost(interrupts):
+    """Such as in a finaliser, where Python ignores it, while files are closed."""
+    usual = signal.getsignal(signal.SIGINT)
+    with pytest.raises(KeyboardInterrupt), kept_interrupts():
+        with suppress(KeyboardInterrupt):
+            os.kill(os.getpid(), signal.SIGINT)
+            time.sleep(1.0)
+    assert signal.getsignal(signal.SIGINT) is usual
+    with pytest.raises(ZeroDivisionError), kept_interrupts():
+        1 / 0  # noqa: B018
 
 
 def test_threads_end_wherever_an_interrupt_comes(rnea, interrupts):

@@ -12,6 +12,7 @@ from dyn_core.batch.storage.cluster_libraries import library, made_by
 from dyn_core.engines.arrays import as_array
 from dyn_core.errors import ShapeError
 from dyn_core.problems import Port
+from dyn_core.validation import shown
 
 SAMPLES = 64  # row ranges that the fingerprint of an array in memory reads
 STORED_SAMPLES = 3  # the same for an array that is read from a store
@@ -192,8 +193,12 @@ def source(port: Port, value: Any, dtype: np.dtype) -> RowSource:
             (without a mask), zarr and Dask arrays keep theirs.
 
     Raises:
-        ShapeError: The value does not fit the Port.
+        ShapeError: The value does not fit the Port, or is the name of a file.
     """
+    if isinstance(value, str | os.PathLike):
+        file = shown(os.fspath(value))
+        wanted = f"an array, as np.load({file}, mmap_mode='r') of a file"
+        raise ShapeError(port.name, wanted, f"the name {file}")
     if made_by(value, "zarr") and hasattr(value, "chunks"):
         return ZarrSource(port, value)
     if made_by(value, "dask") and hasattr(value, "chunks"):
