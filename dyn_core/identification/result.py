@@ -31,7 +31,7 @@ from dyn_core.model.parameter_vector import (
 )
 from dyn_core.plots.figures import Curve, Panel, draw, save_figure
 from dyn_core.plots.table_plots import plot_ranges
-from dyn_core.validation.array_files import csv_rows
+from dyn_core.validation.array_files import cell_number, csv_rows
 
 
 def write_table(path: str | os.PathLike[str], result: Identification) -> None:
@@ -99,7 +99,7 @@ def _value(path: str | os.PathLike[str], row: list[str]) -> float:
         SettingError: There is no second cell, or it is no number.
     """
     try:
-        return float(row[1])
+        return cell_number(row[1])
     except (ValueError, IndexError) as error:
         raise _no_table(path, f"{row[0]} has no number") from error
 

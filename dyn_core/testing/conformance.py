@@ -274,8 +274,8 @@ def report(solver: Solver, models: list[Model], engine: str) -> Iterator[str]:
         findings = check(solver, model, engine)
         bad = [finding for finding in findings if not finding.good]
         zeros = [x.law for x in findings if x.good and x.zeros]
-        held = len(findings) - len(bad) - len(zeros)
-        verdict = f"{held} of {len(findings)} laws hold"
+        passed = len(findings) - len(bad) - len(zeros)
+        verdict = f"{passed} of {len(findings)} laws hold"
         verdict += f"; only zeros in {', '.join(zeros)}" if zeros else ""
         if findings[0].law == refuses_in_words.__name__:
             verdict = solver.refusal(model) or verdict

@@ -176,6 +176,18 @@ def csv_rows(file: Path) -> list[list[str]]:
         return [row for row in csv.reader(lines) if row]
 
 
+def cell_number(cell: str) -> float:
+    """Return the number in a cell of a CSV; it may be NaN or infinite.
+
+    Raises:
+        ValueError: It is no number, such as 1_0 or a digit of another script, which
+            float() reads.
+    """
+    if "_" in cell or not cell.isascii():
+        raise ValueError(f"{shown(cell)} is no number")
+    return float(cell)
+
+
 @contextmanager
 def _csv_lines(file: Path, encoding: str) -> Iterator[TextIO]:
     """Context manager that yields an open CSV as text; errors become SettingErrors.
@@ -284,9 +296,7 @@ def _numbers_one_by_one(lines: TextIO, labels: list[str]) -> np.ndarray:
         cells = []
         for label, cell in zip(labels, row, strict=True):
             try:
-                if "_" in cell or not cell.isascii():  # float() reads 1_0 as 10
-                    raise ValueError
-                cells.append(float(cell) if cell.strip() else np.nan)
+                cells.append(cell_number(cell) if cell.strip() else np.nan)
             except ValueError as error:
                 raise ValueError(
                     f"row {len(rows) + 1}: {label} is {shown(cell)}, no number"

@@ -309,6 +309,7 @@ IN_OUR_WORDS = {  # arguments, what is said
     "export": (["export", "rnea", "two_link", "gone/deep"], "there is no such folder as "),
     "random": (["id", "two_link", "random.npz"], "it is no archive of arrays, or a damaged one"),
     "table": (["evaluate", "run.npz", "--robot", "two_link", "--parameters", "table.csv"], "no table of parameters: a has no number; valid: rows of name, value"),
+    "digits": (["evaluate", "run.npz", "--robot", "two_link", "--parameters", "digits.csv"], "no table of parameters: joint1.damping has no number; valid: rows"),
     "utf8": (["evaluate", "run.npz", "--robot", "two_link", "--parameters", "bytes.csv"], "it is not in UTF-8: byte 0xb7"),
 }  # fmt: skip
 
@@ -318,6 +319,7 @@ def test_mistakes_are_told_in_our_words(files, tmp_path, capsys, case):
     """No float(), no codec and no NumPy speaks to the user; nothing is made by halves."""
     (tmp_path / "random.npz").write_bytes(bytes(range(256)))
     (tmp_path / "table.csv").write_text("name,value\na,b\n")
+    (tmp_path / "digits.csv").write_text("name,value\njoint1.damping,1_0\n")
     (tmp_path / "bytes.csv").write_bytes(b"name,value\na,\xb7\n")
     arguments, message = IN_OUR_WORDS[case]
     assert _status(arguments) == 1

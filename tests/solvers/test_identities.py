@@ -296,8 +296,8 @@ def test_laws_that_compare_zeros_do_not_count_as_held(shipped, sign):
     zeros = "gravity_is_bias_at_rest, gravity_is_slope_of_potential"
     assert f"two_link (graph): 4 of 7 laws hold; only zeros in {zeros}" in flat
     assert len(random) == 3
-    held = "7 of 7" if sign > 0 else "5 of 7"
-    assert all(held in line and "zeros" not in line for line in random), random
+    verdict = "7 of 7" if sign > 0 else "5 of 7"
+    assert all(verdict in line and "zeros" not in line for line in random), random
 
 
 def test_a_solver_for_one_robot_alone_is_tested_on_it(shipped):
