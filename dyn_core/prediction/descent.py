@@ -14,7 +14,7 @@ from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
 
-from dyn_core.prediction.plan_lanes import PlanLanes, useful
+from dyn_core.prediction.plan_lanes import PlanLanes, begin, ready, useful
 from dyn_core.prediction.problem import ControlProblem
 from dyn_core.prediction.result import (
     CONVERGED,
@@ -88,15 +88,24 @@ class Descent:
     def many(self, starts: Sequence[PlanStart]) -> list[PlanResult]:
         """Return the plans from many starts, with the bits of single calls.
 
-        Several are searched for at once, one in each lane, if that is faster. The
-        settings of all starts must be those of the first.
+        Several are searched for at once, one in each lane, if that is faster, and as
+        soon as the functions for it are compiled. The settings of all starts must be
+        those of the first.
         """
-        if self.second_derivatives or not useful(self.state, len(starts)):
-            return [self(start) for start in starts]
-        with self._lock:
-            self._room = self._room or PlanLanes(self.state)
-            self._room.set_costs(starts[0])
-            return self._together(self._room, starts)
+        results: list[PlanResult] = []
+        while len(results) < len(starts):
+            rest, state = starts[len(results) :], self.state
+            several = not self.second_derivatives and useful(state, len(rest))
+            if several and not results:
+                begin(state.lanes)
+            if not several or not ready(state.lanes):
+                results.append(self(rest[0]))
+                continue
+            with self._lock:
+                self._room = self._room or PlanLanes(state)
+                self._room.set_costs(rest[0])
+                results += self._together(self._room, rest)
+        return results
 
     def _together(
         self, room: PlanLanes, starts: Sequence[PlanStart]

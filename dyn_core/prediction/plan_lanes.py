@@ -59,6 +59,18 @@ def useful(state: Iteration, count: int) -> bool:
     return native and small and 1 < lanes <= 2 * count
 
 
+def begin(lanes: int) -> None:
+    """Begin to compile the functions in so many lanes in the background."""
+    for function in (sweep_lanes, slopes_in_lanes):
+        compiled(function, lanes=lanes).prepare_later()
+
+
+def ready(lanes: int) -> bool:
+    """Return whether the functions in so many lanes are compiled."""
+    functions = sweep_lanes, slopes_in_lanes
+    return all(compiled(function, lanes=lanes).loaded for function in functions)
+
+
 class LaneState(PlanState):
     """The trajectory in one lane, as views of the arrays of PlanLanes.
 

@@ -7,11 +7,13 @@ import pytest
 
 import dyn_core as dyn
 from dyn_core import cost
-from dyn_core.engines.llvm.host_machine import missing
+from dyn_core.engines.llvm.host_machine import machine, missing
+from dyn_core.engines.machine_code import compiled
 from dyn_core.prediction import descent as module
 from dyn_core.prediction import plan_lanes
 
 KNOTS = 12
+LANES = machine().width
 native = pytest.mark.skipif(bool(missing()), reason=f"no machine code: {missing()}")
 
 
@@ -60,26 +62,28 @@ def few_iterations():
 
 
 def floating():
-    """Displacements of the base are no differences of its positions."""
-    model = dyn.load("quadruped")
-    q = model.start()
-    goal = model.integrate(q, np.full(model.nv, 0.05))
+    """Displacements of the base are no differences of q; a foot stands, then not."""
+    link = """<link name="%s"><inertial><mass value="%s"/><inertia ixx="0.1" iyy="0.1"
+        izz="0.1" ixy="0" ixz="0" iyz="0"/></inertial></link>"""
+    joint = """<joint name="knee" type="continuous"><parent link="body"/>
+        <child link="foot"/><axis xyz="0 1 0"/><origin xyz="0.1 0 -0.3"/></joint>"""
+    text = f"<robot name='one_leg'>{link % ('body', 2)}{link % ('foot', 0.5)}{joint}"
+    model = dyn.load_urdf(text + "</robot>", root_joint="floating")
+    q, rng = model.neutral(), np.random.default_rng(2)
     costs = [
-        cost.posture(goal, 100.0, "end"),
+        cost.posture(model.integrate(q, np.full(model.nv, 0.05)), 100.0, "end"),
         cost.velocity(1.0, when="always"),
         cost.effort(1e-3),
     ]
-    feet = [name for name in model.frame_names if name.lower().endswith("foot")]
-    place = dyn.solver("forward_kinematics").build(model, frames=feet)(q)[0]
-    loop = dyn.make_loop(feet[0], "point", feet[0], at_a={"xyz": place[:3, 3]})
+    place = dyn.solver("forward_kinematics").build(model, frames=["foot"])(q)[0]
+    loop = dyn.make_loop("foot", "point", "foot", at_a={"xyz": place[:3, 3]})
     plan = dyn.plan(
-        model, costs, 0.1, 5, limits=False, contacts=[(loop, 0.0, 0.05)],
-        max_iterations=5,
+        model, costs, 0.2, 6, limits=False, contacts=[(loop, 0.0, 0.1)],
+        max_iterations=20,
     )  # fmt: skip
-    rng = np.random.default_rng(2)
-    turns = 0.05 * rng.normal(size=(9, model.nv))
+    turns = 0.05 * rng.normal(size=(11, model.nv))
     starts = np.array([model.integrate(q, turn) for turn in turns])
-    return plan, starts, 0.1 * rng.normal(size=(9, model.nv))
+    return plan, starts, 0.1 * rng.normal(size=(11, model.nv))
 
 
 def same(a, b):
@@ -93,6 +97,12 @@ def same(a, b):
     )  # fmt: skip
 
 
+def compile_lanes():
+    """Compile what is used in lanes, which calls do not wait for."""
+    for function in (plan_lanes.sweep_lanes, plan_lanes.slopes_in_lanes):
+        compiled(function, lanes=LANES).prepare()
+
+
 @native
 @pytest.mark.parametrize(
     "case", [free, boxed, limited, rolled, few_iterations, floating]
@@ -101,6 +111,7 @@ def test_plans_in_lanes_are_those_of_each_start(case, monkeypatch):
     plan, q, qd = case()
     used = Counter()
     monkeypatch.setattr(plan_lanes, "LARGEST", 100)
+    compile_lanes()
     for name in ("expand", "feedback", "attempt"):
         work = getattr(plan_lanes.PlanLanes, name)
 
@@ -125,10 +136,30 @@ def test_a_start_that_is_not_finite_does_not_touch_its_neighbours():
     starts = [plan._start(a, b, None, settings) for a, b in zip(q, qd, strict=True)]
     alone = [descent(start) for start in starts]
     broken = starts[3]._replace(q=np.full(2, np.nan))
+    compile_lanes()
     plans = descent.many([*starts[:3], broken, *starts[4:]])
     assert plans[3].reason == "diverged: cost"
     others = [i for i in range(len(q)) if i != 3]
     assert all(same(plans[i], alone[i]) for i in others)
+
+
+@native
+def test_starts_are_solved_one_by_one_until_the_lanes_are_compiled(monkeypatch):
+    plan, q, qd = free()
+    alone = [plan.solve(a, b) for a, b in zip(q, qd, strict=True)]
+    compile_lanes()
+    sizes, calls = [], iter([False, False, True])
+    together = module.Descent._together
+
+    def watched(self, room, starts):
+        sizes.append(len(starts))
+        return together(self, room, starts)
+
+    monkeypatch.setattr(module, "ready", lambda lanes: next(calls))
+    monkeypatch.setattr(module.Descent, "_together", watched)
+    plans = plan.solve(q, qd)
+    assert sizes == [len(q) - 2]
+    assert all(same(a, b) for a, b in zip(plans, alone, strict=True))
 
 
 def test_few_starts_and_large_robots_are_not_solved_in_lanes(monkeypatch):

@@ -295,6 +295,11 @@ class CompiledFunction:
                 self._loaded = loaded
         return self
 
+    @property
+    def loaded(self) -> bool:
+        """Whether the machine code is there, so that a call waits for no compiler."""
+        return self._loaded is not None
+
     def prepare_later(self) -> None:
         """Begin to compile in the background; return at once.
 
