@@ -212,7 +212,8 @@ def report_page(
 
     Args:
         records: Runs; several are compared with the first one.
-        names: Name of each run; one that was there before gets the run's number.
+        names: Name of each run; one that was there before gets the run's number, so
+            that all differ.
         title: Heading; empty: the name of the only run, or the names of the robots.
 
     Raises:
@@ -225,9 +226,13 @@ def report_page(
     if isinstance(names, str) or len(names) != count:
         valid = f"a list of {count} names, one a run"
         raise SettingError(f"names: {shown(names)}; valid: {valid}", "names")
-    names = [f"{x} ({k})" if x in names[: k - 1] else x for k, x in enumerate(names, 1)]
-    sections = list(comparison_sections(records, names)) if count > 1 else []
-    for record, name in zip(records, names, strict=True):
+    distinct: list[str] = []
+    for k, name in enumerate(names, 1):
+        while name in distinct:
+            name = f"{name} ({k})"
+        distinct.append(name)
+    sections = list(comparison_sections(records, distinct)) if count > 1 else []
+    for record, name in zip(records, distinct, strict=True):
         parts = list(run_sections(record))
         if count > 1:
             parts[0] = parts[0]._replace(title=name, opens=True)

@@ -170,8 +170,8 @@ def fit_order(ns: Sequence[float], costs: Sequence[float]) -> float:
     The slope is the least-squares fit of the last three points.
 
     Args:
-        ns: Sizes, three or more, positive and ascending.
-        costs: Cost at each size, positive.
+        ns: Sizes, three or more, positive, finite and ascending.
+        costs: Cost at each size, positive and finite.
 
     Raises:
         UnsupportedError: There are fewer than three sizes, or sizes or costs are not as
@@ -254,13 +254,13 @@ def is_order(
 def _check(ns: Sequence[float], costs: Sequence[float]) -> None:
     """Raise UnsupportedError for sizes and costs without an order of growth.
 
-    Valid: at least three sizes, ascending, with as many costs, all positive.
+    Valid: three or more ascending sizes and as many costs, all positive and finite.
     """
     if len(ns) != len(costs):
         raise UnsupportedError(f"{len(ns)} sizes and {len(costs)} costs do not match")
     if len(ns) < 3:
         raise UnsupportedError(f"an order needs 3 sizes or more, got {len(ns)}")
-    if not all(x > 0 for x in (*ns, *costs)):
-        raise UnsupportedError("sizes and costs must be positive")
+    if not all(0 < x < math.inf for x in (*ns, *costs)):
+        raise UnsupportedError("sizes and costs must be positive and finite")
     if any(b <= a for a, b in pairwise(ns)):
         raise UnsupportedError("sizes must be ascending")

@@ -184,6 +184,17 @@ def test_names_of_a_report_are_one_for_each_run(names, tmp_path):
     assert not list(tmp_path.iterdir())
 
 
+def test_runs_of_a_report_stay_apart_whatever_their_names_are():
+    """A name made unique is not that of another run, given or made."""
+    record = MotionRecord.of_joints(["a"], [0.0, 1.0], [[0.0], [1.0]])
+    for names, wanted in (
+        (["a", "a (3)", "a"], ["a", "a (3)", "a (3) (3)"]),
+        (["a", "a", "a (2)"], ["a", "a (2)", "a (2) (3)"]),
+    ):
+        headings = _checked(report_page([record] * 3, names)).headings
+        assert [x for x in headings if x.startswith("a")] == wanted
+
+
 def test_evaluations_of_a_report_are_of_the_same_joints(tmp_path):
     """Else the rows of the table would belong to different joints."""
     before, after = (SimpleNamespace(names=x) for x in (("a",), ("a", "b")))

@@ -195,10 +195,12 @@ def test_a_cost_that_tends_to_a_constant_is_of_order_one():
         ([1, 2, 2], [1, 1, 2], "ascending"),
         ([1, 2, 3], [1, 2], "do not match"),
         ([1, 2, math.nan], [1, 2, 3], "must be positive"),
+        ([1, 2, math.inf], [1, 2, 3], "must be positive and finite"),
+        ([1, 2, 3], [1, 2, math.inf], "must be positive and finite"),
     ],
 )
 def test_bad_sizes_are_a_value_error(sizes, costs, message):
-    """Fewer than three sizes, and what is not positive, have no order."""
+    """Too few sizes, and what is not positive or not finite, have no order."""
     with pytest.raises(ValueError, match=message):
         fit_order(sizes, costs)
     with pytest.raises(ValueError, match=message):
