@@ -176,9 +176,9 @@ def test_what_is_refused():
         geometry.screw_axis((0, 0, 0))
     with pytest.raises(ValueError, match=r"P\[1\] is nan"):
         geometry.screw_axis((0, 0, 1), (0, np.nan, 0))
-    with pytest.raises(ValueError, match=r"pitch\[0\] is inf"):
+    with pytest.raises(ValueError, match="pitch is inf"):
         geometry.helical(np.inf)
-    with pytest.raises(ValueError, match=r"q: wanted shape \(..., 2\)"):
+    with pytest.raises(ValueError, match=r"q: wanted shape \(2,\)"):
         geometry.universal((0.1, 0.2, 0.3))
     with pytest.raises(ValueError, match="rank 1, not 2"):
         geometry.constraint_rows(np.ones((6, 2)))

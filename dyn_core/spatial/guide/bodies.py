@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from dyn_core.errors import ModelError
-from dyn_core.spatial.guide.se3 import finite
+from dyn_core.spatial.guide.se3 import single
 from dyn_core.spatial.inertia import MotionSubspace, RigidInertia, cross_matrix
 from dyn_core.spatial.vectors import (
     Force,
@@ -40,7 +40,7 @@ def checked(I: RigidInertia) -> RigidInertia:
 
     Source: GUIDE, section 6.5; SV-7.1; KIM-1.6.
     """
-    finite("inertia", I.parameters, 10)
+    single("inertia", I.parameters, 10)
     if I.m < 0:
         raise ModelError(f"mass {I.m} is negative; it must be >= 0")
     small, middle, large = np.linalg.eigvalsh(np.asarray(I.Ic, float))
@@ -71,11 +71,11 @@ def rigid_body(m: float, c: Iterable[float], Ic: Any) -> RigidInertia:
 
     Source: GUIDE (25); SV-7.1; KIM-1.6.
     """
-    c, Ic = finite("c", c, 3), finite("Ic", Ic, 3, 3)
+    c, Ic = single("c", c, 3), single("Ic", Ic, 3, 3)
     off = float(np.abs(Ic - Ic.T).max())
     if off > SLACK * float(np.abs(Ic).max()):
         raise ModelError(f"Ic is not symmetric: Ic - Ic.T reaches {off:.3g}")
-    (mass,) = finite("m", [m], 1).tolist()
+    mass = float(single("m", m))
     return checked(RigidInertia.of(mass, c.tolist(), Ic.tolist()))
 
 
@@ -88,7 +88,7 @@ def body_of_matrix(M: Any) -> RigidInertia:
 
     Source: GUIDE (25); SV-7.1; KIM-1.6.
     """
-    return checked(RigidInertia.of_matrix(finite("M", M, 6, 6)))
+    return checked(RigidInertia.of_matrix(single("M", M, 6, 6)))
 
 
 def point_mass(m: float, c: Iterable[float] = _ORIGIN) -> RigidInertia:
@@ -118,7 +118,7 @@ def cuboid(
     Source: GUIDE (25); SV-7.1; KIM-1.6.
     """
     square = _lengths("sides", sides, 3) ** 2
-    return rigid_body(m, c, np.diag((square.sum() - square) * m / 12))
+    return rigid_body(m, c, np.diag((square.sum() - square) / 12) * single("m", m))
 
 
 def cylinder(
@@ -139,7 +139,7 @@ def cylinder(
     """
     rr, ll = _lengths("radius and length", (radius, length), 2) ** 2
     across = rr / 4 + ll / 12
-    return rigid_body(m, c, np.diag((across, across, rr / 2)) * m)
+    return rigid_body(m, c, np.diag((across, across, rr / 2)) * single("m", m))
 
 
 def sphere(m: float, radius: float, c: Iterable[float] = _ORIGIN) -> RigidInertia:
@@ -155,18 +155,17 @@ def sphere(m: float, radius: float, c: Iterable[float] = _ORIGIN) -> RigidInerti
 
     Source: GUIDE (25); SV-7.1; KIM-1.6.
     """
-    (rr,) = _lengths("radius", (radius,), 1) ** 2
-    return rigid_body(m, c, np.eye(3) * (0.4 * m * rr))
+    rr = _lengths("radius", radius) ** 2
+    return rigid_body(m, c, np.eye(3) * (0.4 * single("m", m) * rr))
 
 
-def _lengths(name: str, x: Any, n: int) -> np.ndarray:
-    """Return lengths x, an iterable, as an array of n numbers [m].
+def _lengths(name: str, x: Any, *n: int) -> np.ndarray:
+    """Return lengths x as an array of n numbers, without n of one number [m].
 
-    `name` is for error messages. Raises ModelError for a negative length, ShapeError
-    for another number of lengths or what is no number, NonFiniteError for NaN or
-    infinity, TypeError for a single number as x. Zero is valid.
+    `name` is for error messages. Raises ModelError for a negative length; other errors
+    are as of `single`. Zero is valid.
     """
-    lengths = finite(name, tuple(x), n)
+    lengths = single(name, x, *n)
     if (lengths < 0).any():
         raise ModelError(f"{name}: {lengths.tolist()} m; lengths must be >= 0")
     return lengths
@@ -225,7 +224,7 @@ def force_at_point(f: Iterable[float], x: Iterable[float]) -> Force:
 
     Source: KIM-1.5.
     """
-    f, x = (Vector(finite(n, v, 3).tolist()) for n, v in (("f", f), ("x", x)))
+    f, x = (Vector(single(n, v, 3).tolist()) for n, v in (("f", f), ("x", x)))
     return Force(cross3(x, f), f)
 
 
@@ -237,7 +236,7 @@ def gravity_force(I: RigidInertia, g: Any) -> Force:
 
     Source: GUIDE, section 6.6; SV-8.4.
     """
-    return I @ Motion(_ORIGIN, finite("g", g, 3).tolist())
+    return I @ Motion(_ORIGIN, single("g", g, 3).tolist())
 
 
 def equation_of_motion(I: RigidInertia, v: Motion, a: Motion) -> Force:

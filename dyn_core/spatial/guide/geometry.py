@@ -14,7 +14,8 @@ from typing import Any
 
 import numpy as np
 
-from dyn_core.spatial.guide.se3 import finite
+from dyn_core.errors import ShapeError
+from dyn_core.spatial.guide.se3 import finite, single
 from dyn_core.spatial.inertia import ForceSubspace, MotionSubspace, cross_matrix
 from dyn_core.spatial.transforms import Transform
 from dyn_core.spatial.vectors import (
@@ -65,7 +66,7 @@ def to_screw(s: Motion | Force) -> Screw:
 
     Source: GUIDE, section 4; SV-2.1, SV-2.2.
     """
-    six = finite("s", list(s), 6)
+    six = single("s", list(s), 6)
     ang, lin = six[:3], six[3:]
     along, across = (ang, lin) if isinstance(s, Motion) else (lin, ang)
     size, other = float(np.linalg.norm(along)), float(np.linalg.norm(across))
@@ -117,7 +118,7 @@ def shifted(s: Any, r: Iterable[float]) -> Any:
 
     Source: GUIDE, section 4; SV-2.3.
     """
-    r = Vector(finite("r", r, 3).tolist())
+    r = Vector(single("r", r, 3).tolist())
     if isinstance(s, Motion):
         return Motion(s.ang, s.lin + cross3(s.ang, r))
     return Force(s.ang - cross3(r, s.lin), s.lin)
@@ -151,7 +152,7 @@ def _inverse(name: str, M: Any) -> np.ndarray:
     Raises LinAlgError if its rank is below 6, ShapeError or NonFiniteError for another
     array.
     """
-    M = finite(name, M, 6, 6)
+    M = single(name, M, 6, 6)
     rank = int(np.linalg.matrix_rank(M))
     if rank < 6:
         raise np.linalg.LinAlgError(f"{name} is singular: rank {rank} of 6")
@@ -232,8 +233,10 @@ def complement(S: Any) -> np.ndarray:
 
     Source: GUIDE (33), section 7; SV-3.11, SV-9.3, SV-9.5.
     """
-    S = np.asarray(S, float)
-    S = finite("S", S if S.size else np.zeros((6, 0)), 6, S.shape[-1] if S.size else 0)
+    S = finite("S", S)
+    S = S if S.size else np.zeros((6, 0))
+    if S.ndim != 2 or len(S) != 6:
+        raise ShapeError("S", "shape (6, r)", f"shape {S.shape}")
     u, sizes, _ = np.linalg.svd(S)
     rank = int((sizes > 1e-12 * max(sizes, default=0.0)).sum())
     if rank < S.shape[1]:
@@ -267,8 +270,7 @@ def screw_axis(
 
     Source: GUIDE, section 4; SV-9.6.
     """
-    u, P = finite("u", u, 3), finite("P", P, 3)
-    (h,) = finite("pitch", [pitch], 1)
+    u, P, h = single("u", u, 3), single("P", P, 3), single("pitch", pitch)
     length = float(np.linalg.norm(u))
     if length == 0:
         raise ValueError("u is zero; the axis of a joint needs a direction")
@@ -358,7 +360,7 @@ def universal(q: Iterable[float]) -> MotionSubspace:
 
     Source: GUIDE, section 7; SV-9.6.
     """
-    _, second = finite("q", tuple(q), 2).tolist()
+    _, second = single("q", q, 2).tolist()
     first = Motion((math.cos(second), 0.0, math.sin(second)), _ZERO)
     return MotionSubspace([first, Motion(_AXES[1], _ZERO)])
 
@@ -374,6 +376,6 @@ def universal_ring(q: Iterable[float], qd: Iterable[float]) -> Motion:
 
     Source: GUIDE (32); SV-9.2, SV-9.6.
     """
-    (_, second), (a, b) = finite("q", tuple(q), 2), finite("qd", tuple(qd), 2).tolist()
+    (_, second), (a, b) = single("q", q, 2), single("qd", qd, 2).tolist()
     turned = Vector((-math.sin(second), 0.0, math.cos(second)))
     return Motion(turned * (a * b), _ZERO)

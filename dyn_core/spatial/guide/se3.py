@@ -36,7 +36,7 @@ def finite(name: str, x: Any, *tail: int) -> np.ndarray:
     try:
         array = np.asarray(x, float)
     except (TypeError, ValueError, OverflowError) as error:
-        wanted = f"numbers of shape (..., {', '.join(map(str, tail))})"
+        wanted = f"numbers of shape ({', '.join(('...', *map(str, tail)))})"
         raise ShapeError(name, wanted, type(x).__name__) from error
     if array.shape[array.ndim - len(tail) :] != tail or array.ndim < len(tail):
         wanted = f"shape (..., {', '.join(map(str, tail))})"
@@ -44,9 +44,20 @@ def finite(name: str, x: Any, *tail: int) -> np.ndarray:
     bad = ~np.isfinite(array)
     if bad.any():
         index = tuple(int(k) for k in np.argwhere(bad)[0])
-        raise NonFiniteError(
-            f"{name}{list(index)} is {array[index]}; must be finite", name
-        )
+        where = f"{name}{list(index) or ''}"
+        raise NonFiniteError(f"{where} is {array[index]}; must be finite", name)
+    return array
+
+
+def single(name: str, x: Any, *shape: int) -> np.ndarray:
+    """Return x as an array of exactly this shape; else it is as `finite`.
+
+    Without sizes x is a number, and the array has no axis. A batch is a ShapeError.
+    """
+    array = finite(name, x)
+    if array.shape != shape:
+        wanted = f"shape {shape}" if shape else "a number"
+        raise ShapeError(name, wanted, f"shape {array.shape}")
     return array
 
 
