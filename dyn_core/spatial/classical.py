@@ -10,6 +10,7 @@ can be traced, except for the checks of a Pose.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from contextlib import suppress
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -17,6 +18,7 @@ import numpy as np
 from dyn_core.errors import NonFiniteError, ShapeError
 from dyn_core.spatial.transforms import Transform
 from dyn_core.spatial.vectors import Matrix, Motion, Vector, cross3
+from dyn_core.validation import shown
 
 _ORTHONORMAL = 1e-8  # allowed maximum row sum of |R.T R - 1|
 
@@ -31,7 +33,7 @@ class Pose:
         R: Rotation, b's components to a's, 3x3.
 
     Raises:
-        ShapeError: Not three and nine numbers.
+        ShapeError: Not three numbers and three rows of three.
         NonFiniteError: A number is NaN or infinite.
         ValueError: R is no rotation: a row of |R.T R - 1| sums to more than 1e-8, or
             det R < 0.
@@ -49,16 +51,17 @@ class Pose:
 
         Args:
             r: Origin of b in a's axes, 3 [m].
-            R: Rotation, 3x3, a Matrix, array or rows; nine flat numbers are a
-                TypeError.
+            R: Rotation, 3x3, a Matrix, array or rows.
             normalize: Whether to replace R by the nearest rotation. Nothing is replaced
                 if r or R has a traced number, or if det R <= 0.
         """
-        rows = [list(row) for row in (R.rows if isinstance(R, Matrix) else R)]
-        self.r, self.R = Vector(r), Matrix(rows)
-        if len(self.r) != 3 or [len(row) for row in rows] != [3, 3, 3]:
-            raise ShapeError("pose", "r (3) and R (3, 3)", f"{self.r!r}, {self.R!r}")
-        numbers = [*self.r, *(x for row in rows for x in row)]
+        numbers: list[Any] = []
+        with suppress(TypeError):  # not iterable
+            self.r, self.R = Vector(r), Matrix(R.rows if isinstance(R, Matrix) else R)
+            numbers = [*self.r, *(x for row in self.R.rows for x in row)]
+        sizes = len(numbers) == 12 and (len(self.r), *map(len, self.R.rows))
+        if sizes != (3, 3, 3, 3) or any(hasattr(x, "__len__") for x in numbers):
+            raise ShapeError("pose", "r (3) and R (3, 3)", f"{shown(r)}, {shown(R)}")
         if all(isinstance(x, (int, float, np.number)) for x in numbers):
             self.r = Vector(float(x) for x in self.r)
             self.R = Matrix(_rotation(numbers, normalize))

@@ -67,9 +67,9 @@ class RigidInertia:
 
         Raises:
             ValueError: It is not 6x6, or has not the structure of a rigid-body inertia:
-                an entry is NaN, or differs by more than 1e-9 times the largest entry
-                (at least 1e-9) from that of the result. A negative mass is no error,
-                and with an infinite entry the structure is not checked.
+                an entry is NaN or infinite, or differs by more than 1e-9 times the
+                largest entry (at least 1e-9) from that of the result. A negative mass
+                is no error.
         """
         M = np.asarray(M, float)
         if M.shape != (6, 6):
@@ -78,7 +78,9 @@ class RigidInertia:
         m, H = M[5, 5], M[:3, 3:]
         h = Vector((H[2, 1], H[0, 2], H[1, 0]))
         rigid = cls(m, h, Symmetric(float(M[i, j]) for i, j in ORDER))
-        if not np.allclose(np.asarray(rigid), M, atol=1e-9 * scale, rtol=0):
+        if not np.isfinite(scale) or not np.allclose(
+            np.asarray(rigid), M, atol=1e-9 * scale, rtol=0
+        ):
             raise ValueError(
                 "this 6x6 matrix is not the inertia of a rigid body (10 numbers);"
                 " use ArticulatedInertia for a general one"

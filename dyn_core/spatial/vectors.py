@@ -19,8 +19,8 @@ from dyn_core.errors import FrameMismatchError
 class Vector:
     """A column of numbers: `+ - * /` act entry by entry, `@` is the inner product.
 
-    `+ -` need a Vector of the same length or a sequence; `* /` also accept a scalar.
-    Other lengths and types raise TypeError.
+    `+ -` need a Vector of the same length or a sequence, `* /` such a Vector or a
+    scalar. Other lengths and types raise TypeError.
     """
 
     __slots__ = ("entries",)
@@ -47,17 +47,16 @@ class Vector:
     def _with(self, other: Any, op: Callable[[Any, Any], Any]) -> Vector:
         """Return op(entry, entry of `other`), entry by entry, for a Vector `other`.
 
-        Anything else, a sequence too, is a scalar: op(entry, other). Raises TypeError
-        for Vectors of another length, matrices and spatial vectors.
+        Anything else must be a scalar: op(entry, other). Raises TypeError for Vectors
+        of another length and for what _scalar refuses.
         """
         if isinstance(other, Vector):
             a, b = self.entries, other.entries
             if len(a) != len(b):
                 raise TypeError(f"lengths differ: {len(a)} and {len(b)}")
             return Vector(map(op, a, b))
-        if isinstance(other, (Spatial, Matrix)):
-            raise TypeError(f"a Vector and a {type(other).__name__} do not combine")
-        return Vector([op(x, other) for x in self.entries])
+        s = _scalar(other, self)
+        return Vector([op(x, s) for x in self.entries])
 
     def __add__(self, other: Any) -> Vector:
         return self._with(_vector(other), add)
@@ -152,6 +151,7 @@ class Matrix:
         return self._with(other, sub)
 
     def __mul__(self, s: Any) -> Matrix:
+        s = _scalar(s, self)
         return Matrix([[x * s for x in row] for row in self.rows])
 
     __rmul__ = __mul__
@@ -261,10 +261,7 @@ class Spatial:
         return type(self)(-self.ang, -self.lin, self.frame)
 
     def __mul__(self, scale: Any) -> Any:
-        if isinstance(scale, (Spatial, Vector, Matrix)):
-            raise TypeError(
-                f"{type(self).__name__} * {type(scale).__name__}: no product"
-            )
+        scale = _scalar(scale, self)
         return type(self)(self.ang * scale, self.lin * scale, self.frame)
 
     __rmul__ = __mul__
@@ -326,9 +323,27 @@ def _inner(a: Sequence[Any], b: Sequence[Any]) -> Any:
     return 0.0 if result is None else result
 
 
+def _scalar(x: Any, other: Any) -> Any:
+    """Return x, a factor of `other`; raise TypeError for what has several numbers.
+
+    These are vectors, matrices, lists, tuples and texts; an array is a column.
+    """
+    if isinstance(x, (Vector, Spatial, Matrix, list, tuple, str)):
+        names = f"a {type(other).__name__} and a {type(x).__name__}"
+        raise TypeError(f"{names} do not combine")
+    return x
+
+
 def _vector(x: Any) -> Vector:
-    """Return x as a Vector; a Vector itself, unchanged."""
-    return x if isinstance(x, Vector) else Vector(x)
+    """Return a sequence x as a Vector; a Vector itself, unchanged.
+
+    Raises TypeError for motions, forces and matrices.
+    """
+    if isinstance(x, Vector):
+        return x
+    if isinstance(x, (Spatial, Matrix)):
+        raise TypeError(f"a Vector and a {type(x).__name__} do not combine")
+    return Vector(x)
 
 
 def total(terms: Iterable[Any]) -> Any:

@@ -293,6 +293,14 @@ def test_bad_poses():
         Pose((0, 0), R)
     with pytest.raises(ShapeError):
         Pose((0, 0, 0), R[:2])
+    for r, wrong in (
+        ((0, 0, 0), R.ravel()), ((0, 0, 0), 1.0), ((0, 0, 0), None), ((0, 0, 0), [R] * 3),
+        (1.0, R), (None, R), (R, R), ("abc", R),
+    ):  # fmt: skip
+        with pytest.raises(
+            ShapeError, match=r"pose: wanted r \(3\) and R \(3, 3\), got"
+        ):
+            Pose(r, wrong)
     Pose((0, 0, 0), R + 1e-10)
     Pose((0, 0, 0), np.diag([1 + 0.25e-8, 1.0, 1.0]))  # R.T R is 0.5e-8 from 1
     with pytest.raises(ValueError, match="not a rotation"):

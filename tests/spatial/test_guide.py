@@ -7,7 +7,7 @@ import pytest
 
 import dyn_core as dyn
 from dyn_core.authoring import Force, Motion, RigidInertia, Transform, Vector, cross
-from dyn_core.spatial import conventions
+from dyn_core.spatial import Matrix, conventions
 from dyn_core.spatial.guide import bodies, geometry, se3
 from dyn_core.spatial.lie import (
     dexp3,
@@ -83,6 +83,19 @@ def test_other_mixtures_are_type_errors():
         lambda: I @ f,
         lambda: m + Vector((1.0,) * 6),
         lambda: Vector((1.0,) * 3) + m,
+        lambda: Vector((1.0,) * 6) + m,
+        lambda: Vector((1.0,) * 6) - f,
+        lambda: Vector((1.0,) * 3) + Matrix(((1.0,),) * 3),
+        lambda: Vector((1, 2)) * [3],
+        lambda: [3] * Vector((1, 2)),
+        lambda: Vector((1, 2)) * (3, 4),
+        lambda: Vector((1, 2)) / [3, 4],
+        lambda: Vector((1, 2)) + 3.0,
+        lambda: m * [1],
+        lambda: [1] * m,
+        lambda: Matrix(((1, 2),)) * [3],
+        lambda: Matrix(((1, 2),)) * m,
+        lambda: Vector((1, 2)) * "a",
         lambda: K1.T @ m,
         lambda: I + 3,
         lambda: K1.T @ I @ K1.inverse,
@@ -255,6 +268,15 @@ def test_inertias_add_like_point_clouds():
     near(RigidInertia.of_matrix(np.asarray(total)), total, 1e-12)
     with pytest.raises(ValueError, match="ArticulatedInertia"):
         RigidInertia.of_matrix(np.diag(np.arange(1.0, 7.0)))
+    for wrong in (np.nan, np.inf, -np.inf):  # also where the structure is broken
+        for place in ((0, 0), (5, 5), (2, 4)):
+            M = np.eye(6)
+            M[place] = M[place[::-1]] = wrong
+            with pytest.raises(ValueError, match="not the inertia of a rigid body"):
+                RigidInertia.of_matrix(M)
+            M[0, 5], M[5, 0] = 7.0, 3.0
+            with pytest.raises(ValueError, match="not the inertia of a rigid body"):
+                RigidInertia.of_matrix(M)
     for shape in ((3, 3), (6, 7), (6,), ()):
         with pytest.raises(ValueError, match="needs a 6x6 matrix"):
             RigidInertia.of_matrix(np.ones(shape))
