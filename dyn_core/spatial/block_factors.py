@@ -134,8 +134,10 @@ class BlockFactored:
         """Return X (n, m) of A X = B, or of A X = -B if `negative`, for B (n, m).
 
         Structural zeros of B are skipped: the columns of one branch of a tree cost
-        nothing in other branches during the first pass.
+        nothing in other branches during the first pass. Raises TypeError for another
+        number of rows.
         """
+        self._check(B.rows)
         rest, groups = [list(row) for row in B.rows], self._alike(B)
         for columns in groups:
             self._towards_the_first(rest, columns)
@@ -158,7 +160,11 @@ class BlockFactored:
         return Matrix(X)
 
     def halves(self, b: Sequence[Any]) -> tuple[Vector, Vector]:
-        """Return z = L^-T b and D^-1 z, (n,) each: b.T A^-1 c = z(b) . D^-1 z(c)."""
+        """Return z = L^-T b and D^-1 z, (n,) each: b.T A^-1 c = z(b) . D^-1 z(c).
+
+        Raises TypeError for another number of entries of b.
+        """
+        self._check(b)
         z, scaled = [[value] for value in b], [[0.0] for _ in range(self.n)]
         self._towards_the_first(z, [0])
         for rows, inverse in zip(self.blocks, self.D_inverse, strict=True):
@@ -189,6 +195,10 @@ class BlockFactored:
             lower = Matrix([square[max(i, j), min(i, j)] for j in n] for i in n)
             _put(X, rows, rows, lower)
         return Matrix(X)
+
+    def _check(self, rows: Sequence[Any]) -> None:
+        if len(rows) != self.n:
+            raise TypeError(f"a right side of {len(rows)} rows; valid: {self.n}")
 
     def _towards_the_first(self, rest: list[list[Any]], columns: list[int]) -> None:
         """Replace columns of `rest` by L^-T times these columns, in place.

@@ -49,21 +49,25 @@ def sparse_products(
 
     Args:
         A: (m, n), of any pattern.
-        Bs: One or more matrices, all (n, p); rows beyond n are ignored.
+        Bs: One or more matrices, all (n, p).
         negative: Whether the sign of the products is changed.
 
     Returns:
         The products, (m, p) each, in the order of Bs.
 
     Raises:
-        IndexError: Bs is empty, or a matrix has fewer than n rows or p columns.
+        TypeError: The shapes do not match; not checked if A has no rows.
+        IndexError: Bs is empty.
     """
     groups: dict[tuple[int, ...], list[int]] = {}
-    rows, width = A.shape[0], Bs[0].shape[1]
+    (rows, inner), width = A.shape, Bs[0].shape[1]
+    if rows and any(B.shape != (inner, width) for B in Bs):
+        shapes = ", ".join(str(B.shape) for B in Bs)
+        raise TypeError(f"no products of matrices {A.shape} and {shapes}")
     for j in range(width):
         filled = tuple(
             k
-            for k in range(A.shape[1])
+            for k in range(inner)
             if not all(is_structural_zero(B[k, j]) for B in Bs)
         )
         groups.setdefault(filled, []).append(j)
@@ -189,7 +193,7 @@ class Factored:
     def solve_matrix(self, B: Matrix, negative: bool = False) -> Matrix:
         """Return X (n, m) of A X = B, or of A X = -B if `negative`, for B (n, m).
 
-        Rows of B beyond n are ignored; IndexError is raised for fewer.
+        Raises TypeError for another number of rows.
         """
         return sparse_products(self.inverse(), (B,), negative)[0]
 

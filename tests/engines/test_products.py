@@ -19,6 +19,8 @@ from dyn_core.engines.llvm.function_ir import Ports
 from dyn_core.engines.llvm.kernel import Kernel, compile_pieces, pointers
 from dyn_core.engines.llvm.lower import lower
 from dyn_core.numbers.scalar import Column
+from dyn_core.spatial.block_factors import BlockFactored
+from dyn_core.spatial.linear import Factored
 
 pytestmark = pytest.mark.quick
 SHAPES = [(9, 7, 11), (1, 600, 1), (5, 1, 40), (35, 6, 13), (16, 16, 16), (4, 40, 8)]
@@ -288,6 +290,21 @@ def test_sizes_that_do_not_fit_are_refused():
         product(A, A)
     with pytest.raises(TypeError, match="no product"):
         product(A, A.T, onto=A)
+    square, tall = Matrix.identity(2), Matrix.zeros(3, 2)
+    for Bs in ((tall,), (square, tall), (A,), (square, Matrix.zeros(2, 3))):
+        with pytest.raises(TypeError, match=r"no products of matrices \(2, 2\) and \("):
+            sparse_products(square, Bs)
+    nothing = Matrix.zeros(0, 2)
+    assert sparse_products(nothing, (tall,))[0].shape == (0, 0)
+    for factors in (
+        Factored(square, [0.0] * 2, ["row"] * 2),
+        BlockFactored(square, [0.0] * 2, ["row"] * 2, [[0], [1]]),
+    ):
+        for wrong in (tall, Matrix([[1.0]])):
+            with pytest.raises(TypeError, match=r"no products? of matrices|rows"):
+                factors.solve_matrix(wrong)
+    with pytest.raises(TypeError, match="3 rows; valid: 2"):
+        factors.halves([1.0] * 3)
 
 
 @native
