@@ -66,9 +66,7 @@ def sparse_products(
         raise TypeError(f"no products of matrices {A.shape} and {shapes}")
     for j in range(width):
         filled = tuple(
-            k
-            for k in range(inner)
-            if not all(is_structural_zero(B[k, j]) for B in Bs)
+            k for k in range(inner) if not all(is_structural_zero(B[k, j]) for B in Bs)
         )
         groups.setdefault(filled, []).append(j)
     results = [[[0.0] * width for _ in range(rows)] for _ in Bs]

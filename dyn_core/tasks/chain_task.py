@@ -75,7 +75,7 @@ class ChainTask(Task):
         n = self.system.n
         if len(self.theta) != n - 1:
             raise ModelError(f"{self.name}: theta must have {n - 1} numbers", "theta")
-        good = all(isinstance(i, int) and 0 <= i < n - 1 for i in self.motors)
+        good = all(map(Whole(0, n - 2).takes, self.motors))
         if not good or len(set(self.motors)) != self.na:
             raise ModelError(
                 f"{self.name}: motors must be {self.na} different joints of 0..{n - 2},"

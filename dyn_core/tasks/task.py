@@ -19,7 +19,7 @@ from dyn_core.problems import Port, Signature
 from dyn_core.problems.system import System
 from dyn_core.solving.solver import TracedSolver
 from dyn_core.spatial import Vector
-from dyn_core.validation import known_name
+from dyn_core.validation import Whole, known_name
 
 RUNS_WHILE_TRACED = "wings"  # a mark, see engines/llvm/cached/fingerprint.py
 OPEN = (-math.inf, math.inf)
@@ -39,7 +39,7 @@ def checked_limits(task: Any) -> np.ndarray:
         raise ModelError(message, "dt")
     for key in ("substeps", "max_steps"):
         value = getattr(task, key)
-        if not isinstance(value, int) or value < 1:
+        if not Whole(1).takes(value):
             message = f"{task.name}: {key} must be a whole number >= 1, got {value!r}"
             raise ModelError(message, key)
     try:

@@ -330,6 +330,7 @@ def test_bad_input_is_refused_in_words():
         ("pendulum", {"speed": 1}, dyn.ModelError, "no attribute is called 'speed'"),
         ("pendulum", {"dt": 0.0}, dyn.ModelError, "dt must be"),
         ("pendulum", {"substeps": 0}, dyn.ModelError, "substeps must be"),
+        ("pendulum", {"substeps": True}, dyn.ModelError, "substeps must be"),
         ("pendulum", {"scheme": "rk5"}, dyn.ModelError, "valid: euler"),
         ("pendulum", {"home": (0.0,)}, dyn.ModelError, "home must have 2"),
         ("pendulum", {"action_bounds": ((1.0, 1.0),)}, dyn.ModelError, "finite pairs"),
@@ -360,6 +361,12 @@ def test_bad_input_is_refused_in_words():
         ),
         ("walker", {"rate_spread": -0.1}, dyn.ModelError, "rate_spread is -0.1; valid"),
         ("walker", {"effort_cost": -0.1}, dyn.ModelError, "effort_cost is -0.1; valid"),
+        (
+            "walker",
+            {"motors": (True, 2, 3, 4, 5, 6)},
+            dyn.ModelError,
+            "motors must be 6",
+        ),
         ("pendulum", {"render_mode": "human"}, dyn.SettingError, "valid: rgb_array"),
         ("pendulum", {"max_episode_steps": 0}, dyn.SettingError, "whole number"),
         (

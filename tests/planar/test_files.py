@@ -7,7 +7,12 @@ import pytest
 import yaml
 
 from dyn_core.errors import ModelError
-from dyn_core.planar import from_angles, make_chain, make_chain_like
+from dyn_core.planar import (
+    from_angles,
+    make_chain,
+    make_chain_like,
+    planar_object,
+)
 from dyn_core.planar.chain import files
 from dyn_core.planar.chain.files import (
     chain_data,
@@ -181,6 +186,35 @@ def test_units_of_unknown_parameters_are_refused():
             ModelError, match="no parameter path 'mass'; valid: lengths"
         ):
             ask("mass")
+
+
+def test_new_parameters_are_as_many_as_the_old_ones():
+    """Of chains and objects: a shorter list would leave joints without numbers."""
+    chain, pole = make_chain([1.0, 1.0], [1.0, 1.0, 1.0]), planar_object("cart_pole")
+    assert chain.with_values({"lengths": [3.0, 2]}).lengths == (3.0, 2)
+    assert pole.with_values({"l": 2.0}).parameters["l"] == 2.0
+    for system, path, values, message in (
+        (chain, "lengths", [3.0], "lengths takes 2 numbers, got 1"),
+        (chain, "lengths", 3.0, "lengths takes 2 numbers, got 1"),
+        (chain, "masses", [1.0] * 4, "masses takes 3 numbers, got 4"),
+        (chain, "masses", "abc", "masses takes numbers, got 'abc'"),
+        (chain, "gravity", [], "gravity takes 2 numbers, got 0"),
+        (pole, "l", [1.0, 2.0], "l takes 1 numbers, got 2"),
+        (pole, "l", [], "l takes 1 numbers, got 0"),
+        (pole, "l", [None], "l takes numbers"),
+    ):
+        with pytest.raises(ModelError, match=message) as caught:
+            system.with_values({path: values})
+        assert caught.value.element == path
+
+
+def test_joints_are_whole_numbers():
+    """True is not joint 1; an integer of NumPy is one."""
+    lower = {np.int64(1): -1.0}
+    assert make_chain([1.0] * 2, [1.0] * 3, lower=lower).lower[1] == -1.0
+    for key in (True, 1.0, "1", -1, 3, None, np.True_):
+        with pytest.raises(ModelError, match=r"lower: joint .* is not one of 0\.\.2"):
+            make_chain([1.0] * 2, [1.0] * 3, lower={key: -1.0})
 
 
 @pytest.mark.parametrize(

@@ -499,9 +499,7 @@ def with_values(tree: AnyTree, values: Mapping[str, Values | Scalar]) -> AnyTree
     links: dict[str, dict[str, Values]] = {}
     before = tree.frames
     for path, sequence in values.items():
-        entries, wanted = _entries(path, sequence), size(tree, path)
-        if len(entries) != wanted:
-            raise ModelError(f"{path} takes {wanted} numbers, got {len(entries)}", path)
+        entries = entries_of(path, sequence, size(tree, path))
         name, _, what = path.rpartition(".")
         owner = kind_of(tree, path).owner
         if owner == "link":
@@ -518,11 +516,11 @@ def with_values(tree: AnyTree, values: Mapping[str, Values | Scalar]) -> AnyTree
     return tree
 
 
-def _entries(path: str, value: Any) -> tuple[Scalar, ...]:
-    """Return the values for a path as a tuple; a bare number is accepted.
+def entries_of(path: str, value: Any, wanted: int) -> tuple[Scalar, ...]:
+    """Return the new values of a path of `wanted` numbers as a tuple.
 
-    Entries may be numbers, also bool or complex, symbols or arrays; ModelError for
-    others. Their count is not checked.
+    Entries may be numbers, also bool or complex, symbols or arrays; a bare number is
+    accepted for one. Raises ModelError for others, and for another count.
     """
     try:
         entries = tuple(value)
@@ -530,6 +528,8 @@ def _entries(path: str, value: Any) -> tuple[Scalar, ...]:
         entries = (value,)
     if not all(isinstance(x, (Complex, Number, np.ndarray)) for x in entries):
         raise ModelError(f"{path} takes numbers, got {value!r}", path)
+    if len(entries) != wanted:
+        raise ModelError(f"{path} takes {wanted} numbers, got {len(entries)}", path)
     return tuple(
         x.item() if isinstance(x, (np.generic, np.ndarray)) and not x.ndim else x
         for x in entries

@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 
 from dyn_core.errors import ModelError, warn
+from dyn_core.model.parameter_paths.values import entries_of
 from dyn_core.problems.system import System
 from dyn_core.validation import (
     Field,
@@ -112,7 +113,7 @@ def by_joint(name: str, values: Any, n: int, default: Any) -> list[Any]:
     if isinstance(values, Mapping):
         filled = [default] * n
         for key, value in values.items():
-            if not isinstance(key, int) or not 0 <= key < n:
+            if not Whole(0, n - 1).takes(key):
                 raise ModelError(
                     f"{name}: joint {key!r} is not one of 0..{n - 1}", name
                 )
@@ -417,18 +418,21 @@ class ChainModel(System):
         return UNITS[path]
 
     def with_values(self, values: Mapping[str, Sequence[Any]]) -> ChainModel:
-        """Return the chain with parameters replaced by numbers or symbols, unchecked.
+        """Return the chain with parameters replaced by numbers or symbols.
+
+        Only their count is checked.
 
         Args:
-            values: All numbers of a parameter, by its name, a key of UNITS. Their count
-                is not checked; a bare number is a TypeError.
+            values: All numbers of a parameter, by its name, a key of UNITS.
 
         Raises:
-            ModelError: A name is unknown.
+            ModelError: A name is unknown, or its values are not numbers or not as many
+                as `parameter` returns.
         """
-        for path in values:
-            self.parameter(path)
-        changes: Any = {path: tuple(x) for path, x in values.items()}
+        changes: Any = {
+            path: entries_of(path, x, len(self.parameter(path)))
+            for path, x in values.items()
+        }
         return replace(self, **changes)
 
     def with_constraints(self, **parts: Any) -> ChainModel:

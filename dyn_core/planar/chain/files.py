@@ -282,8 +282,8 @@ class _Reader:
         """
         if name in self.names:
             return self.names.index(name)
-        if isinstance(name, int) and not isinstance(name, bool) and 0 <= name < self.n:
-            return name
+        if Whole(0, self.n - 1).takes(name):
+            return int(name)
         valid = f"{', '.join(self.names)} or 0..{self.n - 1}"
         raise ModelError(
             f"{where}: no joint is called {label(name)!r}; valid: {valid}", label(name)

@@ -6,7 +6,7 @@ import copy
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from numbers import Integral, Real
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -28,7 +28,14 @@ from dyn_core.planar.chain.states import (
     joint_rates,
 )
 from dyn_core.solving.registry import solver
-from dyn_core.validation import finite_array, float_array, known_keywords, label, shown
+from dyn_core.validation import (
+    Whole,
+    finite_array,
+    float_array,
+    known_keywords,
+    label,
+    shown,
+)
 
 INSIDE = 1e-6  # maximum violation of a bound by a state that is set [m, rad]
 MOTION = ("x", "v", "theta", "t", "lost", "steps", "evaluation", "dropped", "taut")
@@ -427,7 +434,7 @@ def check_settings(
     if on_event is not None and not callable(on_event):
         what = f"on_event is {shown(on_event)}; valid: a function of an Event, None"
         raise SettingError(what, "on_event")
-    if isinstance(keep, bool) or not isinstance(keep, Integral) or keep < 0:
+    if not Whole().takes(keep):
         raise SettingError(f"keep must be >= 0 and whole, got {shown(keep)}", "keep")
 
 

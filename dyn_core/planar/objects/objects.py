@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from dyn_core.errors import ModelError, ShapeError, unknown_name
+from dyn_core.model.parameter_paths.values import entries_of
 from dyn_core.planar.chain.chain import ChainModel
 from dyn_core.planar.objects import equations
 from dyn_core.planar.objects.rods import Rods
@@ -100,19 +101,18 @@ class PlanarObject(System):
         return self.units[path]
 
     def with_values(self, values: Mapping[str, Sequence[Any]]) -> PlanarObject:
-        """Return the object with parameters replaced by numbers or symbols, unchecked.
+        """Return the object with parameters replaced by numbers or symbols.
 
         Args:
-            values: A list of one number by name of the parameter. Of a longer list the
-                first number counts; an empty one is an IndexError, a bare number a
-                TypeError.
+            values: A number, or a list of one, by name of the parameter. Only the count
+                is checked.
 
         Raises:
-            ModelError: A name is unknown.
+            ModelError: A name is unknown, or its value is not one number.
         """
-        for path in values:
-            self._known(path)
-        changes = {path: value[0] for path, value in values.items()}
+        changes = {}
+        for path, value in values.items():
+            (changes[path],) = entries_of(path, value, len(self.parameter(path)))
         return replace(self, parameters={**self.parameters, **changes})
 
     def with_parameters(self, **numbers: Any) -> PlanarObject:
