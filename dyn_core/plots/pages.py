@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import tempfile
 from collections.abc import Callable, Iterable, Sequence
+from numbers import Rational, Real
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -102,10 +103,10 @@ def table(header: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
 
     Args:
         header: Labels of the columns; empty: no header.
-        rows: Cells: strings, integers, or floats, shown with four digits; others, such
-            as NumPy's integers, are shown as str() and count as text. A string that
-            ends with " %" counts as a number. The last cell of a shorter row spans the
-            remaining columns; a longer row widens the table, without a label above.
+        rows: Cells: strings, integers, or floats, shown with four digits, also those of
+            NumPy; others are shown as str() and count as text. A string that ends with
+            " %" counts as a number. The last cell of a shorter row spans the remaining
+            columns; a longer row widens the table, without a label above.
     """
     lines = [list(row) for row in rows]
     width = max([len(header), *map(len, lines)])
@@ -114,12 +115,13 @@ def table(header: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
     for line in lines:
         cells = []
         for k, cell in enumerate(line):
-            number = isinstance(cell, (int, float)) or str(cell).endswith(" %")
+            number = isinstance(cell, Real) or str(cell).endswith(" %")
             numeric[k] = numeric[k] or number
             mark = ' class="number"' if number else ""
             if k + 1 == len(line) < width:
                 mark += f' colspan="{width - k}"'
-            shown = f"{cell:.4g}" if isinstance(cell, float) else str(cell)
+            rounded = isinstance(cell, Real) and not isinstance(cell, Rational)
+            shown = f"{cell:.4g}" if rounded else str(cell)
             cells.append(f"<td{mark}>{page_text(shown)}</td>")
         body.append(f"<tr>{''.join(cells)}</tr>")
     heads = [

@@ -325,18 +325,20 @@ class Registry:
         """Return all kinds of problem, sorted by name."""
         return [self._problems[name] for name in sorted(self._problems)]
 
-    def laws(self, problem: Signature) -> tuple[Law, ...]:
+    def laws(self, problem: str | Signature) -> tuple[Law, ...]:
         """Return the laws that every solver of a kind of problem must satisfy.
 
         The first call after a change of plugins calls their hooks dyn_laws; a plugin
         whose hook fails is reported, see `report`, and left out.
 
         Args:
-            problem: Signature; its name alone is an AttributeError.
+            problem: Signature, or its name, as of `problem`.
 
         Raises:
-            PluginError: No plugin offers this problem, or no law of it.
+            SignatureError: No plugin offers a problem of this name.
+            PluginError: No plugin offers this Signature, or no law of it.
         """
+        problem = self.problem(problem)
         if self._problems.get(problem.name) != problem:
             known = ", ".join(sorted(self._problems))
             raise PluginError(

@@ -699,6 +699,10 @@ def test_a_law_of_another_for_a_known_problem_is_added(fresh):
     registry = fresh(more_laws=module)
     names = [law.__name__ for law in registry.laws(dyn.problems.BIAS_FORCE)]
     assert names == ["bias_is_inverse_dynamics_at_rest", "mine"]
+    assert registry.laws("bias_force") == registry.laws(dyn.problems.BIAS_FORCE)
+    for wrong in ("bias_forces", 3, None):
+        with pytest.raises(dyn.SignatureError, match="no problem is called"):
+            registry.laws(wrong)
 
 
 def test_a_solver_refuses_what_it_is_not_for():

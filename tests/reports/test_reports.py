@@ -21,6 +21,7 @@ from dyn_core.errors import ModelWarning, SettingError
 from dyn_core.model.coordinates.labels import coordinates_of
 from dyn_core.plots import Curve, Panel, draw
 from dyn_core.plots.motions import plot_motion
+from dyn_core.plots.pages import table
 from dyn_core.plots.table_plots import plot_errors
 from dyn_core.recordings import MotionRecord, read_motion, run_record, write_motion
 from dyn_core.recordings.runs import named_robot, robot_facts
@@ -193,6 +194,16 @@ def test_runs_of_a_report_stay_apart_whatever_their_names_are():
     ):
         headings = _checked(report_page([record] * 3, names)).headings
         assert [x for x in headings if x.startswith("a")] == wanted
+
+
+def test_numbers_of_a_table_are_aligned_whatever_their_type_is():
+    """NumPy's integers and floats are as Python's; text is text."""
+    for cell, shown in ((1234567, "1234567"), (0.12345, "0.1235")):
+        wanted = table(("x",), [[cell]])
+        assert f'<td class="number">{shown}</td>' in wanted
+        for kind in (np.int32, np.int64) if isinstance(cell, int) else (np.float32,):
+            assert table(("x",), [[kind(cell)]]) == wanted
+    assert "number" not in table(("x",), [["1"]])
 
 
 def test_evaluations_of_a_report_are_of_the_same_joints(tmp_path):
