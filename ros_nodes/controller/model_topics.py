@@ -64,7 +64,8 @@ class ModelTopics:
     """
 
     def __init__(self, node: Any) -> None:
-        self.node, self._controller = node, node.controller
+        self.node, self._session = node, node.session
+        self._controller = node.controller
         self._model = node.controller.model
         self._names = list(self._model.joint_names)
         self._programs: dict[str, Any] = {}
@@ -111,7 +112,7 @@ class ModelTopics:
         Does nothing while inactive or before the first state.
         """
         node, controller = self.node, self._controller
-        if self._busy or not node.active or controller.q is None:
+        if self._busy or not self._session.active or controller.q is None:
             return
         each = self.publishers.items()
         heard = [name for name, made in each if made.get_subscription_count()]
@@ -124,7 +125,7 @@ class ModelTopics:
             node.get_clock().now().to_msg(),
         )
         self._busy = True
-        node.worker.submit(
+        self._session.submit(
             "model topics", lambda: self._publish(heard, state), self._done, self._done
         )
 
@@ -141,7 +142,7 @@ class ModelTopics:
         """Compute and publish topics in the worker thread; the first failure ends it.
 
         The worker passes the failure to `_done`. Nothing is published once the node is
-        inactive.
+        inactive, also when a later configuration is active: the publishers are gone.
 
         Args:
             topics: Topics that have subscribers.
@@ -149,7 +150,7 @@ class ModelTopics:
         """
         for topic in topics:
             message = self._quantities[topic](state)
-            if self.node.active:
+            if self._session.active:
                 self.publishers[topic].publish(message)
 
     def _call(self, problem: str, state: _Moment, *values: Any, **options: Any) -> Any:

@@ -143,6 +143,25 @@ def test_nothing_is_published_before_a_state_or_while_inactive(make):
     assert not jobs
 
 
+def test_a_job_of_an_earlier_configuration_publishes_nothing(make):
+    """Its publishers are destroyed; the node is active again."""
+    node, topics = make()
+    _give(node)
+    jobs = []
+    node.worker.submit = lambda *job: jobs.append(job)
+    topics.publishers["~/gravity_force"] = heard = Listener()
+    topics.look()
+    for change in ("deactivate", "cleanup", "configure", "activate"):
+        getattr(node, f"trigger_{change}")()
+    assert node.active
+    ((_, compute, take, superseded),) = jobs
+    compute()
+    assert not heard.messages
+    take(dyn.DynError("the publisher is destroyed"))
+    superseded()
+    assert not node.counters["model topics"]
+
+
 def test_the_link_is_that_of_the_mode(make):
     """Without one, topics of a link are not there; an unknown one is refused."""
     _, topics = make()
