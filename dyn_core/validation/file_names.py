@@ -6,7 +6,6 @@ import os
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
 from dyn_core.errors import SettingError, one_line, why_unread
 
@@ -46,7 +45,11 @@ def _is_name(path: str) -> bool:
         return False
 
 
-def check_apart(path: str | os.PathLike[str], read: Iterable[Any], option: str) -> None:
+def check_apart(
+    path: str | os.PathLike[str],
+    read: Iterable[str | os.PathLike[str] | None],
+    option: str,
+) -> None:
     """Check that a file to be written is none of the files that are read.
 
     Args:
