@@ -121,11 +121,18 @@ def _digested_for(function):
     return _digested()
 
 
+def _trees(word):
+    """Yield name and syntax tree of each module that has a word: few are parsed."""
+    for name, path in FILES.items():
+        if word in (text := path.read_text(encoding="utf-8")):
+            yield name, ast.parse(text)
+
+
 def _marks():
     """Return the mark of each module and package that has one."""
     marks = {}
-    for name, path in FILES.items():
-        for node in ast.parse(path.read_text(encoding="utf-8")).body:
+    for name, tree in _trees(fingerprint.MARK):
+        for node in tree.body:
             if isinstance(node, ast.Assign):
                 if fingerprint.MARK in map(ast.unparse, node.targets):
                     marks[name] = ast.literal_eval(node.value)
@@ -201,8 +208,8 @@ NO_ALGORITHM = (
 def test_every_builder_of_programs_is_traced_here():
     """No module makes a TracedSolver whose algorithm is not traced below."""
     makers = set()
-    for name, path in FILES.items():
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+    for name, tree in _trees("TracedSolver"):
+        for node in ast.walk(tree):
             if isinstance(node, ast.Call) and ast.unparse(node.func) == "TracedSolver":
                 makers.add(name)
     makers = {name for name in makers if name.startswith("dyn_core.")}
