@@ -1,12 +1,15 @@
 """The house: who imports whom, sizes, docstrings, packaging, what must not be there."""
 
 import ast
+import functools
 import importlib.metadata
 import re
 import subprocess
 import sys
 from collections import Counter
 from pathlib import Path
+
+import pytest
 
 import dyn_core as dyn
 
@@ -35,9 +38,22 @@ WINGS = (
 ORDER = CORE + WINGS
 
 
+@functools.cache
+def _tree(path):
+    """Return the syntax tree of a file, parsed once for all tests of this module."""
+    return ast.parse(path.read_text(encoding="utf-8"))
+
+
+@pytest.fixture(scope="module", autouse=True)
+def trees_are_dropped():
+    """Drop the trees after these tests: they take much memory."""
+    yield
+    _tree.cache_clear()
+
+
 def _imports(path, top_only=False):
     """Return the names of modules a file imports."""
-    tree = ast.parse(path.read_text(encoding="utf-8"))
+    tree = _tree(path)
     nodes = tree.body if top_only else ast.walk(tree)
     for node in nodes:
         if isinstance(node, ast.Import):
@@ -56,7 +72,7 @@ VAGUE = {
 
 def _vague_names(path):
     """Return what a module defines under a vague name: variables, attributes, ..."""
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+    for node in ast.walk(_tree(path)):
         if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
             name = node.id
         elif isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store):
@@ -82,7 +98,7 @@ def test_a_class_name_stands_for_one_class():
     """No two modules of the product define classes of one name, underscores aside."""
     modules = {}
     for path in MODULES:
-        for node in ast.parse(path.read_text(encoding="utf-8")).body:
+        for node in _tree(path).body:
             if isinstance(node, ast.ClassDef):
                 name, where = node.name.lstrip("_"), str(path.relative_to(ROOT))
                 modules.setdefault(name, []).append(where)
@@ -118,7 +134,7 @@ def _size_and_documents(path):
     text = path.read_text(encoding="utf-8")
     if len(text.splitlines()) > 700:
         yield "over 700 lines"
-    tree = ast.parse(text)
+    tree = _tree(path)
     if text.strip() and not ast.get_docstring(tree):
         yield "no docstring"
     for node in tree.body:
@@ -218,7 +234,7 @@ def _import_graph():
     graph = {}
     for name, path in names.items():
         imported = set()
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        for node in ast.walk(_tree(path)):
             if isinstance(node, ast.Import):
                 imported |= {alias.name for alias in node.names}
             elif isinstance(node, ast.ImportFrom):
@@ -459,7 +475,7 @@ def test_solvers_import_public_modules_only():
             *path.parts
         }:
             continue  # laws and cases of the plugin
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        for node in ast.walk(_tree(path)):
             if isinstance(node, ast.ImportFrom) and node.module.startswith("dyn_core."):
                 module = node.module.removeprefix("dyn_core.")
                 assert module in OFFERED, f"{path.name}: {node.module}"
