@@ -226,7 +226,7 @@ def run():
             kind = dyn.default_registry().system(solver.signature.system)
             model, rng = served_model(solver, 3, 2), np.random.default_rng(0)
             programs.append(kind.case(solver, model, "plain", rng).program())
-    arm = dyn.load("arm7")
+    arm = dyn.load("two_link")  # runs the same modules as arms of more joints
     for build in BUILDERS.values():
         programs += build(arm)
     pairs = []
