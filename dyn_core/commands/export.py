@@ -98,6 +98,7 @@ def run(arguments: argparse.Namespace) -> int:
     Raises:
         UnsupportedError: An argument is not valid, or the solver cannot be exported.
         SolverNotFound: There is no such solver.
+        SignatureError: A simulated robot is asked of a solver of another problem.
         ModelError: The robot is not valid.
         ShapeError: The name of the folder is empty.
         SettingError: An option is not valid, or the folder has no parent, has other
@@ -161,8 +162,9 @@ def _package(arguments: argparse.Namespace) -> int:
     It has a controller if the solver is a law (LAWS, TOOL), else a simulated robot.
     Raises UnsupportedError for options that such a package does not have and robots
     with a floating base or a joint of several coordinates, SolverNotFound for an
-    unknown solver, and SettingError or ModelError if another option, the robot or the
-    folder is not valid, or the folder has other files of these names.
+    unknown solver, SignatureError for one that takes no steps, and SettingError or
+    ModelError if another option, the robot or the folder is not valid, or the folder
+    has other files of these names.
     """
     for name, default in (
         ("target", "host"), ("variant", VARIANTS[0]), ("name", None),

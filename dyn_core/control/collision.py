@@ -25,7 +25,8 @@ from dyn_core.control.law_programs import checked_gains
 from dyn_core.errors import SettingError, unknown_name
 from dyn_core.model import Model
 from dyn_core.model.payload import PayloadInput
-from dyn_core.solving.registry import solver
+from dyn_core.problems import MOMENTUM_OBSERVER
+from dyn_core.solving.registry import solver, solver_of
 from dyn_core.validation import Quantity, known_keywords
 
 
@@ -120,12 +121,12 @@ class ExternalEffort:
 
         Raises:
             SolverNotFound: No solver has the name `observer`.
+            SignatureError: The observer solves another problem.
         """
         self.carried = carried or PayloadInput()
         self.gain, self.driven = float(gain), bool(model.driven)
         self._gains = np.full(model.nv, self.gain)
-        made = observer if hasattr(observer, "build") else solver(observer)
-        self.program = made.build(
+        self.program = solver_of(observer, MOMENTUM_OBSERVER).build(
             model,
             joint_friction=True,
             joint_springs=True,
@@ -197,6 +198,7 @@ class CollisionDetector:
     Raises:
         SettingError: A joint has several coordinates, or a threshold is invalid.
         SolverNotFound: No solver has the name settings.observer.
+        SignatureError: The observer solves another problem.
     """
 
     def __init__(

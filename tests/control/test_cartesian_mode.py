@@ -349,6 +349,12 @@ def test_wrong_parameters_are_refused(arm, what):
         Run(arm, parameters)
 
 
+def test_a_law_of_another_problem_is_refused(arm):
+    """The error lists the laws that there are."""
+    with pytest.raises(dyn.SignatureError, match="valid: cartesian_impedance"):
+        Run(arm, law_solver="jacobian")
+
+
 def test_the_mode_is_offered_with_its_topics():
     """Four targets and a sensor, its own slot, exported."""
     mode = dyn.default_registry().modes()["cartesian"]

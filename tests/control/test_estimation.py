@@ -289,6 +289,13 @@ def test_a_collision_is_named_once_until_it_is_released(planar):
     assert not detector.effort.any()
 
 
+def test_an_observer_of_another_problem_is_refused(planar):
+    """Inverse dynamics takes as many inputs, and its numbers are no external forces."""
+    for observer in ("rnea", dyn.solver("rnea")):
+        with pytest.raises(dyn.SignatureError, match="valid: momentum_observer"):
+            _detector(planar, thresholds=1.0, observer=observer)
+
+
 def test_the_joint_beyond_its_threshold_most_is_named(planar):
     """Of several in one cycle; those without a threshold are not watched."""
     first, second, third = planar.joint_names

@@ -125,7 +125,7 @@ def test_a_solver_for_a_slot_that_a_law_lacks_is_refused(two):
 
 
 def test_a_mode_whose_slot_is_its_problem_takes_its_own_solver(two):
-    """By its name as by default."""
+    """By its name as by default; a solver of another problem is refused."""
 
     class Plugin:
         @hookimpl
@@ -139,6 +139,8 @@ def test_a_mode_whose_slot_is_its_problem_takes_its_own_solver(two):
             _pushed(_controller(two, mode="weight", law_solver=x))
             for x in ("auto", "bias")
         )
+        with pytest.raises(dyn.SignatureError, match="'gravity' solves gravity_force"):
+            _controller(two, mode="weight", law_solver="gravity")
     finally:
         dyn.default_registry().unregister(plugin)
     assert named.any() and (named == auto).all()

@@ -25,9 +25,19 @@ from dyn_core.control.controller_fields import (
     wrap_fields,
 )
 from dyn_core.engines.llvm import host_machine
-from dyn_core.errors import DynError, ModelError, SettingError, UnsupportedError
+from dyn_core.errors import (
+    DynError,
+    ModelError,
+    SettingError,
+    SignatureError,
+    UnsupportedError,
+)
 from dyn_core.export.interface import LICENSE
-from dyn_core.export.ros2_control.controller_package import LAWS, controller_package
+from dyn_core.export.ros2_control.controller_package import (
+    LAWS,
+    TOOL,
+    controller_package,
+)
 from dyn_core.export.ros2_control.hardware_package import hardware_package
 from dyn_core.export.ros2_control.parameters import (
     FIXED_RULES,
@@ -257,13 +267,17 @@ def test_names_of_a_foreign_file_are_quoted(slider, tmp_path):
          "cartesian.frame is 'link0'; valid: link1"),
         ("computed_torque", "quadruped", "a", {}, UnsupportedError, "fixed base"),
         ("semi_implicit_euler", "two_link", "a", {"max_step": 1.0}, SettingError, "max_step=1.0"),
+        ("semi_implicit_euler", "two_link", "a", {"inputs": ["f_ext"]}, SettingError, "inputs=['f_ext']"),
+        ("semi_implicit_euler", "two_link", "a", {"dtype": "float32"}, SettingError, "dtype='float32'"),
+        ("rnea", "two_link", "a", {}, SignatureError, "'rnea' solves inverse_dynamics, not step"),
+        ("contact_euler", "two_link", "a", {}, SignatureError, "valid: "),
     ],
 )  # fmt: skip
 def test_what_no_package_can_be_is_refused(
     law, robot, package, options, error, message, tmp_path
 ):
     """Names of packages, rates, stops that a kernel lacks, floating bases."""
-    write = hardware_package if law.startswith("semi") else controller_package
+    write = controller_package if law in LAWS or law == TOOL else hardware_package
     model = dyn.load(robot)
     with pytest.raises(error, match=re.escape(message)):
         write(law, model, tmp_path / package, "<robot/>", options)

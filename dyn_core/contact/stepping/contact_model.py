@@ -15,7 +15,7 @@ from dyn_core.contact.problem.softness import erp_and_cfm
 from dyn_core.contact.rows.constraints import Constraint, JointConstraints
 from dyn_core.contact.world import World
 from dyn_core.engines.base import Program
-from dyn_core.errors import SignatureError, UnsupportedError
+from dyn_core.errors import UnsupportedError
 from dyn_core.model import Model
 from dyn_core.model.passive_forces import (
     friction_force,
@@ -24,9 +24,8 @@ from dyn_core.model.passive_forces import (
     without_dry_friction,
 )
 from dyn_core.model.payload import PayloadInput
-from dyn_core.problems import CONTACT_SOLVE
 from dyn_core.sharing import cached_property
-from dyn_core.solving.registry import solver, solvers
+from dyn_core.solving.registry import solver
 from dyn_core.solving.solver import Solver
 from dyn_core.spatial import Vector
 
@@ -86,13 +85,6 @@ class ContactModel:
                 " world, or the joint as a prescribed one"
             )
         self.model, self.world = model, World.of(world)
-        kind = solver(self.world.solver).signature
-        if kind != CONTACT_SOLVE:
-            valid = ", ".join(solvers(CONTACT_SOLVE))
-            raise SignatureError(
-                f"world: solver '{self.world.solver}' solves {kind.name};"
-                f" valid: {valid}"
-            )
         self.dry = joint_friction and self.world.joint_friction
         if self.dry:
             model = without_dry_friction(model)

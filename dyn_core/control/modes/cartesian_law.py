@@ -28,7 +28,7 @@ from dyn_core.errors import SettingError, TargetError
 from dyn_core.model import Model
 from dyn_core.problems import FORWARD_KINEMATICS, JACOBIAN
 from dyn_core.solving.control_mode import ModeMessage, ModeTopic
-from dyn_core.solving.registry import solver
+from dyn_core.solving.registry import solver, solver_of
 from dyn_core.validation import Field, ListOf, Name, Quantity, numbers
 
 AXES = ("aligned", "local")
@@ -231,11 +231,11 @@ class CartesianLaw(ControlLaw):
             chosen, engine, wrap: As in ControlLaw; wrap is not used.
 
         Raises:
-            SolverNotFound: No solver has the name `chosen`. Errors of the build pass
-                through.
+            SolverNotFound: No solver has the name `chosen`.
+            SignatureError: It solves another problem. Errors of the build pass through.
         """
         host, mode = self.host, self.mode
-        law = solver(mode.solver if chosen == "auto" else chosen, mode.problem)
+        law = solver_of(mode.solver if chosen == "auto" else chosen, mode.problem)
         options = build_options(host, law.signature, engine, host.carried.paths, INPUTS)
         axes = host.parameters["cartesian.reference"]
         program = law.build(host.robot, frame=self.link, reference=axes, **options)

@@ -10,7 +10,7 @@ import numpy as np
 from dyn_core.errors import SettingError, unknown_name
 from dyn_core.problems import Signature
 from dyn_core.solving.control_mode import ControlMode, ModeMessage
-from dyn_core.solving.registry import default_registry, solver
+from dyn_core.solving.registry import default_registry, solver, solver_of
 from dyn_core.solving.solver import AUTO
 
 
@@ -210,14 +210,14 @@ class JointLaw(ControlLaw):
         Raises:
             SettingError: A solver is chosen for the slot of the mode, but the law of
                 the mode has no such slot.
-            SolverNotFound: No solver has the name `chosen`. Errors of the build pass
-                through.
+            SolverNotFound: No solver has the name `chosen`.
+            SignatureError: It solves another problem. Errors of the build pass through.
         """
         host, mode = self.host, self.mode
         law: Any = solver(mode.solver, mode.problem)
         whole = mode.slot == mode.problem.name  # the law itself is chosen
         if whole and chosen != AUTO:
-            law = solver(chosen, mode.problem)
+            law = solver_of(chosen, mode.problem)
         options = build_options(host, law.signature, engine, host.carried.paths)
         if mode.slot in getattr(law, "slots", ()):
             options[mode.slot] = chosen

@@ -17,9 +17,10 @@ from dyn_core.export.ros2_control.ament_package import (
 )
 from dyn_core.export.ros2_control.parameters import cpp_numbers
 from dyn_core.model import Model
-from dyn_core.solving.registry import solver
+from dyn_core.problems import STEP
+from dyn_core.solving.registry import solver_of
 
-STEP = 1e-3  # default of max_step [s]
+SHORT = 1e-3  # default of max_step [s]
 LONGEST = 0.1  # longest period that is simulated at once [s]
 _FILES = {
     **COMMON, "README.md": "hardware_README.md", "src/hardware.cpp": "hardware.cpp"
@@ -37,11 +38,12 @@ def hardware_package(
     """Write a package of ament_cmake whose hardware component simulates a robot.
 
     Args:
-        stepper: Name of a solver with the inputs q, qd, tau and dt.
+        stepper: Name of a solver of STEP.
         model: Robot; joints of one coordinate each.
         folder: Folder of the package; its last part is the name of the package.
         urdf: Text of the robot's URDF.
-        options: Options of the solver, and max_step, the longest step in time [s].
+        options: Options of the solver, except inputs and dtype, which the hardware
+            component fixes; and max_step, the longest step in time [s].
 
     Returns:
         Paths of the files that were written.
@@ -53,16 +55,20 @@ def hardware_package(
             the folder cannot be written or has other files of these names.
         ModelError: The robot is not a URDF.
         SolverNotFound: No solver is called `stepper`.
+        SignatureError: The solver solves another problem than STEP.
     """
     package, rest = AmentPackage(folder, model), dict(options)
-    step = rest.pop("max_step", STEP)
+    step = rest.pop("max_step", SHORT)
     if not isinstance(step, (int, float)) or not 1e-6 <= step <= LONGEST:
         raise SettingError(
             f"max_step={step!r}; valid: from 1e-06 to {LONGEST:g} [s]", "max_step"
         )
+    for name in ("inputs", "dtype"):  # of the arrays that hardware.cpp passes
+        if name in rest:
+            raise SettingError(f"{name}={rest[name]!r}; valid: leave it out", name)
+    made = solver_of(stepper, STEP)
     for robot, suffix in ((model, "step"), (weightless(model), "weightless")):
         # With friction and springs, as the exported laws compensate them.
-        made = solver(stepper, "step")
         passive = dict.fromkeys(made.signature.passive or (), True)
         program = made.build(robot, **{"finite": True, **passive, **rest})
         package.add_kernel(program, suffix)
