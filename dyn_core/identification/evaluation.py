@@ -23,7 +23,7 @@ from dyn_core.model import Model
 from dyn_core.model.description import FRICTION_SPEED
 from dyn_core.model.parameter_vector import check_switch
 from dyn_core.recordings import MotionRecord
-from dyn_core.recordings.signals import without_turns
+from dyn_core.recordings.signals import check_delay, without_turns
 from dyn_core.solving.registry import solver
 
 NOTHING = 1e-9  # fraction of the largest measured force that counts as no load
@@ -184,8 +184,10 @@ class Evaluation:
             seconds: Delay of the joint forces, as in `Identification.delay` [s].
 
         Raises:
+            SettingError: The delay is not a finite number.
             IdentificationError: No part of the recording is longer than the delay.
         """
+        check_delay(seconds)
         motion = self.motion.earlier(seconds)
         tau = _torque(self.model, motion, self.joint_friction)
         return replace(self, motion=motion, tau=tau)
@@ -299,6 +301,7 @@ def _identified_late(
     once, late = {**options, "folds": 0}, 0.0
     moved, rate = motion, motion.tau_rate
     result = _identified(model, moved, rate, once)
+    prior = result.prior
     for _ in range(DELAY_FITS - 1):
         if abs(result.delay) <= SETTLED * result.standard_deviations[-1]:
             break
@@ -310,25 +313,29 @@ def _identified_late(
         result = _identified(model, moved, rate, _since(late, once))
     if options.get("folds"):
         result = _identified(model, moved, rate, _since(late, options))
-    parameters, prior = result.parameters.copy(), result.prior.copy()
+    parameters = result.parameters.copy()
     parameters[-1] += late
-    prior[-1] += late
     return replace(result, parameters=parameters, prior=prior)
 
 
 def _since(late: float, options: dict[str, Any]) -> dict[str, Any]:
     """Return a copy of options; prior and bounds of the delay are less by `late` [s].
 
-    Later fits only identify the remaining delay.
+    Later fits only identify the remaining delay. The options must be valid.
     """
     moved = dict(options)
     prior, bounds = options.get("prior"), options.get("bounds")
-    if isinstance(prior, Mapping) and "delay" in prior:
-        entry = prior["delay"]
-        pair = (entry[0] - late, entry[1]) if isinstance(entry, tuple) else entry - late
-        moved["prior"] = {**prior, "delay": pair}
+    if prior is None or isinstance(prior, Mapping):
+        entry = (prior or {}).get("delay", 0.0)
+        value, deviation = entry if isinstance(entry, tuple) else (entry, np.inf)
+        pair = np.asarray(value) - late, deviation
+        moved["prior"] = {**(prior or {}), "delay": pair}
+    else:
+        moved["prior"] = np.array(prior, float)
+        moved["prior"][-1] -= late
     if isinstance(bounds, Mapping) and "delay" in bounds:
-        moved["bounds"] = {**bounds, "delay": tuple(x - late for x in bounds["delay"])}
+        ends = tuple(float(x) - late for x in bounds["delay"])
+        moved["bounds"] = {**bounds, "delay": ends}
     return moved
 
 

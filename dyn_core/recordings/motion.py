@@ -13,7 +13,7 @@ from dyn_core.errors import NonFiniteError, SettingError, ShapeError, unknown_na
 from dyn_core.model import Model
 from dyn_core.model.coordinates.labels import Coordinates, coordinates_of
 from dyn_core.plots import check_plot, plot_motion, save
-from dyn_core.recordings.signals import interpolated
+from dyn_core.recordings.signals import check_delay, interpolated
 from dyn_core.validation import float_array, known_keywords
 
 POSITIONS = ("q", "q_ref")
@@ -279,10 +279,9 @@ class MotionRecord:
                 `Identification.delay` [s]; negative: they are shifted to later times.
 
         Raises:
-            SettingError: The delay is not finite.
+            SettingError: The delay is not a finite number.
         """
-        if not np.isfinite(seconds):
-            raise SettingError(f"delay {seconds!r}; valid: a number [s]", "seconds")
+        check_delay(seconds)
         moved: dict[str, Any] = {
             kind: interpolated(self.t, array, self.t + seconds)
             for kind in ("tau", "command")

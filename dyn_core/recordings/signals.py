@@ -8,6 +8,7 @@ import numpy as np
 
 from dyn_core.errors import SettingError
 from dyn_core.model import Model
+from dyn_core.validation import is_finite
 
 ORDER = 4  # order of the Butterworth filter, applied forward and backward
 NYQUIST = 0.4  # highest valid cut-off frequency, fraction of the sampling rate
@@ -67,6 +68,12 @@ def checked_cutoff(cutoff: float, rate: float) -> float:
             "cutoff",
         )
     return float(cutoff)
+
+
+def check_delay(seconds: float) -> None:
+    """Raise a SettingError unless a delay [s] is a finite number."""
+    if not is_finite(seconds):
+        raise SettingError(f"delay {seconds!r}; valid: a number [s]", "seconds")
 
 
 def low_pass(x: np.ndarray, rate: float, cutoff: float) -> np.ndarray:

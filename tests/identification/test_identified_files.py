@@ -345,11 +345,29 @@ def test_joint_forces_that_are_late_are_moved_back():
     asked = {"only": "payload", "delay": True, "consistent": False}
     sought = before.identify(**asked)
     assert sought.delay == pytest.approx(0.03, rel=0.1)
-    bounds, prior = {"delay": (0.0, 0.02)}, {"delay": (0.01, 1e-7)}
+    assert sought.prior[-1] == 0.0
+    bounds = {"delay": (0.0, 0.02)}
     assert before.identify(bounds=bounds, **asked).delay == pytest.approx(0.02)
-    assert before.identify(prior=prior, **asked).delay == pytest.approx(0.01, rel=1e-2)
-    with pytest.raises(dyn.SettingError, match="delay nan; valid: a number"):
-        record.without_delay(float("nan"))
+    near = np.array([*sought.prior[:-1], 0.01])
+    for prior in ({"delay": 0.01}, {"delay": [0.01]}, near, list(near)):
+        result = before.identify(prior=prior, **asked)
+        assert result.prior[-1] == 0.01
+        assert result.delay == pytest.approx(0.03, rel=0.1)
+    for entry in ((0.01, 1e-7), ([0.01], [1e-7])):
+        result = before.identify(prior={"delay": entry}, **asked)
+        assert result.prior[-1] == 0.01
+        assert result.delay == pytest.approx(0.01, rel=1e-2)
+
+
+@pytest.mark.parametrize("seconds", [float("nan"), float("inf"), "a", None, True])
+def test_a_delay_that_is_no_number_is_refused(seconds):
+    """By a record and by an evaluation, with one error."""
+    t, q, qd, _ = _motion()
+    model = dyn.load("two_link")
+    record = MotionRecord.of_joints(model.joint_names, t, q, qd=qd, tau=0 * q)
+    for late in (record, evaluate(model, record)):
+        with pytest.raises(dyn.SettingError, match="delay .*; valid: a number"):
+            late.without_delay(seconds)
 
 
 @pytest.mark.parametrize("full", [False, pytest.param(True, marks=pytest.mark.full)])
