@@ -251,6 +251,26 @@ def test_lock_merges_exactly(shipped):
         arm.lock({name: [0.0, 1.0]})
 
 
+@pytest.mark.parametrize("size", [0.0, 5e-324, 1e-200, 1e200])
+def test_a_quaternion_that_cannot_be_normalised_is_refused(size):
+    """Its squared length is zero or infinite: by a lock, and by `normalize`."""
+    robot = dyn.load_urdf(
+        """<robot name="free"><link name="a"/><link name="b"><inertial><mass value="1"/>
+        <inertia ixx="1" iyy="1" izz="1" ixy="0" ixz="0" iyz="0"/></inertial></link>
+        <joint name="j" type="floating"><parent link="a"/><child link="b"/></joint>
+        </robot>"""
+    )
+    q = robot.neutral()
+    q[6] = size
+    with pytest.raises(dyn.ModelError, match="joint 'j': its quaternion is zero or"):
+        robot.lock({"j": q})
+    for batch in (q, np.array([robot.neutral(), q])):
+        with pytest.raises(dyn.NonFiniteError, match="joint j is zero or beyond"):
+            robot.normalize(batch)
+    q[6] = 1e-150
+    np.testing.assert_array_equal(robot.normalize(q), robot.neutral())
+
+
 def test_locking_a_leader_locks_its_followers(tree):
     """Followers of a locked leader stand where the rule puts them."""
     rule = next(iter(tree.followers.values()))

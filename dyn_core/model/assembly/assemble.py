@@ -516,7 +516,8 @@ def _lock_value(spec: JointSpec, joint: Joint, value: ArrayLike | None) -> Vecto
         value: Position of the user, nq numbers in any shape [rad | m].
 
     Raises:
-        ModelError: `value` is None or does not consist of nq finite numbers.
+        ModelError: `value` is None or does not consist of nq finite numbers, or a
+            quaternion is zero.
     """
     try:
         q = np.ravel(np.asarray(value, float))
@@ -526,6 +527,12 @@ def _lock_value(spec: JointSpec, joint: Joint, value: ArrayLike | None) -> Vecto
         wanted = f"{joint.nq} finite number{'s' * (joint.nq != 1)}"
         raise ModelError(
             f"lock: joint '{spec.name}' needs {wanted}, got {value!r}", spec.name
+        )
+    if not joint.has_lengths(q):
+        raise ModelError(
+            f"lock: joint '{spec.name}': its quaternion is zero or beyond 1e154 and has"
+            f" no direction, got {value!r}; valid: any other",
+            spec.name,
         )
     return joint.normalize(Vector(float(x) for x in q))
 

@@ -277,6 +277,18 @@ class Joint(ABC):
         """
         return ()
 
+    def has_lengths(self, q: np.ndarray) -> bool:
+        """Return whether all quaternions in q (..., nq) can be normalised; NaN passes.
+
+        One that cannot is zero or has a squared length beyond the range of floats.
+        """
+        # quaternions() of the indices 0, 1, ... returns the indices of each quaternion.
+        places = [[int(k) for k in x] for x in self.quaternions(Vector(range(self.nq)))]
+        with np.errstate(over="ignore"):
+            squares = [np.square(q[..., x]).sum(axis=-1) for x in places]
+        low = np.finfo(float).tiny
+        return not any(((x < low) | np.isposinf(x)).any() for x in squares)
+
     def __eq__(self, other: object) -> bool:
         return type(self) is type(other) and self.__dict__ == other.__dict__
 
