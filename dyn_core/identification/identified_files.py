@@ -20,7 +20,7 @@ from dyn_core.model import Model, load_urdf
 from dyn_core.model.description import FRICTION_SPEED, JointSpec
 from dyn_core.model.urdf_xml.xml_text import read_source
 from dyn_core.spatial import RigidInertia, Symmetric
-from dyn_core.validation import writing
+from dyn_core.validation import read_yaml, writing
 from dyn_core.validation.quoting import html_text, mended_name, yaml_comment
 
 HEADER = ["name", "value", "prior", "standard deviation"]
@@ -173,22 +173,22 @@ def _write_whole_sidecar(path: Path, model: Model) -> None:
     file, or if it is gone, it has only these. Armatures, rotors included, of the
     model's joints are in the section joints; the sections armature and rotors keep
     other joints, such as locked ones. An existing file at `path` is replaced. Raises
-    ModelError if no robot can have the model's parameters, OSError if a file cannot be
-    read or written.
+    ModelError if no robot can have the model's parameters or the sidecar cannot be
+    read, OSError if the file cannot be written.
     """
     content: dict[str, Any] = {}
     source = model.source.sidecar
     if source is not None and Path(source).is_file():
-        content = yaml.safe_load(Path(source).read_text(encoding="utf-8")) or {}
+        content = read_yaml(Path(source), "sidecar", source)[0] or {}
     mine = joints_sidecar(model)
-    before = content.get("joints", {})
+    before = content.get("joints") or {}
     for name, numbers in mine["joints"].items():
         stays = {k: v for k, v in before.get(name, {}).items() if k not in _OPTIONAL}
         mine["joints"][name] = {**stays, **numbers}
     content["joints"] = {**before, **mine["joints"]}
     # A spring that the robot has no more must not stay; one of another joint does.
     for section in _BY_JOINT:
-        old = content.pop(section, {}).items()
+        old = (content.pop(section, None) or {}).items()
         others = {k: v for k, v in old if k not in mine["joints"]}
         if entries := {**others, **mine.get(section, {})}:
             content[section] = entries

@@ -260,6 +260,25 @@ def test_a_sidecar_keeps_what_stood_in_the_one_before(tmp_path):
     np.testing.assert_allclose(_torques(again), _torques(result.model), atol=1e-12)
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "joints:\nsprings:\narmature:\nrotors:\n",
+        "joints: {joint1: {effort: 2e1}, joint2: {armature: 1e-1}}\nloops:\n",
+        "",
+    ],
+)
+def test_a_sidecar_with_empty_sections_is_written_again(text, tmp_path):
+    """Whatever `load` reads, with its numbers; the robot of the new file is the same."""
+    sidecar, path = tmp_path / "before.dyn.yaml", dyn.robots.path("two_link")
+    sidecar.write_text(text)
+    model = dyn.load_urdf(path, extras=str(sidecar))
+    write_robot(tmp_path / "after.yaml", model)
+    again = dyn.load_urdf(path, extras=str(tmp_path / "after.yaml"))
+    np.testing.assert_array_equal(again.effort_limit, model.effort_limit)
+    assert _torques(again).tolist() == _torques(model).tolist()
+
+
 def test_a_sidecar_keeps_drives_of_joints_that_are_locked(tmp_path):
     """Written by a robot with a locked joint, it is one of the whole robot."""
     sidecar = tmp_path / "before.dyn.yaml"
