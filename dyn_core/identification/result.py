@@ -25,6 +25,7 @@ from dyn_core.identification.identified_files import (
 from dyn_core.identification.regressor_rank import BaseParameters
 from dyn_core.identification.selection import number_names, path_of
 from dyn_core.model import Model
+from dyn_core.model.checks.robots import check_robot
 from dyn_core.model.parameter_vector import (
     parameter_names,
     with_linear_parameters,
@@ -66,6 +67,7 @@ def with_table(model: Model, path: str | os.PathLike[str]) -> Model:
         UnsupportedError: `model` is not a robot, or a parameter that is not a linear
             one belongs to the robot as a whole; gravity is allowed.
     """
+    check_robot(model, "with_table")
     values = {row[0]: _value(path, row) for row in csv_rows(Path(path))[1:]}
     if not values:
         raise _no_table(path, "it has no rows")

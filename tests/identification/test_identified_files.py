@@ -321,6 +321,10 @@ def test_tables_are_taken_up_again(result, tmp_path):
     table.write_text("name,value\njoint9.damping,1.0\n")
     with pytest.raises(dyn.SettingError, match="joint9"):
         with_table(dyn.load("two_link"), table)
+    for text in ("joint1.damping,1.0", "joint1:m,1.0", "delay,0.1"):
+        table.write_text(f"name,value\n{text}\n")
+        with pytest.raises(dyn.UnsupportedError, match="not for 'two_link'"):
+            with_table("two_link", table)
 
 
 def test_files_that_cannot_be_are_refused(result, tmp_path):
