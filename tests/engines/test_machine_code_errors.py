@@ -157,6 +157,11 @@ SIGNATURES = [
         "what is returned must be None, a number or a tuple",
     ),
     ("x: Nowhere", " -> None", "name 'Nowhere' is not defined"),
+    ("x: np.nothing", " -> None", "an annotation cannot be evaluated: module 'numpy'"),
+    ("x: 'a b'", " -> None", "an annotation cannot be evaluated: "),
+    ("x: 3", " -> None", "'x': the type 3 is not of the subset"),
+    ("x: float[1 // 0]", " -> None", "an annotation cannot be evaluated: "),
+    ("x: float", " -> math.nothing", "an annotation cannot be evaluated: "),
     ("x: Bad", " -> None", "'x'.y: the type list is not of the subset"),
 ]
 

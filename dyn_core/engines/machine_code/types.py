@@ -120,7 +120,7 @@ def of_annotation(annotation: Any, where: str) -> Type:
 
     Raises:
         TraceError: The annotation is not in the subset, or a field of a record has none
-            or one with a name that its module does not have.
+            or one that cannot be evaluated.
     """
     if isinstance(annotation, type) and annotation in _NUMBERS:
         return _NUMBERS[annotation]
@@ -177,9 +177,9 @@ def of_function(function: Callable[..., Any]) -> FunctionType:
     """Return the signature of a function, from its annotations.
 
     Raises:
-        TraceError: An annotation is missing, not in the subset, or has a name that the
-            module does not have; or the function has default values, *args, **kwargs or
-            keyword-only arguments.
+        TraceError: An annotation is missing, not in the subset, or cannot be evaluated;
+            or the function has default values, *args, **kwargs or keyword-only
+            arguments.
     """
     where = place_of(function)
     code, hints = function.__code__, _hints(function, where)
@@ -208,12 +208,13 @@ def _hints(thing: Any, where: str) -> dict[str, Any]:
         where: Start of the message.
 
     Raises:
-        TraceError: An annotation has a name that the module does not have.
+        TraceError: An annotation cannot be evaluated, such as a name that the module
+            does not have.
     """
     try:
         return typing.get_type_hints(thing, include_extras=True)
-    except NameError as error:
+    except Exception as error:  # an annotation is any expression
         raise TraceError(
-            f"{where}: an annotation names what its module does not have ({error}); "
-            "valid: names of the module, not those under TYPE_CHECKING"
+            f"{where}: an annotation cannot be evaluated: {error}; valid: names of the"
+            " module, not those under TYPE_CHECKING"
         ) from error
