@@ -14,22 +14,25 @@ import numpy as np
 
 from dyn_core.errors import ModelError, SettingError
 from dyn_core.model import Model, parameter_paths
-from dyn_core.validation import known_keywords, shown
+from dyn_core.validation import float_array, known_keywords, shown
 
 RUNS_WHILE_TRACED = "never"  # a mark, see engines/llvm/cached/fingerprint.py
 Draw: TypeAlias = Callable[[np.random.Generator, int], np.ndarray]
 
 
-def _check_bounds(draw: Any, lowest: float = -np.inf) -> None:
+def _check_bounds(draw: Any, lowest: float = -np.inf, dimensions: int = 0) -> None:
     """Raise SettingError unless lowest <= draw.low <= draw.high, all finite numbers.
 
-    Each bound is a number or a sequence; sequences are compared entry by entry.
+    Each bound is a number or, with 1 of `dimensions`, a sequence that is not empty;
+    sequences are compared entry by entry.
     """
     try:
-        low, high = (np.asarray(x, float) for x in (draw.low, draw.high))
-        good = np.isfinite(low).all() and np.isfinite(high).all() and low.ndim < 2
-        good = good and (lowest <= low).all() and (low <= high).all()
-    except (TypeError, ValueError, OverflowError):
+        low, high = (float_array("bound", x, "") for x in (draw.low, draw.high))
+        good = all(
+            x.size and x.ndim <= dimensions and np.isfinite(x).all()
+            for x in (low, high)
+        ) and bool((lowest <= low).all() and (low <= high).all())
+    except ValueError:  # a ShapeError, or sequences of different lengths
         good = False
     if not good:
         least = "" if lowest == -np.inf else f"{lowest:g} <= "
@@ -57,7 +60,7 @@ class Uniform:
     high: tuple[float, ...] | float
 
     def __post_init__(self) -> None:
-        _check_bounds(self)
+        _check_bounds(self, dimensions=1)
 
     def __call__(self, rng: np.random.Generator, rows: int) -> np.ndarray:
         """Return random numbers, (rows, entries), column i between low[i] and high[i].

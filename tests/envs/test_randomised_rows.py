@@ -92,7 +92,17 @@ def test_a_star_leaves_out_the_path_of_the_whole_robot():
 @pytest.mark.parametrize("kind", [Uniform, UniformFactor, PayloadMass])
 @pytest.mark.parametrize(
     ("low", "high"),
-    [(math.nan, 1.0), (0.0, math.inf), (2.0, 1.0), ("much", 1.0), (None, 1.0)],
+    [
+        (math.nan, 1.0),
+        (0.0, math.inf),
+        (2.0, 1.0),
+        ("much", 1.0),
+        (None, 1.0),
+        ("1", "2"),
+        ((), ()),
+        ((0.0, 1.0), (2.0, 2.0, 2.0)),
+        ([[0.0]], [[1.0]]),
+    ],
 )
 def test_bounds_that_are_none_are_refused(kind, low, high):
     """A message names the distribution and what is valid."""
@@ -103,8 +113,9 @@ def test_bounds_that_are_none_are_refused(kind, low, high):
 @pytest.mark.parametrize("kind", [UniformFactor, PayloadMass])
 def test_factors_and_payloads_are_not_negative(kind):
     """Uniform may be negative, such as gravity."""
-    with pytest.raises(SettingError, match="0 <= low <= high"):
-        kind(-0.1, 1.0)
+    for low, high in ((-0.1, 1.0), ((0.8, 0.9), (1.0, 1.0)), (0.5, [1.0])):
+        with pytest.raises(SettingError, match="0 <= low <= high"):
+            kind(low, high)
     assert Uniform((0.0, 0.0, -12.0), (0.0, 0.0, -8.0)).low[2] == -12.0
 
 
