@@ -162,6 +162,8 @@ def test_forces_on_bodies_are_numbers(shipped):
     [
         ({"kind": "pin", "length": 1.0}, "length changes nothing of kind pin; valid: without it, or kind distance"),
         ({"kind": "distance", "length": 1.0, "axes": ["x"]}, "axes changes nothing of kind distance"),
+        ({"kind": "axes", "axes": ["x", "x"]}, "axes are x, x; valid: each once"),
+        ({"kind": "rolling_ball", "radius": 0.1, "axes": ["x", "y", "x"]}, "valid: each once"),
         ({"kind": "pin", "a": "link2"}, "both frames are on 'link2'; valid: two links"),
     ],
 )  # fmt: skip

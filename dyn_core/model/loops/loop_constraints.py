@@ -391,9 +391,8 @@ def make_loop(
         a: Link with frame A; None is the base.
         at_b, at_a: Frames on the links: {xyz, rpy}, or a Transform from the link.
         axes: For kind axes: components x, y, z, rx, ry, rz that are zero, in A, in the
-            order of the rows; one that is named twice has two equal rows. For kinds
-            that roll: those of the rows z, x, y (in this order) to constrain; all if
-            empty.
+            order of the rows. For kinds that roll: those of the rows z, x, y (in this
+            order) to constrain; all if empty.
         length: For kind distance: distance of the origins [m].
         radius: For kinds that roll [m].
 
@@ -420,8 +419,7 @@ def make_loop(
     if kind in ROLLING:
         names = checked.get("axes", ("x", "y", "z"))
         height, directions, count = rolling_rows(kind, checked["radius"], names, name)
-        rows = len(set(names))
-        return Loop(name, a, b, A, B, height, rows, kind, directions, count)
+        return Loop(name, a, b, A, B, height, len(names), kind, directions, count)
     function: PoseResidual
     if kind == "axes":
         rows, function = len(checked["axes"]), partial(_axes, tuple(checked["axes"]))
@@ -436,8 +434,8 @@ def make_loop(
 def _check_keys(where: str, name: str, kind: str, checked: Mapping[str, Any]) -> None:
     """Raise ModelError if axes, length or radius is needed but absent, or not used.
 
-    Also if a kind that rolls, for which axes may be absent, has a rotation among them.
-    Other keys are not looked at.
+    Also if an axis is named twice, or a kind that rolls, for which axes may be absent,
+    has a rotation among them. Other keys are not looked at.
 
     Args:
         where: Name of the loop in messages.
@@ -459,7 +457,10 @@ def _check_keys(where: str, name: str, kind: str, checked: Mapping[str, Any]) ->
                 f" kind {' or '.join(others)}",
                 name,
             )
-    turns = [x for x in checked.get("axes", ()) if x.startswith("r")]
+    axes = checked.get("axes", ())
+    if len(set(axes)) < len(axes):
+        raise ModelError(f"{where}: axes are {', '.join(axes)}; valid: each once", name)
+    turns = [x for x in axes if x.startswith("r")]
     if kind in ROLLING and turns:
         raise ModelError(f"{where}: axes has {turns[0]}; valid: x, y, z", name)
 
