@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -50,17 +50,19 @@ def wrapped_joints(model: Model, wrap: Sequence[str] | None) -> tuple[str, ...]:
     Names of `wrap` keep their order; continuous joints are in the model's order.
 
     Raises:
-        ModelError: `wrap` is a text, or a name is not that of a joint that turns.
+        ModelError: `wrap` is no list, or a name is not that of a joint that turns.
     """
-    if isinstance(wrap, str):
-        raise ModelError(f"wrap is {shown(wrap)}; valid: [{shown(wrap)}], a list", wrap)
     if wrap is None:
         kind, names = model.joint_kind, model.joint_names
         return tuple(name for name in names if kind(name) == "continuous")
-    for name in wrap:
+    if isinstance(wrap, str) or not isinstance(wrap, Iterable):
+        valid = f"[{shown(wrap)}], a list"
+        raise ModelError(f"wrap is {shown(wrap)}; valid: {valid}", "wrap")
+    names = tuple(wrap)
+    for name in names:
         if model.joint_kind(name) not in ("revolute", "continuous"):
             raise ModelError(f"wrap: joint '{name}' does not turn about one axis", name)
-    return tuple(wrap)
+    return names
 
 
 def positive(name: str, value: Any, default: Any) -> float:

@@ -17,6 +17,7 @@ from dyn_core.errors import SettingError
 from dyn_core.model.shapes import Box, PlacedShape
 from dyn_core.plots.figures import DPI, blank_figure, film_writer, pixels
 from dyn_core.tasks import RobotTask, Task
+from dyn_core.validation import Whole
 
 
 def record(
@@ -55,7 +56,7 @@ def record(
     """
     if not (np.isfinite(fps) and fps > 0):
         raise SettingError(f"fps must be finite and > 0, got {fps}", "fps")
-    if steps is not None and (not isinstance(steps, int) or steps < 1):
+    if steps is not None and not Whole(1).takes(steps):
         raise SettingError(f"steps is {steps!r}; valid: 1 or more, or None", "steps")
     bare = env.unwrapped
     every = max(1, round(1.0 / (fps * bare.task.interval)))

@@ -14,7 +14,7 @@ from dyn_core.solving.registry import solver
 from dyn_core.tasks import RobotTask, Task
 from dyn_core.tasks.robot_program import RobotProgram
 from dyn_core.tasks.task import OBSERVATION
-from dyn_core.validation import float_array
+from dyn_core.validation import Whole, float_array, named_settings
 
 try:
     import gymnasium
@@ -134,30 +134,28 @@ def checked_limit(task: Task | RobotTask, max_episode_steps: int | None) -> int:
         max_episode_steps: Requested number; None: task.max_steps.
 
     Raises:
-        SettingError: The number, or task.max_steps for None, is not an int of at least
-            1; NumPy's integers are refused.
+        SettingError: The number is not an integer of at least 1.
     """
     limit = task.max_steps if max_episode_steps is None else max_episode_steps
-    if not isinstance(limit, int) or limit < 1:
+    if not Whole(1).takes(limit):
         raise SettingError(
             f"max_episode_steps must be a whole number >= 1, got {limit!r}",
             "max_episode_steps",
         )
-    return limit
+    return int(limit)
 
 
 def checked_options(options: Mapping[str, Any] | None, known: tuple[str, ...]) -> dict:
     """Return a copy of the reset options, {} for None.
 
     Args:
-        options: Options of a reset, or None; other objects raise dict's ValueError or
-            TypeError.
+        options: Options of a reset, or None.
         known: Valid keys.
 
     Raises:
-        SettingError: A key is unknown.
+        SettingError: A key is unknown, or `options` is no mapping.
     """
-    checked = dict(options or {})
+    checked = named_settings("options", {} if options is None else options)
     for key in checked:
         if key not in known:
             valid = ", ".join(known)

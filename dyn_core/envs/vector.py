@@ -136,7 +136,8 @@ class TaskVectorEnv(
                 dtype.
             gymnasium.error.Error: A negative seed.
         """
-        if seed is not None and not isinstance(seed, (int, np.integer)):
+        whole = isinstance(seed, (int, np.integer)) and not isinstance(seed, bool)
+        if seed is not None and not whole:
             message = f"seed must be one whole number for all rows, got {seed!r}"
             raise SettingError(message, "seed")
         gymnasium.vector.VectorEnv.reset(self, seed=None if seed is None else int(seed))

@@ -309,7 +309,8 @@ def _prefix(name: str | None, default: str, ports: set[str]) -> str:
     """
     if name is None:
         return identifier(default)
-    if name != identifier(name) or name in _TAKEN | _INNER | ports:
+    taken = _TAKEN | _INNER | ports
+    if not isinstance(name, str) or name != identifier(name) or name in taken:
         raise UnsupportedError(
             f"name={name!r} is no name of a C function, or taken; valid: letters,"
             f" digits and underscores, such as '{identifier(default)}'"

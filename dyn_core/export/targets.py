@@ -115,7 +115,7 @@ def target_of(name: str) -> Target:
     Raises:
         UnsupportedError: There is none; lists the valid names.
     """
-    if name not in TARGETS:
+    if not isinstance(name, str) or name not in TARGETS:
         raise UnsupportedError(unknown_name("target", name, TARGETS))
     if name != "host":
         return TARGETS[name]

@@ -20,7 +20,7 @@ from dyn_core.model.coordinates.matrix_forms import FORMS, changes_some, kept_pl
 from dyn_core.model.parameter_paths import kind_of
 from dyn_core.numbers.scalar import Number
 from dyn_core.problems import PASSIVE, Port, Signature
-from dyn_core.validation import Quantity, kind_like, shown
+from dyn_core.validation import Quantity, Whole, kind_like, shown
 
 
 @dataclass(frozen=True, repr=False)
@@ -216,7 +216,7 @@ class BuildOptions:
                     f"{name}: {option} {shown(value)}; valid: True, False"
                 )
         threads = self.threads
-        if threads is not None and (not isinstance(threads, int) or threads < 1):
+        if threads is not None and not Whole(1).takes(threads):
             raise UnsupportedError(
                 f"{name}: threads {shown(threads)}; valid: a whole number >= 1, or None"
             )

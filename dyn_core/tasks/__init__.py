@@ -29,7 +29,7 @@ def named_task(task: str | Task | RobotTask, **changes: Any) -> Task | RobotTask
     """
     if isinstance(task, RobotTask) or (isinstance(task, str) and task in ROBOT_TASKS):
         return robot_task(task, **changes)
-    if not isinstance(task, Task) and task not in TASKS:
+    if not isinstance(task, Task) and str(task) not in TASKS:
         names = [*TASKS, *ROBOT_TASKS]
         raise ModelError(unknown_name("task", task, names), str(task))
     return planar_task(task, **changes)

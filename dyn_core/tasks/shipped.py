@@ -541,7 +541,7 @@ def planar_task(name: str | Task, **changes: Any) -> Task:
     Source: WAW-15.5.
     """
     if not isinstance(name, Task):
-        if name not in TASKS:
+        if not isinstance(name, str) or name not in TASKS:
             raise ModelError(
                 f"no task is called {name!r}; valid: {', '.join(TASKS)}", str(name)
             )

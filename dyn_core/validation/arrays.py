@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import wraps
 from inspect import Parameter, signature
 from numbers import Integral, Real
@@ -71,6 +71,21 @@ def check_keywords(name: str, settings: Iterable[str], valid: Sequence[str]) -> 
 
 
 __all__ = ["check_keywords", "known_keywords"]
+
+
+def named_settings(name: str, settings: object) -> dict[str, Any]:
+    """Return a copy of a mapping from names to settings.
+
+    Raises SettingError, which calls the mapping `name`, unless it is a mapping whose
+    keys are strings.
+    """
+    if not isinstance(settings, Mapping) or any(
+        not isinstance(x, str) for x in settings
+    ):
+        raise SettingError(
+            f"{name} is {shown(settings)}; valid: a mapping from names to values", name
+        )
+    return dict(settings)
 
 
 def is_finite(value: object) -> bool:

@@ -198,10 +198,10 @@ def test_wrong_settings_are_refused(arm, monkeypatch):
         patch.setenv("DYN_CACHE_LIMIT", "-1")
         with pytest.raises(dyn.SettingError, match="DYN_CACHE_LIMIT must be megabytes"):
             kernel_cache.limit()
-    with pytest.raises(
-        dyn.UnsupportedError, match="threads 0; valid: a whole number >= 1"
-    ):
-        dyn.solver("rnea").build(arm, threads=0)
+    for threads in (0, True):
+        message = f"threads {threads}; valid: a whole number >= 1"
+        with pytest.raises(dyn.UnsupportedError, match=message):
+            dyn.solver("rnea").build(arm, threads=threads)
 
 
 @pytest.mark.parametrize("name", ["DYN_THREADS", "DYN_CACHE_LIMIT", "DYN_NATIVE"])

@@ -209,6 +209,32 @@ def test_float32_is_the_rounded_float64(name):
         TaskVectorEnv(name, dtype="float16")
 
 
+@pytest.mark.parametrize("limit", [True, 0, 2.0, "2"])
+def test_numbers_of_steps_are_whole(two_link, limit, tmp_path):
+    """Of an episode, of a task, and of a film; a seed is none of the booleans."""
+    with pytest.raises(SettingError, match="max_episode_steps must be a whole number"):
+        TaskEnv("reach", max_episode_steps=limit)
+    with pytest.raises(ModelError, match="max_steps must be a whole number"):
+        TaskEnv("reach", max_steps=limit)
+    with pytest.raises(SettingError, match="steps is .*; valid: 1 or more"):
+        envs.record(
+            TaskEnv(two_link),
+            lambda seen: [0.0, 0.0],
+            tmp_path / "film.gif",
+            steps=limit,
+        )
+    if limit != 0:
+        with pytest.raises(SettingError, match="seed must be one whole number"):
+            TaskVectorEnv(two_link, 1).reset(seed=limit)
+
+
+@pytest.mark.parametrize("kind", [TaskEnv, TaskVectorEnv])
+@pytest.mark.parametrize("options", [3, "state", ["state"], [1, 2], {1: 2}, []])
+def test_options_of_a_reset_are_a_mapping(two_link, kind, options):
+    with pytest.raises(SettingError, match="options is .*; valid: a mapping"):
+        kind(two_link).reset(options=options)
+
+
 @pytest.mark.parametrize("rows", [True, 0, 2.0, "2", np.int64(0)])
 def test_numbers_of_environments_are_whole(rows):
     assert TaskVectorEnv("reach", np.int64(2)).num_envs == 2

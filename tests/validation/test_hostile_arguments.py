@@ -8,6 +8,12 @@ import pytest
 import dyn_core as dyn
 from dyn_core import planar
 from dyn_core.errors import DynError
+from dyn_core.export import export
+from dyn_core.export.cycle.controller_cycle import control_cycle, cycle_of_options
+from dyn_core.export.ros2_control.controller_package import controller_package
+from dyn_core.export.ros2_control.hardware_package import hardware_package
+from dyn_core.tasks import PayloadMass, Uniform, UniformFactor, named_task, planar_task
+from dyn_core.tasks.robots import robot_task
 
 ANY = [
     None,
@@ -32,6 +38,7 @@ COUNT = [*ANY, np.inf, [1.0, 2.0]]
 NUMBER = [*COUNT, 10**400, np.zeros((0, 2))]
 ARRAY = [*ANY, [1, 2, 3], [[1], [2, 3]], np.zeros((2, 3, 4)), np.full(2, np.nan), 10**400,
          np.zeros((0, 2)), np.array(["a"]), np.full(2, 1j)]  # fmt: skip
+BOUND = [*NUMBER, True, "1", (0.8, 0.9), [1.0], [[0.5], [0.6]], ["1", "2"]]
 MAPPING = [*ANY, {"joint1": np.nan}, {"joint1": "a"}, {"joint1": [1.0, 2.0]}]
 
 
@@ -71,7 +78,7 @@ def calls():
         "close_rates": (dyn.close_rates, rates, {"q": ARRAY, "qd": ARRAY, "fixed": NAMES, "tolerance": NUMBER}),
         "coupling": (dyn.coupling, {"name": "c", "joints": ("joint1",), "function": lambda q: [q]},
                      {"joints": [None, 3, [None], object(), [["joint1"]]], "function": ANY}),
-        "make_loop": (dyn.make_loop, {"name": "l", "kind": "connect", "b": "link2"},
+        "make_loop": (dyn.make_loop, {"name": "l", "kind": "axes", "b": "link2", "axes": ["x"]},
                       {"kind": NAME, "axes": NAMES, "length": NUMBER, "at_b": MAPPING}),
         "user_loop": (dyn.user_loop, {"name": "l", "function": lambda R, p: [p[0]], "b": "link2"},
                       {"function": ANY, "at_b": MAPPING}),
@@ -96,7 +103,26 @@ def calls():
         **{f"chain.{name}": (getattr(chain, name), {}, {"": NAME}) for name in ("parameter", "unit")},
         **{f"object.{name}": (getattr(acrobot, name), {}, {"": NAME}) for name in ("parameter", "unit", "value")},
         "planar_object": (planar.planar_object, {}, {"": NAME}),
+        **{make.__name__: (make, {}, {"": NAME}) for make in (planar_task, robot_task, named_task)},
+        **{kind.__name__: (lambda kind=kind, **bounds: _drawn(kind(**bounds)), {"low": 0.0, "high": 1.0},
+                           {"low": BOUND, "high": BOUND}) for kind in (Uniform, UniformFactor, PayloadMass)},
+        "control_cycle": (control_cycle, {"name": "computed_torque_cycle", "model": arm}, {"name": NAME, "wrap": NAMES}),
+        "cycle_of_options": (cycle_of_options, {"name": "computed_torque_cycle", "model": arm, "options": {}},
+                             {"name": NAME, "options": [*MAPPING, *({x: 3} for x in ("rules", "bounds", "state_bounds", "model", "name"))]}),
+        "controller_package": (controller_package, {"law": "computed_torque", "model": arm, "folder": "/no/pk", "urdf": "", "options": {}},
+                               {"law": NAME, "options": MAPPING}),
+        "hardware_package": (hardware_package, {"stepper": "rk4", "model": arm, "folder": "/no/pk", "urdf": "", "options": {}},
+                             {"stepper": NAME, "options": MAPPING}),
+        "export": (export, {"program": gravity, "folder": "/no/pk"},
+                   dict.fromkeys(("target", "variant", "form", "name", "multiply_add"), NAME)),
     }  # fmt: skip
+
+
+def _drawn(draw):
+    """Return two rows of random numbers."""
+    rng = np.random.default_rng(0)
+    factor = isinstance(draw, UniformFactor)
+    return draw.times(np.ones(3), rng, 2) if factor else draw(rng, 2)
 
 
 def _faults(calls):

@@ -63,6 +63,7 @@ from dyn_core.problems.signatures import Signature
 from dyn_core.problems.signatures import port_row as P
 from dyn_core.solving.registry import default_registry, solver
 from dyn_core.solving.solver import TracedSolver
+from dyn_core.validation import named_settings
 
 DEFAULT_BOUNDS, DEFAULT_STATE_BOUNDS = Bounds(), StateBounds()  # as in a Controller
 _LIVE = (
@@ -184,7 +185,7 @@ def control_cycle(
         ModelError: `wrap` is a text, or has a name that is not that of a joint which
             turns about one axis.
     """
-    if name not in CYCLES:
+    if not isinstance(name, str) or name not in CYCLES:
         known = ", ".join(CYCLES)
         raise UnsupportedError(f"there is no cycle '{name}'; valid: {known}")
     if model.driven:
@@ -247,8 +248,7 @@ def cycle_of_options(
         name: One of CYCLES.
         model: Robot; joints of one coordinate each.
         options: Attributes of Rules, Bounds and StateBounds by name, and effort_slew,
-            limits, wrap and options of control_cycle; not rules, bounds and
-            state_bounds themselves, for which TypeError is raised.
+            limits, wrap and options of control_cycle.
 
     Raises:
         UnsupportedError: `name` is unknown, the robot has driven joints, or an option
@@ -271,16 +271,21 @@ def cycle_settings(
     Attributes that are not among the options have their defaults.
 
     Args:
-        options: Attributes of Rules, Bounds and StateBounds by name, and others; not
-            changed.
+        options: Attributes of Rules, Bounds and StateBounds by name, and others, except
+            name, model, rules, bounds and state_bounds; not changed.
 
     Returns:
         Rules, Bounds, StateBounds, and a dict of the other options.
 
     Raises:
-        SettingError: A rule or bound is not valid.
+        SettingError: A rule or bound, or the name of another option, is not valid; or
+            `options` is no mapping.
     """
-    rest = dict(options)
+    rest = named_settings("options", options)
+    for name in ("name", "model", "rules", "bounds", "state_bounds"):
+        if name in rest:
+            message = "valid: attributes of rules and bounds by name, as state_timeout"
+            raise SettingError(f"{name} is no option; {message}", name)
     parts: list[dict[str, Any]] = []
     for kind in (Rules, Bounds, StateBounds):
         names = {field.name for field in fields(kind)}

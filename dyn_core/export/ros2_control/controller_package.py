@@ -42,7 +42,7 @@ from dyn_core.export.ros2_control.parameters import (
 from dyn_core.model import Model
 from dyn_core.problems import CARTESIAN_CONTROL
 from dyn_core.solving.registry import solver
-from dyn_core.validation import Field, Whole
+from dyn_core.validation import Field, Whole, named_settings
 from dyn_core.validation.quoting import c_string, yaml_text
 
 LAWS = {name.removesuffix("_cycle"): name for name in CYCLES}
@@ -134,7 +134,7 @@ def controller_package(
         ModelError: The robot is not a URDF, or has no link payload_link, or as in
             control_cycle.
     """
-    package, rest = AmentPackage(folder, model), dict(options)
+    package, rest = AmentPackage(folder, model), named_settings("options", options)
     if law == TOOL:
         law = rest.pop("cartesian_control", "cartesian_impedance")
         valid = [
@@ -143,7 +143,7 @@ def controller_package(
         if law not in valid:
             message = f"cartesian_control={law!r}; valid: {', '.join(valid)}"
             raise SettingError(message, "cartesian_control")
-    cycle, rate = LAWS.get(law, law), rest.pop("update_rate", RATE)
+    cycle, rate = LAWS.get(str(law), law), rest.pop("update_rate", RATE)
     if not RATES.takes(rate):
         message = f"update_rate={rate!r}; valid: {RATES.valid} [Hz]"
         raise SettingError(message, "update_rate")

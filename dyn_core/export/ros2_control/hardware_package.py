@@ -19,6 +19,7 @@ from dyn_core.export.ros2_control.parameters import cpp_numbers
 from dyn_core.model import Model
 from dyn_core.problems import STEP
 from dyn_core.solving.registry import solver_of
+from dyn_core.validation import named_settings
 
 SHORT = 1e-3  # default of max_step [s]
 LONGEST = 0.1  # longest period that is simulated at once [s]
@@ -57,7 +58,7 @@ def hardware_package(
         SolverNotFound: No solver is called `stepper`.
         SignatureError: The solver solves another problem than STEP.
     """
-    package, rest = AmentPackage(folder, model), dict(options)
+    package, rest = AmentPackage(folder, model), named_settings("options", options)
     step = rest.pop("max_step", SHORT)
     if not isinstance(step, (int, float)) or not 1e-6 <= step <= LONGEST:
         raise SettingError(

@@ -50,7 +50,7 @@ def robot_task(name: str | RobotTask, **changes: Any) -> RobotTask:
         ModelError: An unknown name or attribute, or an invalid value.
     """
     if not isinstance(name, RobotTask):
-        if name not in ROBOT_TASKS:
+        if not isinstance(name, str) or name not in ROBOT_TASKS:
             raise ModelError(unknown_name("robot task", name, ROBOT_TASKS), str(name))
         name = ROBOT_TASKS[name].make()
     return name.changed(**changes) if changes else name
