@@ -308,8 +308,8 @@ def _interval(name: str, pair: Any) -> tuple[float, float]:
     the parameter, for the error.
     """
     try:
-        low, high = (float(x) for x in (() if isinstance(pair, str | bytes) else pair))
-    except (TypeError, ValueError, OverflowError):
+        low, high = (float(x) for x in float_array(name, pair, "2 numbers"))
+    except (TypeError, ValueError):  # a ShapeError is a ValueError
         low, high = 1.0, 0.0
     if not low < high:
         raise SettingError(

@@ -20,9 +20,11 @@ def arm():
     return dyn.load("arm7")
 
 
-@pytest.mark.parametrize("pair", ["05", b"05"])
+@pytest.mark.parametrize(
+    "pair", ["05", b"05", ("0", "5"), (None, 5), (0, 1, 2), (1, 0)]
+)
 def test_bounds_are_no_text(pair):
-    """Two characters are no pair of numbers."""
+    """Two characters are no pair of numbers, and neither are two texts."""
     with pytest.raises(dyn.SettingError, match="valid: .least, largest"):
         selection._interval("delay", pair)
 
