@@ -25,7 +25,7 @@ def one_pose(pose: ArrayLike) -> np.ndarray:
 
     Raises:
         ShapeError: Another shape, not numeric, or a last row that is not (0, 0, 0, 1).
-        NonFiniteError: NaN, infinity, or a quaternion that is zero.
+        NonFiniteError: NaN, infinity, or a quaternion that is zero, or beyond 1e154.
         RotationError: A rotation that is not orthonormal. It is raised only for a
             matrix with numbers whose sum overflows; otherwise the Program checks the
             rotation.
@@ -43,11 +43,12 @@ def pose_matrices(poses: ArrayLike) -> np.ndarray:
 
     Args:
         poses: Homogeneous matrices (n, 4, 4), or (x, y, z, qx, qy, qz, qw) in rows (n,
-            7); quaternions of any length but zero.
+            7); quaternions of any length from
+            1e-154 to 1e154.
 
     Raises:
         ShapeError: Another shape, not numeric, or a last row that is not (0, 0, 0, 1).
-        NonFiniteError: NaN, infinity, or a quaternion that is zero.
+        NonFiniteError: NaN, infinity, or a quaternion that is zero, or beyond 1e154.
         RotationError: A rotation that is not orthonormal within 1e-6, or is a
             reflection. `rows` of both errors are the poses at fault; None if there is
             one pose.
@@ -105,9 +106,12 @@ def _of_quaternions(poses: np.ndarray) -> np.ndarray:
     Raises:
         NonFiniteError: A quaternion is zero.
     """
-    length = np.linalg.norm(poses[:, 3:], axis=1)
-    if not length.all():
-        raise _not_finite("its quaternion is zero and has no direction", length > 0.0)
+    with np.errstate(over="ignore"):
+        length = np.linalg.norm(poses[:, 3:], axis=1)
+    good = (length > 1e-154) & (length < np.inf)
+    if not good.all():
+        reason = "its quaternion is zero or beyond 1e154 and has no direction"
+        raise _not_finite(reason, good)
     matrices = np.zeros((len(poses), 4, 4))
     matrices[:, :3, :3] = rotation(poses[:, 3:] / length[:, None])
     matrices[:, :3, 3] = poses[:, :3]

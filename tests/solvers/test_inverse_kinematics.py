@@ -307,8 +307,9 @@ def test_what_is_wrong_is_said(shipped):
             call(low)
     with pytest.raises(dyn.ShapeError, match=re.escape("shape (4, 4) or (7,)")):
         reach(np.eye(3))
-    with pytest.raises(dyn.NonFiniteError, match="quaternion is zero"):
-        reach(np.zeros(7))
+    for size in (0.0, 1e-200, 1e200):  # also where the squared length is zero, infinite
+        with pytest.raises(dyn.NonFiniteError, match="quaternion is zero or"):
+            reach(np.eye(7)[6] * size)
     with pytest.raises(dyn.ShapeError, match="near"):
         reach(good, near=np.zeros(3))
     with pytest.raises(dyn.NonFiniteError, match="near"):
