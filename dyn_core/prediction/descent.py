@@ -8,7 +8,6 @@ Lagrangian around it.
 from __future__ import annotations
 
 import math
-from collections import Counter
 from collections.abc import Generator, Sequence
 from typing import Any, TypeAlias, TypeVar
 
@@ -40,6 +39,17 @@ POOR, GOOD = 0.25, 0.75  # ratios of decrease to prediction that change the damp
 LIMIT_TOLERANCE = 1e-4  # largest violation of a limit [rad | m | rad/s | m/s]
 LOOSE = 1e-3  # tolerance of the first round of the augmented Lagrangian
 ROUNDS = 30  # of the augmented Lagrangian
+
+# By kind of work in the order in which it is done: what it takes for all lanes, and for
+# one search alone, in units of one `expand`, as measured on an arm of seven joints.
+COSTS = {
+    "attempt": (1.8, 1.4),
+    "feedback": (11.0, 2.6),
+    "stationarity": (0.3, 0.1),
+    "roll": (1.8, 1.4),
+    "expand": (6.5, 1.0),
+}
+CREDIT = 50.0  # what lanes may lose, in the same units, before they are given up
 
 T = TypeVar("T")
 Work: TypeAlias = tuple[str, tuple[Any, ...]]  # a method and its arguments
@@ -112,23 +122,28 @@ class Descent:
     ) -> list[PlanResult]:
         """Return the plans from many starts, searched for in lanes.
 
-        The work that most of the searches wait for is done next, for these together.
-        The last ones, too few for the lanes, are finished one after another.
+        The kinds of work are done in turn, each for all searches that wait for it. The
+        last searches, too few for the lanes, are finished one after another; and so are
+        all where many lanes are idle, because searches fail or step lengths do.
         """
-        waiting, results = list(reversed(range(len(starts)))), {}
+        waiting, results, gain = list(reversed(range(len(starts)))), {}, 0.0
         active: dict[int, tuple[int, Search]] = {}  # by lane
-        while waiting or 2 * len(active) >= len(room.states):
+        while (waiting or 2 * len(active) >= len(room.states)) and gain > -CREDIT:
             for lane, state in enumerate(room.states):
                 if waiting and lane not in active:
                     row = waiting.pop()
                     active[lane] = row, Search(self, state, starts[row])
-            kinds = Counter(search.wanted[0] for _, search in active.values())
-            work = kinds.most_common(1)[0][0]
+            kinds = {search.wanted[0] for _, search in active.values()}
+            work = next(kind for kind in COSTS if kind in kinds)
             arguments = {
                 lane: search.wanted[1]
                 for lane, (_, search) in active.items()
                 if search.wanted[0] == work
             }
+            lanes, alone = COSTS[work]
+            # A search alone tries all step lengths at once.
+            new = [x for x in arguments.values() if work != "attempt" or x[1][0] == 1.0]
+            gain = min(gain + alone * len(new) - lanes, CREDIT)
             for lane, answer in getattr(room, work)(arguments).items():
                 row, search = active[lane]
                 if search.go_on(answer):
@@ -138,6 +153,8 @@ class Descent:
         for row, search in active.values():
             search.move_to(self.state)
             results[row] = search.finish()
+        for row in waiting:
+            results[row] = Search(self, self.state, starts[row]).finish()
         return [results[row] for row in range(len(starts))]
 
 

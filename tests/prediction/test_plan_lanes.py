@@ -162,6 +162,17 @@ def test_starts_are_solved_one_by_one_until_the_lanes_are_compiled(monkeypatch):
     assert all(same(a, b) for a, b in zip(plans, alone, strict=True))
 
 
+@native
+@pytest.mark.parametrize("credit", [-1e9, 3.0])
+def test_lanes_are_given_up_where_they_are_slower(credit, monkeypatch):
+    plan, q, qd = boxed()
+    alone = [plan.solve(a, b) for a, b in zip(q, qd, strict=True)]
+    compile_lanes()
+    monkeypatch.setattr(module, "CREDIT", credit)  # before, or after some work
+    plans = plan.solve(q, qd)
+    assert all(same(a, b) for a, b in zip(plans, alone, strict=True))
+
+
 def test_few_starts_and_large_robots_are_not_solved_in_lanes(monkeypatch):
     plan, q, qd = free()
     monkeypatch.setattr(module, "PlanLanes", None)  # a call would fail
