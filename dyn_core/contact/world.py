@@ -226,10 +226,11 @@ class _Gear(Table):
 
 
 def option_kind() -> Kind:
-    """Return the kind of a solver's option, by which its value is checked.
+    """Return the kind of a solver's option; its method `read` checks a value.
 
-    Valid are a switch, an integer from -10^9 to 10^9, a number, a name, or a list of
-    these.
+    Valid are a switch, an integer (beyond ±10^9 it becomes a float), a finite number, a
+    name, or a list of these, which becomes a tuple. `read` raises ModelError for other
+    values, such as None and lists in lists.
     """
     one = Either((Switch(), Whole(-(10**9), 10**9), Quantity(), Name()))
     return Either((*one.kinds, ListOf(one)))

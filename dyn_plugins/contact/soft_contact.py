@@ -54,6 +54,9 @@ class SoftContact(ContactSolver):
     ):
         """Return the solution of a problem.
 
+        `impedance` and `friction_softness` are not checked here; a build raises
+        UnsupportedError for an impedance outside (0, 1).
+
         Args:
             problem: Blocks, matrix, velocities and bounds.
             warm: Initial impulses, (m,) [N·s | N·m·s]; None: zeros.

@@ -158,7 +158,8 @@ class ConstraintProblem:
         """Return the velocity that impulses add, G lambda, (m,) [m/s | rad/s].
 
         Args:
-            impulse: lambda, (m,) [N·s | N·m·s].
+            impulse: lambda, (m,) [N·s | N·m·s]; another length raises ValueError if
+                G is a matrix, else a function G gets it.
         """
         if callable(self.G):
             return np.asarray(self.G(impulse), float)
@@ -280,7 +281,7 @@ class ConstraintProblem:
         """Return the relative residual of the law, the largest over the blocks [1].
 
         Args:
-            impulse: lambda, (m,) [N·s | N·m·s].
+            impulse: lambda, (m,) [N·s | N·m·s]; ValueError for another length.
             exact: Whether Coulomb's law is meant; False: its convex relaxation, see
                 law_residuals.
         """

@@ -169,8 +169,8 @@ def disc_projection(radius: Any, y: Sequence[Any], d: Sequence[Any]) -> list[Any
 
     Args:
         radius: Radius of the disc.
-        y: Point that is projected.
-        d: Squared scale of each entry, above zero.
+        y: Point that is projected, a sequence of any length.
+        d: Squared scale of each entry of y, above zero.
     """
     alike = all(x is d[0] for x in d)
     outside = norm(y) > radius

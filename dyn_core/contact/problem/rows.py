@@ -106,7 +106,9 @@ def rows_of(
 
     Args:
         problem: Problem; of a function G the matrix is computed.
-        start: Initial impulses, (m,), or one for all.
+        start: Initial impulses, (m,), or one for all; ValueError for another shape.
+
+    Raises numpy's LinAlgError if G is not finite.
     """
     blocks, G = problem.layout.blocks, problem.matrix
     m, count = problem.m, len(blocks)

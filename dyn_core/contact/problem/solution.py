@@ -144,6 +144,10 @@ class ContactSolution:
             law: Residual of the law that the solver solves [1]; None: of the exact law.
             tolerance: Tolerance of `law`.
             reduction: `problem.without_free_rows()`, if the solver used it.
+
+        Raises:
+            ValueError: `impulses` has another number of entries.
+            IndexError: `status` is no status of dyn_core.contact.
         """
         x = np.array(impulses, float)
         if reduction is not None:

@@ -100,7 +100,8 @@ def tangents(n: Any) -> tuple[np.ndarray, np.ndarray]:
     t is that of contact_rows.tangent.
 
     Args:
-        n: Unit normals, (count, 3); one alone, (3,), counts as (1, 3).
+        n: Unit normals, (count, 3); one alone, (3,), counts as (1, 3). Their length is
+            not checked; ValueError unless there are three numbers each.
 
     Source: LCP-2.
     """

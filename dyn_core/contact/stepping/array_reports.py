@@ -137,7 +137,8 @@ def _details(arrays: ArrayStep, record: StepRecord) -> StepDetails:
 def _spectrum(arrays: ArrayStep, record: StepRecord) -> np.ndarray:
     """Return the eigenvalues of the Delassus matrix of a step, ascending, (rows,).
 
-    The problem is prepared again: the memory of `arrays` is overwritten.
+    The problem is prepared again: the memory of `arrays` is overwritten, and errors of
+    prepare_again pass through. Without rows the result is empty.
     """
     Y = arrays.matrices(arrays.prepare_again(record), record)[0]
     return np.linalg.eigvalsh(Y @ Y.T) if len(Y) else np.zeros(0)

@@ -357,7 +357,8 @@ class ArrayStep:
             dt: Time in which forces act [s].
             bodies: Force on each body, (nb, 6), body coordinates, as the only entry;
                 empty: no forces.
-            carried: Inputs of a payload; empty without a payload.
+            carried: The payload's ten parameters, (10,), as the only entry; empty
+                without a payload link.
 
         Raises:
             DynError: The dynamics cannot be computed at the state.
@@ -463,7 +464,8 @@ class ArrayStep:
         """Return the names of the three constraints with the largest residuals.
 
         For messages: they are separated by commas, with ", ..." if there are more than
-        three constraints. The problem of the step is prepared again in the memory.
+        three constraints. The problem of the step is prepared again in the memory;
+        errors of prepare_again pass through.
 
         Args:
             record: Record of the step.

@@ -33,10 +33,11 @@ from dyn_core.spatial import Vector
 class ContactModel:
     """The constraints and the equation of motion of a robot in its world.
 
-    Kinematics, inertia and bias force are Programs, compiled on first use;
-    steps do not need them (array_step.py). Joint damping is part of
-    the free motion, evaluated at the end of the step. Dry friction is a constraint
-    block or, with `friction` off, a smooth function of the speed in the free motion.
+    Kinematics, inertia and bias force are Programs, compiled on first use, which may
+    raise the errors of a build; steps do not need them (array_step.py). Joint damping
+    is part of the free motion, evaluated at the end of the step. Dry friction is a
+    constraint block or, with `friction` off, a smooth function of the speed in the free
+    motion.
 
     Attributes:
         model: Robot.
@@ -254,7 +255,8 @@ class ContactModel:
         Args:
             q, qd: State, (nq,), (nv,).
             f_ext: Force on each body, body coordinates, (nb, 6) [N·m; N]; None: zeros.
-            carried: Inputs of the payload.
+            carried: PayloadInput.values: the payload's ten parameters, (10,); empty
+                without a payload link.
         """
         applied = np.zeros((self.model.nb, 6)) if f_ext is None else f_ext
         return np.asarray(self._bias(q, qd, applied, *carried))

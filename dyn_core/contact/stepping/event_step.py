@@ -62,7 +62,8 @@ class Forces(NamedTuple):
         tau: Joint forces, (nv,) [N·m | N].
         bodies: Force on each body, body coordinates, (nb, 6) [N·m; N], as the only
             entry; or empty.
-        carried: Inputs of a payload; empty without one.
+        carried: The payload's ten parameters, (10,), as the only entry; empty without
+            a payload link.
     """
 
     tau: np.ndarray
@@ -246,6 +247,8 @@ class EventStep:
         self, q: np.ndarray, closing_gaps: Mapping[int, float], forces: Forces
     ) -> float:
         """Return the smallest gap of contacts and limits minus its closing gap.
+
+        Errors of `_near` pass through.
 
         Args:
             q: Position, (nq,).

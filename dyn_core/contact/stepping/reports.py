@@ -95,7 +95,8 @@ class StepReport:
             and its name; zeros for a motion without constraints.
         m: Number of rows.
         make_details: Function that computes the details; they are computed on first
-            access and cached, so that an unread report costs little.
+            access, which may raise its errors, and cached, so that an unread report
+            costs little.
         make_energy: Function that computes `energy`, likewise.
         make_spectrum: Function that computes the eigenvalues of the Delassus matrix for
             `rank` and `condition`, likewise.
@@ -210,9 +211,10 @@ def step_energy(
         velocity: qd+, along the axes of the velocity at q, (nv,).
         h: Duration [s].
         damping: h B, (nv, nv).
-        forces: Joint forces, (nv,); forces on bodies, (nb, 6), or None; and the tuple
-            of a payload's inputs.
-        work_of: Work of the impulses by role of their constraints [J].
+        forces: Joint forces, (nv,); forces on bodies, (nb, 6), or None; and a tuple of
+            the payload's ten parameters, (10,), which is empty without a payload link.
+        work_of: Work of the impulses by role of their constraints, a key of ROLES
+            [J]; missing roles count as 0.
         shift: Displacement that corrects positions, (nv,); None: none.
     """
     (q, qd), (tau, f_ext, carried) = start, forces
