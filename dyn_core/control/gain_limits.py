@@ -78,7 +78,8 @@ class SampledGains:
         stiff: Whether p and d are joint stiffness and damping; else they act before the
             inertia.
         H: Joint-space inertia, (nv, nv); None if unknown, then bounds that depend on it
-            are not checked.
+            are not checked. A singular H raises numpy's LinAlgError in methods and
+            functions that compare stiff gains.
     """
 
     joints: tuple[str, ...]
@@ -221,6 +222,10 @@ def inertia_program(
         engine: Engine of the Program.
         paths: Parameter paths that become inputs of the Program, after q and the time
             of driven joints.
+
+    Raises:
+        UnsupportedError: No engine has this name.
+        ModelError: The robot has no such path.
     """
     if model.loops or not (stiff or model.flat("damping").any()):
         return None

@@ -36,7 +36,7 @@ class JointLimits:
 
     @classmethod
     def of(cls, model: Model) -> JointLimits:
-        """Return the joint limits of a robot with joints of one coordinate."""
+        """Return the limits of a robot with joints of one coordinate, not checked."""
         limits = model.lower, model.upper, model.velocity_limit
         return cls(model.joint_names, *limits)
 
@@ -49,6 +49,8 @@ class JointLimits:
         velocity: np.ndarray | None,
     ) -> JointLimits:
         """Return limits from arrays, (n,); None means infinite limits.
+
+        Shapes and order of the limits are not checked.
 
         Args:
             joints: Names.

@@ -30,7 +30,8 @@ def build_weight(model: Model, engine: Any, paths: Sequence[str] = ()) -> Any:
     """Return the prepared Program of gravity compensation with damping.
 
     Its inputs are q, qd and the damping gain, then the time if the model has driven
-    joints, then `paths`. Numbers that are not finite are errors; joint springs act.
+    joints, then `paths`. Numbers that are not finite raise NonFiniteError in a call;
+    joint springs act.
 
     It always uses the default solver, which comes with this project: a ramp stays
     possible when the law's solver, from a plugin, fails or stalls.
@@ -39,6 +40,10 @@ def build_weight(model: Model, engine: Any, paths: Sequence[str] = ()) -> Any:
         model: Robot.
         engine: Engine of the Program.
         paths: Parameter paths that become inputs of the Program.
+
+    Raises:
+        UnsupportedError: No engine has this name, or the robot cannot be served.
+        ModelError: The robot has no such path.
     """
     inputs = [*(["time"] if model.driven else []), *paths]
     weight = solver("gravity_compensation").build(

@@ -255,7 +255,8 @@ class PayloadEstimate:
     def _centred_deviations(self) -> np.ndarray:
         """Return the standard deviations of com and inertia to first order, (9,).
 
-        NaN unless the mass is positive.
+        Those of com, then of the inertia about it in the order xx xy xz yy yz zz, as
+        `inertia`. NaN unless the mass is positive.
         """
         A = self._centred()[1]
         return np.sqrt(np.einsum("...ij,...jk,...ik->...i", A, self.covariance, A))
@@ -400,6 +401,8 @@ class PayloadEstimator:
                 sensor, (6,); None, for dt 0 only, is used as zero.
             dt: Duration of the period [s]; with 0 nothing is compared: the payload
                 stays, and the momentum difference begins anew.
+
+        Raises ShapeError if q, qd or tau has another shape.
         """
         prior, noise = self.settings.prior, self.velocity_noise
         time = (t,) if self.driven else ()
@@ -442,14 +445,20 @@ class PayloadEstimator:
         return self.effort_noise * share
 
     def observe(self, t: float, q: np.ndarray, qd: np.ndarray, tau: np.ndarray) -> None:
-        """Process a state and the effort applied from this time on; never stops.
+        """Process a state as `update`, with the effort of the previous call.
 
-        Not for an estimator with a sensor. See dyn_core.control.observers.
+        The estimate changes once per period; a time that goes back, or a gap above 2.5
+        periods, begins a new one. It never stops the robot. That the estimator has no
+        sensor is not checked: it would take tau as its reading. See
+        dyn_core.control.observers.
 
         Args:
             t: Time [s].
             q, qd: Joint position and velocity at this time, (nv,).
             tau: Effort applied from this time on, (nv,) [N·m | N].
+
+        Raises:
+            ShapeError, ValueError: As by `update`.
         """
         self.update(t, q, qd, self._sent)
         self._sent = np.array(tau, float)

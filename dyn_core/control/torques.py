@@ -189,7 +189,8 @@ class Laws(ControllerSettings):
             tau = g(q) - H kd qd,   kd the gain kd; BRAKING where it is zero
 
         In mode impedance kd is a joint damping, and BRAKING is used for all joints. The
-        payload counts; the effort is not limited.
+        payload counts; the effort is not limited. Raises NonFiniteError if a number is
+        not finite.
 
         Args:
             q, qd: Joint position and velocity, (nv,).

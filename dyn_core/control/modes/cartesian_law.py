@@ -248,7 +248,7 @@ class CartesianLaw(ControlLaw):
         """Hold the present pose of the tool, with the stiffness of the parameters.
 
         Earlier targets, the contact and the integral of the wrench are dropped.
-        Requires a state.
+        Raises ShapeError before the first state.
         """
         self.targets.clear()
         T = self.pose()
@@ -327,7 +327,10 @@ class CartesianLaw(ControlLaw):
         )
 
     def pose(self) -> np.ndarray:
-        """Return the pose of the tool in the base at the last state, (4, 4)."""
+        """Return the pose of the tool in the base at the last state, (4, 4).
+
+        Without a state, ShapeError is raised, as in `poses` and `velocity`.
+        """
         return np.asarray(self._tool(self.host.samples.q, *self._clock()))[0]
 
     def poses(self) -> np.ndarray:

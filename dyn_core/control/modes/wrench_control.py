@@ -71,7 +71,8 @@ def check_integral(
     axes; nothing is checked if it is 0.
 
     Args:
-        values: Values of the parameters.
+        values: Values of the parameters by name, with cartesian.wrench_gain, a list,
+            and cartesian.wrench_integral.
         period: Period of the states T [s]; None: not known, nothing is checked.
         share: Factor on the bound.
     """
@@ -144,7 +145,8 @@ class ForceTorqueSensor:
     def _set(self, link: str) -> None:
         """Set the sensor's link, the links that it carries, and their masses.
 
-        A sensor that does not measure weights is treated as if it carried none.
+        A sensor that does not measure weights is treated as if it carried none. That
+        the robot has the link is not checked.
         """
         self.link = link
         links = self._model.frame_names
@@ -182,13 +184,14 @@ class ForceTorqueSensor:
     ) -> None:
         """Store a valid sample; SAMPLES of them in a row at rest set a missing offset.
 
-        The offset is the mean of reading - weight. While it is None, the link must be
-        known.
+        The offset is the mean of reading - weight. Until it is known, a sample at rest
+        raises ValueError if the link is not known.
 
         Args:
             t: Time of the sample, monotonic [s].
-            reading: [moment; force], (6,) [N·m; N].
-            poses: Function that returns the present poses of all links.
+            reading: [moment; force], (6,) [N·m; N]; not checked.
+            poses: Function without arguments that returns the present poses of all
+                links, (links, 4, 4); called for samples of the offset only.
             rests: Whether the tool rests, without a target wrench; if not, a
                 measurement of the offset that is not finished begins again.
             payload: As in `contact`.
@@ -215,7 +218,7 @@ class ForceTorqueSensor:
         """Return the wrench of the environment on the tool, [moment; force], (6,).
 
         It is computed from the last sample, about the tool's origin and in base axes
-        [N·m; N]. The offset must be known.
+        [N·m; N]. AssertionError if the offset is not known.
 
         Args:
             T: Poses of all links, (links, 4, 4).

@@ -192,7 +192,8 @@ def braking(
     Args:
         q, qd: Position and velocity, (n,).
         limits: Joint limits.
-        deceleration: Deceleration of the fastest joint [rad/s² | m/s²].
+        deceleration: Deceleration of the fastest joint, above 0, which is not checked
+            [rad/s² | m/s²].
         room: Minimum braking distance of a joint that has less distance to its limit
             [rad | m].
         start: Time of the first point of the result [s].

@@ -107,7 +107,8 @@ def envelope_check(  # type: ignore[no-untyped-def]
 
     Args:
         model, q, qd, tau, tau_before, error, rate, dt, frame: As in envelope_values.
-        bounds: One number for each value of envelope_values, in the same order.
+        bounds: One number for each value of envelope_values, in the same order;
+            ValueError for another count.
     """
     values = envelope_values(model, q, qd, tau, tau_before, error, rate, dt, frame)
     pairs = zip(values, bounds, strict=True)
@@ -154,6 +155,8 @@ class Bounds:
         error is 0.5 rad (0.5 m, at most half the range of a prismatic joint) in a mode
         that tracks its reference. In the others the field is None: an impedance may
         yield further, and gravity compensation has no reference.
+
+        Nothing is checked here: other fields stay as they are, even if invalid.
 
         Args:
             model: Robot.
@@ -284,6 +287,8 @@ class Envelope:
             rate: Velocity on which positions and velocities agree, (nv,).
             dt: Time since the effort sent before [s]; at least SHORTEST is used.
             t: Time of driven joints [s]; ignored if the model has none.
+
+        Raises ShapeError for an array of another size.
         """
         more = (*((t,) if self._driven else ()), *self.carried.values)
         now = q, qd, tau, tau_before, error, rate, max(dt, SHORTEST)
