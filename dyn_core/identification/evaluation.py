@@ -144,7 +144,7 @@ class Evaluation:
         return lines + [f"note: {sentence}" for sentence in self.notes]
 
     def _unit(self, name: str) -> str:
-        """Return the unit of a joint's force, N or N·m, by the joint's name."""
+        """Return the unit of the force of a moving joint, N or N·m, by its name."""
         return "N" if self.model.joint_kind(name) == "prismatic" else "N·m"
 
     def identify(self, delay: bool = False, **options: Any) -> Identification:
@@ -367,7 +367,7 @@ def _check_model(model: Model) -> None:
 
 
 def _columns(model: Model, name: str) -> range:
-    """Return the indices in qd of the joint with this name, a range."""
+    """Return the indices in qd of a moving joint, a range; ModelError for another."""
     columns = model.v_slice(name)
     return range(columns.start, columns.stop)
 

@@ -131,7 +131,7 @@ def base_parameters(
 
 
 def check_tolerance(tolerance: float) -> None:
-    """Raise a SettingError unless a tolerance is between 0 and 1."""
+    """Raise a SettingError unless a tolerance is a number in (0, 1), ends excluded."""
     if not (isinstance(tolerance, Real) and 0 < tolerance < 1):
         raise SettingError(
             f"tolerance is {tolerance!r}; valid: a number between 0 and 1", "tolerance"
@@ -195,6 +195,8 @@ def base_of(
         tolerance: Relative threshold for singular values of the scaled columns. Columns
             whose length is below it relative to those of their kind count as zero, and
             regrouping factors below it are set to zero.
+
+    Raises numpy's LinAlgError if a row is not finite.
     """
     from scipy.linalg import qr, solve_triangular
 

@@ -64,6 +64,9 @@ SPEEDS = {  # bounds of speed parameters that motion can determine [rad/s | m/s]
 class Unknowns:
     """Parameters to identify: of a layout, of parameter paths, and a delay.
 
+    Nothing is checked here: properties and methods raise ModelError for an unknown path
+    and IndexError for a number in `chosen` that there is not.
+
     Attributes:
         model: Robot.
         layout: Inertial parameters with friction and rotors; None: none of them.
@@ -342,6 +345,7 @@ def _kinds(model: Model, path: str) -> list[str]:
 
     For a payload it is mass, moment (m c) or inertia; for the angles of an origin or
     plug, angle; else the path's end, such as damping. It need not be in _UNITS.
+    ModelError for an unknown path.
     """
     what, size = path.rpartition(".")[2], len(model.parameter(path))
     if what == "payload":

@@ -631,7 +631,7 @@ def _best(
 
     Args:
         problem: Optimisation problem.
-        starts: Number of random motions that are optimised.
+        starts: Number of random motions that are optimised, at least 1.
         seed: Seed of the random motions.
         progress: Function called as progress(done, all, condition number of the best
             one so far), or None.

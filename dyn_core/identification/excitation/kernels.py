@@ -191,6 +191,12 @@ def motion_programs(
         speeds: Speed over which dry friction of each body's joint is smoothed, 0 for
             the base, (nb + 1,) [rad/s | m/s].
         engine: Engine of the Programs; None: the default.
+
+    Raises:
+        ValueError: `speeds` has another length.
+        UnsupportedError: No engine has this name.
+        TraceError: The regressor has no such column; raised by the first call if the
+            engine is graph.
     """
     slots: dict[str, Any] = {"regressor": REGRESSOR}
     slots["inverse_dynamics"] = INVERSE_DYNAMICS
@@ -229,6 +235,11 @@ def point_programs(
         model: Robot with joints of one coordinate.
         points: (i, x, y, z) of each point: index of its body, body coordinates [m].
         engine: Engine of the Programs; None: the default.
+
+    Raises:
+        UnsupportedError: No engine has this name.
+        TraceError: The robot has no body of this index; raised by the first call if the
+            engine is graph.
     """
     sizes = {"results": 3 * len(points)}
 

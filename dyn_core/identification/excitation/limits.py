@@ -103,7 +103,7 @@ class MotionLimits:
 
         Args:
             t: Times, (samples,) [s].
-            q, qd, qdd, tau: Samples, (samples, nv).
+            q, qd, qdd, tau: Samples, (samples, nv), at least one; ValueError else.
             slack: Tolerance for rounding; times the absolute value if above 1.
         """
         bounds = {

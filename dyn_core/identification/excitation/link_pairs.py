@@ -161,7 +161,8 @@ class CapsulePairs:
             first: Initial position, (nv,) [rad | m].
             clearance: Distance below which a pair is `near` in the initial position
                 [m].
-            engine: Engine of the Programs; None: the default.
+            engine: Engine of the Programs; None: the default; UnsupportedError for an
+                unknown one if there is a possible pair.
         """
         self.capsules = tuple(capsules)
         self.pairs = np.array(_possible(model, capsules), int).reshape(-1, 2)
@@ -342,8 +343,8 @@ class HullPairs:
     def of(self, chosen: np.ndarray) -> HullPairs:
         """Return a HullPairs with the pairs selected by the mask `chosen`, (pairs,).
 
-        At least one must be selected. The result shares shapes and Programs with this
-        object, which is not changed.
+        At least one must be selected, else `distances` raises ValueError. The result
+        shares shapes and Programs with this object, which is not changed.
         """
         some = copy(self)
         some._poses = np.zeros_like(self._poses)

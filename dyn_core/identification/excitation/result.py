@@ -203,8 +203,11 @@ class DenseCheck:
             base: Base parameters.
             limits: Limits to check.
             links: Pairs of links to check.
-            period: Time between points, rounded so that it divides the duration [s].
+            period: Time between points, rounded so that it divides the duration [s];
+                above 0, which is not checked.
             engine: Engine of the Programs; None: the default.
+
+        Raises UnsupportedError for an unknown engine or a robot with loops.
         """
         self.base, self.limits, self.links = base, limits, links
         self.period = period

@@ -175,6 +175,9 @@ class Measurements:
 
         tau = ID(q, qd, qdd; p) + Y (pi - pi0) - delay dtau/dt
 
+    Methods with the argument z, (n,) in the order of `unknowns`, raise the errors of
+    PathForces.at_numbers.
+
     Attributes:
         unknowns: Parameters to identify.
         forces: ID and its derivatives by parameter paths.
@@ -218,8 +221,10 @@ class Measurements:
             arrays: q, qd, qdd, tau, with one row for each sample.
             rate: Time derivative of tau, or None.
             average: Number of consecutive samples that each row averages; an incomplete
-                last group is left out.
+                last group is left out, unless it is the only one.
             robust: Whether large residuals count less.
+
+        Raises UnsupportedError for a robot with loops and a layout.
         """
         motion, layout = (arrays[0], arrays[1], arrays[2]), unknowns.layout
         tau = averaged(lambda x: x, (arrays[3],), average)
