@@ -79,7 +79,8 @@ class CGraphs:
 
         Args:
             what: Part of its name.
-            lines: Statements of its body.
+            lines: Statements of its body, which may use in, out, s and status; so must
+                the place of the call.
         """
         name = f"{self.prefix}_{what}{len(self.functions) + 1}"
         real = self.numbers.real
@@ -97,7 +98,7 @@ class CGraphs:
 
         Args:
             what: Part of their names.
-            statements: Independent statements.
+            statements: Independent statements, as the lines of `function`.
         """
         parts = [statements[k : k + CHUNK] for k in range(0, len(statements), CHUNK)]
         return [self.function(what, part) for part in parts]

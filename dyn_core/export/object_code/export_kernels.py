@@ -109,7 +109,7 @@ def portable(ir: str, target: Target, *roots: str) -> str:
     Args:
         ir: Module.
         target: Target of the code.
-        roots: Names of functions, with @.
+        roots: Names of functions, with @; unknown ones are ignored.
     """
     if not target.fused:
         ir = with_exact_fma(ir)
@@ -130,6 +130,11 @@ def _reachable(ir: str, roots: Iterable[str]) -> str:
     """Return a module without functions that its roots do not call.
 
     Declarations that are not used are removed, too.
+
+    Args:
+        ir: Module.
+        roots: Names of functions to keep, with @, as of `portable`; unknown ones are
+            ignored.
     """
     functions = {}
     for match in _FUNCTION.finditer(ir):

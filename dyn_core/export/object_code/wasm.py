@@ -62,7 +62,7 @@ class _WasmReader:
     place: int = 0
 
     def byte(self) -> int:
-        """Return the next byte."""
+        """Return the next byte; IndexError at the end of the data."""
         self.place += 1
         return self.data[self.place - 1]
 

@@ -207,6 +207,8 @@ def _payload_values(
         package: Package.
         limit: Effort limits, (nv,) [N·m | N], for `limits`.
         link: Link; empty: none carries a payload.
+
+    Raises ModelError for an unknown link, and the errors of `add_kernel`.
     """
     positions, model = np.zeros((1, package.model.nq)), package.model
     if link:
@@ -231,6 +233,11 @@ def _tool_values(package: AmentPackage, options: Mapping[str, Any]) -> dict[str,
         package: Package.
         options: Options of the cycle: cartesian.frame, the tool's link, is required;
             cartesian.reference, aligned or local axes, is aligned by default.
+
+    Raises:
+        KeyError: cartesian.frame is missing.
+        ModelError: The robot has no such link.
+        UnsupportedError: Other axes, or an error of `add_kernel`.
     """
     model, link = package.model, options["cartesian.frame"]
     axes, links = options.get("cartesian.reference", AXES[0]), model.frame_names

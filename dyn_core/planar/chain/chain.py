@@ -405,7 +405,7 @@ class ChainModel(System):
     def parameter(self, path: str) -> list[Any]:
         """Return the numbers of a parameter as a list.
 
-        Raises ModelError unless `path` is a key of UNITS.
+        Raises ModelError unless `path` is a key of UNITS, such as masses.
         """
         if not isinstance(path, str) or path not in UNITS:
             valid = ", ".join(UNITS)
@@ -413,7 +413,10 @@ class ChainModel(System):
         return list(getattr(self, path))
 
     def unit(self, path: str) -> str:
-        """Return the unit of a parameter path; raise ModelError for an unknown one."""
+        """Return the unit of a parameter by its path, a key of UNITS, such as masses.
+
+        Raises ModelError for another one.
+        """
         self.parameter(path)
         return UNITS[path]
 
