@@ -148,6 +148,9 @@ class Cost:
     def read_target(self, model: Model, target: Any = None) -> np.ndarray:
         """Return a target as flat numbers, (n,), or (states, n) if it varies.
 
+        n is that of `target_size`. A pose becomes the rows of its rotation, then its
+        position. Links are not looked up.
+
         Args:
             model: Robot.
             target: Target in place of the attribute; None: the attribute, or if it is

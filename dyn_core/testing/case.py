@@ -202,7 +202,10 @@ class Case(SystemCase):
         return {key: values[key] for key in accepted if key in values}
 
     def width(self, joint: str) -> int:
-        """Return the number of velocity coordinates of a joint."""
+        """Return the number of velocity coordinates of a moving joint.
+
+        Raises ModelError for an unknown, fixed or locked one.
+        """
         return self.model.joint[self.model.body_of_joint(joint)].nv
 
     def moved(self, t: float) -> np.ndarray:

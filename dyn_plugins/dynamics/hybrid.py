@@ -145,7 +145,12 @@ def hybrid(model, q, qd, qdd_u, tau_v, f_ext, prescribed):
 
     Args:
         prescribed: Names of joints whose acceleration is given, or pairs (joint, k) of
-            one of its coordinates; or "mask": see hybrid_mask.
+            one of its coordinates. The value "mask" is handled by Hybrid.build.
+
+    Raises:
+        ModelError: In a build, for an unknown, fixed or locked joint in `prescribed`.
+        UnsupportedError: In a build, for a follower, a missing coordinate, or one named
+            twice; see prescribed_coordinates.
 
     Source: KIM-2.3 (Table 4).
     """
@@ -160,7 +165,8 @@ def spread(mask, u, v):
 
     Args:
         mask: By coordinate, whether it is prescribed; Python booleans.
-        u, v: Values in the order of the coordinates; the gaps become 0.0.
+        u, v: Values in the order of the coordinates; the gaps become 0.0. Further
+            values are ignored, too few raise RuntimeError.
     """
     u, v = iter(u), iter(v)
     first = Vector(next(u) if rigid else 0.0 for rigid in mask)
@@ -168,7 +174,10 @@ def spread(mask, u, v):
 
 
 def part_where(mask, wanted, values):
-    """Return a Vector of the values of the coordinates whose mask equals `wanted`."""
+    """Return a Vector of the values of the coordinates whose mask equals `wanted`.
+
+    Raises ValueError unless mask and values have the same length.
+    """
     return Vector(x for rigid, x in zip(mask, values, strict=True) if rigid == wanted)
 
 
