@@ -39,12 +39,17 @@ def map_rows(program: Any, *args: Any, **options: Any) -> Any:
 
 
 def save_run(run: Any, path: Any) -> None:
-    """Write a Recording to the file `path`; see dyn_core.recordings.save_run."""
+    """Write a Recording to the file `path`.
+
+    See dyn_core.recordings.save_run, also for errors.
+    """
     importlib.import_module("dyn_core.recordings").save_run(run, path)
 
 
 def show(robot: Any, run: Any) -> Any:
-    """Return a notebook view of a Recording of a robot; see dyn_core.view.show.
+    """Return a notebook view of a Recording of a robot.
+
+    See dyn_core.view.show, also for errors.
 
     Args:
         robot: Model.

@@ -169,7 +169,10 @@ def _copied(part: Any) -> Any:
 
 
 def _like(value: Any, parts: list[Any]) -> Any:
-    """Return parts as a tuple; if `value` is a named tuple, with its fields."""
+    """Return parts as a tuple; if `value` is a named tuple, with its fields.
+
+    Raises TypeError if there are not as many parts as fields.
+    """
     fields = getattr(value, "_fields", None)
     return tuple(parts) if fields is None else make_result(fields, parts)
 

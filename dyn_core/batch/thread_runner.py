@@ -38,7 +38,8 @@ def on_threads(
     Args:
         task: Task that processes the chunks; its run is called on the threads.
         chunks: Chunks to be processed; a single one on the calling thread.
-        workers: Number of threads, at least 1; it is ignored for a single chunk.
+        workers: Number of threads, at least 1 (not checked: with 0 no chunk is
+            processed); it is ignored for a single chunk.
     """
     if len(chunks) == 1:  # a thread costs more than a small chunk
         for k, first, last in chunks:

@@ -23,6 +23,8 @@ _RATE, _VELOCITY = 0, 1  # indices into the result of _quadratic_maps
 class PositionRates:
     """Conversions between rates of positions and velocities, for arrays of any library.
 
+    Shapes, and the unit length of quaternions, are not checked.
+
     Attributes:
         nq, nv: Numbers of position and velocity coordinates.
         plain: Whether no joint has a quaternion: then all conversions do nothing.

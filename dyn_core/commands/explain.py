@@ -81,7 +81,10 @@ class _Noting(Tracer):
         self.noted: dict[int, tuple[str, int, str]] = {}
 
     def record(self, op: str, operands: Sequence[Any]) -> Any:
-        """Record an operation as Tracer.record; the line of each new node is stored."""
+        """Record an operation as Tracer.record; the line of each new node is stored.
+
+        The errors of Tracer.record pass through.
+        """
         before = len(self.builder.graph.nodes)
         result = super().record(op, operands)
         for node in range(before, len(self.builder.graph.nodes)):

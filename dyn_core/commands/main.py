@@ -116,7 +116,8 @@ class CommandParser(argparse.ArgumentParser):
     def parse_known_args(self, *positional: Any, **options: Any) -> Any:
         """Add the command's arguments if need be, then parse as an ArgumentParser.
 
-        A command or verb without verbs of its own refuses an unknown argument here.
+        A command or verb without verbs of its own raises _UsageError for an unknown
+        argument.
         """
         self.complete()
         values, unknown = super().parse_known_args(*positional, **options)
@@ -129,7 +130,10 @@ class CommandParser(argparse.ArgumentParser):
         return values, unknown
 
     def _check_value(self, action: argparse.Action, value: Any) -> None:
-        """Refuse a value that is no choice of an option or place, a command or verb."""
+        """Raise _UsageError unless a value is a choice of the action, or it has none.
+
+        Choices are those of an option or argument, or the names of commands and verbs.
+        """
         if action.choices is None or value in action.choices:
             return
         what, name = str(action.metavar or action.dest), self.prog.partition(" ")[2]

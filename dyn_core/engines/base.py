@@ -640,7 +640,7 @@ class Program(Generic[Result]):
 
 
 def _build_again(recipe: Recipe, **choices: Any) -> Program[Any]:
-    """Return a Program built from a Recipe.
+    """Return a Program built from a Recipe; raises the errors of the solver's `build`.
 
     Args:
         recipe: Recipe of a Program.

@@ -636,7 +636,7 @@ def _far(results: Sequence[np.ndarray]) -> bool:
     """Return whether results are probably not in the processor's cache.
 
     They are more than FAR bytes, or a result since the last call of this function was
-    allocated in memory long unused (result_memory.took_cold).
+    allocated in memory long unused (see result_memory.took_cold, also for errors).
     """
     cold = result_memory.took_cold()
     return cold or sum(x.nbytes for x in results) > result_memory_code.FAR

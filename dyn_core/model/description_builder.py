@@ -103,7 +103,7 @@ class DescriptionBuilder:
         """Reserve names of the file, so that `unused` returns none of them.
 
         Args:
-            kind: link or joint.
+            kind: link or joint; KeyError for another.
             names: Names to reserve.
         """
         self._taken[kind].update(names)
@@ -112,7 +112,7 @@ class DescriptionBuilder:
         """Return a name that is not reserved, and reserve it.
 
         Args:
-            kind: link or joint.
+            kind: link or joint; KeyError for another.
             name: Proposed name; underscores are appended to it as needed.
         """
         return unused_name(name, self._taken[kind])

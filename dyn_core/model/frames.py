@@ -154,7 +154,7 @@ def origin(xyz: Sequence[Scalar], rpy: Sequence[Scalar]) -> Transform:
     turn.
 
     Args:
-        xyz: Position of the second frame in the first [m].
+        xyz: Position of the second frame in the first, 3 numbers, not counted [m].
         rpy: Roll, pitch and yaw [rad].
     """
     if all(isinstance(angle, float) and angle == 0.0 for angle in rpy):
