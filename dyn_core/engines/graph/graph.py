@@ -345,7 +345,8 @@ def run_loop(
     Args:
         region: Body and condition.
         operands: State, then the values from outside of the loop.
-        run: Returns the flat outputs of a Graph: run(graph, inputs).
+        run: Returns the flat outputs of a Graph: run(graph, inputs); its errors pass
+            through.
     """
     state, captured = list(operands[: region.width]), list(operands[region.width :])
     active: Any = True

@@ -194,8 +194,8 @@ class Workers:
         Ctrl-C in the wait is raised instead, also after the end of all.
 
         Args:
-            tasks: Functions, at least one; all run on this thread, one after the other,
-                if no thread can be started.
+            tasks: Functions, at least one, else IndexError; all run on this thread, one
+                after the other, if no thread can be started.
             stop: Requests all tasks to end soon; called if the last task raised an
                 exception, and after Ctrl-C in the wait.
         """
