@@ -591,3 +591,14 @@ def test_rows_of_small_velocities_contradict_too():
             problem = ConstraintProblem(["bilateral"] * 2, G, b)
             reduced = problem.without_free_rows()
             assert reduced.contradicts(reduced.widen(np.zeros(0))) == wanted
+
+
+@pytest.mark.parametrize("bad", [np.nan, np.inf])
+def test_impulses_that_are_not_finite_have_not_converged(bad):
+    problem = ConstraintProblem([("unilateral", 1)], np.eye(1), [-1.0])
+    solution = contact.ContactSolution.from_impulses(problem, [bad])
+    assert solution.status == "max_iterations"
+    assert np.isnan(solution.residuals).all()
+    assert np.isnan(problem.law(np.array([bad])))
+    with pytest.raises(IndexError, match="valid: 0 to"):
+        contact.ContactSolution.from_impulses(problem, [1.0], status=-1.0)

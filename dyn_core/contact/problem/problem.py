@@ -280,12 +280,16 @@ class ConstraintProblem:
     def law(self, impulse: np.ndarray, exact: bool = True) -> float:
         """Return the relative residual of the law, the largest over the blocks [1].
 
+        NaN if a velocity is not finite.
+
         Args:
             impulse: lambda, (m,) [N·s | N·m·s]; ValueError for another length.
             exact: Whether Coulomb's law is meant; False: its convex relaxation, see
                 law_residuals.
         """
         u = self.A @ impulse + self.offset
+        if not np.isfinite(u).all():  # the largest of several numbers may hide a NaN
+            return np.nan
         x, u, mu, lo, hi, response = (
             part.tolist()
             for part in (impulse, u, self.mu, self.lo, self.hi, self.response)

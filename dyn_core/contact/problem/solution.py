@@ -49,6 +49,8 @@ def residuals(
 ) -> Residuals:
     """Return the residuals of the exact laws for some impulses.
 
+    All are NaN if a velocity is not finite.
+
     Args:
         problem: Problem.
         impulse: Impulses, (m,) [N·s | N·m·s]; ValueError for another number of them.
@@ -59,6 +61,8 @@ def residuals(
     """
     x = np.asarray(impulse, float)
     u = problem.apply(x) + problem.b + problem.bias + problem.compliance * x
+    if not np.isfinite(u).all():  # the largest of several numbers may hide a NaN
+        return Residuals(*[np.nan] * 5)
     diagonal_of_G: Any = problem.diagonal
     diagonal = diagonal_of_G if callable(problem.G) else np.diag(problem.matrix)
     layout: Any = SimpleNamespace(blocks=(block,)) if block else problem.layout
@@ -164,6 +168,8 @@ class ContactSolution:
         if status == MAX_ITERATIONS and reduction is not None:
             status = INFEASIBLE if reduction.reduced.impossible else status
         velocities = problem.apply(x) + problem.b
+        if not 0 <= status < len(STATUSES):
+            raise IndexError(f"status {status}; valid: 0 to {len(STATUSES) - 1}")
         label = STATUSES[int(status)]
         return cls(problem, x, velocities, measured, label, int(iterations))
 
