@@ -308,7 +308,7 @@ def _linear(name: str, terms: Mapping[str, float], value: float) -> LoopConstrai
 
     Args:
         name: Name of the coupling.
-        terms: c by joint.
+        terms: c by joint name; must not be empty, else IndexError.
         value: b.
     """
     return coupling(name, list(terms), partial(_off, tuple(terms.values()), value))

@@ -64,10 +64,11 @@ def with_place(tree: AnyTree, name: str, what: str, values: Values) -> AnyTree:
 
     Args:
         tree: Robot.
-        name: Name of a joint in the robot's description; it may be fixed or locked.
-        what: origin or plug.
+        name: Name of a joint in the robot's description; it may be fixed or locked. An
+            unknown one is a KeyError.
+        what: plug; any other text counts as origin.
         values: x y z roll pitch yaw in the parent (origin) or child (plug) link [m,
-            rad].
+            rad]; their number is not checked.
 
     Source: TAZZ-2.1 (socket and plug); KIM-4.5 (geometric parameters).
     """
@@ -161,7 +162,8 @@ def with_rule(tree: AnyTree, name: str, what: str, values: Values) -> AnyTree:
 
     Args:
         tree: Robot.
-        name: Name of a joint with a rule; an unknown one is a KeyError.
+        name: Name of a joint with a rule. An unknown one is a KeyError, one without a
+            rule an AssertionError.
         what: ratio or offset.
         values: Entries of the ratio, row by row, or offsets of the joint's coordinates
             [rad | m]; as many as before, which is not checked.
@@ -560,8 +562,14 @@ def _changed_link(frame: Frame, values: Mapping[str, Values]) -> Frame:
     """Return a link's frame with another mass, com, inertia or added payload.
 
     Missing values are unchanged; without `inertia`, the inertia about the centre of
-    mass is. The payload is added after the other changes. `values` has the numbers by
-    the last component of the path, in the order of KINDS.
+    mass is. The payload is added after the other changes.
+
+    Args:
+        frame: Frame of the link.
+        values: Numbers by the last component of the path: mass (1), com (3), inertia xx
+            xy xz yy yz zz about the com, payload m, m c (3), Ixx Ixy Iyy Ixz Iyz Izz
+            about the link's origin. Another number of them is a ValueError, here or
+            later; other keys are ignored.
     """
     I = frame.inertia
     if values.keys() - {"payload"}:
@@ -581,10 +589,11 @@ def _changed_joint(tree: AnyTree, name: str, what: str, values: Values) -> AnyTr
 
     Args:
         tree: Robot.
-        name: Name of the joint.
+        name: Name of a joint that has the parameter. An unknown one is a KeyError for
+            origin, plug, ratio and offset, else a ModelError.
         what: Last component of the path.
-        values: As many values as `numbers` returns; an axis has the errors of
-            Joint.with_geometry.
+        values: As many values as `numbers` returns; axis, axes and pitch have the
+            errors of Joint.with_geometry.
     """
     if what in PLACES:
         return with_place(tree, name, what, values)
@@ -618,8 +627,8 @@ def _changed_loop(tree: AnyTree, name: str, what: str, values: Values) -> AnyTre
     """Return the robot with another frame, length or radius of the loop `name`.
 
     The robot must have this loop, else StopIteration. `what` is at_a, at_b, length or
-    radius, which its kind must have; `values` are x, y, z, roll, pitch, yaw, or one
-    length [m, rad].
+    radius, which its kind must have, see Loop.with_numbers; `values` are x, y, z, roll,
+    pitch, yaw, or one length [m, rad].
     """
     old = _loop(tree, name)
     new = old.with_numbers(what, values)

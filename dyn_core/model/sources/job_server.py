@@ -43,6 +43,7 @@ def read(source: Read, largest: int = 2**40) -> tuple[dict[str, Any], bytes]:
 
     Raises:
         EOFError: The other side is gone, or a part is too large.
+        ValueError: The first part is no JSON.
     """
     sizes = _SIZES.unpack(_exactly(source, _SIZES.size))
     if max(sizes) > largest:
@@ -65,9 +66,11 @@ def _exactly(source: Read, size: int) -> bytes:
 def main() -> None:
     """Serve jobs from standard input until it ends, or for IDLE seconds without a job.
 
-    The first message has `path` (sys.path) and `job` (the job's file); each further one
-    is a job, which runs in a forked process. Results, questions and `status`, the exit
-    status of a job that failed, are written to standard output.
+    The first message has `path` (sys.path) and `job` (the job's file, which defines the
+    functions prepare and run); each further one is a job, which runs in a forked
+    process. Results, questions and `status`, the exit status of a job that failed, are
+    written to standard output. Errors of the job's file and of `prepare` end the
+    server, and so do invalid messages and BrokenPipeError.
     """
     target = os.dup(1)
     os.dup2(2, 1)  # output of libraries must not mix with messages
@@ -111,7 +114,7 @@ def _serve(
     """
 
     def ask(question: str) -> Any:
-        """Return the parent's answer to a question."""
+        """Return the parent's answer to a question; errors as of write and read."""
         write(target, {"question": question})
         return read(source)[0]["answer"]
 
