@@ -151,9 +151,10 @@ def _objects(x: Any) -> np.ndarray:
 
 
 def _apply(op: str, a: Any, b: Any) -> Any:
-    """Return op(a, b), computed by the operand of the higher rank.
+    """Return the result of the operation `op`, a name, on a and b.
 
-    Of equal ranks the first operand, a, computes. At least one of a and b is a Number.
+    The operand of the higher rank computes it, of equal ranks the first one, a; errors
+    are those of its `apply`. At least one of a and b is a Number.
     """
     if not isinstance(a, Number):
         return b.apply(op, a, b)
@@ -216,12 +217,18 @@ def atan2(y: Any, x: Any) -> Any:
 
 
 def minimum(a: Any, b: Any) -> Any:
-    """Smaller of a and b; b if they are equal or one is NaN."""
+    """Smaller of two real numbers; b if they are equal or one is NaN.
+
+    Complex numbers and vectors, which have no order, are a TypeError.
+    """
     return where(a < b, a, b)
 
 
 def maximum(a: Any, b: Any) -> Any:
-    """Larger of a and b; a if they are equal or one is NaN."""
+    """Larger of two real numbers; a if they are equal or one is NaN.
+
+    Complex numbers and vectors, which have no order, are a TypeError.
+    """
     return where(a < b, b, a)
 
 

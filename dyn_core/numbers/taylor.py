@@ -209,6 +209,7 @@ def _loop(
     """Return the final state of a loop, run on values and derivatives.
 
     An entry of it whose derivatives are constants 0 is its value, not a Taylor number.
+    Errors are those of scalar.loop, `body` and `cond`.
 
     Args:
         rank: Rank of the variable.
@@ -250,7 +251,8 @@ def _loop(
 def computed(op: str, *values: Any) -> Any:
     """Return an operation's result; the operand of the highest rank computes it.
 
-    Without a Number among the operands it is computed on floats.
+    Without a Number among the operands it is computed on floats: 1/0 is inf, an `op`
+    that is not in OPERATIONS a KeyError. Else errors are those of Number.apply.
     """
     numbers = [x for x in values if isinstance(x, Number)]
     if not numbers:
@@ -327,7 +329,8 @@ def _chain(
 ) -> Parts:
     """Return y = f(u), y' = f' u', y'' = f'' u'² + f' u''.
 
-    y'' is None if u has no second derivative.
+    y'' is None if u has no second derivative. Errors of the functions pass through,
+    such as ZeroDivisionError for the slope of sqrt at the float 0.
 
     Args:
         u: Argument.
