@@ -238,7 +238,8 @@ def _draw_panel(axis: Any, panel: Panel) -> None:
     Limit k belongs to curve k: a number x stands for the pair (-x, x). A limit is drawn
     if the curve comes closer to it than _NEAR times the pair's range; a pair is ignored
     if its range is infinite or not > 0. The remark is the panel's, then that limits are
-    drawn or, if none is, the least absolute limit, unless the last limit is a pair.
+    drawn or, if none is, the least absolute limit, unless the last limit is a pair. A
+    curve whose t and y differ in length, and a limit of three numbers, is a ValueError.
 
     Args:
         axis: Axes of matplotlib.

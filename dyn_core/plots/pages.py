@@ -141,7 +141,7 @@ def picture(drawn: Callable[[], Any], meaning: str) -> str:
     called.
 
     Args:
-        drawn: Function that returns the figure.
+        drawn: Function that returns the figure; its errors pass through.
         meaning: Alternative text, which is escaped.
     """
     if not can_draw():

@@ -74,7 +74,8 @@ def rk4(
         dt: Length of the step [s].
         a: Accelerations at the start, (n, 2) [m/s²].
         accelerate: Function (x, v, since) that returns the accelerations of a state at
-            the time `since` after the start [s]; called three times.
+            the time `since` after the start [s]; called three times. Its errors pass
+            through.
 
     Source: WAW-3.1; E. Hairer et al., Solving Ordinary Differential Equations I.
     """

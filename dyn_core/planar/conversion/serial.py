@@ -513,7 +513,8 @@ def _all_across(axis: np.ndarray, lines: list[np.ndarray]) -> bool:
 def _basis(n: np.ndarray) -> np.ndarray:
     """Return x, y and normal of the plane across a unit vector n, as rows (3, 3).
 
-    The normal is n or -n, so that the three are right-handed.
+    The normal is n or -n, so that the three are right-handed. That n (3,) has unit
+    length is not checked.
 
     y is the direction of Z in the plane, and x points to positive X, or to positive Y
     if it has no X component. For n along Z, x and y are X and Y.
