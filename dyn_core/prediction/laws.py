@@ -1,4 +1,9 @@
-"""Laws of plans and of the costs of their knots, and random problems."""
+"""Laws of plans and of the costs of their knots, and random problems.
+
+A law takes a case: a solver under test, its robot or problem, and a random generator.
+It is a generator of pairs (left, right) of arrays that must agree; errors of the builds
+and calls of Programs pass through.
+"""
 
 from __future__ import annotations
 
@@ -107,7 +112,7 @@ def random_problem(seed: int, size: int = 3, **restriction: Any) -> ControlProbl
 
     Args:
         seed: Seed of the random numbers.
-        size: Number of joints.
+        size: Number of joints; ValueError if it or the seed is negative.
         restriction: Not used.
     """
     robot = random_model(seed, size=size, kinds=("revolute", "prismatic"))

@@ -66,7 +66,7 @@ def begin(lanes: int) -> None:
 
 
 def ready(lanes: int) -> bool:
-    """Return whether the functions in so many lanes are compiled."""
+    """Return whether both functions in so many lanes are compiled and loaded."""
     functions = sweep_lanes, slopes_in_lanes
     return all(compiled(function, lanes=lanes).loaded for function in functions)
 
@@ -127,7 +127,10 @@ class PlanLanes:
         )
 
     def _compiled(self, function: Callable[..., int], *arrays: Any) -> Any:
-        """Return a function without arguments: a function of lanes, bound to arrays."""
+        """Return a function without arguments or result: `function`, bound to arrays.
+
+        `function` is marked by machine_code, takes `arrays` and computes all lanes.
+        """
         tied = compiled(function, lanes=self._lanes).tied(*arrays)
         call = compiled(run_kernel).bind(tied.kernel)
 
@@ -206,7 +209,13 @@ class PlanLanes:
     def _tied(self, program: Any, inputs: Any, outputs: Any) -> Callable[[], Any]:
         """Return a function that runs a Program on blocks, and returns what failed.
 
-        The result is None, or for each lane whether a requirement failed in a block.
+        The result is None if nothing failed, else for each lane whether a requirement
+        failed in a block, (lanes,) bool; nothing is raised for it.
+
+        Args:
+            program: Program compiled for the lanes.
+            inputs, outputs: For each Port an array (blocks, ..., lanes), as in
+                TiedBlock, whose errors pass through.
         """
         tied = TiedBlock(program, inputs, outputs)
         call, blocks = compiled(run_blocks).bind(tied.kernel), len(outputs[0])

@@ -205,7 +205,8 @@ def _hold(model: Model, **options: Any) -> Any:
 
     They are inverse dynamics without the forces of loops; only where loops hold a robot
     whose base is free, they are the least forces of the motors together with the loops.
-    `options` are build options; with inputs=["time"] the time is a fourth input.
+    `options` are build options, whose errors are those of Solver.build; with
+    inputs=["time"] the time is a fourth input.
     """
     if model.loops and any(model.joint[i].nv == 6 for i in model.independent):
         return find("rnea_loops").build(model, dependent="least_norm", **options)

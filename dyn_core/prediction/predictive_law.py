@@ -92,6 +92,9 @@ class PlanJob(NamedTuple):
 class Planner:
     """Makes plans in a thread of its own, one at a time; the caller never waits.
 
+    The thread is a daemon; it ends when nobody refers to the Planner any more, after
+    the job that runs.
+
     Attributes:
         answer: Time of the state and plan, or error, of the last job that has ended;
             the reader sets it to None.
@@ -320,6 +323,9 @@ class PredictiveLaw(ControlLaw):
         The next one begins at the rate replan_rate, but not while one is being made. In
         a stop the joint gains hold the robot where plans became late.
 
+        Requires `build` (else AssertionError) and a state. An error of a plan is not
+        raised: it is why the plan is dropped, see `refused`.
+
         Args:
             t: Time, monotonic [s].
         """
@@ -412,7 +418,8 @@ class PredictiveLaw(ControlLaw):
 
         It is the feedback of the followed plan, after its end around its last knot.
         Without a plan, before the first or in a stop because plans are late, it is that
-        of the joint gains. The controller's error is set, with a plan to zero.
+        of the joint gains. The controller's error is set, with a plan to zero. Requires
+        a state; errors of `program` pass through.
 
         Args:
             program: Program of the joint gains, from `build`; called without a plan

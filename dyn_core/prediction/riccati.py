@@ -431,7 +431,7 @@ def box_step(work: Sweep, nx: int, counts: float) -> float:
     """Compute the least u.T Q u / 2 + g.T u within bounds, and its feedback by x.
 
     Q is work.damped, g and dg/dx are columns of work.Q. Rows of the feedback are zero
-    where a bound holds u.
+    where a bound holds u. After MOST_STEPS steps the last u is the result, with 1.0.
 
     Args:
         work: Problem; results are the first rows of work.KA, feedback and u side by

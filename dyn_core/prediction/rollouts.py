@@ -204,7 +204,8 @@ def bound_block(
         program: Program of KNOT_POLICY.
         problem: Problem.
         record: NamedTuple class: a BlockKernel, the status, then any inputs and outputs
-            by their names; `time` need not be one of the program.
+            by their names; `time` need not be one of the program. Another name is a
+            KeyError.
 
     Returns:
         The TiedBlock, which must be kept; arrays by name, (size, lanes), zeros but for
@@ -231,7 +232,13 @@ class Shooting:
     """Motions from a start under joint forces, and their costs, in lanes."""
 
     def __init__(self, problem: ControlProblem) -> None:
-        """Compile the step and costs of each phase of a problem, and the end cost."""
+        """Compile the step and costs of each phase of a problem, and the end cost.
+
+        Raises:
+            TraceError: The function of a custom cost cannot be traced.
+            UnsupportedError: The engine in problem.step_options is unknown, or a solver
+                does not support the robot.
+        """
         self.problem, model = problem, problem.model
         inputs = ["time"] if model.driven else []
         self._times = problem.dt * np.arange(problem.knots)
@@ -277,7 +284,8 @@ class Shooting:
             start: Start and settings; its guesses are not used.
             samples: Joint forces.
             stored: Number m of samples whose states are returned, the first ones, at
-                most n; joint forces and costs are those of all n samples.
+                most n, which is not checked; joint forces and costs are those of all n
+                samples.
 
         Returns:
             q (m, N + 1, nq), qd (m, N + 1, nv) and tau (n, N, nv), clipped to the

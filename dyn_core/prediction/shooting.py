@@ -327,7 +327,13 @@ class KnotPrograms(NamedTuple):
 
 
 def knot_programs(problem: ControlProblem) -> KnotPrograms:
-    """Return the Programs of a problem. Driven robots have the time as last input."""
+    """Return the Programs of a problem. Driven robots have the time as last input.
+
+    Raises:
+        TraceError: The function of a custom cost cannot be traced.
+        UnsupportedError: The engine in problem.step_options is unknown, or a solver
+            does not support the robot.
+    """
     model, steps, policies = problem.model, [], []
     inputs: Any = ["time"] if model.driven else []
     for phase in problem.phases:

@@ -45,7 +45,8 @@ class PlanSolver(ArraySolver):
             options: A value of each entry of `options`.
 
         Returns:
-            The plan; its reason says how the search ended.
+            The plan; its reason says how the search ended. Errors are those of
+            `prepare`; the start is not checked.
         """
         return self.prepared(problem, **options)(start)
 
@@ -59,8 +60,10 @@ class PlanSolver(ArraySolver):
 
         Args:
             problem: Robot, costs, time grid and limits.
-            starts: For each plan start and first guess.
+            starts: For each plan start and first guess, which are not checked.
             options: A value of each entry of `options`.
+
+        Errors of `prepare`, and of what it returned, pass through.
         """
         planner = self.prepared(problem, **options)
         many = getattr(planner, "many", None)
@@ -69,11 +72,12 @@ class PlanSolver(ArraySolver):
     def prepared(self, problem: ControlProblem, **options: Any) -> Planner:
         """Return the result of `prepare`; it is the same object for equal options.
 
-        It is stored in problem.planners at the first call.
+        It is stored in problem.planners at the first call, which raises the errors of
+        `prepare`.
 
         Args:
             problem: Robot, costs, time grid and limits.
-            options: A value of each entry of `options`.
+            options: A hashable value of each entry of `options`.
         """
         key = self, tuple(sorted(options.items()))
         if key not in problem.planners:
@@ -84,7 +88,8 @@ class PlanSolver(ArraySolver):
     def outputs(self, model: Any, *inputs: Any, **options: Any) -> tuple[Any, ...]:
         """Return the outputs of OPTIMAL_CONTROL for one start, in its order.
 
-        The targets are those of the costs. A search that fails raises nothing.
+        The targets are those of the costs. A search that fails raises nothing; errors
+        of `prepare` pass through.
 
         Args:
             model: The ControlProblem.
