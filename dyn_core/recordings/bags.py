@@ -172,7 +172,9 @@ def _write(library: Any, writer: Any, record: MotionRecord, bar: RowProgress) ->
 
     Times begin at _FIRST with the first row. Each row is a JointState in /joint_states,
     with empty velocities or efforts if the motion has none, and a JointTrajectory in
-    ACCELERATIONS if the motion has accelerations. All else is not written.
+    ACCELERATIONS if the motion has accelerations. All else is not written. Times are
+    not checked here: one that is not finite is a ValueError or OverflowError, others
+    that a stamp cannot hold are errors of rosbags.
 
     Args:
         library: rosbags.typesys.
@@ -434,7 +436,7 @@ class _States:
     def motion(
         self, topic: str, command: np.ndarray | None, more: Sequence[str] = ()
     ) -> MotionRecord:
-        """Return the motion of all messages; at least one must have been added.
+        """Return the motion of all messages that were added; without one: ValueError.
 
         Times are stamps, or arrival times if any stamp is missing, minus the first
         time, in the order of arrival. Velocities or joint forces without any finite
@@ -443,7 +445,8 @@ class _States:
 
         Args:
             topic: Name of the topic, for notes.
-            command: Commands of each row, (rows, joints), or None.
+            command: Commands of each row, (rows, joints), or None; another shape is a
+                ShapeError.
             more: Further notes, which come first.
         """
         notes = list(more)
@@ -489,8 +492,8 @@ def _commands(
 
     Args:
         bag: Open bag.
-        topic: Full name of a topic of Float64MultiArray; the bag must have it, see
-            Bag.messages.
+        topic: Full name of a topic of Float64MultiArray; SettingError if the bag does
+            not have it.
         states: All joint states.
         joints: Joints that `states` requires; may be empty. Only their number is used.
     """

@@ -65,7 +65,8 @@ def energy_ledger(model: Model, run: Recording) -> EnergyLedger:
 
     Args:
         model: Robot.
-        run: Recording of the robot.
+        run: Recording of the robot. Only the sizes of its states are checked: another
+            size than the robot's is a ShapeError.
     """
     rows = len(run.t)
     if not rows:

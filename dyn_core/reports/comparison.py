@@ -228,7 +228,7 @@ def _differences(
         first: Name of the first run.
         records: All runs, the first one first.
         pairs: Pair of each other run with the first, by its name, in the order of
-            `records`.
+            `records`, else ValueError.
     """
     content, panels = "", {}
     for kind, label in KINDS.items():

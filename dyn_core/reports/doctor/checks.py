@@ -120,7 +120,7 @@ def _inertia_matrix(motions: SampledMotions) -> Iterator[Met]:
     It is if a diagonal entry of H is not positive, or if the condition number exceeds
     WORST at a position. In the second case, and if H is regular, median and maximum of
     the condition numbers are added to motions.figures. If joints lack inertia, only a
-    note is added.
+    note is added. DynErrors of the Program pass through.
     """
     model = motions.model
     if model.without_inertia:
@@ -176,7 +176,8 @@ def _weight(motions: SampledMotions) -> Iterator[Met]:
 
     Only joints of one coordinate with a motor and an effort limit above 0 are checked,
     and no followers, whose weight their leaders carry. Adds the largest ratio to
-    motions.figures if there are any. With loops it only adds a note.
+    motions.figures if there are any. With loops it only adds a note. DynErrors of the
+    Program pass through.
     """
     model = motions.model
     if model.loops:
@@ -214,7 +215,7 @@ def _tips(motions: SampledMotions) -> Iterator[Met]:
     A tip is a body without children; at most MOST_TIPS are checked, each with at least
     two coordinates, and only chains of at most six coordinates yield a finding. Adds
     ratios of singular values to motions.figures, and a note if tips are omitted. With
-    loops it only adds a note.
+    loops it only adds a note. DynErrors of the Programs pass through.
     """
     model = motions.model
     if model.loops:
@@ -308,8 +309,9 @@ def check_links(
 ) -> Iterator[Met]:
     """Yield the findings about the mass and inertia of every link.
 
-    Also about the mass of the whole robot, and about meshes that cannot be read. Links
-    without mass, or with impossible inertia, are not compared with their shapes.
+    Also about the mass of the whole robot, and about meshes that cannot be read, which
+    raise no error. Links without mass, or with impossible inertia, are not compared
+    with their shapes.
 
     Args:
         robot: Facts of its file.

@@ -260,6 +260,8 @@ def doctor(
 def _report(examined: _Examined, samples: int, seed: int, meshes: bool) -> RobotReport:
     """Return the report of all checks that apply to a robot as far as it was read.
 
+    A check of the motion that raises a DynError is a note.
+
     Args:
         examined: Robot, with the findings of its loading.
         samples, seed, meshes: As in `doctor`.
