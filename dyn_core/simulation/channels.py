@@ -198,8 +198,8 @@ def joint_poses(model: Model, q: np.ndarray, qd: np.ndarray) -> list[JointPose]:
 
     Args:
         model: Robot.
-        q: Joint positions, (nq,).
-        qd: Joint velocities, (nv,).
+        q: Joint positions, (nq,); too few numbers are a ValueError.
+        qd: Joint velocities, (nv,), likewise.
     """
     poses = []
     for name in model.joint_names:

@@ -636,8 +636,12 @@ class WrenchSensor:
         Args:
             motion: q, qd, qdd, and external forces on the bodies, (nb, 6). Those on the
                 body of the link act behind the sensor.
-            payload: Values of the payload's input; ignored if it is in front of
-                the sensor.
+            payload: Values of the payload's input, PayloadInput.values: one array
+                (10,), or none without a payload_link; ignored if it is in front of the
+                sensor.
+
+        Raises:
+            ShapeError: An array has another shape.
         """
         if not self._counts:
             payload = [0.0 * np.asarray(x) for x in payload]

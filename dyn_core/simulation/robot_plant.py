@@ -170,9 +170,10 @@ class RobotPlant(SimulatedPlant):
     def _acting(self, t: float, q: np.ndarray) -> np.ndarray:
         """Return the joint forces of the motors, (nv,) [N·m | N].
 
-        They are the command `tau`. With compensates_gravity the weight g(q) of the
-        coordinates in `compensated` is added and the sum is clipped to the effort
-        limits; only then it is also stored as applied_effort.
+        They are the command, the array `tau` itself. With compensates_gravity the
+        weight g(q) of the coordinates in `compensated` is added and the sum is clipped
+        to the effort limits; only then it is also stored as applied_effort, and errors
+        of the Program of g pass through.
 
         Args:
             t: Time [s].

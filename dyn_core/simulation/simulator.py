@@ -486,7 +486,8 @@ class _RunRecorder:
         The tuple is empty if all their commands were zero.
 
         Args:
-            prescribed: Names of joints with prescribed accelerations.
+            prescribed: Names of joints with prescribed accelerations; ModelError for
+                another name.
         """
         lost = [
             name for name in prescribed if self.tau[:, self.model.v_slice(name)].any()

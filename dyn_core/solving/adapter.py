@@ -138,7 +138,10 @@ class Adapter:
         Args:
             model: Robot or other System.
             port: Port of the input.
-            values: Inputs by name.
+            values: Inputs by name; joint forces must be among them.
+
+        Raises:
+            ModelError: As _friction, for joint forces.
         """
         value: Any = values.get(port.name)
         if port.kind == "wrenches":

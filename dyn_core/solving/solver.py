@@ -209,7 +209,8 @@ def _look_up(lookup: Lookup, name: str, options: Mapping[str, Any]) -> Solver:
     Args:
         lookup: Returns the solver of a name; its errors pass through.
         name: Name of the solver.
-        options: Options that with_options changed.
+        options: Options that with_options changed; it raises UnsupportedError for one
+            that is no longer valid.
     """
     return lookup(name).with_options(**options) if options else lookup(name)
 
