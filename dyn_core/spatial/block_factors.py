@@ -126,7 +126,7 @@ class BlockFactored:
                 _put(rest, here, columns, product(*moves, onto, negative=True))
 
     def solve(self, b: Sequence[Any]) -> Vector:
-        """Return x of A x = b, for b (n)."""
+        """Return x of A x = b, for b (n); TypeError for another number of entries."""
         x = self.solve_matrix(Matrix([value] for value in b))
         return Vector(value for (value,) in x.rows)
 

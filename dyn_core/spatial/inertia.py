@@ -268,7 +268,7 @@ class ArticulatedInertia:
     def without(self, axes: Iterable[int]) -> ArticulatedInertia:
         """Return the inertia with the rows and columns of some axes set to zero.
 
-        axes: Indices 0..5 of [angular; linear].
+        axes: Indices 0..5 of [angular; linear]; other numbers have no effect.
         """
         gone = set(axes)
 

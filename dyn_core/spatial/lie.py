@@ -505,7 +505,8 @@ def quat_log(q: Vector) -> Vector:
     """Return the rotation vector of a unit quaternion, of length at most pi [rad].
 
     q and -q have the same rotation vector, except at an angle of exactly pi (w = 0),
-    where it has the direction of (x, y, z).
+    where it has the direction of (x, y, z). The length of q is not checked; zero floats
+    are a ZeroDivisionError.
     """
     sign = where(q[3] < 0, -1.0, 1.0)
     v, w = q[:3] * sign, q[3] * sign

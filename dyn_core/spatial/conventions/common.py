@@ -185,7 +185,8 @@ def inertia_parts(I: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 
     Returns:
         Mass (...) [kg], com (..., 3) [m] and inertia about it along the body's axes
-        (..., 3, 3) [kg·m²]. The com of a body without mass is the origin.
+        (..., 3, 3) [kg·m²]. The com of a body without mass is the origin. Whether I has
+        the structure of a rigid body's inertia is not checked.
     """
     I = np.asarray(I, float)
     m, H = I[..., 5, 5], I[..., :3, 3:]

@@ -3,7 +3,9 @@
 cvel, cacc and cfrc are [angular; linear] about the com of the whole kinematic tree
 (data.subtree_com of its root). Where no other meaning is stated, q is our pose of the
 body in the world, (..., 7), and 6-vectors called ours are [angular; linear] in the
-body's axes at its origin.
+body's axes at its origin. Sizes and lengths of quaternions are not checked: wrong sizes
+are an IndexError or ValueError of NumPy, or give wrong numbers. Only from_mujoco_xfrc
+raises ShapeError unless `xfrc` is (..., 6).
 """
 
 from __future__ import annotations

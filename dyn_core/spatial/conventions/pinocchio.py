@@ -1,6 +1,8 @@
 """Pinocchio: [linear; angular] in LOCAL axes, spatial accelerations, x y z w.
 
-Its pose as seven numbers (XYZQUAT, also the free flyer's q) is equal to ours.
+Its pose as seven numbers (XYZQUAT, also the free flyer's q) is equal to ours. Where
+halves are swapped, another size than six is a ShapeError. Nothing else is checked:
+other wrong sizes are an IndexError or ValueError of NumPy, or give wrong numbers.
 """
 
 from __future__ import annotations

@@ -3,6 +3,10 @@
 Twists and accelerations are of the frame's origin, in the axes that the header (or
 child_frame_id) names; ours are in the body's axes. A Pose is equal to ours. Accel is
 read as the acceleration of the origin (classical), as measured by an accelerometer.
+
+Where halves are swapped (twist, accel, wrench), another size than six is a ShapeError.
+Nothing else is checked: other wrong sizes are an IndexError or ValueError of NumPy, or
+give wrong numbers.
 """
 
 from __future__ import annotations

@@ -4,6 +4,10 @@ With the permutation P that swaps the halves, and k = (w x v; 0) in tazz's order
 
     V = P v,   A = P a + k,   F = P f,   X_T = P X P,   I_T = P I P
 
+Where halves are swapped, another size than six is a ShapeError. Nothing else is
+checked: other wrong sizes are an IndexError or ValueError of NumPy, or give wrong
+numbers.
+
 Source: TAZZ, section 0.2.
 """
 
@@ -79,7 +83,7 @@ def tazz_force(f: Any) -> np.ndarray:
 
 
 def from_tazz_force(F: Any) -> np.ndarray:
-    """Return our force [n; f] of tazz's F = [f; n], (..., 6); F is not checked."""
+    """Return our force [n; f] of tazz's F = [f; n], (..., 6)."""
     return swap_blocks(F)
 
 

@@ -86,7 +86,8 @@ def from_screw(screw: Screw, space: type[Spatial]) -> Any:
         twist:  w = |w| d,  v = P x w + pitch w
         wrench: f = |f| d,  n = P x f + pitch f
 
-    A multiple has the same line and pitch, and a multiple of the magnitude.
+    A multiple has the same line and pitch, and a multiple of the magnitude. The screw
+    is not checked; a `space` other than Motion counts as Force.
 
     Source: GUIDE, section 4; SV-2.1, SV-2.2, SV-2.4.
     """
@@ -179,9 +180,9 @@ def central_difference(path: Callable[[float], Any], t: float, h: float = 1e-5) 
     In a constant basis this is also the rate of each component.
 
     Args:
-        path: Function of time that returns a motion or force.
+        path: Function of time that returns a motion or force; its errors pass through.
         t: Time [s].
-        h: Step [s].
+        h: Step [s]; 0 is a ZeroDivisionError.
 
     Source: GUIDE (14); SV-5.1.
     """
