@@ -90,7 +90,7 @@ class RobotProgram:
         The mask is True for rows that diverged in a substep. Such a row continues from
         q and qd before the step with zero impulses, so that the functions of the task
         are never called with numbers that are not finite. Times advance by the interval
-        of the task; memory and parameters stay.
+        of the task; memory and parameters stay. Errors of these functions pass through.
 
         Args:
             state: Flat states, (rows, ns); unchanged.

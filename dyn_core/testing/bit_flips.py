@@ -301,10 +301,11 @@ def outcome_of(
 
     Args:
         right: Efforts of the unchanged law, (cycles, nv) [N·m | N].
-        passed: Efforts that passed until the end, (k, nv), k <= cycles.
+        passed: Efforts that passed until the end, (k, nv); IndexError for k > cycles.
         causes: Cause of the stop in force with each of them, one of OUTCOMES; empty
-            without a stop.
-        end: CRASHED or HUNG; empty if all states were processed.
+            without a stop. Another number than k is an IndexError.
+        end: CRASHED or HUNG; empty if all states were processed, where k must be above
+            0, else ValueError.
         allowed: Largest allowed error, (cycles,); exceeded by up to 0.1 % for rounding.
     """
     stopped = np.array([bool(cause) for cause in causes], bool)
@@ -364,6 +365,8 @@ def _run(
     bit: int,
 ) -> tuple[np.ndarray, list[str], str]:
     """Flip one bit in a child process, and wait for its end.
+
+    The child is killed if it sends nothing for PATIENCE seconds.
 
     Args:
         controller: Controller with a shadow, ready to run; unchanged in this process.

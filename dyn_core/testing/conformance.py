@@ -141,7 +141,7 @@ def agrees_with_plain(case: SystemCase) -> Pairs:
 
     Of an iteration that ended before it converged only the status is compared; numbers
     of iterations may differ by 2. Of a solver without an algorithm two equal calls are
-    compared.
+    compared. Errors of builds and calls pass through.
     """
     program = case.program()
     arguments = case.arguments(program)
@@ -201,7 +201,10 @@ def shares_inputs(case: SystemCase) -> Pairs:
 
 
 def fills_out(case: SystemCase) -> Pairs:
-    """The arrays passed as `out` receive what would have been returned."""
+    """The arrays passed as `out` receive what would have been returned.
+
+    Errors of the build and of the calls pass through.
+    """
     program = case.program()
     arguments = case.arguments(program)
     wanted = _results(program(*arguments))

@@ -203,7 +203,11 @@ def examine(
             machine code is compiled.
 
     Returns:
-        {joint: {column: error}}; infinity for NaN.
+        {joint: {column: error}}; infinity for NaN, zeros for no states.
+
+    Raises:
+        UnsupportedError: The engine is unknown. Errors of the builds pass through.
+        ValueError: The seed is negative.
 
     Source: KIM-4.6.
     """

@@ -160,6 +160,7 @@ def push(rows: RobotRows) -> np.ndarray:
     Columns 3 to 5 are the force of 20 N at the trunk's origin, in the trunk's axes; all
     others, and rows between pushes, are zero. Pushes act from 0.5 to 1 s of every
     period of 2 s; push k has the direction memory[:, k], later ones the last direction.
+    `memory` is that of initial_stand, (n, 5).
     """
     number, since = np.divmod(rows.time, PERIOD)
     place = np.clip(number.astype(int), 0, PUSHES - 1)

@@ -6,6 +6,9 @@ checks a condition. ID and FD are inverse and forward dynamics, H the mass matri
 bias force, J a Jacobian; (+) and (-) are integrate and difference of positions. In laws
 of FD the case's qdd serves as joint forces tau. A contact solver's case is a
 LayoutTrial: its model is a ConstraintLayout.
+
+Pairs are computed when they are read. Errors of the builds and calls of Programs, such
+as UnsupportedError for a robot that a solver refuses, pass through.
 """
 
 from __future__ import annotations

@@ -9,6 +9,9 @@ checks a condition. ID and FD are inverse and forward dynamics, H the mass matri
 bias force, J a Jacobian; (+) and (-) are integrate and difference of positions. In laws
 of FD the case's qdd serves as joint forces tau. p is the momentum, beta its rate
 without joint forces: dp/dt = tau + beta.
+
+Pairs are computed when they are read. Errors of the builds and calls of Programs, such
+as UnsupportedError for a robot that a solver refuses, pass through.
 """
 
 from __future__ import annotations

@@ -14,6 +14,9 @@ laws of other plugins (hook dyn_laws), `conformance.py` runs them for the tests 
 
 The laws of energy, momentum, terms of joint forces, regressors and joint springs are
 here; larger families have files of their own.
+
+Pairs are computed when they are read. Errors of the builds and calls of Programs, such
+as UnsupportedError for a robot that a solver refuses, pass through.
 """
 
 from __future__ import annotations

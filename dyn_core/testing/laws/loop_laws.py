@@ -9,6 +9,9 @@ loop_constraints: error, Jacobian and bias of the loops' rows; lambda are the co
 forces. y are the independent coordinates, qd = G yd; H_y, C_y and g_y are their
 inertia, bias and gravity. The loop is a rod (with_rod), or a rolling ball (with_ball).
 If no joint moves it, only its closure f = 0, or a trivial pair, is checked.
+
+Pairs are computed when they are read. Errors of the builds and calls of Programs, such
+as UnsupportedError for a robot that a solver refuses, pass through.
 """
 
 from __future__ import annotations
@@ -34,7 +37,8 @@ def with_rod(case: Case) -> Case:
 
     The rod, 0.71 m long, leads from the link's origin to a fixed point, by (0.5, 0.4,
     0.3) in base axes, and adds one row of constraints, which is zero if no coordinate
-    moves the link. The case is unchanged; the copy shares its arrays and rng.
+    moves the link. The case is unchanged; the copy shares its arrays and rng. Raises
+    ModelError if a loop of the robot is called "rod".
     """
     model, frame = case.model, case.model.frame(case.frame)
     pose = _pose(model, case.q, frame.body)
@@ -52,7 +56,8 @@ def with_ball(case: Case) -> Case:
     """Return a copy of the case with a ball about its last link that rolls along x.
 
     The plane touches the ball at the case's position; the row constrains velocities
-    only. The case is unchanged.
+    only. The case is unchanged; the copy shares its arrays and rng. Raises ModelError
+    if a loop of the robot is called "ball".
     """
     model, frame = case.model, case.model.frame(case.frame)
     pose = _pose(model, case.q, frame.body)

@@ -6,6 +6,9 @@ checks a condition. ID and FD are inverse and forward dynamics, H the mass matri
 bias force, J a Jacobian; (+) and (-) are integrate and difference of positions. In laws
 of FD the case's qdd serves as joint forces tau. p are parameters of the robot, eps a
 step.
+
+Pairs are computed when they are read. Errors of the builds and calls of Programs, such
+as UnsupportedError for a robot that a solver refuses, pass through.
 """
 
 from __future__ import annotations
@@ -253,6 +256,10 @@ def complex_slopes(
 
     Returns:
         (nv, np), a column for each number of the paths, in their order.
+
+    Raises:
+        SolverNotFound: No solver has this name.
+        ModelError: A path is unknown.
     """
     columns = []
     for path in paths:

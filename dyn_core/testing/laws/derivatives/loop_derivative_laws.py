@@ -12,6 +12,9 @@ bias force, J a Jacobian; (+) and (-) are integrate and difference of positions.
 of FD the case's qdd serves as joint forces tau. lambda are the constraint forces, A and
 bias those of loop_constraints. A rod is added to the robot. If no joint moves the rod,
 the only pair is the loop's error and zero.
+
+Pairs are computed when they are read. Errors of the builds and calls of Programs, such
+as UnsupportedError for a robot that a solver refuses, pass through.
 """
 
 from __future__ import annotations
@@ -70,8 +73,8 @@ class Balance:
         + 2 alpha A qd + beta² f.
 
         Args:
-            path: Parameter path p, which the function changes by dp; None: the function
-                takes q and qd only.
+            path: Parameter path p, which the function changes by dp, (numbers of p,);
+                None: the function takes q and qd only. An unknown one is a ModelError.
         """
         case, inputs = self.case, ["f_ext"]
         paths = [] if path is None else [path]
