@@ -74,7 +74,7 @@ def ready(lanes: int) -> bool:
 class LaneState(PlanState):
     """The trajectory in one lane, as views of the arrays of PlanLanes.
 
-    `plan` is that of an accepted trial after PlanLanes.settle.
+    `plan` is that of an accepted trial after PlanLanes.settle; an attempt has one.
     """
 
     lanes = 1
@@ -88,22 +88,26 @@ class LaneState(PlanState):
         self.tried = PlanPath(*(x[..., lane : lane + 1] for x in tried))
 
     def accept(self, trial: int) -> None:
-        """Let PlanLanes.settle copy the trial."""
+        """Let PlanLanes.settle copy the only trial; the index `trial` is not used."""
         self.accepted = True
 
 
 class PlanLanes:
     """The work of an Iteration for as many searches as there are lanes.
 
-    A method of its work takes by lane the arguments of the same method of Iteration,
-    and returns by lane its results.
+    A method of its work takes a mapping, `wanted`, from the index of a lane to the
+    arguments of the same method of Iteration, a tuple, and returns a dict from the same
+    indices to its results.
 
     Attributes:
         states: PlanState of each lane.
     """
 
     def __init__(self, single: Iteration) -> None:
-        """Allocate the lanes, and bind the Programs of an Iteration to them."""
+        """Allocate single.lanes lanes, and bind the Programs of an Iteration to them.
+
+        Its Programs must be machine code, see `useful`.
+        """
         problem, lanes = single.problem, single.lanes
         known: dict[int, tuple[Any, Any]] = {}
         kept = single.plan, single.tried, single.model, single.sweep

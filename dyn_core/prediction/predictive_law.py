@@ -160,8 +160,9 @@ class PredictiveLaw(ControlLaw):
 
     The torque is the feedback around the last plan, see PlanResult.control. Each plan
     starts at a measured state, and its guess is the plan before. Until the first plan
-    the joint gains hold the robot. A plan that failed is dropped: the one before is
-    followed until its end or predictive.plan_timeout, then the robot stops. Plans take
+    the joint gains hold the robot, for at most FIRST seconds. A plan that failed is
+    dropped: the one before is followed until its end, or for predictive.plan_timeout
+    periods of replan_rate after its start. Then the robot stops. Plans take
     damping and springs of the joints into account, but not dry friction, which is not
     smooth and takes many iterations. They keep the robot's limits of position and
     velocity; a robot beyond one is led back in the course of a plan.
@@ -173,7 +174,8 @@ class PredictiveLaw(ControlLaw):
 
     Attributes:
         plan: The problem and its solver.
-        followed: Time of the start and plan that is followed; None before the first.
+        followed: Time of the start and plan that is followed; None before the first,
+            and in a stop because plans were late.
         refused: Why the last plan was dropped; empty if it was not.
 
     Raises:
@@ -323,8 +325,8 @@ class PredictiveLaw(ControlLaw):
         The next one begins at the rate replan_rate, but not while one is being made. In
         a stop the joint gains hold the robot where plans became late.
 
-        Requires `build` (else AssertionError) and a state. An error of a plan is not
-        raised: it is why the plan is dropped, see `refused`.
+        Requires `build` (else AssertionError) and `begin` after the last `clear` (else
+        KeyError). An error of a plan is not raised: it is stored in `refused`.
 
         Args:
             t: Time, monotonic [s].

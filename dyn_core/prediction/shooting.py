@@ -250,8 +250,9 @@ class Penalty:
         """Return a copy for a plan that begins some steps later, with the first rho.
 
         Multipliers are moved along; they are zero for the first state and the `steps`
-        last ones. A weight that rose where the robot was, for lack of iterations or
-        beyond its limits, would make all later plans stiff.
+        last ones. `steps` is 0 to N, which is not checked. A weight that rose where the
+        robot was, for lack of iterations or beyond its limits, would make all later
+        plans stiff.
         """
         later = copy_of(self)
         later.rho, later.previous = self.START, np.inf
