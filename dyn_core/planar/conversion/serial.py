@@ -88,8 +88,9 @@ class PlanarBody:
     Attributes:
         last: Whether the body is the robot's last.
         places: Origins of the links fixed to the body, in the plane, by name [m].
-        parts: Mass, centre of mass in the plane, inertia about it, and whether it is a
-            point mass, of each of these links.
+        parts: For each of these links, in their order, a tuple: mass [kg], centre of
+            mass in the plane, (2,) [m], inertia about it along the normal [kg·m²], and
+            whether it is a point mass.
     """
 
     def __init__(self, model: Model, E: np.ndarray, n: np.ndarray, body: int) -> None:

@@ -243,6 +243,7 @@ def doctor(
     Raises:
         ModelError: There is no such file or robot.
         SettingError: An option is unknown or out of range.
+        UnsupportedError: An MJCF, and mujoco is not installed or too old.
     """
     rules = ("samples", samples, Whole(1, 100_000)), ("seed", seed, Whole())
     for what, value, kind in rules:
@@ -315,6 +316,7 @@ def _of_source(source: Any, options: dict[str, Any]) -> _Examined:
 
     Raises:
         ModelError: There is no such file or robot, or package_paths is not valid.
+        UnsupportedError: An MJCF, and mujoco is not installed or too old.
     """
     if hasattr(source, "read"):
         source = source.read()  # a stream can be read only once, but is needed twice
