@@ -344,7 +344,7 @@ class ContactSimulator(RobotPlant):
         return before
 
     def _return_to(self, state: Any) -> None:
-        """Restore q, qd and reports.
+        """Restore q, qd and reports; `last` and the counters stay.
 
         Args:
             state: Result of _begin_period.

@@ -332,8 +332,9 @@ class Simulator(RobotPlant):
     def steps(self) -> RunSteps:
         """Return q, qd and effort of all steps in `history`, as RunSteps.
 
-        `history` must be a list. RunSteps.implicit is None unless the step is implicit
-        or joints are prescribed; then it is False for prescribed coordinates.
+        `history` must be a list, else AssertionError. RunSteps.implicit is None unless
+        the step is implicit or joints are prescribed; then it is False for prescribed
+        coordinates.
         """
         assert self.history is not None
         nq, nv = self.model.nq, self.model.nv

@@ -78,7 +78,8 @@ class RowStep(Protocol):
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Return q and qd after dt, and the impulses to pass to the next step.
 
-        A row whose step fails has NaN in q; no error is raised.
+        A row whose step fails has NaN in q; no error is raised. Another number of
+        columns is a ShapeError, as is another number of rows for BodiesStep.
 
         Args:
             q, qd: State, (rows, nq) and (rows, nv).

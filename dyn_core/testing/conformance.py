@@ -261,8 +261,9 @@ def report(solver: Solver, models: list[Model], engine: str) -> Iterator[str]:
         models: Robots; ignored for another kind of system.
         engine: Engine of its Programs.
 
-    Raises PluginError and errors of the solver as `check`, UnsupportedError as
-    served_model.
+    Raises PluginError and errors of the solver as `check`, and UnsupportedError as
+    served_model if the solver refuses all of `models`, too; else the random robots are
+    left out.
     """
     if solver.signature.system != "robot":
         kind = default_registry().system(solver.signature.system)

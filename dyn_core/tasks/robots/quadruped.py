@@ -89,6 +89,7 @@ def quadruped(name: str, **parts: Any) -> RobotTask:
 
     Raises:
         ModelError: An attribute is invalid.
+        TypeError: `reward` is missing.
     """
     model = load_urdf(path("quadruped"), root_joint="floating")
     common: dict[str, Any] = {

@@ -124,7 +124,8 @@ class _RandomMotion:
         choices: Options of the build of the observer.
 
     Attributes:
-        payload: Ten inertial parameters of a payload at the case's frame, random.
+        payload: Ten random numbers, the parameters of a payload at the case's frame: m,
+            m c (3), Ixx Ixy Iyy Ixz Iyz Izz.
         last: The latest state, (q, qd).
     """
 
@@ -146,7 +147,7 @@ class _RandomMotion:
 
         Args:
             q, qd: State.
-            payload: Ten inertial parameters.
+            payload: Ten parameters, in the order of the attribute.
         """
         none = np.zeros(self.case.model.nv)
         return self.observer(q, qd, none, 1e-3, none, none, none, none, payload)[1:]
