@@ -102,7 +102,7 @@ def chain(n: int, seed: int = 0) -> Model:
     """Return an unbranched chain of n equal revolute joints in general position.
 
     Args:
-        n: Number of joints.
+        n: Number of joints; a negative one raises ModelError.
         seed: Seed of the links' inertia and of the placement of the joints.
     """
     rng = np.random.default_rng(seed)

@@ -76,8 +76,9 @@ def flat_program(
 ) -> Any:
     """Return a Program of a function of a list of numbers.
 
-    It takes an array of `width` numbers and returns one of `outputs` numbers. A call
-    raises ShapeError if the function returns another number of them.
+    It takes an array of `width` numbers and returns one of `outputs` numbers. If the
+    function returns another number of them, the build raises ShapeError, with the
+    engines plain and graph each call.
 
     Args:
         algorithm: Function of a list of `width` numbers that returns `outputs` numbers.
@@ -115,7 +116,8 @@ def newton_root(x: Sequence[Any]) -> list[Any]:
     """Return [square root of x[0], number of iterations], by Newton's method from x[0].
 
     Iterations end when the root's square has a relative error of at most 1e-12, and
-    after 60 iterations. x[0] must be positive; other numbers of x are ignored.
+    after 60 iterations. x[0] must be positive, which is not checked; other numbers of x
+    are ignored.
     """
     a = x[0]
 

@@ -1,7 +1,7 @@
 """Reader of YAML, bounded in file size, nesting depth and number of values.
 
-It reads plain data only: mappings with strings or numbers as keys, lists, strings,
-numbers, booleans and null. Numbers follow YAML 1.2: `2e-5` is a number; `1_0`, `0x10`
+It reads plain data only: mappings, lists, strings, numbers, booleans and null; keys are
+no lists or mappings. Numbers follow YAML 1.2: `2e-5` is a number; `1_0`, `0x10`
 and `1:30` are strings. An alias counts each time it is used. Every fault is a
 ModelError that names the file.
 """

@@ -64,9 +64,9 @@ class Picture3D:
         """Return the picture of a state, (height, width, 3) uint8, RGB.
 
         Args:
-            state: State of the scene, (n,).
+            state: State of the scene, (n,), which `poses` of the scene checks or not.
             shares: Joint forces relative to their maxima, (nv,), for colours; None:
-                colours of the parts.
+                colours of the parts. Their number is not checked.
             forces: Contact forces, drawn as arrows: points and forces, (k, 2, 3) [m],
                 [N]; None: no arrows.
         """

@@ -143,7 +143,7 @@ class PlanarScene(VisualScene):
         rod coincide, its x and z axes are zero.
 
         Args:
-            states: States, (..., 2 n).
+            states: States, (..., 2 n); their width is not checked.
         """
         flat = np.asarray(states, float)
         points = flat.reshape(*flat.shape[:-1], -1, 2)
@@ -256,7 +256,8 @@ class ChainScene(PlanarScene):
     def values(self, state: np.ndarray) -> np.ndarray:
         """Return the sliders' values at a state: x, y of joint 0 [m], angles [rad].
 
-        They are n + 1 numbers, in the order of the method `state`.
+        They are n + 1 numbers, in the order of the method `state`. Unless the state has
+        2 n entries, it raises ShapeError, for an odd number ValueError.
         """
         points = np.asarray(state, float).reshape(-1, 2)
         x0, _, theta, _ = to_angles(

@@ -126,6 +126,8 @@ class RobotScene(VisualScene):
 
         Args:
             values: Value of each slider [rad | m]: roll, pitch, yaw for a quaternion.
+                Their number is not checked: too few may raise ValueError, more are
+                ignored.
             moved: Index of the slider that was moved, or None.
 
         Raises:
@@ -157,7 +159,7 @@ class RobotScene(VisualScene):
         Values are not clipped to the sliders; quaternions give roll, pitch and yaw.
 
         Args:
-            state: Position, (nq,).
+            state: Position, (nq,); the number of entries is not checked.
         """
         standing: list[float] = []
         for knob in self._knobs:
@@ -176,7 +178,8 @@ class RobotScene(VisualScene):
         The pose of a body without a link is the identity.
 
         Args:
-            states: Positions q, (..., nq).
+            states: Positions q, (..., nq); another width raises ShapeError, unless
+                there is no row or no body with a link.
         """
         q = np.asarray(states, float)
         rows = q.reshape(-1, q.shape[-1])

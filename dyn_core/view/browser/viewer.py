@@ -118,8 +118,8 @@ def with_mark(
     mark and interpolated.
 
     Args:
-        t: Times, ascending, (n,) [s].
-        columns: Curves, one or more, (k, n).
+        t: Times, ascending, one or more, (n,) [s].
+        columns: Curves, one or more, (k, n), else ValueError; finite.
         time: Time of the mark [s].
 
     Returns:
