@@ -23,9 +23,13 @@ class ADMM(ContactSolver):
     def solve(self, problem, warm=None, max_iterations=5000, tolerance=1e-10, rho=1.0):
         """Return the solution of a problem.
 
+        A problem that is not solved has a status, not an exception. Values of options
+        are not checked.
+
         Args:
             problem: Blocks, matrix, velocities and bounds.
-            warm: Initial impulses, (m,) [N·s | N·m·s]; None: zeros.
+            warm: Initial impulses, (m,) or one for all, else ValueError [N·s | N·m·s];
+                None: zeros.
             max_iterations: Largest number of iterations.
             tolerance: Relative tolerance of the law.
             rho: Initial penalty, relative to the response of a block.

@@ -49,7 +49,8 @@ def admm_compiled(
         max_iterations: Largest number of iterations, rounded down to a multiple of 5,
             and 5 at least.
         tolerance: Relative tolerance of the residuals.
-        rho, proximal: Initial penalty, and penalty of a change of x.
+        rho, proximal: Initial penalty, and penalty of a change of x; positive, which
+            is not checked.
 
     Returns:
         impulse, velocity G impulse + b, residuals, iterations and status of

@@ -27,9 +27,13 @@ class ConvexNewton(ContactSolver):
     def solve(self, problem, warm=None, max_iterations=100, tolerance=1e-9):
         """Return the solution of a problem.
 
+        A problem that is not solved has a status, not an exception. Values of options
+        are not checked.
+
         Args:
             problem: Blocks, matrix, velocities and bounds.
-            warm: Initial impulses, (m,) [N·s | N·m·s]; None: zeros.
+            warm: Initial impulses, (m,) or one for all, else ValueError [N·s | N·m·s];
+                None: zeros.
             max_iterations: Largest number of Newton steps.
             tolerance: Tolerance of velocities, relative to the largest free one.
 

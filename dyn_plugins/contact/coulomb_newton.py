@@ -29,9 +29,13 @@ class CoulombNewton(ContactSolver):
     ):
         """Return the solution of a problem.
 
+        A problem that is not solved has a status, not an exception. Values of options
+        are not checked.
+
         Args:
             problem: Blocks, matrix, velocities and bounds.
-            warm: Initial impulses, (m,) [N·s | N·m·s]; None: zeros.
+            warm: Initial impulses, (m,) or one for all, else ValueError [N·s | N·m·s];
+                None: zeros.
             max_iterations: Largest number of Newton steps from each start.
             tolerance: Tolerance of velocities, relative to the largest free one.
             splittings: Largest number of iterations of the last splitting; 0: neither

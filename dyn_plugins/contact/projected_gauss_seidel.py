@@ -60,7 +60,7 @@ def projected_gauss_seidel(
         warm: Initial impulses, m.
         max_iterations: Largest number of sweeps.
         tolerance: Tolerance of the estimated error, relative to the largest impulse.
-        relaxation: Factor of each step, in (0, 2).
+        relaxation: Factor of each step, in (0, 2), else UnsupportedError when built.
 
     Returns:
         impulse, velocity G impulse + b, residuals, number of sweeps and status of

@@ -54,12 +54,14 @@ class SoftContact(ContactSolver):
     ):
         """Return the solution of a problem.
 
-        `impedance` and `friction_softness` are not checked here; a build raises
-        UnsupportedError for an impedance outside (0, 1).
+        A problem that is not solved has a status, not an exception. Values of options
+        are not checked here; a build raises UnsupportedError for an impedance outside
+        (0, 1).
 
         Args:
             problem: Blocks, matrix, velocities and bounds.
-            warm: Initial impulses, (m,) [N·s | N·m·s]; None: zeros.
+            warm: Initial impulses, (m,) or one for all, else ValueError [N·s | N·m·s];
+                None: zeros.
             impedance: Impedance d of rows without a compliance, in (0, 1).
             friction_softness: Compliance of the tangents with the largest coefficient
                 over that of the normal, for contacts whose tangents have no compliance

@@ -206,9 +206,9 @@ def contact_euler(model, q, qd, tau, dt, warm, f_ext, **parts):
     root joints of H are needed, for gyroscopic_change. With the solver
     projected_gauss_seidel the whole step is one kernel.
 
-    Shapes other than sphere, capsule, box and cylinder raise UnsupportedError when the
-    Program is built. A contact solver that does not converge is no error: see the
-    status.
+    Shapes other than sphere, capsule, box and cylinder, and invalid options, raise
+    UnsupportedError when the Program is built; errors of the slots pass through. A
+    contact solver that does not converge is no error: see the status.
 
     Args:
         model: Robot with shapes.
@@ -245,11 +245,10 @@ def contact_anitescu_potra(model, q, qd, tau, dt, warm, f_ext, **parts):
         gap <= 0:  0 <= lambda_n  orthogonal to  u_n + e u_n(before) >= 0
 
     Overlaps are also corrected by erp, as in contact_euler. Contacts with a gap above
-    1e-9 m have no impulse in this step.
+    1e-9 m have no impulse in this step. Errors are as in contact_euler.
 
     Args:
-        model, q, qd, tau, dt, warm, f_ext: Robot, state, joint forces, step, previous
-            impulses and forces on bodies, as in contact_euler.
+        model, q, qd, tau, dt, warm, f_ext: As in contact_euler.
         parts: The slots and options of contact_euler.
 
     Returns:
@@ -269,11 +268,11 @@ def contact_moreau_jean(model, q, qd, tau, dt, warm, f_ext, **parts):
         q_m = q (+) dt qd / 2,   q_next = q_m (+) dt qd_next / 2
         gap(q_m) <= 0:  0 <= lambda_n  orthogonal to  u_n + e u_n(before) >= 0
 
-    Contacts with gap(q_m) above 1e-9 m have no impulse in this step.
+    Contacts with gap(q_m) above 1e-9 m have no impulse in this step. Errors: see
+    contact_euler.
 
     Args:
-        model, q, qd, tau, dt, warm, f_ext: Robot, state, joint forces, step, previous
-            impulses and forces on bodies, as in contact_euler.
+        model, q, qd, tau, dt, warm, f_ext: As in contact_euler.
         parts: The slots and options of contact_euler; erp is 0, as in Moreau's scheme,
             unless given.
 

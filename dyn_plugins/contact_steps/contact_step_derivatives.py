@@ -115,7 +115,8 @@ def contact_anitescu_potra_derivatives(model, q, qd, tau, dt, warm, f_ext, **par
 
         dx_next = A dx + B dtau + dx_dp dp + dx_dmu dmu + dx_dgap dgap,   dx = (dq, dqd)
 
-    The set of touching contacts is taken as constant.
+    The set of touching contacts is taken as constant. Errors are as in
+    contact_euler_derivatives.
 
     Args:
         model, q, qd, tau, dt, warm, f_ext: As in contact_euler.
@@ -138,6 +139,7 @@ def contact_moreau_jean_derivatives(model, q, qd, tau, dt, warm, f_ext, **parts)
         A = A_m dx_m/dx,   x_m the state at the midpoint, seen from the start
 
     The set of touching contacts is taken as constant; gaps refer to the midpoint.
+    Errors are as in contact_euler_derivatives.
 
     Args:
         model, q, qd, tau, dt, warm, f_ext: As in contact_euler.
@@ -191,7 +193,7 @@ def _of_step(rule, inputs, parts):
 
     Returns:
         The outputs in the order of contact_euler_derivatives; A is by the state
-        `inputs`.
+        `inputs`. Errors of _velocity_slopes pass through.
     """
     solved, modes, flag, slopes = _velocity_slopes(rule, inputs, **parts)
     model, q, duration = inputs.model, inputs.q, inputs.dt * inputs.remaining
