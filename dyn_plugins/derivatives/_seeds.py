@@ -111,7 +111,7 @@ def parameter_along(model, parameter, dp):
 def moved_model(model, changed):
     """Return the Model with the parameters in `changed`; `model` if that is empty.
 
-    changed: Numbers with derivatives by parameter path.
+    changed: Numbers with derivatives by parameter path; errors as of with_values.
     """
     return parameter_paths.with_values(model, changed) if changed else model
 

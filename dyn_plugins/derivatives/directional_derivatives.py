@@ -158,7 +158,8 @@ def fd_directional(
 
         H dqdd = dtau - dID(dq, dqd, dqdd = 0),   dID at qdd = FD(q, qd, tau)
 
-    A singular joint inertia raises SingularError when the Program runs.
+    A singular joint inertia raises SingularError when the Program runs; an invalid
+    parameter or point raises UnsupportedError or ModelError when it is built.
 
     Inputs and outputs: those of FD_DIRECTIONAL; f_ext and df_ext by body, the base
     first.
@@ -195,7 +196,9 @@ def hd_directional(
         H_vv dqdd_v = dtau_v - dID_v,   dtau_u = dID_u + H_uv dqdd_v
 
     dID is along dq, dqd and dqdd_u, with dqdd_v = 0, at the hybrid motion. A singular
-    inertia of the others raises SingularError when the Program runs.
+    inertia of the others raises SingularError when the Program runs; an invalid
+    parameter, point or entry of `prescribed` raises UnsupportedError or ModelError when
+    it is built.
 
     Inputs and outputs: those of HD_DIRECTIONAL; f_ext and df_ext by body, the base
     first.

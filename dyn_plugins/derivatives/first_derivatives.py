@@ -38,7 +38,8 @@ def id_derivatives(model, q, qd, qdd, f_ext, f_ext_fixed, f_ext_points):
         d tau = dtau_dq dq + dtau_dqd dqd + H dqdd
 
     dq is a displacement in the tangent space: q (+) dq, so dtau_dq is nv x nv for
-    quaternion joints too.
+    quaternion joints too. An invalid point raises UnsupportedError or ModelError when
+    the Program is built.
 
     Inputs and outputs: those of ID_DERIVATIVES; q, qd, qdd and f_ext by body, the base
     first.

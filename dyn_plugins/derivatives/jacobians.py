@@ -45,7 +45,8 @@ def hd_derivatives(
         dtau_u/dqdd_u = H_uu - H_uv H_vv^-1 H_vu
 
     with Z = dID/dx for x = q and x = qd, at the hybrid motion. A singular H_vv raises
-    SingularError with the joint's name when the Program runs.
+    SingularError with the joint's name when the Program runs; an invalid point or entry
+    of `prescribed` raises UnsupportedError or ModelError when it is built.
 
     Inputs and outputs: those of HD_DERIVATIVES; f_ext by body, the base first. After
     tau_u and qdd_v come the derivatives of tau_u by q, qd, qdd_u and tau_v, then of
@@ -207,6 +208,8 @@ def _columns(model, q, qd, qdd, f_ext, paths, fixed):
         f_ext: By body, entry 0 for the base: external force, body coordinates.
         paths: Parameter paths; the numbers of a path are consecutive.
         fixed: Dict of the options f_ext_fixed and f_ext_points.
+
+    Raises ModelError for an unknown path, and the errors of `seeds`.
     """
     columns, still = [], Vector.zeros(model.nv)
     for path in paths:

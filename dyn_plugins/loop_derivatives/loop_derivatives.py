@@ -82,7 +82,7 @@ def _turn(model, motion, saddle, paths, answers):
         model: Robot.
         motion: ClosedMotion.
         saddle: LeastSaddle.
-        paths: Parameter paths.
+        paths: Parameter paths; an unknown one raises ModelError.
         answers: Two results of `_answers`, by q and by the parameters; their lists of
             dlambda are changed.
     """
@@ -107,7 +107,8 @@ def loop_fd_derivatives(
 
     dq is a displacement in the tangent space, and need not keep the loops closed: they
     are the derivatives of loop_forward_dynamics in every state. The results are qdd,
-    lambda, the derivatives of qdd by q, qd, tau and p, and the same of lambda.
+    lambda, the derivatives of qdd by q, qd, tau and p, and the same of lambda. An
+    invalid path or point raises UnsupportedError or ModelError when built.
 
     Inputs and outputs: those of LOOP_FD_DERIVATIVES; f_ext by body, the base first.
 
@@ -153,7 +154,8 @@ def loop_hd_derivatives(
         dtau_u = Z_u dx + H_uv dqdd_v - A_u.T dlambda
 
     The results are tau_u, qdd_v and lambda, then the derivatives of tau_u by q, qd,
-    qdd_u, tau_v and p, the same of qdd_v, and of lambda.
+    qdd_u, tau_v and p, the same of qdd_v, and of lambda. An invalid path, point or
+    entry of `prescribed` raises UnsupportedError or ModelError when built.
 
     Inputs and outputs: those of LOOP_HD_DERIVATIVES; f_ext by body, the base first.
 
@@ -204,7 +206,8 @@ def loop_hd_derivatives(
 def _joint_forces(model, motion):
     """Return the joint forces H qdd + C - A.T lambda, nv, of a ClosedMotion.
 
-    C includes gravity, external forces, friction, springs and forces of the user.
+    C includes gravity, external forces, friction, springs and forces of the user; a
+    function of the user that does not return nv numbers raises ModelError.
     """
     q, qd, qdd, f_ext = motion.q, motion.qd, motion.qdd, motion.f_ext
     parts = split_q(model, q), split_v(model, qd), split_v(model, qdd)
@@ -226,7 +229,8 @@ def loop_id_derivatives(
 
     q, qd and qdd count as independent variables. The results are tau_a and lambda, then
     the derivatives of tau_a by q, qd, qdd, tau_p and p, and the same of lambda. A_p
-    without full rank is a SingularError.
+    without full rank is a SingularError. An invalid path, point or entry of `active`
+    raises UnsupportedError or ModelError when built.
 
     Inputs and outputs: those of LOOP_ID_DERIVATIVES; f_ext by body, the base first.
 
@@ -318,7 +322,8 @@ def fd_derivatives_loops(model, q, qd, tau, f_ext, alpha, beta, **fixed):
 
     Hinv is the acceleration per joint force with closed loops,
     H^-1 - H^-1 A.T G^-1 A H^-1, with G = A H^-1 A.T; without loops the inverse of H.
-    Rows of loops that depend on each other are a SingularError.
+    Rows of loops that depend on each other are a SingularError; an invalid point raises
+    UnsupportedError or ModelError when built.
 
     Inputs and outputs: those of FD_DERIVATIVES; f_ext by body, the base first.
 
@@ -341,7 +346,8 @@ def fd_parameter_jacobian_loops(model, q, qd, tau, f_ext, alpha, beta, paths, **
         qdd(p + dp) = qdd + dqdd_dp dp
 
     The results are qdd and dqdd_dp. Rows of loops that depend on each other are a
-    SingularError.
+    SingularError; an invalid path or point raises UnsupportedError or ModelError when
+    built.
 
     Inputs and outputs: those of FD_PARAMETER_JACOBIAN; f_ext by body, the base first.
 

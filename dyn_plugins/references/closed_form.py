@@ -39,7 +39,7 @@ def common_frame(model, q):
     Inertias are 6x6 matrices, as in the original methods.
 
     Args:
-        model: Unbranched chain of joints of one freedom.
+        model: Unbranched chain of joints of one freedom, which is not checked.
         q: Joint positions, by joint [rad | m].
 
     Returns:

@@ -270,7 +270,9 @@ def hd_directional_table(
 
     for prescribed joints, dPi and dbeta of forward dynamics for the others; a joint
     with both uses the first for its columns of u and the second for its columns of v. A
-    singular inertia of the others raises SingularError when the Program runs.
+    singular inertia of the others raises SingularError when the Program runs. Errors
+    when it is built are as of hd_directional; a robot with followers raises
+    UnsupportedError, too.
 
     Inputs and outputs: those of HD_DIRECTIONAL; f_ext and df_ext by body, the base
     first.
@@ -308,7 +310,9 @@ def fd_directional_table(
         dqdd = dPsi {tau - S.T Ihat a - S.T Bhat}
                + Psi {dtau - (dS.T Ihat + S.T dIhat) a - S.T Ihat da - dS.T B - S.T dB}
 
-    A singular joint inertia raises SingularError when the Program runs.
+    A singular joint inertia raises SingularError when the Program runs. Errors when it
+    is built are as of fd_directional; a robot with followers raises UnsupportedError,
+    too.
 
     Inputs and outputs: those of FD_DIRECTIONAL; f_ext and df_ext by body, the base
     first.

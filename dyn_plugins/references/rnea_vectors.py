@@ -80,7 +80,7 @@ def vector_motion(model, q, qd, qdd):
         N_i = Icm alpha_i + w_i x Icm w_i
 
     Args:
-        model: Robot of turning and sliding joints.
+        model: Robot of turning and sliding joints, which is not checked.
         q: Joint positions, by joint [rad | m].
         qd: Joint velocities, by joint [rad/s | m/s].
         qdd: Joint accelerations, by joint [rad/s² | m/s²].
