@@ -323,7 +323,7 @@ class Tool:
         Args:
             stiffness: K, Matrix (6, 6).
             factors: Factors of the joint-space inertia H.
-            ratio: Damping ratio of each axis; None: 1 without `damping`, else 0.
+            ratio: Damping ratio of each axis, (6,); None: 1 without `damping`, else 0.
             damping: Matrix (6, 6), or None for zero.
             v_ref: Reference velocity, (6,), or None for zero.
         """

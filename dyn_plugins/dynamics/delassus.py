@@ -48,7 +48,8 @@ def _row_forces(model, q, W, rows):
         q: Joint positions, by joint.
         W: Unit forces, one row [moment; force] for each of `rows`, base coordinates
             about the base's origin.
-        rows: Pairs (link, other link or None for the base); the other link gets the
+        rows: Pairs (link, other link or None for the base), as many as rows of W, else
+            ValueError; an unknown link raises ModelError. The other link gets the
             negative force.
     """
     X = transforms(model, q)
@@ -125,7 +126,11 @@ def point_forces(model, q, points):
 
     Returns:
         List of three pairs (body, force in body coordinates) for each point: the forces
-        along x, y and z of the base.
+        along x, y and z of the base. The body of a link fixed to the base is 0.
+
+    Raises:
+        ModelError: A link is unknown.
+        ValueError: A point has not three numbers.
     """
     X_0, pushes = transforms(model, q), []
     for link, point in points:

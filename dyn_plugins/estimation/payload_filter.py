@@ -405,7 +405,7 @@ def payload_filter(
     If the mean of the errors, with weights exp(-t / window), exceeds `alarm`, the
     payload has changed: its deviations are reset to `prior`, pi itself stays. A
     velocity_noise that makes the momentum's noise singular, such as 0, raises
-    SingularError when the Program runs.
+    SingularError when the Program runs; errors of momentum_and_rate pass through.
 
     Inputs and outputs: those of PAYLOAD_ESTIMATION. Only coordinates that move the link
     are used.

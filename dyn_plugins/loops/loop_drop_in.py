@@ -73,7 +73,8 @@ def rnea_loops(
     Inputs and outputs: those of INVERSE_DYNAMICS; f_ext by body, the base first.
 
     Args:
-        active: Names of the joints with motors; None: model.active_joints.
+        active: Names of the joints with motors; an unknown one raises ModelError when
+            built. None: model.active_joints.
         residual: Largest residual of a row, of its rate and, with least_norm, of its
             acceleration [m | rad, and per s, s²], else InfeasibleError; None: not
             checked, for measured states.
@@ -106,6 +107,7 @@ def _least_motor_forces(motion, mask, tolerance, dead_point):
     """Return the least joint forces, nv, LoopRows and residuals of their accelerations.
 
     The forces are zero for coordinates without a motor, if their given forces are.
+    Errors of least_hybrid pass through.
 
     Args:
         motion: Arguments of least_hybrid before `tolerance`, as a tuple.

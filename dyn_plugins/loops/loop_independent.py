@@ -140,9 +140,10 @@ def loop_independent_inertia(model, q, independent):
 
     Args:
         independent: Names of joints, or pairs (joint, index of its coordinate), with as
-            many coordinates as degrees of freedom, else an UnsupportedError when built;
-            None: the joints with motors and a floating base, without loops all joints.
-            The order of y is the order of the nv coordinates, not of this list.
+            many coordinates as degrees of freedom, else an UnsupportedError when built
+            (ModelError for an unknown joint); None: the joints with motors and a
+            floating base, without loops all joints. The order of y is the order of the
+            nv coordinates, not of this list.
 
     Source: KIM-3.0 (54), (55) solved for the other coordinates.
     """
@@ -160,7 +161,8 @@ def loop_independent_bias(model, q, qd, f_ext, independent):
 
         C_y = G.T (C + H g - sum_i J_i.T f_ext_i)
 
-    Joint friction and springs are included if they act.
+    Joint friction and springs are included if they act. Errors are as of
+    loop_independent_inertia and joint_forces.
 
     Inputs and outputs: those of INDEPENDENT_BIAS; f_ext by body, the base first.
 
@@ -179,6 +181,7 @@ def loop_independent_gravity(model, q, independent):
         g_y = G.T gravity(q)
 
     It is the derivative of the potential energy by y. Springs are included if they act.
+    Errors are as of loop_independent_inertia and joint_forces.
 
     Inputs and outputs: those of INDEPENDENT_GRAVITY.
 
@@ -195,7 +198,8 @@ def loop_independent_gravity(model, q, independent):
 def joint_forces(model, q, qd, qdd, f_ext):
     """Return the joint forces of a motion of the open tree, nv [N·m | N].
 
-    They include the friction and springs that act, and the weight.
+    They include the friction and springs that act, and the weight. A user's force
+    function that acts and does not return nv numbers raises ModelError.
 
     Args:
         model: Robot, with the joint friction and springs that act.
@@ -227,8 +231,9 @@ def loop_computed_torque(
     then  e'' + kd e' + kp e = 0  for e = y_ref - y. Motors may be other joints than the
     independent ones, and more of them. References and gains of the other joints have no
     effect. Joint friction is compensated at qd_ref. Fewer motors than freedoms are an
-    UnsupportedError when the solver is built; a state in which the motors cannot move
-    y, or the other joints do not follow from y, is a SingularError.
+    UnsupportedError when the solver is built, and an invalid entry of `independent`,
+    `active` or `wrap` an UnsupportedError or ModelError; a state in which the motors
+    cannot move y, or the other joints do not follow from y, is a SingularError.
 
     Inputs and outputs: those of TRACKING_CONTROL.
 

@@ -30,8 +30,8 @@ def loop_reactions(model, q, qd, tau, f_ext, coordinates, part, gravity):
     Args:
         coordinates: Axes and reference point of f: body, socket, link or world.
         part: Part of f: whole, active or constraint.
-        gravity: Whether f_net includes the weight: true or offset. All three: see
-            joint_reactions.
+        gravity: Whether f_net includes the weight: true or offset. All three, and a
+            SingularError of `part`: see joint_reactions.
 
     Source: KIM-3.2 (67)-(69); RBD5-3.3.
     """
@@ -59,7 +59,8 @@ def _through_joints(model, q, qd, qdd, f_ext, rows, multipliers, options):
         model, q, qd, qdd: Robot and motion, nq, nv and nv.
         f_ext: Force on each body with the base, body coordinates [N·m; N].
         rows, multipliers: LoopRows, and their multipliers, m.
-        options: Tuple of coordinates, part and gravity of joint_reactions.
+        options: Tuple of coordinates, part and gravity of joint_reactions, whose errors
+            pass through.
     """
     forces, _ = constraint_forces(model, rows, multipliers)
     pushed = [f + g for f, g in zip(f_ext, forces, strict=True)]
@@ -80,7 +81,8 @@ def joint_reactions_loops(model, q, qd, qdd, f_ext, active, coordinates, part, g
     Inputs and outputs: those of JOINT_REACTIONS; f_ext by body, the base first.
 
     Args:
-        active: Names of the joints with motors; None: model.active_joints.
+        active: Names of the joints with motors; an unknown one raises ModelError when
+            built. None: model.active_joints.
         coordinates, part: Axes and reference point, and part of f; see joint_reactions.
         gravity: true: f_net includes the weight; offset: f_net supports it.
 

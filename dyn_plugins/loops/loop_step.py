@@ -69,7 +69,7 @@ def projected(model, q, qd, dt, correct):
         model: Robot; without loops, the state is returned unchanged.
         q, qd: State at the end of a step, nq and nv.
         dt: Step; driven frames get their poses at its end [s].
-        correct: Function from `projection`.
+        correct: Function from `projection`, whose errors pass through.
     """
     if not model.loops:
         return q, qd
