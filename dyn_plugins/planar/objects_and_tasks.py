@@ -29,6 +29,9 @@ def object_closed_form(model, q, qd, u):
 
         qdd = f(q, qd, u),   B(q) qdd + c(q, qd) + h(q) = efforts(qd, u)
 
+    Errors of the object's equation pass through, such as SingularError when the Program
+    runs for a B that is not positive definite.
+
     Inputs and outputs: those of OBJECT_DYNAMICS.
 
     Source: WAW-13.1, WAW-13.2, WAW-13.3, WAW-14.1, WAW-14.2, WAW-14.3.
@@ -117,7 +120,8 @@ def task_step(model, state, action, unroll):
         after = settle(step^substeps(state, control(a))),   a = saturated(action)
         observation = observe(after),   reward = reward(state, a, after)
 
-    Actions beyond their bounds are clipped.
+    Actions beyond their bounds are clipped. Errors of the integrator, of the object's
+    equation and of the task's own functions pass through.
 
     Inputs and outputs: those of TASK_STEP.
 

@@ -58,8 +58,8 @@ def chain_force_jacobian(model, x, kind, s, active, joint):
     Inputs and outputs: those of CHAIN_FORCE_JACOBIAN.
 
     Args:
-        joint: Index of the joint the force acts on, below n; other blocks are 0. None:
-            all. A larger one raises UnsupportedError.
+        joint: Index of the joint the force acts on, 0 to n-1, else UnsupportedError
+            when built; other blocks are 0. None: all.
 
     Source: WAW-8.1; reciprocity replaces the source's propagation of d and b.
     """

@@ -106,7 +106,8 @@ def chain_fixed_step(model, x, v, contact, limit, tau, dt, rounds, window):
 
     All branches are selects, so that a batch needs no branching. An angle is detected
     within 90 degrees beyond a limit, if the other limit is not nearer. The energy lost
-    in impacts is 0 in a step in which no contact and no limit begins.
+    in impacts is 0 in a step in which no contact and no limit begins. tau of the last
+    joint has no effect.
 
     Inputs and outputs: those of CHAIN_EVENT_STEP.
 
@@ -250,7 +251,8 @@ def chain_quantum(model, x, v, tau, dt, kind, s, a_w, active, alpha_w, window):
 
         x_next = x + dt v + dt² a / 2,   v_next = v + dt a
 
-    Exact for constant accelerations; else of order one, and energy grows.
+    Exact for constant accelerations; else of order one, and energy grows. tau of the
+    last joint has no effect; chain_forces refuses it.
 
     Inputs and outputs: those of CHAIN_STEP.
 
@@ -269,7 +271,7 @@ def chain_semi_implicit(model, x, v, tau, dt, kind, s, a_w, active, alpha_w, win
 
         v_next = v + dt a,   x_next = x + dt v_next
 
-    Of order one; energy drifts slowly.
+    Of order one; energy drifts slowly. tau of the last joint has no effect.
 
     Inputs and outputs: those of CHAIN_STEP.
 
@@ -288,7 +290,7 @@ def chain_rk4(model, x, v, tau, dt, kind, s, a_w, active, alpha_w, window):
 
         dx/dt = v,  dv/dt = a(x, v)
 
-    Of order four; energy is conserved.
+    Of order four; energy is conserved. tau of the last joint has no effect.
 
     Inputs and outputs: those of CHAIN_STEP.
 
@@ -311,7 +313,7 @@ def accelerate(model, x, v, tau, modes, window):
     Args:
         model: Planar chain.
         x, v: Positions and velocities of the joints, lists of Vectors.
-        tau: Torques [N·m].
+        tau: Torques, n-1 or more; only the first n-1 count [N·m].
         modes: JointModes.
         window: Time constant with which errors of the lengths decay [s], or None.
     """
@@ -330,7 +332,7 @@ def _stepped(scheme, model, x, v, tau, dt, modes, window):
         scheme: Function of _schemes.py.
         model: Planar chain.
         x, v: Positions and velocities of the joints, Matrices n x 2.
-        tau: Torques, n, constant in the step [N·m].
+        tau: Torques, n, constant in the step; the last has no effect [N·m].
         dt: Step [s].
         modes: JointModes.
         window: Time constant with which errors of the lengths decay [s]; None: 5 dt;

@@ -266,7 +266,7 @@ def knot_policy(
         x_next = step(x, tau) (+) (length - 1) gap
 
     tau is clipped to its bounds. Without the input K it is tau_plan, clipped, and no
-    gap is added.
+    gap is added. Errors as of knot_cost, and of `step`.
 
     Inputs and outputs: those of KNOT_POLICY.
 

@@ -26,9 +26,11 @@ class MPPI(PlanSolver):
 
     lambda is `temperature` times the mean of J - min J. The noise of a joint has the
     standard deviation `noise` times half of its range of joint forces; with `nodes` it
-    is drawn at as many nodes and interpolated by straight lines. It is the same in each
-    call. No derivatives are needed; there is no feedback (gains are zero), and violated
-    limits of position and velocity are costs. The result is the best mean.
+    is drawn at as many nodes and interpolated by straight lines. Each of at most
+    `max_iterations` iterations has `samples` plans, the mean among them; `seed` makes
+    the noise the same in each call. No derivatives are needed; there is no feedback
+    (gains are zero), and violated limits of position and velocity are costs. The result
+    is the best mean.
 
     Source: G. Williams et al., Information theoretic MPC for model-based reinforcement
     learning, ICRA 2017.
@@ -56,7 +58,8 @@ class MPPI(PlanSolver):
     def prepare(self, problem, **options):
         """Return a function that plans: it maps a PlanStart to a PlanResult.
 
-        Of the guesses only tau_guess is read. options: All of the class, by name.
+        Of the guesses only tau_guess is read. options: All of the class, by name; their
+        values are not checked here.
         """
         shooting, penalty = Shooting(problem), Penalty(problem)
         penalty.rho = 1e4

@@ -216,8 +216,9 @@ def random_chain(
 
     Args:
         seed: Of the random numbers.
-        n: Number of joints; None: random, 2 to 8.
-        kinds: Kinds that a joint may have; free is four times as likely as another.
+        n: Number of joints, 1 or more (else ValueError); None: random, 2 to 8.
+        kinds: Kinds that a joint may have, one or more, of Constraints (else
+            ModelError); free is four times as likely as another.
         active: Probability that an angle is active; joint 0 only if it is not free.
         massive: Probability that a link has mass.
         still: Whether guided joints are at rest and no support accelerates.
