@@ -40,7 +40,8 @@ class IdleWork:
 
         It runs at once if the last answer is more than LATE seconds (50 ms) ago, since
         then no answer may follow. A job that is already queued is not queued again, and
-        leaves the queue if it runs at once.
+        leaves the queue if it runs at once. Exceptions of `call`, by default those of
+        the job, are raised.
         """
         waits = job in self.waiting
         if time.monotonic() - self.answered <= LATE:
@@ -52,7 +53,10 @@ class IdleWork:
         self._call(job)
 
     def after_answer(self) -> None:
-        """Record the time of an answer and run the oldest queued job, if any."""
+        """Record the time of an answer and run the oldest queued job, if any.
+
+        The job leaves the queue before it runs; exceptions are as in `due`.
+        """
         self.answered = time.monotonic()
         if self.waiting:
             self._call(self.waiting.popleft())

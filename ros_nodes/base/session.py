@@ -167,7 +167,7 @@ class PeriodicJobs:
         """Call a function periodically, first one period from now.
 
         Args:
-            period: Period [s].
+            period: Period, > 0 [s].
             job: Called without arguments; its exceptions are logged and counted.
         """
         session = self.session

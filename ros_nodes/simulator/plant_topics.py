@@ -536,7 +536,10 @@ def _message(stamp: Any, frame: str) -> MultiDOFJointState:
 
 
 def transform_message(translation: np.ndarray, rotation: np.ndarray) -> Transform:
-    """Return a Transform message of a position (3,) and a quaternion (x, y, z, w)."""
+    """Return a Transform message of a position (3,) and a quaternion (x, y, z, w).
+
+    Raises ValueError for another number of entries.
+    """
     pose = Transform()
     set_vector(pose.translation, translation)
     r = pose.rotation
