@@ -206,9 +206,10 @@ def contact_euler(model, q, qd, tau, dt, warm, f_ext, **parts):
     root joints of H are needed, for gyroscopic_change. With the solver
     projected_gauss_seidel the whole step is one kernel.
 
-    Shapes other than sphere, capsule, box and cylinder, and invalid options, raise
-    UnsupportedError when the Program is built; errors of the slots pass through. A
-    contact solver that does not converge is no error: see the status.
+    Shapes other than sphere, capsule, box and cylinder, invalid entries of world and
+    links, and unknown options raise UnsupportedError when the Program is built; ranges
+    of numbers are not checked, and errors of the slots pass through. A contact solver
+    that does not converge is no error: see the status.
 
     Args:
         model: Robot with shapes.

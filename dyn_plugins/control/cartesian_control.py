@@ -297,7 +297,7 @@ class Tool:
         Args:
             stiffness: K (6, 6). Its axes are the base's if reference is aligned, else
                 the axes of the reference pose.
-            energy_limit: E [J]; None: none.
+            energy_limit: E, not negative [J]; None: none.
         """
         if self._aligned:
             pull = turned(self._R_ref.T, stiffness @ turned(self._R_ref, self.e))

@@ -118,6 +118,9 @@ def gravity_compensation(model, q, qd, kd, inverse_dynamics):
 
         tau = ID(q, 0, -kd qd)
 
+    Springs are balanced, too, if they act; the option joint_friction is an
+    UnsupportedError when the Program is built.
+
     Inputs and outputs: those of GRAVITY_CONTROL.
 
     Args:

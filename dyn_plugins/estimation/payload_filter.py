@@ -313,7 +313,8 @@ class Memory:
         is diagonal, of `prior`.
 
         Args:
-            numbers: The Port `memory`; all zeros are an estimate that has not started.
+            numbers: The Port `memory`, memory_size(n) numbers; all zeros are an
+                estimate that has not started.
             n: Number of coordinates that move the link.
             prior: Standard deviations of the payload before the first cycle, 10.
         """
