@@ -411,8 +411,8 @@ class Viewer:
     def move(self, values: list[float], moved: int | None = None) -> None:
         """Show the state of the sliders' values, and set the sliders to it.
 
-        If loops cannot be closed, the state does not change, and the panel shows the
-        error.
+        If the scene raises a DynError, as for loops that cannot be closed, the state
+        does not change, and the panel shows the error. Other exceptions are raised.
 
         Args:
             values: Value of each slider, in the order of scene.sliders [m | rad].
