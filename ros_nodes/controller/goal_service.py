@@ -67,8 +67,9 @@ class GoalService:
     def accept(self, handle: Any) -> None:
         """Begin to check a goal, which is then followed or aborted with a reason.
 
-        The handle is marked as executing. `prepare` decides whether the check is over
-        when this returns. Any exception aborts the goal; none is raised.
+        The handle is marked as executing; an exception of that is raised. Any later
+        exception aborts the goal, and is not raised. `prepare` decides whether the
+        check is over when this returns.
 
         Args:
             handle: Goal handle of the action server.

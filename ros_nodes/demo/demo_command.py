@@ -192,7 +192,7 @@ def _warn_of_unused(nodes: dict[str, dict[str, Any]], alone: bool) -> None:
     Parameters at their default are not printed.
 
     Args:
-        nodes: Parameters by node.
+        nodes: Parameters by node; an unknown node is a KeyError.
         alone: Whether the demo runs in one process without ROS; then only parameters
             that match USED are used, otherwise all but SET_HERE.
     """
