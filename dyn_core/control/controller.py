@@ -168,7 +168,9 @@ class Controller(Laws):
 
     @property
     def untested(self) -> tuple[str, ...]:
-        """Sentences on joints whose states no limit of the model can test.
+        """Sentences on joints without a range of positions or a limit of velocity.
+
+        One for each lack; continuous joints need no range.
 
         Empty if there are none, or without state_bounds.
         """

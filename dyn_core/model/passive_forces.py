@@ -150,7 +150,8 @@ def friction_slopes(tree: Tree, qd: Vector) -> Matrix:
 def friction_slope(tree: Tree, qd: Vector) -> Vector:
     """Return the diagonal of friction_slope_matrix as a Vector, nv.
 
-    Its unit is [N·m·s/rad | N·s/m].
+    d friction_force / d qd without asymmetry and Stribeck effect, never negative
+    [N·m·s/rad | N·s/m].
     """
     slopes = friction_slope_matrix(tree, qd)
     return Vector(slopes[k, k] for k in range(tree.nv))

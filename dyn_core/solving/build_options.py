@@ -74,8 +74,9 @@ def read_option(solver: Any, model: Any, key: str, value: Any) -> Any:
 
     A rule of the solver's `valid` decides; without one, the value must be of the kind
     of the default. A Kind converts the value to its final form, such as an int to a
-    float; a function only checks it. In place of a tuple, a list, set or array is
-    valid; in place of a dict, any mapping. Where the default has another type, such as
+    float; a function only checks it. Without a rule a list, set or array is valid in
+    place of a tuple, and any mapping in place of a dict: they are returned as they are,
+    with entries of any kind. Where the default has another type, such as
     None, and there is no rule, any value is valid. A traced Number is returned
     unchecked.
 

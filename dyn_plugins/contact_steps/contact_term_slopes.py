@@ -85,9 +85,10 @@ def contact_term_slopes(
 
 
 def _rates(model, q, u):
-    """Return the rates Psi of all motion columns at the velocity u, nc lists of 6.
+    """Return Psi of all motion columns at the velocity u, nc lists of 6.
 
-    Psi as in moving_rates, in the order of contact_terms, [angular; linear] of the
+    They are derivatives of the bodies' velocities by the positions of their joints, not
+    by time; Psi as in moving_rates, in the order of contact_terms, [angular; linear] of the
     point at the world's origin. q, u: Positions, nq, and velocity, nv.
     """
     q, u, X_0 = (

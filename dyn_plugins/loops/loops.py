@@ -246,8 +246,9 @@ def _least_hybrid_dynamics(
 ):  # fmt: skip
     """Return tau, qdd and lambda of loop_hybrid_dynamics with least_norm.
 
-    Motions that do not fit the loops raise InfeasibleError when the Program runs, a
-    dead point SingularError unless dead_point is "least".
+    When the Program runs, q or qd that open a loop by more than `residual` and
+    prescribed accelerations that leave more than `slack` raise InfeasibleError, a dead
+    point SingularError unless dead_point is "least".
 
     Args:
         model, q, qd, mask, qdd, tau, f_ext, rates: As of constrained_hybrid; mask is

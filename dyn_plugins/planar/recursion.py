@@ -24,11 +24,13 @@ def chain_recursion(model, x, v, F, kind, s, a_w, active, alpha_w, window):
     and reported. If two constraints contradict each other, the link gives way to the
     guided joint.
 
-    Inputs and outputs: those of CHAIN_ACCELERATIONS.
+    Inputs: those of CHAIN_ACCELERATIONS. Outputs, as there: accelerations of joints,
+    link forces, torques of joints, angular accelerations of joints, support forces and
+    dropped equations.
 
     Args:
         window: Time constant with which errors of the link lengths decay [s], above 0
-            (else UnsupportedError); None: they are not corrected.
+            (else UnsupportedError from `build`); None: they are not corrected.
 
     Source: WAW-11.7, WAW-2.2, WAW-5.2, WAW-6.1, WAW-6.4, WAW-10.1, WAW-11.1, WAW-11.3,
     WAW-11.5, WAW-11.6.

@@ -91,11 +91,11 @@ def prepare_again(scene: Scene, step: StepArrays, state: int, touching: int) -> 
 
 @machine_code
 def find_slow_contacts(scene: Scene, step: StepArrays, state: int) -> int:
-    """Find the contacts of a state without fast pairs.
+    """Find the contacts of a state in which no pair is fast: those of all its pairs.
 
     Args:
-        scene, step, state: Tables, arrays and index of the state; step.contacts is
-            written.
+        scene, step, state: Tables, arrays and index of the state; step.contacts and
+            step.collision are written.
 
     Returns:
         Number of contacts; minus that number if it exceeds the capacity.

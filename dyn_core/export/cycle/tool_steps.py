@@ -193,6 +193,8 @@ class ToolCycle(Cycle):
         """Return twist or wrench in base axes, (6,), and the time of its receipt [s].
 
         Without a new valid one, both have the values of the last one that was used.
+        Appends the answer to target k to `answers`: calls come in the order of k. The
+        attributes are set by the caller.
 
         Args:
             k: Number of the target: 1 for twist, 2 for wrench.
