@@ -170,9 +170,8 @@ class Controller(Laws):
     def untested(self) -> tuple[str, ...]:
         """Sentences on joints without a range of positions or a limit of velocity.
 
-        One for each lack; continuous joints need no range.
-
-        Empty if there are none, or without state_bounds.
+        One for each lack; continuous joints need no range. Empty if there are none, or
+        without state_bounds.
         """
         return () if self.samples.check is None else self.samples.check.untested
 

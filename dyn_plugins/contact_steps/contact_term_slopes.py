@@ -88,8 +88,8 @@ def _rates(model, q, u):
     """Return Psi of all motion columns at the velocity u, nc lists of 6.
 
     They are derivatives of the bodies' velocities by the positions of their joints, not
-    by time; Psi as in moving_rates, in the order of contact_terms, [angular; linear] of the
-    point at the world's origin. q, u: Positions, nq, and velocity, nv.
+    by time; Psi as in moving_rates, in the order of contact_terms, [angular; linear] of
+    the point at the world's origin. q, u: Positions, nq, and velocity, nv.
     """
     q, u, X_0 = (
         split_q(model, q),
