@@ -100,11 +100,13 @@ def gains(value: Value, joints: Sequence[str]) -> dict[str, list[float]]:
     """Return the gains of all joints by keyword of Controller.
 
     Args:
-        value: Returns the value of a parameter by name, here gains.JOINT.KEY.
+        value: Returns the value of a parameter by name, here of gains.JOINT.p, .d, .i
+            and .i_clamp; its errors pass through.
         joints: Names of the joints.
 
     Returns:
-        kp, kd, ki and integral_limit, each a list in the order of `joints`.
+        kp, kd, ki and integral_limit, from these parameters in this order, each a list
+        in the order of `joints`.
     """
     return {
         name: [value(f"gains.{joint}.{key}") for joint in joints]
@@ -139,7 +141,9 @@ def bounds(value: Value, count: int) -> Bounds:
     are unset.
 
     Args:
-        value: Returns the value of a parameter by name, here envelope.NAME.
+        value: Returns the value of a parameter by name, here of envelope.effort_rate,
+            .joint_power, .tracking_error and .velocity (lists by joint), and .power,
+            .kinetic_energy, .tool_speed and .frame.
         count: Number of joints.
 
     Raises:
@@ -167,7 +171,8 @@ def collision(value: Value, joints: Sequence[str]) -> CollisionSettings | None:
     is set; in the latter case alone the settings have no thresholds.
 
     Args:
-        value: Returns the value of a parameter by name.
+        value: Returns the value of a parameter by name, here of collision.gain,
+            collision.release, external_wrench.link and collision.thresholds.JOINT.
         joints: Names of the joints; joints with a threshold of 0 are not watched.
 
     Raises:
@@ -222,7 +227,8 @@ def shadow(value: Value) -> ShadowSettings | None:
     """Return the settings of the second solver; None if shadow.plugin_name is empty.
 
     Args:
-        value: Returns the value of a parameter by name.
+        value: Returns the value of a parameter by name, here of shadow.plugin_name,
+            .engine, .tolerance (absolute and relative) and .stop.
 
     Raises:
         SettingError: The tolerance is negative or not finite.

@@ -267,7 +267,7 @@ class NodeStand:
     def _hold(self) -> None:
         """Make a running controller hold: a new activation clears earlier stops.
 
-        Nothing happens if it holds already.
+        Nothing happens if `doing` is HOLDING already; it becomes HOLDING.
 
         Raises:
             DynError: A transition fails, or there is no response in time.
@@ -284,7 +284,7 @@ class NodeStand:
         """Bring a controller to a state from which a fault begins.
 
         It must hold, or be in the state already: INACTIVE is then left as it is, but
-        for MOVING a trajectory is sent again.
+        for MOVING a trajectory is sent again. `doing` becomes the state.
 
         Args:
             state: HOLDING, MOVING or INACTIVE.
@@ -309,7 +309,8 @@ class NodeStand:
         modes a stop is not noticed.
 
         Raises:
-            DynError: No effort flows in time, or the controller stops each time.
+            DynError: Efforts or diagnostics do not come in time, a transition fails, or
+                the controller stops each time.
         """
         for _ in range(SENT):
             for kind in (COMMANDS, APPLIED) if self.mode == PAIR else (COMMANDS,):
@@ -329,7 +330,7 @@ class NodeStand:
         """Send a slow trajectory until it is followed: the first one may be lost.
 
         It is refused while an arm that fell moves into a stop; the controller is then
-        activated again.
+        activated again. `doing` is not changed: _reach sets it.
 
         Raises:
             DynError: Nobody subscribes, a transition fails, or no trajectory is
@@ -375,7 +376,7 @@ class NodeStand:
 
         A response may be lost: a node that has not yet discovered its client drops it.
         The state then tells whether the transition was made; if not, it is requested
-        again.
+        again. `doing` is not changed.
 
         Raises:
             DynError: It fails, or there is no service or no response in time.
