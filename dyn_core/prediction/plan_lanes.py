@@ -97,7 +97,7 @@ class PlanLanes:
 
     A method of its work takes a mapping, `wanted`, from the index of a lane to the
     arguments of the same method of Iteration, a tuple, and returns a dict from the same
-    indices to its results.
+    indices to its results. Failed requirements raise nothing.
 
     Attributes:
         states: PlanState of each lane.
@@ -258,7 +258,14 @@ class PlanLanes:
                 np.copyto(plan, tried, where=accepted)
 
     def expand(self, wanted: Mapping[int, tuple[Penalty]]) -> dict[int, float]:
-        """See Iteration.expand; without second derivatives."""
+        """Compute the quadratic models along the plans; return their values by lane.
+
+        Accepted trials become the plans before, see `settle`. The argument of a lane is
+        its penalty. As in Iteration.expand, the value is the costs of the plan plus
+        the penalty; `model`, `gap`, `gaps` and `value` (the costs) of the lane's state
+        are set, and its `damping` becomes NaN. Second derivatives of the steps are
+        never added. Where a requirement failed, the gaps are NaN.
+        """
         self.settle()
         failed, model, plan = self._failed(self._steps), self._model, self._plan
         nv, (q, qd) = self.problem.model.nv, self._ends
@@ -293,7 +300,13 @@ class PlanLanes:
         return np.ascontiguousarray(array.reshape(-1, self._lanes).T)
 
     def feedback(self, wanted: Mapping[int, tuple[float]]) -> dict[int, Any]:
-        """See Iteration.feedback."""
+        """Sweep back; return by lane (slope, curvature) along the full step, or None.
+
+        The argument of a lane is its damping, the share of the mean diagonal entry of
+        Q_uu that is added to it. `sweep` and `damping` of the lane's state are set.
+        None, and NaN as its `damping`: Q_uu is not positive definite, or a number not
+        finite.
+        """
         for lane, (damping,) in wanted.items():
             self._damping[0, lane] = damping
         self._sweep()
@@ -306,7 +319,14 @@ class PlanLanes:
         return results
 
     def attempt(self, wanted: Mapping[int, tuple[Penalty, Any]]) -> dict[int, Any]:
-        """See Iteration.attempt; with one length."""
+        """Compute a motion of one step length in each lane; return the values by lane.
+
+        Accepted trials become the plans before, see `settle`. The arguments of a lane
+        are its penalty and an array of step lengths, of which the first one is used: a
+        share of the feedback's change and gaps. The motion is in `tried` of the lane's
+        state. Its value is an array (1,), costs plus penalty; infinite where a
+        requirement failed or the value is not finite.
+        """
         self.settle()
         for lane, (_, lengths) in wanted.items():
             self._length[..., lane] = lengths[0]
@@ -320,13 +340,21 @@ class PlanLanes:
         return {lane: values[lane : lane + 1] for lane in wanted}
 
     def roll(self, wanted: Mapping[int, tuple[Penalty]]) -> dict[int, Any]:
-        """See Iteration.roll."""
+        """Compute the motions under the plans' joint forces as the trials, see attempt.
+
+        The argument of a lane is its penalty. Gaps and feedback of the lane become
+        zero. Returns by lane the value of its motion, (1,), infinite if it failed.
+        """
         for lane in wanted:
             self.states[lane].clear()
         ones = np.ones(1)
         return self.attempt({lane: (x[0], ones) for lane, x in wanted.items()})
 
     def stationarity(self, wanted: Mapping[int, tuple[()]]) -> dict[int, float]:
-        """See Iteration.stationarity."""
+        """Return by lane the largest |gradient| by a joint force that no bound holds.
+
+        It is l_u[k] + B.T y[k+1] of the lane's model, with y of slopes_back; 0 if
+        bounds hold all, NaN if derivatives are NaN. The arguments of a lane are ().
+        """
         self._slopes()
         return {lane: float(self._steepest[0, lane]) for lane in wanted}

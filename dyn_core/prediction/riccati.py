@@ -61,7 +61,7 @@ class Sweep(NamedTuple):
 
     Attributes:
         k, K: Change of the joint forces, (N, nv), and feedback, (N, nv, nx).
-        lower, upper: Bounds of the joint forces, (nv,).
+        lower, upper: Bounds of the joint forces, not of their change, (nv,).
         V, Q: Cost to go by (dx, 1), (s, s), and by (dx, 1, du), (z, z); of Q the lower
             triangle.
         F: Stored rows of F, (d, z).
@@ -71,7 +71,8 @@ class Sweep(NamedTuple):
             fills the last tile with zeros.
         R, new: Right factor, (2 nv, w), and product, (s, s), in the change of V.
         damped, L: Damped Q_uu and its factor, see `factor`, (nv, nv).
-        slope, change, tried, low, high, u, w: Work, (nv,).
+        low, high: Bounds of the change at a knot: lower - tau, upper - tau, (nv,).
+        slope, change, tried, u, w: Work, (nv,).
         left: Gap of each position, less dt times the gap of its velocity, (nv,).
         moved: The change of V F by `left`, (s,).
         e, before_e: Slope of the cost by dx along the feedback, (nx,).
@@ -165,11 +166,14 @@ def sweep_back(
     """Compute the feedback that minimises the quadratic model within the bounds.
 
         Q = l + F.T V F,   dx_next = F (dx, 1, du) = A dx + gap + B du
-        k = argmin of k.T Q_uu k / 2 + Q_u.T k within the bounds,  K = -Q_ff^-1 Q_fx
+        k = argmin of k.T Q_uu k / 2 + Q_u.T k,   lower <= tau + k <= upper
+        K = -Q_ff^-1 Q_fx
         V = Q_ss + K.T (Q_uu K + Q_us) + Q_us.T K,   s = (dx, 1)
 
-    With the constant 1 as a state, gradients are a row of the matrices. The result is
-    in work.k and work.K; after a failure, those of earlier steps are not computed.
+    work.lower and work.upper bound the joint forces, tau + k with model.tau, not the
+    change k. Rows of K are zero where a bound holds a force; f are the others. With the
+    constant 1 as a state, gradients are a row of the matrices. The result is in work.k
+    and work.K; after a failure, those of earlier steps are not computed.
 
     Args:
         model: Quadratic model; it is only read.
@@ -428,10 +432,11 @@ def largest_slope(model: Expansion, work: Sweep, y: FloatArray2) -> float:
 
 @machine_code
 def box_step(work: Sweep, nx: int, counts: float) -> float:
-    """Compute the least u.T Q u / 2 + g.T u within bounds, and its feedback by x.
+    """Compute the least u.T Q u / 2 + g.T u, low <= u <= high, and its feedback by x.
 
-    Q is work.damped, g and dg/dx are columns of work.Q. Rows of the feedback are zero
-    where a bound holds u. After MOST_STEPS steps the last u is the result, with 1.0.
+    Q is work.damped, g and dg/dx are columns of work.Q, low and high are work.low and
+    work.high. Rows of the feedback are zero where a bound holds u. After MOST_STEPS
+    steps the last u is the result, with 1.0.
 
     Args:
         work: Problem; results are the first rows of work.KA, feedback and u side by

@@ -81,8 +81,9 @@ class Accelerations(NamedTuple):
             [rad/s² | m/s²].
         a: Spatial acceleration caused by qdd, body coordinates; zero for the base
             [rad/s²; m/s²].
-        pA: Articulated bias force, body coordinates [N·m; N]. In a cluster of several
-            bodies it leaves out the cluster's other bodies.
+        pA: Articulated bias force, body coordinates [N·m; N]; for the base its own bias
+            force only. In a cluster of several bodies it leaves out the cluster's other
+            bodies.
     """
 
     qdd: list[Any]
@@ -140,8 +141,9 @@ def articulated_joints(model, X, S, prescribed=None):
 
     Returns:
         A list of an ArticulatedJoint for each cluster, parents first, and a list by
-        body, base included, of articulated inertias. The inertia of a body in a cluster
-        of several bodies leaves out the cluster's other bodies.
+        body, base included, of articulated inertias. Entry 0, the base, is its own
+        inertia only. The inertia of a body in a cluster of several bodies leaves out
+        the cluster's other bodies.
 
     Source: RBDA, Table 7.1; TAZZ-3.2, TAZZ-3.5 for joints of their own, TAZZ-5.1 for
     gears in series, TAZZ-5.3 for shared coordinates.
@@ -231,7 +233,8 @@ def transmitted_forces(model, joints, IA, a, pA):
     Args:
         model: Robot.
         joints, IA: Results of `articulated_joints`.
-        a, pA: By body: spatial acceleration, and articulated bias force.
+        a, pA: By body: spatial acceleration, and articulated bias force. Entries of the
+            base are not read.
 
     Source: RBDA, Table 7.1; KIM-2.3.
     """

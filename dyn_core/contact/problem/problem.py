@@ -38,6 +38,7 @@ class ConstraintProblem:
         and the law of each block between its rows of lambda and of u
 
     Matrix and arrays are stored as read-only copies; one number becomes a full array.
+    Arrays that are computed from them are cached, and writable.
 
     Args:
         layout: Blocks: a ConstraintLayout, or the arguments of ConstraintLayout.of in a
@@ -212,7 +213,10 @@ class ConstraintProblem:
 
     @cached_property
     def spectrum(self) -> np.ndarray:
-        """Eigenvalues of G, ascending, (m,)."""
+        """Eigenvalues of G, ascending, (m,); a function G is evaluated as in `matrix`.
+
+        If its numbers are not finite, they are NaN or raise a LinAlgError.
+        """
         return np.linalg.eigvalsh((self.matrix + self.matrix.T) / 2)
 
     @cached_property
@@ -222,12 +226,15 @@ class ConstraintProblem:
 
     @cached_property
     def A(self) -> np.ndarray:
-        """G + R, (m, m), symmetric."""
+        """G + R, (m, m), symmetric; a function G is evaluated as in `matrix`."""
         return (self.matrix + self.matrix.T) / 2 + np.diag(self.compliance)
 
     @cached_property
     def response(self) -> np.ndarray:
-        """Diagonal of G + R, (m,)."""
+        """Diagonal of G + R, (m,), of the matrix A; cached and writable.
+
+        A function G is evaluated m times, see `matrix`; `diagonal` is not used.
+        """
         return np.diag(self.A).copy()
 
     @cached_property
@@ -270,7 +277,7 @@ class ConstraintProblem:
     def blockwise(self) -> np.ndarray:
         """Scale of each row's response, (m,), above zero.
 
-        The largest response of the block in contacts; 1 where the response is zero.
+        The largest `response` of the block in contacts; 1 where it is zero.
         """
         largest = self.response.copy()
         for block in self.layout.contacts:

@@ -333,9 +333,10 @@ def solve_state(
 
     Where rebounds or push-outs admit no solution (see leave_out_pushes), the problem is
     solved again without them; WEDGED: with success. A problem that is still not solved
-    gets impulses that add no energy: by frozen friction, with its status, where the
-    solver ends with MAX_ITERATIONS or RAY; by scaling, with the same status, where it
-    ends with INFEASIBLE or NO_BUFFER. RAISED: a solver in Python raised an exception.
+    gets impulses that add no energy. Where the solver ends with MAX_ITERATIONS or RAY,
+    friction is frozen, and the status is the one that freeze_friction returns, not the
+    solver's. Where it ends with INFEASIBLE or NO_BUFFER, the impulses are scaled, see
+    take_no_energy, and the status stays. RAISED: a solver in Python raised an error.
 
     Args:
         scene, step, solver: Tables, arrays, and solver with its memory. The impulses

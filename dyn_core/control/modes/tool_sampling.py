@@ -52,6 +52,9 @@ def sampled_tool(  # type: ignore[no-untyped-def]
     W.T H^-1 W, where W W.T is the damping of the joints.
 
     Args:
+        stiffness: Diagonal of K, (6,); negative entries count as zero.
+        ratio: Damping ratio of each axis, (6,).
+        rest_damping: Damping of each joint, (nv,).
         mass_matrix: Slot.
         jacobian: Slot, with the axes of the stiffness.
     """

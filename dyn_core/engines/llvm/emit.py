@@ -447,7 +447,7 @@ class Emitter:
 
 
 class _Writer:
-    """Writes one function of a Schedule.
+    """Writes one function of a Schedule: it has the code of that function only.
 
     Args:
         emitter: Writer of the kernel.
@@ -470,7 +470,7 @@ class _Writer:
         self.ends, self.conditions = schedule.ends, schedule.conditions
 
     def function(self, steps: list[ScheduledStep], first: bool = False) -> str:
-        """Write the function of some steps, once for a _Writer; return its call.
+        """Write a function of some steps; return its call. To be called only once.
 
         Args:
             steps: Steps of a chunk; errors are as in `_step`.

@@ -374,8 +374,8 @@ def add_links(
         places: Positions of joints that become fixed joints, by name [rad | m].
 
     Raises:
-        ModelError: Limits of a joint are not valid, and builder.findings is None or
-            strict.
+        ModelError: Limits of a joint have lower > upper, and builder.findings is None
+            or strict.
     """
     builder.reserve("link", (*mjcf.links, *mjcf.sites))
     builder.reserve("joint", mjcf.joints)
@@ -439,10 +439,15 @@ class _Joined:
 
         A fixed body gets one fixed joint, a free body one floating joint at the
         parent's origin. Between several joints of a body, links without mass are added,
-        called LINK.JOINT; the body's own link LINK is not added here.
+        called LINK.JOINT; the body's own link LINK is not added here. A hinge, slide or
+        ball joint in `places` is added as a fixed joint of the same name.
 
         Args:
             body: Index of the body, not 0.
+
+        Raises:
+            ModelError: Limits of a joint have lower > upper, and builder.findings is
+                None or strict; else the joint gets no limits, with a finding.
         """
         m = self.mjcf.model
         parent = self.mjcf.links[int(m.body_parentid[body])]
@@ -472,7 +477,7 @@ class _Joined:
 
         A hinge or ball is at MuJoCo's anchor, a slide at the child's origin. A fixed
         joint is at the position in self.places, and keeps damping, friction and
-        armature. Limits that are not valid are treated as by DescriptionBuilder.joint.
+        armature, but not limits. Errors are as in add_chain.
 
         Args:
             joint: Index of the joint.

@@ -391,8 +391,9 @@ class Products:
     def _tiles(self, tile: Tile) -> str:
         """Return the LLVM IR of the function that calls a tile's function many times.
 
-        Its name is the tile's with "@tiles", and it has two more parameters: `down`,
-        the number of rows of tiles, and `across`, the number of tiles in a row.
+        Its name is the tile's with "@tiles" in place of "@tile", and it has two more
+        parameters, at least 1: `down`, the number of rows of tiles, and `across`, the
+        number of tiles in a row.
         """
         name = self._name(tile)
         down, across = tile.rows, tile.vectors * self.step * self.width
@@ -438,9 +439,9 @@ class Products:
     def _tile(self, kind_of: Tile) -> str:
         """Return the LLVM IR of the function of a tile; its sums are in registers.
 
-        It computes kind_of.rows rows of kind_of.vectors vectors of the result. The last
-        kind_of.rest entries of a row are neither read nor written, and C is read only
-        with `onto`.
+        Its name is that of _name. It computes kind_of.rows rows of kind_of.vectors
+        vectors of the result. The last kind_of.rest entries of a row are neither read
+        nor written, and C is read only with `onto`.
 
         Args:
             kind_of: Parameters of the tile.
