@@ -24,9 +24,9 @@ def chain_recursion(model, x, v, F, kind, s, a_w, active, alpha_w, window):
     and reported. If two constraints contradict each other, the link gives way to the
     guided joint.
 
-    Inputs: those of CHAIN_ACCELERATIONS. Outputs, as there: accelerations of joints,
-    link forces, torques of joints, angular accelerations of joints, support forces and
-    dropped equations.
+    Inputs and outputs: those of CHAIN_ACCELERATIONS, the outputs in its order:
+    accelerations of joints, link forces, torques of joints, angular accelerations of
+    joints, support forces and dropped equations.
 
     Args:
         window: Time constant with which errors of the link lengths decay [s], above 0
