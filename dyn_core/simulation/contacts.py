@@ -338,18 +338,19 @@ class ContactSimulator(RobotPlant):
         return StepTaken(record.q, record.qd, record.velocity, record.h, wrenches)
 
     def _begin_period(self) -> Any:
-        """Return (q, qd, list of the last period's reports); begin an empty list."""
-        before = self.q, self.qd, self._taken
+        """Return state, reports and last step before a period; begin new reports."""
+        before = super()._begin_period(), self._taken, self._last
         self._taken = []
         return before
 
     def _return_to(self, state: Any) -> None:
-        """Restore q, qd and reports; `last` and the counters stay.
+        """Restore q, qd, applied_effort, reports and `last`; the counters stay.
 
         Args:
             state: Result of _begin_period.
         """
-        self.q, self.qd, self._taken = state
+        before, self._taken, self._last = state
+        super()._return_to(before)
 
     def _move(
         self, t: float, q: np.ndarray, qd: np.ndarray, dt: float

@@ -324,12 +324,12 @@ class RobotPlant(SimulatedPlant):
             self.qdd_u, self.accelerated = np.zeros_like(self.qdd_u), None
 
     def _begin_period(self) -> Any:
-        """Return (q, qd), without copies: no step changes them in place."""
-        return self.q, self.qd
+        """Return q, qd and applied_effort; no step changes these arrays in place."""
+        return self.q, self.qd, self.applied_effort
 
     def _return_to(self, state: Any) -> None:
-        """Restore q and qd from a result of `_begin_period`."""
-        self.q, self.qd = state
+        """Restore q, qd and applied_effort from a result of `_begin_period`."""
+        self.q, self.qd, self.applied_effort = state
 
     def _step(self, t: float, dt: float) -> None:
         """Advance q and qd by one substep of length dt [s] from time t [s].

@@ -170,6 +170,38 @@ def test_a_step_that_fails_keeps_the_last_good_state(arm):
 
 
 @pytest.mark.parametrize("world", [None, {}])
+def test_a_period_that_fails_leaves_forces_of_the_last_good_one(shipped, world):
+    """The first substep of a failed period is undone: its forces are, too."""
+    model, choices = shipped["two_link"], {"substeps": 2, "prescribed": ("joint1",)}
+    if world is None:
+        robot = Simulator(model, **choices)
+    else:
+        robot = dyn.ContactSimulator(model, world, **choices)
+
+    def forces():
+        if world is None:
+            return (robot.effort,)
+        return robot.effort, robot.reactions(), robot.last.q, robot.report.t
+
+    robot.advance(0.0)
+    before, move, calls = forces(), robot._move, []
+
+    def fails_later(*step):
+        calls.append(step)
+        if len(calls) == 2:
+            raise dyn.NonFiniteError("tau is not finite", "tau")
+        return move(*step)
+
+    robot._move = fails_later
+    robot.command(0.002, [0.0, 3.0])
+    robot.accelerate(0.002, [5.0])
+    with pytest.raises(dyn.NonFiniteError):
+        robot.advance(0.002)
+    for was, now in zip(before, forces(), strict=True):
+        np.testing.assert_array_equal(now, was)
+
+
+@pytest.mark.parametrize("world", [None, {}])
 def test_a_reset_ends_the_pause_of_a_failed_step_only(shipped, monkeypatch, world):
     """Else a loop after `reset` would stand without a word; a person's pause remains."""
     model, choices = shipped["two_link"], {"q0": [0.4, -0.9], "engine": "graph"}
