@@ -217,7 +217,7 @@ class GoalService:
         """Abort a goal for an error, and send the result.
 
         The sentence is the message of the error; another error than a DynError is also
-        named by its type. The code is the error's `code`, else INVALID_GOAL. If the
+        named by its type. The code is that of a GoalError, else INVALID_GOAL. If the
         goal has ended, the error is only logged.
 
         Args:
@@ -226,8 +226,8 @@ class GoalService:
         """
         known = isinstance(error, DynError)
         sentence = str(error) if known else f"{type(error).__name__}: {error}"
-        code = GoalCode(getattr(error, "code", GoalCode.INVALID_GOAL))
-        self._end(GoalOutcome(goal, "aborted", code, sentence))
+        code = error.code if isinstance(error, GoalError) else GoalCode.INVALID_GOAL
+        self._end(GoalOutcome(goal, "aborted", GoalCode(code), sentence))
 
     def _end(self, outcome: GoalOutcome) -> None:
         """End a goal: set the final state of its handle, count, log, send its result.

@@ -4,6 +4,7 @@ import inspect
 import pickle
 from types import SimpleNamespace
 from unittest.mock import MagicMock
+from urllib.error import HTTPError
 
 import numpy as np
 import pytest
@@ -806,6 +807,24 @@ def test_canceled_goals_over_messages(arm):
     handle = served.send(names, (1.2, 0.2), seconds=1.0)
     served.service.end_all("the controller was deactivated")
     assert handle.results[0].error_string == "the controller was deactivated"
+
+
+@pytest.mark.parametrize("place", ["settings", "prepare", "accept"])
+def test_the_code_of_a_foreign_error_is_no_code_of_a_goal(arm, place):
+    """A 404 of a mesh server is none of the action's: the goal ends as invalid."""
+
+    def fails(*_):
+        raise HTTPError("http://meshes/arm.stl", 404, "Not Found", {}, None)
+
+    served = Serving(arm)
+    owner = served.bench.tracker if place == "accept" else served.service
+    setattr(owner, place, fails)
+    handle = served.send(arm.joint_names, (0.1, 0.1))
+    assert handle.state == "aborted"
+    (result,) = handle.results
+    assert result.error_code == GoalCode.INVALID_GOAL
+    assert result.error_string == "HTTPError: HTTP Error 404: Not Found"
+    assert served.service.handles == {}
 
 
 def test_a_partial_goal_over_messages(arm):
