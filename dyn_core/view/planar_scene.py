@@ -329,9 +329,13 @@ class ObjectScene(PlanarScene):
         Args:
             values: Coordinates q, (nq,) [m | rad].
             moved: Ignored.
+
+        Raises:
+            ShapeError: They are not nq. As by `points`; nothing is stored then.
         """
+        state = self.points(values).ravel()
         self._coordinates = np.asarray(values, float)
-        return self.points(values).ravel()
+        return state
 
     def values(self, state: np.ndarray) -> np.ndarray:
         """Return the coordinates last passed to the method `state`, (nq,), no copy.

@@ -14,6 +14,7 @@ from dyn_core.simulation.loop_closure import close_loops
 from dyn_core.solving.registry import solver
 from dyn_core.spatial import Vector
 from dyn_core.spatial.lie import quat_matrix
+from dyn_core.validation import one_state
 from dyn_core.view.robot_parts import RobotParts, pose_of
 from dyn_core.view.scene import COLLISION, VISUAL, Part, Slider, VisualScene, still
 
@@ -126,17 +127,17 @@ class RobotScene(VisualScene):
 
         Args:
             values: Value of each slider [rad | m]: roll, pitch, yaw for a quaternion.
-                Their number is not checked: too few may raise ValueError, more are
-                ignored.
             moved: Index of the slider that was moved, or None.
 
         Raises:
+            ShapeError: There is not one number for each slider.
             InfeasibleError: The loops cannot be closed.
             SingularError, NonFiniteError: Their residuals cannot be evaluated.
         """
         model, q = self.model, self._start.copy()
+        numbers = one_state("values", values, len(self.sliders)).tolist()
         for knob in self._knobs:
-            x = [float(v) for v in values[knob.first : knob.first + knob.sliders]]
+            x = numbers[knob.first : knob.first + knob.sliders]
             place = model.q_slices[knob.body]
             if knob.kind == "direct":
                 q[place] = x

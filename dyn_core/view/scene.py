@@ -126,6 +126,7 @@ class VisualScene(ABC):
             moved: Index of the slider that was moved last; closed loops adapt to it.
 
         Raises:
+            ShapeError: There is not one value for each slider.
             InfeasibleError: Loops cannot be closed there.
         """
 

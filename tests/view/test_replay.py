@@ -255,6 +255,25 @@ def test_planar_objects_are_shown_as_their_rods(name):
     assert shown.state(0.5) == pytest.approx(np.ravel(points))
 
 
+@pytest.mark.parametrize("count", [-1, 1])
+def test_another_number_of_values_than_sliders_is_refused(count):
+    """A scene leaves none out, and repeats none; nor does it keep those values."""
+    chain, system = (dyn.planar.planar_object("acrobot") for _ in range(2))
+    for scene in (
+        RobotScene(dyn.load("arm7")),
+        RobotScene(dyn.load("two_link")),
+        ChainScene(chain.to_chain()),
+        ObjectScene(system),
+    ):
+        start = scene.values(scene.start()).tolist()
+        values = start[:count] if count < 0 else [*start, 0.1]
+        with pytest.raises(ShapeError, match="wanted"):
+            scene.state(values)
+        assert scene.values(scene.start()).tolist() == start
+        state = scene.state(start)
+        assert scene.state(np.array(start)) == pytest.approx(state, abs=0)
+
+
 def test_tasks_and_environments_are_shown():
     task = envs.planar_task("walker")
     states = task.start(np.random.default_rng(0), 1)
