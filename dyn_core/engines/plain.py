@@ -13,7 +13,7 @@ from typing import Any
 
 from dyn_core.engines.base import Function
 from dyn_core.engines.row_program import RowProgram
-from dyn_core.errors import SingularError, UnsupportedError
+from dyn_core.errors import SingularError, TraceError, UnsupportedError
 from dyn_core.numbers.operations import OPERATIONS
 from dyn_core.numbers.scalar import Number
 
@@ -146,8 +146,11 @@ class PlainProgram(RowProgram):
         """
         try:
             return self.function(numbers)
-        except ZeroDivisionError as error:
-            raise SingularError("division by zero") from error
+        except (ZeroDivisionError, TraceError) as error:
+            # named_errors converts it, as for a constant of an algorithm
+            if isinstance(error.__cause__ or error, ZeroDivisionError):
+                raise SingularError(str(error)) from error
+            raise
 
     def run_complex(self, numbers: Sequence[complex]) -> Sequence[Any]:
         """Return the flat outputs of one state for flat complex inputs.

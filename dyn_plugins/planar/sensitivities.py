@@ -144,7 +144,9 @@ class ChainTorquesDense(NumpySolver):
         The rank is computed for C with rows of length one. A matrix of torque responses
         has no scale of its own: for a rigid substructure it is round-off alone. A
         constraint argument that is None has the values of the chain. The torque is 0 at
-        joints that are not active, or whose equation chain_recursion drops.
+        joints that are not active, or whose equation chain_recursion drops. Where an
+        input is not finite, or neighbouring joints are at one place, it is NaN at all
+        active joints.
 
         Inputs and outputs: those of CHAIN_TORQUES.
 
@@ -160,12 +162,15 @@ class ChainTorquesDense(NumpySolver):
             "alpha_w": alpha_w,
         }
         inputs = {key: np.array(y, float) for key, y in inputs.items() if y is not None}
+        modes = {**vars(model.constraints), **inputs}
+        x, v, n = np.array(x, float), np.array(v, float), model.n
+        finite = all(np.isfinite(y).all() for y in (x, v, F, *inputs.values()))
+        if not finite or not np.diff(x, axis=0).any(axis=1).all():
+            return np.where(np.array(modes["active"], float), np.nan, 0.0)
         recursion = solver("chain_recursion").build(
             model, inputs=tuple(inputs), engine="plain", window=window
         )
         kept = 1.0 - np.array(recursion(x, v, F, **inputs).dropped)
-        modes = {**vars(model.constraints), **inputs}
-        x, v, n = np.array(x, float), np.array(v, float), model.n
         C, c, turned = _equations(model, x, v, modes, kept, window)
         U, sizes, Vt = np.linalg.svd(C)
         rank = int((sizes > RANK).sum())
@@ -183,7 +188,7 @@ class ChainTorquesDense(NumpySolver):
 def _equations(model, x, v, modes, kept, window):
     """Return C and c of C a = c, rows of length one, and the rows of angles.
 
-    Neighbouring joints at one place give rows of NaN.
+    Neighbouring joints must not be at one place.
 
     Args:
         model: Planar chain.

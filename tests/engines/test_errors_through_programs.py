@@ -5,7 +5,7 @@ import pytest
 
 import dyn_core as dyn
 from dyn_core.authoring import NumpySolver, TracedSolver
-from dyn_core.problems import FORWARD_DYNAMICS, STEP
+from dyn_core.problems import BIAS_FORCE, FORWARD_DYNAMICS, STEP
 
 
 class Stuck(NumpySolver):
@@ -21,6 +21,11 @@ class Stuck(NumpySolver):
             error.hint = "turn back"
             raise error
         return 0.0 * qd
+
+
+def _inverse(model, q, qd, f_ext):
+    """Return the reciprocals of q."""
+    return dyn.authoring.Vector([1.0 / x for x in q])
 
 
 def _step(model, q, qd, tau, dt, f_ext, forward_dynamics):
@@ -49,3 +54,18 @@ def test_a_residual_comes_through_a_program_and_a_slot():
         with pytest.raises(dyn.InfeasibleError) as caught:
             stepper(far, still, still, 0.1)
         assert caught.value.residual == 2.0, engine
+
+
+def test_a_division_by_zero_on_plain_numbers_is_an_error_of_its_row():
+    """It is of the state, not of the algorithm: other rows have their results."""
+    model = dyn.load_urdf(dyn.robots.path("two_link"))
+    inverse = TracedSolver("inverse", BIAS_FORCE, _inverse, by_joint=False)
+    program = inverse.build(model, engine="plain")
+    still = np.zeros(2)
+    with pytest.raises(dyn.SingularError, match="inverse.*division by zero"):
+        program(np.array([1.0, 0.0]), still)
+    with pytest.raises(dyn.SingularError) as caught:
+        program(np.array([[1.0, 2.0], [1.0, 0.0]]), still)
+    assert caught.value.rows == (1,)
+    with pytest.raises(dyn.SingularError, match="division by zero"):
+        program.run_complex([1.0, 0.0, 0.0, 0.0])

@@ -502,6 +502,27 @@ def test_both_torques_of_a_rigid_part_are_those_of_the_recursion():
     assert solution.tau_w[1] == pytest.approx(-1.01587796, rel=1e-8)
 
 
+@pytest.mark.parametrize(
+    ("name", "options"),
+    [("chain_torques", {"engine": "graph"}), ("chain_torques_dense", {})],
+)
+def test_torques_of_joints_at_one_place_and_of_nan_are_nan(name, options):
+    """In its row of a batch alone, at active joints alone: no direction of the link."""
+    chain = make_chain(
+        [0.5, 0.7], [1, 0.7, 0.5], constraints={"active": [1], "alpha_w": {1: 1.0}}
+    )
+    x, v = from_angles(chain, (0, 0), (0, 0), (0.3, 0.8), (0, 0))
+    x, v = np.repeat([x], 5, axis=0), np.repeat([v], 5, axis=0)
+    F, a_w = np.zeros_like(x), np.zeros_like(x)
+    x[1, 2] = x[1, 1]
+    for k, values in enumerate((x, v, F), 2):
+        values[k, 1, 0] = np.nan
+    program = dyn.solver(name).build(chain, inputs=("a_w",), **options)
+    tau = program(x, v, F, a_w=a_w)
+    assert np.isfinite(tau[0]).all() and tau[0, 1]
+    np.testing.assert_array_equal(np.isnan(tau[1:]), [[False, True, False]] * 4)
+
+
 @pytest.mark.parametrize("window", [None, 0.02])
 def test_dense_torques_agree_where_equations_are_given_up(window):
     """Random chains with rigid parts, straight parts, links with mass: the same."""
