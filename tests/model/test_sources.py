@@ -1,7 +1,9 @@
 """dyn.load: every kind of source, where packages are searched, xacro, collections."""
 
+import errno
 import importlib.util
 import io
+import os
 import pickle
 import sys
 import threading
@@ -17,6 +19,7 @@ from dyn_core.model.sources import example_robots, robot_descriptions
 from dyn_core.model.sources.arguments import named_values
 from dyn_core.model.sources.locate import locate
 from dyn_core.model.sources.meshes import mesh_file
+from dyn_core.model.sources.origin import Origin
 from dyn_core.model.sources.packages import Packages, package_folders
 
 ARM = """<robot name="{name}">
@@ -245,6 +248,33 @@ def test_the_first_package_that_has_the_file_counts(tmp_path):
     assert package_folders(tmp_path) == (tmp_path,)
     with pytest.raises(ModelError, match="package_paths: .*nowhere' is no folder"):
         dyn.load("arm7", package_paths=tmp_path / "nowhere")
+
+
+def test_folders_that_nobody_may_search_are_passed_over(tmp_path, monkeypatch):
+    """Also links to what lies in one; a mesh in one is missing, in words."""
+    closed, stat = tmp_path / "all" / "closed", os.stat
+    package(closed, "p", r__urdf=arm("closed"))
+    package(tmp_path / "all", "q", r__urdf=arm("other"))
+    there = package(tmp_path / "all" / "ws", "p", r__urdf=arm("open"))
+    (tmp_path / "all" / "a_link").symlink_to(closed / "p")
+
+    def refused(path, *args, **kwargs):
+        if not isinstance(path, int) and closed in Path(os.path.realpath(path)).parents:
+            raise PermissionError(errno.EACCES, "Permission denied", str(path))
+        return stat(path, *args, **kwargs)
+
+    monkeypatch.setattr(os, "stat", refused)
+    paths = closed, tmp_path / "all"
+    assert Packages(paths).folder("p") == there
+    assert dyn.load("package://p/r.urdf", package_paths=paths).name == "open"
+    with pytest.raises(ModelError, match="nothing is at package://p/x"):
+        Packages(paths).resolve("package://p/x.urdf")
+    robot = Origin("urdf", str(tmp_path / "r.urdf"), "r")
+    for file, packages in (
+        ("all/closed/p/m.stl", None), ("package://p/m.stl", {"p": closed / "p"})
+    ):  # fmt: skip
+        with pytest.raises(ModelError, match="link 'tip': no mesh"):
+            mesh_file(file, "tip", robot, packages)
 
 
 def test_meshes_are_found_where_packages_are(tmp_path, monkeypatch):

@@ -15,6 +15,7 @@ excludes them.
 from __future__ import annotations
 
 import math
+import os
 from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations, product
@@ -289,7 +290,7 @@ def _mesh(
         return None
     folder = Path() if mjcf.path is None else mjcf.path.parent
     below = folder / mjcf.mesh_folder / file  # older versions leave meshdir out
-    file = below if below.is_file() else folder / file
+    file = below if os.path.isfile(below) else folder / file
     scale = tuple(m.mesh_scale[number].tolist())
     return str(file), scale, _placement(mjcf, "mesh", number)
 

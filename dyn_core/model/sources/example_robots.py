@@ -44,7 +44,7 @@ def home() -> Path | None:
     wheels = [Path(place) / "cmeel.prefix" / _SHARE for place in sys.path]
     prefixes = [sys.prefix, *os.environ.get("AMENT_PREFIX_PATH", "").split(os.pathsep)]
     others = [Path(prefix) / _SHARE for prefix in prefixes if prefix]
-    return next((folder for folder in [*wheels, *others] if folder.is_dir()), None)
+    return next(filter(os.path.isdir, [*wheels, *others]), None)
 
 
 def files() -> dict[str, list[Path]]:

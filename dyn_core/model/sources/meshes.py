@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -32,7 +33,7 @@ def mesh_file(
         name, _, rest = file.removeprefix(SCHEME).lstrip("/").partition("/")
         if packages and name in packages:
             path = Path(packages[name]) / rest
-            if path.is_file():
+            if os.path.isfile(path):
                 return path
             raise _missing(file, link, f"tried {path}, of packages['{name}']")
         search = Packages(tuple(map(Path, origin.package_paths)), robot)
@@ -43,7 +44,7 @@ def mesh_file(
     else:
         path = Path(file.removeprefix("file://"))
         path = path if robot is None else robot.parent / path
-    if not path.is_file():
+    if not os.path.isfile(path):
         raise _missing(file, link, f"tried {path}; relative paths start at its file")
     return path
 

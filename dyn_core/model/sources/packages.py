@@ -93,7 +93,7 @@ class Packages:
         if not _NAME.fullmatch(name):
             raise ModelError(f"{fault}: '{name}' is no name of a package")
         for folder in self._candidates(name):
-            if (folder / rest).exists():
+            if os.path.exists(folder / rest):
                 self.used.setdefault(name, folder)
                 return folder
         raise ModelError(f"{fault}; searched: {self.searched()}", name)
@@ -153,13 +153,15 @@ def _crawl(path: Path, name: str, depth: int) -> Iterator[Path]:
     CATKIN_IGNORE.
     """
     try:
-        below = sorted(x for x in path.iterdir() if x.is_dir())
+        # os.path: methods of Path raise in a folder that nobody may search
+        below = sorted(x for x in path.iterdir() if os.path.isdir(x))
     except OSError:
         return  # nobody may read it, or it is gone
     for folder in below:
-        if folder.name.startswith(".") or any((folder / x).exists() for x in _IGNORED):
+        ignored = any(os.path.exists(folder / x) for x in _IGNORED)
+        if folder.name.startswith(".") or ignored:
             continue
-        if (folder / "package.xml").is_file():
+        if os.path.isfile(folder / "package.xml"):
             if _is_package(folder, name):
                 yield folder
         elif depth > 1:

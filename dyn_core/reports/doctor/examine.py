@@ -321,7 +321,7 @@ def _of_source(source: Any, options: dict[str, Any]) -> _Examined:
     if hasattr(source, "read"):
         source = source.read()  # a stream can be read only once, but is needed twice
     located = locate(source, options.get("package_paths", ()))
-    if located.file is not None and not located.file.is_file():
+    if located.file is not None and not os.path.isfile(located.file):
         raise ModelError(f"cannot read the URDF file {located.file}: no such file")
     file = None if located.file is None else str(located.file)
     try:
