@@ -2,6 +2,7 @@
 
 import json
 import re
+import sys
 
 import pytest
 
@@ -304,6 +305,15 @@ def test_mjcf_is_examined():
     report = dyn.doctor(text)
     assert "no-effort-limit" in codes(report)
     assert report.errors == ()
+
+
+def test_mjcf_without_mujoco_is_a_finding(monkeypatch):
+    """As any robot that does not load; the sentence says what to install."""
+    monkeypatch.setitem(sys.modules, "mujoco", None)
+    report = dyn.doctor("<mujoco><worldbody/></mujoco>")
+    (error,) = report.errors
+    assert error.code == "refused"
+    assert "pip install 'dyn_ros[mjcf]'" in str(report.as_dict()["findings"])
 
 
 def test_what_is_no_option_is_refused():

@@ -20,6 +20,7 @@ from dyn_core.errors import (
     ModelError,
     ModelWarning,
     SettingError,
+    UnsupportedError,
     unknown_name,
 )
 from dyn_core.model import Model, load
@@ -243,7 +244,6 @@ def doctor(
     Raises:
         ModelError: There is no such file or robot.
         SettingError: An option is unknown or out of range.
-        UnsupportedError: An MJCF, and mujoco is not installed or too old.
     """
     rules = ("samples", samples, Whole(1, 100_000)), ("seed", seed, Whole())
     for what, value, kind in rules:
@@ -316,7 +316,6 @@ def _of_source(source: Any, options: dict[str, Any]) -> _Examined:
 
     Raises:
         ModelError: There is no such file or robot, or package_paths is not valid.
-        UnsupportedError: An MJCF, and mujoco is not installed or too old.
     """
     if hasattr(source, "read"):
         source = source.read()  # a stream can be read only once, but is needed twice
@@ -334,7 +333,7 @@ def _of_source(source: Any, options: dict[str, Any]) -> _Examined:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ModelWarning)
             model = load(source, **{**options, "check": "warn"})
-    except ModelError as error:
+    except (ModelError, UnsupportedError) as error:  # the latter: no mujoco
         return _Examined(None, raw, origin, (Met("refused", "", str(error)),))
     examined = _of_model(model)
     if raw is not None and examined.facts is not None:
