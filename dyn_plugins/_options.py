@@ -19,6 +19,15 @@ from dyn_core.validation import (
 
 NAME = Either((Nothing(), Name()))
 NUMBER = Either((Nothing(), Quantity(0.0)))
+DAMPING = {"damping": Quantity(0.0)}
+ITERATION = {"max_iterations": Whole(), "tolerance": Quantity(0.0)}
+PENALTY = {**ITERATION, "rho": Quantity(0.0, above=True)}
+REMAINING = {"remaining": Quantity(0.0, 1.0)}
+CORRECTION = {
+    "erp": Quantity(0.0, 1.0),
+    "push_out_speed": Quantity(0.0),
+    "restitution_threshold": Quantity(0.0),
+}
 NUMBERED = Either((Nothing(), Whole()))
 WINDOW = {"window": Either((Nothing(), Quantity(0.0, above=True)))}
 POINTS = Either((Nothing(), ByName(ListOf(Quantity()), "link")))

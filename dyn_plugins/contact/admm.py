@@ -1,6 +1,7 @@
 """Contacts by the alternating direction method of multipliers: exact Coulomb cones."""
 
 from dyn_core.authoring import ContactSolver, hookimpl
+from dyn_plugins._options import PENALTY
 from dyn_plugins.contact._on_rows import solve_on_rows
 
 
@@ -19,12 +20,13 @@ class ADMM(ContactSolver):
 
     name = "admm"
     source = "LCP-12"
+    valid = PENALTY
 
     def solve(self, problem, warm=None, max_iterations=5000, tolerance=1e-10, rho=1.0):
         """Return the solution of a problem.
 
         A problem that is not solved has a status, not an exception. Values of options
-        are not checked.
+        are checked by a build, `dyn_core.contact.solve` and a World, not here.
 
         Args:
             problem: Blocks, matrix, velocities and bounds.

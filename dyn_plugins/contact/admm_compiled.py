@@ -21,6 +21,8 @@ from dyn_core.contact import (
     weights,
 )
 from dyn_core.problems import CONTACT_SOLVE
+from dyn_core.validation import Quantity
+from dyn_plugins._options import PENALTY
 from dyn_plugins.contact.projected_gauss_seidel import largest
 
 EVERY = 5  # iterations per factorisation and change of rho
@@ -49,8 +51,7 @@ def admm_compiled(
         max_iterations: Largest number of iterations, rounded down to a multiple of 5,
             and 5 at least.
         tolerance: Relative tolerance of the residuals.
-        rho, proximal: Initial penalty, and penalty of a change of x; positive, which
-            is not checked.
+        rho, proximal: Initial penalty, and penalty of a change of x; positive.
 
     Returns:
         impulse, velocity G impulse + b, residuals, iterations and status of
@@ -245,6 +246,7 @@ def dyn_solvers():
             CONTACT_SOLVE,
             admm_compiled,
             options=options,
+            valid={**PENALTY, "proximal": Quantity(0.0, above=True)},
             by_joint=False,
         )
     ]

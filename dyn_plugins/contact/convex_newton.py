@@ -1,6 +1,7 @@
 """Contacts as a convex problem, by Newton's method with line search."""
 
 from dyn_core.authoring import ContactSolver, hookimpl
+from dyn_plugins._options import ITERATION
 from dyn_plugins.contact._on_rows import solve_on_rows
 
 
@@ -19,6 +20,7 @@ class ConvexNewton(ContactSolver):
 
     name = "convex_newton"
     source = "LCP-13"
+    valid = ITERATION
 
     def relaxes(self, layout):
         """Return the part of the law that is relaxed, as text; "" without contacts."""
@@ -28,7 +30,7 @@ class ConvexNewton(ContactSolver):
         """Return the solution of a problem.
 
         A problem that is not solved has a status, not an exception. Values of options
-        are not checked.
+        are checked by a build, `dyn_core.contact.solve` and a World, not here.
 
         Args:
             problem: Blocks, matrix, velocities and bounds.

@@ -1,6 +1,8 @@
 """Contacts by Newton steps on Coulomb's law, on sparse rows in machine code."""
 
 from dyn_core.authoring import ContactSolver, hookimpl
+from dyn_core.validation import Whole
+from dyn_plugins._options import ITERATION
 from dyn_plugins.contact._on_rows import solve_on_rows
 
 
@@ -23,6 +25,7 @@ class CoulombNewton(ContactSolver):
 
     name = "coulomb_newton"
     source = "LCP-12"
+    valid = {**ITERATION, "splittings": Whole()}
 
     def solve(
         self, problem, warm=None, max_iterations=120, tolerance=1e-9, splittings=3000
@@ -30,7 +33,7 @@ class CoulombNewton(ContactSolver):
         """Return the solution of a problem.
 
         A problem that is not solved has a status, not an exception. Values of options
-        are not checked.
+        are checked by a build, `dyn_core.contact.solve` and a World, not here.
 
         Args:
             problem: Blocks, matrix, velocities and bounds.

@@ -10,6 +10,7 @@ from dyn_core.contact import (
     conic_libraries,
     minimise_over_cones,
 )
+from dyn_plugins._options import ITERATION
 
 SMALL = 1e-3  # friction coefficient below which the normal gets a separate row
 
@@ -27,6 +28,7 @@ class InteriorPoint(ContactSolver):
 
     name = "interior_point"
     source = "LCP-13"
+    valid = ITERATION
 
     def relaxes(self, layout):
         """Return the part of the law that is relaxed, as text; "" without contacts."""

@@ -6,6 +6,7 @@ from dyn_core.authoring import ContactSolver, hookimpl
 from dyn_core.contact import CONVERGED, MAX_ITERATIONS, RAY, ContactSolution
 from dyn_core.errors import UnsupportedError
 from dyn_core.validation import shown
+from dyn_plugins._options import ITERATION
 
 PIVOT = 1e-11  # smallest pivot, rows and columns scaled to one
 PROVEN = 1e-12  # residual up to which the end of a ray is a solution
@@ -292,7 +293,7 @@ class Lemke(ContactSolver):
 
     name = "lemke"
     source = "LCP-5"
-    valid = {"facets": _even}
+    valid = {**ITERATION, "facets": _even}
 
     def relaxes(self, layout):
         """Return the part of the law that is relaxed, as text; "" for planar friction.

@@ -4,6 +4,7 @@ import numpy as np
 
 from dyn_core.authoring import ContactSolver, hookimpl
 from dyn_core.contact import CONVERGED, INFEASIBLE, MAX_ITERATIONS, ContactSolution
+from dyn_plugins._options import ITERATION
 
 SMALL = 1e-11  # relative tolerance of velocities and pivots
 
@@ -23,6 +24,7 @@ class PrincipalPivoting(ContactSolver):
 
     name = "principal_pivoting"
     source = "LCP-5"
+    valid = ITERATION
 
     def refusal(self, layout):
         """Return the reason why a layout is not supported, as text.

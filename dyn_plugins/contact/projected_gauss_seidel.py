@@ -24,6 +24,7 @@ from dyn_core.contact import (
 from dyn_core.errors import UnsupportedError
 from dyn_core.problems import CONTACT_SOLVE
 from dyn_core.validation import shown
+from dyn_plugins._options import ITERATION
 
 
 def projected_gauss_seidel(
@@ -207,6 +208,6 @@ def dyn_solvers():
             CONTACT_SOLVE,
             projected_gauss_seidel,
             options=options,
-            valid={"relaxation": _between},
+            valid={**ITERATION, "relaxation": _between},
         )
     ]

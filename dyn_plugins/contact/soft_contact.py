@@ -5,7 +5,8 @@ import numpy as np
 from dyn_core.authoring import ContactSolver, hookimpl
 from dyn_core.contact import ConstraintProblem, ContactSolution, compliance
 from dyn_core.errors import UnsupportedError
-from dyn_core.validation import shown
+from dyn_core.validation import Quantity, shown
+from dyn_plugins._options import ITERATION
 from dyn_plugins.contact._on_rows import solve_arrays
 
 
@@ -37,7 +38,11 @@ class SoftContact(ContactSolver):
 
     name = "soft_contact"
     source = "LCP-14"
-    valid = {"impedance": _between}
+    valid = {
+        **ITERATION,
+        "impedance": _between,
+        "friction_softness": Quantity(0.0),
+    }
 
     def relaxes(self, layout):
         """Return the part of the law that is relaxed, as text, for every layout."""
@@ -55,8 +60,7 @@ class SoftContact(ContactSolver):
         """Return the solution of a problem.
 
         A problem that is not solved has a status, not an exception. Values of options
-        are not checked here; a build raises UnsupportedError for an impedance outside
-        (0, 1).
+        are checked by a build, `dyn_core.contact.solve` and a World, not here.
 
         Args:
             problem: Blocks, matrix, velocities and bounds.

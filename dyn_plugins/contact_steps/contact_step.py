@@ -36,6 +36,7 @@ from dyn_core.problems import (
     MASS_MATRIX,
 )
 from dyn_core.validation import shown
+from dyn_plugins._options import CORRECTION
 from dyn_plugins.dynamics._articulated import (
     accelerations_from_forces,
     articulated_joints,
@@ -206,10 +207,9 @@ def contact_euler(model, q, qd, tau, dt, warm, f_ext, **parts):
     root joints of H are needed, for gyroscopic_change. With the solver
     projected_gauss_seidel the whole step is one kernel.
 
-    Shapes other than sphere, capsule, box and cylinder, invalid entries of world and
-    links, and unknown options raise UnsupportedError when the Program is built; ranges
-    of numbers are not checked, and errors of the slots pass through. A contact solver
-    that does not converge is no error: see the status.
+    Shapes other than sphere, capsule, box and cylinder, and invalid options, raise
+    UnsupportedError when the Program is built; errors of the slots pass through. A
+    contact solver that does not converge is no error: see the status.
 
     Args:
         model: Robot with shapes.
@@ -581,10 +581,7 @@ def contacts(model, X, world, links):
 
 
 def half_spaces(model, world):
-    """Raise UnsupportedError if an element of `world` is not a HalfSpace.
-
-    model is ignored.
-    """
+    """Raise UnsupportedError unless `world` has HalfSpaces only; model is ignored."""
     for half in world:
         if not isinstance(half, HalfSpace):
             raise UnsupportedError(f"world: {shown(half)}; valid: a list of HalfSpace")
@@ -661,7 +658,7 @@ class ContactStep(TracedSolver):
         return adapter
 
 
-VALID = {"world": half_spaces, "links": linked_shapes}
+VALID = {"world": half_spaces, "links": linked_shapes, **CORRECTION}
 
 
 def step_options(erp):

@@ -22,6 +22,7 @@ from dyn_core.problems import (
     ID_DERIVATIVES,
     MOVED_STATE_SLOPES,
 )
+from dyn_plugins._options import REMAINING
 from dyn_plugins.contact_steps._active_rows import Placed, moving_rates
 from dyn_plugins.contact_steps._gyroscopic_slopes import GyroscopicSlopes
 from dyn_plugins.kinematics.body_motion import outward
@@ -155,6 +156,7 @@ def dyn_solvers():
             CONTACT_TERM_SLOPES,
             contact_term_slopes,
             options={"remaining": 1.0},
+            valid=REMAINING,
             slots={"derivatives": ID_DERIVATIVES, "bias": BIAS_FORCE},
             fills={"derivatives": "id_derivatives", "bias": "bias"},
             sizes=_sizes,

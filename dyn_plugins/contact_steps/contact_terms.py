@@ -20,6 +20,7 @@ from dyn_core.authoring import (
 )
 from dyn_core.errors import SingularError
 from dyn_core.problems import BIAS_FORCE, CONTACT_TERMS, MASS_MATRIX
+from dyn_plugins._options import REMAINING
 from dyn_plugins.kinematics.kinematics import transforms
 from dyn_plugins.loops._loop_rows import jacobian_of, rows_of
 
@@ -216,6 +217,7 @@ def dyn_solvers():
             CONTACT_TERMS,
             contact_terms,
             options={"ball_limits": True, "remaining": 1.0},
+            valid=REMAINING,
             slots={"bias": BIAS_FORCE, "mass_matrix": MASS_MATRIX},
             fills={"bias": "bias", "mass_matrix": "crba"},
             sizes=_sizes,

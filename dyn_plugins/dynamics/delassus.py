@@ -23,7 +23,7 @@ from dyn_core.problems import (
     POINT_IMPULSE,
 )
 from dyn_core.validation import Name
-from dyn_plugins._options import OF_FRAME, known_pairs, known_points
+from dyn_plugins._options import DAMPING, OF_FRAME, known_pairs, known_points
 from dyn_plugins.dynamics._articulated import (
     accelerations_from_forces,
     add_rows,
@@ -343,7 +343,7 @@ def dyn_solvers():
                 "part": "full",
                 "damping": 0.0,
             },
-            valid={**OF_FRAME, "part": Name(tuple(_PARTS))},
+            valid={**OF_FRAME, **DAMPING, "part": Name(tuple(_PARTS))},
             sizes=_part_size,
             regrouped=True,
         ),
@@ -352,7 +352,7 @@ def dyn_solvers():
             POINT_IMPULSE,
             point_impulse,
             options={"points": (), "damping": 0.0},
-            valid={"points": known_points},
+            valid={"points": known_points, **DAMPING},
             sizes=_point_rows,
             regrouped=True,
         ),

@@ -46,6 +46,7 @@ from dyn_plugins.loop_derivatives._implicit import (
     state_changes,
     unit_forces,
 )
+from dyn_plugins.loops._least import DEPENDENT
 from dyn_plugins.loops._loop_rows import jacobian_of, rows_of
 from dyn_plugins.loops._rank import RANK, dependence_items, gradient_slopes
 from dyn_plugins.loops.loop_drop_in import DRIFT
@@ -379,7 +380,8 @@ def dyn_solvers():
     """Return a list of the solvers of this file, for the Registry."""
     rates = {"alpha": 0.0, "beta": 0.0}
     slot_options = {"alpha": DRIFT, "beta": DRIFT, **OPTIONS}
-    slot = {"valid": VALID, "by_joint": False, "closes_loops": True, "default": True}
+    valid = {**DEPENDENT, "tolerance": NUMBER, **VALID}
+    slot = {"valid": valid, "by_joint": False, "closes_loops": True, "default": True}
     return [
         FixedForces(
             "fd_derivatives_loops",
@@ -401,7 +403,7 @@ def dyn_solvers():
             LOOP_FD_DERIVATIVES,
             loop_fd_derivatives,
             options={**rates, "tolerance": None, "paths": (), **OPTIONS},
-            valid={"tolerance": NUMBER, **VALID},
+            valid=valid,
             sizes=_path_sizes,
             by_joint=False,
         ),
@@ -416,7 +418,7 @@ def dyn_solvers():
                 "paths": (),
                 **OPTIONS,
             },
-            valid={"tolerance": NUMBER, **VALID},
+            valid=valid,
             sizes=_hybrid_sizes,
             by_joint=False,
         ),

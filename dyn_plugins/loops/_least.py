@@ -29,7 +29,7 @@ from dyn_core.authoring import (
     where,
 )
 from dyn_core.errors import InfeasibleError, SingularError, UnsupportedError
-from dyn_core.validation import Name
+from dyn_core.validation import Name, Quantity
 from dyn_plugins.dynamics.crba import crba
 from dyn_plugins.dynamics.rnea import rnea
 from dyn_plugins.loops._dense import EasedInertia, needs_dense
@@ -45,6 +45,7 @@ DEPENDENT = {
     "dependent": Name(("refuse", "least_norm")),
     "dead_point": Name(("refuse", "least")),
     "objective": Name(("torque", "force")),
+    **dict.fromkeys(("alpha", "beta", "tolerance", "slack"), Quantity(0.0)),
 }  # rules of the options that solvers of loops share
 LEAST_ONLY = "tolerance", "dead_point", "slack", "objective", "weight"
 CURVED = 1e-4  # curvature of a dependent row at a dead point, relative to the largest

@@ -208,7 +208,7 @@ def dyn_solvers():
                 "dependent": None,
                 "tolerance": DRIFTING,
             },
-            valid={"dependent": EITHER},
+            valid={**DEPENDENT, "dependent": EITHER},
             **PROJECTED,
         ),
     ]

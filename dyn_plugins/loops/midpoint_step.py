@@ -3,7 +3,7 @@
 from dyn_core.authoring import Vector, hookimpl, with_parameters
 from dyn_core.problems import STEP
 from dyn_core.validation import Whole
-from dyn_plugins.loops._least import DRIFTING
+from dyn_plugins.loops._least import DEPENDENT, DRIFTING
 from dyn_plugins.loops._loop_rows import rows_of
 from dyn_plugins.loops.loop_step import (
     EITHER,
@@ -85,7 +85,7 @@ def dyn_solvers():
                 "dependent": None,
                 "tolerance": DRIFTING,
             },
-            valid={"rounds": Whole(1), "dependent": EITHER},
+            valid={**DEPENDENT, "rounds": Whole(1), "dependent": EITHER},
             **PROJECTED,
         )
     ]

@@ -16,6 +16,7 @@ from dyn_core.planar.problems import (
     OBJECT_STEP,
     TASK_STEP,
 )
+from dyn_core.validation import Whole
 from dyn_plugins.planar._passes import ZERO, modes_of, rows_of
 from dyn_plugins.planar._schemes import euler, rk4, semi_implicit
 from dyn_plugins.planar._touching import height, planes_of
@@ -278,6 +279,11 @@ def dyn_solvers():
             for step in steps
         ),
         TracedSolver(
-            "task_step", TASK_STEP, task_step, options={"unroll": 2}, by_joint=False
+            "task_step",
+            TASK_STEP,
+            task_step,
+            options={"unroll": 2},
+            valid={"unroll": Whole()},
+            by_joint=False,
         ),
     ]

@@ -11,6 +11,7 @@ from dyn_core.contact import (
     ContactSolution,
 )
 from dyn_core.errors import UnsupportedError
+from dyn_core.validation import Whole
 
 LAW = 1e-8  # maximum residual of a solution's law, relative
 STARTS = 6  # initial directions of the search for a sliding direction
@@ -239,6 +240,7 @@ class Enumeration(ContactSolver):
     """
 
     name = "enumeration"
+    valid = {"limit": Whole()}
     source = "LCP-5"
     reference = True
 

@@ -11,6 +11,7 @@ import dyn_core as dyn
 from dyn_core.contact.problem.layout import ConstraintLayout
 from dyn_core.planar.chain.files import load_chain_file
 from dyn_core.problems import PASSIVE
+from dyn_core.solving.build_options import read_option
 from dyn_core.testing import random_model
 from dyn_core.testing.case import Case
 
@@ -203,3 +204,57 @@ def test_inputs_that_are_no_names_are_refused_by_every_solver(inputs):
             dyn.solver(name).build(model, inputs=inputs, engine="graph")
         kinds = dyn.UnsupportedError, dyn.ModelError, dyn.SettingError
         assert isinstance(refused.value, kinds), name
+
+
+NUMBERS = [
+    (solver, key)
+    for solver in SOLVERS
+    for key, default in solver.options.items()
+    if type(default) in (int, float) and key != "height"  # which has any sign
+]
+
+
+@pytest.mark.parametrize(
+    ("solver", "key"), NUMBERS, ids=lambda x: getattr(x, "name", x)
+)
+def test_numbers_of_options_have_a_range(solver, key):
+    """Rates, tolerances, counts, factors: negative ones are not computed with."""
+    default = solver.options[key]
+    assert read_option(solver, None, key, default) == default
+    with pytest.raises(dyn.UnsupportedError, match=f"{key}.*valid"):
+        read_option(solver, None, key, type(default)(-1))
+
+
+@pytest.mark.parametrize(
+    ("name", "options"),
+    [
+        ("contact_euler", {"erp": 2.0}),
+        ("contact_moreau_jean_derivatives", {"erp": 1.5}),
+        ("contact_anitescu_potra", {"push_out_speed": -1.0}),
+        ("contact_terms", {"remaining": 1.5}),
+        ("operational_inertia", {"frame": "link1", "damping": -1.0}),
+        ("aba_loops", {"alpha": -1.0}),
+        ("aba_loops", {"dependent": "least_norm", "tolerance": -1.0}),
+        ("fd_derivatives_loops", {"beta": -1.0}),
+    ],
+)
+def test_numbers_beyond_their_range_are_refused_at_build(name, options):
+    """With them a step pushed into the ground, or a loop drifted apart ever faster."""
+    with pytest.raises(dyn.UnsupportedError, match="valid: a number"):
+        dyn.solver(name).build(dyn.load("two_link"), **options)
+
+
+@pytest.mark.parametrize("rho", [0.0, -1.0])
+def test_a_penalty_is_positive(rho):
+    """With 0, impulses were infinite; a step and a World check their solver's, too."""
+    layout, options = ConstraintLayout.of("contact"), {"rho": rho}
+    for build in (
+        lambda: dyn.solver("admm").build(layout, **options),
+        lambda: dyn.solver("admm_compiled").build(layout, **options),
+        lambda: dyn.World(solver="admm", solver_options=options),
+        lambda: dyn.solver("contact_euler").build(
+            dyn.load("two_link"), contact_solver="admm", solver_options=options
+        ),
+    ):
+        with pytest.raises(dyn.UnsupportedError, match="rho is .*a number above 0"):
+            build()
