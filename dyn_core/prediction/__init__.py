@@ -9,6 +9,7 @@ are the iterations of box_fddp and ilqr.
 from dyn_core.prediction import cost
 from dyn_core.prediction.cost import Cost
 from dyn_core.prediction.descent import Descent
+from dyn_core.prediction.limits import Penalty
 from dyn_core.prediction.linear import Estimator, Linear, Regulator, kalman, lqr
 from dyn_core.prediction.planning import Plan, plan
 from dyn_core.prediction.predictive_law import PredictiveLaw
@@ -22,7 +23,6 @@ from dyn_core.prediction.result import (
     PlanStart,
 )
 from dyn_core.prediction.rollouts import PlanSamples, Shooting
-from dyn_core.prediction.shooting import Penalty
 from dyn_core.prediction.solving import PlanSolver
 
 __all__ = [

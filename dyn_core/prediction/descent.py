@@ -13,6 +13,7 @@ from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
 
+from dyn_core.prediction.limits import Penalty
 from dyn_core.prediction.plan_lanes import PlanLanes, begin, ready, useful
 from dyn_core.prediction.problem import ControlProblem
 from dyn_core.prediction.result import (
@@ -27,7 +28,7 @@ from dyn_core.prediction.result import (
     PlanStart,
 )
 from dyn_core.prediction.rollouts import PlanPath
-from dyn_core.prediction.shooting import Iteration, Penalty, PlanState
+from dyn_core.prediction.shooting import Iteration, PlanState
 from dyn_core.sharing import Lock
 
 LENGTHS = 0.5 ** np.arange(8)  # step lengths, the longest first

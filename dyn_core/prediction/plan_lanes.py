@@ -19,8 +19,8 @@ from dyn_core.engines.machine_code import (
     in_lanes,
     machine_code,
     run_blocks,
-    run_kernel,
 )
+from dyn_core.prediction.limits import LimitLanes, Penalty
 from dyn_core.prediction.result import PlanStart
 from dyn_core.prediction.riccati import (
     Expansion,
@@ -30,7 +30,7 @@ from dyn_core.prediction.riccati import (
     sweep_lanes,
 )
 from dyn_core.prediction.rollouts import PlanPath
-from dyn_core.prediction.shooting import Iteration, Penalty, PlanState
+from dyn_core.prediction.shooting import Iteration, PlanState
 
 LARGEST = 24  # size nx of the state up to which lanes are faster; at 36 they are slower
 
@@ -119,30 +119,15 @@ class PlanLanes:
         self._bind_knots(single, sweep)
         self._bind_end(single)
         shape = problem.knots + 1, 2 * problem.model.nv, lanes
-        self._gradient, self._curved = np.zeros(shape), np.zeros(shape)
-        self._limited = False  # whether these are not zero
+        self._limits: LimitLanes | None = None
         self._damping, self._swept = np.zeros((1, lanes)), np.zeros((3, lanes))
         self._steepest = np.zeros((1, lanes))
-        self._sweep = self._compiled(
-            sweep_lanes, model, sweep, self._damping, self._swept
+        self._sweep = compiled(sweep_lanes, lanes=lanes).tied(
+            model, sweep, self._damping, self._swept
         )
-        self._slopes = self._compiled(
-            slopes_in_lanes, model, sweep, np.zeros(shape), self._steepest
+        self._slopes = compiled(slopes_in_lanes, lanes=lanes).tied(
+            model, sweep, np.zeros(shape), self._steepest
         )
-
-    def _compiled(self, function: Callable[..., int], *arrays: Any) -> Any:
-        """Return a function without arguments or result: `function`, bound to arrays.
-
-        `function` is marked by machine_code, takes `arrays` and computes all lanes.
-        """
-        tied = compiled(function, lanes=self._lanes).tied(*arrays)
-        call = compiled(run_kernel).bind(tied.kernel)
-
-        def run() -> None:
-            tied.alive[0] = 2**self._lanes - 1
-            call()
-
-        return run
 
     def _bind_knots(self, single: Iteration, sweep: Sweep) -> None:
         """Bind steps, costs and policies of all knots."""
@@ -280,24 +265,37 @@ class PlanLanes:
         largest, sums = apart.max(1).tolist(), apart.sum(1).tolist()
         costs = (self._by_lane(self._costs).sum(1) + self._end_cost[0, 0]).tolist()
         values = {}
-        for lane, (penalty,) in wanted.items():
+        for lane in wanted:
             state = self.states[lane]
             state.damping, state.gap, state.gaps = np.nan, largest[lane], sums[lane]
             state.value = values[lane] = costs[lane]
-            if penalty.active:
-                more, gradient, curved = penalty.terms(state.plan.q, state.plan.qd)
-                self._gradient[..., lane], self._curved[..., lane] = gradient, curved
-                values[lane] += float(more)
-                self._limited = True
-        if self._limited:
+        limits = self._limits_of({lane: x[0] for lane, x in wanted.items()})
+        if limits is not None:
+            limits.of_plans()
+            for lane in wanted:
+                values[lane] += float(limits.value[0, lane])
             diagonal = np.arange(2 * nv)
-            model.l_x[...] += self._gradient
-            model.l_xx[:, diagonal, diagonal] += self._curved
+            model.l_x[...] += limits.gradient
+            model.l_xx[:, diagonal, diagonal] += limits.curved
         return values
 
     def _by_lane(self, array: np.ndarray) -> np.ndarray:
         """Return numbers as rows, (lanes, n): sums have the order of one problem."""
         return np.ascontiguousarray(array.reshape(-1, self._lanes).T)
+
+    def _limits_of(self, penalties: Mapping[int, Penalty]) -> LimitLanes | None:
+        """Return the terms of the limits, with the numbers of penalties by lane.
+
+        None where the problems have no limits.
+        """
+        if not any(penalty.active for penalty in penalties.values()):
+            return None
+        if self._limits is None:
+            first = next(iter(penalties.values()))
+            self._limits = LimitLanes(first, self._plan, self._tried)
+        for lane, penalty in penalties.items():
+            self._limits.read(lane, penalty)
+        return self._limits
 
     def feedback(self, wanted: Mapping[int, tuple[float]]) -> dict[int, Any]:
         """Sweep back; return by lane (slope, curvature) along the full step, or None.
@@ -332,10 +330,10 @@ class PlanLanes:
             self._length[..., lane] = lengths[0]
         failed = self._failed(self._policies)
         values = self._values.sum((0, 1)) + self._end_value[0, 0]
-        for lane, (penalty, _) in wanted.items():
-            if penalty.active:
-                q, qd, _ = self.states[lane].tried
-                values[lane] += penalty.terms(q[..., 0], qd[..., 0])[0]
+        limits = self._limits_of({lane: x[0] for lane, x in wanted.items()})
+        if limits is not None:
+            limits.of_trials()
+            values = values + limits.values[0]
         values[failed | ~np.isfinite(values)] = np.inf
         return {lane: values[lane : lane + 1] for lane in wanted}
 

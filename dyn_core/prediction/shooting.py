@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from copy import copy as copy_of
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -21,6 +20,7 @@ from dyn_core.engines.machine_code import (
 )
 from dyn_core.errors import UnsupportedError
 from dyn_core.model import Model
+from dyn_core.prediction.limits import LimitTerms, Penalty
 from dyn_core.prediction.problem import ControlProblem
 from dyn_core.prediction.result import PlanStart
 from dyn_core.prediction.riccati import (
@@ -151,128 +151,7 @@ _DISPLACEMENT = Signature(
 DISPLACEMENT = TracedSolver(
     "displacement", _DISPLACEMENT, _displacement, by_joint=False
 )
-HUGE = 1e150
 _FLAT = ("revolute", "continuous", "prismatic")  # kinds with one number for a position
-
-
-class Penalty:
-    """Limits of position and velocity as an augmented Lagrangian.
-
-        sum of (max(0, lambda + rho g)² - lambda²) / (2 rho),   g <= 0
-
-    g of a state is (nx, 2): lower and upper limit of the positions, then of the
-    velocities. The first state is given: its limits are not counted. A limit beyond
-    which the first state is begins there, and comes back in equal steps until the end.
-
-    Attributes:
-        rho: Weight of squared violations.
-        multipliers: lambda of each state, (N + 1, nx, 2).
-        active: Whether there is a limit.
-        low, high: Limits of each state, (N + 1, nx).
-    """
-
-    START, FACTOR, MOST = 10.0, 10.0, 1e9
-
-    def __init__(self, problem: ControlProblem, start: PlanStart | None = None) -> None:
-        """Read the limits of a problem.
-
-        Args:
-            problem: Problem.
-            start: First state; its `penalty`, if there is one of as many states, gives
-                rho and a copy of the multipliers as a first guess, but no limits.
-                None: the first state is within the limits.
-        """
-        bounds, nv = problem.bounds, problem.model.nv
-        earlier = None if start is None else start.penalty
-        self._place = np.maximum(bounds.place, 0)
-        low = np.concatenate([bounds.q_lower, -bounds.qd])
-        high = np.concatenate([bounds.q_upper, bounds.qd])
-        self.low, self.high = (np.tile(x, (problem.knots + 1, 1)) for x in (low, high))
-        if start is not None:
-            x = np.concatenate([start.q[self._place], start.qd])
-            share = np.linspace(1.0, 0.0, problem.knots + 1)[:, None]
-            self.low -= share * np.maximum(low - x, 0.0)
-            self.high += share * np.maximum(x - high, 0.0)
-        self.active = bool(np.isfinite([low, high]).any())
-        self.rho = self.START
-        self.multipliers = np.zeros((problem.knots + 1, 2 * nv, 2))
-        self.previous = np.inf
-        if earlier is not None and earlier.multipliers.shape == self.multipliers.shape:
-            self.rho, self.previous = earlier.rho, earlier.previous
-            self.multipliers = earlier.multipliers.copy()
-
-    def excess(self, q: np.ndarray, qd: np.ndarray) -> np.ndarray:
-        """Return by how much states exceed their limits, (..., N + 1, nx, 2).
-
-        Positions come before velocities, the lower limit before the upper one. Negative
-        inside; -inf where there is no limit. States are as in `terms`.
-        """
-        x = np.concatenate([q[..., self._place], qd], -1)
-        return np.stack([self.low - x, x - self.high], -1)
-
-    def terms(self, q: np.ndarray, qd: np.ndarray) -> tuple[np.ndarray, ...]:
-        """Return value (...), gradient and diagonal of the Hessian, (..., N + 1, nx).
-
-        Gradient and Hessian are zero for the first state.
-
-        Args:
-            q, qd: States, (..., N + 1, nq) and (..., N + 1, nv).
-        """
-        # A trial that diverged has a huge value, not one that overflows.
-        excess = np.minimum(self.excess(q, qd), HUGE / self.MOST)
-        pushed = np.maximum(self.multipliers + self.rho * excess, 0.0)
-        pushed[..., 0, :, :] = 0.0
-        value = (pushed**2 - self.multipliers**2).sum((-1, -2, -3)) / (2 * self.rho)
-        curved = self.rho * (pushed > 0).sum(-1)
-        return value, pushed[..., 1] - pushed[..., 0], curved
-
-    def violation(self, q: np.ndarray, qd: np.ndarray) -> float:
-        """Return the largest violation of a limit after the first state; 0: none.
-
-        q and qd are the states of one plan, (N + 1, nq) and (N + 1, nv). It is NaN if
-        a number with a limit is.
-        """
-        if not self.active:
-            return 0.0
-        return float(self.excess(q, qd)[1:].max(initial=0.0))
-
-    def error(self, q: np.ndarray, qd: np.ndarray) -> float:
-        """Return the largest violation, or distance to a limit with a multiplier.
-
-        0: none. States are as in `violation`; the first one does not count.
-        """
-        if not self.active:
-            return 0.0
-        behind = np.maximum(self.excess(q, qd), -self.multipliers / self.rho)[1:]
-        return float(np.abs(behind).max(initial=0.0))
-
-    def moved_on(self, steps: int) -> Penalty:
-        """Return a copy for a plan that begins some steps later, with the first rho.
-
-        Multipliers are moved along; they are zero for the first state and the `steps`
-        last ones. `steps` is 0 to N, which is not checked. A weight that rose where the
-        robot was, for lack of iterations or beyond its limits, would make all later
-        plans stiff.
-        """
-        later = copy_of(self)
-        later.rho, later.previous = self.START, np.inf
-        later.multipliers = np.zeros_like(self.multipliers)
-        later.multipliers[: len(self.multipliers) - steps] = self.multipliers[steps:]
-        later.multipliers[0] = 0.0
-        return later
-
-    def update(self, q: np.ndarray, qd: np.ndarray) -> None:
-        """Set multipliers by the violations of the states q, qd of one plan.
-
-        rho is raised by FACTOR, at most to MOST, unless `error` is at most a quarter of
-        that at the last update, or there was none.
-        """
-        now, excess = self.error(q, qd), self.excess(q, qd)
-        self.multipliers = np.maximum(self.multipliers + self.rho * excess, 0.0)
-        self.multipliers[0] = 0.0
-        if now > 0.25 * self.previous:
-            self.rho = min(self.rho * self.FACTOR, self.MOST)
-        self.previous = now
 
 
 def _flat_coordinates(model: Model) -> np.ndarray:
@@ -484,6 +363,7 @@ class Iteration(PlanState):
             self.model, self.sweep, self._costates
         )
         self._bind_policies()
+        self._limits: LimitTerms | None = None
 
     def _bind_policies(self) -> None:
         """Bind `follow` to the knots and the policy of each phase, and the end costs.
@@ -569,14 +449,22 @@ class Iteration(PlanState):
         self.gap, self.gaps = float(apart.max()), float(apart.sum())
         value = self.value = float(self._values.sum() + end.value)
         if penalty.active:
-            more, gradient, curved = penalty.terms(plan.q, plan.qd)
-            value += float(more)
-            m.l_x[...] += gradient
+            limits = self._limits_of(penalty)
+            limits.of_plan()
+            value += float(limits.value[0])
+            m.l_x[...] += limits.gradient
             diagonal = np.arange(2 * nv)
-            m.l_xx[:, diagonal, diagonal] += curved
+            m.l_xx[:, diagonal, diagonal] += limits.curved
         if self.curved:
             self._add_curvature(self._curvature)
         return value
+
+    def _limits_of(self, penalty: Penalty) -> LimitTerms:
+        """Return the terms of the limits, with the numbers of a penalty."""
+        if self._limits is None:  # most of the time is that of compiling them
+            self._limits = LimitTerms(penalty, self.plan, self.tried)
+        self._limits.read(penalty)
+        return self._limits
 
     def feedback(self, damping: float) -> tuple[float, float] | None:
         """Sweep back; return slope and curvature along the full step, or None.
@@ -647,7 +535,7 @@ class Iteration(PlanState):
         failed = self._run_end()
         values = self._trials.values + end.outputs[0][0]
         if penalty.active:
-            values += penalty.terms(np.moveaxis(q, 2, 0), np.moveaxis(qd, 2, 0))[0]
+            values += self._limits_of(penalty).of_trials()
         bad = ~np.isfinite(values)
         if failed:
             bad |= end.status != 0

@@ -541,6 +541,17 @@ class TiedFunction:
         self.kernel = KernelAddress(
             address, _address(memory), self.alive.ctypes.data, 0
         )
+        self._wanted = 2**function.lanes - 1
+        kind = ctypes.CFUNCTYPE(ctypes.c_int64, *[ctypes.c_int64] * 3)
+        self._call = partial(kind(address), *self.kernel[1:])
+
+    def __call__(self) -> int:
+        """Run the function in all lanes; return its result.
+
+        `alive` says which lanes have valid results.
+        """
+        self.alive[0] = self._wanted
+        return int(self._call())
 
 
 def _with_results(call: Any, layout: struct.Struct) -> Callable[..., Any]:

@@ -1,0 +1,286 @@
+"""Limits of position and velocity of a plan as an augmented Lagrangian."""
+
+from __future__ import annotations
+
+from copy import copy as copy_of
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from dyn_core.engines.machine_code import (
+    FloatArray,
+    FloatArray2,
+    FloatArray3,
+    IntArray,
+    compiled,
+    in_lanes,
+    machine_code,
+)
+from dyn_core.numbers.scalar import maximum, minimum, where
+from dyn_core.prediction.problem import ControlProblem
+from dyn_core.prediction.result import PlanStart
+
+FARTHEST = 1e141  # a trial that diverged has a huge value, not one that overflows
+
+
+class PlanLimits(NamedTuple):
+    """Numbers of a Penalty, for limit_terms.
+
+    Attributes:
+        low, high: Limits of each state, (N + 1, nx).
+        multipliers: (N + 1, nx, 2), for the lower and the upper limit.
+        rho: Weight of squared violations, (1,).
+        place: Index in q of each coordinate of qd, (nv,).
+    """
+
+    low: FloatArray2
+    high: FloatArray2
+    multipliers: FloatArray3
+    rho: FloatArray
+    place: IntArray
+
+
+@machine_code
+def limit_terms(
+    limits: PlanLimits, q: FloatArray2, qd: FloatArray2, gradient: FloatArray2,
+    curved: FloatArray2, to: FloatArray,
+) -> int:  # fmt: skip
+    """Compute value, gradient and diagonal of the Hessian of a Penalty; return 0.
+
+    They are zero for the first state.
+
+    Args:
+        limits: Numbers of the penalty.
+        q, qd: States of a plan, (N + 1, nq) and (N + 1, nv).
+        gradient, curved: Gradient and diagonal are written here, (N + 1, nx) each; row
+            0 is not changed.
+        to: The value is written here, (1,).
+    """
+    nv, rho, total = len(limits.place), limits.rho[0], 0.0
+    for k in range(1, len(q)):
+        for i in range(nv):
+            gradient[k, i], gradient[k, nv + i] = q[k, limits.place[i]], qd[k, i]
+        for i in range(2 * nv):
+            x = gradient[k, i]
+            below = minimum(FARTHEST, limits.low[k, i] - x)
+            above = minimum(FARTHEST, x - limits.high[k, i])
+            first, second = limits.multipliers[k, i, 0], limits.multipliers[k, i, 1]
+            a = maximum(first + rho * below, 0.0)
+            b = maximum(second + rho * above, 0.0)
+            total += a * a - first * first + (b * b - second * second)
+            gradient[k, i] = b - a
+            curved[k, i] = where(a > 0.0, rho, 0.0) + where(b > 0.0, rho, 0.0)
+    to[0] = total / (2.0 * rho)
+    return 0
+
+
+class Penalty:
+    """Limits of position and velocity as an augmented Lagrangian.
+
+        sum of (max(0, lambda + rho g)² - lambda²) / (2 rho),   g <= 0
+
+    g of a state is (nx, 2): lower and upper limit of the positions, then of the
+    velocities. The first state is given: its limits are not counted. A limit beyond
+    which the first state is begins there, and comes back in equal steps until the end.
+
+    Attributes:
+        rho: Weight of squared violations.
+        multipliers: lambda of each state, (N + 1, nx, 2).
+        active: Whether there is a limit.
+        low, high: Limits of each state, (N + 1, nx).
+        changes: Number of updates.
+    """
+
+    START, FACTOR, MOST = 10.0, 10.0, 1e9
+
+    def __init__(self, problem: ControlProblem, start: PlanStart | None = None) -> None:
+        """Read the limits of a problem.
+
+        Args:
+            problem: Problem.
+            start: First state; its `penalty`, if there is one of as many states, gives
+                rho and a copy of the multipliers as a first guess, but no limits.
+                None: the first state is within the limits.
+        """
+        bounds, nv = problem.bounds, problem.model.nv
+        earlier = None if start is None else start.penalty
+        self._place = np.maximum(bounds.place, 0)
+        low = np.concatenate([bounds.q_lower, -bounds.qd])
+        high = np.concatenate([bounds.q_upper, bounds.qd])
+        self.low, self.high = (np.tile(x, (problem.knots + 1, 1)) for x in (low, high))
+        if start is not None:
+            x = np.concatenate([start.q[self._place], start.qd])
+            share = np.linspace(1.0, 0.0, problem.knots + 1)[:, None]
+            self.low -= share * np.maximum(low - x, 0.0)
+            self.high += share * np.maximum(x - high, 0.0)
+        self.active = bool(np.isfinite([low, high]).any())
+        self.rho = self.START
+        self.multipliers = np.zeros((problem.knots + 1, 2 * nv, 2))
+        self.previous, self.changes = np.inf, 0
+        if earlier is not None and earlier.multipliers.shape == self.multipliers.shape:
+            self.rho, self.previous = earlier.rho, earlier.previous
+            self.multipliers = earlier.multipliers.copy()
+
+    def excess(self, q: np.ndarray, qd: np.ndarray) -> np.ndarray:
+        """Return by how much states exceed their limits, (..., N + 1, nx, 2).
+
+        Positions come before velocities, the lower limit before the upper one. Negative
+        inside; -inf where there is no limit. States are as in `terms`.
+        """
+        x = np.concatenate([q[..., self._place], qd], -1)
+        return np.stack([self.low - x, x - self.high], -1)
+
+    def terms(
+        self, q: np.ndarray, qd: np.ndarray
+    ) -> tuple[float, np.ndarray, np.ndarray]:
+        """Return value, gradient and diagonal of the Hessian, (N + 1, nx) each.
+
+        See limit_terms.
+
+        Args:
+            q, qd: States of one plan, (N + 1, nq) and (N + 1, nv).
+        """
+        to, gradient, curved = np.zeros(1), *np.zeros((2, *self.low.shape))
+        states = (np.array(x, float, order="C") for x in (q, qd))
+        compiled(limit_terms)(self.limits(), *states, gradient, curved, to)
+        return float(to[0]), gradient, curved
+
+    def limits(self) -> PlanLimits:
+        """Return the numbers of the penalty, as they are now."""
+        rho = np.array([self.rho])
+        return PlanLimits(self.low, self.high, self.multipliers, rho, self._place)
+
+    def violation(self, q: np.ndarray, qd: np.ndarray) -> float:
+        """Return the largest violation of a limit after the first state; 0: none.
+
+        q and qd are the states of one plan, (N + 1, nq) and (N + 1, nv). It is NaN if
+        a number with a limit is.
+        """
+        if not self.active:
+            return 0.0
+        return float(self.excess(q, qd)[1:].max(initial=0.0))
+
+    def error(self, q: np.ndarray, qd: np.ndarray) -> float:
+        """Return the largest violation, or distance to a limit with a multiplier.
+
+        0: none. States are as in `violation`; the first one does not count.
+        """
+        if not self.active:
+            return 0.0
+        behind = np.maximum(self.excess(q, qd), -self.multipliers / self.rho)[1:]
+        return float(np.abs(behind).max(initial=0.0))
+
+    def moved_on(self, steps: int) -> Penalty:
+        """Return a copy for a plan that begins some steps later, with the first rho.
+
+        Multipliers are moved along; they are zero for the first state and the `steps`
+        last ones. `steps` is 0 to N, which is not checked. A weight that rose where the
+        robot was, for lack of iterations or beyond its limits, would make all later
+        plans stiff.
+        """
+        later = copy_of(self)
+        later.rho, later.previous = self.START, np.inf
+        later.multipliers = np.zeros_like(self.multipliers)
+        later.multipliers[: len(self.multipliers) - steps] = self.multipliers[steps:]
+        later.multipliers[0] = 0.0
+        return later
+
+    def update(self, q: np.ndarray, qd: np.ndarray) -> None:
+        """Set multipliers by the violations of the states q, qd of one plan.
+
+        rho is raised by FACTOR, at most to MOST, unless `error` is at most a quarter of
+        that at the last update, or there was none.
+        """
+        now, excess = self.error(q, qd), self.excess(q, qd)
+        self.multipliers = np.maximum(self.multipliers + self.rho * excess, 0.0)
+        self.multipliers[0] = 0.0
+        if now > 0.25 * self.previous:
+            self.rho = min(self.rho * self.FACTOR, self.MOST)
+        self.previous = now
+        self.changes += 1
+
+
+class LimitTerms:
+    """The limits of one problem: value and slopes of its plan, values of its trials.
+
+    Attributes:
+        value, gradient, curved: Results of `of_plan`: (1,), and (N + 1, nx) each.
+    """
+
+    def __init__(self, penalty: Penalty, plan: Any, tried: Any) -> None:
+        """Bind limit_terms to memory.
+
+        Args:
+            penalty: Penalty of the problem; its numbers are not read yet.
+            plan: PlanPath of the plan.
+            tried: PlanPath of the trials, with the lanes on the last axis.
+        """
+        own, lanes = penalty.limits(), tried.q.shape[2]
+        self._read, self._changes = None, -1  # penalty that was read, and its changes
+        self._own = PlanLimits(*(x.copy() for x in own))
+        self._all = in_lanes(self._own, lanes, {})
+        shape = own.low.shape
+        self.value, self.gradient, self.curved = np.zeros(1), *np.zeros((2, *shape))
+        to = self.gradient, self.curved, self.value
+        self.of_plan = compiled(limit_terms).bind(self._own, *plan[:2], *to)
+        self._values = np.zeros((1, lanes))
+        rest = np.zeros((*shape, lanes)), np.zeros((*shape, lanes)), self._values
+        if lanes > 1:
+            tied = compiled(limit_terms, lanes=lanes).tied
+            self._of_tried: Any = tied(self._all, *tried[:2], *rest)
+        else:
+            single = [x[..., 0] for x in (*tried[:2], *rest)]
+            self._of_tried = compiled(limit_terms).bind(self._own, *single)
+
+    def read(self, penalty: Penalty) -> None:
+        """Copy the numbers of a penalty, unless they are here already."""
+        if self._read is not penalty or self._changes != penalty.changes:
+            for mine, several, new in zip(
+                self._own, self._all, penalty.limits(), strict=True
+            ):
+                mine[...] = new
+                several[...] = new[..., None] if several.ndim > new.ndim else new
+            self._read, self._changes = penalty, penalty.changes
+
+    def of_trials(self) -> np.ndarray:
+        """Return the values of the trials, (lanes,)."""
+        self._of_tried()
+        return self._values[0]
+
+
+class LimitLanes:
+    """The limits of several problems, one in each lane, with their own numbers.
+
+    Attributes:
+        value, gradient, curved: Results of `of_plans`: (1, lanes), and (N + 1, nx,
+            lanes) each.
+        values: Results of `of_trials`, (1, lanes).
+    """
+
+    def __init__(self, penalty: Penalty, plan: Any, tried: Any) -> None:
+        """Bind limit_terms to memory in lanes.
+
+        Args:
+            penalty: Penalty of one of the problems.
+            plan, tried: PlanPath of the plans and of the trials, with the lanes on the
+                last axis.
+        """
+        lanes, shape = plan.q.shape[2], (*penalty.low.shape, plan.q.shape[2])
+        self._all = in_lanes(penalty.limits(), lanes, {})
+        self._read: list[Any] = [None] * lanes
+        self.value, self.values = np.zeros((2, 1, lanes))
+        self.gradient, self.curved = np.zeros((2, *shape))
+        unused = np.zeros(shape), np.zeros(shape)
+        tied = compiled(limit_terms, lanes=lanes).tied
+        to = self.gradient, self.curved, self.value
+        self.of_plans = tied(self._all, *plan[:2], *to)
+        self.of_trials = tied(self._all, *tried[:2], *unused, self.values)
+
+    def read(self, lane: int, penalty: Penalty) -> None:
+        """Copy the numbers of a penalty to its lane, unless they are there already."""
+        read = self._read[lane]
+        if read is None or read[0] is not penalty or read[1] != penalty.changes:
+            for several, new in zip(self._all, penalty.limits(), strict=True):
+                if several.ndim > new.ndim:
+                    several[..., lane] = new
+            self._read[lane] = penalty, penalty.changes
