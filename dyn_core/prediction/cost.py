@@ -17,6 +17,7 @@ import numpy as np
 
 from dyn_core.engines.graph.trace import Tracer
 from dyn_core.errors import (
+    DynError,
     NonFiniteError,
     RotationError,
     SettingError,
@@ -97,8 +98,9 @@ class Cost:
         zero in some states.
 
         Raises:
-            SettingError: The function of a user returns no list, or an empty one, or
-                divides by the constant 0.
+            SettingError: The function of a user returns no list, or an empty one,
+                divides by the constant 0, or fails, as with other arguments, or an
+                index out of range.
             TraceError: It cannot be traced.
             ModelError: The robot has no such link.
         """
@@ -115,10 +117,19 @@ class Cost:
         state = Vector(x[:nq]), Vector(x[nq : nq + nv]), Vector(x[nq + nv :])
         try:
             result = self.function(model, *state)
+        except DynError:
+            raise
         except ZeroDivisionError as error:
             text = f"cost {self.name}: function divides by the constant 0"
             message = f"{text}; valid: a divisor that is not 0"
             raise SettingError(message, "function") from error
+        except (TypeError, ValueError, LookupError, AttributeError) as error:
+            called = getattr(self.function, "__name__", shown(self.function))
+            raise SettingError(
+                f"cost {self.name}: function {called}: {error}; valid: a function of"
+                f" model, q ({nq}), qd ({nv}) and tau ({nv})",
+                "function",
+            ) from error
         if not isinstance(result, (list, tuple, Vector)) or not len(result):
             self._refuse("function's result", result, "a list of numbers")
         return len(result)

@@ -154,6 +154,14 @@ def test_a_custom_cost_may_divide_by_what_is_zero_at_rest():
         ({"step_options": {"costs": []}}, "'costs'; valid: engine"),
         ({"costs": [cost.custom(lambda model, q, qd, tau: 1.0)]}, "a list of numbers"),
         (
+            {"costs": [cost.custom(lambda q: [q[0]], name="mine")]},
+            r"cost mine: function <lambda>: .*takes 1 .*; valid: .*model, q \(7\), qd",
+        ),
+        (
+            {"costs": [cost.custom(lambda model, q, qd, tau: [q[7]], name="mine")]},
+            r"cost mine: function <lambda>: .*range; valid: a function of .*, q \(7\)",
+        ),
+        (
             {"costs": [cost.custom(lambda *_: [1.0 / 0.0], name="ratio")]},
             "cost ratio: function divides by the constant 0; valid: a divisor",
         ),
