@@ -15,7 +15,7 @@ import numpy as np
 
 from dyn_core.prediction.limits import Penalty
 from dyn_core.prediction.plan_lanes import PlanLanes, begin, ready, useful
-from dyn_core.prediction.problem import ControlProblem
+from dyn_core.prediction.problem import LIMIT_TOLERANCE, ControlProblem
 from dyn_core.prediction.result import (
     CONVERGED,
     DIVERGED,
@@ -37,7 +37,6 @@ CLOSED = 1e-9  # largest gap that counts as closed
 ROUNDING = 1e-15  # relative error of a value
 LEAST_DAMPING, FIRST_DAMPING, MOST_DAMPING, CHANGE = 1e-9, 1e-5, 1e6, 10.0
 POOR, GOOD = 0.25, 0.75  # ratios of decrease to prediction that change the damping
-LIMIT_TOLERANCE = 1e-4  # largest violation of a limit [rad | m | rad/s | m/s]
 LOOSE = 1e-3  # tolerance of the first round of the augmented Lagrangian
 ROUNDS = 30  # of the augmented Lagrangian
 
@@ -205,8 +204,8 @@ class Search:
         plan = self.state.plan
         self.state.load(start, PlanPath(start.q_guess, start.qd_guess, tau))
         plan.q[0], plan.qd[0] = start.q, start.qd
-        if not options.gaps:
-            yield from self._roll(penalty)
+        if not options.gaps and not (yield from self._roll(penalty)):
+            plan.q[1:] = plan.qd[1:] = np.nan
         used, reason, tolerance = 0, MAX_ITERATIONS, LOOSE if penalty.active else 0.0
         for _ in range(ROUNDS):
             tolerance = max(tolerance, options.tolerance)
@@ -229,17 +228,17 @@ class Search:
                 reason = INFEASIBLE
         return (yield from self._result(penalty, used, reason))
 
-    def _roll(self, penalty: Penalty) -> Steps[None]:
+    def _roll(self, penalty: Penalty) -> Steps[bool]:
         """Replace the plan by the motion under its joint forces, without gaps.
 
-        Gaps and the feedback become zero; `value` stays. If the motion has no finite
-        costs, all its states but the first are NaN.
+        Gaps and the feedback become zero; `value` stays. Returns whether the motion has
+        finite costs; else the plan stays.
         """
         values = yield "roll", (penalty,)
-        if not np.isfinite(values[0]):
-            for tried in self.state.tried[:2]:
-                tried[1:] = np.nan
-        self.state.accept(0)
+        finite = bool(np.isfinite(values[0]))
+        if finite:
+            self.state.accept(0)
+        return finite
 
     def _minimise(
         self, penalty: Penalty, most: int, tolerance: float
@@ -284,7 +283,11 @@ class Search:
             state.curved = self.descent.second_derivatives and (ratio or 0.0) > GOOD
             if ratio is None and not closed:
                 # The penalty of the gaps is too small, as where a limit begins to act.
-                yield from self._roll(penalty)
+                if not (yield from self._roll(penalty)):
+                    damping = max(damping * CHANGE, FIRST_DAMPING)
+                    if damping > MOST_DAMPING:
+                        yield "expand", (penalty,)  # its gaps, for the result
+                        return count + 1, STALLED
             elif ratio is None:
                 # A decrease that rounding hides.
                 if -change[0] <= 100 * ROUNDING * (1.0 + abs(value)):

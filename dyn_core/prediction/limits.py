@@ -17,7 +17,7 @@ from dyn_core.engines.machine_code import (
     machine_code,
 )
 from dyn_core.numbers.scalar import maximum, minimum, where
-from dyn_core.prediction.problem import ControlProblem
+from dyn_core.prediction.problem import LIMIT_TOLERANCE, ControlProblem
 from dyn_core.prediction.result import PlanStart
 
 FARTHEST = 1e141  # a trial that diverged has a huge value, not one that overflows
@@ -81,7 +81,8 @@ class Penalty:
 
     g of a state is (nx, 2): lower and upper limit of the positions, then of the
     velocities. The first state is given: its limits are not counted. A limit beyond
-    which the first state is begins there, and comes back in equal steps until the end.
+    which the first state is, by more than LIMIT_TOLERANCE, begins there, and comes back
+    in equal steps until the end.
 
     Attributes:
         rho: Weight of squared violations.
@@ -111,8 +112,10 @@ class Penalty:
         if start is not None:
             x = np.concatenate([start.q[self._place], start.qd])
             share = np.linspace(1.0, 0.0, problem.knots + 1)[:, None]
-            self.low -= share * np.maximum(low - x, 0.0)
-            self.high += share * np.maximum(x - high, 0.0)
+            below, above = low - x, x - high
+            # Within the tolerance they stay: those of plan after plan would add up.
+            self.low -= share * np.where(below > LIMIT_TOLERANCE, below, 0.0)
+            self.high += share * np.where(above > LIMIT_TOLERANCE, above, 0.0)
         self.active = bool(np.isfinite([low, high]).any())
         self.rho = self.START
         self.multipliers = np.zeros((problem.knots + 1, 2 * nv, 2))
@@ -216,7 +219,8 @@ class LimitTerms:
             tried: PlanPath of the trials, with the lanes on the last axis.
         """
         own, lanes = penalty.limits(), tried.q.shape[2]
-        self._read, self._changes = None, -1  # penalty that was read, and its changes
+        self._read: Any = None  # penalty that was read
+        self._changes = -1  # its changes at that time
         self._own = PlanLimits(*(x.copy() for x in own))
         self._all = in_lanes(self._own, lanes, {})
         shape = own.low.shape

@@ -17,7 +17,7 @@ from dyn_core.errors import (
 )
 from dyn_core.model import Model
 from dyn_core.prediction.cost import Cost
-from dyn_core.prediction.problem import ControlProblem
+from dyn_core.prediction.problem import LIMIT_TOLERANCE, ControlProblem
 from dyn_core.prediction.result import PlanResult, PlanStart
 from dyn_core.prediction.solving import PlanSolver
 from dyn_core.problems import OPTIMAL_CONTROL
@@ -32,11 +32,12 @@ class Plan:
         problem: Robot, costs, time grid and limits.
         solver: The solver.
         options: Value of each option of the solver.
-        slack: Distance by which a start may be beyond a limit, for rounding. The plan
-            comes back from there until its end.
+        slack: Distance by which a start may be beyond a limit [rad | m | rad/s | m/s];
+            LIMIT_TOLERANCE, within which plans obey limits, unless it is set. From
+            farther away a plan comes back until its end.
     """
 
-    slack = 1e-6
+    slack = LIMIT_TOLERANCE
 
     def __init__(
         self, problem: ControlProblem, solver: Any = "box_fddp", **options: Any
@@ -191,7 +192,7 @@ class Plan:
                 ("position", q[place], bounds.q_lower[k], bounds.q_upper[k]),
                 ("velocity", qd[k], -bounds.qd[k], bounds.qd[k]),
             ):
-                if place >= 0 and not low - self.slack <= x <= high + self.slack:
+                if place >= 0 and max(low - x, x - high) > self.slack:
                     raise StateError(
                         f"plan: the start is beyond a limit: {what} of joint"
                         f" '{self.problem.coordinate(k)}' is {x:.6g}; valid: {low:g} to"

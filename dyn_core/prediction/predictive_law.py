@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import threading
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 from queue import SimpleQueue
 from typing import Any, ClassVar, NamedTuple
 from weakref import finalize
@@ -407,7 +406,7 @@ class PredictiveLaw(ControlLaw):
         if self.followed is not None:
             start, last = self.followed
             moved = min(round((t - start) / last.dt), len(last.tau))
-            guess = _shifted(last, moved)
+            guess = last.moved_on(moved)
             q = guess.q[0] + samples.change(guess.q[0], q)
         posture = self._goals[POSTURE]
         targets = {"posture": posture, "posture at the end": posture}
@@ -500,18 +499,3 @@ def _weight(read: Mapping[str, Any], what: str, size: int) -> np.ndarray:
 def _finite(plan: PlanResult) -> bool:
     """Return whether states, joint forces and gains of a plan are finite."""
     return all(np.isfinite(x).all() for x in (plan.q, plan.qd, plan.tau, plan.gains))
-
-
-def _shifted(plan: PlanResult, steps: int) -> PlanResult:
-    """Return a plan without its first steps, and with as many knots.
-
-    The last state, joint force and gain are repeated; `penalty` is that of
-    Penalty.moved_on, `value` and `residuals` stay. The plan itself is not changed.
-    """
-    states = np.minimum(np.arange(len(plan.q)) + steps, len(plan.q) - 1)
-    knots = np.minimum(np.arange(len(plan.tau)) + steps, len(plan.tau) - 1)
-    return replace(
-        plan, q=plan.q[states], qd=plan.qd[states], tau=plan.tau[knots],
-        gains=plan.gains[knots],
-        penalty=plan.penalty and plan.penalty.moved_on(steps),
-    )  # fmt: skip

@@ -30,6 +30,7 @@ from dyn_core.validation import (
 )
 
 MOST_KNOTS = 100_000  # more are a mistake: a plan keeps several matrices for each
+LIMIT_TOLERANCE = 1e-4  # largest violation of a limit [rad | m | rad/s | m/s]
 STEP_OPTIONS = ("engine", *PASSIVE)
 _CONTACTS = "a list of (loop of dyn.make_loop, begin, end) with times [s]"
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -20,6 +20,7 @@ REASONS = (
     "diverged: cost",
     "stalled",
 )
+LONG = 0.1  # length of a step that may be why a search fails [s]
 CONVERGED, MAX_ITERATIONS, INFEASIBLE, DIVERGED, STALLED = range(len(REASONS))
 
 
@@ -77,7 +78,8 @@ class PlanResult:
         residuals: Gap, stationarity and limit violation.
         iterations: Number of iterations.
         reason: One of REASONS.
-        detail: Which limit is violated most, by how much and at which state.
+        detail: Which limit is violated most, by how much and at which state; of a plan
+            that did not converge also, that its steps are longer than LONG.
         penalty: Penalty of the limits, for the next plan from this guess.
     """
 
@@ -94,6 +96,13 @@ class PlanResult:
     detail: str = ""
     penalty: Any = None
 
+    def __post_init__(self) -> None:
+        if not self.converged and self.dt > LONG:
+            long = f"steps are {self.dt:g} s long; valid: a shorter duration, in"
+            text = f"{long} seconds, or more knots"
+            detail = f"{self.detail}; {text}" if self.detail else text
+            object.__setattr__(self, "detail", detail)
+
     @property
     def converged(self) -> bool:
         """Whether the plan is an optimum within the tolerance."""
@@ -103,6 +112,23 @@ class PlanResult:
     def times(self) -> np.ndarray:
         """Times of the states, (N + 1,) [s]."""
         return self.dt * np.arange(len(self.q))
+
+    def moved_on(self, steps: int = 1) -> PlanResult:
+        """Return the plan without its first steps, as the guess of a later plan.
+
+        It has as many knots: the last state, joint force and gain are repeated.
+        `penalty` is that of Penalty.moved_on; `value` and `residuals` stay.
+
+        Args:
+            steps: Number of steps, 0 to N, which is not checked.
+        """
+        states = np.minimum(np.arange(len(self.q)) + steps, len(self.q) - 1)
+        knots = np.minimum(np.arange(len(self.tau)) + steps, len(self.tau) - 1)
+        return replace(
+            self, q=self.q[states], qd=self.qd[states], tau=self.tau[knots],
+            gains=self.gains[knots],
+            penalty=self.penalty and self.penalty.moved_on(steps),
+        )  # fmt: skip
 
     def control(self, time: float, q: ArrayLike, qd: ArrayLike) -> np.ndarray:
         """Return the joint forces of plan and feedback at a time, (nv,) [N·m | N].

@@ -14,6 +14,8 @@ from dyn_core.problems import OPTIMAL_CONTROL
 from dyn_core.solving.numpy_solver import ArraySolver
 
 Planner = Callable[[PlanStart], PlanResult]
+# Trials that diverge are a part of every search: their costs are infinite.
+TRIALS: Any = {"over": "ignore", "invalid": "ignore"}
 
 
 class PlanSolver(ArraySolver):
@@ -48,7 +50,8 @@ class PlanSolver(ArraySolver):
             The plan; its reason says how the search ended. Errors are those of
             `prepare`; the start is not checked.
         """
-        return self.prepared(problem, **options)(start)
+        with np.errstate(**TRIALS):
+            return self.prepared(problem, **options)(start)
 
     def solve_all(
         self, problem: ControlProblem, starts: Sequence[PlanStart], **options: Any
@@ -67,7 +70,8 @@ class PlanSolver(ArraySolver):
         """
         planner = self.prepared(problem, **options)
         many = getattr(planner, "many", None)
-        return [planner(x) for x in starts] if many is None else many(starts)
+        with np.errstate(**TRIALS):
+            return [planner(x) for x in starts] if many is None else many(starts)
 
     def prepared(self, problem: ControlProblem, **options: Any) -> Planner:
         """Return the result of `prepare`; it is the same object for equal options.

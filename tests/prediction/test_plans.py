@@ -2,6 +2,7 @@
 
 import itertools
 import pickle
+import warnings
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 
@@ -258,6 +259,65 @@ def test_a_limit_that_the_motion_does_not_reach_costs_nothing():
     result = plan.solve([0.0], [0.0], guess=beyond, targets=targets)
     assert result.value == pytest.approx(wanted.value, rel=1e-4)
     assert result.converged and wanted.residuals.limit <= 1e-4
+
+
+def test_states_of_a_plan_are_starts():
+    """Also of a plan from such a start: tolerances do not add up."""
+    costs = [cost.posture([3.0, 1.5], 20.0, "always"), cost.velocity(0.1)]
+    plan = dyn.plan(
+        dyn.load("two_link"), [*costs, cost.effort(1e-4)], duration=0.5, knots=20
+    )
+    result, speed = plan.solve([0.0, 0.0], [0.0, 0.0]), 4.0
+    assert result.converged and 1e-6 < result.residuals.limit <= 1e-4
+    for q, qd in zip(result.q, result.qd, strict=True):
+        plan.solve(q, qd, guess=result)
+    again = result
+    for _ in range(5):
+        again = plan.solve(again.q[1], again.qd[1].clip(-speed, speed + 9e-5))
+        assert np.abs(again.qd).max() <= speed + 1e-4
+    with pytest.raises(StateError, match="beyond a limit: velocity of joint"):
+        plan.solve([0.0, 0.0], [speed + 1.1e-4, 0.0])
+
+
+@pytest.mark.parametrize("moved", [False, True])
+def test_few_iterations_from_the_plan_before_are_enough(moved):
+    """Also where the motion of the old joint forces from the new state diverges."""
+    arm, q = dyn.load("arm7"), np.array([0.0, 0.2, 0.0, -1.5, 0.0, 1.5, 0.0])
+    goal = [0.5, -0.2, 0.15, 1.0, 0.0, 0.0, 0.0]
+    costs = [
+        cost.pose("tool", goal, [100.0] * 3 + [1e4] * 3, when="end"),
+        cost.velocity(10.0, when="end", name="rest"), cost.velocity(0.1),
+        cost.effort(1e-3),
+    ]  # fmt: skip
+    first = dyn.plan(arm, costs, duration=1.5, effort_limits={"joint2": 35.0})
+    few = dyn.plan(
+        arm, costs, duration=1.5, effort_limits={"joint2": 35.0}, max_iterations=5
+    )
+    few.slack = np.inf
+    result, sizes = first.solve(q, np.zeros(7)), []
+    for _ in range(8):
+        guess = result.moved_on() if moved else result
+        assert len(guess.q) == len(result.q)
+        np.testing.assert_array_equal(guess.tau[0], result.tau[int(moved)])
+        result = few.solve(result.q[1], result.qd[1], guess=guess)
+        assert np.isfinite(result.value)
+        sizes.append(result.residuals.limit)
+    assert max(sizes[-2:]) < (1e-2 if moved else 1.0)
+
+
+@pytest.mark.parametrize("solver", [*DESCENT, "mppi"])
+def test_a_search_that_diverges_warns_of_nothing(solver):
+    """Trials overflow; what went wrong is said in the result, not by NumPy."""
+    model = dyn.load("two_link")
+    costs = [cost.posture([2.0, -1.0], 100.0, when="end"), cost.effort(1e-3),
+             cost.velocity(10.0, when="end")]  # fmt: skip
+    for duration in (500.0, 20.0):
+        plan = dyn.plan(model, costs, duration=duration, knots=20, solver=solver)
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            result = plan.solve([0.1, 0.2], [0.3, 0.0])
+        assert not result.converged
+        assert f"steps are {duration / 20:g} s long" in result.detail
 
 
 def test_limits_that_cannot_hold_are_named():
