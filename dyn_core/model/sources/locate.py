@@ -97,13 +97,17 @@ def _file(source: str | os.PathLike[str], paths: tuple[Path, ...]) -> Located:
     `paths` are folders of packages, which are stored with it.
 
     Raises:
-        ModelError: It does not exist (suggests similar files), is a folder, or an HTML
-            page, as `dyn view` and `dyn report` write.
+        ModelError: It does not exist (suggests similar files, and names the working
+            directory of a relative path), is a folder, or an HTML page, as `dyn view`
+            and `dyn report` write.
     """
     path = Path(os.path.expanduser(source))
     if not _is_file(path):
         fault = "it is a folder" if os.path.isdir(path) else "there is no such file"
-        raise ModelError(f"cannot read the URDF file {source}: {fault}{_near(path)}")
+        fault, valid = fault + _near(path), ""
+        if not path.is_absolute() and not os.path.isdir(path):
+            valid = f"; valid: a path from {os.path.abspath('.')}, or an absolute one"
+        raise ModelError(f"cannot read the URDF file {source}: {fault}{valid}")
     if path.suffix.lower() in (".html", ".htm"):
         raise ModelError(f"{source} is a page, no robot; valid: open it in a browser")
     return Located(path, Path(os.path.abspath(path)), paths=paths)
