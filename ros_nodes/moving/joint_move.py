@@ -1,4 +1,4 @@
-"""`dyn move` by joints: a JointTrajectory to a node, and what becomes of it."""
+"""`dyn move` by joints: a trajectory or posture to a node, and what becomes of it."""
 
 from __future__ import annotations
 
@@ -12,17 +12,21 @@ from builtin_interfaces.msg import Duration
 from rcl_interfaces.msg import Log
 from rclpy.qos import DurabilityPolicy, QoSProfile
 from sensor_msgs.msg import JointState
+from std_msgs.msg import Float64MultiArray
 from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
 
 from dyn_core.errors import DynError, SettingError, unknown_name
 from dyn_core.signals import ENDING, noted_signals
 from ros_nodes.messages.trajectory_files import instant, message_rows
 from ros_nodes.tools.live import Live, connect
+from ros_nodes.tools.param import values
+from ros_nodes.tools.parameter_values import value_of
 
 SETTLE = 5.0  # longest rest of the reference after the last point's time [s]
 NEAR = 0.01  # distance at which a joint is there [rad | m]
 FOLLOWS, REFUSES = "following a trajectory", "trajectory refused"
-ABORTS = "trajectory aborted"
+ABORTS, POSTURE = "trajectory aborted", "target_posture refused"
+AGAIN = 0.1  # period of a target posture, which is not received reliably [s]
 # The log is kept for late listeners: no line is lost while they are found.
 LOG = QoSProfile(depth=1000, durability=DurabilityPolicy.TRANSIENT_LOCAL)
 
@@ -47,9 +51,11 @@ class _Watch:
         self.moved, self.sent = time.monotonic(), float("inf")
         self.answers: list[str] = []
         self._logger = name.strip("/").replace("/", ".")
-        create = live.node.create_subscription
-        create(JointState, f"{name}/reference", self._on_reference, 10)
-        create(JointState, f"{name}/error", self._on_error, 10)
+        create, self._live = live.node.create_subscription, live
+        self._reference = create(
+            JointState, f"{name}/reference", self._on_reference, 10
+        )
+        self._errors = create(JointState, f"{name}/error", self._on_error, 10)
         create(Log, "/rosout", self._on_log, LOG)
 
     def _on_reference(self, message: JointState) -> None:
@@ -62,9 +68,28 @@ class _Watch:
 
     def _on_log(self, line: Log) -> None:
         stamp = line.stamp.sec + 1e-9 * line.stamp.nanosec
-        known = line.msg.startswith((FOLLOWS, REFUSES, ABORTS))
+        known = line.msg.startswith((FOLLOWS, REFUSES, ABORTS, POSTURE))
         if line.name == self._logger and known and stamp >= self.sent:
             self.answers.append(line.msg)
+
+    def compare(self, topic: str, goal: JointState) -> None:
+        """Take a goal for the reference; errors are those of states on a topic.
+
+        Args:
+            topic: Topic of JointState.
+            goal: Names and positions; joints that it lacks are ignored.
+        """
+        self._live.node.destroy_subscription(self._reference)
+        self._live.node.destroy_subscription(self._errors)
+        self.reference, self.error = goal, None
+
+        def take(state: JointState) -> None:
+            q = dict(zip(state.name, state.position, strict=False))
+            if all(x in q for x in goal.name):
+                away = zip(goal.name, goal.position, strict=True)
+                self.error = JointState(position=[x - q[name] for name, x in away])
+
+        self._live.node.create_subscription(JointState, topic, take, 10)
 
     def refused(self, name: str) -> None:
         """Raise a DynError if the controller `name` has refused or aborted."""
@@ -106,11 +131,20 @@ def run(arguments: argparse.Namespace) -> int:
                 f"{name} publishes no reference; valid: an active node with joint"
                 f" states, see dyn lifecycle get {name}"
             )
+        predictive = value_of(values(live, name, ["mode"])["mode"]) == "predictive"
+        if predictive and arguments.message:
+            raise SettingError(
+                f"{name} is in mode predictive, which follows no trajectory; valid:"
+                f" --joints, or a posture on {name}/target_posture",
+                "trajectory",
+            )
         content = arguments.message or _to_joints(arguments.joints, watch.reference)
         known = watch.reference.name
         for joint in (*content["joint_names"], *arguments.joints):
             if joint not in known:
                 raise SettingError(unknown_name(f"joint of {name}", joint, known))
+        if predictive:
+            return _to_posture(live, watch, name, arguments, stop)
         message, end = _message(content, arguments.duration or 0.0)
         published, watch.sent = time.monotonic(), time.time()
         sender.publish(message)
@@ -142,6 +176,58 @@ def _to_joints(joints: Mapping[str, float], reference: JointState) -> dict[str, 
     return {"joint_names": names, "points": [point]}
 
 
+def _to_posture(
+    live: Live, watch: _Watch, name: str, arguments: argparse.Namespace, stop: list[int]
+) -> int:
+    """Send a target posture to a node in mode predictive; return as `_arrival`.
+
+    Positions are read from joint_states, in the namespace of the node, and compared
+    from `duration` on.
+
+    Args:
+        live: Connection to the nodes.
+        watch: What the controller publishes; its reference becomes the posture.
+        name: Full name of the controller.
+        arguments: Arguments of `run`; the joints are all known.
+        stop: Numbers of the signals received so far.
+
+    Raises:
+        SettingError: A joint is missing: its last target is known to the node alone.
+        DynError: The node refuses the posture, or there are no joint states.
+    """
+    known, wait = list(watch.reference.name), arguments.timeout
+    missing = [x for x in known if x not in arguments.joints]
+    if missing:
+        raise SettingError(
+            f"--joints lacks {', '.join(missing)}; valid for {name}, in mode"
+            f" predictive: all joints, {', '.join(known)}, as on {name}/target_posture",
+            "joints",
+        )
+    goal = [arguments.joints[x] for x in known]
+    states = f"{name.rpartition('/')[0]}/joint_states"
+    watch.compare(states, JointState(name=known, position=goal))
+    if not live.until(lambda: watch.error, wait):
+        raise DynError(f"no positions of all joints on {states} within {wait:g} s")
+    topic, message = f"{name}/target_posture", Float64MultiArray(data=goal)
+    sender = live.node.create_publisher(Float64MultiArray, topic, 1)
+    if not live.until(sender.get_subscription_count, wait):
+        raise DynError(f"{name} does not listen to {topic}")
+    watch.moved, watch.sent = time.monotonic(), time.time()
+    for _ in range(3):
+        sender.publish(message)
+        live.until(lambda: watch.answers or stop, AGAIN)
+    print(f"sent to {topic}; plans choose the way and its time", flush=True)
+    content = {"joint_names": known, "points": [{"positions": goal}]}
+    ends = watch.moved + arguments.duration
+    status = _arrival(live, watch, name, content, ends, stop)
+    if status and not stop:
+        print(
+            "plans rest where their costs balance: a larger predictive.posture_weight,"
+            " or a smaller effort_weight, is nearer"
+        )
+    return status
+
+
 def _message(content: Mapping[str, Any], lead: float) -> tuple[JointTrajectory, float]:
     """Return a JointTrajectory that starts now, and the time of its last point [s].
 
@@ -152,8 +238,8 @@ def _message(content: Mapping[str, Any], lead: float) -> tuple[JointTrajectory, 
     names, times, *rows = message_rows(content)
     fields = ("positions", "velocities", "accelerations", "effort")
     message = JointTrajectory(joint_names=list(names))
-    for t, *values in zip(times + lead, *rows, strict=True):
-        lists = {k: [float(x) for x in v] for k, v in zip(fields, values, strict=True)}
+    for t, *row in zip(times + lead, *rows, strict=True):
+        lists = {k: [float(x) for x in v] for k, v in zip(fields, row, strict=True)}
         sec, nanosec = instant(t)
         wait = Duration(sec=sec, nanosec=nanosec)
         message.points.append(JointTrajectoryPoint(time_from_start=wait, **lists))

@@ -19,7 +19,8 @@ from ros_nodes.tools.live import Live, connect
 from ros_nodes.tools.param import values
 from ros_nodes.tools.parameter_values import value_of
 
-TOOL, FRAME = "cartesian.frame", "model_topics.frame"
+FRAME, MODE = "model_topics.frame", "mode"
+TOOLS = {"cartesian": "cartesian.frame", "predictive": "predictive.frame"}
 JUMP = "cartesian.target_jump"
 PERIOD = 0.01  # of the targets [s]
 SETTLE = 5.0  # longest wait for the tool after the last target [s]
@@ -28,7 +29,7 @@ QOS = QoSProfile(depth=1, reliability=ReliabilityPolicy.BEST_EFFORT)
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Move the tool of a node in mode cartesian to a pose; return the exit status.
+    """Move the tool of a node to a pose, in mode cartesian or predictive.
 
     The path begins at the pose on ~/frame_pose, and is sent as ~/target_pose. The node
     holds the last target; Ctrl-C ends the path there.
@@ -56,7 +57,7 @@ def run(arguments: argparse.Namespace) -> int:
         if not live.until(targets.get_subscription_count, arguments.timeout):
             raise DynError(
                 f"{name} follows no target poses; valid: a node computed_torque in mode"
-                " cartesian that is configured"
+                " cartesian or predictive that is configured"
             )
         _check(live, name, arguments)
         if not live.until(lambda: poses, arguments.timeout):
@@ -86,9 +87,18 @@ def _check(live: Live, name: str, arguments: argparse.Namespace) -> None:
         SettingError: See above.
         DynError: The node does not answer.
     """
-    asked = (TOOL, FRAME, JUMP)
-    read = values(live, name, list(asked))
-    tool, frame, jump = (value_of(read[x]) for x in asked)
+    asked = (MODE, *TOOLS.values(), FRAME, JUMP)
+    read = {k: value_of(x) for k, x in values(live, name, list(asked)).items()}
+    mode, frame, jump = read[MODE], read[FRAME], read[JUMP]
+    tool = read[TOOLS[mode]] if mode in TOOLS else None
+    if mode == "predictive":
+        jump = 0.0  # plans lead to poses that are far away, too
+        if not tool:
+            raise SettingError(
+                f"{name} plans for joints alone; valid: {TOOLS[mode]} set to a link, or"
+                " --joints",
+                TOOLS[mode],
+            )
     if frame and tool and frame != tool:
         raise SettingError(
             f"{name} publishes the pose of '{frame}', and its tool is '{tool}'; valid:"

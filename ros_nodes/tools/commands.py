@@ -106,11 +106,12 @@ def add_move(parser: argparse.ArgumentParser) -> None:
     goal = parser.add_mutually_exclusive_group(required=True)
     goal.add_argument(
         "--to", nargs=3, type=float, metavar=("X", "Y", "Z"),
-        help="position of the tool in the root link, in mode cartesian [m]",
+        help="position of the tool in the root link [m], in mode cartesian or"
+        " predictive",
     )  # fmt: skip
     goal.add_argument(
         "--joints", nargs="+", metavar="JOINT=POSITION",
-        help="positions of joints [rad | m]; the others stay",
+        help="positions of joints [rad | m]; the others stay (mode predictive: of all)",
     )  # fmt: skip
     goal.add_argument(
         "--trajectory", metavar="FILE",

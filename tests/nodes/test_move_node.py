@@ -159,3 +159,68 @@ def test_joints_are_led_to_positions(start, environment, monkeypatch, capfd, tmp
     assert waits[0] > 2.0, "a round trip is over before it began"
     status, _, err = run("/simulator", *to, "2")
     assert (status, "listens to no trajectories" in err) == (1, True), err
+
+
+def test_a_node_that_plans_is_led_to_postures_and_poses(
+    start, environment, capfd, tmp_path
+):
+    """All joints are named: what is left out has a target that the node alone knows."""
+
+    def run(*arguments):
+        status = cli.main(["move", *arguments, "--timeout", "20"])
+        said = capfd.readouterr()
+        return status, said.out, said.err
+
+    parameters = PARAMS.replace("arm7", "two_link").replace(
+        "    initial_positions: [0.0, -0.6, 0.0, -2.2, 0.0, 1.6, 0.8]\n", ""
+    )
+    start(
+        GRAPHS["demo"].nodes,
+        parameters.replace(
+            "cartesian\n    cartesian: {frame: tool}",
+            "predictive\n    predictive: {knots: 25, posture_weight: [100.0]}",
+        ),
+    )
+    to = ["--joints", "joint1=0.3", "joint2=-0.2", "--duration", "3"]
+    deadline = time.monotonic() + 40
+    status, out, err = run(*to)
+    while status and time.monotonic() < deadline:  # the nodes are not active yet
+        status, out, err = run(*to)
+    assert status == 0, out + err
+    assert "/computed_torque/target_posture; plans choose the way" in out
+    assert "arrived: joint" in out
+    status, _, err = run("--joints", "joint2=0.1", "--duration", "1")
+    assert status == 1
+    assert "--joints lacks joint1; valid for /computed_torque" in err
+    assert "joint1, joint2, as on /computed_torque/target_posture" in err
+    status, _, err = run("--joints", "joint1=0.1", "joint2=90", "--duration", "1")
+    assert (status, "target_posture refused: " in err) == (1, True), err
+    path = tmp_path / "motion.json"
+    point = {"positions": [0.0, 0.0], "time_from_start": {"sec": 1}}
+    path.write_text(
+        json.dumps({"joint_names": ["joint1", "joint2"], "points": [point]})
+    )
+    status, _, err = run("--trajectory", str(path))
+    assert (status, "follows no trajectory; valid: --joints" in err) == (1, True), err
+    status, _, err = run("--to", "0.3", "0.1", "0.5")
+    assert (status, "valid: predictive.frame set to a link, or" in err) == (1, True)
+
+
+def test_the_tool_of_a_node_that_plans_is_led(start, environment, capfd):
+    """Along the path, near its end: plans rest where their costs balance."""
+    start(
+        GRAPHS["demo"].nodes,
+        PARAMS.replace(
+            "cartesian\n    cartesian: {frame: tool}",
+            "predictive\n    predictive:\n      {frame: tool, knots: 25,"
+            " posture_weight: [0.0], effort_weight: [1.0e-6],"
+            " pose_weight: [100.0, 100.0, 100.0, 1000.0, 1000.0, 1000.0]}",
+        ),
+    )
+    to = ["--to", "0.4", "0.1", "0.5", "--speed", "20", "--timeout", "20"]
+    deadline, status = time.monotonic() + 40, 1
+    while status and time.monotonic() < deadline:  # the nodes are not active yet
+        status = cli.main(["move", *to])
+        said = capfd.readouterr()
+    assert status == 0, said
+    assert "arrived: " in said.out
