@@ -74,6 +74,24 @@ def limit_terms(
     return 0
 
 
+@machine_code
+def limit_values(
+    limits: PlanLimits, q: FloatArray3, qd: FloatArray3, slopes: FloatArray3,
+    to: FloatArray, values: FloatArray,
+) -> None:  # fmt: skip
+    """Compute the values of a Penalty for n plans, see limit_terms.
+
+    Args:
+        limits: Numbers of the penalty.
+        q, qd: States of the plans, (n, N + 1, nq) and (n, N + 1, nv).
+        slopes, to: Work, (2, N + 1, nx) and (1,).
+        values: The values are written here, (n,).
+    """
+    for s in range(len(values)):
+        limit_terms(limits, q[s], qd[s], slopes[0], slopes[1], to)
+        values[s] = to[0]
+
+
 class Penalty:
     """Limits of position and velocity as an augmented Lagrangian.
 
@@ -147,6 +165,13 @@ class Penalty:
         states = (np.array(x, float, order="C") for x in (q, qd))
         compiled(limit_terms)(self.limits(), *states, gradient, curved, to)
         return float(to[0]), gradient, curved
+
+    def values(self, q: np.ndarray, qd: np.ndarray) -> np.ndarray:
+        """Return the values of n plans, (n,); states are (n, N + 1, nq) and so on."""
+        values, slopes = np.zeros(len(q)), np.zeros((2, *self.low.shape))
+        states = (np.array(x, float, order="C") for x in (q, qd))
+        compiled(limit_values)(self.limits(), *states, slopes, np.zeros(1), values)
+        return values
 
     def limits(self) -> PlanLimits:
         """Return the numbers of the penalty, as they are now."""

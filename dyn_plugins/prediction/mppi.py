@@ -99,7 +99,7 @@ def _plan(
         tried, costs = shooting.sampled(start, noisy, stored)
         values = costs
         if penalty.active:
-            values = values + penalty.terms(tried.q, tried.qd)[0]
+            values = values + penalty.values(tried.q, tried.qd)
         values = np.where(np.isfinite(values), values, np.inf)
         if path is None or values[0] < best:
             best, value, path = values[0], costs[0], [x[0] for x in tried]

@@ -223,7 +223,7 @@ def slopes_left(plan, q, qd, result, step):
     path, values = Shooting(loose).rollouts(
         start, np.concatenate([tau + units, tau - units])
     )
-    values = values + penalty.terms(path.q, path.qd)[0]
+    values = values + penalty.values(path.q, path.qd)
     plus, minus = values.reshape(2, -1)
     slopes = (plus - minus) / (2 * size) / (1.0 + abs(result.value))
     at_lower = np.abs(tau - bounds.tau_lower).ravel()[chosen] <= 1e-9
