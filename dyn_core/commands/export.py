@@ -127,7 +127,7 @@ def run(arguments: argparse.Namespace) -> int:
     cycle = arguments.solver in laws.CYCLES
     solver = None if cycle else default_registry().solver(arguments.solver)
     model = load_robot(arguments)
-    options = read_options(arguments)
+    options = read_options(arguments, solver)
     if arguments.dtype != "float64":
         options["dtype"] = arguments.dtype
     if "finite" in options:

@@ -123,7 +123,8 @@ def _solver(arguments: argparse.Namespace, problem: Signature) -> Solver:
     well. Raises SolverNotFound, UnsupportedError or SettingError if one is not valid,
     PluginError if two plugins offer the name.
     """
-    return solver(arguments.solver, problem).with_options(**read_options(arguments))
+    chosen = solver(arguments.solver, problem)
+    return chosen.with_options(**read_options(arguments, chosen))
 
 
 def check_arguments(arguments: argparse.Namespace) -> None:

@@ -347,9 +347,11 @@ def _simulated(model: Model, arguments: argparse.Namespace) -> MotionRecord:
     accelerations = None
     if world is None:
         settings["step"] = arguments.step or STEP
-        options, chosen = read_options(arguments), arguments.forward_dynamics
-        if options:
-            chosen = solver(chosen or "auto", FORWARD_DYNAMICS).with_options(**options)
+        chosen = arguments.forward_dynamics
+        if arguments.option:
+            chosen = solver(chosen or "auto", FORWARD_DYNAMICS)
+            options = read_options(arguments, chosen)
+            chosen = chosen.with_options(**options)
         settings["forward_dynamics"] = chosen
         accelerations = forward_dynamics_of(settings["step"], model, chosen)
     elif arguments.step or arguments.forward_dynamics or arguments.option:

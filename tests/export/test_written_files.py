@@ -190,6 +190,33 @@ def test_a_list_of_one_name_is_no_list_of_letters(tmp_path, capsys):
     assert "link4_mass[1]" in capsys.readouterr().out
 
 
+@pytest.mark.parametrize(
+    "typed",
+    [
+        "computed_torque wrap=joint1", "computed_torque_cycle wrap=joint1",
+        "hybrid prescribed=joint1", "parameter_jacobian paths=link2.mass",
+    ],
+)  # fmt: skip
+def test_one_name_is_a_list_of_one_where_a_list_is_wanted(typed, tmp_path, capsys):
+    """No comma or bracket is needed to name one joint, in a solver or a controller."""
+    solver, option = typed.split()
+    command = ["export", solver, "arm7", str(tmp_path / "x"), "--form", "c"]
+    assert main([*command, "--option", option]) == 0, capsys.readouterr().err
+
+
+def test_an_export_says_with_which_options_it_was_built(tmp_path):
+    """Header, README and manifest tell exports of one solver and robot apart."""
+    result = build("hybrid", "two_link", prescribed=["joint1"]).export(tmp_path)
+    said, prefix = "prescribed=['joint1'], finite=True", result.interface.prefix
+    for name, listed in ((".h", said), ("_README.md", f"`{said}`")):
+        text = (tmp_path / f"{prefix}{name}").read_text("utf-8")
+        assert f"Options: {listed}.\n" in text
+    facts = json.loads((tmp_path / f"{prefix}.json").read_text("utf-8"))
+    assert facts["interface"]["options"] == said
+    plain = build("rnea", "two_link").export(tmp_path / "rnea", checked=False)
+    assert plain.interface.options == "none"
+
+
 @pytest.mark.full
 @pytest.mark.parametrize(
     ("solver", "robot"), [("rnea", "two_link"), ("aba", "cart_pole")]

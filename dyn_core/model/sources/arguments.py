@@ -190,19 +190,26 @@ def add_options(parser: argparse.ArgumentParser, meaning: str) -> None:
     )
 
 
-def read_options(arguments: argparse.Namespace) -> dict[str, Any]:
+def read_options(arguments: argparse.Namespace, solver: Any = None) -> dict[str, Any]:
     """Return the values of --option by name: bools, numbers, text, or lists of those.
 
-    A text with a comma, or that begins with a bracket, is a list.
+    A text with a comma, or that begins with a bracket, is a list. One value is a list
+    of one where the default of the option is a tuple, and for the option `wrap`.
 
     Args:
         arguments: Parsed arguments of a command that called add_options.
+        solver: Solver with these options; None: a whole controller.
 
     Raises:
         SettingError: An entry is not NAME=VALUE, or a name occurs twice.
     """
     pairs = named_values(arguments.option, "--option")
-    return {name: _read(text) for name, text in pairs.items()}
+    values = {name: _read(text) for name, text in pairs.items()}
+    defaults = {"wrap": (), **getattr(solver, "options", {})}
+    for name, value in values.items():
+        if isinstance(defaults.get(name), tuple) and not isinstance(value, list):
+            values[name] = [value]
+    return values
 
 
 def _read(text: str) -> Any:
