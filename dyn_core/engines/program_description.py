@@ -18,6 +18,7 @@ class SolverDescription(Protocol):
 
     name: str
     signature: Signature
+    changed_options: Mapping[str, Any]
 
     def build(self, model: Any, **options: Any) -> Any:
         """Return a Program for a System."""
@@ -114,7 +115,7 @@ def page(program: DescribedProgram) -> str:
     """
     outputs = ", ".join(port.name for port in program.outputs)
     solver = program.recipe.solver
-    built = _options(program.recipe.choices, len(program.recipe.choices))
+    built = options_line(program.recipe.choices)
     return "\n".join(
         [
             f"{_title(program)}, built with {built or 'no options'}.",
@@ -157,7 +158,7 @@ def summary(program: DescribedProgram) -> str:
     Each is one line, with at most eight options or Ports.
     """
     lines = [f"<{_title(program)}"]
-    built = _options(program.recipe.choices, _SHOWN)
+    built = options_line(program.recipe.choices, _SHOWN)
     lines += [f"  built with {built}"] if built else []
     lines.append(f"  inputs   {_ports(program.inputs)}")
     lines.append(f"  outputs  {_ports(program.outputs)}>")
@@ -170,13 +171,15 @@ def _title(program: DescribedProgram) -> str:
     return f"Program {name} for {program.model} on engine {program.engine}"
 
 
-def _options(options: Mapping[str, Any], maximum: int) -> str:
-    """Return at most `maximum` build options as text "name=value, ...".
+def options_line(options: Mapping[str, Any], maximum: int | None = None) -> str:
+    """Return build options as text "name=value, ...", long values shortened.
 
-    Long values are shortened; the number of all options follows if there are more.
+    With `maximum`, the number of all options follows that many if there are more.
     """
     shown = [f"{name}={_short(value)}" for name, value in options.items()]
-    more = [f"... ({len(shown)} in all)"] if len(shown) > maximum else []
+    more = (
+        [f"... ({len(shown)} in all)"] if len(shown) > (maximum or len(shown)) else []
+    )
     return ", ".join([*shown[:maximum], *more])
 
 

@@ -97,6 +97,7 @@ _README = """\
 
 Solver `{solver}` ({problem}) for the robot {robot}, exported by dyn_ros {library}
 for the target `{target}` ({meaning}), {form}.
+Options: {options}.
 
 - `{prefix}.h`: functions, ports with sizes and units, statuses, names of coordinates,
   limits of the robot
@@ -579,6 +580,7 @@ def readme(
         solver=x.solver,
         problem=x.problem,
         robot=markdown_code(x.robot),
+        options=markdown_code(x.options),
         library=x.library,
         target=target.name,
         meaning=target.meaning,

@@ -45,6 +45,7 @@ import numpy as np
 
 from dyn_core.engines import Program
 from dyn_core.engines.native_program import NativeProgram
+from dyn_core.engines.program_description import options_line
 from dyn_core.engines.status import NOT_FINITE
 from dyn_core.errors import UnsupportedError
 from dyn_core.model import Model
@@ -134,6 +135,8 @@ class Interface:
         position_units, velocity_units: rad, m or 1; see Coordinates.
         bodies: Names of the moving bodies.
         library: Version of this library.
+        options: Options of build as text "name=value, ...", or none; long values are
+            shortened.
         limits: Limits of the robot, one for each velocity coordinate.
         scratch, batch_scratch: Scratch memory of a call of each function [bytes]; 0 if
             it is not exported.
@@ -158,6 +161,7 @@ class Interface:
     velocity_units: tuple[str, ...]
     bodies: tuple[str, ...]
     library: str
+    options: str = "none"
     limits: tuple[CoordinateLimits, ...] = ()
     scratch: int = 0
     batch_scratch: int = 0
@@ -262,6 +266,7 @@ def interface_of(program: Program[Any], name: str | None = None) -> Interface:
         *coordinates,
         bodies,
         _library(),
+        options_line({**solver.changed_options, **program.recipe.choices}) or "none",
         limits,
     )
 

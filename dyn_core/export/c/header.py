@@ -90,7 +90,8 @@ def header(interface: Interface, batch: bool, exact: bool = True) -> str:
 
 def _about(x: Interface, exact: bool) -> str:
     what = f"{x.prefix}: solver {x.solver} ({x.problem}) for robot '{x.robot}'."
-    lines = [*x.notice, "", what, ""]
+    options = wrap(f"Options: {x.options}.", _WIDTH, subsequent_indent="      ")
+    lines = [*x.notice, "", what, *options, ""]
     for title, ports in (("Inputs", x.inputs), ("Outputs", x.outputs)):
         lines.append(f"{title}, {x.real}:")
         for port in ports:
