@@ -169,11 +169,13 @@ def comparison_sections(
 
 
 def _settings(records: Sequence[MotionRecord], names: Sequence[str]) -> ReportSection:
-    """Return the section of settings, a table with a column for each run.
+    """Return the section of settings and starts, a table with a column for each run.
 
-    Rows that are equal for all runs are in a second table with one column; if all are,
-    a note replaces the first. A missing setting is shown as "-". A note tells if the
-    hashes of the models differ, or only some runs have one.
+    Starts are entries of q and qd in the first row of a run [rad | m, rad/s | m/s];
+    those that are equal for all runs are left out. Other rows that are equal for all
+    runs are in a second table with one column; if all rows are, a note replaces the
+    first. A missing setting is shown as "-". A note tells if the hashes of the models
+    differ, or only some runs have one.
 
     Args:
         records: Runs.
@@ -186,6 +188,11 @@ def _settings(records: Sequence[MotionRecord], names: Sequence[str]) -> ReportSe
     for key in keys:
         values = [column.get(key, "-") for column in columns]
         (same if len(set(values)) == 1 else rows).append([key, *values])
+    for kind in ("q", "qd"):
+        for name in records[0].names(kind):
+            values = [_start(record, kind, name) for record in records]
+            if len(set(values)) > 1:
+                rows.append([f"start of {kind}[{name}]", *values])
     content = table(("differs", *names), rows) if rows else note("No setting differs.")
     if same:
         content += table(("the same in all", ""), [row[:2] for row in same])
@@ -195,6 +202,14 @@ def _settings(records: Sequence[MotionRecord], names: Sequence[str]) -> ReportSe
     return ReportSection(
         "What is compared", "What differs between the runs, and what does not.", content
     )
+
+
+def _start(record: MotionRecord, kind: str, name: str) -> str:
+    """Return an entry of q or qd in the first row as text; "-" if there is none."""
+    columns, names = getattr(record, kind), record.names(kind)
+    if columns is None or not len(columns) or name not in names:
+        return "-"
+    return repr(float(columns[0, names.index(name)]))
 
 
 def _facts(record: MotionRecord) -> dict[str, str]:

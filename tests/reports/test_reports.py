@@ -175,6 +175,16 @@ def test_a_comparison_shows_what_differs():
         differences(first, run_record(other))
 
 
+def test_a_comparison_names_the_starts_that_differ():
+    """The joint and both values; a start that all runs have is not named."""
+    runs = [_run(q0=[0.1, 0.2], qd0=[0.0, 0.3]), _run(q0=[0.1, 0.5], qd0=[0.0, 0.3])]
+    page = report_page(runs, ["one", "two"])
+    joint = runs[0].names("q")[1]
+    row = f"<td>start of q[{joint}]</td><td>0.2</td><td>0.5</td>"
+    assert row in re.sub(' class="[^"]*"', "", page)
+    assert page.count("start of") == 1
+
+
 @pytest.mark.parametrize("names", [(), ("a",), ("a", "b", "c"), "ab"])
 def test_names_of_a_report_are_one_for_each_run(names, tmp_path):
     """Too few, too many and a string are refused before a page is made."""
