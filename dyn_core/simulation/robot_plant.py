@@ -9,6 +9,7 @@ import numpy as np
 
 from dyn_core.errors import DynError, NonFiniteError, SettingError, ShapeError
 from dyn_core.model import Model
+from dyn_core.model.checks.inertias import changed_inertias
 from dyn_core.model.checks.robots import check_robot
 from dyn_core.model.coordinates.configuration_space import scaled_quaternions
 from dyn_core.model.payload import Payload, PayloadInput
@@ -51,7 +52,7 @@ class RobotPlant(SimulatedPlant):
             [N·m | N].
         qdd_u: Accelerations of the prescribed joints, in the order of `prescribed`
             [rad/s² | m/s²].
-        warnings: Sentences on doubtful properties of the initial state.
+        warnings: Sentences on doubtful changed inertias, and on the initial state.
     """
 
     model: Model
@@ -139,7 +140,7 @@ class RobotPlant(SimulatedPlant):
             f"the quaternion of joint {name} at the start has the length {length:.3g};"
             " it is scaled to 1"
             for name, length in self._scaled.items()
-        )
+        ) + changed_inertias(self.model)
         self.reset()
 
     @property

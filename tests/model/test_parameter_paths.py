@@ -1,5 +1,6 @@
 """Parameter paths: which there are, what they change, and derivatives by them."""
 
+import warnings
 from pathlib import Path
 
 import numpy as np
@@ -7,7 +8,7 @@ import pytest
 
 import dyn_core as dyn
 from dyn_core import robots
-from dyn_core.errors import ModelError, UnsupportedError
+from dyn_core.errors import ModelError, ModelWarning, UnsupportedError
 from dyn_core.model import parameter_paths
 from dyn_core.testing import scaled_error
 
@@ -256,6 +257,30 @@ def test_paths_of_loops_are_inputs_and_are_differentiated():
 def test_what_is_not_there_is_refused_in_words(path, message):
     with pytest.raises(ModelError, match=message):
         arm().parameter(path)
+
+
+@pytest.mark.parametrize("wrong", [np.nan, np.inf, -np.inf, np.float64(np.nan)])
+def test_a_parameter_is_finite(wrong):
+    """A robot with a mass of NaN would have forces of NaN wherever it is used."""
+    with pytest.raises(ModelError, match=r"link2\.mass .*(nan|inf).*valid: finite"):
+        arm().with_values({"link2.mass": wrong})
+
+
+@pytest.mark.parametrize(
+    ("values", "message"),
+    [
+        ({"link2.mass": -3.0}, "link 'link2': mass -3.0 is negative"),
+        ({"link2.inertia": (1, 0, 0, 1, 0, 9)}, "'link2': .*breaks the triangle"),
+    ],
+)
+def test_a_simulation_warns_of_changed_inertias_that_no_body_has(values, message):
+    """As loading does; of the numbers of a file it warned already."""
+    settings = {"duration": 0.002, "period": 0.001}
+    with pytest.warns(ModelWarning, match=message):
+        dyn.simulate(arm().with_values(values), **settings)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", ModelWarning)
+        dyn.simulate(arm().with_values({"link2.mass": 3.0}), **settings)
 
 
 def test_springs_must_act():

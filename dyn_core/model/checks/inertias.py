@@ -51,6 +51,26 @@ def check_inertias(description: Description, findings: Findings) -> None:
         findings.doubt("link", links[k].name, fault)
 
 
+def changed_inertias(tree: Tree) -> tuple[str, ...]:
+    """Return the warnings on link inertias that differ from the robot's description.
+
+    They are those of check_inertias, whose ModelError is one of them: on values that
+    with_values does not check, which must be numbers.
+    """
+    description, findings = tree.build.description, Findings()
+    changed = tuple(
+        replace(link, inertia=tree.frames[link.name].inertia)
+        for link in description.links
+        if link.name in tree.frames  # not of a part of a robot
+        and tree.frames[link.name].inertia is not link.inertia
+    )
+    try:
+        check_inertias(replace(description, links=changed), findings)
+    except ModelError as error:
+        return (str(error),)
+    return findings.warnings
+
+
 def _faults(table: np.ndarray) -> Iterator[tuple[int, str]]:
     """Yield the index of each link with an unphysical inertia, and the reason.
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from math import isfinite
 from numbers import Complex
 from typing import Any, TypeVar
 
@@ -491,8 +492,8 @@ def with_values(tree: AnyTree, values: Mapping[str, Values | Scalar]) -> AnyTree
         values: Values by path; a path of one number accepts a bare number.
 
     Raises:
-        ModelError: `values` is not a mapping, a path is unknown, its values are not
-            numbers or not as many as `size` returns, or an axis is not finite.
+        ModelError: `values` is not a mapping, a path is unknown, or its values are not
+            finite numbers or not as many as `size` returns.
         SingularError: An axis has length 0, or is -z for a planar joint.
     """
     if not isinstance(values, Mapping):
@@ -522,7 +523,8 @@ def entries_of(path: str, value: Any, wanted: int) -> tuple[Scalar, ...]:
     """Return the new values of a path of `wanted` numbers as a tuple.
 
     Entries may be numbers, also bool or complex, symbols or arrays; a bare number is
-    accepted for one. Raises ModelError for others, and for another count.
+    accepted for one. Raises ModelError for others, for floats that are not finite, and
+    for another count.
     """
     try:
         entries = tuple(value)
@@ -532,10 +534,13 @@ def entries_of(path: str, value: Any, wanted: int) -> tuple[Scalar, ...]:
         raise ModelError(f"{path} takes numbers, got {value!r}", path)
     if len(entries) != wanted:
         raise ModelError(f"{path} takes {wanted} numbers, got {len(entries)}", path)
-    return tuple(
+    entries = tuple(
         x.item() if isinstance(x, (np.generic, np.ndarray)) and not x.ndim else x
         for x in entries
     )
+    if not all(isfinite(x) for x in entries if isinstance(x, float)):
+        raise ModelError(f"{path} is {shown(value)}; valid: finite numbers", path)
+    return entries
 
 
 def _changed_robot(tree: AnyTree, _: str, what: str, values: Values) -> AnyTree:
