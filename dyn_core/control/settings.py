@@ -21,6 +21,7 @@ from dyn_core.control.safety.shadow import ShadowSettings
 from dyn_core.control.states.plausibility import StateBounds
 from dyn_core.errors import ModelError, SettingError, unknown_name
 from dyn_core.model import Model
+from dyn_core.model.checks.robots import check_robot
 from dyn_core.model.payload import Payload, PayloadInput
 from dyn_core.solving.control_mode import INVERSE_DYNAMICS
 
@@ -105,6 +106,7 @@ class ControllerSettings:
     parameters: Mapping[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
+        check_robot(self.model, type(self).__name__)
         if not isinstance(self.rules, Rules):
             raise SettingError(f"rules is {self.rules!r}; valid: Rules(...)", "rules")
         self.control_mode = control_mode(self.mode)

@@ -20,6 +20,7 @@ from dyn_core.model.assembly.build import Build, ForceFunction, ForceOfPotential
 from dyn_core.model.assembly.lost_changes import refuse_lost_changes
 from dyn_core.model.assembly.tree import Tree
 from dyn_core.model.checks.description import check_choices
+from dyn_core.model.checks.findings import warn_of
 from dyn_core.model.checks.tree import check_loops
 from dyn_core.model.coordinates import by_name, clusters, order, pivots
 from dyn_core.model.coordinates import configuration_space as space
@@ -562,7 +563,9 @@ class Model(Tree, System):
                 a position is not valid, or as in `rebuilt`.
         """
         check_choices("warn", () if joints is None else joints)  # None: no lock there
-        return self.rebuilt(lock={**self.build.lock, **joints})
+        made = self.rebuilt(lock={**self.build.lock, **joints})
+        warn_of(self.name, [x for x in made.warnings if x not in self.warnings], 2)
+        return made
 
     def drive(self, joint: str, pose: Drive) -> Model:
         """Return the robot with the placement of a joint driven as a function of time.

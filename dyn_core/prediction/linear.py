@@ -18,6 +18,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from dyn_core.errors import SettingError, ShapeError, UnsupportedError, unknown_name
+from dyn_core.model.checks.findings import warn_of
+from dyn_core.model.checks.robots import beyond_limits, check_robot
 from dyn_core.model.coordinates.labels import coordinates_of
 from dyn_core.model.passive_forces import without_dry_friction
 from dyn_core.prediction.problem import require_tree
@@ -37,6 +39,7 @@ if TYPE_CHECKING:
 
     from dyn_core.model import Model
 
+LONG = 1.0  # a longer period is warned of [s]
 NO_EFFORT = (
     1e-6  # effort without a motor that still counts as none, of the largest, or N·m
 )
@@ -179,7 +182,8 @@ def lqr(
 
         x.T Q x + u.T R u,   x = (dq, dqd),   u = efforts - holding efforts
 
-    Joint springs and damping act, dry friction does not.
+    Joint springs and damping act, dry friction does not. A position beyond the limits
+    of a joint, or a period above 1 s, is a ModelWarning.
 
     Args:
         model: Robot without closed loops.
@@ -193,9 +197,10 @@ def lqr(
         motors: Names of the joints with a motor; None: Model.active_joints.
 
     Raises:
-        UnsupportedError: The robot has closed loops or prescribed joints; the position
-            cannot be held, or a mode cannot be stabilised (names the joints); or the
-            Riccati equation cannot be solved, as the weights differ too much.
+        UnsupportedError: Not a robot, or one with closed loops or prescribed joints;
+            the position cannot be held, or a mode cannot be stabilised (names the
+            joints); or the Riccati equation cannot be solved, as the weights differ too
+            much.
         SettingError: A weight is not symmetric or not positive (semi)definite, the
             period is not a positive number, `motors` names an unknown joint or a joint
             twice, or Q does not see a mode that does not decay by itself.
@@ -205,6 +210,7 @@ def lqr(
     """
     from scipy import linalg
 
+    check_robot(model, "lqr")
     linear, A, B = _linear(model, q, period, motors)
     n, m = linear.B.shape
     weights = _weights("Q", Q, n, definite=False)
@@ -257,10 +263,10 @@ def kalman(
         motors: As in `lqr`; efforts of other joints are not used.
 
     Raises:
-        UnsupportedError: The robot has closed loops or prescribed joints; the position
-            cannot be held, or a mode that does not decay is not measured (names the
-            joints); or the Riccati equation cannot be solved, as the deviations differ
-            too much.
+        UnsupportedError: Not a robot, or one with closed loops or prescribed joints;
+            the position cannot be held, or a mode that does not decay is not measured
+            (names the joints); or the Riccati equation cannot be solved, as the
+            deviations differ too much.
         SettingError: `measured` is empty or no mapping; it or `motors` has an unknown
             name; `motors` has a name twice; or a deviation, the period or effort_noise
             is not a positive number.
@@ -270,6 +276,7 @@ def kalman(
     """
     from scipy import linalg
 
+    check_robot(model, "kalman")
     noise = _positive("effort_noise", effort_noise)
     linear, A, B = _linear(model, q, _positive("period", period), motors)
     deviations = _deviations(model, measured)
@@ -320,6 +327,13 @@ def _linear(
         if joints.count(name) > 1:
             message = f"joint '{name}' is named twice; valid: each joint once"
             raise SettingError(message, "motors")
+    doubts = [beyond_limits(model, "q", q, "q")]
+    if period is not None and _positive("period", period) > LONG:
+        doubts.append(
+            f"period {period:g} s is long: nothing acts on what happens within it;"
+            " valid: seconds, such as 0.001"
+        )
+    warn_of(model.name, [doubt for doubt in doubts if doubt], stacklevel=4)
     driven = [k for name in joints for k in _indices(model, name)]
     gravity = solver(GRAVITY_FORCE.name).build
     hold = gravity(model, joint_springs=True, finite=True)(q)

@@ -28,6 +28,7 @@ from dyn_core.errors import (
     unknown_name,
 )
 from dyn_core.model import Model
+from dyn_core.model.checks.robots import DEEP
 from dyn_core.model.payload import PayloadInput
 from dyn_core.simulation.channels import (
     Channels,
@@ -35,7 +36,7 @@ from dyn_core.simulation.channels import (
     contact_forces,
     joint_forces,
 )
-from dyn_core.simulation.robot_plant import DEEP, RobotPlant
+from dyn_core.simulation.robot_plant import RobotPlant
 from dyn_core.solving.registry import solver
 from dyn_core.validation import known_keywords
 

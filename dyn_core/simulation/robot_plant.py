@@ -10,7 +10,7 @@ import numpy as np
 from dyn_core.errors import DynError, NonFiniteError, SettingError, ShapeError
 from dyn_core.model import Model
 from dyn_core.model.checks.inertias import changed_inertias
-from dyn_core.model.checks.robots import check_robot
+from dyn_core.model.checks.robots import beyond_limits, check_robot
 from dyn_core.model.coordinates.configuration_space import scaled_quaternions
 from dyn_core.model.payload import Payload, PayloadInput
 from dyn_core.simulation.channels import (
@@ -23,8 +23,6 @@ from dyn_core.simulation.loop_closure import close_loops
 from dyn_core.simulation.plant import SimulatedPlant
 from dyn_core.solving.registry import solver
 from dyn_core.validation import ListOf, Name, float_array, one_state, shown
-
-DEEP = 0.01  # overlap or limit excess of a start that is warned of [m | rad]
 
 
 class RobotPlant(SimulatedPlant):
@@ -212,25 +210,10 @@ class RobotPlant(SimulatedPlant):
         return close_loops(model, q, tries=20) if model.loops else q
 
     def _beyond_limits(self) -> tuple[str, ...]:
-        """Return a tuple with a sentence on the joint farthest beyond its limits at q0.
-
-        Only position limits of independent joints of one coordinate count. The tuple is
-        empty if no joint is beyond by more than DEEP [m | rad].
-        """
-        model, beyond = self.model, {}
-        for i in model.independent:
-            if model.joint[i].nv == 1:
-                q, v = float(self.q0[model.q_slices[i]][0]), model.v_slices[i].start
-                beyond[model.names[i]] = max(model.lower[v] - q, q - model.upper[v])
-        worst = max(beyond, key=lambda name: beyond[name], default="")
-        if not worst or beyond[worst] <= DEEP:
-            return ()
-        slides = model.joint_kind(worst) == "prismatic"
-        turns = not slides and abs(self.q0[model.q_slice(worst)][0]) > 2 * np.pi
-        return (
-            f"{'is q0 in degrees? ' if turns else ''}the start is beyond the limits of"
-            f" joint {worst} by {beyond[worst]:.3g} {'m' if slides else 'rad'}: the"
-            " first steps push it back, at high speed",
+        """Return a tuple with a sentence on q0 as `beyond_limits`, or an empty one."""
+        beyond = beyond_limits(self.model, "q0", self.q0, "the start")
+        return (f"{beyond}: the first steps push it back, at high speed",) * bool(
+            beyond
         )
 
     def _explained(self, error: DynError) -> DynError:

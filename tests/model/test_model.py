@@ -2,12 +2,14 @@
 
 import dataclasses
 import pickle
+import warnings
 
 import numpy as np
 import pytest
 
 import dyn_core as dyn
 from dyn_core import robots
+from dyn_core.errors import ModelWarning
 from dyn_core.model.assembly.assemble import assemble_tree
 from dyn_core.model.frames import Frame, origin, sum_inertias
 from dyn_core.numbers.taylor import Taylor
@@ -226,6 +228,21 @@ def test_followers_are_the_constrained_tree():
         for name in ("aba", "dense"):
             fd = dyn.solver(name).build(coupled, joint_friction=joint_friction)
             np.testing.assert_allclose(fd(y, yd, tau), ydd, rtol=1e-8, atol=1e-8)
+
+
+def test_a_lock_beyond_the_limits_is_doubtful(shipped):
+    """Degrees for radians, in a Model and in dyn.load; the robot is made."""
+    words = (
+        r"is lock in degrees\? the lock is beyond the limits of joint joint4 by 90.1"
+    )
+    with pytest.warns(ModelWarning, match=words):
+        locked = shipped["arm7"].lock({"joint4": 90.0})
+    assert any("the lock is beyond" in warning for warning in locked.warnings)
+    with pytest.warns(ModelWarning, match=words):
+        dyn.load("arm7", lock={"joint4": 90.0})
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", ModelWarning)
+        shipped["arm7"].lock({"joint4": -1.5})
 
 
 def test_lock_merges_exactly(shipped):

@@ -1,10 +1,14 @@
 """Linear feedback and estimation: identities, a peer, closed loops, refusals."""
 
+import warnings
+
 import numpy as np
 import pytest
 from scipy import linalg
 
 import dyn_core as dyn
+from dyn_core.control import Controller
+from dyn_core.errors import ModelWarning
 from dyn_core.model.passive_forces import without_dry_friction
 
 POLE = dyn.load("cart_pole")
@@ -256,6 +260,34 @@ def test_wrong_measurements_are_refused(measured, message):
     """Names and deviations."""
     with pytest.raises(dyn.SettingError, match=message):
         dyn.kalman(POLE, upright(), measured, period=0.01)
+
+
+@pytest.mark.parametrize("wrong", ["arm7.urdf", None])
+def test_a_path_is_no_robot(wrong):
+    """As in all functions that take a robot."""
+    calls = (
+        lambda: dyn.lqr(wrong, [0.0], 1.0, 1.0),
+        lambda: dyn.kalman(wrong, [0.0], {"position": 1.0}, period=0.01),
+        lambda: Controller(wrong, 1.0, 1.0),
+    )
+    for call in calls:
+        with pytest.raises(dyn.UnsupportedError, match="valid: what dyn.load returns"):
+            call()
+
+
+def test_a_position_beyond_the_limits_and_a_long_period_are_doubtful():
+    """Degrees for radians, and milliseconds for seconds, as in a simulation."""
+    model = dyn.load("two_link")
+    position = r"is q in degrees\? q is beyond the limits of joint joint1 by 86.9"
+    with pytest.warns(ModelWarning, match=f"robot 'two_link': {position}"):
+        dyn.lqr(model, [90.0, 0.0], 1.0, 1.0)
+    with pytest.warns(ModelWarning, match=position):
+        dyn.kalman(model, [90.0, 0.0], {"position": 1e-3}, period=1e-3)
+    with pytest.warns(ModelWarning, match="period 20 s is long: .*valid: seconds"):
+        dyn.lqr(model, [np.pi / 2, 0.0], 1.0, 1.0, period=20)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", ModelWarning)
+        dyn.lqr(model, [np.pi / 2, 0.0], 1.0, 1.0, period=0.01)
 
 
 def test_states_of_different_numbers_of_rows_are_refused():

@@ -22,6 +22,7 @@ from dyn_core.model.checks.inertias import (
 )
 from dyn_core.model.checks.mimics import check_mimics
 from dyn_core.model.checks.names import with_mended_names
+from dyn_core.model.checks.robots import DEEP, excess
 from dyn_core.model.checks.tree import check_loops, check_point_springs
 from dyn_core.model.coordinates.order import coordinate_slices
 from dyn_core.model.description import Description, JointSpec, Mimic
@@ -242,7 +243,19 @@ class _Walk:
         if spec.name in self.build.lock:
             self.locked.add(spec.name)
             _check_rule(spec, position, ruled)
+            self.note_beyond_limits(spec, joint, position)
         return joint.X(position)
+
+    def note_beyond_limits(self, spec: JointSpec, joint: Joint, q: Vector) -> None:
+        """Add a warning of a lock at q (nq) if it is beyond the limits of its joint."""
+        if joint.nv != 1:
+            return
+        x = float(q[0])
+        beyond = max(spec.lower - x, x - spec.upper)
+        if beyond > DEEP:
+            slides = joint.kind == "prismatic"
+            words = excess("lock", "the lock", spec.name, x, beyond, slides)
+            self.findings.note("", "", words)
 
     def joint_of(self, spec: JointSpec) -> Joint:
         """Return the Joint object of a specification.

@@ -1,12 +1,16 @@
-"""Check that an argument is a robot."""
+"""Checks of arguments: robots, and positions within their limits."""
 
 from __future__ import annotations
 
+import math
 from typing import Any
+
+import numpy as np
 
 from dyn_core.errors import UnsupportedError
 from dyn_core.model.assembly.tree import Tree
 
+DEEP = 0.01  # excess of a limit that is warned of [m | rad]
 RUNS_WHILE_TRACED = "never"  # a mark, see engines/llvm/cached/fingerprint.py
 
 
@@ -21,3 +25,45 @@ def check_robot(model: Any, who: str) -> None:
         raise UnsupportedError(
             f"{who} is for a Model, not for {model!r}; valid: what dyn.load returns"
         )
+
+
+def beyond_limits(tree: Tree, name: str, q: np.ndarray, what: str) -> str:
+    """Return words on the joint farthest beyond its position limits at q; else "".
+
+    Only limits of independent joints of one coordinate count, and an excess above DEEP.
+
+    Args:
+        tree: Robot.
+        name: Name of the argument q, for the question whether it is in degrees.
+        q: Position, (nq,).
+        what: What the position is of, such as "the start".
+    """
+    words, most = "", DEEP
+    for i in tree.independent:
+        if tree.joint[i].nv == 1:
+            x, v = float(q[tree.q_slices[i].start]), tree.v_slices[i].start
+            low, high = float(tree.lower[v]), float(tree.upper[v])
+            slides = tree.joint[i].kind == "prismatic"
+            if max(low - x, x - high) > most:
+                most = max(low - x, x - high)
+                words = excess(name, what, tree.names[i], x, most, slides)
+    return words
+
+
+def excess(
+    name: str, what: str, joint: str, x: float, beyond: float, slides: bool
+) -> str:
+    """Return words on a position x of a joint, beyond its limits by so much [rad | m].
+
+    Args:
+        name: Name of the argument, which may be in degrees beyond a full turn.
+        what: What the position is of.
+        joint, x: Name of the joint, and its position [rad | m].
+        beyond: How far it is beyond its limits [rad | m].
+        slides: Whether the joint is prismatic.
+    """
+    turns = not slides and abs(x) > 2 * math.pi
+    return (
+        f"{f'is {name} in degrees? ' if turns else ''}{what} is beyond the limits of"
+        f" joint {joint} by {beyond:.3g} {'m' if slides else 'rad'}"
+    )
