@@ -129,7 +129,8 @@ def nearest(name: object, valid: Iterable[str], limit: int = 3) -> list[str]:
     for known in valid:
         folded.setdefault(known[:_RUN].lower(), known)
     longer = [x for x in folded if _begins(x, called)]
-    close = get_close_matches(called[:_RUN].lower(), folded, limit)
+    cutoff = 0.6 if len(called) > 2 else 0.5  # one of two letters is wrong: qo for q0
+    close = get_close_matches(called[:_RUN].lower(), folded, limit, cutoff)
     return [folded[x] for x in dict.fromkeys([*longer, *close])][:limit]
 
 

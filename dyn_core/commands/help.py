@@ -5,7 +5,13 @@ from __future__ import annotations
 import argparse
 from collections.abc import Mapping, Sequence
 
-from dyn_core.errors import SettingError, UnsupportedError, unknown_name
+from dyn_core.errors import (
+    SettingError,
+    SignatureError,
+    UnsupportedError,
+    nearest,
+    unknown_name,
+)
 from dyn_core.problems import Signature
 from dyn_core.problems import describe as describe_problem
 from dyn_core.solving.help_pages import mentions, names_with_terms, summary
@@ -145,7 +151,12 @@ def _solvers(arguments: argparse.Namespace) -> int:
     problems = registry.problems()
     asked = arguments.named if arguments.problem is None else arguments.problem
     if asked is not None:
-        problems = [registry.problem(asked)]
+        try:
+            problems = [registry.problem(asked)]
+        except SignatureError as error:
+            near = nearest(asked, registry.names(), 1)
+            hint = f"; the solver {near[0]}: dyn help {near[0]}" if near else ""
+            raise SignatureError(f"{error}{hint}") from error
     blocks = []
     for problem in problems:
         names = registry.names(problem, references=arguments.all)

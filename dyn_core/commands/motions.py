@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 from dyn_core.engines import ENGINES
-from dyn_core.errors import UnsupportedError, unknown_name
+from dyn_core.errors import NonFiniteError, UnsupportedError, unknown_name
 from dyn_core.model.sources.arguments import (
     add_options,
     add_robot,
@@ -89,10 +91,12 @@ def run_inverse(arguments: argparse.Namespace) -> int:
     check_arguments(arguments)
     model = load_robot(arguments)
     motion = read_motion(arguments.motion, model, arguments.joint_states)
-    result = inverse_dynamics(
-        model, motion, _solver(arguments, INVERSE_DYNAMICS), arguments.cutoff,
-        not arguments.no_joint_friction, arguments.engine, progress=True,
-    )  # fmt: skip
+    chosen = _solver(arguments, INVERSE_DYNAMICS)
+    with _rows_of(arguments.motion):
+        result = inverse_dynamics(
+            model, motion, chosen, arguments.cutoff, not arguments.no_joint_friction,
+            arguments.engine, progress=True,
+        )  # fmt: skip
     return _finish(arguments, result, "tau", model.name)
 
 
@@ -109,11 +113,23 @@ def run_forward(arguments: argparse.Namespace) -> int:
     check_arguments(arguments)
     model = load_robot(arguments)
     states = read_motion(arguments.motion, model, arguments.joint_states)
-    result = forward_dynamics(
-        model, states, _solver(arguments, FORWARD_DYNAMICS),
-        not arguments.no_joint_friction, arguments.engine, progress=True,
-    )  # fmt: skip
+    chosen = _solver(arguments, FORWARD_DYNAMICS)
+    with _rows_of(arguments.motion):
+        result = forward_dynamics(
+            model, states, chosen, not arguments.no_joint_friction, arguments.engine,
+            progress=True,
+        )  # fmt: skip
     return _finish(arguments, result, "qdd", model.name)
+
+
+@contextmanager
+def _rows_of(file: str) -> Iterator[None]:
+    """Context manager that puts the name of a file before a NonFiniteError's words."""
+    try:
+        yield
+    except NonFiniteError as error:
+        message = f"{file}: {error}"
+        raise NonFiniteError(message, error.name, error.rows) from error
 
 
 def _solver(arguments: argparse.Namespace, problem: Signature) -> Solver:

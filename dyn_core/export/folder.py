@@ -469,6 +469,8 @@ def write_files(folder: Path, contents: Mapping[str, bytes], manifest: str) -> N
         SettingError: Another file has one of the names, or was changed since an export
             wrote it: no file is written; or the folder cannot be written.
     """
+    if folder.is_file():
+        raise SettingError(f"{folder} is a file; valid: a folder, new or old", "folder")
     known = _earlier(folder / manifest)
     for name in contents:
         file = folder / name

@@ -267,6 +267,23 @@ def test_the_nearest_name_is_told(capsys, case):
     assert "? valid: " in line
 
 
+def test_a_solver_in_place_of_a_problem_is_named(capsys):
+    """`dyn solvers` lists by problem; what is asked for is often a solver."""
+    assert _status(["solvers", "rne"]) == 1
+    assert "; the solver rnea: dyn help rnea" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("command", ["id", "fd"])
+def test_a_number_that_is_missing_is_of_a_file(command, capsys, tmp_path):
+    """The row alone does not say of which file."""
+    file, joints = tmp_path / "nan.csv", ("joint1", "joint2")
+    names = [f"{kind}[{x}]" for kind in ("q", "qd", "qdd", "tau") for x in joints]
+    rows = [["t", *names], ["0", "nan", *"0000000"], ["1", *"00000000"]]
+    file.write_text("".join(",".join(row) + "\n" for row in rows))
+    assert _status([command, "two_link", str(file)]) == 1
+    assert "nan.csv: row 1: q[joint1] is missing" in capsys.readouterr().err
+
+
 OVER_ITS_INPUT = {  # arguments; the last file is read and would be replaced
     "id": ["id", "two_link", "run.npz", "-o", "run.npz"],
     "fd": ["fd", "two_link", "run.npz", "-o", "folder/../run.npz"],

@@ -167,6 +167,9 @@ def test_a_robot_with_a_fault_has_its_finding(code):
     finding = next(x for x in report.findings if x.code == code)
     assert finding.severity == CATALOGUE[code].severity
     assert all(place.fact for place in finding.places)
+    assert all(
+        f"{x.owner}: {x.owner}" not in str(report) for x in finding.places if x.owner
+    )
     assert finding.kind.meaning[-1] == finding.kind.remedy[-1] == "."
     assert finding.kind.title in str(report)
     if report.errors:

@@ -204,6 +204,15 @@ def test_one_name_is_a_list_of_one_where_a_list_is_wanted(typed, tmp_path, capsy
     assert main([*command, "--option", option]) == 0, capsys.readouterr().err
 
 
+def test_a_file_in_place_of_the_folder_is_named(tmp_path, capsys):
+    """Robot and folder are easily swapped; the file stays as it is."""
+    file = tmp_path / "mine.urdf"
+    file.write_text("<robot/>")
+    assert main(["export", "rnea", "two_link", str(file)]) == 1
+    assert "mine.urdf is a file; valid: a folder" in capsys.readouterr().err
+    assert file.read_text() == "<robot/>"
+
+
 def test_an_export_says_with_which_options_it_was_built(tmp_path):
     """Header, README and manifest tell exports of one solver and robot apart."""
     result = build("hybrid", "two_link", prescribed=["joint1"]).export(tmp_path)

@@ -232,13 +232,13 @@ def test_followers_are_the_constrained_tree():
 
 def test_a_lock_beyond_the_limits_is_doubtful(shipped):
     """Degrees for radians, in a Model and in dyn.load; the robot is made."""
-    words = (
+    doubt = (
         r"is lock in degrees\? the lock is beyond the limits of joint joint4 by 90.1"
     )
-    with pytest.warns(ModelWarning, match=words):
+    with pytest.warns(ModelWarning, match=doubt):
         locked = shipped["arm7"].lock({"joint4": 90.0})
     assert any("the lock is beyond" in warning for warning in locked.warnings)
-    with pytest.warns(ModelWarning, match=words):
+    with pytest.warns(ModelWarning, match=doubt):
         dyn.load("arm7", lock={"joint4": 90.0})
     with warnings.catch_warnings():
         warnings.simplefilter("error", ModelWarning)

@@ -165,6 +165,8 @@ def test_a_file_goes_before_a_name(tmp_path, monkeypatch):
         ("a\0b.urdf", "there is no such file"),
         ("mine.urd", r"no robot is called 'mine.urd'.*did you mean 'mine.urdf'\?"),
         ("page.html", "is a page, no robot; valid: open it in a browser"),
+        ("run.npz", "is a recording, no robot; valid: .*dyn view.* dyn report"),
+        (".", r"is a folder; valid: a file in it"),
         (7, "not int"),
     ],
 )  # fmt: skip
@@ -174,6 +176,7 @@ def test_what_is_no_robot_is_refused_in_words(source, expected, tmp_path, monkey
     (tmp_path / "mine.urdf").write_text(arm("mine"))
     (tmp_path / "page.html").write_text("<html/>")
     expected = expected.replace("{folder}", str(tmp_path))
+    (tmp_path / "run.npz").write_bytes(b"PK\x03\x04\xff")
     with pytest.raises(ModelError, match=expected):
         dyn.load(source)
 

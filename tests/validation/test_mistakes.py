@@ -32,6 +32,7 @@ SETTINGS = [  # settings of simulate, what is said
         "no setting is called 'dt'; .*valid for simulate: period, step, .*engine, ",
     ),
     ({"perid": 1e-3}, "did you mean 'period'"),
+    ({"qo": [0.0, 0.0]}, "did you mean 'q0'"),
     ({"durration": 1.0}, "did you mean 'duration'"),
     (
         {"world": {}, "step": "rk4"},

@@ -254,8 +254,8 @@ class _Walk:
         beyond = max(spec.lower - x, x - spec.upper)
         if beyond > DEEP:
             slides = joint.kind == "prismatic"
-            words = excess("lock", "the lock", spec.name, x, beyond, slides)
-            self.findings.note("", "", words)
+            sentence = excess("lock", "the lock", spec.name, x, beyond, slides)
+            self.findings.note("", "", sentence)
 
     def joint_of(self, spec: JointSpec) -> Joint:
         """Return the Joint object of a specification.

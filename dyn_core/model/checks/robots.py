@@ -38,7 +38,7 @@ def beyond_limits(tree: Tree, name: str, q: np.ndarray, what: str) -> str:
         q: Position, (nq,).
         what: What the position is of, such as "the start".
     """
-    words, most = "", DEEP
+    sentence, most = "", DEEP
     for i in tree.independent:
         if tree.joint[i].nv == 1:
             x, v = float(q[tree.q_slices[i].start]), tree.v_slices[i].start
@@ -46,8 +46,8 @@ def beyond_limits(tree: Tree, name: str, q: np.ndarray, what: str) -> str:
             slides = tree.joint[i].kind == "prismatic"
             if max(low - x, x - high) > most:
                 most = max(low - x, x - high)
-                words = excess(name, what, tree.names[i], x, most, slides)
-    return words
+                sentence = excess(name, what, tree.names[i], x, most, slides)
+    return sentence
 
 
 def excess(

@@ -19,6 +19,7 @@ from dyn_core.model.sources.packages import (
 from dyn_core.model.urdf_xml.xml_text import Source
 
 SHIPPED = "shipped"
+_RECORDINGS = (".npz", ".csv", ".mcap", ".db3", ".bag")
 _SUFFIXES = (".urdf", ".xacro", ".xml", ".mjcf", ".sdf", ".yaml", ".yml")
 
 
@@ -98,16 +99,22 @@ def _file(source: str | os.PathLike[str], paths: tuple[Path, ...]) -> Located:
 
     Raises:
         ModelError: It does not exist (suggests similar files, and names the working
-            directory of a relative path), is a folder, or an HTML page, as `dyn view`
-            and `dyn report` write.
+            directory of a relative path), is a folder, a recording, or an HTML page, as
+            `dyn view` and `dyn report` write.
     """
     path = Path(os.path.expanduser(source))
     if not _is_file(path):
-        fault = "it is a folder" if os.path.isdir(path) else "there is no such file"
-        fault, valid = fault + _near(path), ""
-        if not path.is_absolute() and not os.path.isdir(path):
+        fault, valid = "there is no such file", ""
+        if os.path.isdir(path):
+            fault = "it is a folder; valid: a file in it, such as robot.urdf"
+        elif not path.is_absolute():
             valid = f"; valid: a path from {os.path.abspath('.')}, or an absolute one"
-        raise ModelError(f"cannot read the URDF file {source}: {fault}{valid}")
+        raise ModelError(
+            f"cannot read the URDF file {source}: {fault}{_near(path)}{valid}"
+        )
+    if path.suffix.lower() in _RECORDINGS:
+        valid = "valid: its robot; dyn view and dyn report show the recording"
+        raise ModelError(f"{source} is a recording, no robot; {valid}")
     if path.suffix.lower() in (".html", ".htm"):
         raise ModelError(f"{source} is a page, no robot; valid: open it in a browser")
     return Located(path, Path(os.path.abspath(path)), paths=paths)

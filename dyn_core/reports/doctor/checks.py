@@ -346,7 +346,8 @@ def check_links(
     ):
         yield Met("mass-units", "", f"{total:.4g} kg within {reach:.3g} m")
     for name, reason in solids.unread.items():
-        yield Met("meshes-unread", f"link '{name}'", reason)
+        owner = f"link '{name}'"
+        yield Met("meshes-unread", owner, reason.removeprefix(f"{owner}: "))
 
 
 def _as_part(met: Met) -> Met:
