@@ -18,7 +18,7 @@ SAMPLES, NODES = 1024, 6
 LEGEND = f"""\
 Plans by dyn.plan(...).solve, on one core, from Python, warm but for `first answer`: load,
 costs, build, compile and solve. Steps of {DT} s; costs: posture (running and at the end),
-velocity, effort, no limits of position and velocity. An iteration: linear steps, costs,
+velocity, effort; limits of position and velocity where a row says so. An iteration: linear steps, costs,
 Riccati sweep, step lengths, divided from whole calls with a guess that holds the start;
 box: effort limits of which some act. {MANY} problems: one call, each from another start.
 MPPI: {SAMPLES} samples, 30 knots, with the cost of a pose; noise drawn for each knot or
@@ -56,6 +56,9 @@ def _rows(robot: Robot, knots: int, aim: float | None) -> Iterator[list[str]]:
     box = _plan(model, knots, 0.5 * float(largest))
     box.solve(q, qd)
     yield _row("iteration, box", *_iteration(box, q, qd), None)
+    limited = _plan(model, knots, None, limits=True)
+    limited.solve(q, qd)
+    yield _row("iteration, limits", *_iteration(limited, q, qd), None)
     turns = rng.normal(size=(MANY, model.nv)) * 0.1
     starts = np.array([model.integrate(q, turn) for turn in turns])
     seconds, count = _iteration(free, starts, np.zeros((MANY, model.nv)))
@@ -99,6 +102,7 @@ def _plan(
     bound: float | None,
     solver: str = "box_fddp",
     turn: float = 0.3,
+    limits: bool = False,
     **options: Any,
 ) -> Any:
     """Return a plan to a posture a `turn` away in each joint, and for mppi to a pose."""
@@ -114,9 +118,9 @@ def _plan(
     if solver == "mppi":
         kinematics = dyn.solver("forward_kinematics").build(model, frames=[frame])
         costs.append(dyn.cost.pose(frame, np.asarray(kinematics(goal))[0], 10.0))
-    limits = {name: bound for name in model.joint_names if _one(model, name)}
+    bounds = {name: bound for name in model.joint_names if _one(model, name)}
     return dyn.plan(
-        model, costs, knots * DT, knots, solver, effort_limits=limits, limits=False,
+        model, costs, knots * DT, knots, solver, effort_limits=bounds, limits=limits,
         **options,
     )  # fmt: skip
 
