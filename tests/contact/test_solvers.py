@@ -602,3 +602,9 @@ def test_impulses_that_are_not_finite_have_not_converged(bad):
     assert np.isnan(problem.law(np.array([bad])))
     with pytest.raises(IndexError, match="valid: 0 to"):
         contact.ContactSolution.from_impulses(problem, [1.0], status=-1.0)
+
+
+@pytest.mark.parametrize("name", ["admm_compiled", "projected_gauss_seidel", "lemke"])
+def test_an_impulse_that_overflows_is_no_solution(name):
+    problem = ConstraintProblem([("unilateral", 1)], [[1e-200]], [-1e200])
+    assert contact.solve(problem, name).status == "max_iterations"

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+import sys
 from collections.abc import Sequence
 from typing import Any
 
@@ -17,6 +19,7 @@ STATUSES = ("converged", "max_iterations", "infeasible", "ray", "not_unique", "n
             "wedged", "frozen_friction")  # fmt: skip
 RESIDUALS = ("primal", "dual", "complementarity", "dissipation", "law")
 CONVERGED, MAX_ITERATIONS, INFEASIBLE, RAY, NOT_UNIQUE = map(float, range(5))
+LARGEST = sys.float_info.max
 NEWTON = 10  # Newton steps of the projection on an ellipsoid
 
 
@@ -58,7 +61,7 @@ def law_residuals(
         projection lambda -> Pi(lambda - (u + s) / response), and of the normal alone,
         lambda_n -> max(0, lambda_n - u_n / response), over speed / response
         + 1e-9 lambda of the block [1]; zero where all laws hold. All are zero without
-        blocks.
+        blocks, and NaN if an impulse or velocity is not finite.
 
     Source: LCP-12, LCP-16 (rows and lengths), LCP-5 (boxes).
     """
@@ -74,7 +77,10 @@ def law_residuals(
             ]
         for parts in block_residuals:
             worst = [maximum(a, b) for a, b in zip(worst, parts, strict=True)]
-    return tuple(worst)
+    nothing: Any = 0.0  # NaN if a number is not finite, which `maximum` may hide
+    for x in (*impulse, *velocity):
+        nothing = nothing + where(absolute(x) <= LARGEST, 0.0, math.nan)
+    return tuple(x + nothing for x in worst)
 
 
 def row_projection(kind: str, x: Any, lo: Any, hi: Any) -> Any:

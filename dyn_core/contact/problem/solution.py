@@ -61,8 +61,6 @@ def residuals(
     """
     x = np.asarray(impulse, float)
     u = problem.apply(x) + problem.b + problem.bias + problem.compliance * x
-    if not np.isfinite(u).all():  # the largest of several numbers may hide a NaN
-        return Residuals(*[np.nan] * 5)
     diagonal_of_G: Any = problem.diagonal
     diagonal = diagonal_of_G if callable(problem.G) else np.diag(problem.matrix)
     layout: Any = SimpleNamespace(blocks=(block,)) if block else problem.layout
@@ -164,7 +162,8 @@ class ContactSolution:
             law = measured.law
         if status is None or status == CONVERGED:
             # A law that is NaN is not below the tolerance either.
-            status = CONVERGED if law <= tolerance else MAX_ITERATIONS
+            good = law <= tolerance and np.isfinite(x).all()
+            status = CONVERGED if good else MAX_ITERATIONS
         if status == MAX_ITERATIONS and reduction is not None:
             status = INFEASIBLE if reduction.reduced.impossible else status
         velocities = problem.apply(x) + problem.b
