@@ -9,6 +9,7 @@ import numpy as np
 from dyn_core.envs.rules import (
     EpisodeRules,
     action_space,
+    changed_task,
     checked_options,
     checked_states,
     diverged_rows,
@@ -16,7 +17,7 @@ from dyn_core.envs.rules import (
     gymnasium,
     observation_space,
 )
-from dyn_core.tasks import RobotTask, Task, named_task
+from dyn_core.tasks import RobotTask, Task
 
 
 class TaskEnv(EpisodeRules, gymnasium.Env[np.ndarray, Any]):
@@ -62,7 +63,7 @@ class TaskEnv(EpisodeRules, gymnasium.Env[np.ndarray, Any]):
         dtype: Any = "float64",
         **changes: Any,
     ) -> None:
-        chosen = named_task(task, **changes)
+        chosen = changed_task(task, changes, TaskEnv)
         limits = render_mode, max_episode_steps, divergence, dtype
         super().__init__(chosen, (), *limits, engine=engine)
         self.observation_space = observation_space(chosen, self._dtype)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import fields
+from inspect import signature
 from typing import Any
 
 import numpy as np
@@ -11,10 +13,10 @@ from dyn_core.envs.pictures import picture_of
 from dyn_core.errors import NonFiniteError, SettingError, ShapeError, UnsupportedError
 from dyn_core.plots.figures import can_draw
 from dyn_core.solving.registry import solver
-from dyn_core.tasks import RobotTask, Task
+from dyn_core.tasks import RobotTask, Task, named_task
 from dyn_core.tasks.robot_program import RobotProgram
 from dyn_core.tasks.task import OBSERVATION
-from dyn_core.validation import Whole, float_array, named_settings
+from dyn_core.validation import Whole, float_array, known_name, named_settings
 
 try:
     import gymnasium
@@ -55,6 +57,27 @@ def checked_dtype(dtype: Any) -> np.dtype[Any]:
         message = f"dtype {dtype!r}; valid: {', '.join(DTYPES)}"
         raise SettingError(message, "dtype")
     return np.dtype(dtype)
+
+
+def changed_task(
+    task: str | Task | RobotTask, changes: Mapping[str, Any], kind: type
+) -> Task | RobotTask:
+    """Return a task with attributes changed, see named_task.
+
+    Args:
+        task: Name of a task, a Task or a RobotTask.
+        changes: New values by name of the attribute: the keywords of `kind` that are
+            none of its arguments.
+        kind: Class of the environment; an error suggests its arguments, too.
+
+    Raises:
+        ModelError: The task or an attribute is unknown, or a value is invalid.
+    """
+    chosen = named_task(task)
+    valid = [*(part.name for part in fields(chosen)), *signature(kind).parameters]
+    for key in changes:
+        known_name(f"task '{chosen.name}'", "attribute", key, valid)
+    return named_task(chosen, **changes)
 
 
 def action_space(task: Task | RobotTask) -> Any:

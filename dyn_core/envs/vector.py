@@ -10,6 +10,7 @@ import numpy as np
 from dyn_core.envs.rules import (
     EpisodeRules,
     action_space,
+    changed_task,
     checked_options,
     checked_states,
     diverged_rows,
@@ -18,7 +19,7 @@ from dyn_core.envs.rules import (
     observation_space,
 )
 from dyn_core.errors import SettingError, ShapeError
-from dyn_core.tasks import RobotTask, Task, named_task
+from dyn_core.tasks import RobotTask, Task
 
 AutoresetMode = gymnasium.vector.AutoresetMode
 
@@ -92,7 +93,7 @@ class TaskVectorEnv(
         dtype: Any = "float64",
         **changes: Any,
     ) -> None:
-        chosen = named_task(task, **changes)
+        chosen = changed_task(task, changes, TaskVectorEnv)
         num_envs = self.num_envs = checked_rows(num_envs)
         if not isinstance(copy, bool):
             raise SettingError(f"copy is {copy!r}; valid: True, False", "copy")

@@ -7,7 +7,7 @@ same code serves one environment and many; NumPy is all that is needed to write 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields, replace
 from typing import Any, NamedTuple, TypeAlias
 
@@ -106,7 +106,8 @@ class RobotTask:
             (rows, entries). `*` stands for all moving links or joints.
         links: Names of the links in RobotRows.poses; pictures show them.
         stepping: free: no contacts; floor: contacts of shapes with half-spaces; bodies:
-            contacts of all shapes with one another, joint limits and loops.
+            contacts of all shapes with one another, joint limits and loops. Limits of
+            joints act with bodies only.
         world: For floor, a tuple of HalfSpace; for bodies, a World or a mapping of its
             fields; None: a floor. With free it must be None.
         options: Options of the contact step of floor: solver_options, erp,
@@ -118,8 +119,8 @@ class RobotTask:
     Raises:
         ModelError: An attribute is invalid, or a link is unknown. `world` and the
             functions are not checked by the constructor.
-        ShapeError: Raised at its first use, not by the constructor: `initial`,
-            `observe` or `reward` returns arrays of another shape.
+        ShapeError: Raised when an environment is made, not by the constructor: a
+            function returns an array of another shape.
         SettingError: The constructor got an unknown keyword.
     """
 
@@ -373,37 +374,39 @@ class RobotTask:
         return np.asarray(self._kinematics(q, status=True)[0])
 
     def prepare(self) -> None:
-        """Compile the kinematics of the links; check `control` and `reward`.
+        """Compile the kinematics of the links; check the results of the functions.
 
-        They are called with two initial rows and zero actions.
+        `control`, `reward`, `over` and `outside` are called with two initial rows and
+        zero actions. A scalar is refused: it would be that of all rows.
 
         Raises:
-            ModelError: `control` or `reward` raises TypeError or ValueError (other
-                errors pass), such as for another number of actions than action_bounds
-                has, or its result cannot be converted to floats; or `values` draw an
-                invalid number.
-            ShapeError: The result of `control` is not (2, nv), that of `reward` neither
-                (2,) nor a scalar, or `initial` or `values` return other shapes.
+            ModelError: A function raises TypeError or ValueError (other errors pass),
+                such as for another number of actions than action_bounds has, or its
+                result cannot be converted to floats; or `values` draw an invalid
+                number.
+            ShapeError: The result of `control` or `outside` is not (2, nv), that of
+                `reward` or `over` not (2,), or `initial` or `values` return other
+                shapes.
             UnsupportedError: As `layout`.
         """
         if self.links:
             self._kinematics.prepare(batch=True)
         rows = self.rows(self.start(np.random.default_rng(0), 2))
         action, nv = np.zeros((2, self.na)), self.model.nv
-        self._check_result("control", f"(n, {nv})", [(2, nv)], rows, action)
-        self._check_result("reward", "(n,)", [(2,), ()], rows, action, rows)
+        self._check_result("control", (nv,), rows, action)
+        self._check_result("reward", (), rows, action, rows)
+        self._check_result("over", (), rows)
+        if self.outside is not None:
+            self._check_result("outside", (nv,), rows)
 
-    def _check_result(
-        self, name: str, wanted: str, shapes: Sequence[tuple[int, ...]], *arguments: Any
-    ) -> None:
+    def _check_result(self, name: str, row: tuple[int, ...], *arguments: Any) -> None:
         """Call a function of the task for two rows, and check its result.
 
         NaN as a result passes. Raises ModelError and ShapeError as `prepare`.
 
         Args:
             name: Name of the function.
-            wanted: Shape of its result for n rows, for the message.
-            shapes: Valid shapes for two rows.
+            row: Shape of its result for one row.
             arguments: Its arguments.
         """
         try:
@@ -412,15 +415,17 @@ class RobotTask:
             if any(x is None for x in np.array(result, object).ravel()):
                 raise TypeError("None is no number")
         except (TypeError, ValueError, OverflowError) as error:
+            inputs = "two rows"
+            if len(arguments) > 1:
+                inputs += f" and {self.na} actions, as many as action_bounds"
             raise ModelError(
-                f"task '{self.name}': {name} of two rows and {self.na} actions, as many"
-                f" as action_bounds: {error}; valid: arithmetic on arrays of rows,"
-                " np.where in the place of if"
+                f"task '{self.name}': {name} of {inputs}: {error}; valid: arithmetic on"
+                " arrays of rows, np.where in the place of if"
             ) from error
-        if numbers.shape not in shapes:
+        if numbers.shape != (2, *row):
             message = f"{self.name}: the result of {name}"
-            got = f"shape {numbers.shape} for n = 2"
-            raise ShapeError(message, f"shape {wanted}", got)
+            wanted = f"shape (n, {row[0]})" if row else "shape (n,)"
+            raise ShapeError(message, wanted, f"shape {numbers.shape} for n = 2")
 
     def changed(self, **changes: Any) -> RobotTask:
         """Return a copy of the task with attributes (reward, dt, ...) replaced.

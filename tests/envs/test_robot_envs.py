@@ -517,6 +517,24 @@ def test_tasks_can_be_pickled():
         ({"reward": lambda a, u, b: None}, ModelError, "reward .*None"),
         ({"reward": lambda a, u, b: [0.0, None]}, ModelError, "reward .*None"),
         ({"reward": lambda a, u, b: b.q}, ShapeError, "reward"),
+        (
+            {"reward": lambda a, u, b: -(b.q**2).sum()},  # axis=1 is missing
+            ShapeError,
+            r"reward: wanted shape \(n,\), got shape \(\) for n = 2",
+        ),
+        (
+            {"over": lambda b: (b.q > 1.0).any()},
+            ShapeError,
+            r"over: wanted shape \(n,\), got shape \(\)",
+        ),
+        ({"over": lambda b: b.q > 1.0}, ShapeError, r"over: .*got shape \(2, 2\)"),
+        ({"over": lambda b: None}, ModelError, "over of two rows: None is no number"),
+        (
+            {"outside": lambda b: 1.0},
+            ShapeError,
+            r"outside: .*\(n, 2\), got shape \(\)",
+        ),
+        ({"observe": lambda b: b.q.sum()}, ShapeError, r"observe: .* got shape \(\)"),
     ],
 )
 def test_mistakes_are_refused_when_building(two_link, changes, error, message):
@@ -526,3 +544,12 @@ def test_mistakes_are_refused_when_building(two_link, changes, error, message):
     assert TaskEnv(two_link).task is two_link
     with pytest.raises(ModelError, match="quadruped_walk"):
         TaskEnv("quadruped_wolk")
+
+
+def test_a_misspelt_argument_of_an_environment_is_named(two_link):
+    """Arguments and attributes of the task share their keywords."""
+    for task in (two_link, "reach", "pendulum"):
+        with pytest.raises(ModelError, match="'n_envs'; did you mean 'num_envs'"):
+            TaskVectorEnv(task, n_envs=4)
+    with pytest.raises(ModelError, match="did you mean 'max_episode_steps'"):
+        TaskEnv(two_link, max_episodes_steps=4)
