@@ -28,6 +28,7 @@ GREY = "#767676"
 DPI = 100  # pixels per inch of pictures and films
 NO_PICTURES = "matplotlib is not installed (pip install 'dyn_ros[plot]')"
 _LOOK: Any = {
+    "axes.formatter.useoffset": False,  # differences would look like values
     "axes.grid": True,
     "axes.spines.right": False,
     "axes.spines.top": False,
@@ -40,6 +41,7 @@ _LOOK: Any = {
 }
 _WIDTH, _HEIGHT = 9.0, 2.1  # width of a figure, height of one of its rows [inch]
 _NEAR = 0.3  # distance from which a limit is drawn, part of the range of both limits
+_LEAST = 1e-6  # smallest range of an axis, part of its values: hides rounding errors
 _LINE = 0.19  # height of a legend row [inch]
 _LETTERS = 118  # characters in a legend row
 
@@ -237,7 +239,8 @@ def _draw_panel(axis: Any, panel: Panel) -> None:
 
     Limit k belongs to curve k: a number x stands for the pair (-x, x). A limit is drawn
     if the curve comes closer to it than _NEAR times the pair's range; a pair is ignored
-    if its range is infinite or not > 0. The remark is the panel's, then that limits are
+    if its range is infinite or not > 0. The axis spans at least _LEAST times its
+    largest value. The remark is the panel's, then that limits are
     drawn or, if none is, the least absolute limit, unless the last limit is a pair. A
     curve whose t and y differ in length, and a limit of three numbers, is a ValueError.
 
@@ -269,7 +272,12 @@ def _draw_panel(axis: Any, panel: Panel) -> None:
         colour = by_limit[level][0] if len(by_limit[level]) == 1 else GREY
         axis.axhline(level, color=colour, lw=0.9, ls=(0, (1, 2)))
     axis.set_ylabel(plot_text(panel.label))
+    axis.yaxis.get_offset_text().set_ha("right")  # beside the legend, not below it
     axis.margins(x=0.01)
+    low, high = axis.get_ylim()
+    widening = (_LEAST * max(abs(low), abs(high)) - (high - low)) / 2
+    if widening > 0.0:
+        axis.set_ylim(low - widening, high + widening)
     said = [panel.remark] if panel.remark else []
     if near:
         said.append("dotted: limits that are near")

@@ -20,6 +20,7 @@ from dyn_core.control.controller import Controller
 from dyn_core.errors import ModelWarning, SettingError
 from dyn_core.model.coordinates.labels import coordinates_of
 from dyn_core.plots import Curve, Panel, draw
+from dyn_core.plots.figures import pixels
 from dyn_core.plots.motions import plot_motion
 from dyn_core.plots.pages import table
 from dyn_core.plots.table_plots import plot_errors
@@ -366,6 +367,21 @@ def test_a_panel_says_what_its_thin_lines_are():
         "thin: reference, limits from ±50 on",
         "",
     ]
+
+
+@pytest.mark.parametrize("energy", [-7.25, 1.0e7])
+def test_a_constant_energy_is_a_flat_line(energy):
+    """Rounding errors fill no panel; numbers of an axis are whole, beside the legend."""
+    t = np.linspace(0, 1, 50)
+    noise = energy * 1e-12 * np.random.default_rng(0).normal(size=50)
+    figure = plot_motion(t, {}, {}, energy=energy + noise)
+    pixels(figure)
+    axis = figure.axes[0]
+    offset = axis.yaxis.get_offset_text()
+    assert offset.get_text() in ("", "1e7")  # a power of ten, nothing to be added
+    assert np.ptp(axis.get_ylim()) > 1e4 * np.ptp(noise)
+    extents = [x.get_window_extent() for x in (offset, axis.get_legend())]
+    assert not extents[0].overlaps(extents[1])
 
 
 def test_logarithmic_axes_have_two_labels():
