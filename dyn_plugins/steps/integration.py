@@ -166,6 +166,10 @@ def rk4(model, q, qd, tau, dt, f_ext, forward_dynamics, limit_stops):
     driven by time are evaluated at each stage's time: t, t + dt/2 twice, t + dt. Errors
     of forward_dynamics and, with limit_stops, of stop_force pass through.
 
+    Joint friction is explicit. The slope of dry friction at rest, friction divided by
+    friction_speed, is steep: where dt times slope over inertia exceeds 2.8, a joint at
+    rest creeps. Shorten dt, or take semi_implicit_euler, whose friction is implicit.
+
     Inputs and outputs: those of STEP; f_ext by body, the base first.
 
     Args:

@@ -286,6 +286,7 @@ def _run(command, capsys):
     out, err = capsys.readouterr()
     assert status == 0, f"{' '.join(command)}: {err}"
     assert out.strip(), command
+    return out.strip()
 
 
 @pytest.mark.ros
@@ -306,8 +307,11 @@ def test_commands_of_running_nodes(start, graph, environment, folder, capsys):
     while graph.node.count_subscribers("/joint_states") < 2:  # it records
         assert time.monotonic() < deadline
         _run(asking[0][1], capsys)
+    page = (ROOT / "docs" / "tools.md").read_text()
     for _, command in asking:
-        _run(command, capsys)
+        answer = _run(command, capsys)
+        if command[1:3] == ["param", "get"]:
+            assert f"# {answer}\n" in page
     recording.send_signal(signal.SIGINT)
     out = recording.communicate(timeout=30)[0]
     assert "/joint_states" in out

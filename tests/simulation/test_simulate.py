@@ -51,6 +51,30 @@ def test_stiff_friction_is_stable(shipped):
     assert np.abs(run.qd[-1]).max() < 1
 
 
+def test_explicit_dry_friction_lets_a_robot_creep_in_long_steps(shipped):
+    """The stability limit of rk4 lies between both periods; semi-implicit steps hold."""
+    q0 = [0.3, -0.4, 0.1, -2.0, 0.0, 1.6, 0.0]
+    ways = [("semi_implicit_euler", 0.002), ("rk4", 0.002), ("rk4", 0.0005)]
+    implicit, long, short = (
+        abs(simulate(shipped["arm7"], q0=q0, step=step, period=period,
+                     compensates_gravity=True).q[-1] - q0).max()
+        for step, period in ways
+    )  # fmt: skip
+    assert max(implicit, short) < 1e-12
+    assert 2e-4 < long < 6e-4
+
+
+def test_the_energy_of_a_free_fall_drifts_with_the_period():
+    """By -m g² period duration / 2 in semi-implicit steps; rk4 keeps it."""
+    ball = """<robot name="ball"><link name="ball"><inertial><mass value="2"/><inertia
+        ixx="1" ixy="0" ixz="0" iyy="1" iyz="0" izz="1"/></inertial></link></robot>"""
+    model = dyn.load_urdf(ball, root_joint="floating")
+    for step, share in (("semi_implicit_euler", 1.0), ("rk4", 0.0)):
+        energy = simulate(model, step=step, period=0.002).energy
+        drift = -(model.a_grav.lin[2] ** 2) * 0.002 * 0.998
+        assert energy[-1] - energy[0] == pytest.approx(share * drift, abs=1e-10)
+
+
 def test_limits_stop_the_arm(arm):
     """An arm that falls comes to rest near its limits, not beyond by much."""
     run = simulate(arm, duration=3.0)
