@@ -22,6 +22,7 @@ LISTED_BY = {  # last word of a kind of name: the command that prints all of the
     "solver": "dyn solvers PROBLEM",
     "target": "dyn export --help",
 }
+SYNONYMS = (("T", "t_end", "duration"), ("dt", "timestep", "period"))  # of keywords
 _RUN = 200  # maximum characters of a word in a message
 _LONG = re.compile(rf"\S{{{_RUN + 1},}}")
 
@@ -75,7 +76,7 @@ def unknown_name(
         limit: Maximum number of listed names; None for all. A shortened list ends
             with the command that prints all names of this kind, if there is one.
     """
-    names = list(valid)
+    names = list(dict.fromkeys(valid))
     near = [repr(one_line(x)) for x in nearest(name, names)]
     guess = f"; did you mean {' or '.join(near)}?" if near else ";"
     group = str(name).split(".")[0] + "."  # for gains.kp: "gains.", as gains.JOINT.p
@@ -116,22 +117,25 @@ def why_no_json(error: Exception) -> str:
 def nearest(name: object, valid: Iterable[str], limit: int = 3) -> list[str]:
     """Return up to `limit` valid names similar to `name`, best first; may be empty.
 
-    Names that begin with `name` come before those with similar spelling. Case is
-    ignored; of valid names that differ only in case the first one counts.
+    Synonyms of `name` come first, then the name that differs only in case, names that
+    begin with `name`, and those with similar spelling. Case is ignored; of valid names
+    that differ only in case the first one counts.
 
     Args:
         name: Any object, compared as text.
         valid: Valid names.
         limit: Maximum number of names, at least 1, else ValueError.
     """
-    called = str(name)
+    called, same = str(name), str(name)[:_RUN].lower()
     folded: dict[str, str] = {}
     for known in valid:
         folded.setdefault(known[:_RUN].lower(), known)
+    synonyms = [x for group in SYNONYMS if called in group for x in group]
+    first = [x for x in (*synonyms, same) if x in folded]
     longer = [x for x in folded if _begins(x, called)]
     cutoff = 0.6 if len(called) > 2 else 0.5  # one of two letters is wrong: qo for q0
-    close = get_close_matches(called[:_RUN].lower(), folded, limit, cutoff)
-    return [folded[x] for x in dict.fromkeys([*longer, *close])][:limit]
+    close = get_close_matches(same, folded, limit, cutoff)
+    return [folded[x] for x in dict.fromkeys([*first, *longer, *close])][:limit]
 
 
 def _begins(known: str, name: str) -> bool:

@@ -6,7 +6,7 @@ import inspect
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Generic
+from typing import Any, Generic, NoReturn
 
 from dyn_core.engines import ENGINES, Program, default_engine
 from dyn_core.engines.base import Recipe
@@ -95,6 +95,14 @@ class Solver(ABC, Generic[Built]):
             UnsupportedError: The System is of another kind or not supported, or an
                 option is invalid. Subclasses may raise other DynErrors.
         """
+
+    def __call__(self, *inputs: Any, **named: Any) -> NoReturn:
+        """Raise SignatureError: a Solver is built for a robot; a Program is called."""
+        required = ", ".join(x.name for x in self.signature.inputs if not x.optional)
+        raise SignatureError(
+            f"solver '{self.name}' is no function; valid:"
+            f" dyn.solver({self.name!r}).build(model)({required})"
+        )
 
     def describe(
         self,

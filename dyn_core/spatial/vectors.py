@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from operator import add, mul, neg, sub, truediv
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -225,6 +225,15 @@ class Spatial:
     def zero(cls) -> Any:
         """Return the zero vector of this type, without a frame label."""
         return cls((0.0, 0.0, 0.0), (0.0, 0.0, 0.0))
+
+    if not TYPE_CHECKING:  # type checkers would take every name for valid
+
+        def __getattr__(self, name: str) -> Any:
+            message = f"'{type(self).__name__}' object has no attribute '{name}'"
+            if not name.startswith("_"):
+                message += "; valid: ang, lin, frame; x @ y, cross(v, x) of"
+                message += " dyn_core.authoring"
+            raise AttributeError(message)
 
     def __iter__(self) -> Iterator[Any]:
         yield from self.ang
