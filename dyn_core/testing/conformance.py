@@ -10,6 +10,7 @@ import numpy as np
 
 from dyn_core.errors import UnsupportedError
 from dyn_core.model import Model
+from dyn_core.model.joints import Joint
 from dyn_core.problems.system import SystemKind
 from dyn_core.solving.registry import default_registry
 from dyn_core.solving.solver import Solver
@@ -285,3 +286,16 @@ def report(solver: Solver, models: list[Model], engine: str) -> Iterator[str]:
             verdict = solver.refusal(model) or verdict
         yield f"{solver.name} on {model.name} ({engine}): {verdict}"
         yield from (f"  {finding}" for finding in bad)
+        if bad and isinstance(model, Model):
+            yield f"  {_special_joints(model)}"
+
+
+def _special_joints(model: Model) -> str:
+    """Return the sentence on rotors and joints with cJ, which algorithms may lack."""
+    rotors = sum(any(float(x) for x in model.armature[i]) for i in model.bodies)
+    varying = (x for x in model.joint[1:] if type(x).cJ is not Joint.cJ)
+    kinds = sorted({joint.kind for joint in varying})
+    return (
+        f"{model.name} has rotor inertia (model.armature) at {rotors} joints, and axes"
+        f" that vary (joint.cJ) in joints of type {', '.join(kinds) or 'none'}"
+    )

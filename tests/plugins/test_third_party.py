@@ -15,12 +15,14 @@ import pytest
 
 import dyn_core as dyn
 from dyn_core import cli
-from dyn_core.authoring import ContactSolver
-from dyn_core.problems import GRAVITY_FORCE
+from dyn_core.authoring import ContactSolver, Force, Motion, TracedSolver, cross
+from dyn_core.errors import nearest, unknown_name
+from dyn_core.problems import GRAVITY_FORCE, INVERSE_DYNAMICS
 from dyn_core.sharing import once
 from dyn_core.solving import registry
 from dyn_core.solving.registry import Registry
-from dyn_core.testing import random_model
+from dyn_core.tasks import RobotTask
+from dyn_core.testing import conformance, random_model
 
 README = Path(__file__).parents[2] / "README.md"
 GOOD = '''"""A foreign solver."""
@@ -893,11 +895,80 @@ def test_unknown_names_name_the_nearest(shipped):
         (lambda: model.frame("lnk2"), "no link is called 'lnk2'; did you mean 'link2'"),
         (lambda: model.body_of_joint("joint_1"), "did you mean 'joint1'"),
         (lambda: dyn.robots.path("arm"), "did you mean 'arm7'"),
+        (lambda: dyn.robots.path("ARM7"), r"did you mean 'arm7'\?"),
+        (lambda: dyn.simulate(model, T=1.0), r"'T'; did you mean 'duration'\?"),
+        (lambda: dyn.simulate(model, dt=1e-3), r"'dt'; did you mean 'period'\?"),
+        (lambda: RobotTask(period=1e-3), r"'period'; did you mean 'dt'\?"),
+        (lambda: dyn.solver("gravity")(model, [0.0, 0.0]),
+         r"dyn.solver\('gravity'\).build\(model\)\(q\)"),
         (lambda: step.build(model, forward_dynamics="abba"),
          "no solver is called 'abba'; did you mean 'aba'. valid for forward_dynamics:"),
     ):  # fmt: skip
         with pytest.raises(dyn.DynError, match=message):
             ask()
+    names = ["ur5_gripper", "ur5_robot", "ur5", "manipulability", "manipulability"]
+    assert nearest("UR5", names)[0] == "ur5"
+    assert unknown_name("solver", "M", names).count("manipulability") == 2
+
+
+def _textbook_rnea(model, q, qd, qdd, f_ext):
+    """Recursive Newton-Euler for constant axes without rotors."""
+    v, a, f = [Motion.zero()], [-model.a_grav], [Force.zero()]
+    X, S, tau = [None], [None], [None] * (model.nb + 1)
+    for i in model.bodies:
+        p, joint, I = model.parent[i], model.joint[i], model.I[i]
+        S.append(joint.S(q[i]))
+        X.append(joint.X(q[i]) @ model.Xtree[i])
+        v.append(X[i] @ v[p] + S[i] @ qd[i])
+        a.append(X[i] @ a[p] + S[i] @ qdd[i] + cross(v[i], S[i] @ qd[i]))
+        f.append(I @ a[i] + cross(v[i], I @ v[i]) - f_ext[i])
+    for i in reversed(model.bodies):
+        tau[i] = S[i].T @ f[i]
+        f[model.parent[i]] = f[model.parent[i]] + X[i].T @ f[i]
+    return tau
+
+
+def test_a_law_that_fails_names_rotors_and_axes_that_vary(shipped):
+    """A textbook's recursion lacks them; the solver that has them gets no such line."""
+    textbook = TracedSolver("textbook", INVERSE_DYNAMICS, _textbook_rnea)
+    robot = shipped["every_joint"]
+    lines = list(conformance.report(textbook, [robot], "graph"))
+    said = [x for x in lines if "rotor inertia (model.armature) at" in x]
+    assert f"{robot.name} has" in said[0]
+    assert re.search(
+        r"axes that vary \(joint.cJ\) in joints of type planar", said[0]
+    )
+    whole = list(conformance.report(dyn.solver("rnea_spatial"), [robot], "graph"))
+    assert not any("rotor" in x for x in whole)
+
+
+def test_names_of_the_page_for_authors_exist(shipped):
+    """Attributes of the robot and its joints, and names of dyn_core.authoring."""
+    page = (README.parent / "dyn_plugins/README.md").read_text()
+    table = page[page.index("What the robot offers") : page.index("What it may do")]
+    model = shipped["every_joint"]
+    names = set(re.findall(r"`model\.(\w+)|, `model\.(\w+)", table))
+    assert {"I", "Xtree", "a_grav", "armature"} <= {x for pair in names for x in pair}
+    assert all(hasattr(model, x) for pair in names for x in pair if x)
+    assert all(
+        hasattr(model.joint[1], x) for x in re.findall(r"joint\[i\]\.(\w+)", table)
+    )
+    values = re.findall(r"`([A-Z]\w+[a-z])`|`(\w+)\([a-z], [a-z]\)", table)
+    assert len(values) >= 8
+    assert all(hasattr(dyn.authoring, a or b) for a, b in values)
+
+
+def test_a_spatial_value_without_a_method_names_the_function():
+    """cross is a function of two spatial values, @ the scalar product."""
+    for value in (dyn.authoring.Motion.zero(), dyn.authoring.Force.zero()):
+        for name in ("cross", "angular"):
+            with pytest.raises(
+                AttributeError,
+                match=rf"attribute '{name}'; valid: ang,"
+                r" lin, .*, cross\(v, x\) of dyn_core.authoring",
+            ):
+                getattr(value, name)
+        assert not hasattr(value, "__array_interface__")
 
 
 def test_a_contact_solver_of_one_file_steps_worlds(fresh):
