@@ -935,9 +935,7 @@ def test_a_law_that_fails_names_rotors_and_axes_that_vary(shipped):
     lines = list(conformance.report(textbook, [robot], "graph"))
     said = [x for x in lines if "rotor inertia (model.armature) at" in x]
     assert f"{robot.name} has" in said[0]
-    assert re.search(
-        r"axes that vary \(joint.cJ\) in joints of type planar", said[0]
-    )
+    assert re.search(r"axes that vary \(joint.cJ\) in joints of type planar", said[0])
     whole = list(conformance.report(dyn.solver("rnea_spatial"), [robot], "graph"))
     assert not any("rotor" in x for x in whole)
 
