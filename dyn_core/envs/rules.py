@@ -75,6 +75,8 @@ def changed_task(
     """
     chosen = named_task(task)
     valid = [*(part.name for part in fields(chosen)), *signature(kind).parameters]
+    if isinstance(chosen, Task):
+        valid.append("parameters")  # see planar_task
     for key in changes:
         known_name(f"task '{chosen.name}'", "attribute", key, valid)
     return named_task(chosen, **changes)

@@ -243,15 +243,15 @@ class LimitTerms:
             plan: PlanPath of the plan.
             tried: PlanPath of the trials, with the lanes on the last axis.
         """
-        own, lanes = penalty.limits(), tried.q.shape[2]
+        first, lanes = penalty.limits(), tried.q.shape[2]
         self._read: Any = None  # penalty that was read
         self._changes = -1  # its changes at that time
-        self._own = PlanLimits(*(x.copy() for x in own))
-        self._all = in_lanes(self._own, lanes, {})
-        shape = own.low.shape
+        self._numbers = PlanLimits(*(x.copy() for x in first))
+        self._all = in_lanes(self._numbers, lanes, {})
+        shape = first.low.shape
         self.value, self.gradient, self.curved = np.zeros(1), *np.zeros((2, *shape))
         to = self.gradient, self.curved, self.value
-        self.of_plan = compiled(limit_terms).bind(self._own, *plan[:2], *to)
+        self.of_plan = compiled(limit_terms).bind(self._numbers, *plan[:2], *to)
         self._values = np.zeros((1, lanes))
         rest = np.zeros((*shape, lanes)), np.zeros((*shape, lanes)), self._values
         if lanes > 1:
@@ -259,13 +259,13 @@ class LimitTerms:
             self._of_tried: Any = tied(self._all, *tried[:2], *rest)
         else:
             single = [x[..., 0] for x in (*tried[:2], *rest)]
-            self._of_tried = compiled(limit_terms).bind(self._own, *single)
+            self._of_tried = compiled(limit_terms).bind(self._numbers, *single)
 
     def read(self, penalty: Penalty) -> None:
         """Copy the numbers of a penalty, unless they are here already."""
         if self._read is not penalty or self._changes != penalty.changes:
             for mine, several, new in zip(
-                self._own, self._all, penalty.limits(), strict=True
+                self._numbers, self._all, penalty.limits(), strict=True
             ):
                 mine[...] = new
                 several[...] = new[..., None] if several.ndim > new.ndim else new

@@ -88,9 +88,8 @@ CHECKS = {
     "joint_values.py": [
         ("if joint not in model.joint_names:", "if False:"),
         ("if np.shape(value) != (model.nv,):", "if False:"),
-        ("math.isfinite(number) and number > 0", "number > 0"),
-        ("math.isfinite(number) and number > 0", "math.isfinite(number)"),
-        ("except (TypeError, ValueError, OverflowError):", "except ():"),
+        ("not is_finite(value) or value <= 0", "value <= 0"),
+        ("not is_finite(value) or value <= 0", "not is_finite(value)"),
     ],
     "plausibility.py": [
         ("if not kind.takes(self.velocity_factor) or not self.velocity_factor >= 1:", "if False:"),
