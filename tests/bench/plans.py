@@ -11,7 +11,10 @@ import numpy as np
 import dyn_core as dyn
 from bench.cases import Robot, usual
 from bench.printed_tables import Progress, Table
+from dyn_core.engines.llvm import host_machine
+from dyn_core.engines.machine_code import compiled
 from dyn_core.errors import DynError
+from dyn_core.prediction.plan_lanes import slopes_in_lanes, sweep_lanes
 
 DT, REPEATS, MANY = 0.02, 15, 64
 SAMPLES, NODES = 1024, 6
@@ -56,11 +59,14 @@ def _rows(robot: Robot, knots: int, aim: float | None) -> Iterator[list[str]]:
     box = _plan(model, knots, 0.5 * float(largest))
     box.solve(q, qd)
     yield _row("iteration, box", *_iteration(box, q, qd), None)
-    limited = _plan(model, knots, None, limits=True)
-    limited.solve(q, qd)
-    yield _row("iteration, limits", *_iteration(limited, q, qd), None)
+    if not robot.floating:
+        limited = _plan(model, knots, None, limits=True, max_iterations=50)
+        limited.solve(q, qd)
+        yield _row("iteration, limits", *_iteration(limited, q, qd), None)
     turns = rng.normal(size=(MANY, model.nv)) * 0.1
     starts = np.array([model.integrate(q, turn) for turn in turns])
+    for function in (sweep_lanes, slopes_in_lanes):  # calls do not wait for them
+        compiled(function, lanes=host_machine.machine().width).prepare()
     seconds, count = _iteration(free, starts, np.zeros((MANY, model.nv)))
     yield _row(f"{MANY} problems, an iteration", seconds, count, 1e6 / 12e3)
     for name, nodes, rate in (("each knot", 0, 180), (f"{NODES} nodes", NODES, 400)):
