@@ -2,8 +2,9 @@
 
 linear.py has the regulators and estimators of linear systems. Of plans, cost.py has the
 costs, problem.py the problem as data, planning.py the entry for users, solving.py the
-base class of solvers, result.py their results; descent.py, shooting.py and riccati.py
-are the iterations of box_fddp and ilqr.
+base class of solvers, result.py their results; descent.py, shooting.py, riccati.py and
+limits.py are the iterations of box_fddp and ilqr, plan_lanes.py those of several starts
+at once.
 """
 
 from dyn_core.prediction import cost

@@ -100,8 +100,9 @@ class PlanResult:
         if not self.converged and self.dt > LONG:
             long = f"steps are {self.dt:g} s long; valid: a shorter duration, in"
             text = f"{long} seconds, or more knots"
-            detail = f"{self.detail}; {text}" if self.detail else text
-            object.__setattr__(self, "detail", detail)
+            if not self.detail.endswith(text):  # a copy has it already
+                detail = f"{self.detail}; {text}" if self.detail else text
+                object.__setattr__(self, "detail", detail)
 
     @property
     def converged(self) -> bool:

@@ -9,8 +9,9 @@ import dyn_core as dyn
 from dyn_core import cost
 from dyn_core.engines.llvm.host_machine import machine, missing
 from dyn_core.engines.machine_code import compiled
+from dyn_core.prediction import Penalty, plan_lanes
 from dyn_core.prediction import descent as module
-from dyn_core.prediction import plan_lanes
+from dyn_core.prediction.rollouts import PlanPath
 
 KNOTS = 12
 LANES = machine().width
@@ -179,3 +180,19 @@ def test_few_starts_and_large_robots_are_not_solved_in_lanes(monkeypatch):
     assert len(plan.solve(q[:1], qd[:1])) == 1
     monkeypatch.setattr(plan_lanes, "LARGEST", 3)
     assert len(plan.solve(q, qd)) == len(q)
+
+
+@native
+def test_a_step_that_fails_in_one_lane_makes_its_gap_not_a_number():
+    plan, q, qd = free()
+    single = plan.solver.prepared(plan.problem, **plan.options).state
+    room, settings = plan_lanes.PlanLanes(single), plan.problem.settings({})
+    start = plan._start(q[0], qd[0], None, settings)
+    room.set_costs(start)
+    for state in room.states:
+        state.load(start, PlanPath(start.q_guess, start.qd_guess, start.tau_guess))
+    failed = np.arange(LANES) == 1
+    room._steps.append(lambda: failed)
+    penalty = Penalty(plan.problem, start)
+    room.expand(dict.fromkeys(range(LANES), (penalty,)))
+    assert np.isnan([state.gap for state in room.states]).tolist() == failed.tolist()

@@ -607,6 +607,15 @@ def test_second_derivatives_save_iterations():
             dyn.plan(robot, [cost.effort()], second_derivatives=True, **choices)
 
 
+def test_a_plan_that_is_moved_on_says_once_that_its_steps_are_long():
+    model = dyn.load("two_link")
+    costs = [cost.posture([2.0, -1.0], 100.0, "end"), cost.effort()]
+    swing = dyn.plan(model, costs, 4.0, 4, limits=False, max_iterations=1)
+    result = swing.solve([0.1, 0.2], [0.0, 0.0])
+    assert not result.converged and "steps are 1 s long" in result.detail
+    assert result.moved_on().moved_on().detail == result.detail
+
+
 def test_box_steps_satisfy_kkt():
     rng = np.random.default_rng(3)
     for n in (1, 2, 5, 9) * 10:

@@ -120,3 +120,19 @@ def test_a_plan_that_is_not_finite_has_no_finite_violation():
     assert penalty.violation(q, qd) == 0.0
     q[2, 0] = np.nan
     assert np.isnan(penalty.violation(q, qd))
+
+
+@pytest.mark.parametrize(("beyond", "moved"), [(5e-5, 0.0), (5e-4, 5e-4)])
+def test_a_limit_begins_at_a_start_beyond_it_by_more_than_the_tolerance(beyond, moved):
+    model = dyn.load("arm7")
+    problem = ControlProblem(model, [cost.effort()], 0.1, 2)
+    for sign in (1.0, -1.0):
+        q, qd, high = model.start(), np.zeros(7), problem.bounds.q_upper[1]
+        q[1] = high + beyond if sign > 0 else problem.bounds.q_lower[1] - beyond
+        settings = problem.settings({})
+        start = PlanStart(q, qd, *[np.zeros((3, 7))] * 2, np.zeros((2, 7)), *settings)
+        penalty, other = Penalty(problem, start), Penalty(problem)
+        change = penalty.high - other.high if sign > 0 else other.low - penalty.low
+        np.testing.assert_allclose(
+            change[:, 1], moved * np.array([1, 0.5, 0]), atol=1e-12
+        )
