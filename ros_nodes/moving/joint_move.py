@@ -26,6 +26,7 @@ SETTLE = 5.0  # longest rest of the reference after the last point's time [s]
 NEAR = 0.01  # distance at which a joint is there [rad | m]
 FOLLOWS, REFUSES = "following a trajectory", "trajectory refused"
 ABORTS, POSTURE = "trajectory aborted", "target_posture refused"
+WRAPS = "gains.{}.angle_wraparound"
 AGAIN = 0.1  # period of a target posture, which is not received reliably [s]
 # The log is kept for late listeners: no line is lost while they are found.
 LOG = QoSProfile(depth=1000, durability=DurabilityPolicy.TRANSIENT_LOCAL)
@@ -38,6 +39,7 @@ class _Watch:
         reference, error: Latest messages; None before the first.
         moved: Steady time of the last change of the reference [s].
         answers: Lines of the log about trajectories, since `sent`.
+        turning: Names of the joints that the node shifts by whole turns.
         sent: System time at which the trajectory was sent [s]; infinite before.
 
     Args:
@@ -50,6 +52,7 @@ class _Watch:
         self.error: Any = None
         self.moved, self.sent = time.monotonic(), float("inf")
         self.answers: list[str] = []
+        self.turning: list[str] = []
         self._logger = name.strip("/").replace("/", ".")
         create, self._live = live.node.create_subscription, live
         self._reference = create(
@@ -131,7 +134,11 @@ def run(arguments: argparse.Namespace) -> int:
                 f"{name} publishes no reference; valid: an active node with joint"
                 f" states, see dyn lifecycle get {name}"
             )
-        predictive = value_of(values(live, name, ["mode"])["mode"]) == "predictive"
+        known = watch.reference.name
+        wraps = {WRAPS.format(x): x for x in known}
+        read = {k: value_of(x) for k, x in values(live, name, ["mode", *wraps]).items()}
+        watch.turning = [x for k, x in wraps.items() if read[k]]
+        predictive = read["mode"] == "predictive"
         if predictive and arguments.message:
             raise SettingError(
                 f"{name} is in mode predictive, which follows no trajectory; valid:"
@@ -139,7 +146,6 @@ def run(arguments: argparse.Namespace) -> int:
                 "trajectory",
             )
         content = arguments.message or _to_joints(arguments.joints, watch.reference)
-        known = watch.reference.name
         for joint in (*content["joint_names"], *arguments.joints):
             if joint not in known:
                 raise SettingError(unknown_name(f"joint of {name}", joint, known))
@@ -269,14 +275,17 @@ def _arrival(
     """
     joints, goal = content["joint_names"], content["points"][-1]["positions"]
     columns = [list(watch.reference.name).index(x) for x in joints]
+    turn = 2 * np.pi * np.isin(joints, watch.turning)
 
     def away() -> tuple[float, np.ndarray]:
         """Return the distance of the reference, and those of the joints, to the end."""
         reference = np.array(watch.reference.position)[columns]
         left = goal - reference
-        left -= 2 * np.pi * np.round(left / (2 * np.pi))  # turns of endless joints
         error = np.array(watch.error.position)[columns]  # reference - position
-        return np.abs(left).max(), np.abs(left + error)
+        rest = left + error
+        for x in (left, rest):
+            x -= turn * np.round(x / (2 * np.pi))
+        return np.abs(left).max(), np.abs(rest)
 
     while not stop and time.monotonic() < max(ends, watch.moved) + SETTLE:
         live.spin()

@@ -5,6 +5,7 @@ import os
 import re
 import signal
 import time
+from types import SimpleNamespace
 
 import pytest
 
@@ -159,6 +160,30 @@ def test_joints_are_led_to_positions(start, environment, monkeypatch, capfd, tmp
     assert waits[0] > 2.0, "a round trip is over before it began"
     status, _, err = run("/simulator", *to, "2")
     assert (status, "listens to no trajectories" in err) == (1, True), err
+
+
+@pytest.mark.parametrize(("there", "status"), [((0, 6.2831853), 0), ((6.2831853, 0), 1)])
+def test_whole_turns_are_left_out_of_turning_joints_alone(
+    there, status, monkeypatch, capsys
+):
+    """A slider 6.28 m from the last point is not there, nor a joint with limits."""
+    from sensor_msgs.msg import JointState
+
+    from ros_nodes.moving import joint_move
+
+    monkeypatch.setattr(joint_move, "SETTLE", 0.0)
+    names = ["slider", "endless"]
+    watch = SimpleNamespace(
+        reference=JointState(name=names, position=[0.0, 0.0]),
+        error=JointState(name=names, position=[0.0, 0.0]),
+        turning=["endless"],
+        moved=0.0,
+        refused=lambda name: None,
+    )
+    live = SimpleNamespace(spin=lambda: None)
+    content = {"joint_names": names, "points": [{"positions": list(there)}]}
+    assert joint_move._arrival(live, watch, "/node", content, 0.0, []) == status
+    assert ("not there: joint 'slider'" in capsys.readouterr().out) == bool(status)
 
 
 def test_a_node_that_plans_is_led_to_postures_and_poses(
