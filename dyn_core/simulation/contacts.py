@@ -339,17 +339,24 @@ class ContactSimulator(RobotPlant):
         return StepTaken(record.q, record.qd, record.velocity, record.h, wrenches)
 
     def _begin_period(self) -> Any:
-        """Return state, reports and last step before a period; begin new reports."""
+        """Return state, reports and last step before a period; begin new reports.
+
+        The impulses of the next warm start are stored for `_return_to`, too.
+        """
+        (self._events or self.arrays).save_impulses()
         before = super()._begin_period(), self._taken, self._last
         self._taken = []
         return before
 
     def _return_to(self, state: Any) -> None:
-        """Restore q, qd, applied_effort, reports and `last`; the counters stay.
+        """Restore q, qd, applied_effort, reports, `last` and the warm start.
+
+        The counters stay.
 
         Args:
             state: Result of _begin_period.
         """
+        (self._events or self.arrays).restore_impulses()
         before, self._taken, self._last = state
         super()._return_to(before)
 

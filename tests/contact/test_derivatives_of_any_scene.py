@@ -295,7 +295,9 @@ def test_a_fast_ball_off_a_thin_wall_has_the_derivatives_of_its_step():
     assert np.isnan(result.dx_dmu).all()
     alone = ArrayStep(step._step.of, H)
     alone.step(0.0, q, qd, np.zeros(6))
-    for part, wanted in zip(step._step.warm_start(), alone.warm_start(), strict=True):
+    for part, wanted in zip(
+        step._step.memory.earlier, alone.memory.earlier, strict=True
+    ):
         np.testing.assert_array_equal(part, wanted)
 
 

@@ -517,6 +517,40 @@ def test_a_solver_without_buffers_leaves_no_earlier_impulses():
     assert rows[4][2].iterations < rows[0][2].iterations / 2
 
 
+@pytest.mark.parametrize("stepper", ["stewart_trinkle", "event_driven"])
+def test_a_period_that_fails_leaves_no_impulses(stepper):
+    """What follows it has the bits of a run without it: warm starts are undone, too."""
+    model, ends = free_box(**_mu(0.5)), []
+    for fails in (False, True):
+        sim = dyn.ContactSimulator(
+            model, {"stepper": stepper}, period=H, substeps=2,
+            q0=[0, 0, 0.25, 0, 0, 0, 1.0], qd0=[0, 0, 1.0, 0.7, 0.2, 0],
+        )  # fmt: skip
+        for k in range(40):
+            if fails and k % 10 == 9:
+                _fail_in_the_second_substep(sim)
+            sim.advance(k * H)
+        ends.append((sim.q, sim.qd, sim.report.iterations))
+    for known, other in zip(*ends, strict=True):
+        np.testing.assert_array_equal(other, known)
+
+
+def _fail_in_the_second_substep(sim):
+    """Advance by a period that fails, under other forces than the next period."""
+    move, calls = sim._move, []
+
+    def fails_later(*step):
+        calls.append(step)
+        if len(calls) == 2:
+            raise dyn.NonFiniteError("tau is not finite", "tau")
+        return move(*step)
+
+    sim._move, sim.f_ext = fails_later, np.full((1, 6), 3.0)
+    with pytest.raises(dyn.NonFiniteError):
+        sim.advance(0.0)
+    sim.f_ext, sim._move, sim.paused = None, move, False
+
+
 def test_runs_carry_their_contacts():
     """simulate with a world gives reports, energies and counters."""
     model = free_ball(**_mu(0.5))

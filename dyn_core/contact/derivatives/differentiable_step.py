@@ -257,7 +257,7 @@ class DifferentiableStep:
         """
         steps, model = self._step, self._step.of.model
         names, coefficients = self._named(steps.memory, record)
-        warm_start = steps.warm_start()
+        steps.save_impulses()
 
         def end(d: np.ndarray) -> np.ndarray:
             dq, dqd, dtau = np.split(d, 3)
@@ -269,7 +269,7 @@ class DifferentiableStep:
         try:
             slopes, nx = _differences(end, 3 * model.nv), 2 * model.nv
         finally:
-            steps.restart(warm_start)
+            steps.restore_impulses()
         by_mu = np.full((nx, len(coefficients)), np.nan)
         modes = dict.fromkeys(names, MET)
         parts = slopes[:, :nx], slopes[:, nx:], by_mu, modes

@@ -349,3 +349,15 @@ def remember(
         for r in range(rows.start[block], rows.start[block] + rows.count[block]):
             earlier.impulse[n, r] = rows.impulse[r]
     earlier.known[n] = used
+
+
+@machine_code
+def copy_impulses(earlier: Earlier, to: Earlier) -> None:
+    """Copy the impulses of one state to `to`, which has memory for as many blocks."""
+    known = earlier.known[0]
+    to.known[0] = known
+    for k in range(known):
+        start, height = earlier.start[0, k], earlier.height[0, k]
+        to.id[0, k], to.start[0, k], to.height[0, k] = earlier.id[0, k], start, height
+        for r in range(start, start + height):
+            to.impulse[0, r] = earlier.impulse[0, r]

@@ -20,6 +20,7 @@ from dyn_core.contact.collision.pairs import Contact
 from dyn_core.contact.problem.residuals import STATUSES
 from dyn_core.contact.problem.solution import residuals
 from dyn_core.contact.problem.solving import impossible
+from dyn_core.contact.rows.block_rows import copy_impulses
 from dyn_core.contact.rows.constraints import contact_name
 from dyn_core.contact.rows.problem_assembly import prepare_again
 from dyn_core.contact.rows.step_tables import SCHEMES, Earlier, StepArrays
@@ -56,6 +57,8 @@ class ArrayStep:
         room: Memory.
         h: Step [s].
         solver_name: Name of the contact solver.
+        save_impulses: Function that stores the impulses of the next warm start.
+        restore_impulses: Function that makes the stored ones the next warm start.
     """
 
     def __init__(
@@ -96,6 +99,7 @@ class ArrayStep:
         self._outcomes = allocate_outcomes(1, np.full(model.nb + 1, -1))
         self._corrected: Any = self._outcomes.corrected.data
         self._earlier: Earlier | None = None
+        self._saved: Earlier | None = None
         import_module("scipy.optimize")  # of `impossible`: not while it steps
         self._tie()
 
@@ -147,6 +151,10 @@ class ArrayStep:
         """
         room = self.room
         self._earlier = room.earlier(self._earlier, 1)
+        self._saved = room.earlier(self._saved, 1)
+        copy = compiled(copy_impulses)
+        self.save_impulses = copy.bind(self._earlier, self._saved)
+        self.restore_impulses = copy.bind(self._saved, self._earlier)
         self._step = room.step._replace(earlier=self._earlier)
         blocks, m = self._earlier.id.shape[1], self._earlier.impulse.shape[1]
         self._log = StepLog(
@@ -221,15 +229,6 @@ class ArrayStep:
     def forget(self) -> None:
         """Delete the impulses of earlier steps: the next warm start is zero."""
         self._step.earlier.known[0] = 0
-
-    def warm_start(self) -> Earlier:
-        """Return copies of the next step's initial impulses, for `restart`."""
-        return Earlier._make(part.copy() for part in self._step.earlier)
-
-    def restart(self, warm_start: Earlier) -> None:
-        """Make the next step start from impulses that `warm_start` returned earlier."""
-        for part, values in zip(self._step.earlier, warm_start, strict=True):
-            part[..., : values.shape[-1]] = values  # buffers may have grown since
 
     def step(
         self,

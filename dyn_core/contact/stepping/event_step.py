@@ -134,11 +134,20 @@ class EventStep:
         self._of, self._h = arrays.of, arrays.h
         self._moved = arrays.setup.moved
         self._loads: dict[int, np.ndarray] = {}
+        self._saved: dict[int, np.ndarray] = {}
         self._tied: StepArrays | None = None
 
     def forget(self) -> None:
         """Delete the impulses of earlier steps: the next warm start is zero."""
         self._loads = {}
+
+    def save_impulses(self) -> None:
+        """Store the impulses of the next warm start, for `restore_impulses`."""
+        self._saved = self._loads.copy()
+
+    def restore_impulses(self) -> None:
+        """Make the stored impulses the next warm start."""
+        self._loads = self._saved.copy()
 
     def step(
         self, t: float, q: np.ndarray, qd: np.ndarray, forces: Forces
