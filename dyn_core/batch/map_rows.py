@@ -39,6 +39,8 @@ from dyn_core.engines.llvm.threads import count as thread_count
 from dyn_core.engines.results import make_result
 from dyn_core.errors import BatchError, SettingError, ShapeError, warn
 from dyn_core.recordings.progress import RowProgress
+from dyn_core.solving.solver import check_function
+from dyn_core.validation import shown
 
 VALID = (
     "'threads', 'processes', the address of a Dask scheduler such as tcp://host:8786, a"
@@ -132,6 +134,7 @@ def checked_rows(
         message = "a function of rows needs count, the number of all rows"
         raise SettingError(message, "count")
     total = _whole("count", count)
+    check_function("rows", functions[0], "a function (first, last) of all inputs")
     return GeneratedRows(functions[0], total, program.inputs, program._bind)
 
 
@@ -631,6 +634,9 @@ def map_rows(
     if not callable(progress) and not isinstance(progress, bool):
         message = "valid: True, False, a function (rows done, all rows)"
         raise SettingError(f"progress is {progress!r}; {message}", "progress")
+    if not isinstance(program, Program):
+        message = "valid: a Program, as of dyn.solver('rnea').build(model)"
+        raise SettingError(f"program is {shown(program)}; {message}", "program")
     workers = checked_workers(scheduler, workers, program)
     rows = checked_rows(program, args, named, count)
     reduction = None if reduce is None else Reduction(reduce, combine)

@@ -16,6 +16,7 @@ import numpy as np
 from dyn_core.errors import SettingError
 from dyn_core.model.shapes import Box, PlacedShape
 from dyn_core.plots.figures import DPI, blank_figure, film_writer, pixels
+from dyn_core.solving.solver import check_function
 from dyn_core.tasks import RobotTask, Task
 from dyn_core.validation import Whole
 
@@ -44,7 +45,8 @@ def record(
             real time, with k = 1 / (fps task.interval) rounded, at least 1.
 
     Raises:
-        SettingError: The file is of another kind, or fps or steps is invalid.
+        SettingError: The file is of another kind, policy is no function, or fps or
+            steps is invalid.
         FileNotFoundError: The folder of the file does not exist.
         UnsupportedError: matplotlib is not installed, or .mp4 is wanted, and ffmpeg is
             not.
@@ -56,6 +58,7 @@ def record(
     """
     if not (np.isfinite(fps) and fps > 0):
         raise SettingError(f"fps must be finite and > 0, got {fps}", "fps")
+    check_function("policy", policy, "a function of the observation")
     if steps is not None and not Whole(1).takes(steps):
         raise SettingError(f"steps is {steps!r}; valid: 1 or more, or None", "steps")
     bare = env.unwrapped

@@ -25,6 +25,7 @@ from dyn_core.errors import (
 )
 from dyn_core.kinematics.poses import pose_matrices
 from dyn_core.model import Model
+from dyn_core.solving.solver import check_function
 from dyn_core.spatial import Vector
 from dyn_core.validation import float_array, known_keywords, shown
 
@@ -406,6 +407,6 @@ def custom(
         ShapeError: A weight is not numeric.
     """
     made = Cost("custom", name, weight, None, when, function=function)
-    if not callable(function):
-        made._refuse("function", function, "a function of model, q, qd and tau")
+    valid = "a function of model, q, qd, tau"
+    check_function(f"cost {name}: function", function, valid)
     return made

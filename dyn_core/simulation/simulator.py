@@ -28,7 +28,7 @@ from dyn_core.recordings.runs import limit_facts
 from dyn_core.simulation.contacts import ContactSimulator
 from dyn_core.simulation.robot_plant import RobotPlant
 from dyn_core.solving.registry import solver, solver_of, solvers
-from dyn_core.solving.solver import AUTO, Solver
+from dyn_core.solving.solver import AUTO, Solver, check_function
 from dyn_core.validation import check_keywords, is_finite, known_keywords
 
 ControlLaw = Callable[..., Any]  # (t, q, qd) -> joint forces, or None
@@ -63,15 +63,13 @@ def check_begin(begin: Any, progress: Any, count: int) -> None:
         SettingError: `begin` is not callable, or the run is too short for it; or
             `progress` is not a bool.
     """
-    if begin is not None and callable(begin) and count < 2:
+    if begin is not None:
+        check_function("begin", begin, "a function of the time, or None")
+    if begin is not None and count < 2:
         raise SettingError(
             f"begin is called with the second period, and the run has {count}; valid:"
             " two periods or more",
             "begin",
-        )
-    if begin is not None and not callable(begin):
-        raise SettingError(
-            f"begin is {begin!r}; valid: a function of the time, or None", "begin"
         )
     if not isinstance(progress, bool):
         raise SettingError(f"progress is {progress!r}; valid: True, False", "progress")
@@ -129,14 +127,11 @@ def control_law(controller: Any) -> ControlLaw:
     law = getattr(controller, "update", controller)
     valid = "a function (t, q, qd) -> tau, an object with such an update, or None"
     # dicts and sets have a method `update`, too, which is no control law.
-    if (
-        not callable(law)
-        or isinstance(law, type)
-        or isinstance(controller, (dict, set))
-    ):
+    if isinstance(law, type) or isinstance(controller, (dict, set)):
         raise SettingError(
             f"controller is {controller!r}; valid: {valid}", "controller"
         )
+    check_function("controller", law, valid)
     try:
         inspect.signature(law).bind(0.0, None, None)
     except TypeError as error:

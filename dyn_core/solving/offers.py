@@ -10,7 +10,7 @@ from dyn_core.errors import PluginError
 from dyn_core.problems import Signature
 from dyn_core.problems.system import SystemKind
 from dyn_core.solving.control_mode import GAINS, ControlMode, ModeTopic
-from dyn_core.solving.solver import AUTO, Solver
+from dyn_core.solving.solver import AUTO, Solver, is_function
 from dyn_core.validation import Field
 
 Law = Callable[[Any], Iterator[tuple[Any, Any]]]  # yields pairs that must agree
@@ -187,7 +187,7 @@ def _check_mode(mode: ControlMode, who: str) -> None:
     for part, fits, valid in (
         ("problem", isinstance(mode.problem, Signature), "a Signature"),
         ("solver", isinstance(mode.solver, str), "the name of a solver"),
-        ("law", mode.law is None or callable(mode.law), "a function, or None"),
+        ("law", mode.law is None or is_function(mode.law), "a function, or None"),
         ("gains", set(mode.gains) <= set(GAINS), f"some of {', '.join(GAINS)}"),
         ("parameters", _all(mode.parameters, Field), "Fields"),
         ("topics", _all(mode.topics, ModeTopic), "ModeTopics"),

@@ -12,6 +12,7 @@ from dyn_core.engines import ENGINES, Program, default_engine
 from dyn_core.engines.base import Recipe
 from dyn_core.engines.results import Built
 from dyn_core.errors import (
+    SettingError,
     SignatureError,
     SolverNotFound,
     UnsupportedError,
@@ -29,6 +30,7 @@ from dyn_core.solving.build_options import (
     read_option,
 )
 from dyn_core.solving.help_pages import describe_solver
+from dyn_core.validation import shown
 
 Lookup = Callable[..., "Solver"]
 AUTO = "auto"  # in place of a solver's name: the default solver of the problem
@@ -98,11 +100,14 @@ class Solver(ABC, Generic[Built]):
 
     def __call__(self, *inputs: Any, **named: Any) -> NoReturn:
         """Raise SignatureError: a Solver is built for a robot; a Program is called."""
-        required = ", ".join(x.name for x in self.signature.inputs if not x.optional)
         raise SignatureError(
-            f"solver '{self.name}' is no function; valid:"
-            f" dyn.solver({self.name!r}).build(model)({required})"
+            f"solver '{self.name}' is no function; valid: {self._usage}"
         )
+
+    @property
+    def _usage(self) -> str:
+        required = ", ".join(x.name for x in self.signature.inputs if not x.optional)
+        return f"dyn.solver({self.name!r}).build(model)({required})"
 
     def describe(
         self,
@@ -207,6 +212,29 @@ class Solver(ABC, Generic[Built]):
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} {self.name}: {self.signature}>"
+
+
+def is_function(value: Any) -> bool:
+    """Return whether a value is a function; a Solver is none, its Programs are."""
+    return callable(value) and not isinstance(value, Solver)
+
+
+def check_function(name: str, value: Any, valid: str) -> None:
+    """Raise SettingError if an argument is no function; a Solver is none, either.
+
+    Args:
+        name: Name of the argument.
+        value: Its value.
+        valid: Description of valid values.
+    """
+    if isinstance(value, Solver):
+        raise SettingError(
+            f"{name} is the solver '{value.name}', no function; valid: {valid}; it is"
+            f" called as {value._usage}",
+            name,
+        )
+    if not is_function(value):
+        raise SettingError(f"{name} is {shown(value)}; valid: {valid}", name)
 
 
 def _look_up(lookup: Lookup, name: str, options: Mapping[str, Any]) -> Solver:

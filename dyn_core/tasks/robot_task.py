@@ -18,6 +18,7 @@ from dyn_core.model import Model
 from dyn_core.model.parameter_paths import kind_of
 from dyn_core.sharing import cached_property
 from dyn_core.solving.registry import solver
+from dyn_core.solving.solver import check_function
 from dyn_core.tasks.draws import Draw, draws_by_path
 from dyn_core.tasks.robot_steps import STEPS
 from dyn_core.tasks.task import checked_limits
@@ -117,11 +118,12 @@ class RobotTask:
         max_steps: Steps of the task after which an environment truncates an episode.
 
     Raises:
-        ModelError: An attribute is invalid, or a link is unknown. `world` and the
-            functions are not checked by the constructor.
+        ModelError: An attribute is invalid, or a link is unknown. `world` is not
+            checked by the constructor.
         ShapeError: Raised when an environment is made, not by the constructor: a
             function returns an array of another shape.
-        SettingError: The constructor got an unknown keyword.
+        SettingError: The constructor got an unknown keyword, or no function where one
+            is needed.
     """
 
     name: str
@@ -149,6 +151,8 @@ class RobotTask:
             message = f"{self.name}: model is {shown(self.model)}; valid: a Model"
             raise ModelError(f"{message}, such as dyn.load('arm7')", "model")
         checked_limits(self)
+        for part in ("initial", "control", "observe", "reward", "over"):
+            check_function(f"{self.name}: {part}", getattr(self, part), "a function")
         if self.stepping not in STEPS:
             message = f"{self.name}: stepping {self.stepping!r}; valid:"
             raise ModelError(f"{message} {', '.join(STEPS)}", "stepping")

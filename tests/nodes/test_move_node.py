@@ -162,7 +162,9 @@ def test_joints_are_led_to_positions(start, environment, monkeypatch, capfd, tmp
     assert (status, "listens to no trajectories" in err) == (1, True), err
 
 
-@pytest.mark.parametrize(("there", "status"), [((0, 6.2831853), 0), ((6.2831853, 0), 1)])
+@pytest.mark.parametrize(
+    ("there", "status"), [((0, 6.2831853), 0), ((6.2831853, 0), 1)]
+)
 def test_whole_turns_are_left_out_of_turning_joints_alone(
     there, status, monkeypatch, capsys
 ):

@@ -8,9 +8,11 @@ import numpy as np
 import pytest
 
 import dyn_core as dyn
+from dyn_core.batch import map_rows
 from dyn_core.errors import ModelWarning
 from dyn_core.simulation import simulator
 from dyn_core.simulation.rollout import Rollout
+from dyn_core.tasks import RobotTask
 
 
 def _run(model, controller=None, duration=0.004, **settings):
@@ -197,6 +199,25 @@ def test_options_of_machine_code_are_refused_elsewhere(shipped, option):
 def test_no_time_is_no_rows(shipped):
     """A duration of zero is a run without rows."""
     assert len(_run(shipped["two_link"], duration=0).t) == 0
+
+
+def test_a_solver_is_no_function_and_says_how_it_is_built(shipped):
+    """It can be called, only to say so: it is refused before anything is computed."""
+    model, solver = shipped["two_link"], dyn.solver("rnea")
+    usage = r"no function; valid: .* called as dyn\.solver\('rnea'\)\.build\(model\)"
+    q = np.zeros((3, 2))
+    parts = dict.fromkeys(("initial", "control", "observe", "reward"), solver)
+    for refused in (
+        lambda: dyn.simulate(model, solver, duration=0.0),
+        lambda: dyn.simulate(model, begin=solver, duration=0.01),
+        lambda: dyn.cost.custom(solver, 1.0),
+        lambda: map_rows(solver.build(model), solver, count=3),
+        lambda: RobotTask("task", model, **parts, action_bounds=((-1.0, 1.0),)),
+    ):
+        with pytest.raises(dyn.SettingError, match=usage):
+            refused()
+    with pytest.raises(dyn.SettingError, match="program is .*; valid: a Program, as"):
+        map_rows(solver, q, q, q)
 
 
 def test_a_controller_is_a_function_or_has_update(shipped):
