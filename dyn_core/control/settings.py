@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from dyn_core import problems
 from dyn_core.control.collision import CollisionSettings
 from dyn_core.control.joint_limits import effort_limits
 from dyn_core.control.joint_values import joint_values
@@ -24,6 +25,9 @@ from dyn_core.model import Model
 from dyn_core.model.checks.robots import check_robot
 from dyn_core.model.payload import Payload, PayloadInput
 from dyn_core.solving.control_mode import INVERSE_DYNAMICS
+from dyn_core.solving.registry import solver_of
+from dyn_core.solving.solver import AUTO
+from dyn_core.validation import shown
 
 FULL_EFFORT = 0.05  # default time in which an effort may rise from 0 to its limit [s]
 
@@ -67,7 +71,8 @@ class ControllerSettings:
         listeners: Functions called with the outcome of each trajectory
             (control.observers).
         law_solver: Solver of the mode's own problem, by name or as object, for a mode
-            whose law is chosen itself; auto: the one of the mode.
+            whose law is chosen itself; auto: the one of the mode, and alone valid in
+            other modes.
         parameters: Values of the mode's parameters by name; without one, its default.
         control_mode: The mode.
         carried: Payload at payload_link, set by `attach`.
@@ -78,6 +83,7 @@ class ControllerSettings:
     Raises:
         SettingError: A setting is invalid, or a joint has several coordinates.
         ModelError: The model has no link payload_link.
+        SolverNotFound, SignatureError: inverse_dynamics is no solver of this problem.
     """
 
     model: Model
@@ -111,6 +117,13 @@ class ControllerSettings:
             raise SettingError(f"rules is {self.rules!r}; valid: Rules(...)", "rules")
         self.control_mode = control_mode(self.mode)
         self.parameters = self.read_parameters(self.parameters)
+        solver_of(self.inverse_dynamics, problems.INVERSE_DYNAMICS)  # refuses others
+        if self.control_mode.slot == INVERSE_DYNAMICS and self.law_solver != AUTO:
+            raise SettingError(
+                f"law_solver is {shown(self.law_solver)}; valid for mode {self.mode}:"
+                f" {AUTO}, and a solver of its slot as inverse_dynamics",
+                "law_solver",
+            )
         holding = [x for x in ON_EVENTS if getattr(self.rules, x) == "hold"]
         if not self.control_mode.holds and holding:
             reason = f"mode {self.mode} holds no position; valid: zero, ramp"

@@ -16,6 +16,8 @@ from dyn_core.control.modes.control_law import control_mode
 from dyn_core.control.rules import ON_EVENTS
 from dyn_core.errors import SettingError
 from dyn_core.solving.control_mode import INVERSE_DYNAMICS
+from dyn_core.solving.registry import default_registry, solver_of
+from dyn_core.solving.solver import AUTO
 from ros_nodes.parameter_tables.controller_parameters import CONTROLLER
 from ros_nodes.parameter_tables.payload_parameters import (
     ESTIMATION,
@@ -65,9 +67,13 @@ def controller_settings(
     Raises:
         SettingError: A parameter by joint has neither no, one nor one number per joint,
             or another setting is not valid.
-        DynError: `solvers` refuses the solver or an option.
+        DynError: `solvers` refuses the solver or an option, or a solver of a slot is
+            unknown or solves another problem, also of a slot that the mode lacks.
     """
     mode = control_mode(value("mode"))
+    for other in default_registry().modes().values():
+        if other.slot == other.problem.name and solvers(other.slot) != AUTO:
+            solver_of(solvers(other.slot), other.problem)  # refuses others
     limits = {name: value(f"effort_limits.{name}") for name in joints}
     idle = without_effect(value, joints)
     rules = {**{name: name for name in RULES}, **FILTER}

@@ -146,6 +146,22 @@ def test_a_mode_whose_slot_is_its_problem_takes_its_own_solver(two):
     assert named.any() and (named == auto).all()
 
 
+@pytest.mark.parametrize("mode", ["computed_torque", "impedance", "gravity"])
+def test_a_solver_that_a_mode_does_not_use_is_refused(two, mode):
+    """The law of these modes is chosen by inverse_dynamics alone."""
+    with pytest.raises(dyn.SettingError, match="law_solver is 'zz'; valid for mode"):
+        _controller(two, mode=mode, law_solver="zz")
+
+
+@pytest.mark.parametrize(
+    ("name", "said"), [("zz", "called 'zz'"), ("aba", "'aba' sol")]
+)
+def test_a_wrong_solver_is_refused_in_a_mode_without_its_slot(two, name, said):
+    """Nothing that is misspelt passes, also where it has no effect."""
+    with pytest.raises(dyn.DynError, match=said):
+        _controller(two, mode="cartesian", inverse_dynamics=name)
+
+
 def test_the_modes_of_this_project_are_what_the_controller_says():
     """Names, order and flags; a mode is exportable where it has a cycle."""
     modes = dyn.default_registry().modes()

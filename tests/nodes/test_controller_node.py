@@ -493,6 +493,8 @@ def test_states_of_another_time_are_refused(make):
         ("envelope.tool_speed", 1.0, "tool_speed and frame go together"),
         ("shadow.plugin_name", "rnee", "no solver is called 'rnee'; did you mean"),
         ("inverse_dynamics.plugin_name", "rnee", "for inverse_dynamics"),
+        ("cartesian_control.plugin_name", "zz", "for cartesian_control"),
+        ("optimal_control.plugin_name", "aba", "not optimal_control; valid"),
     ],
 )
 def test_bad_settings_are_said_in_the_diagnostics(make, name, value, expected):
