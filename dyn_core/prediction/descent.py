@@ -35,6 +35,9 @@ LENGTHS = 0.5 ** np.arange(8)  # step lengths, the longest first
 DECREASE = 1e-4  # accepted share of the predicted decrease
 CLOSED = 1e-9  # largest gap that counts as closed
 ROUNDING = 1e-15  # relative error of a value
+# Largest first-order change of a value by joint forces as large as the plan's, relative
+# to 1 + |value|, at an optimum. Beyond it rounding hides a decrease that the slopes have.
+STATIONARY = 1e-3
 LEAST_DAMPING, FIRST_DAMPING, MOST_DAMPING, CHANGE = 1e-9, 1e-5, 1e6, 10.0
 POOR, GOOD = 0.25, 0.75  # ratios of decrease to prediction that change the damping
 LOOSE = 1e-3  # tolerance of the first round of the augmented Lagrangian
@@ -385,6 +388,10 @@ class Search:
             penalty.violation(plan.q, plan.qd),
         )
         detail = self._violated(plan, penalty) if reason == INFEASIBLE else ""
+        slope = stationarity * np.abs(plan.tau).max(initial=0.0)
+        if reason == CONVERGED and not slope <= STATIONARY * (1.0 + abs(state.value)):
+            reason = STALLED
+            detail = f"no step helps at a stationarity of {stationarity:.3g}"
         return PlanResult(
             self.problem.model,
             self.problem.dt,

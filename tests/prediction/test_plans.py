@@ -607,6 +607,20 @@ def test_second_derivatives_save_iterations():
             dyn.plan(robot, [cost.effort()], second_derivatives=True, **choices)
 
 
+@pytest.mark.parametrize("duration", [10.0, 250.0])
+def test_a_plan_that_is_not_stationary_has_not_converged(duration):
+    """Steps of 1 s and 25 s: no predicted decrease is left, where slopes are huge."""
+    model = dyn.load("arm7")
+    goal = np.clip(np.full(7, 0.5), model.lower, model.upper)
+    costs = [dyn.cost.posture(goal, 10.0, "always"), dyn.cost.velocity(1.0)]
+    result = dyn.plan(
+        model, [*costs, dyn.cost.effort(1e-3)], duration, 10, max_iterations=100
+    ).solve(model.start(), np.zeros(7))
+    slope = result.residuals.stationarity * np.abs(result.tau).max()
+    assert not result.converged and slope > 1e-3 * (1.0 + abs(result.value))
+    assert "stationarity" in result.detail and "steps are" in result.detail
+
+
 def test_a_plan_that_is_moved_on_says_once_that_its_steps_are_long():
     model = dyn.load("two_link")
     costs = [cost.posture([2.0, -1.0], 100.0, "end"), cost.effort()]
