@@ -35,8 +35,8 @@ LENGTHS = 0.5 ** np.arange(8)  # step lengths, the longest first
 DECREASE = 1e-4  # accepted share of the predicted decrease
 CLOSED = 1e-9  # largest gap that counts as closed
 ROUNDING = 1e-15  # relative error of a value
-# Largest first-order change of a value by joint forces as large as the plan's, relative
-# to 1 + |value|, at an optimum. Beyond it rounding hides a decrease that the slopes have.
+# Largest first-order change of the value by joint forces as large as those of the plan,
+# relative to 1 + |value|, at an optimum. Beyond it rounding hides the slopes.
 STATIONARY = 1e-3
 LEAST_DAMPING, FIRST_DAMPING, MOST_DAMPING, CHANGE = 1e-9, 1e-5, 1e6, 10.0
 POOR, GOOD = 0.25, 0.75  # ratios of decrease to prediction that change the damping

@@ -13,6 +13,7 @@ import numpy as np
 
 from dyn_core.control.modes.control_law import ControlLaw, build_options, called
 from dyn_core.control.modes.tool_targets import POSE, ToolTargets
+from dyn_core.control.reference.trajectory import Reference
 from dyn_core.errors import DynError, SettingError, TargetError
 from dyn_core.model.passive_forces import without_dry_friction
 from dyn_core.prediction import cost
@@ -322,7 +323,8 @@ class PredictiveLaw(ControlLaw):
         """Take over a finished plan, begin the next one, and stop if plans are late.
 
         The next one begins at the rate replan_rate, but not while one is being made. In
-        a stop the joint gains hold the robot where plans became late.
+        a stop the joint gains hold the robot where plans became late. The reference
+        becomes the state of the followed plan at time t.
 
         Requires `build` (else AssertionError) and `begin` after the last `clear` (else
         KeyError). An error of a plan is not raised: it is stored in `refused`.
@@ -346,6 +348,10 @@ class PredictiveLaw(ControlLaw):
         elif late and self.followed is not None:  # in a stop that holds
             self.followed = None
             host.follower.rest(host.samples.q)
+        if self.followed is not None:
+            start, followed = self.followed
+            q, qd = followed.state(t - start)
+            host.follower.reference = Reference(q, qd, 0.0 * qd)
 
     @property
     def _rate(self) -> float:
@@ -419,24 +425,21 @@ class PredictiveLaw(ControlLaw):
 
         It is the feedback of the followed plan, after its end around its last knot.
         Without a plan, before the first or in a stop because plans are late, it is that
-        of the joint gains. The controller's error is set, with a plan to zero. Requires
-        a state; errors of `program` pass through.
+        of the joint gains. The controller's error is set. Requires a state; errors of
+        `program` pass through.
 
         Args:
             program: Program of the joint gains, from `build`; called without a plan
                 only.
         """
         host, samples = self.host, self.host.samples
+        reference = host.follower.reference
+        host.compare(samples.q, reference.q)
         if self.followed is None:
-            reference = host.follower.reference
-            host.compare(samples.q, reference.q)
             return called(program, samples.q, samples.qd, *reference, host.kp, host.kd)
         start, followed = self.followed
-        time = self._time - start
-        k = min(max(int(time / followed.dt), 0), len(followed.tau))
-        q = followed.q[k] + samples.change(followed.q[k], samples.q)
-        host.compare(samples.q, samples.q)
-        return followed.control(time, q, samples.qd)
+        q = reference.q + samples.change(reference.q, samples.q)
+        return followed.control(self._time - start, q, samples.qd)
 
     # ---- targets
 

@@ -131,12 +131,41 @@ class PlanResult:
             penalty=self.penalty and self.penalty.moved_on(steps),
         )  # fmt: skip
 
+    def state(self, time: float) -> tuple[np.ndarray, np.ndarray]:
+        """Return the planned position, (nq,), and velocity, (nv,), at a time.
+
+        They are interpolated between knots.
+
+        Args:
+            time: Time since the start of the plan [s]; before it the first state holds,
+                after its end the last one.
+
+        Raises:
+            NonFiniteError: The time is NaN.
+        """
+        k, part = self._knot(time)
+        moved = self.model.difference(self.q[k], self.q[k + 1])
+        q = self.model.integrate(self.q[k], part * moved)
+        return q, (1.0 - part) * self.qd[k] + part * self.qd[k + 1]
+
+    def _knot(self, time: float) -> tuple[int, float]:
+        """Return the index of the knot of a time, and the share of its step before it.
+
+        Arguments and error as of `state`.
+        """
+        if math.isnan(time):
+            raise NonFiniteError("time is nan; valid: seconds from the plan's start")
+        last = len(self.tau) - 1
+        place = min(max(time / self.dt, 0.0), last + 1.0)
+        k = min(int(place), last)
+        return k, place - k
+
     def control(self, time: float, q: ArrayLike, qd: ArrayLike) -> np.ndarray:
         """Return the joint forces of plan and feedback at a time, (nv,) [N·m | N].
 
             tau = tau_k + K_k dx,   dx = (q (-) q_plan(time), qd - qd_plan(time))
 
-        The planned state is interpolated between knots. Bounds are not applied.
+        The planned state is the one of `state`. Bounds are not applied.
 
         Args:
             time: Time since the start of the plan [s]; before it the first knot holds,
@@ -147,16 +176,8 @@ class PlanResult:
             ShapeError: q or qd has another shape.
             NonFiniteError: The time is NaN.
         """
-        if math.isnan(time):
-            raise NonFiniteError("time is nan; valid: seconds from the plan's start")
+        k, (planned, speed) = self._knot(time)[0], self.state(time)
         q = one_state("q", q, self.model.nq)
         qd = one_state("qd", qd, self.model.nv)
-        last = len(self.tau) - 1
-        place = min(max(time / self.dt, 0.0), last + 1.0)
-        k = min(int(place), last)
-        part = place - k
-        moved = self.model.difference(self.q[k], self.q[k + 1])
-        planned = self.model.integrate(self.q[k], part * moved)
-        speed = (1.0 - part) * self.qd[k] + part * self.qd[k + 1]
         dx = np.concatenate([self.model.difference(planned, q), qd - speed])
         return self.tau[k] + self.gains[k] @ dx

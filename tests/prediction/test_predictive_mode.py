@@ -181,6 +181,23 @@ def test_a_stop_that_holds_forgets_the_target():
     np.testing.assert_allclose(loop.q, before, atol=0.05)
 
 
+def test_the_reference_is_the_state_of_the_plan():
+    """It moves with the plan, and the error is its distance from the robot."""
+    model = dyn.load("two_link")
+    loop = Loop(model, [0.1, 0.2], controller(model))
+    loop.run(0.1)
+    np.testing.assert_allclose(loop.made.reference.q, [0.1, 0.2], atol=1e-3)
+    loop.send("target_posture", [0.8, -0.6])
+    loop.run(0.3)
+    reference, (start, plan) = loop.made.reference, loop.made.control_law.followed
+    part = (loop.t - CYCLE - start) / plan.dt
+    k, q = int(part), loop.made.q
+    planned = plan.q[k] + (part - k) * (plan.q[k + 1] - plan.q[k])
+    np.testing.assert_allclose(reference.q, planned, atol=1e-9)
+    assert reference.q[0] > 0.15 and reference.qd[0] > 0.1
+    np.testing.assert_array_equal(loop.made.error, reference.q - q)
+
+
 def test_a_stop_that_holds_needs_no_more_plans(monkeypatch):
     """The joint gains hold the robot where it is when the last plan becomes late."""
     model = dyn.load("two_link")
