@@ -118,6 +118,22 @@ def test_program_export_and_dyn_export_write_the_same(tmp_path, solver, checked)
     assert (vector["states"][-1]["status"] == NOT_FINITE_INPUT) is finite
 
 
+def test_the_header_of_a_controller_tells_its_settings(tmp_path):
+    """Rules, bounds, limits and links that differ from their defaults."""
+    arguments = [
+        "export", "cartesian_impedance_cycle", "arm7", str(tmp_path),
+        "--option", "state_timeout=0.07", "--option", "power=90.0",
+        "--option", "cartesian.frame=tool",
+    ]  # fmt: skip
+    assert cli.main(arguments) == 0
+    header = tmp_path / "cartesian_impedance_cycle_arm7.h"
+    told = " ".join(header.read_text().split())
+    for each in ("state_timeout=0.07", "power=90.0", "cartesian.frame='tool'"):
+        assert each in told
+    plain = control_cycle("gravity_compensation_cycle", dyn.load("two_link"))
+    assert "state_timeout" not in plain.export(tmp_path / "plain").interface.options
+
+
 def test_a_checked_program_may_be_exported_unchecked(tmp_path):
     """checked= of the export decides, however Python built the Program."""
     program = build("rnea", "two_link", finite=True)

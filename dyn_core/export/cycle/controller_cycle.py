@@ -198,6 +198,14 @@ def control_cycle(
             f"{name}: dtype={options['dtype']!r}; valid: 'float64' (time needs 53 bits)"
         )
     check_joints(model)
+    chosen = {"effort_slew": effort_slew, "limits": limits, "wrap": wrap}
+    told = {
+        **_changed("rules", rules or Rules(), Rules()),
+        **_changed("bounds", bounds, DEFAULT_BOUNDS),
+        **_changed("state_bounds", state_bounds, DEFAULT_STATE_BOUNDS),
+        **{key: value for key, value in chosen.items() if value is not None},
+        **{key: value for key, value in options.items() if "." in key},
+    }
     wrap = wrapped_joints(model, wrap)
     law, kind, signature, algorithm = CYCLES[name]
     rules, limit = rules or Rules(), effort_limits(model, limits or {})
@@ -219,8 +227,8 @@ def control_cycle(
     slots: dict[str, Any] = {"weight": solver("gravity_compensation")}
     kinds = {"weight": GRAVITY_CONTROL}
     if kind is not GRAVITY_CONTROL:
-        chosen = tool or {"wrap": wrap}
-        slots["law"], kinds["law"] = solver(law).with_options(**chosen), kind
+        of_law = tool or {"wrap": wrap}
+        slots["law"], kinds["law"] = solver(law).with_options(**of_law), kind
     if tool:
         poses = solver("forward_kinematics").with_options(frames=[tool["frame"]])
         slots["poses"], kinds["poses"] = poses, FORWARD_KINEMATICS
@@ -236,7 +244,20 @@ def control_cycle(
         sizes=lambda model, options: {"state": size},
         by_joint=False,
     )
-    return made.build(model, **{**dict.fromkeys(PASSIVE, True), **options})
+    program = made.build(model, **{**dict.fromkeys(PASSIVE, True), **options})
+    made.changed_options = told  # headers of an export tell them
+    return program
+
+
+def _changed(name: str, part: Any, usual: Any) -> dict[str, Any]:
+    """Return the settings of Rules or bounds that differ from the usual ones, by name.
+
+    For None, no bounds, it is None by the `name` of the whole.
+    """
+    if part is None:
+        return {name: None}
+    values, default = vars(part), vars(usual)
+    return {k: x for k, x in values.items() if repr(x) != repr(default[k])}
 
 
 def cycle_of_options(
