@@ -197,7 +197,7 @@ def test_a_state_of_another_size_is_refused():
     sim = SCENES["capsule, cylinder, ball, box"](np.random.default_rng(7)).simulator()
     sim.q = np.zeros(1)
     with pytest.raises(
-        dyn.ShapeError, match=r"q, qd: wanted lengths \(28, 24\), got 1"
+        dyn.ShapeError, match=r"q, qd: wanted shapes \(28,\), \(24,\), got \(1"
     ):
         sim.advance(0.0)
 

@@ -492,6 +492,17 @@ def test_the_forces_of_an_impact_are_its_impulses():
     np.testing.assert_allclose(force[0], -0.05, rtol=1e-6)
 
 
+@pytest.mark.parametrize(
+    ("name", "shape"), [("tau", ()), ("tau", (1,)), ("f_ext", ()), ("f_ext", (6,))]
+)
+def test_one_force_is_none_for_all_joints_or_bodies(name, shape):
+    """NumPy would spread it over them."""
+    step = ArrayStep(ContactModel(dyn.load("two_link")), H)
+    forces = {"tau": np.zeros(2), name: np.ones(shape)}
+    with pytest.raises(dyn.ShapeError, match=f"{name}: wanted shape"):
+        step.step(0.0, np.zeros(2), np.zeros(2), **forces)
+
+
 def test_a_solver_without_buffers_leaves_no_earlier_impulses():
     """Impulses of the step before must not act again: they would add energy."""
     model = free_box(**_mu(0.5))

@@ -46,7 +46,7 @@ from dyn_core.contact.stepping.contact_model import ContactModel
 from dyn_core.contact.stepping.integration import moved
 from dyn_core.contact.stepping.step_records import StepRecord
 from dyn_core.engines.machine_code import NO_KERNEL, TiedKernel, compiled
-from dyn_core.errors import NonFiniteError, ShapeError, UnsupportedError
+from dyn_core.errors import NonFiniteError, UnsupportedError
 from dyn_core.problems import CONTACT_SOLVE
 from dyn_core.solving.registry import solver, solver_of
 
@@ -200,13 +200,8 @@ class DifferentiableStep:
             NonFiniteError: The state, the step, or a derivative of its dynamics is not
                 finite. Other errors of the step pass through.
         """
-        steps, model = self._step, self._step.of.model
+        steps = self._step
         q, qd, tau = (np.asarray(x, float) for x in (q, qd, tau))
-        if tau.shape != (model.nv,):
-            raise ShapeError("tau", f"shape ({model.nv},)", f"shape {tau.shape}")
-        if f_ext is not None and np.shape(f_ext) != (model.nb, 6):
-            wanted = f"shape ({model.nb}, 6)"
-            raise ShapeError("f_ext", wanted, f"shape {np.shape(f_ext)}")
         q_next, qd_next, record = steps.step(0.0, q, qd, tau, f_ext)
         step, blocks = steps.memory, len(record.starts)
         if record.fast is not None and record.fast.contacts.turn.any():

@@ -256,9 +256,7 @@ class ArrayStep:
             q, (nq,), qd, (nv,), and the record, all copies.
 
         Raises:
-            ShapeError: q or qd has another size.
-            ValueError: tau or f_ext has another size, which is not noticed if NumPy
-                broadcasts it, such as a single number.
+            ShapeError: An array has another shape.
             NonFiniteError: The state or the velocity after the step is not finite.
             DynError: The dynamics cannot be computed at the state, or the solver failed
                 in Python; the error passes through.
@@ -266,14 +264,20 @@ class ArrayStep:
         Source: LCP-4.
         """
         nq, nv = sizes = self._sizes
-        if len(q) != nq or len(qd) != nv:
-            raise ShapeError("q, qd", f"lengths {sizes}", f"{len(q)}, {len(qd)}")
+        if np.shape(q) != (nq,) or np.shape(qd) != (nv,):
+            got = f"{np.shape(q)}, {np.shape(qd)}"
+            raise ShapeError("q, qd", f"shapes ({nq},), ({nv},)", got)
+        if np.shape(tau) != (nv,):
+            raise ShapeError("tau", f"shape ({nv},)", f"shape {np.shape(tau)}")
         self._q[...], self._qd[...], self._tau[...] = q, qd, tau
         forces = self._carried.values
         if forces:
             self._payload[0][:] = forces[0]
         with_forces = f_ext is not None
         if with_forces:
+            wanted = self._f_ext.shape
+            if np.shape(f_ext) != wanted:
+                raise ShapeError("f_ext", f"shape {wanted}", f"shape {np.shape(f_ext)}")
             self._f_ext[:] = f_ext
             forces = (self._f_ext.copy(), *forces)
         if accelerations is not None:
