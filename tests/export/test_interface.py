@@ -127,9 +127,9 @@ def test_the_header_of_a_controller_tells_its_settings(tmp_path):
     ]  # fmt: skip
     assert cli.main(arguments) == 0
     header = tmp_path / "cartesian_impedance_cycle_arm7.h"
-    told = " ".join(header.read_text().split())
+    content = " ".join(header.read_text().split())
     for each in ("state_timeout=0.07", "power=90.0", "cartesian.frame='tool'"):
-        assert each in told
+        assert each in content
     plain = control_cycle("gravity_compensation_cycle", dyn.load("two_link"))
     assert "state_timeout" not in plain.export(tmp_path / "plain").interface.options
 

@@ -199,7 +199,7 @@ def control_cycle(
         )
     check_joints(model)
     chosen = {"effort_slew": effort_slew, "limits": limits, "wrap": wrap}
-    told = {
+    changed = {
         **_changed("rules", rules or Rules(), Rules()),
         **_changed("bounds", bounds, DEFAULT_BOUNDS),
         **_changed("state_bounds", state_bounds, DEFAULT_STATE_BOUNDS),
@@ -245,7 +245,7 @@ def control_cycle(
         by_joint=False,
     )
     program = made.build(model, **{**dict.fromkeys(PASSIVE, True), **options})
-    made.changed_options = told  # headers of an export tell them
+    made.changed_options = changed  # headers of an export tell them
     return program
 
 
