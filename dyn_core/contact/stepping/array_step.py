@@ -274,7 +274,7 @@ class ArrayStep:
         if forces:
             self._payload[0][:] = forces[0]
         with_forces = f_ext is not None
-        if with_forces:
+        if f_ext is not None:
             wanted = self._f_ext.shape
             if np.shape(f_ext) != wanted:
                 raise ShapeError("f_ext", f"shape {wanted}", f"shape {np.shape(f_ext)}")
