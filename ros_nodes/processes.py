@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import importlib.util
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -18,6 +20,8 @@ from ros_nodes.graphs import NodeEntry, ros_arguments
 from ros_nodes.params import FOLDER
 from ros_nodes.running.runtime import LIFELINE
 
+# What nodes log when they are active; a guard, without a life cycle, at its start.
+ACTIVE = re.compile(r"(^|\]: )(active( [\d.]+ s after the start)?|watching .*)$")
 PATIENCE = ((signal.SIGINT, 5.0), (signal.SIGTERM, 5.0), (signal.SIGKILL, 5.0))
 
 
@@ -65,6 +69,7 @@ class Process:
         lines: Output so far, standard output and standard error together, without line
             ends.
         show: Whether output is printed, too; False once the terminal is closed.
+        active: Whether the node has said that it is active; it stays True.
         popen: The process.
         reader: Thread that reads the output.
 
@@ -84,7 +89,7 @@ class Process:
     ) -> None:
         self.name = entry.executable
         self.lines: list[str] = []
-        self.show = show
+        self.show, self.active = show, False
         self.popen = subprocess.Popen(
             [sys.executable, "-m", entry.module, *arguments],
             env={**environment, LIFELINE: "1", "PYTHONSAFEPATH": "1"},
@@ -105,6 +110,7 @@ class Process:
         """
         for line in self.popen.stdout or ():
             self.lines.append(line.rstrip("\n"))
+            self.active = self.active or bool(ACTIVE.search(self.lines[-1]))
             if self.show:
                 self._print(line)
 
@@ -225,6 +231,8 @@ class Processes:
     def wait(self, stop: Sequence[int]) -> int:
         """Wait for a signal or for the end of a process.
 
+        A line says once that all nodes are active.
+
         Args:
             stop: Numbers of received signals; another thread or a handler appends to
                 it.
@@ -232,7 +240,12 @@ class Processes:
         Returns:
             0 after a signal; 1 if a process has ended by itself, which is printed.
         """
+        ready = False
         while not stop:
+            if not ready and all(process.active for process in self.all):
+                ready, names = True, ", ".join(process.name for process in self.all)
+                with contextlib.suppress(OSError, ValueError):  # a closed terminal
+                    print(f"ready: {names}; Ctrl-C ends them", flush=True)
             ended = self.ended()
             if ended:
                 for process in ended:

@@ -21,6 +21,7 @@ from ros_nodes.processes import ros_fault
 
 NAME = re.compile(r"/?[A-Za-z_]\w*(/[A-Za-z_]\w*)*", re.ASCII)
 _BOUNDS = {"speed": 0.1, "turn": 0.5}  # of `dyn move` [m/s], [rad/s]
+STARTING = 20.0  # time in which nodes come up and configure [s]
 TOPIC = re.compile(r"[~/]?[A-Za-z_]\w*(/[A-Za-z_]\w*)*", re.ASCII)
 
 
@@ -56,14 +57,14 @@ def _verb(verbs: Any, name: str, what: str, node: str = "") -> argparse.Argument
         parser.add_argument("node", nargs="?", help=f"{described}; without: {node}")
     else:
         parser.add_argument("node", help=described)
-    _add_timeout(parser)
+    _add_timeout(parser, STARTING)
     return parser
 
 
-def _add_timeout(parser: argparse.ArgumentParser) -> None:
-    """Add the option --timeout to a parser; its default is 5 s."""
+def _add_timeout(parser: argparse.ArgumentParser, usual: float = 5.0) -> None:
+    """Add the option --timeout to a parser, with a default [s]."""
     parser.add_argument(
-        "--timeout", type=float, default=5.0, metavar="S",
+        "--timeout", type=float, default=usual, metavar="S",
         help="longest wait for a node or an answer [s] (default: %(default)s)",
     )  # fmt: skip
 
@@ -88,7 +89,7 @@ def add_lifecycle(parser: argparse.ArgumentParser) -> None:
     """Add the verbs and arguments of `dyn lifecycle`, and its function as `run`."""
     verbs = _verbs(parser)
     verb = verbs.add_parser("nodes", help="nodes that have a life cycle")
-    _add_timeout(verb)
+    _add_timeout(verb, STARTING)
     verb.set_defaults(node=None)
     _verb(verbs, "get", "state of a node", "of all nodes")
     _verb(verbs, "list", "transitions that a node can take now")

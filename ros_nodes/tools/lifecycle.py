@@ -8,7 +8,7 @@ from typing import Any
 from lifecycle_msgs.srv import ChangeState, GetAvailableTransitions, GetState
 
 from dyn_core.errors import DynError, SettingError, unknown_name
-from ros_nodes.tools.live import Live, connect
+from ros_nodes.tools.live import ABSENT, Live, connect
 
 LONGEST = 60.0  # longest wait for a transition: configuring compiles [s]
 
@@ -43,8 +43,8 @@ def lifecycle_nodes(live: Live, name: str = "") -> list[str]:
     Args:
         live: Connection to the nodes.
         name: Full name of the only node to return, also a hidden one; its service is
-            waited for until the timeout, and the list is empty if it has none. Empty:
-            all nodes, see Live.all_nodes for the wait.
+            waited for ABSENT (5 s) at most, and the list is empty if it has none.
+            Empty: all nodes, see Live.all_nodes for the wait.
     """
     end, kind = "/get_state", "lifecycle_msgs/srv/GetState"
 
@@ -54,7 +54,7 @@ def lifecycle_nodes(live: Live, name: str = "") -> list[str]:
         return [service.removesuffix(end) for service in having]
 
     if name:
-        live.until(lambda: name in known(), live.timeout)
+        live.until(lambda: name in known(), min(live.timeout, ABSENT))
         return [x for x in known() if x == name]
     live.all_nodes()
     return sorted(x for x in known() if not x.rpartition("/")[2].startswith("_"))

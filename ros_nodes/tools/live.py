@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -16,6 +17,8 @@ from dyn_core.errors import DynError, SettingError, nearest
 from ros_nodes.running.runtime import make_executor, spin_once
 
 SETTLED = 0.5  # time without a change after which the list of nodes is complete [s]
+SILENT = 1.0  # time after which a wait says what it is for [s]
+ABSENT = 5.0  # time without a new node after which a node will not come [s]
 ASKED = 3  # number of requests: the first response of a service may be lost
 
 
@@ -51,17 +54,23 @@ class Live:
         """
         spin_once(self._executor, seconds)
 
-    def until(self, done: Callable[[], Any], seconds: float) -> bool:
+    def until(self, done: Callable[[], Any], seconds: float, what: str = "") -> bool:
         """Spin until done() is true; return False if it is not true in time.
 
         Args:
             done: The condition; called at least once, without arguments.
             seconds: Longest time [s].
+            what: What is waited for; standard error says it after a second. Empty:
+                nothing is said.
         """
-        deadline = time.monotonic() + seconds
+        began = time.monotonic()
         while not done():
-            if time.monotonic() > deadline:
+            now = time.monotonic()
+            if now > began + seconds:
                 return False
+            if what and now > began + SILENT:
+                print(f"dyn: waiting for {what}", file=sys.stderr, flush=True)
+                what = ""
             self.spin()
         return True
 
@@ -104,6 +113,8 @@ class Live:
     def require(self, name: str) -> str:
         """Return the full name of a node once it exists; wait up to `timeout` for it.
 
+        Where other nodes are, the wait ends ABSENT (5 s) after the last new one.
+
         Args:
             name: Full name; the first slash may be missing.
 
@@ -111,9 +122,21 @@ class Live:
             SettingError: It does not appear in time, or is hidden; the message lists
                 the existing nodes.
         """
-        name = full_name(name)
-        if not self.until(lambda: name in self.nodes(), self.timeout):
-            raise SettingError(_missing(name, self.nodes(), self.timeout), "node")
+        name, nodes, since = full_name(name), self.nodes(), time.monotonic()
+
+        def decided() -> bool:
+            """Return whether the node is there, or is not to be expected any more."""
+            nonlocal nodes, since
+            if (now := self.nodes()) != nodes:
+                nodes, since = now, time.monotonic()
+            late = bool(nodes) and time.monotonic() > since + ABSENT
+            return name in nodes or late
+
+        what = f"node {name}; there are: {', '.join(nodes) or 'no nodes'}"
+        self.until(decided, self.timeout, what)
+        if name not in nodes:
+            seconds = min(ABSENT, self.timeout) if nodes else self.timeout
+            raise SettingError(_missing(name, nodes, seconds), "node")
         return name
 
     def call(
@@ -138,13 +161,15 @@ class Live:
         """
         client = self.node.create_client(kind, name)
         try:
-            if not self.until(client.service_is_ready, self.timeout):
+            if not self.until(client.service_is_ready, self.timeout, name):
                 raise DynError(f"no service {name} within {self.timeout:g} s")
             wait = (seconds or self.timeout) / asked
+            what = f"an answer of {name}, whose node may be starting or configuring"
             for _ in range(asked):
                 future = client.call_async(request)
-                if self.until(future.done, wait):
+                if self.until(future.done, wait, what):
                     return future.result()
+                what = ""  # it is said once
                 client.remove_pending_request(future)
             raise DynError(
                 f"{name} does not answer within {wait * asked:g} s; is its process"

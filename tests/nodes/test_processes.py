@@ -236,6 +236,8 @@ def test_the_nodes_end_with_dyn_up(up, probe, until, number, tmp_path):
           expected="torque")  # fmt: skip
     parent, nodes = up()
     assert len(nodes) == 2
+    until(lambda: "ready: simulator, computed_torque" in (tmp_path / "up.log").read_text(),
+          probe.node, expected="the line of dyn up")  # fmt: skip
     assert not any(_ended(node) for node in nodes)
     parent.send_signal(number)
     until(lambda: all(_ended(node) for node in nodes), probe.node, patience=15,
@@ -377,6 +379,25 @@ def test_the_status_of_dyn_up(monkeypatch, status, codes, wanted):
     parser = argparse.ArgumentParser()
     commands.add_up(parser)
     assert commands._up(parser.parse_args(["demo"])) == wanted
+
+
+def test_dyn_up_says_once_that_all_nodes_are_active(monkeypatch, capsys):
+    """Not before the last one is."""
+    processes, stop, turns = Processes([], "", os.environ), [], []
+    runs = SimpleNamespace(poll=lambda: None)
+    processes.all = [
+        SimpleNamespace(name=name, active=name == "guard", popen=runs)
+        for name in ("guard", "simulator")
+    ]
+
+    def sleep(_):
+        turns.append(capsys.readouterr().out)
+        processes.all[1].active = len(turns) >= 2
+        stop.extend([2] * (len(turns) == 5))
+
+    monkeypatch.setattr("time.sleep", sleep)
+    assert processes.wait(stop) == 0
+    assert turns == ["", "", "ready: guard, simulator; Ctrl-C ends them\n", "", ""]
 
 
 PLUGIN = '''"""A foreign solver for a node's YAML."""

@@ -174,6 +174,7 @@ def _nobody(run):
     status, _, err = run("param", "list", "/simulatr", "--timeout", "2")
     assert status == 1
     assert err == (
+        "dyn: waiting for node /simulatr; there are: /computed_torque, /simulator\n"
         "dyn: node /simulatr is not there after 2 s; did you mean /simulator?;"
         " there are: /computed_torque, /simulator\n"
     )
@@ -263,6 +264,18 @@ def test_nodes_that_appear_late_are_waited_for(monkeypatch):
     clock[0] = 0.0
     assert live.all_nodes(expected=False) == []
     assert clock[0] == pytest.approx(0.5, abs=0.25)
+
+
+def test_a_wait_says_for_what(monkeypatch, capsys):
+    """Nodes that come up are waited for; a name that is not there for 5 s is not."""
+    live, clock = _slow_graph(monkeypatch, {"/a": 6.0, "/b": 9.0}, 20.0)
+    assert live.require("b") == "/b"
+    said = capsys.readouterr().err
+    assert said == "dyn: waiting for node /b; there are: no nodes\n"
+    assert 9.0 <= clock[0] < 9.5
+    with pytest.raises(dyn.SettingError, match="node /c is not there after 5 s"):
+        live.require("/c")
+    assert 14.0 <= clock[0] < 14.5
 
 
 @pytest.mark.parametrize("what", ["param", "lifecycle"])
