@@ -5,6 +5,8 @@ A slot gives the derivatives of the dynamics. Those of each joint's own function
 numbers.
 """
 
+from typing import NamedTuple
+
 from dyn_core.authoring import (
     Matrix,
     TracedSolver,
@@ -71,6 +73,41 @@ def semi_implicit_euler_derivatives(
 
     Source: chain rule over semi_implicit_euler; of forward dynamics as fd_derivatives.
     """
+    q, qd, slopes = euler_slopes(
+        model, q, qd, tau, dt, f_ext, derivatives, by_parameters,
+        limit_stops, implicit, paths,
+    )  # fmt: skip
+    (q_q, q_v, q_a), (v_q, v_v, v_a), (Q, V, Hinv, P) = slopes
+    by_state = stacked([[Q, V]])
+    A = [
+        [q_a.times(by_state, stacked([[q_q.dense, q_v.dense]]))],
+        [v_a.times(by_state, stacked([[v_q.dense, v_v.dense]]))],
+    ]
+    B, dx_dp = (stacked([[q_a @ M], [v_a @ M]]) for M in (Hinv, P))
+    return q, qd, stacked(A), B, dx_dp
+
+
+class EulerSlopes(NamedTuple):
+    """Derivatives of a semi-implicit Euler step and of the accelerations in it.
+
+    Attributes:
+        position, velocity: Of q_next and of qd_next: by q, qd and qdd, JointBlocks.
+        acceleration: Of qdd: by q, qd, tau and parameters, Matrices with nv rows.
+    """
+
+    position: tuple
+    velocity: tuple
+    acceleration: tuple
+
+
+def euler_slopes(
+    model, q, qd, tau, dt, f_ext, derivatives, by_parameters,
+    limit_stops, implicit, paths,
+):  # fmt: skip
+    """Return q_next, nq, and qd_next, nv, of a semi-implicit step, and EulerSlopes.
+
+    Arguments and errors as of semi_implicit_euler_derivatives.
+    """
     settings = dt, limit_stops, implicit
     force, rotors = end_of_step(model, q, qd, *settings)
     changed = with_rotors(model, rotors) if implicit else {}
@@ -88,23 +125,6 @@ def semi_implicit_euler_derivatives(
         _, P = by_parameters(q, qd, push, f_ext[1:], **changed)
         slopes = slopes_by_parameters(model, paths, lambda robot: taken(robot, q, qd))
         P = P + Hinv @ slopes
-    Q, V = Q + Hinv @ by_q, V + Hinv @ by_qd
-    return _advanced(model, q, qd, qdd, dt, (Q, V, Hinv, P))
-
-
-def _advanced(model, q, qd, qdd, dt, slopes):
-    """Return a semi-implicit Euler step by given accelerations, and its derivatives.
-
-    Args:
-        model: Robot.
-        q, qd, qdd: Joint positions, velocities and accelerations, nq, nv and nv.
-        dt: Length of the step [s].
-        slopes: Derivatives of qdd by q, qd, tau and parameters: four Matrices with nv
-            rows.
-
-    Returns:
-        q_next, qd_next, A, B, dx_dp, as in STEP_DERIVATIVES.
-    """
 
     def step(q, qd, qdd):
         return advance(model, q, qd + rate_in_initial_axes(model, qd, qdd) * dt, dt)
@@ -113,18 +133,14 @@ def _advanced(model, q, qd, qdd, dt, slopes):
         q_next, qd_next = step(q, qd, qdd)
         return displacement(model, q_next), qd_next
 
-    q_q, v_q = slopes_by_joint(model, lambda u: along(moved(model, q, u), qd, qdd))
-    q_v, v_v = slopes_by_joint(model, lambda u: along(q, with_slopes(qd, u), qdd))
-    q_a, v_a = slopes_by_joint(model, lambda u: along(q, qd, with_slopes(qdd, u)))
-    Q, V, T, P = slopes
-    q_next, qd_next = step(q, qd, qdd)
-    by_state = stacked([[Q, V]])
-    A = [
-        [q_a.times(by_state, stacked([[q_q.dense, q_v.dense]]))],
-        [v_a.times(by_state, stacked([[v_q.dense, v_v.dense]]))],
-    ]
-    B, dx_dp = (stacked([[q_a @ M], [v_a @ M]]) for M in (T, P))
-    return q_next, qd_next, stacked(A), B, dx_dp
+    slopes = zip(
+        slopes_by_joint(model, lambda u: along(moved(model, q, u), qd, qdd)),
+        slopes_by_joint(model, lambda u: along(q, with_slopes(qd, u), qdd)),
+        slopes_by_joint(model, lambda u: along(q, qd, with_slopes(qdd, u))),
+        strict=True,
+    )
+    of_qdd = Q + Hinv @ by_q, V + Hinv @ by_qd, Hinv, P
+    return *step(q, qd, qdd), EulerSlopes(*slopes, of_qdd)
 
 
 def stacked(blocks):
@@ -195,7 +211,7 @@ def rk4_derivatives(
 
     change = weighted_stages(rates, 2 * n * (1 + width), dt, n >= ROLLED)
     (u, v), (dU, dV) = _split(change, n, width)
-    by_q, by_u = _slopes_of_integrate(model, q, u)
+    by_q, by_u = slopes_of_integrate(model, q, u)
     dq = by_u @ dU + _placed(by_q.dense, 0, width)
     dqd = dV + _placed(Matrix.identity(n), n, width)
     D = stacked([[dq], [dqd]])
@@ -219,7 +235,7 @@ def columns(M, start, stop):
     return Matrix(row[start:stop] for row in M.rows)
 
 
-def _slopes_of_integrate(model, q, u):
+def slopes_of_integrate(model, q, u):
     """Return the derivatives of q (+) u by q and by u, in tangent spaces.
 
     Args:
@@ -277,7 +293,7 @@ def _stage(model, inputs, state, slopes, length, slots, limit_stops):
             model, lambda e: [stop_force(model, q_stage, with_slopes(v, e))[0]]
         )
         Q, V = Q + Hinv @ by_q, V + Hinv @ by_v
-    by_q, by_u = _slopes_of_integrate(model, q, u)
+    by_q, by_u = slopes_of_integrate(model, q, u)
     direct = [Q @ by_q, V, Hinv]
     if by_parameters is not None:
         direct.append(by_parameters(q_stage, v, push, f_ext, **time)[1])
