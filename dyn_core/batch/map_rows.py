@@ -461,7 +461,8 @@ class BatchRun:
             client: Client of a Dask scheduler; None for threads.
             workers: Maximum number of threads; engines other than native use one;
                 ignored with a client.
-            missing: Chunks to be computed; without any the iterator is empty.
+            missing: Chunks to be computed: (index, first row, row behind the last);
+                without any the iterator is empty.
         """
         if not missing:
             return iter(())

@@ -420,8 +420,9 @@ def step_derivatives(
 
     Raises:
         SettingError: h is not a finite number above 0.
-        UnsupportedError: Steps of this World have no derivatives; see
-            DifferentiableStep.
+        UnsupportedError: The World has a solver of another law than Coulomb's, a
+            stepper other than stewart_trinkle, anitescu_potra and moreau_jean, a
+            restitution other than "newton", or impacts other than "simultaneous".
         ShapeError: q, qd or tau has another shape.
         NonFiniteError: The state, the step or a derivative of its dynamics is not
             finite. Other errors of the step pass through.
@@ -434,7 +435,7 @@ def step_derivatives(
 def _differences(function: Any, count: int) -> np.ndarray:
     """Return the derivatives of a function at zero, stacked along a new last axis.
 
-    By central differences of fourth order with the displacement STEP.
+    By central differences of fourth order with the displacement 1e-4.
 
     Args:
         function: Function of a vector (count,), which returns an array.

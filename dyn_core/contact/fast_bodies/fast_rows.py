@@ -328,6 +328,10 @@ def move_before_meetings(scene: Scene, step: StepArrays, state: int) -> bool:
     For each body that met another, met_time (velocity before the meeting - velocity
     after the step) / rule.remaining is added to step.correction[state].
 
+    Args:
+        scene, step, state: Robot, world and rule; arrays with the meetings of the step
+            in step.fast; index of the state.
+
     Returns:
         Whether any body met another; if not, nothing is changed.
     """

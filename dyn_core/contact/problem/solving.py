@@ -218,7 +218,8 @@ def _traced(
 def impossible(problem: ConstraintProblem) -> bool:
     """Return whether a problem provably has no solution.
 
-    Free rows are eliminated; then see ConstraintProblem.impossible.
+    Free rows are eliminated first. False if no proof is found, even if there is no
+    solution; see ConstraintProblem.impossible.
     """
     return problem.without_free_rows().reduced.impossible
 
@@ -231,8 +232,8 @@ def _useful(problem: ConstraintProblem, start: np.ndarray) -> np.ndarray:
 
     Args:
         problem: Problem.
-        start: Initial impulses, (m,); zeros replace all of them where one, as a
-            velocity, exceeds BEYOND times the largest free velocity.
+        start: Initial impulses, (m,), returned itself; zeros replace all of them where
+            one, as a velocity, exceeds 1e9 times the largest free velocity.
     """
     diagonal: Any = problem.diagonal if problem.matrix_free else np.diag(problem.matrix)
     speed = float(np.abs(problem.b + problem.bias).max(initial=0.0))
@@ -263,7 +264,10 @@ def check_options(chosen: Solver, options: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _finite(*bounds: np.ndarray) -> list[np.ndarray]:
-    """Return each bound clipped to +-2 HUGE: Programs have no infinite inputs."""
+    """Return each bound clipped to +-2e300: Programs have no infinite inputs.
+
+    `bounds` are arrays; the result is a list of new arrays.
+    """
     return [np.clip(bound, -2 * HUGE, 2 * HUGE) for bound in bounds]
 
 

@@ -103,6 +103,15 @@ def _details(arrays: ArrayStep, record: StepRecord) -> StepDetails:
 
     The forces of an impact's contacts are impulses. The problem is prepared again: the
     memory of `arrays` is overwritten, and errors of prepare_again pass through.
+
+    Args:
+        arrays: Memory of the recorded steps.
+        record: Record of the step.
+
+    Returns:
+        Contacts with their forces; impulses of each block by its constraint's name; the
+        kinetic energy that the impulses add to the free motion, and the change of
+        kinetic energy at the initial H [J].
     """
     step = arrays.prepare_again(record)
     Y, L = arrays.matrices(step, record)
@@ -145,10 +154,14 @@ def _spectrum(arrays: ArrayStep, record: StepRecord) -> np.ndarray:
 
 
 def _energy(arrays: ArrayStep, record: StepRecord) -> StepEnergy:
-    """Return the energies of a step, see StepEnergy.
+    """Return the energies of a step [J]: work, dissipation, constraints, correction.
 
     The problem is prepared again: the memory of `arrays` is overwritten, and errors of
     prepare_again pass through.
+
+    Args:
+        arrays: Memory of the recorded steps.
+        record: Record of the step.
     """
     step, of = arrays.prepare_again(record), arrays.of
     blocks, qd, velocity = _blocks(step, record), record.qd, record.velocity

@@ -165,7 +165,9 @@ class ContactModel:
             inputs: Further inputs, before the inputs of the payload.
             options: Options of the solver.
 
-        Raises the errors of the look-up and of `build` of the solver.
+        Raises:
+            SolverNotFound: No solver has this name. Errors of the solver's `build` pass
+                through, such as UnsupportedError.
         """
         chosen, model = solver(name), self.smooth_model
         if model.loops and chosen.signature.of_trees:

@@ -200,7 +200,7 @@ class EventStep:
 
         An event is sought only if a gap is closed at the end: one that closes and opens
         again before is not seen. Its time is found by the Illinois method, with
-        bisection where it stalls, in at most ROOTS iterations. Errors of `flow` and
+        bisection where it stalls, in at most 60 iterations. Errors of `flow` and
         `_near` pass through.
 
         Args:
@@ -267,9 +267,9 @@ class EventStep:
     def _closed(self, near: Near, qd: np.ndarray) -> set[int]:
         """Return the numbers of contacts and limits that stay closed.
 
-        Their gap is at most CLOSED and does not open faster than RESTING; or they had
-        an impulse in the last problem, their gap is at most DRIFT, and its rate at most
-        DRIFTING in either direction.
+        Their gap is at most 1e-8 and does not open faster than 1e-6; or they had an
+        impulse in the last problem, their gap is at most 1e-4, and its rate at most
+        1e-3 in either direction. Gaps are in m or rad, rates in m/s or rad/s.
 
         Args:
             near: Constraints at the state.
@@ -637,7 +637,8 @@ class EventStep:
         contacts, blocks and rows.
 
         Args:
-            duration, apart: As in `_scene`.
+            duration: Step of the rule [s].
+            apart: Fraction of errors that is corrected in positions, 0 for none.
         """
         return compiled(prepare_step).bind(self._scene(duration, apart), self._arrays)
 
@@ -677,10 +678,10 @@ def _closing(facts: Any, blocks: int) -> np.ndarray:
 
 
 def _approaching(near: Near, qd: np.ndarray) -> bool:
-    """Return whether a closed contact or limit closes faster than RESTING.
+    """Return whether a closed contact or limit closes faster than 1e-6 m/s or rad/s.
 
     Args:
-        near: Constraints at the state; closed are gaps up to CLOSED.
+        near: Constraints at the state; closed are gaps up to 1e-8 m or rad.
         qd: Velocity, (nv,).
     """
     closed = near.closing & (near.gap <= CLOSED)

@@ -162,7 +162,7 @@ class StepRoom:
     """
 
     def __init__(self, setup: StepSetup, states: int) -> None:
-        """Allocate the arrays, with room for FIRST_ROOM contacts, see `grow`.
+        """Allocate the arrays, with room for 16 contacts (FIRST_ROOM), see `grow`.
 
         Args:
             setup: Constant data of the steps; its terms(False) is called, whose errors

@@ -228,7 +228,9 @@ class CartesianLaw(ControlLaw):
         """Return the prepared Program of a solver of CARTESIAN_CONTROL.
 
         Args:
-            chosen, engine, wrap: As in ControlLaw; wrap is not used.
+            chosen: Solver, by name or as object; auto: the default of the mode.
+            engine: Engine of the Program.
+            wrap: Ignored.
 
         Raises:
             SolverNotFound: No solver has the name `chosen`.
@@ -515,9 +517,13 @@ class CartesianLaw(ControlLaw):
     # ---- targets
 
     def receive(self, message: ModeMessage) -> None:
-        """Use a target, see ToolTargets.receive, or a sample of the sensor.
+        """Use a target pose, twist, wrench or stiffness, or a sample of the sensor.
 
-        Samples are used at any time, targets only while the law acts without a stop.
+        Samples are used at any time, targets only while the law acts without a stop. A
+        new stiffness is reached gradually.
+
+        Args:
+            message: Message of one of the mode's topics.
 
         Raises:
             TargetError: It is invalid, or a target that cannot be used now; the
