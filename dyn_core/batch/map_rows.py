@@ -670,7 +670,7 @@ def _files(
     """Return the result files if `out` is a path, else None.
 
     Args:
-        out: Argument of map_rows.
+        out: None, a path or URL, or arrays.
         program: Program with the outputs.
         reduction: Reduction, or None.
 

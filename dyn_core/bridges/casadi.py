@@ -300,9 +300,11 @@ def library(
     Args:
         program: Program of the engine native, for a robot without loops, in float64.
         folder: Folder of the library; it is created.
-        name, constants: Name of the function, and values of inputs that it lacks.
-        hessian, status: Whether it has second derivatives, and one more result with the
-            status; details in `function`.
+        name: Name of the function; None: SOLVER_ROBOT.
+        constants: Values of inputs that the function does not have, by name.
+        hessian: Whether it has second derivatives, too.
+        status: Whether it has one more result, `status`: 0, or a number that
+            program.failure(number) explains.
 
     Raises:
         UnsupportedError: `hessian` for a robot with quaternions, the Program is of

@@ -154,10 +154,10 @@ class Derivatives:
 
         Their output is dtau_dp, (..., nv, entries of the parameter). Only parameters
         that are inputs of the Program are included, of links, joints and the robot.
-        Parameters of a link that are not in _LINEAR, and the origin of a joint, have no
-        solver of derivatives and are left out. Joint forces are linear in the
-        parameters of _LINEAR, which their Source does not get as inputs. Sources are
-        built at their first use, see `source`.
+        Parameters of a link that are not in _LINEAR (mass, inertia, payload, armature),
+        and the origin of a joint, have no solver of derivatives and are left out. Joint
+        forces are linear in the parameters of _LINEAR, which their Source does not get
+        as inputs. Sources are built at their first use.
         """
         sources = {}
         for path in self.parameters():

@@ -151,7 +151,8 @@ class TorchOperation:
         copied. The status (int64) is last if it was requested.
 
         Args:
-            arrays: Inputs of the Program.
+            arrays: Inputs of the Program in order, (*port.shape) or (rows,
+                *port.shape).
 
         Raises:
             ShapeError: An input does not fit the Program.

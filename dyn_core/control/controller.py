@@ -81,7 +81,8 @@ class Controller(Laws):
         of the setting `wrap`; if it is None, of the continuous joints.
 
         Raises:
-            ModelError: `wrap` has a name that no joint with one axis has.
+            ModelError: `wrap` is no list, or has a name that is of no joint that turns
+                about one axis.
             SettingError: The setting state_bounds is invalid.
         """
         names, wrap = self.model.joint_names, wrapped_joints(self.model, self.wrap)

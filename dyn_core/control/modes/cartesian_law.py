@@ -338,7 +338,7 @@ class CartesianLaw(ControlLaw):
     def poses(self) -> np.ndarray:
         """Return the poses of all links in the base at the last state, (links, 4, 4).
 
-        In the order of model.frame_names.
+        In the order of model.frame_names. Raises ShapeError before the first state.
         """
         return np.asarray(self._kinematics(self.host.samples.q, *self._clock()))
 
@@ -447,7 +447,7 @@ class CartesianLaw(ControlLaw):
     def velocity(self) -> np.ndarray:
         """Return the velocity of the tool at the last state, base axes, (6,).
 
-        It is [angular; linear] [rad/s; m/s].
+        It is [angular; linear] [rad/s; m/s]. Raises ShapeError before the first state.
         """
         samples = self.host.samples
         return np.asarray(self._jacobian(samples.q, *self._clock())) @ samples.qd
@@ -455,7 +455,8 @@ class CartesianLaw(ControlLaw):
     def mobility(self) -> np.ndarray:
         """Return diag(J H^-1 J.T) in the axes of cartesian.reference, (6,).
 
-        These are the squared rates of springs of stiffness 1, at the last state.
+        These are the squared rates of springs of stiffness 1, at the last state. Raises
+        ShapeError before the first state.
         """
         one, zero = np.ones(6), np.zeros(6)
         inputs = self.host.samples.q, one, zero, np.zeros(self.host.model.nv)
