@@ -388,8 +388,14 @@ class _ClusterRun:
         Results that workers send back are written to the task's targets, if it has any,
         and are then not in the outcome. The remaining chunks are cancelled if the
         iteration ends early. Once a worker cannot see the file of an input, its chunk
-        is submitted again with its rows, and all later ones with theirs. Raises
-        BatchError, RowError or another error of a worker, see on_cluster.
+        is submitted again with its rows, and all later ones with theirs.
+
+        Raises:
+            BatchError: A chunk kills several workers, a worker cannot import the code
+                or would compute other bits, results cannot be written, or the scheduler
+                is lost.
+            RowError: Rows fail and the task records no status.
+            Exception: Other errors of a worker, such as ShapeError, unchanged.
         """
         completed = library("distributed", "a cluster").as_completed(
             loop=self.client.loop

@@ -455,7 +455,8 @@ class BatchRun:
     ) -> Iterator[tuple[int, ChunkOutcome]]:
         """Return an iterator of (index, ChunkOutcome) of the missing chunks.
 
-        Chunks come as they finish. The iteration raises the errors of `results`.
+        Chunks come as they finish. The iteration raises the BatchError, RowError and
+        ShapeError that `results` names.
 
         Args:
             client: Client of a Dask scheduler; None for threads.

@@ -558,7 +558,7 @@ def _result(program: NativeProgram, name: str, numbers: np.ndarray) -> Result:
         program: Program whose kernel computes it.
         name: Name of the result.
         numbers: Index of each entry, (rows, columns), counted across all outputs of the
-            Program, see _numbers; -1 for a zero. All lie in the same output.
+            Program, each row by row; -1 for a zero. All lie in the same output.
     """
     some = int(numbers.max(initial=0))
     starts = np.cumsum([0, *(port.size for port in program.outputs)])

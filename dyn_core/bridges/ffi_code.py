@@ -97,7 +97,8 @@ def checked(inputs, strides, outputs, row, state):
 def note(inputs, strides, outputs, row, state, states):
     """Write the status of a row to `states`; fill the outputs of a failed row with NaN.
 
-    With FINITE, NaN and infinity count as failures, too, see checked. Returns 0.
+    With FINITE, a row whose inputs or results have NaN or infinity fails, too, with
+    NOT_FINITE_INPUT or NOT_FINITE_RESULT. Returns 0.
 
     Args:
         state: Status of the kernel.
@@ -129,7 +130,7 @@ def note(inputs, strides, outputs, row, state, states):
 def run_row(inputs, strides, outputs, row, states, scratch):
     """Run the scalar kernel on one row; return 0.
 
-    The row's status is written, and a failed row is filled with NaN, see note.
+    The row's status is written, and a failed row is filled with NaN.
 
     Args:
         inputs, outputs: Addresses of the tables with the addresses of arrays.

@@ -187,7 +187,7 @@ class ShapeTable:
         self._heights.append(z.ravel())
 
     def shapes(self) -> Shapes:
-        """Return the arrays of all shapes added so far, in their order."""
+        """Return new arrays of all shapes added so far, in their order."""
         columns = zip(*self._rows, strict=True) if self._rows else ((),) * 5
         kind, body, place, size, bounds = columns
         counts = [len(loop) for loop in self._loops]

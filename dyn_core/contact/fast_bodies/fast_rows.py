@@ -182,8 +182,8 @@ def meeting_rows(
     Args:
         scene: Robot, world and rule.
         step: Arrays. step.work.where has the index of each coordinate in the block's
-            support, see `locate`. step.work.J[: count] is written, motions in step.fast
-            are overwritten.
+            support. step.work.J[: count] is written, motions in step.fast are
+            overwritten.
         state: Index of the state.
         c: Index of the contact; its `turn` is positive.
         block: Index of its block.

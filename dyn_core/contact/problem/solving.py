@@ -120,7 +120,9 @@ class ContactSolver(ArraySolver):
             number of iterations; and the index of the status in STATUSES, as a float.
 
         Raises:
-            ModelError: An input is invalid. The errors of `checked_solution` pass
+            ModelError: An input is invalid.
+            PluginError: `solve` raised an error that is not one of dyn_core's, or
+                returned another type or number of impulses. Errors of dyn_core pass
                 through.
         """
         *numbers, warm = inputs
@@ -204,7 +206,7 @@ def _traced(
 
     Raises:
         UnsupportedError: The solver does not serve the layout, or an option is invalid.
-            Other errors of `build` and of the Program pass through.
+            Other DynErrors of the solver's `build` and of the Program pass through.
     """
     program, n = _program(chosen, problem.layout, options), problem
     impulse, velocity, law_values, iterations, status = program(
@@ -299,7 +301,7 @@ def _program(
 ) -> Program:
     """Return the Program of a solver for a layout, cached.
 
-    `options` are the options of `build` as sorted pairs, hashable for the cache. Raises
-    the errors of `build`.
+    `options` are the options of `build` as sorted pairs, hashable for the cache.
+    UnsupportedError and other DynErrors of `build` pass through.
     """
     return chosen.build(layout, **dict(options))  # type: ignore[arg-type]

@@ -272,7 +272,7 @@ def _rounds(
 
     Newton steps start from the impulses of `rows`, then from zero with a smaller
     epsilon, then from the result of a splitting from zero, three times as long in each
-    round.
+    round. A result that almost fulfils the law is refined by `newton_on_modes`.
 
     Args:
         rows: Problem; its impulses are the start, and then the result of the last

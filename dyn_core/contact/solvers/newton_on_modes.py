@@ -137,8 +137,8 @@ def _squares(
 ) -> float:
     """Return |F|² = |x - Pi(x - u)|² for scaled impulses x and velocities u.
 
-    u are those of x, with the free velocities; see newton_on_modes. rows, blocks,
-    scaled: Problem, its number of blocks, scaled problem.
+    u are those of x, with the free velocities. rows, blocks, scaled: Problem, its
+    number of blocks, scaled problem.
     """
     total = 0.0
     for k in range(blocks):

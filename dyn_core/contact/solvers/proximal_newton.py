@@ -287,7 +287,8 @@ def _shorten(
 ) -> tuple[float, bool]:
     """Apply a Newton step, shortened until |F| falls, by eight lengths at most.
 
-    If none makes |F| fall, the last and shortest one stays applied.
+    The lengths s are 1, 0.4, 0.16 and so on; |F| must fall below (1 - 0.1 s) `inner`.
+    If it never does, the last and shortest one stays applied.
 
     Args:
         rows, blocks, m: Problem, numbers of blocks and rows in use.

@@ -102,7 +102,7 @@ def _details(arrays: ArrayStep, record: StepRecord) -> StepDetails:
     """Return contacts, impulses and energies of a step.
 
     The forces of an impact's contacts are impulses. The problem is prepared again: the
-    memory of `arrays` is overwritten, and errors of prepare_again pass through.
+    memory of `arrays` is overwritten; DynError if the dynamics cannot be computed.
 
     Args:
         arrays: Memory of the recorded steps.
@@ -146,8 +146,8 @@ def _details(arrays: ArrayStep, record: StepRecord) -> StepDetails:
 def _spectrum(arrays: ArrayStep, record: StepRecord) -> np.ndarray:
     """Return the eigenvalues of the Delassus matrix of a step, ascending, (rows,).
 
-    The problem is prepared again: the memory of `arrays` is overwritten, and errors of
-    prepare_again pass through. Without rows the result is empty.
+    The problem is prepared again: the memory of `arrays` is overwritten; DynError if
+    the dynamics cannot be computed. Without rows the result is empty.
     """
     Y = arrays.matrices(arrays.prepare_again(record), record)[0]
     return np.linalg.eigvalsh(Y @ Y.T) if len(Y) else np.zeros(0)
@@ -156,8 +156,8 @@ def _spectrum(arrays: ArrayStep, record: StepRecord) -> np.ndarray:
 def _energy(arrays: ArrayStep, record: StepRecord) -> StepEnergy:
     """Return the energies of a step [J]: work, dissipation, constraints, correction.
 
-    The problem is prepared again: the memory of `arrays` is overwritten, and errors of
-    prepare_again pass through.
+    The problem is prepared again: the memory of `arrays` is overwritten; DynError if
+    the dynamics cannot be computed.
 
     Args:
         arrays: Memory of the recorded steps.
@@ -180,8 +180,8 @@ def wrenches(arrays: ArrayStep, record: StepRecord) -> np.ndarray:
     """Return the contact impulses on each body in a step, body coordinates, (nb, 6).
 
     Moment about the body's origin, then force [N·m·s; N·s]; zeros without contacts. The
-    problem is prepared again: the memory of `arrays` is overwritten, and errors of
-    prepare_again pass through.
+    problem is prepared again: the memory of `arrays` is overwritten; DynError if the
+    dynamics cannot be computed.
 
     Args:
         arrays: Memory of the recorded steps.

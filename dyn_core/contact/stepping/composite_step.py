@@ -335,8 +335,9 @@ def solve_state(
     solved again without them; WEDGED: with success. A problem that is still not solved
     gets impulses that add no energy. Where the solver ends with MAX_ITERATIONS or RAY,
     friction is frozen, and the status is the one that freeze_friction returns, not the
-    solver's. Where it ends with INFEASIBLE or NO_BUFFER, the impulses are scaled, see
-    take_no_energy, and the status stays. RAISED: a solver in Python raised an error.
+    solver's. Where it ends with INFEASIBLE or NO_BUFFER, the impulses are scaled by the
+    factor in [0, 1] of least energy, and the status stays. RAISED: a solver in Python
+    raised an error.
 
     Args:
         scene, step, solver: Tables, arrays, and solver with its memory. The impulses
@@ -498,7 +499,8 @@ def finish_state(
     """Write the outcome of a step with its velocity, contact forces and correction.
 
     step.correction is written if positions are corrected or bodies met within the step.
-    A state that is not finite is marked as failed, see `fail`.
+    A state that is not finite fails: `failed` is 1 and `status` -1, its velocity and
+    correction become zero, its impulses of earlier steps are deleted.
 
     Args:
         scene, step, solver: Tables, arrays, and solver with its memory.

@@ -259,6 +259,10 @@ class ContactModel:
             f_ext: Force on each body, body coordinates, (nb, 6) [N·m; N]; None: zeros.
             carried: PayloadInput.values: the payload's ten parameters, (10,); empty
                 without a payload link.
+
+        Raises:
+            ShapeError: An array has another shape. Other errors of the Program pass
+                through.
         """
         applied = np.zeros((self.model.nb, 6)) if f_ext is None else f_ext
         return np.asarray(self._bias(q, qd, applied, *carried))

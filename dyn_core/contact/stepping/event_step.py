@@ -200,8 +200,8 @@ class EventStep:
 
         An event is sought only if a gap is closed at the end: one that closes and opens
         again before is not seen. Its time is found by the Illinois method, with
-        bisection where it stalls, in at most 60 iterations. Errors of `flow` and
-        `_near` pass through.
+        bisection where it stalls, in at most 60 iterations. NonFiniteError of a state,
+        and errors of `flow`, pass through.
 
         Args:
             flow: Function from an elapsed time [s] to q, qd then and the record of the
@@ -248,7 +248,7 @@ class EventStep:
     ) -> float:
         """Return the smallest gap of contacts and limits minus its closing gap.
 
-        Errors of `_near` pass through.
+        Raises NonFiniteError if q is not finite; errors of Programs pass through.
 
         Args:
             q: Position, (nq,).
@@ -646,7 +646,7 @@ class EventStep:
         """Return the scene with the rule of a step of some duration, without rebound.
 
         The scheme is STEWART_TRINKLE. Errors are corrected through velocities as the
-        world's stabilisation does; see `error_terms`, whose ModelError passes through.
+        world's stabilisation does; ModelError if its stiffness or damping is invalid.
 
         Args:
             duration: Step of the rule [s].

@@ -176,7 +176,11 @@ class LaneRoom:
 def step_lanes(
     scene: Scene, step: StepArrays, solver: ChosenSolver, outcomes: RowOutcomes
 ) -> int:
-    """Compute the step of the states in lanes, see step_rows.
+    """Compute the step of the states in lanes, except for their positions.
+
+    Lanes that would take another branch than most lose their bit in the mask of active
+    lanes; their results are meaningless. If most are not finite, these fail: velocities
+    and corrections become zero, earlier impulses are deleted, and `failed` is 1.
 
     Args:
         scene, step, solver: Tables, arrays, and solver with its memory, in lanes. The
@@ -256,7 +260,11 @@ def step_alone(
     state: int,
     offset: int,
 ) -> int:
-    """Compute the step of one state, see step_rows.
+    """Compute the step of one state, except for its position.
+
+    A state that is not finite, or becomes so, or for which a solver in Python raises,
+    fails: its velocity and correction are set to zero, its impulses of earlier steps
+    are deleted, and outcomes.failed is 1.
 
     Args:
         scene, step, solver: Tables, arrays, and solver with its memory.

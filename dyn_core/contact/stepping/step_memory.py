@@ -137,10 +137,12 @@ class StepSetup:
     def terms(self, with_forces: bool) -> Any:
         """Return the Program of CONTACT_TERMS, built on first use and then cached.
 
-        Raises the errors of `build` of the solver contact_terms.
-
         Args:
             with_forces: Whether it has forces on bodies, f_ext, as an input.
+
+        Raises:
+            UnsupportedError: The solver contact_terms does not support the robot or the
+                engine. Other DynErrors of its `build` pass through.
         """
         if with_forces not in self._terms:
             inputs, limits = ["f_ext"] * with_forces, self.of.world.limits

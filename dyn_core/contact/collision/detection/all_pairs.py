@@ -160,7 +160,7 @@ def add_pair(
         shapes, pairs, pair: Tables, and index of the pair.
         margin: Maximum gap of a contact [m].
         contacts, count: Contacts, and their number so far.
-        work: Memory; work.frames has the frames of both shapes, see place_shapes.
+        work: Memory; work.frames has the frames of both shapes in the world.
     """
     a, b = pairs.first[pair], pairs.second[pair]
     before = count

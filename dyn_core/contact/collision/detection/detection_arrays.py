@@ -270,7 +270,8 @@ def put_in_frame(
     (both in the world) and gap are written.
 
     Args:
-        contacts, count, feature: Contacts, their number so far, and the id; see put.
+        contacts, count: Contacts, and their number so far: the row that is written.
+        feature: Number that is written as the id.
         F: Frame in the world, (12,).
         x, y, z, nx, ny, nz: Point [m], and unit normal from the second shape to the
             first, in coordinates of F.

@@ -130,8 +130,8 @@ def closest_points(
     Args:
         shapes: Table.
         a, b: Indices of both shapes.
-        work: Memory; work.relative[0] is the frame of a in b, simplex, weights and the
-            polytope are overwritten.
+        work: Memory; reads work.relative[0], the frame of a in b; simplex, weights and
+            the polytope are overwritten.
         reach: Maximum distance that is of interest [m]; may be inf.
 
     Returns:

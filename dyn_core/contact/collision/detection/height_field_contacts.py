@@ -270,8 +270,8 @@ def deepest_point(
 ) -> tuple[float, float, float]:
     """Return candidate point m of shape a, in the field's frame [m].
 
-    Vertices do not depend on the normal; a point of a cylinder's rim is the deepest
-    against the normal, see local_point.
+    Vertices do not depend on the normal. The last two points of a cylinder are those of
+    its rims farthest against the normal, of the rim at -z first.
 
     Args:
         shapes, a, m: Table, and indices of the shape and of the point.

@@ -27,7 +27,7 @@ def may_touch_plane(
 ) -> bool:
     """Return whether the box about shape `a` is within the margin of a half-space.
 
-    With lanes: whether it is in any of them, see any_lane.
+    With lanes: whether it is in any of them.
 
     Args:
         shapes, work: Table, and memory with the boxes of placed shapes (place_shapes).

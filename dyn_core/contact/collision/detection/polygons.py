@@ -192,7 +192,9 @@ def write_point(
 def write_face(
     shapes: Shapes, k: int, work: Work, F: FloatArray, start: int, face: int
 ) -> int:
-    """Write the corners and tags of a face of shape k; return their number.
+    """Write the corners of a face of shape k, and their numbers in it; return how many.
+
+    The number of a corner becomes both of its tags.
 
     Args:
         shapes, k: Table, and index of the shape: a box, cylinder or hull.
