@@ -96,7 +96,11 @@ class RowSource:
         return digest.hexdigest()[:16]
 
     def facts(self) -> dict[str, Any]:
-        """Return "shape", "dtype" and "content", the fingerprint, for the journal."""
+        """Return JSON data of the rows for the journal.
+
+        It has "shape", a list with the number of rows first, "dtype", the name of the
+        source's type, and "content", the fingerprint.
+        """
         return {
             "shape": list(self.array.shape),
             "dtype": str(self.dtype),

@@ -30,7 +30,8 @@ def report(arrays: ArrayStep, record: StepRecord) -> StepReport:
     """Return the report of a step; details, energy and rank are computed when read.
 
     Args:
-        arrays: Memory in which the problem is then prepared again and overwritten.
+        arrays: Memory in which the problem is then prepared again and overwritten;
+            DynError then, if the dynamics cannot be computed.
         record: Record of the step.
     """
     measured = Residuals(*map(float, record.residuals))

@@ -150,7 +150,8 @@ class ContactModel:
     def prepare(self) -> None:
         """Compile the Programs of event-driven steps now instead of on first use.
 
-        They are kinematics, inertia, bias force and, if there are any, loops.
+        They are kinematics, inertia, bias force and, if there are any, loops. Errors of
+        their builds, such as UnsupportedError, pass through.
         """
         _ = self.kinematics, self.inertia, self._bias, self._loops
 
