@@ -324,7 +324,10 @@ class PayloadEstimator:
         self.forget()
 
     def _size(self, name: str) -> Any:
-        """Return the shape of the Program's input with this name."""
+        """Return the shape, a tuple, of the Program's input with this name.
+
+        StopIteration if there is none.
+        """
         return next(port.shape for port in self.program.inputs if port.name == name)
 
     def forget(self) -> None:

@@ -98,7 +98,8 @@ class ForceTorqueSensor:
 
     Attributes:
         link: Name of its link; empty before it is known.
-        offset: [moment; force], (6,); None while it is not measured yet.
+        offset: Reading without contact and weight, [moment; force] in the link's axes,
+            (6,) [N·m; N]; None while it is not measured yet.
         seen: Time of the last valid sample [s]; None before it.
 
     Args:
@@ -108,7 +109,7 @@ class ForceTorqueSensor:
         weighs: Whether it measures the weight.
 
     Raises:
-        SettingError: The link does not carry the tool.
+        SettingError: The link does not carry the tool, or no joint moves it.
     """
 
     def __init__(self, model: Model, tool: str, link: str, weighs: bool = True) -> None:
@@ -189,7 +190,8 @@ class ForceTorqueSensor:
 
         Args:
             t: Time of the sample, monotonic [s].
-            reading: [moment; force], (6,) [N·m; N]; not checked.
+            reading: [moment; force] at the link's origin in its axes, (6,) [N·m; N];
+                neither checked nor copied.
             poses: Function without arguments that returns the present poses of all
                 links, (links, 4, 4); called for samples of the offset only.
             rests: Whether the tool rests, without a target wrench; if not, a
@@ -218,10 +220,11 @@ class ForceTorqueSensor:
         """Return the wrench of the environment on the tool, [moment; force], (6,).
 
         It is computed from the last sample, about the tool's origin and in base axes
-        [N·m; N]. AssertionError if the offset is not known.
+        [N·m; N]. AssertionError if the offset is not known, ValueError if the sensor's
+        link is not.
 
         Args:
-            T: Poses of all links, (links, 4, 4).
+            T: Poses of all links in the base, (links, 4, 4).
             tool: Index of the tool's link.
             payload: PayloadInput of the robot.
         """
@@ -344,7 +347,8 @@ class WrenchControl:
         sensor, the result is the target wrench alone [N·m; N], and nothing is updated.
         Without a target wrench it is zero, and contact and integral are cleared. If the
         sensor is silent or its offset is not known, what was added for it fades within
-        the timeout of targets, and a warning is set.
+        the timeout of targets, and a warning is set. The target wrench alone may be
+        targets.f itself, not a copy.
 
         Args:
             t: Time, monotonic [s].

@@ -118,6 +118,10 @@ def _length(excess: float, change: float) -> float:
 
     The rate rises by change + excess, is constant until the lost time is made up for,
     and falls by the excess.
+
+    Args:
+        excess: Excess over rate 1, above 0; 0 raises ZeroDivisionError.
+        change: Change of the rate, 1 minus the rate at the ramp's end of rest.
     """
     return excess + change + change**2 / (2 * excess)
 

@@ -76,7 +76,7 @@ class Safety:
     def restart(self) -> None:
         """Discard earlier efforts: `sent` becomes None, `good` and `failures` zero.
 
-        A stop remains in force.
+        `ticket` becomes the gate's present one. A stop remains in force.
         """
         self.ticket = self.gate.ticket()
         self.sent: tuple[float, np.ndarray] | None = None
@@ -392,5 +392,8 @@ class Safety:
 
 
 def _rank(kind: str) -> int:
-    """Return the rank of a kind of stop: 0 for zero, the strongest, 1 ramp, 2 hold."""
+    """Return the rank of a kind of stop: 0 for zero, the strongest, 1 ramp, 2 hold.
+
+    ValueError for another kind.
+    """
     return STOPS.index(kind)

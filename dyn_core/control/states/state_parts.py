@@ -69,7 +69,7 @@ class Sources:
         return WHOLE if common == self.joints else PART if common else NONE
 
     def recent(self, t: float, share: str) -> list[tuple[str, ...]]:
-        """Return the sets of names of one kind received within the last MEMORY.
+        """Return the sets of names of one kind received within the last second.
 
         Args:
             t: Present time [s].

@@ -70,8 +70,9 @@ class StateAge:
             clock: Present time of the same clock [s]; None: not checked.
 
         Raises:
-            StateError: The state is too old or in the future. After SEVERAL refusals of
-                nearly the same age the message says that the clocks differ.
+            StateError: The age is above `longest`, or below -longest. From the tenth
+                refusal in a row on, if all ages are within 0.05 s, the message says
+                that the clocks differ.
         """
         if stamp is None:
             self.unstamped = True
@@ -200,7 +201,7 @@ class Samples:
 
     @property
     def period(self) -> float | None:
-        """Mean time between two samples [s]; None before KNOWN times were measured."""
+        """Mean time between two samples [s]; None before 10 times were measured."""
         return self.mean_period if self._periods >= KNOWN else None
 
     @property
@@ -404,9 +405,9 @@ class Samples:
 
         BACK: the stamp or `now` is before the last one. STALE: the last state is stale,
         and the clock is not paused; reported once. JUMPED: `now` has advanced by more
-        than LONGEST_STEP + state_timeout. MOVED: a position has changed by more than
-        max_jump, or the raw position of a wrapped joint by more than MOST_TURNS. The
-        first that applies is returned.
+        than 1 s + state_timeout. MOVED: a position has changed by more than max_jump,
+        or the raw position of a wrapped joint by more than 1.5 turns. The first that
+        applies is returned.
 
         Args:
             t: Time of receipt [s].
@@ -501,7 +502,7 @@ class Samples:
     def _measure(self, dt: float) -> None:
         """Update the mean period with a time dt between two states [s].
 
-        It is the mean of all times for the first MEAN states, then an exponential mean.
+        It is the mean of all times for the first 100 states, then an exponential mean.
         Times above state_timeout are ignored: they are interruptions.
         """
         if dt > self.rules.state_timeout:

@@ -45,10 +45,10 @@ def _target(host: host_machine.Machine, level: int) -> Any:
 
 
 def compile_ir(ir: str, inline: bool = False) -> bytes:
-    """Return the object code of a module. missing() must be "".
+    """Return the object code of a module. host_machine.missing() must be "".
 
     Args:
-        ir: LLVM IR.
+        ir: LLVM IR of the module, as text.
         inline: Whether LLVM's optimisation passes run and its code generator uses level
             2; traced code does not need this and is generated at level 1.
 
@@ -169,7 +169,7 @@ def assembly(ir: str) -> str:
     """Return the assembly text of a module for this machine, for reading.
 
     As from compile_ir without `inline`: no optimisation passes run, and the code
-    generator uses level 1. missing() must be "".
+    generator uses level 1. host_machine.missing() must be "".
 
     Args:
         ir: LLVM IR.

@@ -159,7 +159,10 @@ def took_cold() -> bool:
 
 
 def numpy_functions(count: int) -> Any:
-    """Return the first `count` addresses of NumPy's C API table, as a ctypes array."""
+    """Return the first `count` addresses of NumPy's C API table.
+
+    They are a ctypes array of c_void_p, which is NumPy's own memory, not a copy.
+    """
     try:
         from numpy._core import _multiarray_umath as umath  # type: ignore[attr-defined]
     except ImportError:  # NumPy 1

@@ -163,7 +163,7 @@ class ProductArrays:
         return {k: tuple(row) for k, row in items.items()}
 
     def _new(self, rows: int, columns: int) -> Array:
-        """Return a new array in slots, each row padded to a multiple of GROUP entries.
+        """Return a new array in slots, each row padded to a multiple of 8 entries.
 
         `allotted` and `end` are extended.
         """
