@@ -267,7 +267,7 @@ class _Fit:
         Args:
             data: Measurements, whose `noise` and `trust` are written.
             weights: One over the noise of each coordinate, (nv,); None: the noise is
-                estimated from the residuals of FITS fits.
+                estimated from the residuals of four fits.
 
         Returns:
             Parameters, number of evaluations, and whether the fit converged.
@@ -333,7 +333,7 @@ class _Fit:
     ) -> np.ndarray:
         """Return parameters `new`, (np,), with the step from z shortened.
 
-        Speed parameters change by a factor of FASTER at most. If the joint forces are
+        Speed parameters change by a factor of 2 at most. If the joint forces are
         nonlinear in the parameters, the step is halved until the cost does not
         increase, six times at most. `data` are the measurements; `new` itself is not
         changed.
@@ -478,7 +478,7 @@ def _refuse_hidden_paths(
 ) -> None:
     """Check that the data determine all parameters that are sought by path.
 
-    Parameters of FREE_LATER are not checked.
+    Parameters of the kinds friction_speed, stribeck_speed and rest are not checked.
 
     Args:
         data: Measurements.

@@ -190,9 +190,10 @@ class Cycle:
 
         Returns:
             Effort (nv), finite and within the limits; state of the next cycle (flat);
-            and report (5,): number of the status in STATUS, number of the fault that
-            stopped the robot, see fault_names (0: none), its value, its bound, and 1 if
-            the law's effort was beyond an effort limit (not the slew rate), else 0.
+            and report (5,): number of the status (0 drives, 1 waits, 2 refused, 3 kept,
+            4 stale, 5 bridges, 6 stopped), number of the fault that stopped the robot,
+            see fault_names (0: none), its value, its bound, and 1 if the law's effort
+            was beyond an effort limit (not the slew rate), else 0.
         """
         silent = self._silence()
         law, limited = self._law(tau, finite, error)
@@ -452,7 +453,7 @@ class Cycle:
     def _stop_oscillation(self, runs: Any, kind: Any) -> None:
         """Stop if a joint's effort has changed at its maximum rate for too long.
 
-        Too long is more than SWINGS times the time from one effort limit to the other.
+        Too long is more than 1.4 times the time from one effort limit to the other.
 
         Args:
             runs: Condition that the law is active.
@@ -552,8 +553,8 @@ class Cycle:
 
         Returns:
             Effort (nv), and the time for which the rate was limited without
-            interruption, (nv,) [s]; SHORTEST in the first cycle of these, 0 where the
-            rate is not limited.
+            interruption, (nv,) [s]; 1e-6 in the first cycle of these, 0 where the rate
+            is not limited.
         """
         drove, dt = self.drove > 0.0, maximum(self.t - self.sent_at, 0.0)
         efforts, long = [], []
