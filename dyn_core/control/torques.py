@@ -59,6 +59,12 @@ class Laws(ControllerSettings):
             SettingError: A parameter of the mode is not valid, or a solver is chosen
                 and the mode's law has no slot for it.
             SolverNotFound: No solver has the chosen name.
+            SignatureError: The chosen solver solves another problem than the slot's.
+            PluginError: Two plugins offer the chosen name.
+            UnsupportedError: No engine has the name, or a solver does not support the
+                robot.
+            ModelError: The robot has no such joint or parameter path.
+            CompileError: A Program cannot be compiled.
         """
         self.driven = bool(self.model.driven)
         paths = self.carried.paths

@@ -321,7 +321,7 @@ class NativeProgram(BlockCalls, GraphProgram):
                 4000 nodes; None: the Program's build option `wait`.
 
         Raises:
-            CompileError: The kernel cannot be compiled or loaded.
+            CompileError: LLVM failed. SettingError: DYN_THREADS, DYN_CACHE_LIMIT wrong.
         """
         made: Variant | None = self._kernels.get(variant)
         if made is None and not (self.wait if wait is None else wait):
@@ -332,11 +332,11 @@ class NativeProgram(BlockCalls, GraphProgram):
         """Return the kernel of a variant (scalar or batch), compiled now if needed.
 
         It comes from the memory of the process, which Programs share, else from disk.
-        It is passed to `adopt` in any case, which keeps a Kernel that this Program
-        already has.
+        `adopt` gets it in any case, and keeps a Kernel that this Program already has.
 
         Raises:
-            CompileError: LLVM failed.
+            CompileError: LLVM failed, or the code on disk cannot be loaded.
+            SettingError: DYN_THREADS or DYN_CACHE_LIMIT is invalid, if it compiles.
         """
         what = f"{self.recipe.solver.name} for {self.model.name}"
         key, sizes = self.facts.kernel, self._sizes

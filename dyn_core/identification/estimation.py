@@ -128,11 +128,11 @@ def identify(
         friction_speed: Whether to identify the width v of the dry friction tanh(qd / v)
             of each joint; requires rows where joints reverse.
         bounds: Mapping from the name of a parameter or path to (least, largest), in its
-            SI unit.
+            SI unit; None: none.
         robust: Whether residuals beyond 1.345 deviations count less (Huber).
         folds: Number of blocks of time for cross-validation; 0: none.
         tau_rate: Time derivative of tau, (samples, nv), best without its noise; then a
-            delay of tau is identified, too, to first order.
+            delay of tau [s] is identified, too, to first order. None: no delay.
         average: Number of consecutive samples that each row averages; an incomplete
             last group is left out.
         partial: Whether to accept data that do not determine all base parameters; the

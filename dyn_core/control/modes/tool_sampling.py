@@ -79,14 +79,17 @@ def sampled_tool(  # type: ignore[no-untyped-def]
 def sampling_program(
     model: Model, frame: str, axes: str, engine: Any = None, paths: Sequence[str] = ()
 ) -> Program[Any]:
-    """Return the prepared Program of SAMPLED_TOOL; raises the errors of its build.
+    """Return the prepared Program of sampled_tool; raises the errors of its build.
+
+    Its inputs are q, stiffness, ratio and rest_damping, then the time [s] if joints are
+    driven, then `paths`; its outputs are the two rates.
 
     Args:
         model: Robot.
         frame: Link that is the tool.
-        axes: Axes of the stiffness, aligned or local.
-        engine: Engine of the Program.
-        paths: Parameter paths that become inputs, after the time of driven joints.
+        axes: Axes of the stiffness: aligned (base) or local (tool).
+        engine: Engine of the Program; None: the default.
+        paths: Parameter paths that become inputs.
     """
     made = TracedSolver(
         SAMPLED_TOOL.name,

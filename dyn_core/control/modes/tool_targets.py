@@ -144,7 +144,7 @@ class ToolTargets:
         the timeout; 0 before the first message.
 
         Args:
-            topic: TWIST or WRENCH.
+            topic: target_twist or target_wrench.
             t: Time, monotonic [s].
         """
         age = (t - self._times[topic]) / self.timeout
@@ -320,7 +320,11 @@ def _pose(R: np.ndarray, p: np.ndarray) -> np.ndarray:
 
 
 def _distances(T: np.ndarray, R: np.ndarray, p: np.ndarray) -> tuple[float, float]:
-    """Return angle [rad] and distance [m] between a pose T, (4, 4), and R, p."""
+    """Return angle [rad] and distance [m] between two poses.
+
+    The first is T, (4, 4), the second R, (3, 3), with p, (3,) [m]; the angle is 0 to
+    pi.
+    """
     M = (R.T @ T[:3, :3]).tolist()
     sine = math.hypot(M[2][1] - M[1][2], M[0][2] - M[2][0], M[1][0] - M[0][1])
     angle = math.atan2(sine, M[0][0] + M[1][1] + M[2][2] - 1.0)

@@ -175,7 +175,7 @@ class ForceTorqueSensor:
     def tare(self) -> None:
         """Begin a new measurement of the offset, from samples that come from now on.
 
-        `offset` is None until SAMPLES of them have come in a row at rest.
+        `offset` is None until SAMPLES (100) of them have come in a row at rest.
         """
         self.offset = None
         self._sum, self._count = np.zeros(6), 0
@@ -183,7 +183,7 @@ class ForceTorqueSensor:
     def accept(
         self, t: float, reading: np.ndarray, poses: Any, rests: bool, payload: Any
     ) -> None:
-        """Store a valid sample; SAMPLES of them in a row at rest set a missing offset.
+        """Store a valid sample; 100 of them in a row at rest set a missing offset.
 
         The offset is the mean of reading - weight. Until it is known, a sample at rest
         raises ValueError if the link is not known.
@@ -327,6 +327,10 @@ class WrenchControl:
         Without an offset it also counts for the tare, if the tool rests. Its frame_id
         is ignored if cartesian.sensor_link is set.
 
+        Args:
+            message: Reading [moment; force], (6,) [N·m; N], in the axes of the sensor's
+                link; topic sensor_wrench.
+
         Raises:
             TargetError: It is invalid, or of another link; the previous one stays in
                 force.
@@ -407,7 +411,7 @@ class WrenchControl:
     def _brake(self, f: np.ndarray, step: float, into: np.ndarray) -> np.ndarray:
         """Return the fraction by which speed lowers each component of a wrench, (6,).
 
-            sign(f) v / contact_speed,   limited to -1..FAST
+            sign(f) v / contact_speed,   limited to -1..2
 
         v is the velocity of the tool relative to the reference. So beyond contact_speed
         the wrench brakes, which wrong masses may require. Where the sampled damping f /

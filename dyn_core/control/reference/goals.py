@@ -205,7 +205,10 @@ class GoalTracker:
         return None
 
     def _drops(self) -> tuple[int, ...]:
-        """Return the counters of controller resets, in the order of DROPS."""
+        """Return the counters of controller resets, in the order of DROPS.
+
+        These are "stale", "position jumped", "time went back" and "time jumped".
+        """
         return tuple(self.controller.counters[name] for name in DROPS)
 
     def _leads(self, tracked: _Tracked) -> bool:

@@ -99,8 +99,8 @@ def ramp(
 def _speeds(c: np.ndarray, limits: JointLimits) -> tuple[float, float]:
     """Return the largest speed of straight pieces and the permitted excess of the rate.
 
-    The velocity limits determine the excess over 1, between LEAST_FASTER and
-    MOST_FASTER, which is also that of pieces at rest.
+    The velocity limits determine the excess over 1, between 2e-3 and 1/3; for pieces at
+    rest it is 1/3.
 
     Args:
         c: Coefficients of the pieces, (k, 6, n); only the velocities c[:, 1] are read.

@@ -375,7 +375,7 @@ class Safety:
         """Return a sentence on a joint whose effort oscillates, or None.
 
         From one limit to the other an effort takes 2 limit / slew at its largest rate.
-        A law that demands this rate for more than SWINGS times as long oscillates. A
+        A law that demands this rate for more than 1.4 times as long oscillates. A
         law that saturates meanwhile moves the robot, which the envelope detects. `t` is
         the present time [s].
         """

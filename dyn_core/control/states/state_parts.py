@@ -47,6 +47,7 @@ class Sources:
     def sort(self, t: float, names: tuple[str, ...]) -> str:
         """Return how many controlled joints a state has: NONE, PART or WHOLE.
 
+        These are the texts "none of the joints", "a part of them", "all of them".
         Joints besides the controlled ones do not count. The names are stored with t,
         for `recent`; a new set of names beyond MOST (32) first removes all earlier
         ones.

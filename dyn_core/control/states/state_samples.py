@@ -403,11 +403,14 @@ class Samples:
     ) -> str | None:
         """Return the reason why a state does not continue the previous ones, or None.
 
-        BACK: the stamp or `now` is before the last one. STALE: the last state is stale,
-        and the clock is not paused; reported once. JUMPED: `now` has advanced by more
-        than 1 s + state_timeout. MOVED: a position has changed by more than max_jump,
-        or the raw position of a wrapped joint by more than 1.5 turns. The first that
-        applies is returned.
+        The first of these that applies:
+
+            "time went back"    the stamp or `now` is before the last one
+            "stale"             the last state is stale, and the clock is not paused;
+                                reported once
+            "time jumped"       `now` has advanced by more than 1 s + state_timeout
+            "position jumped"   a position has changed by more than max_jump, or the raw
+                                position of a wrapped joint by more than 1.5 turns
 
         Args:
             t: Time of receipt [s].
@@ -446,7 +449,7 @@ class Samples:
         return 0 <= clock - self.now <= self.rules.state_timeout
 
     def interrupted(self, t: float, why: str) -> None:
-        """Count an interruption; MOVED and BACK count as jumps, too.
+        """Count an interruption; "position jumped" and "time went back" are jumps, too.
 
         Args:
             t: Time of receipt [s].

@@ -30,6 +30,10 @@ def _target(host: host_machine.Machine, level: int) -> Any:
     """Return a new code generator of LLVM for an optimisation level, 1 or 2.
 
     Each loaded code needs one of its own, because it takes ownership.
+
+    Args:
+        host: Machine that the code is for; its cpu and features count.
+        level: Optimisation level.
     """
     import llvmlite.binding as llvm
 

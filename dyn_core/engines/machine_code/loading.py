@@ -227,7 +227,10 @@ def compiled(
 def _compiled(
     function: Callable[..., Any], checked: bool, lanes: int
 ) -> CompiledFunction:
-    """Return the CompiledFunction, one for each combination of arguments."""
+    """Return the CompiledFunction, one for each combination of arguments.
+
+    TraceError if the signature is not in the subset. Arguments are as of `compiled`.
+    """
     return CompiledFunction(function, checked, lanes)
 
 

@@ -259,6 +259,7 @@ def cycle_of_options(
         SettingError: A joint has several coordinates or no effort limit, or a rule,
             bound or limit is not valid; else as control_cycle.
         ModelError: `wrap` has an unknown joint, as in control_cycle.
+        CompileError: LLVM failed.
     """
     rules, bounds, states, rest = cycle_settings(options)
     return control_cycle(

@@ -1,10 +1,10 @@
 """The algorithms of control cycles, one for each kind of law.
 
-They have these inputs in common: position q and velocity qd, (nv,); gain kd of the
-braking in a ramp, (nv,) [1/s]; time t [s]; `fresh`, 1 if q and qd are new; `request`: 0
-none, 1 ramp, 2 zero, 3 reset, 4 disable; `state` of the last cycle, flat, zeros to
-begin; `stops`, (3,), or None: on_stale, on_violation and stop_time [s] in place of the
-rules. References are (nv,) each, q_ref, qd_ref and qdd_ref.
+Inputs of several algorithms: position q and velocity qd, (nv,); reference q_ref, qd_ref
+and qdd_ref, (nv,); gain kd, which brakes in a ramp, (nv,) [1/s]; time t [s]; `fresh`, 1
+if q and qd are new; `request`: 0 none, 1 ramp, 2 zero, 3 reset, 4 disable; `state` of
+the last cycle, flat, zeros to begin; `stops`, (3,), or None: on_stale and on_violation
+(1 ramp, 2 zero, 3 auto) and stop_time [s] in place of the rules.
 
 Returned are a tuple of the effort, (nv,) [N·m | N]; the next `state`; and `report`,
 (5,): status, number of the fault, its value, its bound, and 1 if the effort was beyond
@@ -37,6 +37,7 @@ def tracking_cycle(  # type: ignore[no-untyped-def]
     returned. A law's effort is replaced if it, or an input of the law, is not finite.
 
     Args:
+        kp, kd: Gains before the inertia, (nv,) [1/s²], [1/s].
         law: Slot, the law whose effort is limited and checked.
         weight: Slot, the gravity compensation, which also brakes in a ramp.
         settings: Settings, constants of the cycle.
@@ -66,6 +67,7 @@ def impedance_cycle(  # type: ignore[no-untyped-def]
     report are returned.
 
     Args:
+        stiffness, damping: Joint gains, (nv,) [N·m/rad | N/m], [N·m·s/rad | N·s/m].
         law: Slot, the law whose effort is limited and checked.
         weight: Slot, the gravity compensation, which also brakes in a ramp.
         settings: Settings, constants of the cycle.
@@ -115,8 +117,9 @@ def cartesian_cycle(  # type: ignore[no-untyped-def]
     The pose of the tool and the posture are held at which the law begins to act; the
     targets then lead the tool. Inputs and outputs are those of CARTESIAN_CYCLE: effort,
     state_next, report and answers are returned. The answers, (6,), have one number for
-    each target (pose, twist, wrench, stiffness), see ANSWERS in tool_steps.py, then
-    angle [rad] and distance [m] from the reference to the target pose.
+    each target (pose, twist, wrench, stiffness): 0 none came, 1 used, 2 no law acts, 3
+    not finite, 4 not valid, 5 too far; then angle [rad] and distance [m] from the
+    reference to the target pose.
 
     Args:
         target_pose: Position [m] and quaternion x, y, z, w, (7,).

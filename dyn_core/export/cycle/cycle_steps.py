@@ -230,9 +230,9 @@ class Cycle:
     def _read(self, request: Any) -> None:
         """Set `asks`, `resets` and `disabled` from the number of a request.
 
-        `asks` is the number of the stop that is requested: NONE (also for RESET and
-        DISABLE), RAMP or ZERO; unknown numbers mean ZERO. The others are conditions:
-        whether the request is RESET, or DISABLE.
+        `asks` is the number of the stop that is requested: 0 none (also for reset and
+        disable), 1 ramp or 2 zero; unknown numbers mean zero. The others are
+        conditions: whether the request is reset (3), or disable (4).
         """
         mild = [equal(request, x) for x in (NONE, RESET, DISABLE)]
         harmless = reduce(logical_or, mild)
@@ -332,7 +332,7 @@ class Cycle:
 
         Args:
             when: Condition.
-            kind: RAMP or ZERO; ZERO is stronger.
+            kind: RAMP (1) or ZERO (2); ZERO is stronger.
             fault: Number of the fault, value and bound.
         """
         stronger = logical_and(when, self.stop < kind)
@@ -466,9 +466,9 @@ class Cycle:
             self._stop(logical_and(runs, bound < long), kind, fault)
 
     def _kind_of_violation(self) -> Any:
-        """Return the stop of a violation, RAMP or ZERO.
+        """Return the number of the stop of a violation, RAMP (1) or ZERO (2).
 
-        It is on_violation; with AUTO a ramp if the weight of the robot is within the
+        It is on_violation; with auto a ramp if the weight of the robot is within the
         effort limits, else zero.
         """
         weight = self.weight(self.q, self.zero, self._gains())
@@ -598,10 +598,11 @@ class Cycle:
         )
 
     def _status(self, silent: Any, stopped: Any) -> Any:
-        """Return the number of the status, see STATUS; the first of these that applies.
+        """Return the number of the status; the first of these that applies.
 
-        REFUSED if the time is not finite; STOPPED, WAITS; with a new state BRIDGES or
-        DRIVES; STALE; REFUSED if the state of this cycle was not accepted; else KEPT.
+        REFUSED (2) if the time is not finite; STOPPED (6), WAITS (1); with a new state
+        BRIDGES (5) or DRIVES (0); STALE (4); REFUSED if the state of this cycle was not
+        accepted; else KEPT (3).
 
         Args:
             silent: Condition that the state is stale.
@@ -620,7 +621,7 @@ def _place(cycle: Cycle, name: str) -> float:
 
     Args:
         cycle: Cycle of the robot.
-        name: One of FAULTS.
+        name: One of FAULTS; ValueError for another one.
     """
     return float(value_count(cycle.model) + 1 + FAULTS.index(name))
 

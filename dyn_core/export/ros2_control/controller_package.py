@@ -135,6 +135,7 @@ def controller_package(
             or has other files of these names.
         ModelError: The robot is not a URDF, or has no link payload_link, or as in
             control_cycle.
+        CompileError: A kernel cannot be compiled.
     """
     package, rest = AmentPackage(folder, model), named_settings("options", options)
     if law == TOOL:

@@ -148,7 +148,7 @@ class DesignProblem:
         return MotionSamples(*(matrix @ c for matrix in self.matrices))
 
     def ratios(self, motion: MotionSamples, tau: np.ndarray) -> list[np.ndarray]:
-        """Return limited quantities divided by their limits, in the order of KINDS.
+        """Return [position, velocity, acceleration, effort], divided by their limits.
 
         Each is (samples, nv), beyond -1..1 where the limit, without tightening, is
         violated. Positions are relative to the middle, efforts to the limit less `dry`.
@@ -395,8 +395,8 @@ def excite(
         start: Positions at start and end, (nv,); None: optimised, too [rad | m].
         position_scale: Fraction of the position ranges to use, about their middles.
         velocity_scale, effort_scale: Fractions of these limits to use.
-        velocity_limits, acceleration_limits, effort_limits: Limits by joint name;
-            velocity and effort limits replace the model's.
+        velocity_limits, acceleration_limits, effort_limits: Limits by joint name, SI;
+            they replace the model's, which has none of acceleration.
         clearance: Minimum distance of links that are no neighbours, by capsules around
             their collision shapes, or where these are too close at the start by convex
             hulls or meshes; None: distances are not considered [m].

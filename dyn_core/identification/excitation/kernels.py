@@ -134,6 +134,8 @@ def moving_points(model, q, points):  # type: ignore[no-untyped-def]
         x_world = R_i x + p_i
 
     Args:
+        model: Robot with joints of one coordinate.
+        q: Joint position, (nq,).
         points: For each point the index of its body and body coordinates (i, x, y, z).
 
     Source: RBDA, section 4.2.

@@ -39,7 +39,7 @@ class Array(NamedTuple):
     by_column: int = 1
 
     def spot(self, row: int, column: int) -> Spot:
-        """Return the location of an entry."""
+        """Return the location of the entry in a row and column, counted from 0."""
         place = self.first + row * self.by_row + column * self.by_column
         return Spot(self.output, place)
 
