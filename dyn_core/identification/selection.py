@@ -101,8 +101,9 @@ class Unknowns:
     def kinds(self) -> tuple[str, ...]:
         """Kind of each parameter, in the order of `names`.
 
-        It is mass, moment (m c) or inertia, damping etc. in a layout, as by _kinds for
-        the paths, and last "delay".
+        It is mass, moment (m c) or inertia for inertial parameters, also of a payload;
+        angle for the angles of an origin or plug; else the end of the name's path, such
+        as damping; and last "delay".
         """
         every = [kind for path in self.paths for kind in _kinds(self.model, path)]
         mine = self.layout.kinds if self.layout else ()
@@ -152,7 +153,10 @@ class Unknowns:
 
     @property
     def scale(self) -> np.ndarray:
-        """Typical size of each parameter, (n,), see scale_of."""
+        """Typical size of each parameter, (n,).
+
+        It is the largest absolute value of its kind in the robot, else a usual size.
+        """
         return self.scale_of(self.values)
 
     def scale_of(self, prior: np.ndarray) -> np.ndarray:
@@ -370,8 +374,9 @@ def select(
         only: Group, parameter path, number of a path, or several of them; groups
             (but payload) of which the robot has nothing are passed over. None: all
             inertia, with friction and rotors.
-        friction: Law of FRICTION_LAWS; True: coulomb; False: none. It is checked in any
-            case, and used if `only` is None or has the group friction.
+        friction: Law: viscous, coulomb, direction, stribeck or full; True: coulomb;
+            False: none. It is checked in any case, and used if `only` is None or has
+            the group friction.
         rotors: Whether the inertia of rotors is sought, if `only` is None.
         delay: Whether a delay of the joint forces is sought, too.
         friction_speed: Whether the width of the law's dry friction is sought, where the
@@ -438,7 +443,8 @@ def law_numbers(friction: bool | str, friction_speed: bool = False) -> tuple[str
     """Return the names of a friction law's joint parameters, friction_speed last.
 
     Args:
-        friction: Law of FRICTION_LAWS; True: coulomb; False: none.
+        friction: Law: viscous, coulomb, direction, stribeck or full; True: coulomb;
+            False: none.
         friction_speed: Whether to add the width of dry friction.
 
     Raises:
@@ -468,8 +474,8 @@ def _names_of(
 ) -> list[str]:
     """Return the parameter paths of a group; of a path or number a list of it alone.
 
-    The list is empty if the robot has none of a group. The index of a number is not
-    checked.
+    The list is empty if the robot has none of a group. Paths of several joints are in
+    the order of parameters, then of joints. The index of a number is not checked.
 
     Args:
         model: Robot.

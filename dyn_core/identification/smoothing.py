@@ -55,7 +55,8 @@ class SmoothMotion:
     def rate_of(self, x: np.ndarray) -> np.ndarray:
         """Return the time derivative of signals x on the same grid, (samples, n).
 
-        It is computed by central differences within each part.
+        Its unit is the unit of x per second. It is computed by central differences
+        within each part.
         """
         pieces = np.split(x, list(self.parts))
         return np.concatenate([_derivative(y, self.rate) for y in pieces])

@@ -412,9 +412,9 @@ class InverseKinematics:
     def _distances(self, poses: np.ndarray) -> np.ndarray:
         """Return distances of poses to the pool positions, (n, pool).
 
-        They are half the squared distances, see `_draw`, less a term that depends on
-        the pose alone: values of one row can be compared, values of different rows
-        cannot.
+        They are half the squared distances of position (scaled) and rotation matrix,
+        over the matched part, less a term that depends on the pose alone: values of one
+        row can be compared, values of different rows cannot.
 
         Args:
             poses: Wanted poses, (n, 4, 4).

@@ -41,7 +41,7 @@ def _put_back(
 ) -> None:
     """Restore the previous thresholds, unless they were changed meanwhile.
 
-    `thresholds` is the result of _raise_thresholds.
+    `thresholds` is (previous thresholds, raised thresholds), three numbers each.
     """
     before, raised = thresholds
     if gc.get_threshold() == raised:

@@ -158,7 +158,7 @@ def friction_slope(tree: Tree, qd: Vector) -> Vector:
 
 
 def friction_slope_matrix(tree: Tree, qd: Vector) -> Matrix:
-    """Return friction_slopes without asymmetry and Stribeck effect, nv x nv.
+    """Return d friction_force / d qd without asymmetry and Stribeck effect, nv x nv.
 
     It is positive semidefinite, so that implicit steps may add it to the inertia.
     """

@@ -77,8 +77,8 @@ class PathForces:
 
         The derivatives, (rows, nv, chosen), are by the sought numbers of the paths. z
         has the values of all parameters to identify; those of a layout are ignored:
-        tau is computed with the robot's own values of them. If `built_anew`, the errors
-        of Model.with_values are raised.
+        tau is computed with the robot's own values of them. If `built_anew`, values
+        that are not finite raise ModelError, an axis without direction SingularError.
         """
         unknowns = self.unknowns
         values = unknowns.path_values(z)
@@ -175,8 +175,9 @@ class Measurements:
 
         tau = ID(q, qd, qdd; p) + Y (pi - pi0) - delay dtau/dt
 
-    Methods with the argument z, (n,) in the order of `unknowns`, raise the errors of
-    PathForces.at_numbers.
+    z is (n,) in the order of `unknowns`. If a Program is built for each z, methods with
+    it raise ModelError for values of paths that are not finite, and SingularError for
+    an axis without direction.
 
     Attributes:
         unknowns: Parameters to identify.

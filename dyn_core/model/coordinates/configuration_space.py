@@ -224,7 +224,7 @@ def normalize(tree: Tree, q: Vector) -> Vector:
 def refuse_zero_quaternions(tree: Tree, q: np.ndarray) -> None:
     """Raise NonFiniteError if q (..., nq) has a quaternion without direction.
 
-    See Joint.has_lengths; NaN passes.
+    Its length is then zero or beyond 1e154; NaN passes.
     """
     for i in tree.independent:
         if not tree.joint[i].has_lengths(q[..., tree.q_slices[i]]):
@@ -275,14 +275,14 @@ def require_unit_quaternions(tree: Tree, q: Vector) -> None:
 def on_arrays(
     tree: Tree, function: VectorFunction, kind: str, **inputs: Vector
 ) -> Vector:
-    """Overload for Vectors."""
+    """Overload for Vectors, which returns a Vector."""
 
 
 @overload
 def on_arrays(
     tree: Tree, function: VectorFunction, kind: str, **inputs: np.ndarray
 ) -> np.ndarray:
-    """Overload for arrays."""
+    """Overload for arrays, which returns an array."""
 
 
 def on_arrays(

@@ -76,7 +76,7 @@ def run_job(
             value); by default questions are a JobError.
         apart: Whether to use a separate process, if the system can start one; False
             only for trusted files.
-        limit: CPU time of the job [s]; None: LIMIT.
+        limit: CPU time of the job [s]; None: LIMIT, 60 s.
 
     Jobs of one file run one after another. In this process a job has no bounds.
 

@@ -114,7 +114,10 @@ def _serve(
     """
 
     def ask(question: str) -> Any:
-        """Return the parent's answer to a question; errors as of write and read."""
+        """Return the parent's answer to a question.
+
+        Raises BrokenPipeError or EOFError if the parent is gone.
+        """
         write(target, {"question": question})
         return read(source)[0]["answer"]
 
