@@ -85,7 +85,7 @@ def load_urdf(
 def read_urdf(robot: Element, origin: Origin, choices: Choices) -> Model:
     """Return the Model of a <robot> element.
 
-    Issues a ModelWarning about doubtful elements, as load_urdf.
+    Issues one ModelWarning about doubtful elements, if there are any.
 
     Args:
         robot: Element of the XML, which is emptied.
@@ -94,7 +94,8 @@ def read_urdf(robot: Element, origin: Origin, choices: Choices) -> Model:
             gravity it is GRAVITY.
 
     Raises:
-        ModelError: As load_urdf.
+        ModelError: The element, a sidecar or a choice is not valid, or an element is
+            doubtful and choices.check is error.
     """
     with seldom_collected():
         description = describe(robot, choices.strict)

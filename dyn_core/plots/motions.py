@@ -95,7 +95,14 @@ def _largest(
 ) -> list[int]:
     """Return the `count` of the `chosen` columns that are largest, in their order.
 
-    Arguments are as in `plot_motion`.
+    They are those that change most for position, else with the largest absolute values;
+    NaN counts as zero.
+
+    Args:
+        key: Key of LABELS; q is a position.
+        array: Values, (rows, coordinates), at least one row.
+        chosen: Indices of columns.
+        count: Number of columns; None: all.
     """
     known = np.nan_to_num(array[:, chosen])
     size = np.ptp(known, axis=0) if key == "q" else np.abs(known).max(axis=0)

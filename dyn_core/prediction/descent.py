@@ -161,6 +161,9 @@ class Descent:
 class Search:
     """The iterations from one start, up to the next piece of work for its PlanState.
 
+    Private methods that return Steps are generators: they yield each piece of work as
+    (name, arguments), are sent its result, and return at their end.
+
     Attributes:
         state: PlanState; of an Iteration, or of one lane of PlanLanes.
         wanted: Name of the work that the search waits for, a method of Iteration and

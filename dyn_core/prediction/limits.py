@@ -146,7 +146,8 @@ class Penalty:
         """Return by how much states exceed their limits, (..., N + 1, nx, 2).
 
         Positions come before velocities, the lower limit before the upper one. Negative
-        inside; -inf where there is no limit. States are as in `terms`.
+        inside; -inf where there is no limit. q is (..., N + 1, nq), qd (..., N + 1,
+        nv).
         """
         x = np.concatenate([q[..., self._place], qd], -1)
         return np.stack([self.low - x, x - self.high], -1)
@@ -154,9 +155,9 @@ class Penalty:
     def terms(
         self, q: np.ndarray, qd: np.ndarray
     ) -> tuple[float, np.ndarray, np.ndarray]:
-        """Return value, gradient and diagonal of the Hessian, (N + 1, nx) each.
+        """Return value, gradient and diagonal of the Hessian.
 
-        See limit_terms.
+        The last two are (N + 1, nx) each, zero for the first state.
 
         Args:
             q, qd: States of one plan, (N + 1, nq) and (N + 1, nv).
@@ -167,7 +168,10 @@ class Penalty:
         return float(to[0]), gradient, curved
 
     def values(self, q: np.ndarray, qd: np.ndarray) -> np.ndarray:
-        """Return the values of n plans, (n,); states are (n, N + 1, nq) and so on."""
+        """Return the values of n plans, (n,).
+
+        Their states are q (n, N + 1, nq) and qd (n, N + 1, nv).
+        """
         values, slopes = np.zeros(len(q)), np.zeros((2, *self.low.shape))
         states = (np.array(x, float, order="C") for x in (q, qd))
         compiled(limit_values)(self.limits(), *states, slopes, np.zeros(1), values)
@@ -191,7 +195,8 @@ class Penalty:
     def error(self, q: np.ndarray, qd: np.ndarray) -> float:
         """Return the largest violation, or distance to a limit with a multiplier.
 
-        0: none. States are as in `violation`; the first one does not count.
+        0: none. q and qd are the states of one plan, (N + 1, nq) and (N + 1, nv); the
+        first one does not count.
         """
         if not self.active:
             return 0.0
@@ -214,7 +219,9 @@ class Penalty:
         return later
 
     def update(self, q: np.ndarray, qd: np.ndarray) -> None:
-        """Set multipliers by the violations of the states q, qd of one plan.
+        """Set multipliers by the violations of the states of one plan, in place.
+
+        q is (N + 1, nq), qd (N + 1, nv).
 
         rho is raised by FACTOR, at most to MOST, unless `error` is at most a quarter of
         that at the last update, or there was none.

@@ -117,7 +117,8 @@ class Plan:
     ) -> PlanStart:
         """Return the start and first guess of one plan, checked.
 
-        Raises the errors of `solve`.
+        Raises ShapeError, NonFiniteError, StateError, SettingError or QuaternionError
+        for an invalid argument.
 
         Args:
             q, qd: State at the start.
@@ -243,7 +244,12 @@ def plan(
         duration: Length of the plan [s].
         knots: Number of steps, at least 2.
         solver: Name of a solver of optimal_control, or a PlanSolver.
-        effort_limits, passive, limits, step_options, contacts: See ControlProblem.
+        effort_limits: By joint the largest joint force, or (lower, upper) [N·m | N],
+            or None: unlimited; other joints keep the robot's limits.
+        passive: Names of joints without a drive.
+        limits: Whether the robot's limits of position and velocity hold.
+        step_options: Build options: joint_friction, joint_springs, engine.
+        contacts: Scheduled contacts, (loop, begin, end) with times [s].
         options: Options of the solver, such as max_iterations.
 
     Raises:

@@ -215,8 +215,9 @@ class PredictiveLaw(ControlLaw):
         One plan is made now, from the start position at rest, to compile all of it.
 
         Args:
-            chosen, engine, wrap: As in ControlLaw; `chosen` is the name of a solver of
-                optimal_control, "auto" for box_fddp.
+            chosen: Name of a solver of optimal_control; "auto" for box_fddp.
+            engine: Engine of the Program.
+            wrap: Joints whose position error is wrapped to [-pi, pi).
 
         Raises:
             SettingError: A shadow is asked for, or a parameter is invalid.
@@ -263,7 +264,7 @@ class PredictiveLaw(ControlLaw):
         return program
 
     def _solve(self, job: PlanJob) -> PlanResult:
-        """Return the plan of a job; raises the errors of Plan.solve."""
+        """Return the plan of a job; an invalid state or target raises a DynError."""
         result: PlanResult = self.plan.solve(job.q, job.qd, job.guess, job.targets)
         return result
 
@@ -374,7 +375,9 @@ class PredictiveLaw(ControlLaw):
         )
 
     def _receive_plan(self) -> None:
-        """Follow the plan that is ready, if its reason is in GOOD and it is finite.
+        """Follow the plan that is ready, if it is finite and its search did not fail.
+
+        Its `reason` must be converged, max_iterations or stalled.
 
         Else `refused` says why not, and the plan before is followed. A plan from before
         the activation is discarded. Nothing happens if no plan is ready.

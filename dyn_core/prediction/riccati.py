@@ -269,7 +269,9 @@ def sweep_lanes(
     """Compute the sweeps of the problems in lanes, see sweep_back; return 0.
 
     Args:
-        model, work, damping: As there; one number for the damping, (1,).
+        model: Quadratic model; it is only read.
+        work: Results and work arrays; all but the bounds are overwritten.
+        damping: Share of the mean diagonal entry of Q_uu that is added to it, (1,).
         to: The three results are written here, (3,).
     """
     success, first, second = sweep_back(model, work, damping[0])
@@ -598,7 +600,10 @@ def factor(L: FloatArray2, Q: FloatArray2, free: FloatArray) -> float:
 
 @machine_code
 def solve_row(L: FloatArray2, y: FloatArray) -> None:
-    """Replace y (n,) by the solution x of L L.T x = y, L (n, n) of `factor`."""
+    """Replace y (n,) by the solution x of L L.T x = y.
+
+    L (n, n) is lower triangular, with the inverses on its diagonal.
+    """
     n = len(y)
     for j in range(n):
         x = y[j]
@@ -618,7 +623,7 @@ def solve_tile(L: FloatArray2, Y: FloatArray2, column: int) -> None:
     """Replace eight columns of Y by the solutions X of L L.T X = Y, L of `factor`.
 
     Args:
-        L: Factor, (n, n).
+        L: Lower triangular factor, (n, n), with the inverses on its diagonal.
         Y: Right sides, in the first n rows.
         column: First of the columns.
     """
@@ -638,7 +643,7 @@ def subtract_rows(
     """Subtract multiples of other rows from row j of Y, and divide it by L_jj.
 
     Args:
-        L: Factor, (n, n), see `factor`.
+        L: Lower triangular factor, (n, n), with the inverses on its diagonal.
         Y: Right sides, in the first n rows; eight columns of row j are changed.
         j: The row.
         first, end: The other rows are first to end - 1.

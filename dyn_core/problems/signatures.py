@@ -106,7 +106,11 @@ def port_row(
     """Return a Port, written as one row of a table.
 
     Args:
-        name, unit, meaning, kind, optional: As in Port.
+        name: Name of the argument or result.
+        unit: SI unit as text.
+        meaning: A short noun phrase.
+        kind: One of KINDS.
+        optional: Whether the input is zero in a Program built without it.
         sizes: Numbers or names of sizes with spaces between, such as "nb 6"; empty for
             a scalar.
     """
@@ -122,7 +126,8 @@ def slope_row(
     Args:
         of, by: Names of the differentiated output and of the variable.
         sizes: Sizes of `of`, then of `by`, with spaces between, such as "nv nv".
-        unit, kind: As in Port.
+        unit: SI unit as text.
+        kind: One of KINDS.
     """
     return port_row(f"d{of}_d{by}", sizes, unit, f"derivative of {of} by {by}", kind)
 

@@ -122,9 +122,9 @@ class MotionRecord:
     def units(self, kind: str) -> tuple[str, ...]:
         """Return the unit of each column of a kind, such as "qd": "rad/s" or "m/s".
 
-        A unit that is unknown lists both, such as "rad/s | m/s". All kinds that are not
-        in SUFFIXES, also unknown ones, count as joint forces, which have "N·m | N" if
-        their coordinate is neither in rad nor in m.
+        A unit that is unknown lists both, such as "rad/s | m/s". All kinds but q,
+        q_ref, qd and qdd, also unknown ones, count as joint forces, which have "N·m |
+        N" if their coordinate is neither in rad nor in m.
         """
         if kind in POSITIONS:
             return self.coordinates.position_units
@@ -182,8 +182,8 @@ class MotionRecord:
             title: Title of the figure; empty: none.
             energy: Total energy, shown below, (rows,) [J]; None: that of the series
                 kinetic and potential. Without these, or empty: no such panel.
-            largest: Maximum number of coordinates in a panel, as of plot_motion; None:
-                all.
+            largest: Maximum number of coordinates in a panel, those that change most
+                in position or have the largest other values; None: all.
 
         Raises:
             UnsupportedError: matplotlib is not installed; says how to install it.
@@ -202,7 +202,9 @@ class MotionRecord:
         return figure
 
     def column(self, kind: str) -> np.ndarray:
-        """Return the array of a kind of KINDS, such as "qd", (rows, columns); no copy.
+        """Return the array of a kind of columns, (rows, columns); no copy.
+
+        The kind is q, qd, qdd, tau, command or q_ref.
 
         Raises:
             SettingError: The kind is unknown, or the motion has no such array.

@@ -42,13 +42,14 @@ def angle_limits(name: str, values: Any, n: int, none: float) -> tuple[float, ..
 
     Args:
         name: Name of the argument for errors.
-        values: Limits, as in by_joint.
+        values: A sequence of n limits, a mapping joint -> limit, or None or () for no
+            limits [rad].
         n: Number of joints.
         none: Limit of joints without one: -inf or inf.
 
     Raises:
-        ModelError: `values` is invalid (see by_joint), a limit is NaN or no number, or
-            the last joint, which has no angle, has a finite limit.
+        ModelError: `values` has another form, length or key, a limit is NaN or no
+            number, or the last joint, which has no angle, has a finite limit.
     """
     limits = []
     for i, value in enumerate(by_joint(name, values, n, none)):
@@ -135,8 +136,8 @@ def pairs_by_joint(name: str, values: Any, n: int) -> list[tuple[float, float]]:
         n: Number of joints.
 
     Raises:
-        ModelError: `values` is invalid (see by_joint), or an entry is (see
-            finite_pair).
+        ModelError: `values` has another form, length or key, or an entry is not one
+            or two finite numbers.
     """
     return [
         finite_pair(f"{name}[{i}]", row)
@@ -405,7 +406,8 @@ class ChainModel(System):
     def parameter(self, path: str) -> list[Any]:
         """Return the numbers of a parameter as a list.
 
-        Raises ModelError unless `path` is a key of UNITS, such as masses.
+        Raises ModelError unless `path` is lengths, masses, gravity, k_omega, k_v,
+        link_masses, link_coms or link_inertias.
         """
         if not isinstance(path, str) or path not in UNITS:
             valid = ", ".join(UNITS)
@@ -531,7 +533,8 @@ def _listed(name: str, parts: dict[str, Any]) -> Sequence[Any]:
 def make_chain_like(chain: ChainModel, **changes: Any) -> ChainModel:
     """Return a checked chain with the attributes of another, some of them changed.
 
-    Raises ModelError as make_chain does.
+    `changes` are new values by name of the attribute, in any form that make_chain
+    takes; ModelError if a name is unknown or a value is invalid.
     """
     parts = {f.name: getattr(chain, f.name) for f in fields(chain)} | changes
     return make_chain(parts.pop("lengths"), parts.pop("masses"), **parts)

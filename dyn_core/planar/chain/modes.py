@@ -262,7 +262,7 @@ class UnilateralConstraints:
         Args:
             key: Constraint.
             x: Positions of the joints, (n, 2) [m].
-            theta: Unwrapped angles of the joints [rad].
+            theta: Unwrapped angles of the joints but the last, n-1 [rad].
         """
         if key.rank:
             z0, z = self.plane(key)
@@ -277,7 +277,8 @@ class UnilateralConstraints:
             key: Constraint.
             of_joints: Velocities of the joints for the first derivative, accelerations
                 for the second, (n, 2).
-            of_angles: Rates of the angles, or their second derivatives.
+            of_angles: Rates of the angles, or their second derivatives, by joint (n-1
+                or n).
         """
         if key.rank:
             return float(self.plane(key)[1] @ of_joints[key.joint])
@@ -293,8 +294,9 @@ class UnilateralConstraints:
 
         Args:
             key: Constraint.
-            support: Forces or impulses of the supports on the joints, (n, 2).
-            couples: Couples on the angles, or impulses of couples.
+            support: Forces or impulses of the supports on the joints, (n, 2) [N | N·s].
+            couples: Couples on the angles, or impulses of couples, by joint (n-1 or n)
+                [N·m | N·m·s].
         """
         normals = [
             self.plane(k)[1]
@@ -327,8 +329,8 @@ class UnilateralConstraints:
         Errors are not corrected if the window is infinite.
 
         Args:
-            x, v: Positions and velocities of the joints, (n, 2).
-            theta, omega: Angles and their rates.
+            x, v: Positions and velocities of the joints, (n, 2) [m], [m/s].
+            theta, omega: Unwrapped angles and their rates, n-1 [rad], [rad/s].
             window: Time constant with which errors decay [s].
 
         Source: WAW-12.10.

@@ -40,7 +40,11 @@ def quantum(
 
         x_next = x + dt v + dt² a / 2,   v_next = v + dt a
 
-    Arguments as in Scheme.step; `accelerate` is unused.
+    Args:
+        x, v: State at the start, (n, 2) [m], [m/s]; it is not changed.
+        dt: Length of the step [s].
+        a: Accelerations at the start, (n, 2) [m/s²].
+        accelerate: Not used.
 
     Source: WAW-3.1.
     """
@@ -54,7 +58,11 @@ def semi_implicit(
 
         v_next = v + dt a,   x_next = x + dt v_next
 
-    Arguments as in Scheme.step; `accelerate` is unused.
+    Args:
+        x, v: State at the start, (n, 2) [m], [m/s]; it is not changed.
+        dt: Length of the step [s].
+        a: Accelerations at the start, (n, 2) [m/s²].
+        accelerate: Not used.
 
     Source: WAW-3.1; E. Hairer et al., Geometric Numerical Integration.
     """
@@ -110,7 +118,7 @@ def checked_window(window: float | None, dt: float, scheme: str) -> float:
     Args:
         window: Time constant [s]; None: 5 dt, infinite: errors are not corrected.
         dt: Step [s].
-        scheme: One of the SCHEMES.
+        scheme: quantum, semi_implicit or rk4; KeyError for another.
 
     Raises:
         SettingError: The window is not longer than least_window steps of the scheme,

@@ -98,8 +98,8 @@ def to_urdf(chain: ChainModel) -> ChainURDF:
 def to_model(chain: ChainModel) -> Model:
     """Return the Model of to_urdf, with the chain's gravity.
 
-    Other properties that URDF cannot express are lost. Raises ModelError as to_urdf
-    does.
+    Other properties that URDF cannot express are lost. Raises ModelError if a link has
+    inertia and no mass.
 
     Source: WAW-15.2.
     """
@@ -284,8 +284,8 @@ def _left_out(chain: ChainModel) -> tuple[tuple[str, ...], dict[str, Any]]:
     """Return the chain's properties that URDF cannot express.
 
     They are another gravity than (0, -9.81), k_v, k_omega of the last joint, limits on
-    one side only, a tip with mass beyond it, ground, and those of
-    _constraints_left_out.
+    one side only, a tip with mass beyond it, ground, and constraints: inner joints that
+    are not free, prescribed accelerations and active joints.
 
     Returns:
         Their descriptions; and the properties as arguments of from_model, by name. Both
