@@ -48,7 +48,7 @@ def write_table(path: str | os.PathLike[str], result: Identification) -> None:
 
 
 def with_table(model: Model, path: str | os.PathLike[str]) -> Model:
-    """Return a robot with the parameters of a CSV table, see write_table.
+    """Return a robot with the parameters of a CSV table: rows of name, value, ...
 
     A table with masses of bodies must have all inertial parameters of all bodies, and
     dry friction with damping, and rotors, for all joints or none. A table without
@@ -248,7 +248,7 @@ class Identification:
         Args:
             name: Name of a parameter, such as "tool.payload:m" or "ball.damping[0]",
                 for a float; or the path of parameters, such as "tool.payload" or
-                "ball.damping", for an array.
+                "ball.damping", for an array (numbers,).
 
         Raises:
             SettingError: No parameter has this name or path.

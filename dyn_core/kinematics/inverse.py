@@ -524,6 +524,8 @@ def _positions(model: Model, q: ArrayLike, count: int) -> np.ndarray:
 def _still_places(model: Model, frame: str, fixed: Sequence[str]) -> np.ndarray:
     """Return the indices into q of all joints that do not move the frame or are fixed.
 
+    They are ascending, (count,).
+
     Args:
         model: Robot.
         frame: Name of a link.

@@ -119,7 +119,10 @@ def _of_quaternions(poses: np.ndarray) -> np.ndarray:
 
 
 def _rows(good: np.ndarray) -> list[int] | None:
-    """Return the indices of rows that are not good; None if there is only one row."""
+    """Return the indices of rows that are not good; None if there is only one row.
+
+    `good` is bool, (rows,).
+    """
     return None if len(good) == 1 else [int(k) for k in np.flatnonzero(~good)]
 
 

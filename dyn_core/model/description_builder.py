@@ -192,7 +192,9 @@ class DescriptionBuilder:
         """Add a joint; except for its limits, it is checked when a Model is assembled.
 
         Args:
-            name, kind, parent, child: As in JointSpec.
+            name: Name of the joint.
+            kind: fixed, or a key of joints.KINDS.
+            parent, child: Names of the links.
             limits: Lower and upper position limit [rad | m]; None: none. Limits with
                 lower > upper, lower inf or upper -inf are left out, with a finding.
             values: Other attributes of JointSpec by name; None: the default.

@@ -253,7 +253,7 @@ def _links_of(model: Model, i: int, ten: np.ndarray) -> dict[str, RigidInertia]:
     Args:
         model: Robot; it is not changed.
         i: Number of the body.
-        ten: New parameters of the body, as INERTIAL, about the body's origin.
+        ten: New parameters of the body, (10,), as INERTIAL, about its origin.
 
     Raises:
         ModelError: No mass distribution has these parameters, or the joint of the body

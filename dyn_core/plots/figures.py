@@ -191,6 +191,7 @@ def draw(panels: Sequence[Panel], title: str = "", across: str = "time [s]") -> 
 
     Raises:
         UnsupportedError: matplotlib is not installed.
+        ValueError: t and y of a curve differ in length.
     """
     legends: list[list[str]] = []
     for panel in panels:

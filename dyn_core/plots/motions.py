@@ -36,12 +36,13 @@ def plot_motion(
     their own, and none for joint forces that are always zero.
 
     Args:
-        t: Times [s].
-        columns: By key of LABELS, arrays (rows, coordinates) [SI]; `q_ref` is drawn
-            thin and dashed beside `q`. Keys may be missing.
+        t: Times, (rows,) [s].
+        columns: By key of LABELS (q, qd, qdd, tau, command), arrays (rows, coordinates)
+            [SI]; `q_ref` is drawn thin and dashed beside `q`. Keys may be missing.
         names: Names of the coordinates by the same keys.
-        limits: Limits of the coordinates by key of LABELS, as in Panel; None: none.
-        energy: Total energy of each row [J]; None or empty: no such panel.
+        limits: By key of LABELS, (coordinates,) limits of the absolute values, or
+            (coordinates, 2), lower and upper; infinite: none. None: no limits.
+        energy: Total energy, (rows,) [J]; None or empty: no such panel.
         title: Title of the figure; empty: none.
         largest: Maximum number of coordinates in a panel: those that change most in
             position, and those with the largest absolute values of other columns; NaN

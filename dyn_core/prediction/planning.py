@@ -52,8 +52,8 @@ class Plan:
         Raises:
             SolverNotFound: No solver has this name.
             SignatureError: The solver solves another problem.
-            UnsupportedError: The solver has no such option, or its value is invalid, or
-                of no use for this problem, see curvature_program.
+            UnsupportedError: The solver has no such option, its value is invalid, or
+                it does not suit the robot, such as second_derivatives.
             TraceError: The function of a custom cost cannot be traced.
         """
         chosen = find(solver, OPTIMAL_CONTROL)
@@ -122,11 +122,12 @@ class Plan:
 
         Args:
             q, qd: State at the start.
-            guess: As in `solve`; None: forces that hold q, clipped to the bounds, as
-                others are not. Only a PlanResult has guesses of the states, of which
-                the first stays as it is, and of multipliers of the limits; else the
-                states of the guess rest at q. Its arrays are copied.
-            settings: Weights and targets, from ControlProblem.settings.
+            guess: PlanResult, or joint forces (N, nv); None: forces that hold q, which
+                are clipped to the bounds, as others are not. Only a PlanResult has
+                guesses of the states, of which the first stays as it is, and of
+                multipliers of the limits; else the states of the guess rest at q. Its
+                arrays are copied.
+            settings: Weights and targets at the knots (N, n), and at the end (m,).
         """
         model, N, penalty = self.problem.model, self.problem.knots, None
         q, qd = self._state("q", q, model.nq), self._state("qd", qd, model.nv)
@@ -256,7 +257,7 @@ def plan(
         SettingError: A number, cost, target or name is invalid.
         ModelError: The robot has no link that a cost names.
         SolverNotFound, SignatureError: The solver is unknown, or of another problem.
-        UnsupportedError: An option is unknown or invalid, see Plan.
+        UnsupportedError: An option is unknown, invalid, or does not suit the robot.
         TraceError: The function of a custom cost cannot be traced. An error that it
             raises when its residuals are counted passes through.
     """

@@ -222,7 +222,7 @@ class PredictiveLaw(ControlLaw):
         Raises:
             SettingError: A shadow is asked for, or a parameter is invalid.
             ModelError: The robot has no link predictive.frame.
-            SolverNotFound: No solver has the name `chosen`.
+            SolverNotFound, SignatureError: `chosen` is no solver of optimal_control.
         """
         host, read = self.host, self.host.parameters
         if self._planner is not None:
@@ -398,8 +398,9 @@ class PredictiveLaw(ControlLaw):
             self.followed, self.refused = (t, answer), ""
 
     def _job(self, t: float) -> PlanJob:
-        """Return the job of a plan from the present state, whose arrays are copied.
+        """Return the job of a plan from the present state, at time t [s].
 
+        Arrays of the state are copied.
         The guess is the followed plan without the steps that are over, or None. Angles
         of turning joints are within half a turn of the guess's. Targets are those of
         posture and, with predictive.frame, pose.
@@ -445,6 +446,9 @@ class PredictiveLaw(ControlLaw):
 
     def receive(self, message: ModeMessage) -> None:
         """Use a target; the next plan leads there.
+
+        `message` has a pose of predictive.frame, or joint positions in the order of the
+        joints [rad | m], as its topic says.
 
         Raises:
             TargetError: It is invalid: not finite, of wrong size, beyond a position

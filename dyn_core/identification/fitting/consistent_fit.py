@@ -188,8 +188,8 @@ def _within(
     Args:
         x: Parameters, (n,).
         step: Step, (n,).
-        bounds: Lower and upper bounds.
-        gradient, H: Gradient and Hessian at x.
+        bounds: Lower and upper bounds, (n,) each.
+        gradient, H: Gradient (n,) and Hessian (n, n) of the cost at x.
     """
     low, high = bounds
     projected = np.clip(x + step, low, high) - x
@@ -209,9 +209,9 @@ def _step(
     damped Hessian is not positive definite.
 
     Args:
-        H, gradient: Hessian and gradient at x.
+        H, gradient: Hessian (n, n) and gradient (n,) of the cost at x.
         x: Parameters, (n,).
-        bounds: Lower and upper bounds.
+        bounds: Lower and upper bounds, (n,) each.
         softness: Damping, added to the diagonal of the scaled Hessian.
     """
     from scipy.linalg import cho_factor, cho_solve

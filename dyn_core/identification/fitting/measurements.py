@@ -126,7 +126,7 @@ class PathForces:
 
         Args:
             slopes: Derivatives by all numbers of the paths, (rows, nv, numbers).
-            values: Numbers by path.
+            values: All numbers of each path, by path, in the order of `slopes`.
         """
         total, first = np.zeros(slopes.shape[:2]), 0
         for path, numbers in values.items():
@@ -219,8 +219,8 @@ class Measurements:
 
         Args:
             unknowns: Parameters to identify.
-            arrays: q, qd, qdd, tau, with one row for each sample.
-            rate: Time derivative of tau, or None.
+            arrays: q (samples, nq), then qd, qdd and tau, (samples, nv).
+            rate: Time derivative of tau, (samples, nv), or None.
             average: Number of consecutive samples that each row averages; an incomplete
                 last group is left out, unless it is the only one.
             robust: Whether large residuals count less.
@@ -340,7 +340,7 @@ class Measurements:
         The rows are linearised about z, (n,); the last column holds the right sides,
         for the parameters and not their changes. The rows are multiplied by sqrt(trust)
         and not divided by the noise. The factorisation is cached until the trust
-        changes, or the results of _of_paths do.
+        changes or, with paths, an entry of z after those of the layout.
         """
         _, slopes = self._of_paths(z)
         if self._factors is not None:

@@ -248,7 +248,10 @@ class _Walk:
         return joint.X(position)
 
     def note_beyond_limits(self, spec: JointSpec, joint: Joint, q: Vector) -> None:
-        """Add a warning of a lock at q (nq) if it is beyond the limits of its joint."""
+        """Add a warning if a lock at q (nq) is beyond its joint's limits by over 0.01.
+
+        The unit is [rad | m]. Joints of several coordinates are not checked.
+        """
         if joint.nv != 1:
             return
         x = float(q[0])

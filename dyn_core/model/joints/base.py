@@ -349,7 +349,7 @@ def _along_each(q: Vector) -> Iterator[Vector]:
 def _slope(columns: Iterable[Motion]) -> MotionSubspace:
     """Return the first derivatives of motions of Taylor numbers, one column for each.
 
-    They are with respect to the variable of `_along_each`.
+    They are by the variable of rank COORDINATE, the one coordinate that varies.
     """
     return MotionSubspace(
         Motion.of([derivatives(x, COORDINATE)[1] for x in column]) for column in columns

@@ -229,7 +229,10 @@ class Spherical(GroupJoint):
         return quat_product(q, quat_exp(dv))
 
     def difference(self, q0: Vector, q1: Vector) -> Vector:
-        """Return the rotation vector log(R0.T R1), in body axes [rad]."""
+        """Return the rotation vector log(R0.T R1) from q0 to q1, in body axes [rad].
+
+        Both are quaternions of unit length, which is not checked.
+        """
         return quat_log(quat_product(quat_conjugate(q0), q1))
 
     def position_rate(self, q: Vector, qd: Vector) -> Vector:

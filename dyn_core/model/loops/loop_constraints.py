@@ -494,7 +494,8 @@ def user_loop(
         b: Link with frame B.
         a: Link with frame A; None is the base.
         at_b, at_a: Frames on the links: {xyz, rpy}, or a Transform from the link.
-        directions: (R, p) -> velocity rows, six numbers each, see Loop; None: none.
+        directions: (R, p) -> velocity rows: factors of the angular (3) and the linear
+            velocity (3) of B's origin relative to A, in the axes of A; None: none.
 
     Raises:
         ModelError: A velocity row has not six numbers, a frame is not valid, or an

@@ -195,7 +195,8 @@ def add_shapes(mjcf: Compiled, builder: DescriptionBuilder, findings: Findings) 
 
     Geoms that cannot touch others are skipped. A plane is left out with a note. Other
     geoms that a Model cannot represent are left out as doubtful findings: ellipsoids
-    and other types, meshes that _mesh does not support, sizes that `builder` refuses.
+    and other types, meshes with refpos or refquat or that are no .obj or .stl file,
+    sizes that `builder` refuses.
 
     Raises:
         ModelError: A finding is doubtful and `findings` (for sizes: builder.findings)

@@ -106,7 +106,7 @@ def _serve(
 
     Args:
         job: Globals of the job's file, with the function `run`.
-        message: request, seconds and memory (see _bound), folder to work in, and
+        message: request, seconds of CPU time, memory [bytes], folder to work in, and
             environment, which replaces this process's.
         data: Binary data of the request.
         source: Reads the parent's answers to questions.

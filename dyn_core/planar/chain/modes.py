@@ -372,7 +372,7 @@ class UnilateralConstraints:
         Adds to modes.a_w of joints on lines, and sets modes.alpha_w of locked angles:
         active ones with alpha_w = 0. The references are the positions and angles at
         construction. `pd` returns the correcting acceleration of an error and its rate;
-        other arguments are as in `arrays`.
+        x, v are (n, 2) [m], [m/s], theta and omega the angles and their rates, n-1.
         """
         x0, theta0 = self.start
         for i in range(self.chain.n):

@@ -139,7 +139,7 @@ class PlanarBody:
         name is JOINT_end.
 
         Args:
-            start: Start of the link, in the plane [m].
+            start: Start of the link, in the plane, (2,) [m].
             tip: Name of a link of the last body, or None; ignored for other bodies.
 
         Raises:
