@@ -322,9 +322,9 @@ class Identification:
         """Return a matplotlib figure of the parameters with their priors.
 
         It contains parameters that changed or have a finite standard deviation, at most
-        MOST_PARAMETERS. The order is by standard deviation relative to the value (the
-        larger of result and prior), smallest first; infinite ones come last, the most
-        changed of them first. The picture is written if `path` is given.
+        60 (MOST_PARAMETERS). The order is by standard deviation relative to the value
+        (the larger of result and prior), smallest first; infinite ones come last, the
+        most changed of them first. The picture is written if `path` is given.
 
         Args:
             path: Picture file; None: no file is written.
@@ -439,7 +439,7 @@ def friction_curve(model: Model, joint: str, speed: np.ndarray) -> np.ndarray:
 
 
 def _listed(what: str, names: tuple[str, ...]) -> list[str]:
-    """Return lines: the heading `what`, then at most MOST_LINES names.
+    """Return lines: the heading `what`, then at most MOST_LINES (12) names.
 
     If there are more names, a line with the number of the others; [] without names.
     """

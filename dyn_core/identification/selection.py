@@ -194,9 +194,10 @@ class Unknowns:
     def bounds(self, more: Mapping[str, Any] | None, consistent: bool) -> Bounds:
         """Return lower and upper bounds, (n,) each, infinite where there are none.
 
-        Without bounds of the user, speed parameters have the bounds of SPEEDS; kinds
-        that cannot be negative, such as damping, have the lower bound 0, but numbers of
-        a layout only if `consistent`.
+        Without bounds of the user, speed parameters have the bounds of SPEEDS
+        (friction_speed 1e-3 to 0.5, stribeck_speed 0.02 to 2 rad/s or m/s); kinds that
+        cannot be negative, such as damping, have the lower bound 0, but numbers of a
+        layout only if `consistent`.
 
         Args:
             more: Bounds of the user, (least, largest) by name; they replace the
@@ -256,10 +257,11 @@ class Unknowns:
         Deviations are infinite unless the user gives them. NaN values pass.
 
         Args:
-            prior: Array (n,); or mapping from names of parameters, or paths, to values
-                or a tuple (values, deviations), each one number, or a list or array
-                with all sought numbers of the path. Parameters without an entry keep
-                the robot's values. None: the robot's values.
+            prior: Array (n,), not copied if it has floats; or mapping from names of
+                parameters, or paths, to values or a tuple (values, deviations), each
+                one number, or a list or array with all sought numbers of the path.
+                Parameters without an entry keep the robot's values. None: the robot's
+                values.
 
         Raises:
             ShapeError: The number of values is wrong, or they are no numbers.
@@ -442,6 +444,9 @@ def _asked(only: Any) -> list[str]:
 def law_numbers(friction: bool | str, friction_speed: bool = False) -> tuple[str, ...]:
     """Return the names of a friction law's joint parameters, friction_speed last.
 
+    viscous has damping, coulomb damping and friction. To these two, direction adds
+    friction_asymmetry, stribeck adds stribeck and stribeck_speed, full adds all three.
+
     Args:
         friction: Law: viscous, coulomb, direction, stribeck or full; True: coulomb;
             False: none.
@@ -479,7 +484,8 @@ def _names_of(
 
     Args:
         model: Robot.
-        entry: Group, path or number.
+        entry: Group (friction, rotors, payload, springs, gears or origins), path, or
+            number, such as LINK.com:x.
         law: Joint parameters of the friction law.
         covered: Joint parameters that the layout contains already; the group friction
             is without them.

@@ -78,7 +78,8 @@ class InverseKinematics:
 
     Attributes:
         model, frame, part, seeds, restarts: As given.
-        program: Program of inverse_kinematics, with at most STEPS iterations a call.
+        program: Program of inverse_kinematics, with at most 10 (STEPS) iterations a
+            call.
     """
 
     def __init__(
@@ -264,7 +265,7 @@ class InverseKinematics:
         return starts
 
     def _go(self, starts: np.ndarray, pose: np.ndarray) -> list[np.ndarray]:
-        """Search from all starts in up to ROUNDS rounds, until a start has converged.
+        """Search from all starts, until one has converged, in up to 3 rounds (ROUNDS).
 
         Args:
             starts: Start positions, (n, nq).
@@ -425,8 +426,8 @@ class InverseKinematics:
     def _first_round(self, starts: np.ndarray, poses: np.ndarray) -> list[np.ndarray]:
         """Search from one start for each pose.
 
-        A search that ended without convergence, but with a residual below CLOSE, gets a
-        second round.
+        A search that ended without convergence, but with a residual below CLOSE (0.01),
+        gets a second round.
 
         Args:
             starts: Start positions, (n, nq).

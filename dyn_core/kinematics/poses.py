@@ -80,7 +80,7 @@ def _checked(matrices: np.ndarray) -> np.ndarray:
 
 
 def _are_rotations(a: Any, b: Any, c: Any, d: Any, e: Any, f: Any, *last: Any) -> Any:
-    """Return whether matrices are rotations within ORTHONORMAL, (n,).
+    """Return whether matrices are rotations within 1e-6 (ORTHONORMAL), (n,).
 
     The first two rows must be orthonormal, and the third row their cross product.
 

@@ -25,7 +25,7 @@ def seldom_collected() -> Iterator[None]:
 
 
 def _raise_thresholds() -> tuple[tuple[int, int, int], tuple[int, int, int]]:
-    """Raise the collector's first threshold to SELDOM; return old and new thresholds.
+    """Raise the collector's first threshold to 1000000; return old and new thresholds.
 
     Each is a tuple of three; a higher first threshold stays, and so does 0, a disabled
     collector.

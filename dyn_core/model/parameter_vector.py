@@ -253,7 +253,8 @@ def _links_of(model: Model, i: int, ten: np.ndarray) -> dict[str, RigidInertia]:
     Args:
         model: Robot; it is not changed.
         i: Number of the body.
-        ten: New parameters of the body, (10,), as INERTIAL, about its origin.
+        ten: New parameters of the body, (10,), in the order m, mcx, mcy, mcz, Ixx, Ixy,
+            Iyy, Ixz, Iyz, Izz, about its origin.
 
     Raises:
         ModelError: No mass distribution has these parameters, or the joint of the body

@@ -91,7 +91,7 @@ def read_urdf(robot: Element, origin: Origin, choices: Choices) -> Model:
         robot: Element of the XML, which is emptied.
         origin: Record of the source; the sidecar is searched beside its file.
         choices: Choices of the caller. Without a root_joint it is fixed; without
-            gravity it is GRAVITY.
+            gravity it is (0, 0, -9.81) m/s².
 
     Raises:
         ModelError: The element, a sidecar or a choice is not valid, or an element is

@@ -31,9 +31,9 @@ def plot_motion(
 ) -> Any:
     """Return a figure of a motion, with a panel for each column that is not None.
 
-    At most MOST_POINTS rows are drawn. A coordinate has one colour and line style in
-    all panels. Joints of several coordinates, such as a floating base, have panels of
-    their own, and none for joint forces that are always zero.
+    At most 4000 (MOST_POINTS) rows are drawn. A coordinate has one colour and line
+    style in all panels. Joints of several coordinates, such as a floating base, have
+    panels of their own, and none for joint forces that are always zero.
 
     Args:
         t: Times, (rows,) [s].
@@ -100,7 +100,7 @@ def _largest(
     NaN counts as zero.
 
     Args:
-        key: Key of LABELS; q is a position.
+        key: Kind of the values: q, a position, or another such as qd or tau.
         array: Values, (rows, coordinates), at least one row.
         chosen: Indices of columns.
         count: Number of columns; None: all.
@@ -122,5 +122,5 @@ def _look(k: int) -> tuple[str, str]:
 
 
 def thinned(count: int) -> slice:
-    """Return a slice that selects every k-th of `count` rows, at most MOST_POINTS."""
+    """Return a slice that selects every k-th of `count` rows, at most 4000."""
     return slice(None, None, max(1, -(-count // MOST_POINTS)))

@@ -178,7 +178,10 @@ class Search:
         self.result: Any = None
 
     def go_on(self, answer: Any) -> bool:
-        """Continue with the result of the wanted work; return whether it has ended."""
+        """Continue the search with the result of its work; return whether it has ended.
+
+        Then `result` is its plan; else `wanted` is the next work.
+        """
         try:
             self.wanted = self._steps.send(answer)
         except StopIteration as end:
@@ -313,7 +316,7 @@ class Search:
 
         Returns:
             Slope and curvature along the full step, None if no damping succeeds; the
-            damping tried last, MOST_DAMPING or more after a failure.
+            damping tried last, MOST_DAMPING (1e6) or more after a failure.
         """
         change = yield "feedback", (damping,)
         while change is None and damping < MOST_DAMPING:
@@ -330,8 +333,8 @@ class Search:
 
         nu is as large as the full step needs to be a descent of the merit. The result
         is the ratio of the decrease of the merit to its prediction, 1.0 where rounding
-        hides the prediction. None: no step of LENGTHS decreases it enough, the plan
-        stays.
+        hides the prediction. None: no step length (1, 1/2, ..., 1/128) decreases it
+        enough, the plan stays.
 
         Args:
             penalty: Limits.
@@ -368,12 +371,13 @@ class Search:
     def _result(self, penalty: Penalty, used: int, reason: int) -> Steps[PlanResult]:
         """Return the result of a search, with copies of its arrays.
 
-        The gains are zero if no damping up to MOST_DAMPING gives a feedback.
+        The gains are zero if no damping up to 1e6 gives a feedback.
 
         Args:
             penalty: Limits; becomes part of the result.
             used: Number of iterations.
-            reason: Index of the reason in REASONS.
+            reason: Index of the reason in REASONS: 0 converged, 1 max_iterations, 2
+                infeasible, 3 diverged, 4 stalled.
         """
         state, plan = self.state, PlanPath(*(x.copy() for x in self.state.plan))
         # The feedback around the plan that is returned.

@@ -99,14 +99,14 @@ class Penalty:
 
     g of a state is (nx, 2): lower and upper limit of the positions, then of the
     velocities. The first state is given: its limits are not counted. A limit beyond
-    which the first state is, by more than LIMIT_TOLERANCE, begins there, and comes back
-    in equal steps until the end.
+    which the first state is, by more than LIMIT_TOLERANCE (1e-4), begins there, and
+    comes back in equal steps until the end.
 
     Attributes:
         rho: Weight of squared violations.
         multipliers: lambda of each state, (N + 1, nx, 2).
         active: Whether there is a limit.
-        low, high: Limits of each state, (N + 1, nx).
+        low, high: Limits of each state, (N + 1, nx), nx = 2 nv.
         changes: Number of updates.
     """
 
@@ -223,8 +223,8 @@ class Penalty:
 
         q is (N + 1, nq), qd (N + 1, nv).
 
-        rho is raised by FACTOR, at most to MOST, unless `error` is at most a quarter of
-        that at the last update, or there was none.
+        rho is multiplied by 10 (FACTOR), at most to 1e9 (MOST), unless `error` is at
+        most a quarter of that at the last update, or there was none.
         """
         now, excess = self.error(q, qd), self.excess(q, qd)
         self.multipliers = np.maximum(self.multipliers + self.rho * excess, 0.0)

@@ -428,7 +428,7 @@ def _lost(A: np.ndarray, B: np.ndarray) -> np.ndarray | None:
 def _joints(model: Model, mode: np.ndarray) -> str:
     """Return the quoted names of the coordinates that take part in a mode, with commas.
 
-    They take part if their position or velocity in the mode exceeds SHARE of the
+    They take part if their position or velocity in the mode exceeds 0.3 (SHARE) of the
     largest. `mode` is (2 nv,), in the order of x.
     """
     size = np.abs(mode.reshape(2, -1)).max(0)

@@ -230,7 +230,10 @@ class PlanLanes:
         return run
 
     def _failed(self, runs: list[Callable[[], Any]]) -> np.ndarray:
-        """Run Programs; return for each lane whether a requirement failed, (lanes,)."""
+        """Run Programs; return for each lane whether a requirement failed, (lanes,).
+
+        Each of `runs` returns such an array, or None if nothing failed.
+        """
         failed = np.zeros(self._lanes, bool)
         for run in runs:
             some = run()

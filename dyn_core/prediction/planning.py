@@ -33,8 +33,8 @@ class Plan:
         solver: The solver.
         options: Value of each option of the solver.
         slack: Distance by which a start may be beyond a limit [rad | m | rad/s | m/s];
-            LIMIT_TOLERANCE, within which plans obey limits, unless it is set. From
-            farther away a plan comes back until its end.
+            LIMIT_TOLERANCE (1e-4), within which plans obey limits, unless it is set.
+            From farther away a plan comes back until its end.
     """
 
     slack = LIMIT_TOLERANCE

@@ -159,12 +159,12 @@ class PredictiveLaw(ControlLaw):
 
     The torque is the feedback around the last plan, see PlanResult.control. Each plan
     starts at a measured state, and its guess is the plan before. Until the first plan
-    the joint gains hold the robot, for at most FIRST seconds. A plan that failed is
+    the joint gains hold the robot, for at most 2 s (FIRST). A plan that failed is
     dropped: the one before is followed until its end, or for predictive.plan_timeout
-    periods of replan_rate after its start. Then the robot stops. Plans take
-    damping and springs of the joints into account, but not dry friction, which is not
-    smooth and takes many iterations. They keep the robot's limits of position and
-    velocity; a robot beyond one is led back in the course of a plan.
+    periods of replan_rate after its start. Then the robot stops. Plans take damping and
+    springs of the joints into account, but not dry friction, which is not smooth and
+    takes many iterations. They keep the robot's limits of position and velocity; a
+    robot beyond one is led back in the course of a plan.
 
     Class attributes:
         fields: Parameters of a mode with this law.

@@ -474,8 +474,8 @@ def box_step(work: Sweep, nx: int, counts: float) -> float:
     """Compute the least u.T Q u / 2 + g.T u, low <= u <= high, and its feedback by x.
 
     Q is work.damped, g and dg/dx are columns of work.Q, low and high are work.low and
-    work.high. Rows of the feedback are zero where a bound holds u. After MOST_STEPS
-    steps the last u is the result, with 1.0.
+    work.high. Rows of the feedback are zero where a bound holds u. After 100
+    (MOST_STEPS) steps the last u is the result, with 1.0.
 
     Args:
         work: Problem; results are work.KA, feedback and u side by side, and work.u.
@@ -539,7 +539,7 @@ def line_search(work: Sweep, u: FloatArray, more: float) -> float:
     """Move u along work.change within the bounds work.low and work.high, in place.
 
     u is (nv,), as are these arrays. The step is shortened until the quadratic cost of
-    work.damped and work.slope decreases enough, or to about SHORTEST, where it is made
+    work.damped and work.slope decreases enough, or to about 1e-10, where it is made
     anyway; a full step that no bound cuts is not tested. work.tried is overwritten.
     Where `more` is 0.0, u stays.
 

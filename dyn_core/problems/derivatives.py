@@ -99,7 +99,8 @@ def _contracted(of: str, by: str, then: str, kind: str = "plain") -> Port:
     Args:
         of: Differentiated output.
         by, then: Variables of the first and of the second differentiation.
-        kind: One of KINDS in signatures.py.
+        kind: How values are converted, one of KINDS in signatures.py; plain: not at
+            all.
     """
     meaning = f"derivative of (weights . d{of}_d{by})[j] by {then}[k], at [j, k]"
     return P(f"d2{of}_d{by}d{then}", "nv nv", "SI", meaning, kind)

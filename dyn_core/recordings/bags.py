@@ -170,11 +170,11 @@ def write_bag(record: MotionRecord, path: Path, bar: RowProgress) -> None:
 def _write(library: Any, writer: Any, record: MotionRecord, bar: RowProgress) -> None:
     """Write the messages of all rows to an open bag.
 
-    Times begin at _FIRST with the first row. Each row is a JointState in /joint_states,
+    Times begin at 1 s with the first row. Each row is a JointState in /joint_states,
     with empty velocities or efforts if the motion has none, and a JointTrajectory in
-    ACCELERATIONS if the motion has accelerations. All else is not written. Times are
-    not checked here: one that is not finite is a ValueError or OverflowError, others
-    that a stamp cannot hold are errors of rosbags.
+    /joint_accelerations if the motion has accelerations. All else is not written. Times
+    are not checked here: one that is not finite is a ValueError or OverflowError,
+    others that a stamp cannot hold are errors of rosbags.
 
     Args:
         library: rosbags.typesys.

@@ -149,7 +149,8 @@ class MotionRecord:
         """Lower and upper limits of the positions, (nq,) each [rad | m].
 
         Infinity: no limit. They are read from facts["lower_limit"] and
-        facts["upper_limit"], as effort_limits are.
+        facts["upper_limit"], where None is no limit. A fact that is not a list of nq
+        entries means no limits.
         """
         lower = self._limits("lower_limit", "q", -np.inf)
         return lower, self._limits("upper_limit", "q", np.inf)

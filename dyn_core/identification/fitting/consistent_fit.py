@@ -366,8 +366,8 @@ def _lifted(ten: np.ndarray) -> np.ndarray:
     """Return ten inertial parameters (10,); if not consistent, those of a nearby body.
 
     `ten` itself is returned if consistent. The nearby body has its mass and centre of
-    mass, or is USUAL if the mass is zero or less. NaN or infinity raises NumPy's
-    LinAlgError.
+    mass, or is USUAL (1 kg, 0.01 kg·m², centred) if the mass is zero or less. NaN or
+    infinity raises NumPy's LinAlgError.
     """
     return ten if is_consistent(ten, -SLIM) else _roundish(ten)
 

@@ -145,7 +145,8 @@ def averaged(
     Args:
         function: Function of arrays with the same number of samples; its result has one
             row for each sample.
-        arrays: Arrays, (samples, ...); processed in blocks of about AT_ONCE samples.
+        arrays: Arrays, (samples, ...); processed in blocks of about AT_ONCE (4096)
+            samples.
         average: Number of samples of each mean; an incomplete last group is left out.
             With fewer samples than that, the result is function(*arrays) as it is.
     """
@@ -275,9 +276,10 @@ class Measurements:
     def _of_paths(self, z: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Return ID, (rows, nv), and its derivatives by paths, (rows, nv, chosen).
 
-        z has the values of all parameters. The results are cached: without paths for
-        good, else until an entry of z after those of the layout changes, be it the
-        delay. Computing them discards the cached factorisation.
+        ID are the joint forces of inverse dynamics [N·m | N], with the path parameters
+        of z (n,) and the robot's own values of the layout. The results are cached:
+        without paths for good, else until an entry of z after those of the layout
+        changes, be it the delay. Computing them discards the cached factorisation.
         """
         key = z[self.unknowns.linear :]
         old = self.unknowns.paths and not np.array_equal(self._key, key)
@@ -385,8 +387,8 @@ class Measurements:
     def measure_noise(self, z: np.ndarray, fitted: float) -> None:
         """Set self.noise from the residual at z: its rms, or its median if robust.
 
-        It is at least NOISE_FLOOR times the largest force of the coordinate, and 1 if
-        that is zero. The median is scaled as for normally distributed noise.
+        It is at least 1e-6 (NOISE_FLOOR) times the largest force of the coordinate, and
+        1 if that is zero. The median is scaled as for normally distributed noise.
 
         Args:
             z: Parameters, (n,).
@@ -403,8 +405,8 @@ class Measurements:
     def measure_trust(self, z: np.ndarray) -> None:
         """Set self.trust from the residual at z, if robust; otherwise do nothing.
 
-        It is 1 up to HUBER times the noise, and HUBER noise / |residual| beyond. The
-        cached factorisation is discarded.
+        It is 1 up to HUBER = 1.345 times the noise, and HUBER noise / |residual|
+        beyond. The cached factorisation is discarded.
         """
         if self.robust:
             sizes = np.abs(self.residual(z)) / self.noise

@@ -63,7 +63,7 @@ def check_tree(description: Description) -> tuple[str, dict[str, Joint]]:
 
 
 def _listed(names: Sequence[str]) -> str:
-    """Return the first _SHOWN names as text, and the total number if there are more."""
+    """Return the first 12 names as text, and the total number if there are more."""
     more = f", ... ({len(names)} in all)" if len(names) > _SHOWN else ""
     return ", ".join(names[:_SHOWN]) + more
 

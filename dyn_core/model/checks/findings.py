@@ -106,7 +106,7 @@ def short_list(names: Iterable[str], shown: int = SHOWN) -> str:
 
 
 def warn_of(robot: str, warnings: Sequence[str], stacklevel: int) -> None:
-    """Issue one ModelWarning with the first SHOWN warnings.
+    """Issue one ModelWarning with the first 3 (SHOWN) warnings.
 
     The number of further ones is named. Nothing is issued if all are hints.
 

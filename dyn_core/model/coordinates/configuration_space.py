@@ -245,7 +245,7 @@ def quaternion_joints(tree: Tree) -> tuple[str, ...]:
 
 
 def scaled_quaternions(tree: Tree, q: np.ndarray) -> dict[str, float]:
-    """Return the lengths of quaternions that differ from 1 by more than UNIT_TOLERANCE.
+    """Return the lengths of quaternions that differ from 1 by more than 1e-3.
 
     The lengths are by name of the joint. `q` is one position (nq,).
     """
@@ -258,7 +258,7 @@ def scaled_quaternions(tree: Tree, q: np.ndarray) -> dict[str, float]:
 
 
 def require_unit_quaternions(tree: Tree, q: Vector) -> None:
-    """Require that the quaternions in q (nq) have unit length within UNIT_TOLERANCE.
+    """Require that the quaternions in q (nq) have unit length within 1e-3.
 
     Raises QuaternionError, with the name of the joint, if one does not; with traced
     numbers the Program raises it when it runs.

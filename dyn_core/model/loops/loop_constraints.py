@@ -94,7 +94,7 @@ def _height(
 
     Args:
         radius: Radius [m].
-        kind: Key of ROLLING.
+        kind: rolling_ball or rolling_disc.
         names: Rows of the loop, of x, y and z.
         name: Name of the loop, for errors.
         R, p: Pose of B in A.
@@ -120,7 +120,7 @@ def _directions(
 
     Args:
         radius: Radius [m].
-        kind: Key of ROLLING.
+        kind: rolling_ball or rolling_disc.
         names: Rows of the loop, of x, y and z.
         name: Name of the loop, for errors.
         R, p: Pose of B in A; p is not used.

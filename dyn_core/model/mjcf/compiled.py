@@ -49,7 +49,8 @@ class _Count:
 
         Only replicate, composite and flexcomp elements are copied: the product of the
         integers in the attribute `count` times; other attributes are not read. Raises
-        _TooLarge beyond DEPTH or ELEMENTS. Signature of expat's StartElementHandler.
+        _TooLarge beyond DEPTH (500) open elements or ELEMENTS (100,000) in all.
+        Signature of expat's StartElementHandler.
         """
         if len(self.copies) > DEPTH:
             raise _TooLarge(f"elements nest more than {DEPTH} deep")

@@ -64,7 +64,7 @@ def _exactly(source: Read, size: int) -> bytes:
 
 
 def main() -> None:
-    """Serve jobs from standard input until it ends, or for IDLE seconds without a job.
+    """Serve jobs from standard input until it ends, or for 60 s (IDLE) without a job.
 
     The first message has `path` (sys.path) and `job` (the job's file, which defines the
     functions prepare and run); each further one is a job, which runs in a forked

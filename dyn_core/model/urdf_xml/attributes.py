@@ -230,7 +230,7 @@ def _number(where: str, part: str, infinite: bool, element: str) -> float:
     Args:
         where: Element and attribute, for errors.
         part: Text of the number.
-        infinite: Whether it may be infinite; a number beyond LARGEST then becomes
+        infinite: Whether it may be infinite; a number beyond 1e100 then becomes
             infinite, with its sign.
         element: Name of the link or joint, for errors.
 

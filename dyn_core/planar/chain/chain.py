@@ -415,9 +415,10 @@ class ChainModel(System):
         return list(getattr(self, path))
 
     def unit(self, path: str) -> str:
-        """Return the unit of a parameter by its path, a key of UNITS, such as masses.
+        """Return the unit of a parameter by its path, such as masses.
 
-        Raises ModelError for another one.
+        Parameters are lengths, masses, gravity, k_omega, k_v, link_masses, link_coms
+        and link_inertias. Raises ModelError for another path.
         """
         self.parameter(path)
         return UNITS[path]
@@ -428,7 +429,8 @@ class ChainModel(System):
         Only their count is checked.
 
         Args:
-            values: All numbers of a parameter, by its name, a key of UNITS.
+            values: All numbers of a parameter, by its name: lengths, masses, gravity,
+                k_omega, k_v, link_masses, link_coms or link_inertias.
 
         Raises:
             ModelError: A name is unknown, or its values are not numbers or not as many
@@ -543,10 +545,10 @@ def make_chain_like(chain: ChainModel, **changes: Any) -> ChainModel:
 def _check(chain: ChainModel) -> None:
     """Raise ModelError for a chain whose motion is undefined; it names field and index.
 
-    Lengths must be at least SHORTEST. Resistances, and masses and inertias of links,
-    must not be negative. The mass at a joint, with `shares` of its links, must be
-    positive, or at least 0 if the joint is guided. Lower limits must not exceed upper
-    ones, and the constraints must be for n joints.
+    Lengths must be at least 1e-100 m (SHORTEST). Resistances, and masses and inertias
+    of links, must not be negative. The mass at a joint, with `shares` of its links,
+    must be positive, or at least 0 if the joint is guided. Lower limits must not exceed
+    upper ones, and the constraints must be for n joints.
     """
     for i, length in enumerate(chain.lengths):
         if length <= 0:

@@ -225,7 +225,7 @@ class UnilateralConstraints:
     def taut(self, x: np.ndarray) -> tuple[Stretch, ...]:
         """Return the stretches that are taut at joint positions x, (n, 2); () for none.
 
-        Their slack is at most TAUT times their reach.
+        Their slack is at most TAUT (1e-8) times their reach.
         """
         return tuple(
             part for part in self.stretches if part.slack(x) <= TAUT * part.reach

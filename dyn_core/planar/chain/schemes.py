@@ -146,7 +146,7 @@ def first_root(gap: Callable[[float], float], end: float) -> float:
     """Return a root of a function that is >= 0 at 0 and < 0 at `end` > 0.
 
     Regula falsi with a halved value at the retained end (Illinois). The function is <=
-    0 at the result, and not below -ROOT unless floats are too coarse.
+    0 at the result, and not below -1e-15 (ROOT) unless floats are too coarse.
 
     Source: M. Dowell and P. Jarratt, A modified regula falsi method, BIT 1971.
     """

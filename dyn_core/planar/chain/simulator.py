@@ -170,7 +170,7 @@ class ChainSimulator(MovingChain):
         self.taut = taut
 
     def _nearly_taut(self) -> str:
-        """Return a description of links with a slack up to STIFF reach; "" for none.
+        """Return a description of links with a slack up to 0.01 reach; "" for none.
 
         Links are the stretches of `modes`, each between two guided joints.
         """
@@ -184,11 +184,11 @@ class ChainSimulator(MovingChain):
         """Return a constraint to activate, else one to release, else None.
 
         It is the first in the order of keys. An inactive constraint is to be activated
-        if its gap and the gap's rate are 0 within TOUCH, the gap accelerates to below
-        0, and no active contact makes it redundant. An active one is to be released if
-        it pulls and the latch allows it. The active set is not changed. The latch
-        records a release that it allows; one that it refuses is a chatter event, unless
-        the latch held the constraint already.
+        if its gap and the gap's rate are 0 within 1e-9 (TOUCH), the gap accelerates to
+        below 0, and no active contact makes it redundant. An active one is to be
+        released if it pulls and the latch allows it. The active set is not changed. The
+        latch records a release that it allows; one that it refuses is a chatter event,
+        unless the latch held the constraint already.
 
         evaluation: Outputs of CHAIN_ACCELERATIONS at the state.
         """
@@ -219,7 +219,8 @@ class ChainSimulator(MovingChain):
     def _slides_at_contact(self, key: Key) -> bool:
         """Return whether the joint of a ground key moves although the mode is stick.
 
-        It moves if a component of its velocity exceeds TOUCH. False for a limit.
+        It moves if a component of its velocity exceeds 1e-9 m/s (TOUCH). False for a
+        limit.
         """
         sticks = key.rank and self.chain.ground[key.which].mode == "stick"
         return bool(sticks) and np.abs(self.v[key.joint]).max() > TOUCH
@@ -254,7 +255,7 @@ class ChainSimulator(MovingChain):
 
         Args:
             dt: Time to move [s].
-            depth: Number of halvings so far; at HALVINGS there is no other.
+            depth: Number of halvings so far; at HALVINGS (12) there is no other.
 
         Source: WAW-12.11.
         """
@@ -302,7 +303,7 @@ class ChainSimulator(MovingChain):
             evaluation: Outputs of CHAIN_ACCELERATIONS at the start.
             end: Arrival after dt without hits.
             dt: Time to move [s].
-            depth: Number of earlier hits in this step; from DEPTH on an event is
+            depth: Number of earlier hits in this step; from DEPTH (20) on an event is
                 recorded and hits are ignored.
 
         Source: WAW-7.2, WAW-7.3, WAW-12.2, WAW-12.4, WAW-12.12.
@@ -402,9 +403,9 @@ class ChainSimulator(MovingChain):
 
             minimum of gap(position after `when`) - level = 0
 
-        level is 0 or, if less, the gap at the start minus HIT. Constraints that are
-        violated at the start by HIT or more and approached are hit at once, at time 0.
-        None if no gap ends below its level, or if those that reach it are not
+        level is 0 or, if less, the gap at the start minus HIT (1e-12). Constraints that
+        are violated at the start by HIT or more and approached are hit at once, at time
+        0. None if no gap ends below its level, or if those that reach it are not
         approached. The state is not changed. With the scheme rk4 it raises the errors
         of an evaluation.
 
@@ -455,8 +456,8 @@ class ChainSimulator(MovingChain):
 
         The method updates `modes` and `v`, adds the loss to `lost`, and records events.
         Constraints that were released are active again if the chain would move on into
-        one of them, or if the latch refuses a release. After more than EVENTS hits in a
-        step all constraints that were hit in it are held active for a step.
+        one of them, or if the latch refuses a release. After more than 50 (EVENTS) hits
+        in a step all constraints that were hit in it are held active for a step.
 
         keys: Constraints that are hit; none for an impact of taut links alone.
 
