@@ -586,7 +586,10 @@ class ComputedTorqueNode(RobotNode):
 
 
 def answer_waiting(service: Any) -> None:
-    """Serve one queued request of a service without an executor, if there is one."""
+    """Serve one queued request of a service without an executor, if there is one.
+
+    The response is sent. An exception of the service's callback is raised.
+    """
     with service.handle:
         request, header = service.handle.service_take_request(service.srv_type.Request)
     if header is not None:

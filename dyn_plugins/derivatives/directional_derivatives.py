@@ -273,7 +273,9 @@ class Directional(FixedForces):
     def _adapter(self, model, common, rest):
         """Return the adapter; inertia is regrouped only without a parameter.
 
-        Arguments and errors as of FixedForces._adapter; rest: its `chosen`.
+        model: Robot. common: BuildOptions. rest: Slots and options that were given, by
+        name. Raises UnsupportedError or ModelError for an invalid f_ext_fixed or
+        f_ext_points, and the errors of TracedSolver._adapter.
         """
         adapter = super()._adapter(model, common, rest)
         fixed = self.regrouped and adapter.options["parameter"] is None

@@ -209,7 +209,8 @@ def _columns(model, q, qd, qdd, f_ext, paths, fixed):
         paths: Parameter paths; the numbers of a path are consecutive.
         fixed: Dict of the options f_ext_fixed and f_ext_points.
 
-    Raises ModelError for an unknown path, and the errors of `seeds`.
+    Raises ModelError for an unknown path or link, or a user's force function that does
+    not return nv numbers; UnsupportedError for an invalid point of f_ext_points.
     """
     columns, still = [], Vector.zeros(model.nv)
     for path in paths:

@@ -48,7 +48,8 @@ def projected_euler_derivatives(
     The derivatives of the semi-implicit step are multiplied by the derivatives of the
     projection, which are found implicitly; dq as in
     semi_implicit_euler_derivatives. Rows of loops that depend on each other are a
-    SingularError. A robot without loops is not projected.
+    SingularError; an invalid path raises UnsupportedError or ModelError when built. A
+    robot without loops is not projected.
 
     Inputs and outputs: those of STEP_DERIVATIVES; f_ext by body, the base first.
 

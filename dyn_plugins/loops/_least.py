@@ -354,11 +354,14 @@ def agreeing_hybrid(
     """Return tau, qdd, lambda and LoopRows of least_hybrid if the rows agree.
 
     If they contradict each other, so that no accelerations satisfy all of them, the
-    Program raises InfeasibleError, which names a row. Errors of least_hybrid pass
-    through.
+    Program raises InfeasibleError, which names a row. A joint without inertia that no
+    loop moves, and a dead point with dead_point="refuse", raise SingularError.
 
     Args:
-        model, q, qd, prescribed, qdd, tau, f_ext: As of least_hybrid.
+        model, q, qd: Robot and state.
+        prescribed: For each coordinate, whether qdd is given; else tau is.
+        qdd, tau: Joint accelerations and joint forces, nv each.
+        f_ext: Force on each body with the base, body coordinates [N·m; N].
         rates: a and b of Baumgarte's terms [1/s].
         tolerance: Relative tolerance of the rank.
         dead_point: refuse or least, see LeastLoops.resolve_dead_points.

@@ -59,8 +59,9 @@ def semi_implicit_euler_derivatives(
 
     dq is a displacement in the tangent space before the step, q (+) dq, and after it,
     q_next (+) dq_next. At the position where a limit stop begins to act, the result is
-    a one-sided derivative. Errors of the slots and, with limit_stops, of stop_force
-    pass through; an invalid path raises UnsupportedError or ModelError when built.
+    a one-sided derivative. Errors of the slots pass through. With limit_stops, a swing
+    of pi of a limited ball joint raises SingularError when the Program runs; an invalid
+    path raises UnsupportedError or ModelError when it is built.
 
     Inputs and outputs: those of STEP_DERIVATIVES; f_ext by body, the base first.
 
@@ -186,7 +187,9 @@ def rk4_derivatives(
     The four stages and their derivatives are computed together; dq as in
     semi_implicit_euler_derivatives. From 12 coordinates on the stages are iterations of
     a loop: the kernels are compiled in a third of the time, and a batch runs up to 1.5
-    times as long. Errors are as of semi_implicit_euler_derivatives.
+    times as long. Errors of the slots pass through. With limit_stops, a swing of pi of
+    a limited ball joint raises SingularError when the Program runs; an invalid path
+    raises UnsupportedError or ModelError when it is built.
 
     Inputs and outputs: those of STEP_DERIVATIVES; f_ext by body, the base first.
 
@@ -277,8 +280,11 @@ def _stage(model, inputs, state, slopes, length, slots, limit_stops):
         limit_stops: Whether spring-dampers act at the position limits.
 
     Returns:
-        Tuple: rate of u, qdd, then the nv rows of dR and the nv rows of dA. Errors of
-        the slots and, with limit_stops, of stop_force pass through.
+        Tuple: rate of u, qdd, then the nv rows of dR and the nv rows of dA.
+
+    Raises:
+        SingularError: With limit_stops, the swing of a limited ball joint is pi, when
+            the Program runs. Errors of the slots pass through.
     """
     (q, tau, f_ext), (u, v), (dR, dA) = inputs, state, slopes
     derivatives, by_parameters = slots
@@ -365,9 +371,10 @@ class StepDerivativesSolver(TracedSolver):
     def _adapter(self, model, common, chosen):
         """Return the adapter, with the paths passed on to the slot `by_parameters`.
 
-        Arguments and errors as of TracedSolver._adapter. Also raises UnsupportedError
-        unless f_ext_frame is "body": a step holds external forces constant in body
-        coordinates.
+        model: Robot. common: BuildOptions. chosen: Slots and options that were given,
+        by name; not changed. Raises UnsupportedError unless f_ext_frame is "body" (a
+        step holds external forces constant in body coordinates), and the errors of
+        TracedSolver._adapter.
         """
         if common.f_ext_frame != "body":
             raise UnsupportedError(

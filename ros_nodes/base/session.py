@@ -201,7 +201,7 @@ class PeriodicJobs:
             self._set()
 
     def _next(self) -> PeriodicJob:
-        """Return the job with the earliest due time."""
+        """Return the job with the earliest due time; there must be a job."""
         return min(self.jobs, key=lambda job: job.due)
 
     def _set(self) -> None:

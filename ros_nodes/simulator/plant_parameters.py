@@ -99,7 +99,9 @@ def _robot(node: RobotNode, period: float) -> BuiltPlant:
         period: Duration of a cycle [s].
 
     Raises:
-        DynError, ParameterException: As for build_plant.
+        DynError: The robot cannot be read, or a parameter is not valid, or has no
+            effect on this plant.
+        ParameterException: rclpy refuses a value of effort_limits or lock.
     """
     value = node.value
     root_joint = value("root_joint")

@@ -25,7 +25,7 @@ TOPIC = re.compile(r"[~/]?[A-Za-z_]\w*(/[A-Za-z_]\w*)*", re.ASCII)
 
 
 def add_plot(parser: argparse.ArgumentParser) -> None:
-    """Add the arguments of `dyn plot`, and its function as `run`."""
+    """Add the arguments of `dyn plot`; those parsed have its function as `run`."""
     _add_recording(parser)
     parser.add_argument(
         "-o", "--output", default="recording.png",
@@ -35,7 +35,10 @@ def add_plot(parser: argparse.ArgumentParser) -> None:
 
 
 def _verbs(parser: argparse.ArgumentParser) -> Any:
-    """Return new subparsers for the verbs of a command; a verb is required."""
+    """Return new subparsers for the verbs of a command; a verb is required.
+
+    Parsed arguments have the name of the verb as `verb`.
+    """
     return parser.add_subparsers(
         title="verbs", metavar="VERB", dest="verb", required=True
     )
@@ -69,7 +72,10 @@ def _add_timeout(parser: argparse.ArgumentParser) -> None:
 
 
 def add_param(parser: argparse.ArgumentParser) -> None:
-    """Add the verbs and arguments of `dyn param`, and its function as `run`."""
+    """Add the arguments of `dyn param`; those parsed have its function as `run`.
+
+    They also have `verb`, `node`, `timeout` [s] and the arguments of the verb.
+    """
     verbs = _verbs(parser)
     _verb(verbs, "list", "names of parameters", "of all nodes")
     verb = _verb(verbs, "get", "value of a parameter")
@@ -85,7 +91,10 @@ def add_param(parser: argparse.ArgumentParser) -> None:
 
 
 def add_lifecycle(parser: argparse.ArgumentParser) -> None:
-    """Add the verbs and arguments of `dyn lifecycle`, and its function as `run`."""
+    """Add the arguments of `dyn lifecycle`; those parsed have its function as `run`.
+
+    They also have `verb`, `node`, `timeout` [s] and the arguments of the verb.
+    """
     verbs = _verbs(parser)
     verb = verbs.add_parser("nodes", help="nodes that have a life cycle")
     _add_timeout(verb)
@@ -98,7 +107,7 @@ def add_lifecycle(parser: argparse.ArgumentParser) -> None:
 
 
 def add_move(parser: argparse.ArgumentParser) -> None:
-    """Add the arguments of `dyn move`, and its function as `run`."""
+    """Add the arguments of `dyn move`; those parsed have its function as `run`."""
     parser.add_argument(
         "node", nargs="?", default="/computed_torque",
         help="a node computed_torque (default: %(default)s)",
@@ -142,7 +151,7 @@ def add_move(parser: argparse.ArgumentParser) -> None:
 
 
 def add_record(parser: argparse.ArgumentParser) -> None:
-    """Add the arguments of `dyn record`, and its function as `run`."""
+    """Add the arguments of `dyn record`; those parsed have its function as `run`."""
     parser.add_argument(
         "--topics", nargs="+", metavar="TOPIC", help="default: all that are published"
     )
@@ -174,7 +183,7 @@ def _add_recording(parser: argparse.ArgumentParser) -> None:
 
 
 def add_evaluate(parser: argparse.ArgumentParser) -> None:
-    """Add the arguments of `dyn evaluate`, and its function as `run`."""
+    """Add the arguments of `dyn evaluate`; those parsed have its function as `run`."""
     _add_recording(parser)
     parser.add_argument("--robot", required=True, help=ROBOT)
     parser.add_argument("--extras", help="sidecar YAML file of the robot")
@@ -230,7 +239,7 @@ def add_evaluate(parser: argparse.ArgumentParser) -> None:
 
 
 def add_check_node(parser: argparse.ArgumentParser) -> None:
-    """Add the arguments of `dyn check-node`, and its function as `run`."""
+    """Add the arguments of `dyn check-node`; parsed ones have its function as `run`."""
     parser.add_argument("--robot", default="", help=ROBOT)
     add_search(parser)
     parser.add_argument("--params", help="parameter file of both nodes (see demo.yaml)")
