@@ -472,6 +472,8 @@ class ComputedTorqueNode(RobotNode):
     def _stop_failed(self, t: float, error: Exception) -> None:
         """Stop with zero effort until the next activation, because of an exception.
 
+        The exception is logged and counted; zero effort is published at once.
+
         Args:
             t: Time, monotonic [s].
             error: Exception in the control callback.

@@ -257,7 +257,10 @@ class SimulatorNode(RobotNode):
         return response
 
     def _pause(self, paused: bool) -> None:
-        """Pause or resume; clears `robot.failed`, so ~/reset does not end the pause."""
+        """Pause if `paused`, else resume; ~/reset then does not end the pause.
+
+        Therefore `robot.failed` is cleared.
+        """
         self.robot.paused, self.robot.failed = paused, False
 
     def _on_pause(self, request: Any, response: Any) -> Any:

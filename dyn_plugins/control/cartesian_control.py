@@ -351,7 +351,7 @@ class Tool:
 
 
 def turned(R, six):
-    """Return the Vector (R a, R b) of a spatial vector (a, b), six numbers."""
+    """Return the Vector (R a, R b) of six numbers (a, b) and a matrix R, 3 x 3."""
     first, second = Vector(list(six)[:3]), Vector(list(six)[3:])
     return Vector((*(R @ first), *(R @ second)))
 

@@ -192,6 +192,7 @@ class FixedForces(TracedSolver):
     def build(self, model, **choices):
         """Return a Program.
 
+        choices: Options of TracedSolver.build, f_ext_fixed and f_ext_points.
         Raises UnsupportedError for f_ext_fixed "base" or "point" without the input
         f_ext, for another f_ext_fixed, for f_ext_points without f_ext_fixed "point" and
         for a point that is invalid for points_by_body, ModelError for f_ext_points of

@@ -259,9 +259,10 @@ class Directional(FixedForces):
     def build(self, model, **choices):
         """Return a Program; parameter=PATH adds the input dp, a number for each value.
 
-        dp is a scalar for a parameter of one number. Raises UnsupportedError for an
-        invalid parameter or an input dp without one, ModelError for an unknown path,
-        and the errors of FixedForces.build.
+        dp is a scalar for a parameter of one number. choices: Options of
+        FixedForces.build, parameter and, for hybrid dynamics, prescribed. Raises
+        UnsupportedError for an invalid parameter or an input dp without one, ModelError
+        for an unknown path, and the errors of FixedForces.build.
         """
         choices = check_choices(self.name, model, choices)
         path = choices.get("parameter")

@@ -243,9 +243,9 @@ class ByParameters(FixedForces):
     def build(self, model, **choices):
         """Return a Program; without paths, the derivative has no columns.
 
-        Raises UnsupportedError for a path without a derivative or `paths` that are a
-        string or not iterable, ModelError for an unknown path, and the errors of
-        FixedForces.build.
+        choices: Options of FixedForces.build, and paths. Raises UnsupportedError for a
+        path without a derivative or `paths` that are a string or not iterable,
+        ModelError for an unknown path, and the errors of FixedForces.build.
         """
         closed = self.closes_loops or self.signature.name.startswith("loop")
         paths = checked_paths(self.name, model, choices, closed)

@@ -127,7 +127,7 @@ class Saddle:
     def _invert_dense(self, model, q, rows, prescribed):
         """Set P, B and G_inverse by DenseLoops, for robots with a singular H.
 
-        Arguments as of the class.
+        model, q, rows, prescribed: Arguments of the class.
         """
         loops = DenseLoops(model, q, rows, prescribed)
         none, rest = Vector.zeros(model.nv), Vector.zeros(len(rows))

@@ -384,7 +384,7 @@ def agreeing_hybrid(
 def least_torque(within, columns, left, tolerance, scales, m):
     """Return the change of lambda, m, that minimises the active joint forces.
 
-    Subtract column . change from the joint force of each active coordinate.
+    The joint force of an active coordinate becomes left - column . change.
 
     Args:
         within: Function that projects a vector, m, on the changes of lambda that have
@@ -392,7 +392,7 @@ def least_torque(within, columns, left, tolerance, scales, m):
         columns: Column of A of each active coordinate, Vectors of length m.
         left: Joint forces of the active coordinates without the change.
         tolerance: Relative tolerance of the rank.
-        scales: Scales of these joint forces in the norm.
+        scales: Factors of these joint forces in the norm.
         m: Number of rows of A.
     """
     pairs = list(zip(columns, scales, strict=True))

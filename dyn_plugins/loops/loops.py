@@ -507,9 +507,9 @@ def inverse_sizes(model, options):
 def _square_sizes(model, options):
     """Return inverse_sizes, if there are as many rows as passive coordinates.
 
-    Otherwise raises UnsupportedError, but not with dependent="least_norm". Errors of
-    motor_coordinates pass through. options: Options of the solver; active and dependent
-    are read.
+    Otherwise raises UnsupportedError, but not with dependent="least_norm". An invalid
+    entry of `active` raises UnsupportedError, an unknown joint ModelError. options:
+    Options of the solver; active and dependent are read.
     """
     reason = reason_not_square(model, options["active"])
     if reason is not None and options["dependent"] == "refuse":

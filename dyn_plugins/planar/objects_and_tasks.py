@@ -230,8 +230,8 @@ def _repaired(chain, x, contact):
     without mass do not move; joints on a line move along it; a link whose joints cannot
     move along it stays as it is.
 
-    x: Positions of the joints, list of Vectors [m]; contact: By joint: 0, or the number
-    of the half-plane that it touches, from 1 on.
+    chain: Planar chain; x: Positions of the joints, list of Vectors [m]; contact: By
+    joint: 0, or the number of the half-plane that it touches, from 1 on.
 
     Source: WAW-3.2, with all of a link's error at once.
     """
@@ -249,7 +249,8 @@ def _repaired(chain, x, contact):
 def _mobile(chain, modes, i, r):
     """Return r/m for joint i; on a line, only the part of r along it counts [m/kg].
 
-    Zero for guided joints and joints without mass. modes: JointModes; r: Vector [m].
+    A Vector; zero for guided joints and joints without mass. chain: Planar chain;
+    modes: JointModes; r: Vector [m].
     """
     m = chain.masses[i]
     if chain.constraints.kind[i] == GUIDED or m == 0.0:

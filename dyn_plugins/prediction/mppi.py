@@ -58,8 +58,8 @@ class MPPI(PlanSolver):
     def prepare(self, problem, **options):
         """Return a function that plans: it maps a PlanStart to a PlanResult.
 
-        Of the guesses only tau_guess is read. options: All of the class, by name; their
-        values are not checked here.
+        Of the guesses only tau_guess is read. problem: ControlProblem. options: All of
+        the class, by name; their values are not checked here.
         """
         shooting, penalty = Shooting(problem), Penalty(problem)
         penalty.rho = 1e4

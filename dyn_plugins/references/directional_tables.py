@@ -66,7 +66,7 @@ def _ad(V):
 
 
 def _six(I):
-    """Return an inertia as a 6x6 Matrix over [angular; linear]."""
+    """Return an inertia I, rigid or articulated, as a 6x6 Matrix, [angular; linear]."""
     units = [Motion.of(row) for row in Matrix.identity(6).rows]
     return Matrix(I @ e for e in units)
 

@@ -79,7 +79,7 @@ def _modes(problem):
     """Return two lists: blocks, each a list of rows (one, or a cone), and their modes.
 
     The modes of a block are a tuple. Modes of a cone: "stick", "slip", "off"; of a row:
-    "active", or a number, a finite bound.
+    "active", or a number, a finite bound. problem: ConstraintProblem.
     """
     lower, upper = problem.bounds
     blocks, choices = [], []

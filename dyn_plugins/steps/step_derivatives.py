@@ -359,11 +359,11 @@ class StepDerivativesSolver(TracedSolver):
     """A solver of derivatives of a step, optionally by a list of parameter paths."""
 
     def build(self, model, **choices):
-        """Return a Program for a robot, see TracedSolver.build.
+        """Return a Program for a robot.
 
-        Raises UnsupportedError for a parameter path without a derivative or `paths`
-        that are no list, ModelError for an unknown path, and the errors of
-        TracedSolver.build.
+        choices: Options of TracedSolver.build, and paths. Raises UnsupportedError for a
+        parameter path without a derivative or `paths` that are a string or not
+        iterable, ModelError for an unknown path, and the errors of TracedSolver.build.
         """
         paths = checked_paths(self.name, model, choices, bool(model.loops))
         return super().build(model, **{**choices, "paths": paths})

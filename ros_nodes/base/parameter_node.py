@@ -470,7 +470,7 @@ class TableNode(FormerTopics):
         """Return whether `value` differs from the current value of a parameter.
 
         False if the parameter is not declared. They are compared as text: NaN equals
-        NaN, but 1 differs from 1.0.
+        NaN, but 1 differs from 1.0. spec: Field of the parameter.
         """
         if not self.has_parameter(spec.name):
             return False

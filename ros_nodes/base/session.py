@@ -93,7 +93,10 @@ class Session:
         return self.node.callbacks.message(callback, self)
 
     def at_close(self, closer: Callable[[], object]) -> None:
-        """Register a function that the next `close` calls, in reverse order."""
+        """Register a function, which the next `close` calls without arguments.
+
+        Of several, the last one that was registered is called first.
+        """
         self._closers.append(closer)
 
     def submit(

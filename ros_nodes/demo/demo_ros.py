@@ -132,7 +132,8 @@ def said(processes: Processes) -> str:
 def followed(reached: int, sent: int, processes: Processes) -> str:
     """Return a phrase on how many of the sent motions were followed to their end.
 
-    It has the last warning of the controller if not all were.
+    It has the last warning of the controller if not all were. reached, sent: Numbers of
+    motions; processes: The nodes.
     """
     why = f"; the last warning: {said(processes)}" if reached < sent else ""
     return f"{reached} of {sent} followed to their end{why}"

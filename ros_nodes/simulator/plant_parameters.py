@@ -390,7 +390,8 @@ def _chain(node: RobotNode, period: float) -> BuiltPlant:
     """Return the BuiltPlant of a planar chain, with impacts and limits.
 
     Initial positions and velocities are the parameters if set, else as in the chain's
-    file; a single 0.0 counts as not set.
+    file; a single 0.0 counts as not set. The name and the source of the chain are
+    logged.
 
     Args:
         node: The simulator node.

@@ -378,7 +378,8 @@ def of_rpy(rpy: Sequence[float]) -> list[float]:
 def _record(arguments: argparse.Namespace) -> int:
     """Run `dyn record`; return the exit status, 1 without ROS.
 
-    It is also 1 if nothing was recorded, or nothing on one of --topics.
+    It is also 1 if nothing was recorded, or nothing on one of --topics. The bag is
+    written to --output.
 
     Raises:
         SettingError: The output does not fit the storage, exists already or has no
@@ -403,7 +404,7 @@ def _record(arguments: argparse.Namespace) -> int:
 
 
 def _plot(arguments: argparse.Namespace) -> int:
-    """Run `dyn plot`; return the exit status 0.
+    """Run `dyn plot`: write a picture of a recording; return the exit status 0.
 
     Raises:
         DynError: The recording cannot be read, or the picture not written.
@@ -414,7 +415,9 @@ def _plot(arguments: argparse.Namespace) -> int:
 
 
 def _evaluate(arguments: argparse.Namespace) -> int:
-    """Run `dyn evaluate`; return the exit status 0.
+    """Run `dyn evaluate`: print how a model fits a recording; return exit status 0.
+
+    --plot, --identify and --report write files.
 
     Raises:
         DynError: An option has no effect, a file cannot be read or written, or the
