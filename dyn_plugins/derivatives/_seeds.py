@@ -292,10 +292,10 @@ def checked_paths(name, model, choices, loops):
             f"{name}: paths is a list of parameter paths, got {shown(paths)};"
             f" valid: paths=[{shown(paths)}]"
         )
-    acting = acting_options(choices)
+    acting, paths = acting_options(choices), tuple(paths)
     for path in paths:
         check_path(name, model, path, acting, inputs, loops)
-    return tuple(paths)
+    return paths
 
 
 def check_path(name, model, path, acting, inputs, loops=False):
