@@ -133,7 +133,10 @@ def _paired(first: MotionRecord, second: MotionRecord) -> _Pair:
 
 
 def _few(record: MotionRecord) -> str:
-    """Return the first names of a run's position columns, for a message."""
+    """Return the first three names of a run's position columns, for a message.
+
+    They are quoted, with commas between; ", ..." follows if there are more.
+    """
     names = record.names("q")
     return ", ".join(map(shown, names[:3])) + (", ..." if len(names) > 3 else "")
 
@@ -242,8 +245,8 @@ def _differences(
     Args:
         first: Name of the first run.
         records: All runs, the first one first.
-        pairs: Pair of each other run with the first, by its name, in the order of
-            `records`, else ValueError.
+        pairs: By name of each other run, in the order of `records`: its _Pair with the
+            first run. ValueError for another number of them.
     """
     content, panels = "", {}
     for kind, label in KINDS.items():

@@ -252,8 +252,9 @@ class ContactSimulator(RobotPlant):
         """Return `wrench` of a link, (6,) [N·m; N], or None before the first step.
 
         Raises:
-            SettingError, UnsupportedError: As by WrenchSensor, before the first step as
-                well.
+            SettingError: No link that moves has this name, also before the first step.
+            UnsupportedError: The robot has loops, or a moving joint hangs on the body
+                of the link in front of the sensor, also before the first step.
             ShapeError, NonFiniteError: f_ext is invalid.
         """
         sensor = self._sensor(link)
@@ -265,7 +266,9 @@ class ContactSimulator(RobotPlant):
         """Return the sensor at a link, made at its first use.
 
         Raises:
-            DynError: As by WrenchSensor.
+            SettingError: No link that moves has this name.
+            UnsupportedError: The robot has loops, or a moving joint hangs on the body
+                of the link in front of the sensor.
         """
         if link not in self._sensors:
             made = WrenchSensor(self.model, link, self.carried, self.engine)

@@ -320,6 +320,7 @@ class FlatFunction:
                 invalid where positions are checked. With traced numbers the Program
                 raises it.
             TraceError: The algorithm raised an error that is not a DynError.
+            DynError: Another error of the algorithm or of a slot passes through.
         """
         values, changed, start = {}, {}, 0
         for port in self.inputs:

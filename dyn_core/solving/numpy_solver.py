@@ -181,6 +181,8 @@ class _ArrayProgram(RowProgram):
             ShapeError: The solver returned a wrong number or shape of arrays.
             RowError: The state has no result or, with finite=True, a position is
                 invalid.
+            DynError: Another error of the solver, or of a user's force function, passes
+                through.
         """
         values, start = {}, 0
         for port in self.inputs:

@@ -332,7 +332,7 @@ class Registry:
         whose hook fails is reported, see `report`, and left out.
 
         Args:
-            problem: Signature, or its name, as of `problem`.
+            problem: Signature, or its name in upper or lower case.
 
         Raises:
             SignatureError: No plugin offers a problem of this name.

@@ -368,9 +368,10 @@ def chord3(R: Matrix) -> Vector:
     """Return the chord vector 2 sin(t/2) n of a rotation by the angle t about n.
 
         chord R = 2 sin(t/2) n = vee(R - R.T)/2 / cos(t/2),   log R = t n
-        chord R = 2 sin(t/2) n beyond 120 degrees, n as in log3
+        chord R = 2 sin(t/2) n beyond 120 degrees
 
-    Near zero it is as accurate as log3, with fewer operations.
+    At exactly pi the component of n with the largest absolute value is positive. Near
+    zero it is as accurate as log3, with fewer operations.
 
     Source: KIM-S1.
     """

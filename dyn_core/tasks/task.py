@@ -29,8 +29,9 @@ UNIT = (-1.0, 1.0)
 def checked_limits(task: Any) -> np.ndarray:
     """Check times and bounds of a task; return the limits of its actions, (2, na).
 
-    Raises ModelError unless dt is finite and > 0, substeps and max_steps are integers
-    >= 1, and action_bounds na pairs of finite numbers (least, most) with least < most.
+    Row 0 has the minima, row 1 the maxima. Raises ModelError unless dt is finite and >
+    0, substeps and max_steps are integers >= 1, and action_bounds na pairs of finite
+    numbers (least, most) with least < most.
     """
     dt: float = task.dt
     bounds = task.action_bounds

@@ -262,9 +262,13 @@ def report(solver: Solver, models: list[Model], engine: str) -> Iterator[str]:
         models: Robots; ignored for another kind of system.
         engine: Engine of its Programs.
 
-    Raises PluginError and errors of the solver as `check`, and UnsupportedError as
-    served_model if the solver refuses all of `models`, too; else the random robots are
-    left out.
+    Raises:
+        PluginError: No plugin offers the solver's kind of problem, a law of it, or its
+            kind of System.
+        UnsupportedError: The solver refuses all random robots and all of `models`. If
+            it supports one of `models`, the random robots are left out.
+
+    Errors of builds and calls of the solver pass through.
     """
     if solver.signature.system != "robot":
         kind = default_registry().system(solver.signature.system)

@@ -162,8 +162,8 @@ def sphere(m: float, radius: float, c: Iterable[float] = _ORIGIN) -> RigidInerti
 def _lengths(name: str, x: Any, *n: int) -> np.ndarray:
     """Return lengths x as an array of n numbers, without n of one number [m].
 
-    `name` is for error messages. Raises ModelError for a negative length; other errors
-    are as of `single`. Zero is valid.
+    `name` is for error messages. Raises ModelError for a negative length, ShapeError
+    for another shape, NonFiniteError for NaN or infinity. Zero is valid.
     """
     lengths = single(name, x, *n)
     if (lengths < 0).any():

@@ -416,7 +416,8 @@ class Viewer:
 
         Args:
             values: Value of each slider, in the order of scene.sliders [m | rad].
-            moved: Index of the slider that was moved, see scene.state, or None.
+            moved: Index of the slider that was moved, whose joint stays where loops are
+                closed; None: no joint stays.
         """
         with self._lock:
             try:
