@@ -208,7 +208,13 @@ def _settings(records: Sequence[MotionRecord], names: Sequence[str]) -> ReportSe
 
 
 def _start(record: MotionRecord, kind: str, name: str) -> str:
-    """Return an entry of q or qd in the first row as text; "-" if there is none."""
+    """Return an entry of q or qd in the first row as text; "-" if there is none.
+
+    Args:
+        record: Run that is compared.
+        kind: "q" or "qd".
+        name: Name of the entry, as in `record.names(kind)`.
+    """
     columns, names = getattr(record, kind), record.names(kind)
     if columns is None or not len(columns) or name not in names:
         return "-"

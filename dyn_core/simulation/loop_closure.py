@@ -209,7 +209,8 @@ def _finite(model: Model, f: np.ndarray, A: np.ndarray) -> tuple[Any, Any]:
     """Return the residuals f (rows,) and the Jacobian A (rows, nv), unchanged.
 
     Raises:
-        NonFiniteError: A row of f or A is not finite; names the first one.
+        NonFiniteError: A row of f or A is not finite; names the first one by
+            `model.loop_rows`.
     """
     good = np.isfinite(f) & np.isfinite(A).all(1)
     if not good.all():

@@ -42,7 +42,7 @@ class RobotPlant(SimulatedPlant):
             commands do not contain it.
         payload_link: Link that may carry a payload; empty: none.
         engine: Engine of the Programs; None: the default.
-        carried: PayloadInput of the present payload, see `attach`.
+        carried: PayloadInput of the payload that `attach` attached last.
         compensated: Coordinates whose motors compensate gravity, bool, (nv,); by
             default all that are not prescribed.
         q, qd: State, (nq,) and (nv,).

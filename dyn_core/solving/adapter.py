@@ -517,7 +517,9 @@ def named_errors(
 
 
 def _run(program: Any, values: Sequence[float]) -> list[float]:
-    """Return the flat results of a Program for flat floats, in the order of the Ports.
+    """Return the flat results of a Program for flat inputs of one state.
+
+    Inputs and results are floats, in the order of the Ports, each row by row.
 
     Raises:
         RowError: The status of the state is not 0.

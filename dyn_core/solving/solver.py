@@ -253,7 +253,7 @@ class TracedSolver(Solver):
             joint and valid alternatives; None if every robot is supported.
         source: Literature of the algorithm; default: "Source:" of its docstring.
         reference: Whether it exists for comparison with other solvers.
-        origin, lookup, default: See Solver.
+        origin, lookup, default: As in Solver.
 
     Raises:
         SignatureError: The algorithm does not take the Signature's inputs, slots and

@@ -232,7 +232,7 @@ _E = (1 / 12, 1 / 720, 1 / 30240, 1 / 1209600, 1 / 47900160, 691 / 1307674368000
 
 
 def _power_series(coefficients: tuple[float, ...], t2: Any) -> Any:
-    """Return c0 + c1 t² + c2 t⁴ + ..., by Horner's rule; t2 is t²."""
+    """Return c0 + c1 t² + c2 t⁴ + ... of coefficients (c0, c1, ...) and t2 = t²."""
     result: Any = coefficients[-1]
     for c in reversed(coefficients[:-1]):
         result = result * t2 + c

@@ -366,7 +366,7 @@ class ObjectTask(Task):
         return state[: self.system.nq], state[self.system.nq :]
 
     def start(self, rng: np.random.Generator, rows: int) -> np.ndarray:
-        """Draw initial states, (rows, ns), each entry uniform in home ± spread."""
+        """Draw initial states from rng, (rows, ns), uniform in home ± spread."""
         drawn = rng.uniform(-1.0, 1.0, (rows, self.ns))
         return np.array(self.home) + np.array(self.spread) * drawn
 

@@ -207,7 +207,7 @@ class FlipReport:
     """Results of bit flips.
 
     Attributes:
-        outcomes: Number of flips by outcome, see OUTCOMES.
+        outcomes: Number of flips by outcome, one of OUTCOMES.
         wrong: (byte, bit, largest error [N·m | N]) of each flip whose wrong effort
             passed; bytes are counted through all spans.
         spans: Memory in which bits were flipped.

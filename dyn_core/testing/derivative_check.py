@@ -441,7 +441,7 @@ def report(model: Model, errors: dict[str, dict[str, float]]) -> list[str]:
 
     Args:
         model: Robot.
-        errors: {joint: {column: error}}, see `examine`.
+        errors: {joint: {column: error}}, as `examine` and examine_second return.
     """
     columns = next(iter(errors.values()), dict.fromkeys(COLUMNS, 0.0))
     rows: list[tuple[str, ...]] = [("joint", "kind", *columns)]

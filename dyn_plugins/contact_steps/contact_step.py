@@ -358,7 +358,7 @@ class StepParts(NamedTuple):
 class SolvedContacts(NamedTuple):
     """Contacts of a step and its solution.
 
-    The lists have one entry for each point with rows, see DeepestPoints.
+    The lists have one entry for each point with rows: the points of DeepestPoints.
 
     Attributes:
         velocity: Velocity after the step along the initial axes, nv [rad/s | m/s].

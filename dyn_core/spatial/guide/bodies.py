@@ -66,8 +66,8 @@ def rigid_body(m: float, c: Iterable[float], Ic: Any) -> RigidInertia:
 
     Raises:
         ShapeError, NonFiniteError: A value has another shape or is not finite.
-        ModelError: Ic is not symmetric within 1e-9 of its largest entry, or the inertia
-            is not physical (see `checked`).
+        ModelError: Ic is not symmetric within 1e-9 of its largest entry, the mass is
+            negative, or a principal moment is negative or above the sum of the others.
 
     Source: GUIDE (25); SV-7.1; KIM-1.6.
     """
