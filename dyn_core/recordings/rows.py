@@ -215,17 +215,17 @@ def with_slopes(
 
     Args:
         model: Robot whose coordinates the motion has, in its order.
-        record: Motion with finite positions; not changed.
+        record: Motion; not changed. Its positions are read if it has no velocities.
         cutoff: Cut-off frequency of the low-pass filter [Hz]; None: no filter.
 
     Raises:
         SettingError: There are fewer than six rows, times do not increase, a joint
             whose velocity is needed has several coordinates, or the cut-off frequency
             is out of range or, for a motion with both, has no effect.
-        NonFiniteError: A time, velocity or acceleration is not finite; says the row.
+        NonFiniteError: A number that is read is not finite; says the row.
     """
     known = [x for x in ("qd", "qdd") if getattr(record, x) is not None]
-    record.checked(known)
+    record.checked(known if record.qd is not None else ["q", *known])
     if record.qdd is not None and record.qd is not None:
         if cutoff is not None:
             raise SettingError(
