@@ -36,11 +36,13 @@ def note_signals(*numbers: int) -> list[int]:
 def noted_signals(*numbers: int) -> Iterator[list[int]]:
     """Yield the list of note_signals for a block; restore the handlers at its end.
 
-    A handler that was not installed from Python is not restored. Forked children
-    inherit handlers: where one stays, SIGTERM does not end a child.
+    The handlers append the numbers of the signals that come to this list. A handler
+    that was not installed from Python is not restored. Forked children inherit
+    handlers: where one stays, SIGTERM does not end a child. Must be called in the main
+    thread (else ValueError).
 
     Args:
-        *numbers: Numbers of the signals, see note_signals.
+        *numbers: Numbers of the signals. An ignored SIGHUP stays ignored.
     """
     before = {number: signal.getsignal(number) for number in numbers}
     try:

@@ -33,7 +33,7 @@ COMMANDS = (
 
 @hookimpl
 def dyn_commands(subparsers: Any) -> None:
-    """Add the commands of COMMANDS to `dyn`."""
+    """Add the commands of COMMANDS to `subparsers`, those of the command `dyn`."""
     for group, name, sentence, example, module in COMMANDS:
         subparsers.add_parser(
             name, help=sentence, group=group, example=example, module=module

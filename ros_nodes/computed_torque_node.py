@@ -472,6 +472,8 @@ class ComputedTorqueNode(RobotNode):
     def _stop_failed(self, t: float, error: Exception) -> None:
         """Stop with zero effort until the next activation, because of an exception.
 
+        The exception is logged and counted; zero effort is published at once.
+
         Args:
             t: Time, monotonic [s].
             error: Exception in the control callback.
@@ -586,7 +588,10 @@ class ComputedTorqueNode(RobotNode):
 
 
 def answer_waiting(service: Any) -> None:
-    """Serve one queued request of a service without an executor, if there is one."""
+    """Serve one queued request of a service without an executor, if there is one.
+
+    The response is sent. An exception of the service's callback is raised.
+    """
     with service.handle:
         request, header = service.handle.service_take_request(service.srv_type.Request)
     if header is not None:

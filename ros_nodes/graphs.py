@@ -208,7 +208,8 @@ def start_arguments(
     Args:
         entry: The process.
         namespace: Namespace of the node, with or without a leading slash; empty: none.
-        use_sim_time, autostart: As in start_parameters.
+        use_sim_time, autostart: Values of the parameter `entry.clock` and of
+            `autostart`; None: not set.
 
     Raises:
         SettingError: The namespace is not valid.

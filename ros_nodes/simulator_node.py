@@ -118,7 +118,12 @@ class SimulatorNode(RobotNode):
         return not self.value("chain_file") and super().waits_for_robot()
 
     def _on_description(self, message: String) -> None:
-        """Read a robot description from the topic; ignored if chain_file is set."""
+        """Read a robot description from the topic; ignored if chain_file is set.
+
+        It is also ignored if a parameter sets the robot. A valid one is stored, and
+        starts an unconfigured node with autostart; an invalid one is refused: counted
+        and logged.
+        """
         if not self.value("chain_file"):
             super()._on_description(message)
 
@@ -252,7 +257,10 @@ class SimulatorNode(RobotNode):
         return response
 
     def _pause(self, paused: bool) -> None:
-        """Pause or resume; clears `robot.failed`, so ~/reset does not end the pause."""
+        """Pause if `paused`, else resume; ~/reset then does not end the pause.
+
+        Therefore `robot.failed` is cleared.
+        """
         self.robot.paused, self.robot.failed = paused, False
 
     def _on_pause(self, request: Any, response: Any) -> Any:

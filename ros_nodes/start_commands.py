@@ -34,7 +34,10 @@ from ros_nodes.running.runtime import SIGNALS
 
 
 def add_feed_forward(parser: argparse.ArgumentParser) -> None:
-    """Add the arguments of `dyn feed-forward`, and its function as `run`."""
+    """Add the arguments of `dyn feed-forward`; parsed ones have its function as `run`.
+
+    parser: The command's parser, changed in place.
+    """
     parser.add_argument(
         "trajectory",
         help="a JointTrajectory as `ros2 topic echo` prints it, or .json",
@@ -124,7 +127,7 @@ def _with_effort(feed: FeedForward, message: Any, period: float) -> dict[str, An
 
 
 def add_up(parser: argparse.ArgumentParser) -> None:
-    """Add the arguments of `dyn up`, and its function as `run`."""
+    """Add the arguments of `dyn up`; those parsed have its function as `run`."""
     parser.add_argument(
         "graph", choices=sorted(GRAPHS), help="nodes that belong together"
     )

@@ -56,13 +56,13 @@ def sizes(
 ) -> tuple[int, int]:
     """Return the number of rows of a strip and of a chunk, (strip, chunk).
 
-    On engine native a strip has a multiple of LANES rows in at most STRIP bytes, but
-    LANES at least; a chunk at most CHUNK bytes (LIGHT_CHUNK if `light`) and 1/CHUNKS of
-    the rows or LEAST rows, whichever is more. Others have fixed numbers.
-    Chunks are rounded down to whole strips (below one: to LANES rows), or to the common
-    multiple of `grain` and rows.grain if that is above 1 and at most four chunks; one
-    such step remains, even beyond these limits and the batch's last row. Only the
-    arguments count, so that a run gives the same bits on any machine.
+    On engine native a strip has a multiple of 512 rows in at most 2 MiB, but at least
+    512; a chunk at most 64 MiB (1 GiB if `light`), and at most 1/32 of the rows or
+    16384 rows, whichever is more. On engine graph they have 512 and 4096 rows, else 16
+    and 512. Chunks are rounded down to whole strips (below one: 512 rows), or to the
+    common multiple of `grain` and rows.grain if that is above 1 and at most four
+    chunks; one such step remains, even beyond these limits and the batch's last row.
+    Only the arguments count, so that a run gives the same bits on any machine.
 
     Args:
         program: Program that is evaluated.
@@ -281,7 +281,8 @@ def _error(
 
     Args:
         program: Program of the batch.
-        inputs: Inputs of the strip, as of ChunkTask._call.
+        inputs: Inputs of the strip in the order of the Program's, each (rows,
+            *port.shape), or port.shape if all rows share it.
         bad: Indices of the failed rows in the strip, (failed,); at least one.
         state: Status of each row of the strip, (rows,).
         first: Index of the strip's first row in the batch.

@@ -192,11 +192,12 @@ def _require_equal(asked: dict[str, str], here: dict[str, str]) -> None:
     """Check that results of this worker have the same bits as the sender's.
 
     Args:
-        asked: Facts of the process that sent the task, see program_facts.
-        here: Facts of this worker.
+        asked: Facts of the process that sent the task: texts by some of the keys
+            library, program, model and arithmetic.
+        here: Facts of this worker, by the same keys.
 
     Raises:
-        BatchError: The facts differ in a key of TITLES that `asked` has; names this
+        BatchError: The facts differ in one of these keys that `asked` has; names this
             machine and the facts.
     """
     titles = {key: title for key, title in TITLES.items() if key in asked}
@@ -219,9 +220,6 @@ def _source(facts: TaskFacts, k: int) -> Any:
     Args:
         facts: Task.
         k: Index of the input.
-
-    Raises:
-        ShapeError: A zarr array in its place does not fit the Port.
     """
     port, where = facts.program.inputs[k], facts.references[k]
     if k in facts.values:
@@ -324,7 +322,7 @@ def on_cluster(
         client: Client of the scheduler.
         task: Task of each chunk; results that workers send back are written to its
             targets here.
-        chunks: Chunks to be computed.
+        chunks: Chunks to be computed: (index, first row, row behind the last).
         journal: Journal of the run, or None; workers use it to recognise shared files.
 
     Raises:
@@ -360,7 +358,7 @@ class _ClusterRun:
     Args:
         client: Client of the scheduler.
         task: Task of each chunk.
-        chunks: Chunks to be computed.
+        chunks: Chunks to be computed: (index, first row, row behind the last).
         journal: Journal of the run, or None.
     """
 
@@ -390,8 +388,14 @@ class _ClusterRun:
         Results that workers send back are written to the task's targets, if it has any,
         and are then not in the outcome. The remaining chunks are cancelled if the
         iteration ends early. Once a worker cannot see the file of an input, its chunk
-        is submitted again with its rows, and all later ones with theirs. Raises
-        BatchError, RowError or another error of a worker, see on_cluster.
+        is submitted again with its rows, and all later ones with theirs.
+
+        Raises:
+            BatchError: A chunk kills several workers, a worker cannot import the code
+                or would compute other bits, results cannot be written, or the scheduler
+                is lost.
+            RowError: Rows fail and the task records no status.
+            Exception: Other errors of a worker, such as ShapeError, unchanged.
         """
         completed = library("distributed", "a cluster").as_completed(
             loop=self.client.loop
@@ -449,8 +453,8 @@ class _ClusterRun:
     def _fill(self, completed: Any) -> None:
         """Submit chunks until all are submitted or each worker thread has enough.
 
-        That is AHEAD[0] for each thread if chunks bring or return rows, else AHEAD[1].
-        The threads are counted once a second.
+        That is 2 for each thread if chunks bring or return rows, else 4. The threads
+        are counted once a second.
 
         Args:
             completed: Iterator of finished futures, which the new ones are added to.

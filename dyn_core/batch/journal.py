@@ -45,7 +45,7 @@ class DoneChunk(NamedTuple):
     """The entry of a journal for a finished chunk.
 
     Attributes:
-        failed: Runs of failed rows.
+        failed: Runs of failed rows: first row, row behind the last, reason.
         value: Value of the reduction over the chunk, as JSON data; None without one.
         sums: CRC-32 checksum of the results of each output; empty in a reduction.
     """
@@ -77,8 +77,8 @@ class Journal:
     def read_header(path: str) -> dict[str, Any] | None:
         """Return the header of the journal at `path`; None if there is no file.
 
-        Its keys are those of HEADER_TITLES, "inputs" and "token"; only its checksum is
-        checked.
+        Its keys are format, library, program, model, arithmetic, rows, chunk_rows,
+        outputs, reduction, inputs and token; only its checksum is checked.
 
         Raises:
             BatchError: The file cannot be read, or its first line is no header.

@@ -458,13 +458,15 @@ class BatchRun:
     ) -> Iterator[tuple[int, ChunkOutcome]]:
         """Return an iterator of (index, ChunkOutcome) of the missing chunks.
 
-        Chunks come as they finish. The iteration raises the errors of `results`.
+        Chunks come as they finish. The iteration raises the BatchError, RowError and
+        ShapeError that `results` names.
 
         Args:
             client: Client of a Dask scheduler; None for threads.
             workers: Maximum number of threads; engines other than native use one;
                 ignored with a client.
-            missing: Chunks to be computed; without any the iterator is empty.
+            missing: Chunks to be computed: (index, first row, row behind the last);
+                without any the iterator is empty.
         """
         if not missing:
             return iter(())
@@ -675,7 +677,7 @@ def _files(
     """Return the result files if `out` is a path, else None.
 
     Args:
-        out: Argument of map_rows.
+        out: None, a path or URL, or arrays.
         program: Program with the outputs.
         reduction: Reduction, or None.
 

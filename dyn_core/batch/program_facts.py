@@ -39,10 +39,11 @@ _SCALARS = math.sin, math.cos, math.exp, math.log, math.tanh
 
 
 def program_facts(program: Program[Any]) -> dict[str, str]:
-    """Return the facts that decide the bits of a Program's results, by key of TITLES.
+    """Return the facts that decide the bits of a Program's results, by key.
 
-    Each is a text of names and digests. A robot counts by its name and a hash of its
-    data, any other system by its name only.
+    The keys are library, program, model and arithmetic; each fact is a text of names
+    and digests. A robot counts by its name and a hash of its data, any other system by
+    its name only.
     """
     model = program.model
     robot = model_hash(model) if isinstance(model, Model) else ""

@@ -120,8 +120,9 @@ class OrderedFold:
     def add(self, k: int, value: Any) -> None:
         """Add the value of the chunk with index k, in any order of k.
 
-        Without a reduction nothing happens. Errors as of Reduction.add, possibly only
-        when a missing earlier chunk is added.
+        Without a reduction nothing happens. Errors of Reduction.add, such as a
+        SettingError for a value that is not real, are raised when the values are
+        combined, which may be when a missing earlier chunk is added.
 
         Args:
             k: Index of the chunk, from 0; each once, which is not checked: a value for

@@ -37,7 +37,8 @@ def on_threads(
 
     Args:
         task: Task that processes the chunks; its run is called on the threads.
-        chunks: Chunks to be processed; a single one on the calling thread.
+        chunks: Chunks to be processed: (index, first row, row behind the last); a
+            single one on the calling thread.
         workers: Number of threads, at least 1 (not checked: with 0 no chunk is
             processed); it is ignored for a single chunk.
     """
@@ -96,7 +97,8 @@ def _work(
 
     Args:
         task: Task that processes the chunks.
-        wanted: Queue of chunks; None ends the thread.
+        wanted: Queue of chunks (index, first row, row behind the last); None ends the
+            thread.
         done: Queue that gets (index, outcome) of each chunk; a raised exception is the
             outcome.
         ended: Empty list; an entry that another thread appends ends the thread and

@@ -171,8 +171,9 @@ def _differentiable(rates: PositionRates, externals: Sequence[Any]) -> Any:
 
     Args:
         rates: Conversions of the robot.
-        externals: CasADi functions: values, then slopes (results as _jacobian says) and
-            second derivatives, if any.
+        externals: CasADi functions: values, then slopes and second derivatives, if any.
+            Their results are jac_Y_X for each result Y and each input X of the function
+            before, inputs varying fastest.
     """
     ca = casadi_module()
     function, *others = externals
@@ -207,7 +208,13 @@ def _differentiable(rates: PositionRates, externals: Sequence[Any]) -> Any:
 
 
 def _is_position(name: str, x: Any, rates: PositionRates) -> bool:
-    """Return whether an input is a position: its name is q, and it has nq entries."""
+    """Return whether an input is a position: its name is q, and it has nq entries.
+
+    Args:
+        name: Name of the input.
+        x: CasADi expression of the input, a column.
+        rates: Conversions of the robot, with its nq.
+    """
     return name == "q" and x.size1() == rates.nq
 
 
@@ -250,7 +257,9 @@ def function(
             identifier, or an input has no derivative and is not among the constants;
             the message says which inputs have one.
         ShapeError: A constant is no input, or has another shape.
+        ValueError, TypeError: A constant is no array of numbers.
         CompileError: There is no C compiler to link with, or it fails.
+        RuntimeError: CasADi refuses one of `options`.
     """
     casadi = casadi_module()
     kernels = _kernels(program, name, constants or {}, hessian, status)
@@ -291,9 +300,11 @@ def library(
     Args:
         program: Program of the engine native, for a robot without loops, in float64.
         folder: Folder of the library; it is created.
-        name, constants: Name of the function, and values of inputs that it lacks.
-        hessian, status: Whether it has second derivatives, and one more result with the
-            status; details in `function`.
+        name: Name of the function; None: SOLVER_ROBOT.
+        constants: Values of inputs that the function does not have, by name.
+        hessian: Whether it has second derivatives, too.
+        status: Whether it has one more result, `status`: 0, or a number that
+            program.failure(number) explains.
 
     Raises:
         UnsupportedError: `hessian` for a robot with quaternions, the Program is of
@@ -301,6 +312,7 @@ def library(
             the name is no C identifier, an input has no derivative and is not among the
             constants, or casadi is needed and not installed.
         ShapeError: A constant is no input, or has another shape.
+        ValueError, TypeError: A constant is no array of numbers.
         CompileError: There is no C compiler to link with, or it fails.
     """
     kernels = _kernels(program, name, constants or {}, hessian, status)
@@ -526,7 +538,8 @@ def _numbers(program: Program[Any]) -> dict[str, np.ndarray]:
 def _whole(program: NativeProgram, number: int) -> Result:
     """Return the output of index `number` as a Result: a matrix if it has two axes.
 
-    Else it is a column, row by row. Zeros are left out as in _result.
+    Else it is a column of the entries, row by row. Entries of a matrix that are zero
+    for every state are not stored; those of a single column all are.
     """
     port = program.outputs[number]
     entries = _numbers(program)[port.name]
@@ -545,7 +558,7 @@ def _result(program: NativeProgram, name: str, numbers: np.ndarray) -> Result:
         program: Program whose kernel computes it.
         name: Name of the result.
         numbers: Index of each entry, (rows, columns), counted across all outputs of the
-            Program, see _numbers; -1 for a zero. All lie in the same output.
+            Program, each row by row; -1 for a zero. All lie in the same output.
     """
     some = int(numbers.max(initial=0))
     starts = np.cumsum([0, *(port.size for port in program.outputs)])

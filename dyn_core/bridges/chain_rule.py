@@ -99,7 +99,8 @@ class ChainRule:
     ) -> Any:
         """Return the rate of one output; of a position in tangent coordinates (nv).
 
-        It is zero if no input changes, and for outputs in derivatives.CONSTANT.
+        It is zero if no input changes, and for outputs in derivatives.CONSTANT
+        (impulse, gap, residuals, iterations, status, modes).
 
         Args:
             output: Port of the output.

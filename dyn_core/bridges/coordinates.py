@@ -121,7 +121,7 @@ class PositionRates:
     def _converted(
         self, xp: Any, q: Any, values: Any, which: int, adjoint: bool
     ) -> Any:
-        """Multiply values by a map of _quadratic_maps, or by its transpose.
+        """Return values multiplied by a map of _quadratic_maps, or by its transpose.
 
         Values of joints without quaternions are unchanged.
 
@@ -129,7 +129,7 @@ class PositionRates:
             xp: numpy, jax.numpy or torch.
             q: Positions (..., nq) with unit quaternions.
             values: Rates, velocities or gradients (..., nq) or (..., nv).
-            which: _RATE or _VELOCITY.
+            which: _RATE: velocities to rates of q; _VELOCITY: rates of q to velocities.
             adjoint: Whether to multiply by the transpose.
         """
         if self.plain:
@@ -180,7 +180,8 @@ def _quadratic_maps(joint: Any) -> tuple[np.ndarray, np.ndarray]:
 def _tensor(function: Any, n: int, inputs: int) -> np.ndarray:
     """Return the coefficients of a function (q, x), linear in x and quadratic in q.
 
-    The shape is (size of the result, inputs, n + 1, n + 1), see _quadratic_maps.
+    The shape is (size of the result, inputs, n + 1, n + 1); result[a] is the sum over
+    b, c, d of T[a, b, c, d] x[b] y[c] y[d], with y = (q, 1).
 
     Args:
         function: Takes q and x as Vectors; returns the entries of a vector.

@@ -69,8 +69,9 @@ class Derivatives:
     def slope(self, output: str, name: str) -> Slope | None:
         """Return the slope of an output by an input, a function of Values, or None.
 
-        None stands for a slope of zero: of an output in CONSTANT, by `warm` of a step,
-        or of a pair that is not in `slopes` where other outputs have one by this input.
+        None stands for a slope of zero: of an output in CONSTANT (impulse, gap,
+        residuals, iterations, status, modes), by `warm` of a step, or of a pair that is
+        not in `slopes` where other outputs have one by this input.
 
         Args:
             output: Name of the output.
@@ -153,10 +154,10 @@ class Derivatives:
 
         Their output is dtau_dp, (..., nv, entries of the parameter). Only parameters
         that are inputs of the Program are included, of links, joints and the robot.
-        Parameters of a link that are not in _LINEAR, and the origin of a joint, have no
-        solver of derivatives and are left out. Joint forces are linear in the
-        parameters of _LINEAR, which their Source does not get as inputs. Sources are
-        built at their first use, see `source`.
+        Parameters of a link that are not in _LINEAR (mass, inertia, payload, armature),
+        and the origin of a joint, have no solver of derivatives and are left out. Joint
+        forces are linear in the parameters of _LINEAR, which their Source does not get
+        as inputs. Sources are built at their first use.
         """
         sources = {}
         for path in self.parameters():
@@ -191,7 +192,8 @@ class Derivatives:
 def _is_optional(what: Any, name: str) -> bool:
     """Return whether a solver has an input only if its build asks for it by name.
 
-    True for optional ports, for paths with a dot and for _GLOBAL; else False.
+    For the name of a port: whether the port is optional. For any other name: True if it
+    has a dot, or is gravity, armature or time.
 
     Args:
         what: Solver.

@@ -5,7 +5,9 @@ frame that names the memory of inputs and results; it runs the kernels of one Pr
 whose addresses and sizes are constants (ffi_handler.py). Rows whose status is not 0
 (engines/status.py) are filled with NaN. No memory persists between calls, so that
 threads may call it at once; kernels ask for scratch memory that is initially zero
-(product_arrays.py). All names of memory are addresses.
+(product_arrays.py). All names of memory are addresses. Constants: N_IN and N_OUT, the
+numbers of inputs and outputs; WIDTH, the least number of rows of the batch kernel;
+FINITE, 1 if NaN and infinity count as failures, else 0.
 
 Source: the C interface, xla/ffi/api/c_api.h in the headers of jaxlib: its structures
 only grow at their ends within major version 0.
@@ -95,7 +97,8 @@ def checked(inputs, strides, outputs, row, state):
 def note(inputs, strides, outputs, row, state, states):
     """Write the status of a row to `states`; fill the outputs of a failed row with NaN.
 
-    With FINITE, NaN and infinity count as failures, too, see checked. Returns 0.
+    With FINITE, a row whose inputs or results have NaN or infinity fails, too, with
+    NOT_FINITE_INPUT or NOT_FINITE_RESULT. Returns 0.
 
     Args:
         state: Status of the kernel.
@@ -127,7 +130,7 @@ def note(inputs, strides, outputs, row, state, states):
 def run_row(inputs, strides, outputs, row, states, scratch):
     """Run the scalar kernel on one row; return 0.
 
-    The row's status is written, and a failed row is filled with NaN, see note.
+    The row's status is written, and a failed row is filled with NaN.
 
     Args:
         inputs, outputs: Addresses of the tables with the addresses of arrays.
@@ -157,9 +160,11 @@ def run_chunks(inputs, strides, outputs, rows, states, scratch):
     written, and failed rows are filled with NaN.
 
     Args:
-        inputs, strides, outputs, states, scratch: As in run_row: addresses of tables
-            and memory, states 0 to write no status.
+        inputs, outputs: Addresses of the tables with the addresses of arrays.
+        strides: Address of the bytes from row to row of each input, 0 if shared.
         rows: Number of rows.
+        states: Address of the statuses of all rows (int32); 0: none is written.
+        scratch: Address of zeroed scratch memory, a multiple of 64.
     """
     status, first = room(8 * (CHUNK + WIDTH)), 0
     while first < rows:
@@ -213,9 +218,11 @@ def run_few(inputs, strides, outputs, rows, states, scratch):
     Statuses are written, and failed rows are filled with NaN.
 
     Args:
-        inputs, strides, outputs, states, scratch: As in run_row: addresses of tables
-            and memory, states 0 to write no status.
+        inputs, outputs: Addresses of the tables with the addresses of arrays.
+        strides: Address of the bytes from row to row of each input, 0 if shared.
         rows: Number of rows, -1 for one state.
+        states: Address of the statuses of all rows (int32); 0: none is written.
+        scratch: Address of zeroed scratch memory, a multiple of 64.
     """
     if rows < 0:
         state = call(SCALAR, inputs, outputs, scratch)

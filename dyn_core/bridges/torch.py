@@ -133,8 +133,14 @@ class TorchOperation:
     def run(self, tensors: Sequence[Any]) -> tuple[Any, ...]:
         """Return outputs, and the status if requested, without recording derivatives.
 
+        They are a tuple of tensors, the status (int64) last.
+
         Args:
-            tensors: Inputs in order; errors are those of `__call__`.
+            tensors: Inputs in order, (*port.shape) or (rows, *port.shape).
+
+        Raises:
+            ShapeError: Shapes or numbers of rows do not fit.
+            RowError: A row fails, and the status was not requested.
         """
         return self.of_arrays([x.numpy(force=True) for x in tensors])
 
@@ -145,7 +151,8 @@ class TorchOperation:
         copied. The status (int64) is last if it was requested.
 
         Args:
-            arrays: Inputs of the Program.
+            arrays: Inputs of the Program in order, (*port.shape) or (rows,
+                *port.shape).
 
         Raises:
             ShapeError: An input does not fit the Program.
@@ -209,12 +216,16 @@ class TorchOperation:
     def _vmap(self, info: Any, in_dims: Sequence[Any], *tensors: Any) -> Any:
         """Return outputs and status of the operation within vmap, and their vmap axes.
 
-        The axes are all 0, in front of an axis of the batch. Raises as _rows_of does.
+        The axes are all 0, in front of an axis of the batch.
 
         Args:
             info: Information of PyTorch's vmap rule; has batch_size.
             in_dims: Axis of the vmap in each input, or None.
-            tensors: Inputs.
+            tensors: Inputs in order.
+
+        Raises:
+            RuntimeError: Batches within the vmap have different numbers of rows.
+            RowError: A row fails, and the status was not requested.
         """
         return self._rows_of(self._call, info, in_dims, tensors)
 
@@ -237,6 +248,7 @@ class TorchOperation:
         Raises:
             RuntimeError: The batch of an input has neither one row nor as many as that
                 of the last input with a batch.
+            RowError: A row fails, and the status was not requested.
         """
         size, rows = info.batch_size, None
         moved = []
@@ -612,7 +624,8 @@ class TorchFunction:
         Quaternions of a position are scaled to unit length.
 
         Raises:
-            ShapeError: The argument does not fit the Port, see _converted.
+            ShapeError: It is on another device, has no real numbers or another shape,
+                or is a tensor with a larger floating-point type than the Program.
         """
         fits = type(value) is Tensor and value.dtype is self._dtype and value.is_cpu
         if not fits or port.shape not in (value.shape, value.shape[1:]):

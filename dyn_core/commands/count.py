@@ -114,7 +114,8 @@ def add_count(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Print the counts of a solver, with --order also their growth; return 0.
 
-    They are "folded", with --literal "literal", see `operations`.
+    Operations on structural zeros and ones count only with --literal. With --order
+    progress is written to stderr.
 
     Raises:
         SolverNotFound: There is no such solver.

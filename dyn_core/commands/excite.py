@@ -202,8 +202,9 @@ def lines_of(result: Excitation) -> list[str]:
 
     Between them: for each joint its start, least and largest position [rad | m], and
     the shares of its range, velocity and effort limits that it uses; the joint that
-    raises the condition number most, if known; see also _distances. Each violated limit
-    has a line that begins with "not kept".
+    raises the condition number most, if known; number and least distance [m] of pairs
+    of links, and the near pairs. Each violated limit has a line that begins with "not
+    kept".
     """
     series, limits = result.series, result.limits
     lines = [

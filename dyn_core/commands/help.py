@@ -82,6 +82,9 @@ def _help(arguments: argparse.Namespace) -> int:
     name, a problem before a command. Other words give the problems, commands and PAGES
     that mention them.
 
+    Args:
+        arguments: `name`, the words as a list, and `parser`, the parser of `dyn`.
+
     Raises:
         UnsupportedError: The name is unknown.
     """

@@ -116,8 +116,9 @@ class CommandParser(argparse.ArgumentParser):
     def parse_known_args(self, *positional: Any, **options: Any) -> Any:
         """Add the command's arguments if need be, then parse as an ArgumentParser.
 
-        A command or verb without verbs of its own raises _UsageError for an unknown
-        argument.
+        Arguments and the result (namespace, unknown arguments) are those of
+        ArgumentParser. A command or verb without verbs of its own raises _UsageError
+        for an unknown argument, and each raises it for a value that is no choice.
         """
         self.complete()
         values, unknown = super().parse_known_args(*positional, **options)
@@ -145,7 +146,8 @@ class CommandParser(argparse.ArgumentParser):
     def format_help(self) -> str:
         """Return the help page with all arguments, and the example if there is one.
 
-        If options in WRITTEN write files, a note says that these replace others.
+        If it has one of the options --out, --plot, --film and --html, a note says that
+        written files replace others.
         """
         self.complete()
         example = f"\nexample: {self.prog} {self.example}\n" if self.example else ""
@@ -202,7 +204,8 @@ def run(argv: list[str]) -> int:
 def _run(argv: list[str]) -> int:
     """Parse the command line and run its subcommand; return the exit status.
 
-    It is 0 for the help without a command.
+    It is 0 for the help without a command. `argv` has the arguments after the name of
+    the program.
 
     Raises:
         PluginError: The command of a plugin fails with an unexpected exception.
@@ -231,7 +234,9 @@ def _run(argv: list[str]) -> int:
 
 
 def _check_outputs(values: dict[str, Any]) -> None:
-    """Raise SettingError if an option of OUTPUTS names a file that another one reads.
+    """Raise SettingError if a file to be written is one that another argument reads.
+
+    Written are the files of out, plot, film, html, output, report and screenshot.
 
     Args:
         values: Parsed arguments by name.

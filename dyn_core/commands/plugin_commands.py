@@ -78,7 +78,13 @@ def _add_commands(
 
 
 def _error(who: str, name: str, error: Exception) -> PluginError:
-    """Return the error of a plugin's command that fails with another exception."""
+    """Return the PluginError of a plugin's command that fails with `error`.
+
+    Args:
+        who: Name of the plugin.
+        name: Name of the command.
+        error: Exception that the command raised, named in the message.
+    """
     reason = f"{type(error).__name__}: {shown(error, str)}"
     return PluginError(f"{who}: '{name}' failed: {reason}", who)
 

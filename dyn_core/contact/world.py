@@ -162,11 +162,13 @@ class World:
             q: Position, (nq,); None: model.start().
 
         Raises:
-            UnsupportedError: `model` is not a Model, or its base carries no floating
-                joint.
+            UnsupportedError: `model` is not a Model, its base carries no floating
+                joint, a mesh needs the extra `collision`, or the kind of a shape has no
+                contacts.
+            ModelError: A mesh or a name in `groups` is invalid, or a surface has the
+                name of a link.
             InfeasibleError: It is not on a height field after 50 moves.
-            ShapeError: q has the wrong shape. ContactPairs says which other errors
-                shapes cause.
+            ShapeError: q has the wrong shape.
         """
         check_robot(model, "on_ground")
         q = (model.start() if q is None else one_state("q", q, model.nq)).copy()

@@ -81,7 +81,8 @@ class Controller(Laws):
         of the setting `wrap`; if it is None, of the continuous joints.
 
         Raises:
-            ModelError: `wrap` has a name that no joint with one axis has.
+            ModelError: `wrap` is no list, or has a name that is of no joint that turns
+                about one axis.
             SettingError: The setting state_bounds is invalid.
         """
         names, wrap = self.model.joint_names, wrapped_joints(self.model, self.wrap)
@@ -297,7 +298,12 @@ class Controller(Laws):
         """Use a message of a topic of the mode, such as target_pose.
 
         Args:
-            topic, t, values, frame, stamp, clock: As in ModeMessage.
+            topic: Name of the topic.
+            t: Time of receipt, monotonic [s].
+            values: Numbers of the message.
+            frame: Link in whose axes they are; empty: the root.
+            stamp: Time stamp [s]; None: none.
+            clock: Present time of the stamps' clock [s]; None: the age is not tested.
 
         Raises:
             DynError: The message is refused; the previous one stays in force.
@@ -458,10 +464,10 @@ class Controller(Laws):
     def _take_over(self) -> None:
         """Start the law, and the reference at the robot's state.
 
-        A robot slower than BRISK gets a reference at rest; a faster one a reference
-        that starts with its velocity and brakes, because a reference at rest would
-        brake the robot at full effort. While a trajectory runs or waits, the reference
-        stays as it is.
+        A robot up to 0.1 rad/s or m/s gets a reference at rest; a faster one a
+        reference that starts with its velocity and brakes, because a reference at rest
+        would brake the robot at full effort. While a trajectory runs or waits, the
+        reference stays as it is.
         """
         follower = self.follower
         self.control_law.begin()
@@ -590,11 +596,13 @@ class Controller(Laws):
         return self.silence.torque(t, self.enabled)
 
     def guard(self, t: float, publish: Callable[[np.ndarray], object]) -> bool:
-        """Do as `watch`, and publish its torque if the state is stale.
+        """Publish the torque for a stale state: zero, or gravity compensation.
 
-        To be called by the thread of a watchdog. The first torque of a silence discards
-        every effort that is still being computed. Nothing is published if a state or a
-        stop comes meanwhile.
+        To be called by the thread of a watchdog. Which one is set by the rule on_stale
+        or a stop in force; gravity compensation has damping and lasts at most
+        stop_time. The first torque of a silence discards every effort that is still
+        being computed. Nothing is published if a state or a stop comes meanwhile. The
+        call also advances the blending of a payload.
 
         Args:
             t: Present time, monotonic [s].

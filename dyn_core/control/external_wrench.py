@@ -44,7 +44,7 @@ class ExternalWrench:
 
     U_k are the columns of singular values above the threshold, D the deviations of the
     joint forces. Between the threshold and twice of it a direction fades in, so that w
-    is continuous along a motion. Where a direction has faded, PRIOR is its deviation.
+    is continuous along a motion. Where a direction has faded, its deviation is 1000 N.
 
     Attributes:
         model: Robot.

@@ -204,7 +204,7 @@ def with_points(trajectory: Trajectory, period: float) -> Trajectory:
         period: Maximum time between points, above 0 [s].
 
     Raises:
-        TrajectoryError: There would be more than MOST_POINTS points.
+        TrajectoryError: There would be more than 100,000 points.
     """
     times = trajectory.times
     # Without 1e-9 rounding would add a point where the quotient is a whole number.

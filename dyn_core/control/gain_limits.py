@@ -187,7 +187,7 @@ class SampledGains:
 
 
 def doubts(gains: SampledGains, period: float) -> list[str]:
-    """Return a sentence for each kind of gain that reaches HALF of its bound.
+    """Return a sentence for each kind of gain that reaches half of its bound.
 
     Each names the joint nearest to its bound; empty if no gain is that large.
 

@@ -85,8 +85,8 @@ class JointLimits:
         """Check that points, (k, n), are within the position limits.
 
         Raises:
-            TrajectoryError: A point is outside by more than ROUNDING; names the joint.
-                NaN passes.
+            TrajectoryError: A point is outside by more than 1e-9; names the joint. NaN
+                passes.
         """
         bad = np.argwhere((q < self.lower - ROUNDING) | (q > self.upper + ROUNDING))
         if len(bad):
@@ -109,9 +109,9 @@ class JointLimits:
                 message.
 
         Raises:
-            TrajectoryError: A position limit is exceeded by more than ROUNDING, a
-                velocity limit by more than SPEED_MARGIN of it, or a coefficient is not
-                finite; names the joint.
+            TrajectoryError: A position limit is exceeded by more than 1e-9, a velocity
+                limit by more than 1 % of it, or a coefficient is not finite; names the
+                joint.
         """
         with np.errstate(over="ignore", invalid="ignore"):  # the checks refuse overflow
             for k in range(0, len(c), BLOCK):
@@ -128,11 +128,16 @@ class JointLimits:
         """Check one block of pieces.
 
         Args:
-            lengths, c, where: As for check_pieces.
+            lengths: Duration of each piece, (k,) [s].
+            c: Coefficients in ascending powers of the time since the piece began, (k,
+                coefficients, n).
             number: Index of the block's first piece among all pieces.
+            where: Function of a piece's index among all pieces that returns its
+                description for the message.
 
         Raises:
-            TrajectoryError: As for check_pieces.
+            TrajectoryError: A position or velocity limit is exceeded, or a coefficient
+                is not finite; names the joint.
         """
         powers = lengths[:, None] ** np.arange(c.shape[1])
         excess = first_excess(c * powers[:, :, None], self.lower, self.upper)
@@ -216,8 +221,8 @@ def first_excess(
 
     A polynomial lies within the convex hull of its Bernstein coefficients, which
     include its end values. Pieces whose hull exceeds the range are bisected until an
-    end value is outside or the hull is inside; after HALVINGS bisections they count as
-    inside. An excess up to ROUNDING is ignored.
+    end value is outside or the hull is inside; after 40 bisections they count as
+    inside. An excess up to 1e-9 is ignored.
 
     Args:
         c: Coefficients in ascending powers of u in [0, 1], (pieces, coefficients, n).

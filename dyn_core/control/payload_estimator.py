@@ -133,7 +133,7 @@ class SensedLink:
 
         The position is x, y, z [m] and quaternion x, y, z, w in the base. The velocity
         is [angular; linear] in the link's axes [rad/s; m/s]; its deviations are at
-        least STEADY.
+        least 1e-6.
 
         Args:
             q, qd: State of the robot, (nq,), (nv,).
@@ -295,6 +295,7 @@ class PayloadEstimator:
             SettingError: A noise is invalid.
             SignatureError: The solver does not solve PAYLOAD_ESTIMATION.
             SolverNotFound: No solver has the name settings.estimator.
+            PluginError: Two plugins offer this name.
             ModelError: The robot has no link settings.link or settings.sensor, or the
                 sensor's link does not carry settings.link.
             UnsupportedError: No joint moves the link (with a sensor: the sensor's
@@ -324,7 +325,10 @@ class PayloadEstimator:
         self.forget()
 
     def _size(self, name: str) -> Any:
-        """Return the shape of the Program's input with this name."""
+        """Return the shape, a tuple, of the Program's input with this name.
+
+        StopIteration if there is none.
+        """
         return next(port.shape for port in self.program.inputs if port.name == name)
 
     def forget(self) -> None:

@@ -188,7 +188,10 @@ class ControllerSettings:
         self.carried.attach(payload, self.rules.blend_time if driving else 0.0)
 
     def check_payload(self, payload: Payload | None) -> None:
-        """Raise a SettingError if a payload is given and there is no payload_link."""
+        """Raise a SettingError if a payload is given and there is no payload_link.
+
+        None passes.
+        """
         self.carried.check(payload)
 
     def check_sampling(self, kp: np.ndarray, kd: np.ndarray, ki: np.ndarray) -> None:

@@ -59,6 +59,12 @@ class Laws(ControllerSettings):
             SettingError: A parameter of the mode is not valid, or a solver is chosen
                 and the mode's law has no slot for it.
             SolverNotFound: No solver has the chosen name.
+            SignatureError: The chosen solver solves another problem than the slot's.
+            PluginError: Two plugins offer the chosen name.
+            UnsupportedError: No engine has the name, or a solver does not support the
+                robot.
+            ModelError: The robot has no such joint or parameter path.
+            CompileError: A Program cannot be compiled.
         """
         self.driven = bool(self.model.driven)
         paths = self.carried.paths
@@ -97,7 +103,7 @@ class Laws(ControllerSettings):
         """Raise a SettingError if the period of the states makes gains or law unstable.
 
         The period is `period`, else the mean period so far: then values are refused
-        only beyond ROUGH times their bounds. While no period is known, all pass.
+        only beyond 4 times their bounds. While no period is known, all pass.
 
         Args:
             kp, kd, ki: Gains, (nv,).
@@ -186,9 +192,9 @@ class Laws(ControllerSettings):
     def _carry(self, q: np.ndarray, qd: np.ndarray) -> np.ndarray:
         """Return the effort of gravity compensation with braking, (nv,) [N·m | N].
 
-            tau = g(q) - H kd qd,   kd the gain kd; BRAKING where it is zero
+            tau = g(q) - H kd qd,   kd the gain kd; 20 1/s where it is zero
 
-        In mode impedance kd is a joint damping, and BRAKING is used for all joints. The
+        In mode impedance kd is a joint damping, and 20 1/s is used for all joints. The
         payload counts; the effort is not limited. Raises NonFiniteError if a number is
         not finite.
 
@@ -210,7 +216,10 @@ class Laws(ControllerSettings):
         return self.control_law.torque(law)
 
     def compare(self, q: np.ndarray, q_ref: np.ndarray) -> None:
-        """Set the positions that `error` compares, (nv,) each: robot and reference."""
+        """Set the positions that `error` compares, (nv,) each: robot and reference.
+
+        The arrays are stored without a copy.
+        """
         self._error_points = q, q_ref
 
     def further_inputs(self) -> tuple[Any, ...]:

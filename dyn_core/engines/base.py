@@ -127,7 +127,8 @@ class Program(Generic[Result]):
     def prepare(self, batch: bool = False) -> None:
         """Compile or load the machine code now, and wait for it.
 
-        Engines without machine code, such as this class, do nothing.
+        Engines without machine code, such as this class, do nothing. Others raise
+        TraceError or CompileError if the algorithm cannot be traced or compiled.
 
         Args:
             batch: Whether the code for batches is prepared in addition to the code for
@@ -305,6 +306,7 @@ class Program(Generic[Result]):
                 slot), or the engine does not support them.
             TraceError, CompileError: At the first call, if the algorithm cannot be
                 traced or compiled.
+            SettingError: DYN_THREADS or DYN_CACHE_LIMIT is read and is invalid.
         """
         arrays = [
             as_array(port, value, self.dtype)

@@ -84,7 +84,7 @@ class QuickTier:
 
         Returns:
             Interpreted variant; None, without any effect, if the kernel is in memory or
-            on disk, if it is small enough to be compiled at once (AT_ONCE nodes), or if
+            on disk, if it is small enough to be compiled at once (4000 nodes), or if
             the Program has dtype float32, which the interpreter does not support.
 
         Raises:
@@ -96,7 +96,7 @@ class QuickTier:
     def _variant(self, name: str) -> Variant | None:
         """Start the compiler; return the interpreter's form. The caller holds the lock.
 
-        None: at most AT_ONCE nodes, float32, a kernel at hand, or the Program is gone.
+        None: at most 4000 nodes, float32, a kernel at hand, or the Program is gone.
         name: scalar or batch. Raises CompileError as `variant` does.
         """
         made, started = self._made, (name, os.getpid())  # threads do not survive a fork
@@ -318,10 +318,10 @@ class NativeProgram(BlockCalls, GraphProgram):
         Args:
             variant: scalar or batch.
             wait: Whether to wait for the compiler, as always with float32 or at most
-                AT_ONCE nodes; None: the Program's build option `wait`.
+                4000 nodes; None: the Program's build option `wait`.
 
         Raises:
-            CompileError: The kernel cannot be compiled or loaded.
+            CompileError: LLVM failed. SettingError: DYN_THREADS, DYN_CACHE_LIMIT wrong.
         """
         made: Variant | None = self._kernels.get(variant)
         if made is None and not (self.wait if wait is None else wait):
@@ -332,11 +332,11 @@ class NativeProgram(BlockCalls, GraphProgram):
         """Return the kernel of a variant (scalar or batch), compiled now if needed.
 
         It comes from the memory of the process, which Programs share, else from disk.
-        It is passed to `adopt` in any case, which keeps a Kernel that this Program
-        already has.
+        `adopt` gets it in any case, and keeps a Kernel that this Program already has.
 
         Raises:
-            CompileError: LLVM failed.
+            CompileError: LLVM failed, or the code on disk cannot be loaded.
+            SettingError: DYN_THREADS or DYN_CACHE_LIMIT is invalid, if it compiles.
         """
         what = f"{self.recipe.solver.name} for {self.model.name}"
         key, sizes = self.facts.kernel, self._sizes
@@ -400,7 +400,7 @@ class NativeProgram(BlockCalls, GraphProgram):
         """Enter machine code in the Descriptor, so that the entry serves calls with it.
 
         Nothing happens without a Descriptor. The scalar variant is entered only if a
-        call takes less than _HOLD and `_returns_arrays` holds, else removed: calls by
+        call takes less than 50 us and `_returns_arrays` holds, else removed: calls by
         Python release the GIL. Python serves batches of more than max_rows, set here.
 
         Args:
@@ -442,7 +442,7 @@ class NativeProgram(BlockCalls, GraphProgram):
     def _seconds(self, made: Variant) -> float:
         """Return the time of a scalar variant, estimated from its steps [s].
 
-        For a Kernel between _FAST and _HOLD the shortest of three calls with zeros
+        For a Kernel between 5 and 50 us the shortest of three calls with zeros
         counts if it is longer: large results take the time of memory.
         """
         seconds = made.steps * STEP["scalar"]
@@ -635,7 +635,7 @@ class NativeProgram(BlockCalls, GraphProgram):
 def _far(results: Sequence[np.ndarray]) -> bool:
     """Return whether results are probably not in the processor's cache.
 
-    They are more than FAR bytes, or a result since the last call of this function was
+    They are more than 16 MiB, or a result since the last call of this function was
     allocated in memory long unused (see result_memory.took_cold, also for errors).
     """
     cold = result_memory.took_cold()

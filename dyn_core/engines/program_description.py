@@ -21,7 +21,7 @@ class SolverDescription(Protocol):
     changed_options: Mapping[str, Any]
 
     def build(self, model: Any, **options: Any) -> Any:
-        """Return a Program for a System."""
+        """Return a Program for the System `model`, built with these options."""
 
     def describe(
         self,

@@ -108,7 +108,8 @@ class TaskEnv(EpisodeRules, gymnasium.Env[np.ndarray, Any]):
 
         Raises:
             ShapeError, NonFiniteError: The action is invalid.
-            NonFiniteError: The motion diverged, and divergence is "raise".
+            NonFiniteError: The motion diverged, and divergence is "raise"; the state
+                stays as before, and the step is counted.
             SettingError: Neither reset nor set_state was called yet.
         """
         self._demand_reset()

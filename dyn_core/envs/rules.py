@@ -136,7 +136,7 @@ def checked_divergence(divergence: str) -> str:
 
 
 def diverged_rows(observations: np.ndarray) -> np.ndarray:
-    """Return the indices of rows with an entry that is not finite or beyond LARGEST.
+    """Return the indices of rows with an entry that is not finite or beyond ±1e9.
 
     Args:
         observations: (rows, no), at least one number.
@@ -213,7 +213,7 @@ def divergence_error(
     """Return, without raising it, a NonFiniteError about rows that diverged.
 
     The message has the step and environment of the first row, and the first state entry
-    that is not finite or exceeds LARGEST in magnitude, or "an observation" if there is
+    that is not finite or exceeds 1e9 in magnitude, or "an observation" if there is
     none; its rows are all of `rows`.
 
     Args:

@@ -173,5 +173,9 @@ class TaskVecEnv(VecEnv):  # type: ignore[misc]
         """Return for each index whether an environment has a wrapper: True for Monitor.
 
         Nothing is wrapped, but infos have `episode`, which a Monitor writes.
+
+        Args:
+            wrapper_class: Class of the wrapper.
+            indices: One or several; None: all.
         """
         return [wrapper_class is Monitor for _ in self._get_indices(indices)]

@@ -183,7 +183,8 @@ class TaskVectorEnv(
 
         Raises:
             ShapeError, NonFiniteError: An action is invalid.
-            NonFiniteError: A motion diverged, and divergence is "raise".
+            NonFiniteError: A motion diverged, and divergence is "raise"; all states and
+                counts of steps stay as before.
             SettingError: Neither reset nor set_state was called yet.
         """
         self._demand_reset()

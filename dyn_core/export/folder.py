@@ -212,10 +212,11 @@ def export(
         program: Program of the engine native.
         folder: Folder of the files; it is created. Files of earlier exports are
             replaced, others never.
-        target: One of TARGETS.
+        target: host, x86-64, x86-64-v2, x86-64-v3, x86-64-v4, aarch64, cortex-m7,
+            cortex-m4f, riscv64 or wasm32.
         variant: "scalar" for one state, "batch" for a function of many rows, too.
         form: "object", "shared" (needs a C compiler here, except for wasm32) or "c".
-        name: Name of the functions in C; default: SOLVER_ROBOT.
+        name: Name of the functions in C; None: SOLVER_ROBOT.
         multiply_add: For C source, and on a target without fused multiply-add: "exact"
             emulates it where there is no instruction, for the bits of Python; "unfused"
             rounds twice, which is faster. No effect on other machine code.
@@ -301,6 +302,8 @@ def source_files(
     Raises:
         UnsupportedError: The Program is not of engine native or calls others, or the
             name is no C identifier or reserved.
+        CompileError: The kernel, which solves the test vector, cannot be compiled.
+        ValueError: An operation of the Program has no form in C.
     """
     interface = interface_of(program, name)
     assert isinstance(program, NativeProgram)

@@ -109,8 +109,8 @@ TARGETS = {
 def target_of(name: str) -> Target:
     """Return the Target of a name.
 
-    For "host", processor, features and vectors are those of this machine, on which
-    machine code must be available.
+    For "host", processor, features and vectors are those of this machine; ImportError
+    if llvmlite is not installed.
 
     Raises:
         UnsupportedError: There is none; lists the valid names.

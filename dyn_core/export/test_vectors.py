@@ -58,12 +58,12 @@ def test_vector(program: NativeProgram, seed: int = 1) -> TestVector:
 
     They are rows in this order:
 
-    - GOOD random states that do not fail, or fewer if 40 tries do not suffice; if all
+    - four random states that do not fail, or fewer if 40 tries do not suffice; if all
       fail, only the last one;
     - for a robot with a position among the inputs: a state with large angles;
     - if the algorithm has conditions and no row fails so far: a state that fails, if
       one of the candidates does;
-    - with finite=True: a state with a NaN, status NOT_FINITE_INPUT.
+    - with finite=True: a state with a NaN, status NOT_FINITE_INPUT (-1).
 
     Args:
         program: Program to be evaluated.
@@ -140,8 +140,8 @@ def _value(program: NativeProgram, port: Port, rng: np.random.Generator) -> Any:
     """Return a value of one input in its shape.
 
     It is the default if there is one, else a random position of the robot, 4 x 4
-    matrices of poses with random origins and no rotation, _STEP for a number in
-    seconds, or normally distributed numbers.
+    matrices of poses with random origins and no rotation, 1e-3 for numbers in seconds,
+    or normally distributed numbers.
 
     Args:
         program: Program with the input.

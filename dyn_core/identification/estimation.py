@@ -128,11 +128,11 @@ def identify(
         friction_speed: Whether to identify the width v of the dry friction tanh(qd / v)
             of each joint; requires rows where joints reverse.
         bounds: Mapping from the name of a parameter or path to (least, largest), in its
-            SI unit.
+            SI unit; None: none.
         robust: Whether residuals beyond 1.345 deviations count less (Huber).
         folds: Number of blocks of time for cross-validation; 0: none.
         tau_rate: Time derivative of tau, (samples, nv), best without its noise; then a
-            delay of tau is identified, too, to first order.
+            delay of tau [s] is identified, too, to first order. None: no delay.
         average: Number of consecutive samples that each row averages; an incomplete
             last group is left out.
         partial: Whether to accept data that do not determine all base parameters; the
@@ -267,7 +267,7 @@ class _Fit:
         Args:
             data: Measurements, whose `noise` and `trust` are written.
             weights: One over the noise of each coordinate, (nv,); None: the noise is
-                estimated from the residuals of FITS fits.
+                estimated from the residuals of four fits.
 
         Returns:
             Parameters, number of evaluations, and whether the fit converged.
@@ -333,7 +333,7 @@ class _Fit:
     ) -> np.ndarray:
         """Return parameters `new`, (np,), with the step from z shortened.
 
-        Speed parameters change by a factor of FASTER at most. If the joint forces are
+        Speed parameters change by a factor of 2 at most. If the joint forces are
         nonlinear in the parameters, the step is halved until the cost does not
         increase, six times at most. `data` are the measurements; `new` itself is not
         changed.
@@ -478,7 +478,7 @@ def _refuse_hidden_paths(
 ) -> None:
     """Check that the data determine all parameters that are sought by path.
 
-    Parameters of FREE_LATER are not checked.
+    Parameters of the kinds friction_speed, stribeck_speed and rest are not checked.
 
     Args:
         data: Measurements.

@@ -106,8 +106,8 @@ class Evaluation:
     def causes(self) -> tuple[str, ...]:
         """For each joint, the cause that explains most of its residual.
 
-        It is a key of `explained`; empty if `share` is below NOTABLE, or no cause
-        explains the fraction NAMED of the residual's mean square.
+        It is a key of `explained`; empty if `share` is below 0.01, or no cause explains
+        half of the residual's mean square.
         """
         names, parts = list(self.explained), np.array([*self.explained.values()])
         notable = ~(self.share < NOTABLE)
@@ -256,14 +256,14 @@ def _identified(
 ) -> Identification:
     """Return the identification from a motion, each row a mean over samples.
 
-    Of a long motion, evenly spaced blocks of samples are used, at most 2 MOST_BLOCKS.
+    Of a long motion, evenly spaced blocks of samples are used, at most 4000.
 
     Args:
         model: Robot.
         motion: Filtered motion with unfiltered joint forces.
         rate: Time derivative of the joint forces, (samples, nv), to identify a delay,
             too; None: no delay.
-        options: Options of dyn.identify; by default, `average` takes ROW or less.
+        options: Options of dyn.identify; by default, `average` takes 5 ms or less.
 
     Raises:
         DynError: As dyn.identify.
@@ -288,7 +288,7 @@ def _identified_late(
     A fit finds the change of the delay to first order, using the rate of the joint
     forces that the robot of the previous fit predicts: the rate of measured forces is
     noisy, and filtering them smears dry friction. The motion is shifted by the delay
-    until the change is negligible, or DELAY_FITS fits are made.
+    until the change is negligible, or five fits are made.
 
     Args:
         model: Robot.

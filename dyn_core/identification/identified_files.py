@@ -1,4 +1,8 @@
-"""Files of identified robots: tables, sidecars, copies of their URDF."""
+"""Files of identified robots: tables, sidecars, copies of their URDF.
+
+The type Wanted maps the path of an element in a link or joint, such as ("inertial",
+"mass"), to its numbers by attribute, such as {"value": (2.0,)}.
+"""
 
 from __future__ import annotations
 

@@ -48,7 +48,7 @@ def write_table(path: str | os.PathLike[str], result: Identification) -> None:
 
 
 def with_table(model: Model, path: str | os.PathLike[str]) -> Model:
-    """Return a robot with the parameters of a CSV table, see write_table.
+    """Return a robot with the parameters of a CSV table: rows of name, value, ...
 
     A table with masses of bodies must have all inertial parameters of all bodies, and
     dry friction with damping, and rotors, for all joints or none. A table without
@@ -248,7 +248,7 @@ class Identification:
         Args:
             name: Name of a parameter, such as "tool.payload:m" or "ball.damping[0]",
                 for a float; or the path of parameters, such as "tool.payload" or
-                "ball.damping", for an array.
+                "ball.damping", for an array (numbers,).
 
         Raises:
             SettingError: No parameter has this name or path.
@@ -322,9 +322,9 @@ class Identification:
         """Return a matplotlib figure of the parameters with their priors.
 
         It contains parameters that changed or have a finite standard deviation, at most
-        MOST_PARAMETERS. The order is by standard deviation relative to the value (the
-        larger of result and prior), smallest first; infinite ones come last, the most
-        changed of them first. The picture is written if `path` is given.
+        60 (MOST_PARAMETERS). The order is by standard deviation relative to the value
+        (the larger of result and prior), smallest first; infinite ones come last, the
+        most changed of them first. The picture is written if `path` is given.
 
         Args:
             path: Picture file; None: no file is written.
@@ -439,7 +439,7 @@ def friction_curve(model: Model, joint: str, speed: np.ndarray) -> np.ndarray:
 
 
 def _listed(what: str, names: tuple[str, ...]) -> list[str]:
-    """Return lines: the heading `what`, then at most MOST_LINES names.
+    """Return lines: the heading `what`, then at most MOST_LINES (12) names.
 
     If there are more names, a line with the number of the others; [] without names.
     """

@@ -101,8 +101,9 @@ class Unknowns:
     def kinds(self) -> tuple[str, ...]:
         """Kind of each parameter, in the order of `names`.
 
-        It is mass, moment (m c) or inertia, damping etc. in a layout, as by _kinds for
-        the paths, and last "delay".
+        It is mass, moment (m c) or inertia for inertial parameters, also of a payload;
+        angle for the angles of an origin or plug; else the end of the name's path, such
+        as damping; and last "delay".
         """
         every = [kind for path in self.paths for kind in _kinds(self.model, path)]
         mine = self.layout.kinds if self.layout else ()
@@ -152,7 +153,10 @@ class Unknowns:
 
     @property
     def scale(self) -> np.ndarray:
-        """Typical size of each parameter, (n,), see scale_of."""
+        """Typical size of each parameter, (n,).
+
+        It is the largest absolute value of its kind in the robot, else a usual size.
+        """
         return self.scale_of(self.values)
 
     def scale_of(self, prior: np.ndarray) -> np.ndarray:
@@ -190,9 +194,10 @@ class Unknowns:
     def bounds(self, more: Mapping[str, Any] | None, consistent: bool) -> Bounds:
         """Return lower and upper bounds, (n,) each, infinite where there are none.
 
-        Without bounds of the user, speed parameters have the bounds of SPEEDS; kinds
-        that cannot be negative, such as damping, have the lower bound 0, but numbers of
-        a layout only if `consistent`.
+        Without bounds of the user, speed parameters have the bounds of SPEEDS
+        (friction_speed 1e-3 to 0.5, stribeck_speed 0.02 to 2 rad/s or m/s); kinds that
+        cannot be negative, such as damping, have the lower bound 0, but numbers of a
+        layout only if `consistent`.
 
         Args:
             more: Bounds of the user, (least, largest) by name; they replace the
@@ -252,10 +257,11 @@ class Unknowns:
         Deviations are infinite unless the user gives them. NaN values pass.
 
         Args:
-            prior: Array (n,); or mapping from names of parameters, or paths, to values
-                or a tuple (values, deviations), each one number, or a list or array
-                with all sought numbers of the path. Parameters without an entry keep
-                the robot's values. None: the robot's values.
+            prior: Array (n,), not copied if it has floats; or mapping from names of
+                parameters, or paths, to values or a tuple (values, deviations), each
+                one number, or a list or array with all sought numbers of the path.
+                Parameters without an entry keep the robot's values. None: the robot's
+                values.
 
         Raises:
             ShapeError: The number of values is wrong, or they are no numbers.
@@ -370,8 +376,9 @@ def select(
         only: Group, parameter path, number of a path, or several of them; groups
             (but payload) of which the robot has nothing are passed over. None: all
             inertia, with friction and rotors.
-        friction: Law of FRICTION_LAWS; True: coulomb; False: none. It is checked in any
-            case, and used if `only` is None or has the group friction.
+        friction: Law: viscous, coulomb, direction, stribeck or full; True: coulomb;
+            False: none. It is checked in any case, and used if `only` is None or has
+            the group friction.
         rotors: Whether the inertia of rotors is sought, if `only` is None.
         delay: Whether a delay of the joint forces is sought, too.
         friction_speed: Whether the width of the law's dry friction is sought, where the
@@ -437,8 +444,12 @@ def _asked(only: Any) -> list[str]:
 def law_numbers(friction: bool | str, friction_speed: bool = False) -> tuple[str, ...]:
     """Return the names of a friction law's joint parameters, friction_speed last.
 
+    viscous has damping, coulomb damping and friction. To these two, direction adds
+    friction_asymmetry, stribeck adds stribeck and stribeck_speed, full adds all three.
+
     Args:
-        friction: Law of FRICTION_LAWS; True: coulomb; False: none.
+        friction: Law: viscous, coulomb, direction, stribeck or full; True: coulomb;
+            False: none.
         friction_speed: Whether to add the width of dry friction.
 
     Raises:
@@ -468,12 +479,13 @@ def _names_of(
 ) -> list[str]:
     """Return the parameter paths of a group; of a path or number a list of it alone.
 
-    The list is empty if the robot has none of a group. The index of a number is not
-    checked.
+    The list is empty if the robot has none of a group. Paths of several joints are in
+    the order of parameters, then of joints. The index of a number is not checked.
 
     Args:
         model: Robot.
-        entry: Group, path or number.
+        entry: Group (friction, rotors, payload, springs, gears or origins), path, or
+            number, such as LINK.com:x.
         law: Joint parameters of the friction law.
         covered: Joint parameters that the layout contains already; the group friction
             is without them.

@@ -55,7 +55,8 @@ class SmoothMotion:
     def rate_of(self, x: np.ndarray) -> np.ndarray:
         """Return the time derivative of signals x on the same grid, (samples, n).
 
-        It is computed by central differences within each part.
+        Its unit is the unit of x per second. It is computed by central differences
+        within each part.
         """
         pieces = np.split(x, list(self.parts))
         return np.concatenate([_derivative(y, self.rate) for y in pieces])
@@ -191,7 +192,7 @@ def _good_rows(t: np.ndarray, columns: list[np.ndarray]) -> np.ndarray:
 
 
 def _gaps(t: np.ndarray, period: float) -> np.ndarray:
-    """Return the first row after each pause longer than GAP periods, (gaps,).
+    """Return the first row after each pause longer than 5 periods (GAP), (gaps,).
 
     `t` are increasing times, (rows,) [s], `period` is the usual one between them [s].
     """

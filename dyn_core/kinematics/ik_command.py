@@ -77,8 +77,11 @@ def run(arguments: argparse.Namespace) -> int:
         arguments: Options of add_ik.
 
     Raises:
-        SettingError: Options are inconsistent or out of range. Errors of the robot's
-            file and of InverseKinematics pass through.
+        SettingError: Options are inconsistent or out of range.
+        ModelError: The robot's file cannot be used, or it has no such link.
+        UnsupportedError: A joint of --fixed is unknown, or the solver does not support
+            the robot.
+        NonFiniteError: The pose has NaN or infinity, or its quaternion is zero.
     """
     part, pose = wanted_pose(arguments)
     model = load_robot(arguments)

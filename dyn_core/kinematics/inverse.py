@@ -78,7 +78,8 @@ class InverseKinematics:
 
     Attributes:
         model, frame, part, seeds, restarts: As given.
-        program: Program of inverse_kinematics, with at most STEPS iterations a call.
+        program: Program of inverse_kinematics, with at most 10 (STEPS) iterations a
+            call.
     """
 
     def __init__(
@@ -264,7 +265,7 @@ class InverseKinematics:
         return starts
 
     def _go(self, starts: np.ndarray, pose: np.ndarray) -> list[np.ndarray]:
-        """Search from all starts in up to ROUNDS rounds, until a start has converged.
+        """Search from all starts, until one has converged, in up to 3 rounds (ROUNDS).
 
         Args:
             starts: Start positions, (n, nq).
@@ -412,9 +413,9 @@ class InverseKinematics:
     def _distances(self, poses: np.ndarray) -> np.ndarray:
         """Return distances of poses to the pool positions, (n, pool).
 
-        They are half the squared distances, see `_draw`, less a term that depends on
-        the pose alone: values of one row can be compared, values of different rows
-        cannot.
+        They are half the squared distances of position (scaled) and rotation matrix,
+        over the matched part, less a term that depends on the pose alone: values of one
+        row can be compared, values of different rows cannot.
 
         Args:
             poses: Wanted poses, (n, 4, 4).
@@ -425,8 +426,8 @@ class InverseKinematics:
     def _first_round(self, starts: np.ndarray, poses: np.ndarray) -> list[np.ndarray]:
         """Search from one start for each pose.
 
-        A search that ended without convergence, but with a residual below CLOSE, gets a
-        second round.
+        A search that ended without convergence, but with a residual below CLOSE (0.01),
+        gets a second round.
 
         Args:
             starts: Start positions, (n, nq).
@@ -523,6 +524,8 @@ def _positions(model: Model, q: ArrayLike, count: int) -> np.ndarray:
 
 def _still_places(model: Model, frame: str, fixed: Sequence[str]) -> np.ndarray:
     """Return the indices into q of all joints that do not move the frame or are fixed.
+
+    They are ascending, (count,).
 
     Args:
         model: Robot.

@@ -17,7 +17,7 @@ _LAST_ROW = [0.0, 0.0, 0.0, 1.0]
 
 
 def one_pose(pose: ArrayLike) -> np.ndarray:
-    """Return one pose as a homogeneous matrix (4, 4).
+    """Return one pose as a homogeneous matrix (4, 4); one of floats is not copied.
 
     Args:
         pose: Matrix (4, 4), or (x, y, z, qx, qy, qz, qw) with a quaternion of any
@@ -39,12 +39,11 @@ def one_pose(pose: ArrayLike) -> np.ndarray:
 
 
 def pose_matrices(poses: ArrayLike) -> np.ndarray:
-    """Return poses as homogeneous matrices (n, 4, 4).
+    """Return poses as homogeneous matrices (n, 4, 4); those of floats are not copied.
 
     Args:
         poses: Homogeneous matrices (n, 4, 4), or (x, y, z, qx, qy, qz, qw) in rows (n,
-            7); quaternions of any length from
-            1e-154 to 1e154.
+            7); quaternions of any length from 1e-154 to 1e154.
 
     Raises:
         ShapeError: Another shape, not numeric, or a last row that is not (0, 0, 0, 1).
@@ -65,7 +64,7 @@ def pose_matrices(poses: ArrayLike) -> np.ndarray:
 
 
 def _checked(matrices: np.ndarray) -> np.ndarray:
-    """Return homogeneous matrices (n, 4, 4) in C order, after checks.
+    """Return homogeneous matrices (n, 4, 4) in C order, copied if in another, checked.
 
     Raises:
         ShapeError: A last row is not (0, 0, 0, 1).
@@ -81,7 +80,7 @@ def _checked(matrices: np.ndarray) -> np.ndarray:
 
 
 def _are_rotations(a: Any, b: Any, c: Any, d: Any, e: Any, f: Any, *last: Any) -> Any:
-    """Return whether matrices are rotations within ORTHONORMAL, (n,).
+    """Return whether matrices are rotations within 1e-6 (ORTHONORMAL), (n,).
 
     The first two rows must be orthonormal, and the third row their cross product.
 
@@ -120,7 +119,10 @@ def _of_quaternions(poses: np.ndarray) -> np.ndarray:
 
 
 def _rows(good: np.ndarray) -> list[int] | None:
-    """Return the indices of rows that are not good; None if there is only one row."""
+    """Return the indices of rows that are not good; None if there is only one row.
+
+    `good` is bool, (rows,).
+    """
     return None if len(good) == 1 else [int(k) for k in np.flatnonzero(~good)]
 
 

@@ -159,14 +159,17 @@ class DescriptionBuilder:
             where: Name of the shape in messages.
             link: Name of the link.
             kind: sphere, box, cylinder, capsule or mesh.
-            size: Sizes of the kind as in Geometry [m]; scale factors of a mesh.
+            size: Radius; three sides; radius and length (cylinder, capsule) [m]; three
+                scale factors of a mesh.
             X: Transform from the link's frame to the shape's.
             mesh: File of a mesh, else None.
 
         Raises:
             ModelError: The shape is invalid, and the builder has no findings or strict
                 ones.
-            KeyError, TypeError, IndexError: As for _shape, in any case.
+            KeyError: The kind is another one.
+            TypeError, IndexError: `size` has too few numbers, or too many for a sphere,
+                cylinder or capsule.
         """
         try:
             shape = _shape(where, link, kind, size, X, mesh)
@@ -189,7 +192,9 @@ class DescriptionBuilder:
         """Add a joint; except for its limits, it is checked when a Model is assembled.
 
         Args:
-            name, kind, parent, child: As in JointSpec.
+            name: Name of the joint.
+            kind: fixed, or a key of joints.KINDS.
+            parent, child: Names of the links.
             limits: Lower and upper position limit [rad | m]; None: none. Limits with
                 lower > upper, lower inf or upper -inf are left out, with a finding.
             values: Other attributes of JointSpec by name; None: the default.
@@ -229,7 +234,8 @@ class DescriptionBuilder:
 
         Args:
             name: Name of a joint of this builder; an unknown one is a KeyError.
-            values: New values by name of the attribute of JointSpec.
+            values: New values by name of the attribute of JointSpec; TypeError for a
+                name that it does not have.
         """
         k = self._places[name]
         self._joints[k] = replace(self._joints[k], **values)
@@ -340,7 +346,8 @@ def _shape(
         where: Name of the shape in messages.
         link: Name of the link, for messages.
         kind: sphere, box, cylinder, capsule or mesh.
-        size: Sizes of the kind as in Geometry [m]; scale factors of a mesh.
+        size: Radius; three sides; radius and length (cylinder, capsule) [m]; three
+            scale factors of a mesh.
         X: Transform from the link's frame to the shape's.
         mesh: File of a mesh, else None.
 

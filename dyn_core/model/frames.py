@@ -154,7 +154,8 @@ def origin(xyz: Sequence[Scalar], rpy: Sequence[Scalar]) -> Transform:
     turn.
 
     Args:
-        xyz: Position of the second frame in the first, 3 numbers, not counted [m].
+        xyz: Position of the second frame in the first [m]: three numbers, which is not
+            checked.
         rpy: Roll, pitch and yaw [rad].
     """
     if all(isinstance(angle, float) and angle == 0.0 for angle in rpy):

@@ -25,7 +25,7 @@ def seldom_collected() -> Iterator[None]:
 
 
 def _raise_thresholds() -> tuple[tuple[int, int, int], tuple[int, int, int]]:
-    """Raise the collector's first threshold to SELDOM; return old and new thresholds.
+    """Raise the collector's first threshold to 1000000; return old and new thresholds.
 
     Each is a tuple of three; a higher first threshold stays, and so does 0, a disabled
     collector.
@@ -41,7 +41,7 @@ def _put_back(
 ) -> None:
     """Restore the previous thresholds, unless they were changed meanwhile.
 
-    `thresholds` is the result of _raise_thresholds.
+    `thresholds` is (previous thresholds, raised thresholds), three numbers each.
     """
     before, raised = thresholds
     if gc.get_threshold() == raised:

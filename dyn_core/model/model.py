@@ -126,7 +126,7 @@ class Model(Tree, System):
         )
 
     def _repr_html_(self) -> str:
-        """Return the robot as HTML for notebooks, see html_table."""
+        """Return the robot's name, sizes and table of joints as HTML, for notebooks."""
         return html_table(self)
 
     # The interface of System, for Signatures and solvers.
@@ -523,7 +523,8 @@ class Model(Tree, System):
                 solution over the given joints of each leader.
 
         Raises:
-            ModelError: As in `position`.
+            ModelError: `joints` is no mapping, a joint is unknown or has several
+                coordinates, a value is not finite, or a follower is off its rule.
         """
         allowed = None if project else tolerance
         return by_name.coordinates_by_name(self, joints, "velocity", allowed)
@@ -560,7 +561,7 @@ class Model(Tree, System):
 
         Raises:
             ModelError: `joints` is no mapping, a joint is unknown or fixed in the file,
-                a position is not valid, or as in `rebuilt`.
+                a position is not valid, or changed numbers would be lost.
         """
         check_choices("warn", () if joints is None else joints)  # None: no lock there
         made = self.rebuilt(lock={**self.build.lock, **joints})
@@ -582,7 +583,7 @@ class Model(Tree, System):
 
         Raises:
             ModelError: The joint is unknown, fixed or locked, `pose` is not callable,
-                or as in `rebuilt`. What `pose` returns is not checked here.
+                or changed numbers would be lost. What `pose` returns is not checked.
 
         Source: RBD5-3.4 (time-dependent joints).
         """
@@ -606,7 +607,7 @@ class Model(Tree, System):
             joint: Joint object.
 
         Raises:
-            ModelError: Unknown joint, `joint` is no Joint, or as in `rebuilt`.
+            ModelError: Unknown joint, no Joint, or changed numbers would be lost.
 
         Source: KIM-2.4 (user-defined joints).
         """
@@ -628,7 +629,7 @@ class Model(Tree, System):
                 have none, and `energy` raises an error.
 
         Raises:
-            ModelError: As in `rebuilt`.
+            ModelError: Numbers of this robot were changed and would be lost.
 
         Source: KIM-S2.
         """

@@ -116,6 +116,8 @@ class Layout:
     def checked(self, name: str, values: ArrayLike) -> np.ndarray:
         """Return `values` as an array of floats, (n,), one for each of `names`.
 
+        An array of floats is returned itself.
+
         Raises ShapeError, with `name` for the argument, if they are not numeric or have
         another shape. Values may be infinite or NaN.
         """
@@ -174,7 +176,16 @@ def parameters_of(
 ) -> np.ndarray:
     """Return a robot's parameter values pi, with tau = Y pi, (n,).
 
-    They are in the order of `parameter_names`, whose arguments and errors apply.
+    They are in the order of `parameter_names`, in SI units.
+
+    Args:
+        model: Robot.
+        friction: Whether damping and dry friction of the joints are included.
+        rotors: Whether rotor inertias (armature) are included.
+
+    Raises:
+        UnsupportedError: `model` is not a robot.
+        SettingError: A flag is not a boolean, or a keyword is unknown.
     """
     return Layout.of(model, friction, rotors).values
 
@@ -242,7 +253,8 @@ def _links_of(model: Model, i: int, ten: np.ndarray) -> dict[str, RigidInertia]:
     Args:
         model: Robot; it is not changed.
         i: Number of the body.
-        ten: New parameters of the body, as INERTIAL, about the body's origin.
+        ten: New parameters of the body, (10,), in the order m, mcx, mcy, mcz, Ixx, Ixy,
+            Iyy, Ixz, Iyz, Izz, about its origin.
 
     Raises:
         ModelError: No mass distribution has these parameters, or the joint of the body
@@ -281,9 +293,9 @@ def _described(
     Args:
         model: Robot.
         links: New inertias by name of the link; other links keep theirs.
-        joints: For each group such as damping: values by body, as of Layout.of_joints.
-            A joint gets the mean over its coordinates; fixed and locked joints keep
-            their values.
+        joints: For each group such as damping: a list by body (entry 0, the base, is
+            empty) of values for the coordinates of the body's joint. A joint gets their
+            mean; fixed and locked joints keep their values.
     """
     old = model.build.description
     number = {name: i for i, name in enumerate(model.names) if i}

@@ -158,7 +158,7 @@ def friction_slope(tree: Tree, qd: Vector) -> Vector:
 
 
 def friction_slope_matrix(tree: Tree, qd: Vector) -> Matrix:
-    """Return friction_slopes without asymmetry and Stribeck effect, nv x nv.
+    """Return d friction_force / d qd without asymmetry and Stribeck effect, nv x nv.
 
     It is positive semidefinite, so that implicit steps may add it to the inertia.
     """
@@ -220,8 +220,9 @@ def forces_without_potential(tree: Tree) -> tuple[str, ...]:
 def stiffness_matrix(tree: Tree, q: Vector, qd: Vector) -> Matrix:
     """Return the derivative of the `resistance` by a displacement of q, nv x nv.
 
-    It has the springs and the user's forces; friction does not depend on q. Column k is
-    the derivative by the displacement of velocity coordinate k, see `integrate`.
+    q and qd are the joint positions (nq) and velocities (nv). It has the springs and
+    the user's forces; friction does not depend on q. Column k is the derivative by the
+    displacement of velocity coordinate k, see `integrate`.
 
     Raises ModelError if a user's function does not return nv numbers.
 

@@ -104,7 +104,8 @@ class PayloadInput:
 
         Args:
             payload: New payload.
-            duration: Blending time, from the next `advance` on; 0: immediately [s].
+            duration: Blending time, from the next `advance` on [s]; 0 or less:
+                immediately.
 
         Raises:
             SettingError: There is a payload, but no link for it; nothing is changed.

@@ -152,8 +152,8 @@ def _pull(spring: PointSpring, d: Vector, rate: Vector) -> Vector:
         d: Position of the second point minus position of the first, (3,) [m].
         rate: Time derivative of d, (3,) [m/s].
 
-    Raises SingularError for |d| <= SMALL, if the spring has damping, or stiffness and a
-    rest length; with traced numbers the Program raises it.
+    Raises SingularError for |d| <= 1e-9 m, if the spring has damping, or stiffness and
+    a rest length; with traced numbers the Program raises it.
     """
     k, c, rest = spring.stiffness, spring.damping, spring.rest_length
     force = d * k

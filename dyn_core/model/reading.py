@@ -32,7 +32,7 @@ class Choices:
         sidecar: Whether the sidecar beside the file is read.
         check: warn or error.
         gravity: Gravity acceleration in the root frame, 3 [m/s²]; None: the file's, or
-            GRAVITY.
+            GRAVITY, (0, 0, -9.81).
 
     Raises ModelError for an invalid check, lock or gravity; the other arguments are
     checked later.

@@ -85,16 +85,17 @@ def load_urdf(
 def read_urdf(robot: Element, origin: Origin, choices: Choices) -> Model:
     """Return the Model of a <robot> element.
 
-    Issues a ModelWarning about doubtful elements, as load_urdf.
+    Issues one ModelWarning about doubtful elements, if there are any.
 
     Args:
         robot: Element of the XML, which is emptied.
         origin: Record of the source; the sidecar is searched beside its file.
         choices: Choices of the caller. Without a root_joint it is fixed; without
-            gravity it is GRAVITY.
+            gravity it is (0, 0, -9.81) m/s².
 
     Raises:
-        ModelError: As load_urdf.
+        ModelError: The element, a sidecar or a choice is not valid, or an element is
+            doubtful and choices.check is error.
     """
     with seldom_collected():
         description = describe(robot, choices.strict)

@@ -212,7 +212,11 @@ absolute = _unary("abs", "Magnitude of x.")
 
 
 def atan2(y: Any, x: Any) -> Any:
-    """Angle of the point (x, y) from the x axis, in [-pi, pi] [rad]."""
+    """Angle of the point (x, y) from the x axis, in [-pi, pi] [rad].
+
+    Numbers y and x are floats or Numbers; at (0, 0) of floats the angle is 0 or ±pi.
+    Complex floats are a TypeError.
+    """
     return _dispatch("atan2", y, x)
 
 
@@ -233,22 +237,34 @@ def maximum(a: Any, b: Any) -> Any:
 
 
 def equal(a: Any, b: Any) -> Any:
-    """Condition a == b; the operator == compares the identity of traced numbers."""
+    """Condition a == b of two numbers; == compares the identity of traced numbers.
+
+    It is a bool, or a Number if one of them is a Number.
+    """
     return _dispatch("eq", a, b)
 
 
 def logical_and(a: Any, b: Any) -> Any:
-    """Condition a and b; Python's `and` cannot be traced."""
+    """Condition a and b; Python's `and` cannot be traced.
+
+    a and b are bools or Numbers; the result is a bool, or a Number if one of them is.
+    """
     return _dispatch("and", a, b)
 
 
 def logical_or(a: Any, b: Any) -> Any:
-    """Condition a or b; Python's `or` cannot be traced."""
+    """Condition a or b; Python's `or` cannot be traced.
+
+    a and b are bools or Numbers; the result is a bool, or a Number if one of them is.
+    """
     return _dispatch("or", a, b)
 
 
 def logical_not(a: Any) -> Any:
-    """Condition not a; Python's `not` cannot be traced."""
+    """Condition not a; Python's `not` cannot be traced.
+
+    The result is a bool, or a Number if the condition a is one.
+    """
     return _dispatch("not", a)
 
 

@@ -67,7 +67,8 @@ class Taylor(Number):
         Args:
             op: Name in OPERATIONS, or "loop".
             operands: Operands in order, of which this number is one; constants have
-                derivatives 0. Of "loop": state, body, cond, rounds, see _loop.
+                derivatives 0. Of "loop": the numbers of the state, its functions body
+                and cond, and the maximum number of rounds.
 
         Raises:
             UnsupportedError: The operation has no derivative rule.
@@ -155,7 +156,7 @@ def variables(x: Iterable[Any], k: int, rank: int = COORDINATE) -> list[Any]:
 
     Args:
         x: Values.
-        k: Index of the variable.
+        k: Index of the variable, from 0; out of range: no number is changed.
         rank: Rank of the variable.
     """
     return [Taylor(y, 1.0, None, rank) if j == k else y for j, y in enumerate(x)]
@@ -209,7 +210,7 @@ def _loop(
     """Return the final state of a loop, run on values and derivatives.
 
     An entry of it whose derivatives are constants 0 is its value, not a Taylor number.
-    Errors are those of scalar.loop, `body` and `cond`.
+    Columns raise TypeError; errors of `body` and `cond` pass through.
 
     Args:
         rank: Rank of the variable.

@@ -191,6 +191,7 @@ def draw(panels: Sequence[Panel], title: str = "", across: str = "time [s]") -> 
 
     Raises:
         UnsupportedError: matplotlib is not installed.
+        ValueError: t and y of a curve differ in length.
     """
     legends: list[list[str]] = []
     for panel in panels:
@@ -238,11 +239,11 @@ def _draw_panel(axis: Any, panel: Panel) -> None:
     """Draw curves, the limits that they approach, and a remark above the axes.
 
     Limit k belongs to curve k: a number x stands for the pair (-x, x). A limit is drawn
-    if the curve comes closer to it than _NEAR times the pair's range; a pair is ignored
-    if its range is infinite or not > 0. The axis spans at least _LEAST times its
-    largest value. The remark is the panel's, then that limits are
-    drawn or, if none is, the least absolute limit, unless the last limit is a pair. A
-    curve whose t and y differ in length, and a limit of three numbers, is a ValueError.
+    if the curve comes closer to it than 0.3 times the pair's range; a pair is ignored
+    if its range is infinite or not > 0. The axis spans at least 1e-6 times its largest
+    value. The remark is the panel's, then that limits are drawn or, if none is, the
+    least absolute limit, unless the last limit is a pair. A curve whose t and y differ
+    in length, and a limit of three numbers, is a ValueError.
 
     Args:
         axis: Axes of matplotlib.
@@ -330,7 +331,12 @@ def save_figure(figure: Any, path: str | os.PathLike[str]) -> None:
 
 
 def save(figure: Any, path: str) -> None:
-    """Write a figure to a file and print `path` as given; see save_figure.
+    """Write a figure to a file, an existing one is replaced, and print `path`.
+
+    Args:
+        figure: Figure of matplotlib.
+        path: File; its extension decides the format, without one .png is added to the
+            file, but not to the printed path.
 
     Raises:
         SettingError: The file cannot be written, or matplotlib does not support its

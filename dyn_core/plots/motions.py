@@ -31,17 +31,18 @@ def plot_motion(
 ) -> Any:
     """Return a figure of a motion, with a panel for each column that is not None.
 
-    At most MOST_POINTS rows are drawn. A coordinate has one colour and line style in
-    all panels. Joints of several coordinates, such as a floating base, have panels of
-    their own, and none for joint forces that are always zero.
+    At most 4000 (MOST_POINTS) rows are drawn. A coordinate has one colour and line
+    style in all panels. Joints of several coordinates, such as a floating base, have
+    panels of their own, and none for joint forces that are always zero.
 
     Args:
-        t: Times [s].
-        columns: By key of LABELS, arrays (rows, coordinates) [SI]; `q_ref` is drawn
-            thin and dashed beside `q`. Keys may be missing.
+        t: Times, (rows,) [s].
+        columns: By key of LABELS (q, qd, qdd, tau, command), arrays (rows, coordinates)
+            [SI]; `q_ref` is drawn thin and dashed beside `q`. Keys may be missing.
         names: Names of the coordinates by the same keys.
-        limits: Limits of the coordinates by key of LABELS, as in Panel; None: none.
-        energy: Total energy of each row [J]; None or empty: no such panel.
+        limits: By key of LABELS, (coordinates,) limits of the absolute values, or
+            (coordinates, 2), lower and upper; infinite: none. None: no limits.
+        energy: Total energy, (rows,) [J]; None or empty: no such panel.
         title: Title of the figure; empty: none.
         largest: Maximum number of coordinates in a panel: those that change most in
             position, and those with the largest absolute values of other columns; NaN
@@ -95,7 +96,14 @@ def _largest(
 ) -> list[int]:
     """Return the `count` of the `chosen` columns that are largest, in their order.
 
-    Arguments are as in `plot_motion`.
+    They are those that change most for position, else with the largest absolute values;
+    NaN counts as zero.
+
+    Args:
+        key: Kind of the values: q, a position, or another such as qd or tau.
+        array: Values, (rows, coordinates), at least one row.
+        chosen: Indices of columns.
+        count: Number of columns; None: all.
     """
     known = np.nan_to_num(array[:, chosen])
     size = np.ptp(known, axis=0) if key == "q" else np.abs(known).max(axis=0)
@@ -114,5 +122,5 @@ def _look(k: int) -> tuple[str, str]:
 
 
 def thinned(count: int) -> slice:
-    """Return a slice that selects every k-th of `count` rows, at most MOST_POINTS."""
+    """Return a slice that selects every k-th of `count` rows, at most 4000."""
     return slice(None, None, max(1, -(-count // MOST_POINTS)))

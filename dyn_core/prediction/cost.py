@@ -203,8 +203,10 @@ class Cost:
             target: Target in place of the attribute; None: the attribute.
 
         Raises:
-            SettingError: Weights or target have a wrong number of entries or rows.
-                Errors of `size` and `read_target` pass through.
+            SettingError: Weights or target have a wrong number of entries or rows, the
+                target is not valid, or the function of a user fails.
+            ModelError: The robot has no such link.
+            TraceError: The function of a user cannot be traced.
         """
         size, array = self.size(model), self.read_target(model, target)
         if self.weight.ndim and len(self.weight) != size:
@@ -248,7 +250,11 @@ def posture(
     Args:
         target: Joint positions, (nq,) [rad | m]; None: the neutral ones.
         weight: Weight of the displacement, as of Model.difference [1/rad² | 1/m²].
-        when, name: See Cost. Errors as of Cost.
+        when: "running" (at each knot), "end" (at the last state) or "always".
+        name: Name by which Plan.solve changes the target.
+
+    Raises SettingError for an unknown `when` or a weight that is negative, not finite
+    or has several axes; ShapeError for one that is not numeric.
     """
     return Cost("posture", name, weight, target, when)
 
@@ -261,7 +267,11 @@ def velocity(
     Args:
         weight: Weight [s²/rad² | s²/m²].
         target: Joint velocities, (nv,) [rad/s | m/s]; None: zero.
-        when, name: See Cost. Errors as of Cost.
+        when: "running" (at each knot), "end" (at the last state) or "always".
+        name: Name by which Plan.solve changes the target.
+
+    Raises SettingError for an unknown `when` or a weight that is negative, not finite
+    or has several axes; ShapeError for one that is not numeric.
     """
     return Cost("velocity", name, weight, target, when)
 
@@ -272,7 +282,10 @@ def effort(weight: Any = 1.0, target: Any = None, name: str = "effort") -> Cost:
     Args:
         weight: Weight [1/(N·m)² | 1/N²].
         target: Joint forces, (nv,) [N·m | N]; None: zero.
-        name: See Cost. Errors as of Cost; `when` is "running".
+        name: Name by which Plan.solve changes the target.
+
+    It counts at each knot. Raises SettingError for a weight that is negative, not
+    finite or has several axes; ShapeError for one that is not numeric.
     """
     return Cost("effort", name, weight, target)
 
@@ -296,10 +309,12 @@ def pose(
             part="position" also (x, y, z).
         weight: Weight [1/rad²; 1/m²].
         part: "pose", "orientation" or "position".
-        when, name: See Cost; by default the name is the frame's.
+        when: "running" (at each knot), "end" (at the last state) or "always".
+        name: Name by which Plan.solve changes the target; empty: the frame's.
 
     Raises:
-        SettingError: `part` is unknown, there is no target, or as of Cost.
+        SettingError: `part` or `when` is unknown, there is no target, or a weight is
+            negative, not finite or has several axes.
         ShapeError: A weight is not numeric.
     """
     made = Cost("pose", name or frame, weight, target, when, (frame,), part)
@@ -325,8 +340,8 @@ def frame_velocity(
         weight: Weight [s²/rad²; s²/m²].
         target: Velocity [angular; linear], (6,) [rad/s; m/s]; None: zero.
         reference: Axes: "aligned" (base axes, origin of the frame), "local", "world".
-        when: "running", "end" or "always", see Cost.
-        name: See Cost; by default "FRAME velocity".
+        when: "running" (at each knot), "end" (at the last state) or "always".
+        name: Name by which Plan.solve changes the target; empty: "FRAME velocity".
 
     Raises:
         SettingError: `reference` or `when` is unknown, a weight is negative or not
@@ -352,7 +367,11 @@ def centre_of_mass(
     Args:
         target: Point in the base, (3,) [m]; None: its origin.
         weight: Weight [1/m²].
-        when, name: See Cost. Errors as of Cost.
+        when: "running" (at each knot), "end" (at the last state) or "always".
+        name: Name by which Plan.solve changes the target.
+
+    Raises SettingError for an unknown `when` or a weight that is negative, not finite
+    or has several axes; ShapeError for one that is not numeric.
     """
     return Cost("centre_of_mass", name, weight, target, when)
 
@@ -375,11 +394,13 @@ def distance(
             (distance, x, y, z).
         weight: Weight [1/m²].
         at_least: Whether only a distance below the target costs.
-        when, name: See Cost; by default the name is "FRAME distance".
+        when: "running" (at each knot), "end" (at the last state) or "always".
+        name: Name by which Plan.solve changes the target; empty: "FRAME distance".
 
     Raises:
-        SettingError: As of Cost; the target, and the size of a point, are checked with
-            the robot, too.
+        SettingError: `when` is unknown, or a weight is negative, not finite or has
+            several axes. The links, the target and the size of a point are checked
+            later, with the robot.
         ShapeError: `to` or the weight is not numeric.
     """
     name, part = name or f"{frame} distance", "at_least" if at_least else "equal"
@@ -400,10 +421,12 @@ def custom(
             returns a list of numbers, as algorithms do (dyn.authoring). At the end of
             the plan tau is zero.
         weight: Weight, 1 per squared unit of the residuals.
-        when, name: See Cost.
+        when: "running" (at each knot), "end" (at the last state) or "always".
+        name: Name of the cost.
 
     Raises:
-        SettingError: `function` cannot be called, or as of Cost.
+        SettingError: `function` cannot be called, `when` is unknown, or a weight is
+            negative, not finite or has several axes.
         ShapeError: A weight is not numeric.
     """
     made = Cost("custom", name, weight, None, when, function=function)

@@ -164,6 +164,9 @@ class Descent:
 class Search:
     """The iterations from one start, up to the next piece of work for its PlanState.
 
+    Private methods that return Steps are generators: they yield each piece of work as
+    (name, arguments), are sent its result, and return at their end.
+
     Attributes:
         state: PlanState; of an Iteration, or of one lane of PlanLanes.
         wanted: Name of the work that the search waits for, a method of Iteration and
@@ -178,7 +181,10 @@ class Search:
         self.result: Any = None
 
     def go_on(self, answer: Any) -> bool:
-        """Continue with the result of the wanted work; return whether it has ended."""
+        """Continue the search with the result of its work; return whether it has ended.
+
+        Then `result` is its plan; else `wanted` is the next work.
+        """
         try:
             self.wanted = self._steps.send(answer)
         except StopIteration as end:
@@ -313,7 +319,7 @@ class Search:
 
         Returns:
             Slope and curvature along the full step, None if no damping succeeds; the
-            damping tried last, MOST_DAMPING or more after a failure.
+            damping tried last, MOST_DAMPING (1e6) or more after a failure.
         """
         change = yield "feedback", (damping,)
         while change is None and damping < MOST_DAMPING:
@@ -330,8 +336,8 @@ class Search:
 
         nu is as large as the full step needs to be a descent of the merit. The result
         is the ratio of the decrease of the merit to its prediction, 1.0 where rounding
-        hides the prediction. None: no step of LENGTHS decreases it enough, the plan
-        stays.
+        hides the prediction. None: no step length (1, 1/2, ..., 1/128) decreases it
+        enough, the plan stays.
 
         Args:
             penalty: Limits.
@@ -368,12 +374,13 @@ class Search:
     def _result(self, penalty: Penalty, used: int, reason: int) -> Steps[PlanResult]:
         """Return the result of a search, with copies of its arrays.
 
-        The gains are zero if no damping up to MOST_DAMPING gives a feedback.
+        The gains are zero if no damping up to 1e6 gives a feedback.
 
         Args:
             penalty: Limits; becomes part of the result.
             used: Number of iterations.
-            reason: Index of the reason in REASONS.
+            reason: Index of the reason in REASONS: 0 converged, 1 max_iterations, 2
+                infeasible, 3 diverged, 4 stalled.
         """
         state, plan = self.state, PlanPath(*(x.copy() for x in self.state.plan))
         # The feedback around the plan that is returned.

@@ -99,14 +99,14 @@ class Penalty:
 
     g of a state is (nx, 2): lower and upper limit of the positions, then of the
     velocities. The first state is given: its limits are not counted. A limit beyond
-    which the first state is, by more than LIMIT_TOLERANCE, begins there, and comes back
-    in equal steps until the end.
+    which the first state is, by more than LIMIT_TOLERANCE (1e-4), begins there, and
+    comes back in equal steps until the end.
 
     Attributes:
         rho: Weight of squared violations.
         multipliers: lambda of each state, (N + 1, nx, 2).
         active: Whether there is a limit.
-        low, high: Limits of each state, (N + 1, nx).
+        low, high: Limits of each state, (N + 1, nx), nx = 2 nv.
         changes: Number of updates.
     """
 
@@ -146,7 +146,8 @@ class Penalty:
         """Return by how much states exceed their limits, (..., N + 1, nx, 2).
 
         Positions come before velocities, the lower limit before the upper one. Negative
-        inside; -inf where there is no limit. States are as in `terms`.
+        inside; -inf where there is no limit. q is (..., N + 1, nq), qd (..., N + 1,
+        nv).
         """
         x = np.concatenate([q[..., self._place], qd], -1)
         return np.stack([self.low - x, x - self.high], -1)
@@ -154,9 +155,9 @@ class Penalty:
     def terms(
         self, q: np.ndarray, qd: np.ndarray
     ) -> tuple[float, np.ndarray, np.ndarray]:
-        """Return value, gradient and diagonal of the Hessian, (N + 1, nx) each.
+        """Return value, gradient and diagonal of the Hessian.
 
-        See limit_terms.
+        The last two are (N + 1, nx) each, zero for the first state.
 
         Args:
             q, qd: States of one plan, (N + 1, nq) and (N + 1, nv).
@@ -167,7 +168,10 @@ class Penalty:
         return float(to[0]), gradient, curved
 
     def values(self, q: np.ndarray, qd: np.ndarray) -> np.ndarray:
-        """Return the values of n plans, (n,); states are (n, N + 1, nq) and so on."""
+        """Return the values of n plans, (n,).
+
+        Their states are q (n, N + 1, nq) and qd (n, N + 1, nv).
+        """
         values, slopes = np.zeros(len(q)), np.zeros((2, *self.low.shape))
         states = (np.array(x, float, order="C") for x in (q, qd))
         compiled(limit_values)(self.limits(), *states, slopes, np.zeros(1), values)
@@ -191,7 +195,8 @@ class Penalty:
     def error(self, q: np.ndarray, qd: np.ndarray) -> float:
         """Return the largest violation, or distance to a limit with a multiplier.
 
-        0: none. States are as in `violation`; the first one does not count.
+        0: none. q and qd are the states of one plan, (N + 1, nq) and (N + 1, nv); the
+        first one does not count.
         """
         if not self.active:
             return 0.0
@@ -214,10 +219,12 @@ class Penalty:
         return later
 
     def update(self, q: np.ndarray, qd: np.ndarray) -> None:
-        """Set multipliers by the violations of the states q, qd of one plan.
+        """Set multipliers by the violations of the states of one plan, in place.
 
-        rho is raised by FACTOR, at most to MOST, unless `error` is at most a quarter of
-        that at the last update, or there was none.
+        q is (N + 1, nq), qd (N + 1, nv).
+
+        rho is multiplied by 10 (FACTOR), at most to 1e9 (MOST), unless `error` is at
+        most a quarter of that at the last update, or there was none.
         """
         now, excess = self.error(q, qd), self.excess(q, qd)
         self.multipliers = np.maximum(self.multipliers + self.rho * excess, 0.0)

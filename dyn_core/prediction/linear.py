@@ -142,7 +142,7 @@ class Estimator(Linear):
         """Return the estimated (q, qd) a period after an estimated state.
 
         Args:
-            state: Estimated q and qd.
+            state: Estimated q (nq,) and qd (nv,).
             tau: Joint forces (nv,) during the period.
             measured: Measured q (nq,) and qd (nv,) at its end. Entries that are not
                 measured are not used; they must be finite.
@@ -253,14 +253,16 @@ def kalman(
         estimate = observer.update(estimate, tau, (q_measured, qd_measured))
 
     Args:
-        model, q: As in `lqr`.
+        model: Robot without closed loops.
+        q: Position, (nq,).
         measured: Standard deviation of each sample, by what is measured: "position"
             or "velocity" of all joints, JOINT.position or JOINT.velocity of one
             [rad | m], [rad/s | m/s].
         period: Period of the measurements [s].
         effort_noise: Standard deviation of the unknown joint forces, constant in each
             period, of all joints [N·m | N].
-        motors: As in `lqr`; efforts of other joints are not used.
+        motors: Names of the joints with a motor; None: Model.active_joints. Efforts of
+            other joints are not used.
 
     Raises:
         UnsupportedError: Not a robot, or one with closed loops or prescribed joints;
@@ -307,7 +309,9 @@ def _linear(
     the forces of all joints, also of those without a motor. Dry friction is left out.
 
     Args:
-        model, q, period: As in `lqr`.
+        model: Robot.
+        q: Position, (nq,).
+        period: Period of constant efforts [s]; None: continuous time.
         motors: Names of joints, each once; None: Model.active_joints.
 
     Raises:
@@ -424,7 +428,7 @@ def _lost(A: np.ndarray, B: np.ndarray) -> np.ndarray | None:
 def _joints(model: Model, mode: np.ndarray) -> str:
     """Return the quoted names of the coordinates that take part in a mode, with commas.
 
-    They take part if their position or velocity in the mode exceeds SHARE of the
+    They take part if their position or velocity in the mode exceeds 0.3 (SHARE) of the
     largest. `mode` is (2 nv,), in the order of x.
     """
     size = np.abs(mode.reshape(2, -1)).max(0)

@@ -39,7 +39,11 @@ LARGEST = 24  # size nx of the state up to which lanes are faster; at 36 they ar
 def slopes_in_lanes(
     model: Expansion, work: Sweep, y: FloatArray2, to: FloatArray
 ) -> int:
-    """Set y to the costates and to[0] to the largest slope; return 0. See riccati.py"""
+    """Set y to the costates and to[0] to the largest slope; return 0. See riccati.py
+
+    y is (N + 1, nx), `to` (1,). The slope is the largest |gradient| by a joint force
+    that the bounds in `work` do not hold; work.slope is overwritten.
+    """
     slopes_back(model, y)
     to[0] = largest_slope(model, work, y)
     return 0
@@ -130,7 +134,10 @@ class PlanLanes:
         )
 
     def _bind_knots(self, single: Iteration, sweep: Sweep) -> None:
-        """Bind steps, costs and policies of all knots."""
+        """Bind steps, costs and policies of all knots to the arrays in lanes.
+
+        `single` is the Iteration whose Programs they are, `sweep` has the feedback.
+        """
         problem, lanes, model = self.problem, self._lanes, self._model
         N, nv, programs = problem.knots, problem.model.nv, single.programs
 
@@ -176,7 +183,10 @@ class PlanLanes:
             self._apart = self._tied(programs.displacement, inputs, [self._displaced])
 
     def _bind_end(self, single: Iteration) -> None:
-        """Bind the costs of the last state, of plan and trials."""
+        """Bind the costs of the last state, of plan and trials.
+
+        `single` is the Iteration whose Programs they are.
+        """
         problem, lanes, programs = self.problem, self._lanes, single.programs
         nv, model = problem.model.nv, self._model
         self._end_settings = np.zeros((1, programs.end.inputs[3].size, lanes))
@@ -220,7 +230,10 @@ class PlanLanes:
         return run
 
     def _failed(self, runs: list[Callable[[], Any]]) -> np.ndarray:
-        """Run Programs; return for each lane whether a requirement failed, (lanes,)."""
+        """Run Programs; return for each lane whether a requirement failed, (lanes,).
+
+        Each of `runs` returns such an array, or None if nothing failed.
+        """
         failed = np.zeros(self._lanes, bool)
         for run in runs:
             some = run()
@@ -280,7 +293,10 @@ class PlanLanes:
         return values
 
     def _by_lane(self, array: np.ndarray) -> np.ndarray:
-        """Return numbers as rows, (lanes, n): sums have the order of one problem."""
+        """Return an array (..., lanes) as rows, (lanes, n), n numbers for each lane.
+
+        Sums over a row have the order of one problem.
+        """
         return np.ascontiguousarray(array.reshape(-1, self._lanes).T)
 
     def _limits_of(self, penalties: Mapping[int, Penalty]) -> LimitLanes | None:

@@ -33,8 +33,8 @@ class Plan:
         solver: The solver.
         options: Value of each option of the solver.
         slack: Distance by which a start may be beyond a limit [rad | m | rad/s | m/s];
-            LIMIT_TOLERANCE, within which plans obey limits, unless it is set. From
-            farther away a plan comes back until its end.
+            LIMIT_TOLERANCE (1e-4), within which plans obey limits, unless it is set.
+            From farther away a plan comes back until its end.
     """
 
     slack = LIMIT_TOLERANCE
@@ -52,8 +52,8 @@ class Plan:
         Raises:
             SolverNotFound: No solver has this name.
             SignatureError: The solver solves another problem.
-            UnsupportedError: The solver has no such option, or its value is invalid, or
-                of no use for this problem, see curvature_program.
+            UnsupportedError: The solver has no such option, its value is invalid, or
+                it does not suit the robot, such as second_derivatives.
             TraceError: The function of a custom cost cannot be traced.
         """
         chosen = find(solver, OPTIMAL_CONTROL)
@@ -117,15 +117,17 @@ class Plan:
     ) -> PlanStart:
         """Return the start and first guess of one plan, checked.
 
-        Raises the errors of `solve`.
+        Raises ShapeError, NonFiniteError, StateError, SettingError or QuaternionError
+        for an invalid argument.
 
         Args:
             q, qd: State at the start.
-            guess: As in `solve`; None: forces that hold q, clipped to the bounds, as
-                others are not. Only a PlanResult has guesses of the states, of which
-                the first stays as it is, and of multipliers of the limits; else the
-                states of the guess rest at q. Its arrays are copied.
-            settings: Weights and targets, from ControlProblem.settings.
+            guess: PlanResult, or joint forces (N, nv); None: forces that hold q, which
+                are clipped to the bounds, as others are not. Only a PlanResult has
+                guesses of the states, of which the first stays as it is, and of
+                multipliers of the limits; else the states of the guess rest at q. Its
+                arrays are copied.
+            settings: Weights and targets at the knots (N, n), and at the end (m,).
         """
         model, N, penalty = self.problem.model, self.problem.knots, None
         q, qd = self._state("q", q, model.nq), self._state("qd", qd, model.nv)
@@ -243,14 +245,19 @@ def plan(
         duration: Length of the plan [s].
         knots: Number of steps, at least 2.
         solver: Name of a solver of optimal_control, or a PlanSolver.
-        effort_limits, passive, limits, step_options, contacts: See ControlProblem.
+        effort_limits: By joint the largest joint force, or (lower, upper) [N·m | N],
+            or None: unlimited; other joints keep the robot's limits.
+        passive: Names of joints without a drive.
+        limits: Whether the robot's limits of position and velocity hold.
+        step_options: Build options: joint_friction, joint_springs, engine.
+        contacts: Scheduled contacts, (loop, begin, end) with times [s].
         options: Options of the solver, such as max_iterations.
 
     Raises:
         SettingError: A number, cost, target or name is invalid.
         ModelError: The robot has no link that a cost names.
         SolverNotFound, SignatureError: The solver is unknown, or of another problem.
-        UnsupportedError: An option is unknown or invalid, see Plan.
+        UnsupportedError: An option is unknown, invalid, or does not suit the robot.
         TraceError: The function of a custom cost cannot be traced. An error that it
             raises when its residuals are counted passes through.
     """

@@ -160,12 +160,12 @@ class PredictiveLaw(ControlLaw):
 
     The torque is the feedback around the last plan, see PlanResult.control. Each plan
     starts at a measured state, and its guess is the plan before. Until the first plan
-    the joint gains hold the robot, for at most FIRST seconds. A plan that failed is
+    the joint gains hold the robot, for at most 2 s (FIRST). A plan that failed is
     dropped: the one before is followed until its end, or for predictive.plan_timeout
-    periods of replan_rate after its start. Then the robot stops. Plans take
-    damping and springs of the joints into account, but not dry friction, which is not
-    smooth and takes many iterations. They keep the robot's limits of position and
-    velocity; a robot beyond one is led back in the course of a plan.
+    periods of replan_rate after its start. Then the robot stops. Plans take damping and
+    springs of the joints into account, but not dry friction, which is not smooth and
+    takes many iterations. They keep the robot's limits of position and velocity; a
+    robot beyond one is led back in the course of a plan.
 
     Class attributes:
         fields: Parameters of a mode with this law.
@@ -216,13 +216,14 @@ class PredictiveLaw(ControlLaw):
         One plan is made now, from the start position at rest, to compile all of it.
 
         Args:
-            chosen, engine, wrap: As in ControlLaw; `chosen` is the name of a solver of
-                optimal_control, "auto" for box_fddp.
+            chosen: Name of a solver of optimal_control; "auto" for box_fddp.
+            engine: Engine of the Program.
+            wrap: Joints whose position error is wrapped to [-pi, pi).
 
         Raises:
             SettingError: A shadow is asked for, or a parameter is invalid.
             ModelError: The robot has no link predictive.frame.
-            SolverNotFound: No solver has the name `chosen`.
+            SolverNotFound, SignatureError: `chosen` is no solver of optimal_control.
         """
         host, read = self.host, self.host.parameters
         if self._planner is not None:
@@ -264,7 +265,7 @@ class PredictiveLaw(ControlLaw):
         return program
 
     def _solve(self, job: PlanJob) -> PlanResult:
-        """Return the plan of a job; raises the errors of Plan.solve."""
+        """Return the plan of a job; an invalid state or target raises a DynError."""
         result: PlanResult = self.plan.solve(job.q, job.qd, job.guess, job.targets)
         return result
 
@@ -380,7 +381,9 @@ class PredictiveLaw(ControlLaw):
         )
 
     def _receive_plan(self) -> None:
-        """Follow the plan that is ready, if its reason is in GOOD and it is finite.
+        """Follow the plan that is ready, if it is finite and its search did not fail.
+
+        Its `reason` must be converged, max_iterations or stalled.
 
         Else `refused` says why not, and the plan before is followed. A plan from before
         the activation is discarded. Nothing happens if no plan is ready.
@@ -401,8 +404,9 @@ class PredictiveLaw(ControlLaw):
             self.followed, self.refused = (t, answer), ""
 
     def _job(self, t: float) -> PlanJob:
-        """Return the job of a plan from the present state, whose arrays are copied.
+        """Return the job of a plan from the present state, at time t [s].
 
+        Arrays of the state are copied.
         The guess is the followed plan without the steps that are over, or None. Angles
         of turning joints are within half a turn of the guess's. Targets are those of
         posture and, with predictive.frame, pose.
@@ -445,6 +449,9 @@ class PredictiveLaw(ControlLaw):
 
     def receive(self, message: ModeMessage) -> None:
         """Use a target; the next plan leads there.
+
+        `message` has a pose of predictive.frame, or joint positions in the order of the
+        joints [rad | m], as its topic says.
 
         Raises:
             TargetError: It is invalid: not finite, of wrong size, beyond a position

@@ -329,7 +329,7 @@ class ControlProblem(System):
         return np.hstack(running), np.hstack(ending)
 
     def coordinate(self, k: int) -> str:
-        """Return the name of a velocity coordinate, for messages."""
+        """Return the name of the velocity coordinate with index k, for messages."""
         return coordinates_of(self.model).velocities[k]
 
     def parameter(self, path: str) -> list[Any]:
@@ -362,9 +362,9 @@ def require_tree(model: Model) -> None:
 
 
 def _range(name: str, limit: Any) -> tuple[float, float]:
-    """Return (lower, upper) of a joint force from a user's limit.
+    """Return (lower, upper) of a joint force from a user's limit [N·m | N].
 
-    None means no limit.
+    A number x means (-x, x); None means no limit. `name` is the joint, for the error.
 
     Raises:
         SettingError: It is no number, 0 or more, and no pair in ascending order with a

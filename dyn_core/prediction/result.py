@@ -77,9 +77,10 @@ class PlanResult:
         value: Sum of the costs.
         residuals: Gap, stationarity and limit violation.
         iterations: Number of iterations.
-        reason: One of REASONS.
+        reason: converged, max_iterations, infeasible: limit, diverged: cost, or
+            stalled.
         detail: Which limit is violated most, by how much and at which state; of a plan
-            that did not converge also, that its steps are longer than LONG.
+            that did not converge also, that its steps are longer than 0.1 s (LONG).
         penalty: Penalty of the limits, for the next plan from this guess.
     """
 

@@ -53,31 +53,37 @@ class Expansion(NamedTuple):
 
 
 class Sweep(NamedTuple):
-    """Results and work arrays of a sweep; s = nx + 1, z = s + nv.
+    """Results and work arrays of a sweep; s = nx + 1, z = s + nu.
+
+    Joint forces `fixed` to `fixed_end` - 1 have equal bounds, so that they do not
+    change; du are the nu others, in order.
 
     F = [A gap B; 0 1 0] of a step has d rows that are stored. The others, of a run of
     positions whose step is q + dt qd, are a unit row plus dt times the row of the
     velocity.
 
     Attributes:
-        k, K: Change of the joint forces, (N, nv), and feedback, (N, nv, nx).
+        k, K: Change of the joint forces, (N, nv), and feedback, (N, nv, nx); rows of
+            those that are fixed stay zero.
         lower, upper: Bounds of the joint forces, not of their change, (nv,).
         V, Q: Cost to go by (dx, 1), (s, s), and by (dx, 1, du), (z, z); of Q the lower
             triangle.
         F: Stored rows of F, (d, z).
         VS: Rows of V for F, (d, s).
         VF, FVF: V F, (s, z), and its rows for F, (d, z).
-        KA: Feedback and change side by side, above Q_us, (2 nv, w); w is s, and what
-            fills the last tile with zeros.
-        R, new: Right factor, (2 nv, w), and product, (s, s), in the change of V.
-        damped, L: Damped Q_uu and its factor, see `factor`, (nv, nv).
-        low, high: Bounds of the change at a knot: lower - tau, upper - tau, (nv,).
-        slope, change, tried, u, w: Work, (nv,).
+        KA: Feedback and change side by side, (nu, w); w is s, and what fills the last
+            tile with zeros.
+        Qus: Q_us, (nu, w), and then Q_us less damping times KA.
+        new: Change of V, (s, s).
+        damped, L: Damped Q_uu and its factor, see `factor`, (nu, nu).
+        low, high: Bounds of du at a knot: lower - tau, upper - tau, (nu,).
+        slope, change, tried, u, w: Work, (nu,).
         left: Gap of each position, less dt times the gap of its velocity, (nv,).
         moved: The change of V F by `left`, (s,).
         e, before_e: Slope of the cost by dx along the feedback, (nx,).
-        free, before: 1.0 where a joint force is between its bounds, else 0.0, (nv,).
+        free, before: 1.0 where a joint force is between its bounds, else 0.0, (nu,).
         first, end: The rows of positions first to end - 1 are not stored.
+        fixed, fixed_end: The joint forces that are not in du; a run, perhaps none.
         dt: Length of the step.
     """
 
@@ -92,7 +98,7 @@ class Sweep(NamedTuple):
     FVF: FloatArray2
     Q: FloatArray2
     KA: FloatArray2
-    R: FloatArray2
+    Qus: FloatArray2
     new: FloatArray2
     damped: FloatArray2
     L: FloatArray2
@@ -111,6 +117,8 @@ class Sweep(NamedTuple):
     before: FloatArray
     first: int
     end: int
+    fixed: int
+    fixed_end: int
     dt: float
 
 
@@ -125,25 +133,29 @@ def allocate_sweep(
 
     Args:
         N: Number of steps.
-        lower, upper: Bounds of the joint forces, (nv,).
+        lower, upper: Bounds of the joint forces, (nv,). The longest run of equal ones
+            is left out of the sweep, if others remain: a plan is at these bounds.
         flat: Whether the step of a position is q + dt qd, with qd at its end, (nv,);
             None: of no position. The sweep does not read rows of A and B for the
             longest run of such positions.
         dt: Length of the step.
     """
     n, x = len(lower), 2 * len(lower)
-    s, z = x + 1, x + 1 + n
+    s = x + 1
     simple = np.zeros(n, bool) if flat is None else np.asarray(flat, bool)
     first, end = longest_run(simple)
-    d = s - (end - first)
-    wide = -(-s // TILE) * TILE
-    pairs = (s, s), (d, z), (d, s), (s, z), (d, z), (z, z), (2 * n, wide)
-    square = (2 * n, wide), (s, s), (n, n), (n, n)
-    shapes = [*pairs, *square, *[(n,)] * 8, (s,), (x,), (x,), (n,), (n,)]
+    fixed, fixed_end = longest_run(np.asarray(lower) == upper)
+    if fixed_end - fixed == n:
+        fixed = fixed_end = 0
+    m, d = n - (fixed_end - fixed), s - (end - first)
+    z, wide = s + m, -(-s // TILE) * TILE
+    pairs = (s, s), (d, z), (d, s), (s, z), (d, z), (z, z), (m, wide)
+    square = (m, wide), (s, s), (m, m), (m, m)
+    shapes = [*pairs, *square, *[(m,)] * 7, (n,), (s,), (x,), (x,), (m,), (m,)]
     bounds = np.array(lower, float), np.array(upper, float)
     work = [np.zeros(shape) for shape in shapes]
     results = np.zeros((N, n)), np.zeros((N, n, x))
-    return Sweep._make([*results, *bounds, *work, first, end, dt])
+    return Sweep._make([*results, *bounds, *work, first, end, fixed, fixed_end, dt])
 
 
 def longest_run(flags: np.ndarray) -> tuple[int, int]:
@@ -169,23 +181,25 @@ def sweep_back(
         k = argmin of k.T Q_uu k / 2 + Q_u.T k,   lower <= tau + k <= upper
         K = -Q_ff^-1 Q_fx
         V = Q_ss + K.T (Q_uu K + Q_us) + Q_us.T K,   s = (dx, 1)
+        V_xx = Q_xx + (Q_ux - damping K).T K
 
     work.lower and work.upper bound the joint forces, tau + k with model.tau, not the
     change k. Rows of K are zero where a bound holds a force; f are the others. With the
-    constant 1 as a state, gradients are a row of the matrices. The result is in work.k
+    constant 1 as a state, gradients are a row of the matrices. V_xx follows from V for
+    the K above, with what was added to Q_uu as `damping`. The result is in work.k
     and work.K; after a failure, those of earlier steps are not computed.
 
     Args:
         model: Quadratic model; it is only read.
         work: Results and work arrays; all but the bounds are overwritten.
-        damping: Share of the mean diagonal entry of Q_uu that is added to it.
+        damping: Share of the mean diagonal entry of Q_uu, by du, that is added to it.
 
     Returns:
         1.0, or 0.0 if a Q_uu is not positive definite; first and second derivative of
         the model of the cost along the full step, arbitrary after a failure.
     """
-    V, Q, KA, e, R = work.V, work.Q, work.KA, work.e, work.R
-    N, nv, nx = len(work.k), len(work.u), len(e)
+    V, Q, KA, e = work.V, work.Q, work.KA, work.e
+    N, nu, nx = len(work.k), len(work.u), len(e)
     s, first, success = nx + 1, 0.0, 1.0
     V[nx, nx] = 0.0
     for i in range(nx):
@@ -198,12 +212,13 @@ def sweep_back(
         multiply(model, work, k)
         add_costs(model, work, k)
         trace = 0.0
-        for j in range(nv):
+        for j in range(nu):
+            force = force_of(work, j)
             trace += Q[s + j, s + j]
-            work.low[j] = work.lower[j] - model.tau[k, j]
-            work.high[j] = work.upper[j] - model.tau[k, j]
-        added = damping * max(trace / float(nv), TINY)
-        for j in range(nv):
+            work.low[j] = work.lower[force] - model.tau[k, force]
+            work.high[j] = work.upper[force] - model.tau[k, force]
+        added = damping * max(trace / float(nu), TINY)
+        for j in range(nu):
             for i in range(j + 1):
                 x = Q[s + j, s + i]
                 work.damped[j, i], work.damped[i, j] = x, x
@@ -212,14 +227,13 @@ def sweep_back(
         if not any_lane(success > 0.0):
             break
         first += slope_of_step(model, work, k)
-        product_of_columns(work.damped, KA, R, nv, nv, KA.shape[1], 0)
-        for j in range(nv):
-            add_row(R[j], 1.0, KA[nv + j])
-            add_row(R[j], -added, KA[j])
-            copy_row(R[nv + j], KA[j])
-            work.k[k, j] = KA[j, nx]
-            copy_row(work.K[k, j], KA[j])
-        product_of_columns(KA, R, work.new, s, 2 * nv, s, 1)
+        for j in range(nu):
+            force = force_of(work, j)
+            work.k[k, force] = KA[j, nx]
+            copy_row(work.K[k, force], KA[j])
+            add_row(work.Qus[j], -added, KA[j])
+        product_of_columns(work.Qus, KA, work.new, s, nu, s, 1)
+        change_gradient(work, nx)
         for i in range(s):
             mine, of_x, new = V[i], Q[i], work.new[i]
             for j in range(i + 1):
@@ -229,13 +243,35 @@ def sweep_back(
 
 
 @machine_code
+def change_gradient(work: Sweep, nx: int) -> None:
+    """Set row nx of work.new: the change of gradient and constant of the cost to go.
+
+        K.T (Q_uu k + Q_u) + Q_us.T k,   damping taken out of both sides
+
+    work.KA, Qus, Q and damped must be those of the step, with damping taken from Qus.
+    """
+    row, KA, s = work.new[nx], work.KA, nx + 1
+    for i in range(s):
+        row[i] = 0.0
+    for j in range(len(work.u)):
+        slope = work.Q[s + j, nx]
+        for i in range(len(work.u)):
+            slope += work.damped[j, i] * KA[i, nx]
+        mine, beside, k = KA[j], work.Qus[j], KA[j, nx]
+        for i in range(s):
+            row[i] += slope * mine[i] + k * beside[i]
+
+
+@machine_code
 def sweep_lanes(
     model: Expansion, work: Sweep, damping: FloatArray, to: FloatArray
 ) -> int:
     """Compute the sweeps of the problems in lanes, see sweep_back; return 0.
 
     Args:
-        model, work, damping: As there; one number for the damping, (1,).
+        model: Quadratic model; it is only read.
+        work: Results and work arrays; all but the bounds are overwritten.
+        damping: Share of the mean diagonal entry of Q_uu that is added to it, (1,).
         to: The three results are written here, (3,).
     """
     success, first, second = sweep_back(model, work, damping[0])
@@ -254,15 +290,19 @@ def multiply(model: Expansion, work: Sweep, k: int) -> None:
     F, VS, VF, FVF, left and moved of `work` are overwritten; `model` and work.V are
     only read.
     """
-    nv, nx = model.l_ux.shape[1], model.l_ux.shape[2]
+    nu, nv, nx = len(work.u), model.l_ux.shape[1], model.l_ux.shape[2]
     V, F, VF, Q, s, d = work.V, work.F, work.VF, work.Q, nx + 1, len(work.F)
     first, end, dt, gap = work.first, work.end, work.dt, model.gap[k + 1]
-    z, open_gaps = s + nv, 0
+    z, open_gaps = s + nu, 0
     for a in range(d):
         row, stored, left = row_of(work, a), F[a], work.VS[a]
         if row < nx:
-            copy_row_to(stored, 0, model.A[k, row])
-            copy_row_to(stored, s, model.B[k, row])
+            of_x = model.A[k, row]
+            for i in range(nx):
+                stored[i] = of_x[i]
+            of_u = model.B[k, row]
+            for j in range(nu):
+                stored[s + j] = of_u[force_of(work, j)]
             stored[nx] = gap[row]
         else:
             stored[nx] = 1.0
@@ -310,17 +350,16 @@ def row_of(work: Sweep, a: int) -> int:
 
 
 @machine_code
-def moves(work: Sweep, row: int) -> bool:
-    """Return whether a row belongs to a velocity whose position is not stored."""
-    coordinate = row - len(work.u)
-    return coordinate >= work.first and coordinate < work.end
+def force_of(work: Sweep, j: int) -> int:
+    """Return the index of the joint force that is entry j of du."""
+    return j if j < work.fixed else j + work.fixed_end - work.fixed
 
 
 @machine_code
-def copy_row_to(to: FloatArray, first: int, row: FloatArray) -> None:
-    """Copy `row` to entries first, first + 1, ... of `to`, which must have them."""
-    for i in range(len(row)):
-        to[first + i] = row[i]
+def moves(work: Sweep, row: int) -> bool:
+    """Return whether a row belongs to a velocity whose position is not stored."""
+    coordinate = row - len(work.left)
+    return coordinate >= work.first and coordinate < work.end
 
 
 @machine_code
@@ -337,17 +376,17 @@ def add_costs(model: Expansion, work: Sweep, k: int) -> None:
     The constant 1 has row and column nx: gradients by x are added to its row, gradients
     by u to its column. Hessians are added to the rows of x and u.
     """
-    nv, nx = model.l_ux.shape[1], model.l_ux.shape[2]
+    nu, nx = len(work.u), model.l_ux.shape[2]
     Q, s = work.Q, nx + 1
     for i in range(nx):
         add_row(Q[i], 1.0, model.l_xx[k, i])
     add_row(Q[nx], 1.0, model.l_x[k])
-    for j in range(nv):
-        of_u = Q[s + j]
-        add_row(of_u, 1.0, model.l_ux[k, j])
-        of_u[nx] += model.l_u[k, j]
-        for i in range(nv):
-            of_u[s + i] += model.l_uu[k, j, i]
+    for j in range(nu):
+        of_u, force = Q[s + j], force_of(work, j)
+        add_row(of_u, 1.0, model.l_ux[k, force])
+        of_u[nx] += model.l_u[k, force]
+        for i in range(nu):
+            of_u[s + i] += model.l_uu[k, force, force_of(work, i)]
 
 
 @machine_code
@@ -359,7 +398,7 @@ def slope_of_step(model: Expansion, work: Sweep, k: int) -> float:
     work.before_e, work.w and the first row of work.VF are overwritten. work.F, left and
     KA must be those of step k.
     """
-    nv, nx = model.l_ux.shape[1], model.l_ux.shape[2]
+    nv, nx = len(work.left), len(work.e)
     e, before, w, change = work.e, work.before_e, work.w, 0.0
     y, dt = work.VF[0], work.dt  # VF is not needed any more
     copy_row(before, e)
@@ -379,8 +418,8 @@ def slope_of_step(model: Expansion, work: Sweep, k: int) -> float:
     change += y[nx]
     for i in range(nx):
         e[i] += y[i]
-    for j in range(nv):
-        w[j] = model.l_u[k, j] + y[nx + 1 + j]
+    for j in range(len(w)):
+        w[j] = model.l_u[k, force_of(work, j)] + y[nx + 1 + j]
         change += work.KA[j, nx] * w[j]
         for i in range(nx):
             e[i] += work.KA[j, i] * w[j]
@@ -409,11 +448,11 @@ def largest_slope(model: Expansion, work: Sweep, y: FloatArray2) -> float:
         l_u[k] + B.T y[k+1],   y of `slopes_back`
 
     0 if bounds hold all, NaN if one is not a number. Forces without freedom do not
-    count. y is (N + 1, nx). model.tau is compared with the bounds of `work`; work.slope
+    count. y is (N + 1, nx). model.tau is compared with the bounds of `work`; work.left
     is overwritten.
     """
     N, nv, nx = model.B.shape[0], model.B.shape[2], y.shape[1]
-    g, largest = work.slope, 0.0
+    g, largest = work.left, 0.0
     for k in range(N):
         copy_row(g, model.l_u[k])
         for i in range(nx):
@@ -435,12 +474,12 @@ def box_step(work: Sweep, nx: int, counts: float) -> float:
     """Compute the least u.T Q u / 2 + g.T u, low <= u <= high, and its feedback by x.
 
     Q is work.damped, g and dg/dx are columns of work.Q, low and high are work.low and
-    work.high. Rows of the feedback are zero where a bound holds u. After MOST_STEPS
-    steps the last u is the result, with 1.0.
+    work.high. Rows of the feedback are zero where a bound holds u. After 100
+    (MOST_STEPS) steps the last u is the result, with 1.0.
 
     Args:
-        work: Problem; results are the first rows of work.KA, feedback and u side by
-            side, and work.u. Rows s and on of work.Q are copied behind them.
+        work: Problem; results are work.KA, feedback and u side by side, and work.u.
+            Rows s and on of work.Q, without their last nu columns, go to work.Qus.
         nx: Number of columns of the feedback.
         counts: 0.0: the results do not matter; else 1.0.
 
@@ -484,7 +523,7 @@ def box_step(work: Sweep, nx: int, counts: float) -> float:
         # It is the least of all, not only of the free ones.
         more = where(full > 0.0, where(some >= float(n), 0.0, more), more)
     for j in range(n):
-        mine, beside, of_u = work.KA[j], work.KA[n + j], work.Q[s + j]
+        mine, beside, of_u = work.KA[j], work.Qus[j], work.Q[s + j]
         sign = -work.free[j]
         for i in range(s):
             beside[i], mine[i] = of_u[i], sign * of_u[i]
@@ -500,7 +539,7 @@ def line_search(work: Sweep, u: FloatArray, more: float) -> float:
     """Move u along work.change within the bounds work.low and work.high, in place.
 
     u is (nv,), as are these arrays. The step is shortened until the quadratic cost of
-    work.damped and work.slope decreases enough, or to about SHORTEST, where it is made
+    work.damped and work.slope decreases enough, or to about 1e-10, where it is made
     anyway; a full step that no bound cuts is not tested. work.tried is overwritten.
     Where `more` is 0.0, u stays.
 
@@ -561,7 +600,10 @@ def factor(L: FloatArray2, Q: FloatArray2, free: FloatArray) -> float:
 
 @machine_code
 def solve_row(L: FloatArray2, y: FloatArray) -> None:
-    """Replace y (n,) by the solution x of L L.T x = y, L (n, n) of `factor`."""
+    """Replace y (n,) by the solution x of L L.T x = y.
+
+    L (n, n) is lower triangular, with the inverses on its diagonal.
+    """
     n = len(y)
     for j in range(n):
         x = y[j]
@@ -581,7 +623,7 @@ def solve_tile(L: FloatArray2, Y: FloatArray2, column: int) -> None:
     """Replace eight columns of Y by the solutions X of L L.T X = Y, L of `factor`.
 
     Args:
-        L: Factor, (n, n).
+        L: Lower triangular factor, (n, n), with the inverses on its diagonal.
         Y: Right sides, in the first n rows.
         column: First of the columns.
     """
@@ -601,7 +643,7 @@ def subtract_rows(
     """Subtract multiples of other rows from row j of Y, and divide it by L_jj.
 
     Args:
-        L: Factor, (n, n), see `factor`.
+        L: Lower triangular factor, (n, n), with the inverses on its diagonal.
         Y: Right sides, in the first n rows; eight columns of row j are changed.
         j: The row.
         first, end: The other rows are first to end - 1.

@@ -278,7 +278,9 @@ class Shooting:
     def sampled(
         self, start: PlanStart, samples: PlanSamples, stored: int
     ) -> tuple[PlanPath, np.ndarray]:
-        """Return motions under samples of joint forces and their costs, as `rollouts`.
+        """Return motions under samples of joint forces and their costs, with end cost.
+
+        A motion that fails raises nothing: its cost is infinite or NaN.
 
         Args:
             start: Start and settings; its guesses are not used.

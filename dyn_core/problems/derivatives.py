@@ -51,7 +51,8 @@ def _slopes(results: Iterable[str], variables: Iterable[str]) -> tuple[Port, ...
     "symmetric", all others "plain".
 
     Args:
-        results, variables: Keys of _SIZES; another name is a KeyError.
+        results, variables: Names of quantities such as qdd, lambda, q, tau_p or p (keys
+            of _SIZES); another name is a KeyError.
     """
     pairs = [(of, by) for of in results for by in variables]
     kinds = {("qdd", "tau"): "symmetric"}
@@ -98,7 +99,8 @@ def _contracted(of: str, by: str, then: str, kind: str = "plain") -> Port:
     Args:
         of: Differentiated output.
         by, then: Variables of the first and of the second differentiation.
-        kind: One of KINDS in ports.py.
+        kind: How values are converted, one of KINDS in signatures.py; plain: not at
+            all.
     """
     meaning = f"derivative of (weights . d{of}_d{by})[j] by {then}[k], at [j, k]"
     return P(f"d2{of}_d{by}d{then}", "nv nv", "SI", meaning, kind)

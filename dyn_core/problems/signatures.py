@@ -55,7 +55,8 @@ class Port:
         shape: Sizes, as numbers or names (nq, nv, nb, or a size set by an option).
         unit: SI unit as text. "a; b" are the units of the angular and linear half of a
             spatial vector; "a | b" those for a revolute and for a prismatic joint.
-        kind: One of KINDS.
+        kind: How values are converted, such as for followers: one of KINDS, like
+            position, velocity, joint_force or jacobian; plain: not at all.
         optional: Whether the input is zero in a Program built without it.
         places: Row and column indices of the matrix entries that a packed or sparse
             form contains; None for a dense array.
@@ -106,7 +107,12 @@ def port_row(
     """Return a Port, written as one row of a table.
 
     Args:
-        name, unit, meaning, kind, optional: As in Port.
+        name: Name of the argument or result.
+        unit: SI unit as text.
+        meaning: A short noun phrase.
+        kind: How values are converted, one of KINDS; plain: not at all. Nothing checks
+            it.
+        optional: Whether the input is zero in a Program built without it.
         sizes: Numbers or names of sizes with spaces between, such as "nb 6"; empty for
             a scalar.
     """
@@ -122,7 +128,8 @@ def slope_row(
     Args:
         of, by: Names of the differentiated output and of the variable.
         sizes: Sizes of `of`, then of `by`, with spaces between, such as "nv nv".
-        unit, kind: As in Port.
+        unit: SI unit as text.
+        kind: How values are converted, one of KINDS; plain: not at all.
     """
     return port_row(f"d{of}_d{by}", sizes, unit, f"derivative of {of} by {by}", kind)
 

@@ -170,11 +170,11 @@ def write_bag(record: MotionRecord, path: Path, bar: RowProgress) -> None:
 def _write(library: Any, writer: Any, record: MotionRecord, bar: RowProgress) -> None:
     """Write the messages of all rows to an open bag.
 
-    Times begin at _FIRST with the first row. Each row is a JointState in /joint_states,
+    Times begin at 1 s with the first row. Each row is a JointState in /joint_states,
     with empty velocities or efforts if the motion has none, and a JointTrajectory in
-    ACCELERATIONS if the motion has accelerations. All else is not written. Times are
-    not checked here: one that is not finite is a ValueError or OverflowError, others
-    that a stamp cannot hold are errors of rosbags.
+    /joint_accelerations if the motion has accelerations. All else is not written. Times
+    are not checked here: one that is not finite is a ValueError or OverflowError,
+    others that a stamp cannot hold are errors of rosbags.
 
     Args:
         library: rosbags.typesys.
@@ -242,7 +242,8 @@ def opened(file: Path) -> Iterator[Bag]:
         file: File or folder of the bag.
 
     Raises:
-        SettingError: The path is no bag (see _check_place), or the bag cannot be read.
+        SettingError: The path is no folder with a metadata.yaml and no file .mcap, .db3
+            or .bag, or the bag cannot be read.
         UnsupportedError: rosbags is not installed.
     """
     _check_place(file)
@@ -264,8 +265,8 @@ def opened(file: Path) -> Iterator[Bag]:
 def _check_place(file: Path) -> None:
     """Check that a path may be a bag; the content is not read.
 
-    It must be an existing folder with a metadata.yaml, or an existing file with an
-    extension in BAGS, in lower case.
+    It must be an existing folder with a metadata.yaml, or an existing file with the
+    extension .mcap, .db3 or .bag, in lower case.
 
     Args:
         file: Path.
@@ -353,7 +354,10 @@ def joint_motion(
 
     Args:
         bag: Open bag.
-        joint_states, commands: Topics; empty: the default ones, as in `read_bag`.
+        joint_states: Topic of the joint states; empty: joint_states, or the only
+            JointState topic.
+        commands: Topic of the commands; empty: the only Float64MultiArray topic called
+            commands, if there is one.
         joints: Names of the required joints, in the order of the columns; empty: the
             joints of the first message.
 

@@ -54,8 +54,8 @@ _CHUNK = 10_000  # number of rows written at once
 def write_csv(record: MotionRecord, file: Path, bar: RowProgress) -> None:
     """Write times and columns of a motion, below a line of units and one of labels.
 
-    Series, contacts, facts and notes are omitted. Columns are in the order of KINDS;
-    NaN becomes an empty cell.
+    Series, contacts, facts and notes are omitted. After t, columns are in the order q,
+    qd, qdd, tau, command, q_ref; NaN becomes an empty cell.
 
     Args:
         record: Motion.
@@ -131,9 +131,9 @@ def _record(
 ) -> MotionRecord:
     """Return the motion of columns, grouped by kind and name.
 
-    Positions have the order of the q columns; velocities the order of the first kind in
-    VELOCITIES that is there, else of q. Columns of other kinds with names that this
-    kind lacks are left out.
+    Positions have the order of the q columns; velocities the order of the first kind of
+    qd, qdd, tau and command that is there, else of q. Columns of other kinds with names
+    that this kind lacks are left out.
 
     Args:
         t: Times, (rows,) [s].
@@ -163,8 +163,8 @@ def _with_units(
 ) -> Coordinates:
     """Return the coordinates with the units of a file; "rad | m" where it has none.
 
-    Position units are those of q. Velocity units are those of the first kind in
-    VELOCITIES that has units, else of q.
+    Position units are those of q. Velocity units are those of the first kind of qd,
+    qdd, tau and command that has units, else of q.
 
     Args:
         coordinates: Names of the coordinates.

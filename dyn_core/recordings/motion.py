@@ -122,9 +122,9 @@ class MotionRecord:
     def units(self, kind: str) -> tuple[str, ...]:
         """Return the unit of each column of a kind, such as "qd": "rad/s" or "m/s".
 
-        A unit that is unknown lists both, such as "rad/s | m/s". All kinds that are not
-        in SUFFIXES, also unknown ones, count as joint forces, which have "N·m | N" if
-        their coordinate is neither in rad nor in m.
+        A unit that is unknown lists both, such as "rad/s | m/s". All kinds but q,
+        q_ref, qd and qdd, also unknown ones, count as joint forces, which have "N·m |
+        N" if their coordinate is neither in rad nor in m.
         """
         if kind in POSITIONS:
             return self.coordinates.position_units
@@ -149,7 +149,8 @@ class MotionRecord:
         """Lower and upper limits of the positions, (nq,) each [rad | m].
 
         Infinity: no limit. They are read from facts["lower_limit"] and
-        facts["upper_limit"], as effort_limits are.
+        facts["upper_limit"], where None is no limit. A fact that is not a list of nq
+        entries means no limits.
         """
         lower = self._limits("lower_limit", "q", -np.inf)
         return lower, self._limits("upper_limit", "q", np.inf)
@@ -182,8 +183,8 @@ class MotionRecord:
             title: Title of the figure; empty: none.
             energy: Total energy, shown below, (rows,) [J]; None: that of the series
                 kinetic and potential. Without these, or empty: no such panel.
-            largest: Maximum number of coordinates in a panel, as of plot_motion; None:
-                all.
+            largest: Maximum number of coordinates in a panel, those that change most
+                in position or have the largest other values; None: all.
 
         Raises:
             UnsupportedError: matplotlib is not installed; says how to install it.
@@ -202,7 +203,9 @@ class MotionRecord:
         return figure
 
     def column(self, kind: str) -> np.ndarray:
-        """Return the array of a kind of KINDS, such as "qd", (rows, columns); no copy.
+        """Return the array of a kind of columns, (rows, columns); no copy.
+
+        The kind is q, qd, qdd, tau, command or q_ref.
 
         Raises:
             SettingError: The kind is unknown, or the motion has no such array.

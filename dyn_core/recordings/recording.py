@@ -151,8 +151,8 @@ class Recording:
 
         Raises:
             UnsupportedError: viser is not installed.
-            ShapeError, SettingError: As of dyn_core.view.show, such as a run without
-                rows.
+            SettingError: The run has no rows, or its times are not finite or decrease.
+            ShapeError: q or tau has not as many columns as the robot's.
         """
         return forwards.show(self.model if model is None else model, self)
 

@@ -61,6 +61,7 @@ def inverse_dynamics(
             cut-off frequency is out of range or has no effect.
         ShapeError: The columns are numbered, and not as many as the robot's.
         NonFiniteError: A number or a result is not finite; says the row.
+        RowError: The solver has no result for a row, such as SingularError at loops.
         SignatureError: The solver is of another kind.
         UnsupportedError: The solver does not support this robot, or the engine is
             unknown.
@@ -97,6 +98,7 @@ def forward_dynamics(
         SettingError: A column is missing, times do not increase, or there is no row.
         ShapeError: The columns are numbered, and not as many as the robot's.
         NonFiniteError: A number or a result is not finite; says the row.
+        RowError: The solver has no result for a row, such as SingularError at loops.
         SignatureError: The solver is of another kind.
         UnsupportedError: The solver does not support this robot, or the engine is
             unknown.
@@ -126,6 +128,7 @@ def _completed(
     Raises:
         SettingError: A column is missing, or there is no row.
         NonFiniteError: A result is not finite; names row and column.
+        RowError: The Program has no result for a row.
     """
     known, wanted = kinds
     columns = [motion.q, motion.column("qd"), motion.column(known)]
@@ -183,6 +186,7 @@ def _by_chunks(
 
     Raises:
         SettingError: There is no row.
+        RowError: The Program has no result for a row.
     """
     if not len(t):
         raise SettingError("the motion has no row", "t")
@@ -211,17 +215,17 @@ def with_slopes(
 
     Args:
         model: Robot whose coordinates the motion has, in its order.
-        record: Motion with finite positions; not changed.
+        record: Motion; not changed. Its positions are read if it has no velocities.
         cutoff: Cut-off frequency of the low-pass filter [Hz]; None: no filter.
 
     Raises:
         SettingError: There are fewer than six rows, times do not increase, a joint
             whose velocity is needed has several coordinates, or the cut-off frequency
             is out of range or, for a motion with both, has no effect.
-        NonFiniteError: A time, velocity or acceleration is not finite; says the row.
+        NonFiniteError: A number that is read is not finite; says the row.
     """
     known = [x for x in ("qd", "qdd") if getattr(record, x) is not None]
-    record.checked(known)
+    record.checked(known if record.qd is not None else ["q", *known])
     if record.qdd is not None and record.qd is not None:
         if cutoff is not None:
             raise SettingError(

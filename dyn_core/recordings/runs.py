@@ -38,9 +38,10 @@ def run_record(
 ) -> MotionRecord:
     """Return a run as a MotionRecord with energy, contacts, settings and versions.
 
-    `series` has the fields of EnergyLedger, cycle_time, and in a World the numbers of
-    _contacts; `facts` has robot_facts, limit_stops (whether they acted), settings,
-    counters and versions. Reference positions are left out if none is finite.
+    `series` has the fields of EnergyLedger, cycle_time, and in a World contacts,
+    contact_residual, contact_gap and contact_force; `facts` has robot_facts,
+    limit_stops (whether they acted), settings, counters and versions. Reference
+    positions are left out if none is finite.
 
     Accelerations are computed by forward dynamics from the states and joint forces. In
     rows with a joint beyond a position limit, where its stop pushes, they are the mean
@@ -56,6 +57,7 @@ def run_record(
     Raises:
         SolverNotFound: No solver has this name.
         UnsupportedError: The solver does not support the robot.
+        RowError: The solver has no result for a row.
     """
     model, motion = run.model, run.motion
     acted = {"joint_friction": run.joint_friction, "joint_springs": run.joint_springs}
@@ -177,8 +179,8 @@ def robot_facts(model: Model) -> dict[str, Any]:
     """Return facts on a robot for a report, by name, of JSON types.
 
     They are robot (its name), model_hash, read_from (file or kind of the source),
-    source (name, else file, else empty), root_joint, joints (kind by name), and those
-    of limit_facts.
+    source (name, else file, else empty), root_joint, joints (kind by name), and the
+    lists effort_limit, nv, lower_limit and upper_limit, nq, with None for no limit.
     """
     return {
         "robot": model.name,
@@ -199,7 +201,8 @@ def named_robot(facts: Mapping[str, Any]) -> tuple[str, str]:
     is not looked up.
 
     Args:
-        facts: Facts as of robot_facts; keys may be missing.
+        facts: Facts of the run by name. `source` (name or file of the robot) and
+            `root_joint` are read; either may be missing.
     """
     source = str(facts.get("source", ""))
     named = bool(source) and Path(source).name == source  # shipped or installed
@@ -270,7 +273,10 @@ def model_hash(model: Model) -> str:
 
 
 def _shown(item: tuple[str, Any]) -> str:
-    """Return an attribute, (key, value), as the string "key value"; see _name."""
+    """Return an attribute, (key, value), as the string "key value".
+
+    A callable is represented by its name, any other value as by str().
+    """
     key, value = item
     return f"{key} {_name(value)}"
 

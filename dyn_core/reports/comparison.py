@@ -133,7 +133,10 @@ def _paired(first: MotionRecord, second: MotionRecord) -> _Pair:
 
 
 def _few(record: MotionRecord) -> str:
-    """Return the first names of a run's position columns, for a message."""
+    """Return the first three names of a run's position columns, for a message.
+
+    They are quoted, with commas between; ", ..." follows if there are more.
+    """
     names = record.names("q")
     return ", ".join(map(shown, names[:3])) + (", ..." if len(names) > 3 else "")
 
@@ -205,7 +208,13 @@ def _settings(records: Sequence[MotionRecord], names: Sequence[str]) -> ReportSe
 
 
 def _start(record: MotionRecord, kind: str, name: str) -> str:
-    """Return an entry of q or qd in the first row as text; "-" if there is none."""
+    """Return an entry of q or qd in the first row as text; "-" if there is none.
+
+    Args:
+        record: Run that is compared.
+        kind: "q" or "qd".
+        name: Name of the entry, as in `record.names(kind)`.
+    """
     columns, names = getattr(record, kind), record.names(kind)
     if columns is None or not len(columns) or name not in names:
         return "-"
@@ -242,8 +251,8 @@ def _differences(
     Args:
         first: Name of the first run.
         records: All runs, the first one first.
-        pairs: Pair of each other run with the first, by its name, in the order of
-            `records`, else ValueError.
+        pairs: By name of each other run, in the order of `records`: its _Pair with the
+            first run. ValueError for another number of them.
     """
     content, panels = "", {}
     for kind, label in KINDS.items():

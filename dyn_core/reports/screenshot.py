@@ -79,8 +79,8 @@ def screenshot(html: str | Path, picture: str | Path, width: int = 1100) -> None
 def _crop(taken: Path, output: Path) -> bool:
     """Write a picture without the rows at its end that show the background only.
 
-    The background is the colour of the last pixel; 23 rows of it remain. A picture of
-    the background alone is not written; return whether it is another.
+    The background is the colour of the last pixel; up to 23 rows of it remain. A
+    picture that shows nothing else is not written. Return whether it was written.
 
     Args:
         taken: File of the picture.

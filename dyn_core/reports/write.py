@@ -251,12 +251,14 @@ def write_report(
 ) -> None:
     """Write a report atomically as one HTML file, and print its name.
 
-    An existing file is replaced. Content is as of report_page.
+    An existing file is replaced.
 
     Args:
-        records, names: Runs, and a name for each; several are compared with the first.
-        title: Heading; empty: the name of the only run, or the names of the robots.
+        records: Runs; several are compared with the first one.
+        names: Name of each run; one that was there before gets the run's number, so
+            that all differ.
         path: File that ends with .html or .htm.
+        title: Heading; empty: the name of the only run, or the names of the robots.
 
     Raises:
         SettingError: The path is not valid, the file cannot be written, there is no

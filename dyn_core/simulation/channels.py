@@ -156,9 +156,10 @@ class Channels:
         values: Returns values for diagnostics, by name.
         forces: Functions that return forces, by name; they raise a DynError if the
             forces cannot be computed, and may return None before the first step.
-        wrench: Returns the wrench that a sensor at a link reads, (6,), None before the
-            first step, see ContactSimulator.wrench; None if the plant has none.
-        accelerations: Joints with prescribed accelerations, see RobotPlant.accelerate.
+        wrench: Returns the wrench [moment; force] that a sensor at a link reads, about
+            its origin and in its axes, (6,) [N·m; N], None before the first step; None
+            if the plant has none.
+        accelerations: Joints with prescribed accelerations.
         place: Sets positions and velocities of `joints`; velocities None: rest.
         carrier: Object whose method `attach` takes a Payload or None, or None.
         faults: By name of a counter, a function that describes the last fault counted

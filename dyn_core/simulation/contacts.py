@@ -80,7 +80,8 @@ class ContactSimulator(RobotPlant):
         substeps: Number of steps in a period.
         command_timeout: Age from which a command is stale and replaced by zero [s].
         q0, qd0: Initial state; None: neutral within the joint limits, at rest.
-        prescribed: Names of joints with prescribed accelerations, see `accelerate`.
+        prescribed: Names of joints with prescribed accelerations, which `accelerate`
+            sets.
         joint_friction, joint_springs: Whether joint friction and joint springs act.
         engine: Engine of the Programs; None: the default.
         counters: Number of refused, late and not converged events, by name.
@@ -89,7 +90,7 @@ class ContactSimulator(RobotPlant):
         compensates_gravity: Whether the robot compensates the weight of itself and its
             payload, so that commands do not contain it; only for a fixed root without
             loops.
-        payload_link: Link that may carry a payload, see `attach`; empty: none.
+        payload_link: Link to which `attach` attaches a payload; empty: none.
         reports: A StepReport for each step and impact of the last period.
         warnings: Sentences on doubtful properties of the initial state.
 
@@ -215,9 +216,9 @@ class ContactSimulator(RobotPlant):
     def channels(self) -> Channels:
         """Return the channels of a robot, with forces of contacts and joints.
 
-        `forces` has the functions contacts, the mean force of each contact in the last
-        period (see contact_forces; an empty list before the first step), and, only for
-        robots without loops, reactions, see joint_forces; None before the first step.
+        `forces` has the function contacts, the mean force of each contact in the last
+        period (an empty list before the first step), and, only for robots without
+        loops, reactions, the forces through the joints (None before the first step).
         `wrench` is the method of this class, but None before the first step; `faults`
         describes the last unsolved contact problem.
         """
@@ -252,8 +253,9 @@ class ContactSimulator(RobotPlant):
         """Return `wrench` of a link, (6,) [N·m; N], or None before the first step.
 
         Raises:
-            SettingError, UnsupportedError: As by WrenchSensor, before the first step as
-                well.
+            SettingError: No link that moves has this name, also before the first step.
+            UnsupportedError: The robot has loops, or a moving joint hangs on the body
+                of the link in front of the sensor, also before the first step.
             ShapeError, NonFiniteError: f_ext is invalid.
         """
         sensor = self._sensor(link)
@@ -265,7 +267,9 @@ class ContactSimulator(RobotPlant):
         """Return the sensor at a link, made at its first use.
 
         Raises:
-            DynError: As by WrenchSensor.
+            SettingError: No link that moves has this name.
+            UnsupportedError: The robot has loops, or a moving joint hangs on the body
+                of the link in front of the sensor.
         """
         if link not in self._sensors:
             made = WrenchSensor(self.model, link, self.carried, self.engine)
@@ -535,16 +539,15 @@ class ContactSimulator(RobotPlant):
         """Return what a force-torque sensor at a link reads, (6,) [N·m; N].
 
         It is the wrench [moment; force] of contacts, weight and inertia of all that
-        hangs on the link, about its origin and in its axes, in the last step; see
-        WrenchSensor. f_ext counts as behind the sensor.
+        hangs on the link, about its origin and in its axes, in the last step. f_ext
+        counts as behind the sensor.
 
         Args:
             link: Name of a link that moves.
 
         Raises:
             UnsupportedError: No step has been made, the robot has loops, or a moving
-                joint hangs on the body of the link in front of the sensor, see
-                WrenchSensor.
+                joint hangs on a link of the same body in front of the sensor.
             SettingError: No link that moves has this name.
             ShapeError, NonFiniteError: f_ext is invalid.
         """

@@ -136,7 +136,8 @@ def _descend(
 
     Args:
         model: Robot with loops.
-        program: Function of q and qd, see constraint_rows.
+        program: Function of q and qd that returns residuals, Jacobian and bias of the
+            loops' rows.
         q: Initial position, (nq,); not changed.
         free: Indices of the velocity coordinates that may change.
         tolerance: Largest absolute residual at which to stop [m | rad].
@@ -146,7 +147,8 @@ def _descend(
         Position, (nq,), and residuals there, (rows,).
 
     Raises:
-        SingularError, NonFiniteError: As for `_regular`.
+        SingularError: All of MOVES evaluations near a position fail.
+        NonFiniteError: A residual or an entry of the Jacobian is not finite.
     """
     still = np.zeros(model.nv)
     q, f, A = _regular(model, program, q, free)
@@ -173,7 +175,8 @@ def _regular(
 
     Args:
         model: Robot with loops.
-        program: Function of q and qd, see constraint_rows.
+        program: Function of q and qd that returns residuals, Jacobian and bias of the
+            loops' rows.
         q: Position, (nq,).
         free: Indices of the velocity coordinates that may change.
 
@@ -206,7 +209,8 @@ def _finite(model: Model, f: np.ndarray, A: np.ndarray) -> tuple[Any, Any]:
     """Return the residuals f (rows,) and the Jacobian A (rows, nv), unchanged.
 
     Raises:
-        NonFiniteError: A row of f or A is not finite; names the first one.
+        NonFiniteError: A row of f or A is not finite; names the first one by
+            `model.loop_rows`.
     """
     good = np.isfinite(f) & np.isfinite(A).all(1)
     if not good.all():

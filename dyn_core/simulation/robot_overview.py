@@ -106,9 +106,10 @@ def _joint_row(model: Model, i: int) -> tuple[str, ...]:
     """Return the cells of the joint of body i in the table of `_joints`.
 
     They are name, kind, lower and upper position limit, velocity and effort limit,
-    damping, friction, armature, and mass of the body [kg]. "-" stands for no limit, for
-    zero damping, friction or armature, for all limits of a follower, and for position
-    limits of a joint with several coordinates; other cells are of its first coordinate.
+    damping, friction, armature, and mass of the body, in SI units. "-" stands for no
+    limit, for zero damping, friction or armature, for all limits of a follower, and for
+    position limits of a joint with several coordinates; other cells are of its first
+    coordinate.
     Friction is "FORWARD/BACKWARD" if they differ, and "+X" follows for Stribeck
     friction. A follower's kind has its rule, such as "revolute = 2 LEADER + 0".
     """

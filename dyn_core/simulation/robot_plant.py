@@ -42,7 +42,7 @@ class RobotPlant(SimulatedPlant):
             commands do not contain it.
         payload_link: Link that may carry a payload; empty: none.
         engine: Engine of the Programs; None: the default.
-        carried: PayloadInput of the present payload, see `attach`.
+        carried: PayloadInput of the payload that `attach` attached last.
         compensated: Coordinates whose motors compensate gravity, bool, (nv,); by
             default all that are not prescribed.
         q, qd: State, (nq,) and (nv,).
@@ -210,7 +210,10 @@ class RobotPlant(SimulatedPlant):
         return close_loops(model, q, tries=20) if model.loops else q
 
     def _beyond_limits(self) -> tuple[str, ...]:
-        """Return a tuple with a sentence on q0 as `beyond_limits`, or an empty one."""
+        """Return a tuple with a sentence on the joint of q0 farthest beyond its limits.
+
+        The tuple is empty if no joint of one coordinate is beyond its position limits.
+        """
         beyond = beyond_limits(self.model, "q0", self.q0, "the start")
         return (f"{beyond}: the first steps push it back, at high speed",) * bool(
             beyond

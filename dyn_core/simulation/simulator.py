@@ -212,9 +212,9 @@ class Simulator(RobotPlant):
         substeps: Number of steps in a period.
         command_timeout: Age from which a command is stale and replaced by zero [s].
         q0, qd0: Initial state; None: neutral within the joint limits, at rest.
-        prescribed: Names of joints with prescribed accelerations instead of forces, see
-            `accelerate`; the step is then hybrid_euler, with the hybrid dynamics of
-            loops where there are some.
+        prescribed: Names of joints with prescribed accelerations instead of forces,
+            which `accelerate` sets; the step is then hybrid_euler, with the hybrid
+            dynamics of loops where there are some.
         joint_friction, joint_springs, limit_stops: Whether joint friction, joint
             springs and limit stops act.
         engine: Engine of the Program; None: the default.
@@ -222,7 +222,7 @@ class Simulator(RobotPlant):
         compensates_gravity: Whether the robot compensates the weight of itself and its
             payload, so that commands do not contain it; only for a fixed root without
             loops.
-        payload_link: Link that may carry a payload, see `attach`; empty: none.
+        payload_link: Link to which `attach` attaches a payload; empty: none.
         program: Program of the step.
         history: List that each step appends its (q, qd, effort) to, with the state
             before the step; None, as at first: not recorded.

@@ -320,6 +320,7 @@ class FlatFunction:
                 invalid where positions are checked. With traced numbers the Program
                 raises it.
             TraceError: The algorithm raised an error that is not a DynError.
+            DynError: Another error of the algorithm or of a slot passes through.
         """
         values, changed, start = {}, {}, 0
         for port in self.inputs:
@@ -516,7 +517,9 @@ def named_errors(
 
 
 def _run(program: Any, values: Sequence[float]) -> list[float]:
-    """Return the flat results of a Program for flat floats, in the order of the Ports.
+    """Return the flat results of a Program for flat inputs of one state.
+
+    Inputs and results are floats, in the order of the Ports, each row by row.
 
     Raises:
         RowError: The status of the state is not 0.

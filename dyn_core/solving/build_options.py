@@ -40,8 +40,9 @@ class Required:
 def option_values(solver: Any, model: Any, chosen: Mapping[str, Any]) -> dict[str, Any]:
     """Return the value of each option of a solver by name.
 
-    Given values are checked and converted as by read_option, and so are defaults that
-    with_options changed. Other options have their default, unchecked.
+    Given values, and defaults that with_options changed, are checked and converted by
+    the rules of `valid`; without a rule, a value must be of the kind of its default.
+    Other options have their default, unchecked.
 
     Args:
         solver: Its `options` are the defaults, its `valid` the further rules.

@@ -37,7 +37,7 @@ class ModeMessage:
     """A message of a topic of the mode.
 
     Attributes:
-        topic: Name of the topic, see ControlMode.topics.
+        topic: Name of the ModeTopic.
         t: Time of receipt, monotonic [s].
         values: Numbers of the message.
         frame: Link in whose axes they are; empty: the root.

@@ -110,7 +110,7 @@ class DefaultSolver(Solver):
         loops.
 
         Args:
-            inputs, outputs: As in Solver.describe.
+            inputs, outputs: Sized Ports of a Program to show; None: the Signature's.
         """
         return f"{self}\n\n{self.of_trees.describe(inputs, outputs)}"
 

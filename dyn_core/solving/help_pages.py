@@ -62,8 +62,8 @@ def mentions(registry: Any, terms: Sequence[str]) -> list[str]:
     """Return lines for problems with these outputs, then for others with all terms.
 
     A line is "NAME: MEANING (SOLVERS)". Without a problem found the list is empty.
-    Terms must begin words, as in `names_with_terms`, of the problem's name or meaning,
-    its outputs' meanings, or its solvers' names and summaries. If a term is one letter
+    Terms must begin words of the problem's name or meaning, its outputs' meanings, or
+    its solvers' names and summaries; case does not matter. If a term is one letter
     and all are outputs of a problem, such as H, only problems with these outputs are
     returned.
 

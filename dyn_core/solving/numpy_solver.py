@@ -116,7 +116,7 @@ class ArraySolver(Solver):
         """Raise UnsupportedError for options that only a TracedSolver supports.
 
         They are threads, wait, dtype, matrices, f_ext_frame, and parameter paths in
-        `inputs`.
+        `inputs`. common has the options of the build.
         """
         common.refuse_native(self.name, "in a NumpySolver")
         optional = {port.name for port in self.signature.inputs if port.optional}
@@ -146,8 +146,17 @@ class NumpySolver(ArraySolver):
     def solve(self, model: Model, *inputs: Any, **options: Any) -> Any:
         """Return the outputs of one state, float arrays in independent coordinates.
 
-        Arguments and result are described at ArraySolver.outputs. A RequireError that
-        it raises becomes the status of the state.
+        A RequireError that it raises becomes the status of the state.
+
+        Args:
+            model: Robot, or another System.
+            inputs: Arrays shaped like the Ports; optional inputs are None unless the
+                Program was built with them. Where the Signature has friction_at, joint
+                forces come reduced by friction and springs.
+            options: A value of each entry of `options`.
+
+        Returns:
+            One array, or a tuple of arrays in the order of the Ports.
         """
 
     def outputs(self, model: Model, *inputs: Any, **options: Any) -> Any:
@@ -181,6 +190,8 @@ class _ArrayProgram(RowProgram):
             ShapeError: The solver returned a wrong number or shape of arrays.
             RowError: The state has no result or, with finite=True, a position is
                 invalid.
+            DynError: Another error of the solver, or of a user's force function, passes
+                through.
         """
         values, start = {}, 0
         for port in self.inputs:

@@ -50,9 +50,15 @@ def shown(value: Any, show: Callable[[Any], str] = repr) -> str:
 
 
 def listed(offer: Any, hook: str, who: str) -> list[Any]:
-    """Return an offer of the hook `hook` as a list; `who` as in `solvers`.
+    """Return the entries of an offer as a list.
 
-    Raises PluginError if it is not iterable, such as a single Solver.
+    Args:
+        offer: Return value of the hook.
+        hook: Name of the hook.
+        who: Distribution and module of the plugin.
+
+    Raises:
+        PluginError: The offer is not iterable, such as a single Solver.
     """
     if not isinstance(offer, Iterable):
         raise PluginError(f"{who}: {hook} gave {shown(offer)}; valid: a list", who)
@@ -255,13 +261,14 @@ def _new(
     """Return offered objects by name.
 
     Args:
-        known: Names that exist already.
+        known: Container of the names that exist already.
         offer: Return value of the hook.
         kind, what: Type of the objects, and the noun for them in messages.
         hook, who: Name of the hook, and the plugin; for messages.
 
     Raises:
-        PluginError: A name exists already, or the offer is invalid (see `_named`).
+        PluginError: The offer is not iterable, an object has another type, a name is
+            not an ASCII identifier, occurs twice or exists already.
     """
     offered = {item.name: item for item in _named(offer, kind, what, hook, who)}
     for name in offered:

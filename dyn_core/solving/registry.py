@@ -67,8 +67,8 @@ class Registry:
     def load(self) -> None:
         """Load every installed plugin, first the plugins of this project.
 
-        Errors are reported, see `report`, and not raised. A further call loads only
-        plugins that were installed since; those that failed are not tried again.
+        Errors are stored in `failures` and warned of, not raised. A further call loads
+        only plugins that were installed since; those that failed are not tried again.
         """
         points = entry_points(group=GROUP)
         for point in sorted(points, key=lambda point: _package(point) not in BUILT_IN):
@@ -80,7 +80,7 @@ class Registry:
     def _load(self, point: EntryPoint) -> None:
         """Load and register the plugin of an entry point, and the modules of a package.
 
-        Errors are reported, see `report`, and not raised.
+        Errors are stored in `failures` and warned of, not raised.
         """
         distribution = normalized(point.dist.name) if point.dist else "unknown"
         who = f"{distribution} ({point.value})"
@@ -99,7 +99,8 @@ class Registry:
     def _modules(self, plugin: Any, who: str) -> Iterator[Any]:
         """Yield the plugin itself and, for a package, each public module, recursively.
 
-        A module that cannot be imported is reported, see `report`, and skipped.
+        A module that cannot be imported is skipped; its error is stored in `failures`
+        and warned of.
 
         Args:
             plugin: Module or object.
@@ -226,7 +227,7 @@ class Registry:
     def commands(self) -> list[pluggy.HookImpl]:
         """Return the dyn_commands hooks of the registered plugins, uncalled.
 
-        They are in loading order. No plugins are loaded here, see `load`.
+        They are in loading order. No plugins are loaded here; `load` does that.
         """
         return self._hooks("dyn_commands")
 
@@ -329,10 +330,10 @@ class Registry:
         """Return the laws that every solver of a kind of problem must satisfy.
 
         The first call after a change of plugins calls their hooks dyn_laws; a plugin
-        whose hook fails is reported, see `report`, and left out.
+        whose hook fails is left out, stored in `failures` and warned of.
 
         Args:
-            problem: Signature, or its name, as of `problem`.
+            problem: Signature, or its name in upper or lower case.
 
         Raises:
             SignatureError: No plugin offers a problem of this name.
@@ -359,7 +360,7 @@ class Registry:
         """Return the SystemKind of a name.
 
         The first call after a change of plugins calls their hooks dyn_systems; a plugin
-        whose hook fails is reported, see `report`, and left out.
+        whose hook fails is left out, stored in `failures` and warned of.
 
         Raises:
             PluginError: No plugin offers it; lists the known ones.
@@ -380,8 +381,8 @@ class Registry:
         """Return the modes of the controller by name, in the order of their offers.
 
         The first call after a change of plugins calls their hooks dyn_control_modes; a
-        plugin whose hook fails is reported, see `report`, and left out. The dict is new
-        at each call.
+        plugin whose hook fails is left out, stored in `failures` and warned of. The
+        dict is new at each call.
         """
         if self._modes is None:
             self._modes = self._collected("dyn_control_modes", offers.new_modes)

@@ -281,7 +281,7 @@ class TracedSolver(Solver):
             joint and valid alternatives; None if every robot is supported.
         source: Literature of the algorithm; default: "Source:" of its docstring.
         reference: Whether it exists for comparison with other solvers.
-        origin, lookup, default: See Solver.
+        origin, lookup, default: As in Solver.
 
     Raises:
         SignatureError: The algorithm does not take the Signature's inputs, slots and
@@ -441,8 +441,10 @@ class TracedSolver(Solver):
         Raises:
             UnsupportedError: There is no such slot, or a DefaultSolver in it cannot
                 choose a solver with its changed options.
-            SignatureError: `what` is None and the slot has no default, or see `build`.
-            SolverNotFound, PluginError: See `build`.
+            SignatureError: `what` is not a Solver or solves another problem; it is None
+                and the slot has no default; or it is a name and there is no registry.
+            SolverNotFound: The name is unknown.
+            PluginError: Two plugins offer the name.
         """
         check_names(f"{self.name}: unknown slot", [slot], list(self.slots))
         what = self.fills.get(slot) if what is None else what

@@ -16,8 +16,7 @@ class BlockFactored:
     """Factors of a symmetric positive definite matrix A = L.T D L, D block-diagonal.
 
     Elimination goes from the last block to the first: with parents first, blocks of
-    zeros between branches of a tree stay zero and cost nothing. Pivots and their
-    requirements are as in Factored.
+    zeros between branches of a tree stay zero and cost nothing.
 
     The elimination of a block subtracts C.T D^-1 C from the earlier blocks, with the
     rows C that couple it to them. Computed with an inverse of D, this loses as many
@@ -27,7 +26,8 @@ class BlockFactored:
 
     Args:
         A: The matrix, (n, n).
-        pivot_tolerances, items: By row, as in Factored.
+        pivot_tolerances: By row: pivots at or below this raise an error.
+        items: By row: name for the error.
         blocks: Row indices of each block; every row belongs to one block.
 
     Raises:

@@ -120,7 +120,8 @@ def _rotation(numbers: list[Any], normalize: bool) -> list[list[float]]:
         numbers: r (3), then R row by row (9).
         normalize: Whether to replace R by the nearest rotation first, if det R > 0.
 
-    Raises NonFiniteError or ValueError, see Pose.
+    Raises NonFiniteError if a number is NaN or infinite, ValueError if a row of
+    |R.T R - 1| sums to more than 1e-8 or det R < 0.
     """
     values = np.array(numbers, float)
     if not np.isfinite(values).all():
@@ -291,9 +292,10 @@ def pair_velocity(
         V_c = X_cp V_p + X_cj_rot V_jj',   V_jj' = J qd
 
     Args:
-        socket, joint, plug: Poses of the joint's frames, as in pair_transforms.
+        socket, joint, plug: Poses of the socket frame in the parent, of the plug frame
+            in the socket frame, and of the plug frame in the child.
         V_p: Velocity of the parent, its axes [rad/s; m/s].
-        V_jj: Velocity across the joint, socket axes, at the plug's origin.
+        V_jj: Velocity across the joint, socket axes, at the plug's origin [rad/s; m/s].
 
     Returns:
         Velocity of the child, its axes [rad/s; m/s].
@@ -322,7 +324,8 @@ def velocity_product(
 
     Args:
         w_p, w_c: Angular velocities of parent and child, own axes, 3 [rad/s].
-        socket, joint, plug: Poses of the joint's frames, as in pair_transforms.
+        socket, joint, plug: Poses of the socket frame in the parent, of the plug frame
+            in the socket frame, and of the plug frame in the child.
         v_jj, w_jj: Linear and angular velocity across the joint, J qd, socket axes, at
             the plug's origin, 3 [m/s], 3 [rad/s].
         Jdot_qd: Rate of J times qd, socket axes, [rad/s²; m/s²].

@@ -102,7 +102,10 @@ class RigidInertia:
 
     @property
     def Ic(self) -> Matrix:
-        """Inertia about the centre of mass, 3x3 [kg m²], own axes; mass as for `c`."""
+        """Inertia about the centre of mass, along the frame's axes, 3x3 [kg m²].
+
+        The mass must be a float: a traced one raises TraceError, a column TypeError.
+        """
         a = skew(self.c)
         return self.I.full() + a @ a * self.m
 

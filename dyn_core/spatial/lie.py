@@ -232,7 +232,7 @@ _E = (1 / 12, 1 / 720, 1 / 30240, 1 / 1209600, 1 / 47900160, 691 / 1307674368000
 
 
 def _power_series(coefficients: tuple[float, ...], t2: Any) -> Any:
-    """Return c0 + c1 t² + c2 t⁴ + ..., by Horner's rule; t2 is t²."""
+    """Return c0 + c1 t² + c2 t⁴ + ... of coefficients (c0, c1, ...) and t2 = t²."""
     result: Any = coefficients[-1]
     for c in reversed(coefficients[:-1]):
         result = result * t2 + c
@@ -368,9 +368,10 @@ def chord3(R: Matrix) -> Vector:
     """Return the chord vector 2 sin(t/2) n of a rotation by the angle t about n.
 
         chord R = 2 sin(t/2) n = vee(R - R.T)/2 / cos(t/2),   log R = t n
-        chord R = 2 sin(t/2) n beyond 120 degrees, n as in log3
+        chord R = 2 sin(t/2) n beyond 120 degrees
 
-    Near zero it is as accurate as log3, with fewer operations.
+    At exactly pi the component of n with the largest absolute value is positive. Near
+    zero it is as accurate as log3, with fewer operations.
 
     Source: KIM-S1.
     """

@@ -148,8 +148,8 @@ class Factored:
     ) -> Iterator[None]:
         """Compute L and over_D: eliminate a row at each iteration, and yield after it.
 
-        The factors are complete when the iterator is exhausted; arguments as in the
-        class.
+        The factors are complete when the iterator is exhausted. The arguments are those
+        of the class.
 
         In each sum the newest term comes last, so that the others need not wait for it.
         Raises SingularError for a pivot at or below its tolerance, but not for NaN.

@@ -48,7 +48,7 @@ class Vector:
         """Return op(entry, entry of `other`), entry by entry, for a Vector `other`.
 
         Anything else must be a scalar: op(entry, other). Raises TypeError for Vectors
-        of another length and for what _scalar refuses.
+        of another length, and for motions, forces, matrices, lists, tuples and texts.
         """
         if isinstance(other, Vector):
             a, b = self.entries, other.entries
@@ -247,7 +247,7 @@ class Spatial:
         return f"{type(self).__name__}({list(self.ang)}, {list(self.lin)}{label})"
 
     def _same(self, other: Any) -> Any:
-        """Return the common_frame of two vectors of the same type.
+        """Return the frame label of this vector or of `other`; None if neither has one.
 
         Raises TypeError for another type, FrameMismatchError for another frame.
         """
@@ -420,7 +420,7 @@ def rotation_rates(w: Vector, alpha: Vector) -> Matrix:
 def cross_motion(v: Motion, m: Motion) -> Motion:
     """Return v x m: the rate of a motion m fixed in a body that moves with v.
 
-    The result has the frame label of v and m (common_frame).
+    The result has the frame label of v or m; None if neither has one.
 
     Raises TypeError for other types, FrameMismatchError for different frames.
 
@@ -438,7 +438,7 @@ def cross_force(v: Motion, f: Force) -> Force:
 
         (v x m) . f = -m . (v x* f)
 
-    The result has the frame label of v and f (common_frame).
+    The result has the frame label of v or f; None if neither has one.
 
     Raises TypeError for other types, FrameMismatchError for different frames.
 
@@ -454,8 +454,9 @@ def cross_force(v: Motion, f: Force) -> Force:
 def cross(v: Motion, other: Any) -> Any:
     """Return v x m for a Motion, v x* f for a Force; subspaces column by column.
 
-    The result has the type of `other`, and each Motion or Force the common_frame.
-    Raises TypeError for other types, FrameMismatchError for different frames.
+    The result has the type of `other`; each Motion or Force has the frame label of v or
+    its operand, None if neither has one. Raises TypeError for other types,
+    FrameMismatchError for different frames.
     """
     if hasattr(other, "columns"):
         return type(other)(cross(v, column) for column in other)

@@ -20,8 +20,8 @@ def named_task(task: str | Task | RobotTask, **changes: Any) -> Task | RobotTask
 
     Args:
         task: A key of TASKS or ROBOT_TASKS, or a Task or RobotTask.
-        changes: New attribute values by name, as in planar_task and robot_task; without
-            any, a Task or RobotTask is returned itself.
+        changes: New values by name of an attribute of the task, or `parameters` of a
+            planar object by name; without any, a Task or RobotTask is returned itself.
 
     Raises:
         ModelError: The name of the task or of an attribute is unknown, or a value is

@@ -23,7 +23,7 @@ Draw: TypeAlias = Callable[[np.random.Generator, int], np.ndarray]
 def _check_bounds(draw: Any, lowest: float = -np.inf, dimensions: int = 0) -> None:
     """Raise SettingError unless lowest <= draw.low <= draw.high, all finite numbers.
 
-    Each bound is a number or, with 1 of `dimensions`, a sequence that is not empty;
+    Each bound is a number or, with dimensions=1, a sequence that is not empty;
     sequences are compared entry by entry.
     """
     try:

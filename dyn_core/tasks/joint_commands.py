@@ -90,7 +90,7 @@ class JointTargets:
             kp, kd, scale: Stiffness, damping, and offset of a target for an action of
                 one; a number, or one for each driven joint [SI].
             joints: Names in the order of the action; None: all joints of one coordinate
-                that have a motor, see driven_joints.
+                that have a motor.
 
         Raises:
             ModelError: A name is unknown, or its joint has several coordinates or no
@@ -169,7 +169,7 @@ class JointTorques:
             scale: Force for an action of one; a number, or one for each driven joint
                 [N·m | N].
             joints: Names in the order of the action; None: all joints of one coordinate
-                that have a motor, see driven_joints.
+                that have a motor.
 
         Raises:
             ModelError: A name is unknown, or its joint has several coordinates or no

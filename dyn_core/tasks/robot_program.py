@@ -21,6 +21,8 @@ class RobotProgram:
     exceeds 1e6 rad/s or m/s in magnitude, or its reward is not finite. Such a row has
     NaN as observation and state (except the action entries of the state) and the reward
     0; its end flag has no meaning. Other rows are not affected, and no error is raised.
+    A flat state has the parts of RobotTask.layout: q, qd, contact impulses, memory,
+    last action, time, and parameters that differ by row.
 
     Args:
         task: Task; its functions are called with rows of samples to check them.
@@ -52,7 +54,7 @@ class RobotProgram:
         state.
 
         Args:
-            state: Flat states, (rows, ns), see RobotTask.layout; unchanged.
+            state: Flat states, (rows, ns); unchanged.
             action: Actions, (rows, na); unchanged.
             out: Four float64 arrays that the results are written to and returned as;
                 none may overlap `state`. None: new arrays.

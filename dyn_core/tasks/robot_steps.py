@@ -2,7 +2,10 @@
 
     q_next, qd_next, impulses_next = step(q, qd, impulses, tau, values)
 
-Rows whose step has no finite result come back as NaN; other rows are not affected.
+q is (rows, nq), qd (rows, nv), impulses (rows, impulses) [N·s], tau (rows, nv)
+[N·m | N]; values has the numbers of each parameter path, (rows, size). Another number
+of columns is a ShapeError. Rows whose step has no finite result come back as NaN; other
+rows are not affected.
 """
 
 from __future__ import annotations
@@ -45,8 +48,8 @@ class RowStep(Protocol):
 
         Args:
             model: Robot.
-            world: World of the kind of step, see RobotTask; None: none for FreeStep,
-                else its default.
+            world: For FloorStep a sequence of HalfSpace, for BodiesStep a World or a
+                mapping of its fields; None: none for FreeStep, else a floor.
             dt: Step [s].
             rows: Number of rows of a step.
             paths: Parameter paths whose numbers differ by row.
@@ -135,8 +138,7 @@ class FreeStep:
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Return q and qd after dt under tau, and `impulses` unchanged.
 
-        A row whose step fails has NaN in q; no error is raised. `values`: the numbers
-        of each parameter path by row. All shapes: see RowStep.step.
+        A row whose step fails has NaN in q; no error is raised.
         """
         numbers = _fitting(self._program, values)
         outputs, _ = self._program(q, qd, tau, self.dt, *numbers, status=True)
@@ -219,8 +221,8 @@ class FloorStep:
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Return q and qd after dt under tau, and the contact impulses of the step.
 
-        A row whose step fails has NaN in q; no error is raised. Arguments: see
-        RowStep.step.
+        The solver starts from `impulses`, those of the previous step. A row whose step
+        fails has NaN in q; no error is raised.
         """
         numbers = _fitting(self._program, values)
         outputs, _ = self._program(q, qd, tau, self.dt, impulses, *numbers, status=True)
@@ -275,7 +277,7 @@ class BodiesStep:
         """Return q and qd after dt under tau, and `impulses` unchanged.
 
         A row whose solver fails has NaN in q; no error is raised. `values` are ignored.
-        All shapes: see RowStep.step.
+        Another number of rows than the constructor got is a ShapeError.
         """
         q_next, qd_next, outcome = self._steps.step(q, qd, tau)
         q_next[outcome.failed] = np.nan

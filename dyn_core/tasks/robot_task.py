@@ -189,7 +189,7 @@ class RobotTask:
         """Distribution of each parameter that differs by row, by path without `*`.
 
         A UniformFactor leaves out parameters that are zero. Raises ModelError for an
-        unknown path or an invalid distribution, see draws_by_path.
+        unknown path or an invalid distribution.
         """
         return draws_by_path(self.model, self.values)
 
@@ -197,7 +197,7 @@ class RobotTask:
     def value_sizes(self) -> dict[str, int]:
         """Number of entries of each parameter path in `draws`, by path.
 
-        Raises ModelError as `draws`.
+        Raises ModelError for an unknown path or an invalid distribution.
         """
         return {path: len(self.model.parameter(path)) for path in self.draws}
 
@@ -220,7 +220,7 @@ class RobotTask:
         `initial` once.
 
         Raises:
-            ShapeError: As `drawn`.
+            ShapeError: The arrays that `initial` returns have other shapes.
             UnsupportedError: With stepping floor, a shape of the robot cannot touch
                 half-spaces.
         """
@@ -245,8 +245,9 @@ class RobotTask:
     def ns(self) -> int:
         """Number of entries of the flat state, whose parts are in `layout`.
 
-        The first access calls `initial` once. Raises ShapeError and UnsupportedError as
-        `layout`.
+        The first access calls `initial` once. Raises ShapeError if the arrays that it
+        returns have other shapes, UnsupportedError if with stepping floor a shape of
+        the robot cannot touch half-spaces.
         """
         return max(part.stop for part in self.layout.values())
 
@@ -254,7 +255,8 @@ class RobotTask:
     def entries(self) -> tuple[str, ...]:
         """Names of the entries of the flat state, in its order: q[0], ..., time[0], ...
 
-        Raises ShapeError and UnsupportedError as `layout`.
+        Raises ShapeError if `initial` returns arrays of other shapes, UnsupportedError
+        if with stepping floor a shape of the robot cannot touch half-spaces.
         """
         return tuple(
             f"{key}[{k}]"
@@ -266,8 +268,10 @@ class RobotTask:
     def no(self) -> int:
         """Number of entries of the observation.
 
-        The first access calls `observe` with two initial rows; raises ShapeError if its
-        result is not (2, no); ShapeError, ModelError and UnsupportedError as `start`.
+        The first access calls `observe` with two initial rows; its errors pass through.
+        Raises ShapeError if its result is not (2, no), or if `initial` or `values`
+        return other shapes; ModelError if `values` draw an invalid number;
+        UnsupportedError if with stepping floor a shape cannot touch half-spaces.
         """
         rows = self.rows(self.start(np.random.default_rng(0), 2))
         seen = np.asarray(self.observe(rows))
@@ -280,7 +284,8 @@ class RobotTask:
     def observation_bounds(self) -> Pairs:
         """Minimum and maximum of each entry of the observation: -inf and inf.
 
-        The first access calls `observe` to count them; errors are as of `no`.
+        The first access calls `observe` with two initial rows to count them. Errors of
+        the task's functions pass through; ShapeError if a result has another shape.
         """
         return ((-math.inf, math.inf),) * self.no
 
@@ -319,8 +324,10 @@ class RobotTask:
         Raises:
             ModelError: `values` draw a number that is not finite or below the minimum
                 of its parameter.
-            ShapeError: `values` draw another number of entries, or as `drawn`.
-            UnsupportedError: As `layout`.
+            ShapeError: `values` draw another number of entries, or `initial` returns
+                arrays of other shapes.
+            UnsupportedError: With stepping floor, a shape of the robot cannot touch
+                half-spaces.
         """
         part, state = self.layout, np.zeros((rows, self.ns))
         for row in state:
@@ -391,7 +398,8 @@ class RobotTask:
             ShapeError: The result of `control` or `outside` is not (2, nv), that of
                 `reward` or `over` not (2,), or `initial` or `values` return other
                 shapes.
-            UnsupportedError: As `layout`.
+            UnsupportedError: With stepping floor, a shape of the robot cannot touch
+                half-spaces.
         """
         if self.links:
             self._kinematics.prepare(batch=True)
@@ -406,12 +414,17 @@ class RobotTask:
     def _check_result(self, name: str, row: tuple[int, ...], *arguments: Any) -> None:
         """Call a function of the task for two rows, and check its result.
 
-        NaN as a result passes. Raises ModelError and ShapeError as `prepare`.
+        NaN as a result passes.
 
         Args:
             name: Name of the function.
             row: Shape of its result for one row.
             arguments: Its arguments.
+
+        Raises:
+            ModelError: The function raises TypeError or ValueError (other errors pass),
+                or its result cannot be converted to floats.
+            ShapeError: The result is not (2, *row).
         """
         try:
             result = getattr(self, name)(*arguments)

@@ -401,7 +401,10 @@ class ClassicPendulum(PendulumSwingUp):
         return -(angle * angle + 0.1 * rate * rate + 0.001 * torque * torque)
 
     def start(self, rng: np.random.Generator, rows: int) -> np.ndarray:
-        """Draw initial states, (rows, 2), uniform: angle in ±pi, rate in ±1 rad/s."""
+        """Draw initial states from rng, (rows, 2): angle in ±pi, rate in ±1 rad/s.
+
+        Both are uniform.
+        """
         return rng.uniform(-1.0, 1.0, (rows, 2)) * np.array([PI, 1.0])
 
 

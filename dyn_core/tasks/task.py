@@ -29,8 +29,9 @@ UNIT = (-1.0, 1.0)
 def checked_limits(task: Any) -> np.ndarray:
     """Check times and bounds of a task; return the limits of its actions, (2, na).
 
-    Raises ModelError unless dt is finite and > 0, substeps and max_steps are integers
-    >= 1, and action_bounds na pairs of finite numbers (least, most) with least < most.
+    Row 0 has the minima, row 1 the maxima. Raises ModelError unless dt is finite and >
+    0, substeps and max_steps are integers >= 1, and action_bounds na pairs of finite
+    numbers (least, most) with least < most.
     """
     dt: float = task.dt
     bounds = task.action_bounds
@@ -365,7 +366,7 @@ class ObjectTask(Task):
         return state[: self.system.nq], state[self.system.nq :]
 
     def start(self, rng: np.random.Generator, rows: int) -> np.ndarray:
-        """Draw initial states, (rows, ns), each entry uniform in home ± spread."""
+        """Draw initial states from rng, (rows, ns), uniform in home ± spread."""
         drawn = rng.uniform(-1.0, 1.0, (rows, self.ns))
         return np.array(self.home) + np.array(self.spread) * drawn
 

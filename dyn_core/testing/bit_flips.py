@@ -50,7 +50,8 @@ def missing() -> str:
     """Return why bits cannot be flipped here; empty if they can.
 
     The reason is another platform, or that machine code is not available, such as by
-    DYN_NATIVE=off. Raises SettingError as host_machine.missing.
+    DYN_NATIVE=off. Raises SettingError if an environment variable DYN_NATIVE,
+    DYN_THREADS or DYN_CACHE_LIMIT has an invalid value.
     """
     here = sys.platform, platform.machine()
     if here != ("linux", "x86_64"):
@@ -206,7 +207,7 @@ class FlipReport:
     """Results of bit flips.
 
     Attributes:
-        outcomes: Number of flips by outcome, see OUTCOMES.
+        outcomes: Number of flips by outcome, one of OUTCOMES.
         wrong: (byte, bit, largest error [N·m | N]) of each flip whose wrong effort
             passed; bytes are counted through all spans.
         spans: Memory in which bits were flipped.
@@ -326,8 +327,8 @@ def efforts(
 ) -> np.ndarray:
     """Begin the controller anew, run all states and return the efforts, (cycles, nv).
 
-    States are PERIOD apart. Raises UnsupportedError if the controller is stopped at the
-    end.
+    Efforts are in N·m or N. `states` are pairs of positions and velocities, (nv,) each,
+    PERIOD apart. Raises UnsupportedError if the controller is stopped at the end.
     """
     controller.begin()
     rows = [controller.update(PERIOD * k, q, qd) for k, (q, qd) in enumerate(states)]
@@ -342,8 +343,9 @@ def _measured(
 ) -> tuple[float, float]:
     """Return the processor time of a controller's cycle with and without shadow [s].
 
-    Each is the best of five runs through all states. The shadow is restored afterwards,
-    unless `efforts` raises UnsupportedError.
+    Each is the mean cycle of the best of five runs through all states, pairs of
+    positions and velocities, (nv,) each. The shadow is restored afterwards, unless
+    `efforts` raises UnsupportedError: the controller stops.
     """
     shadow, times = controller.safety.shadow, []
     for part in (shadow, None):
@@ -517,8 +519,14 @@ def arm_with_shadow(
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command, print the report; return 1 if a wrong effort passed, else 0.
 
-    `arguments` are the words of the command line; None: sys.argv. Raises as
-    arm_with_shadow (an unknown robot, shadow or engine) and flip_bits.
+    `arguments` are the words of the command line; None: sys.argv.
+
+    Raises:
+        ModelError: There is no shipped robot of this name.
+        SolverNotFound, SignatureError: The shadow is no solver of inverse dynamics.
+        SettingError: The shadow is the law's own solver and engine.
+        UnsupportedError: There is no such engine, or no machine code; the code cannot
+            be found in memory; or the controller stops without a flip.
     """
     parser = argparse.ArgumentParser(description="Bit flips in a control law's kernel.")
     parser.add_argument("--n", type=int, default=1000, help="number of flips")

@@ -26,8 +26,7 @@ class Finding:
 
     Attributes:
         law: Name of the law.
-        error: Largest error of its pairs, see scaled_error; infinity if there was no
-            pair.
+        error: Largest scaled_error of its pairs; infinity if there was no pair.
         tolerance: Largest allowed error.
         zeros: Whether only zeros were compared, which hold with a wrong sign, too.
     """
@@ -128,7 +127,7 @@ def served_model(solver: Solver, seed: int, size: int) -> Any:
 
 
 def _largest(pairs: list[tuple[Any, Any]]) -> float:
-    """Return the largest scaled difference; infinity if there is nothing to compare."""
+    """Return the largest scaled error of pairs (value, expected); infinity if empty."""
     errors = [scaled_error(left, right) for left, right in pairs]
     return max(errors, default=float("inf"))
 
@@ -262,9 +261,13 @@ def report(solver: Solver, models: list[Model], engine: str) -> Iterator[str]:
         models: Robots; ignored for another kind of system.
         engine: Engine of its Programs.
 
-    Raises PluginError and errors of the solver as `check`, and UnsupportedError as
-    served_model if the solver refuses all of `models`, too; else the random robots are
-    left out.
+    Raises:
+        PluginError: No plugin offers the solver's kind of problem, a law of it, or its
+            kind of System.
+        UnsupportedError: The solver refuses all random robots and all of `models`. If
+            it supports one of `models`, the random robots are left out.
+
+    Errors of builds and calls of the solver pass through.
     """
     if solver.signature.system != "robot":
         kind = default_registry().system(solver.signature.system)
@@ -291,7 +294,10 @@ def report(solver: Solver, models: list[Model], engine: str) -> Iterator[str]:
 
 
 def _special_joints(model: Model) -> str:
-    """Return the sentence on rotors and joints with cJ, which algorithms may lack."""
+    """Return a sentence on a robot's rotors and joints with cJ, often forgotten.
+
+    It follows the laws that a solver breaks on this robot.
+    """
     rotors = sum(any(float(x) for x in model.armature[i]) for i in model.bodies)
     varying = (x for x in model.joint[1:] if type(x).cJ is not Joint.cJ)
     kinds = sorted({joint.kind for joint in varying})

@@ -34,9 +34,9 @@ def examine_second(
     """Return the largest errors by joint and SECOND_COLUMNS, at random states.
 
     The reference is a complex step of the first derivatives. Errors are relative to
-    max(1, largest entry), and belong to the joint of a tensor's last index, in the
-    order of `_ordered`; accelerations are compared as joint forces H qdd. A humanoid
-    takes minutes.
+    max(1, largest entry), and belong to the joint of a tensor's last index, which is
+    qdd or tau for the derivative of H or Hinv; accelerations are compared as joint
+    forces H qdd. A humanoid takes minutes.
 
     Args:
         model: Robot without loops.
@@ -340,10 +340,15 @@ class _Methods:
     def _by_differences(
         self, name: str, q: Any, qd: Any, last: Any, tail: list[Any]
     ) -> list[np.ndarray]:
-        """Return the Jacobians by q, qd and third input, by eighth-order differences.
+        """Return the Jacobians by q, qd and the third input, (nv, nv) each.
 
-        name: rnea or aba, on the engine under test; the other arguments and the result
-        are as in `_by_complex_step`.
+        They are computed by eighth-order differences, on the engine under test.
+
+        Args:
+            name: Solver, rnea or aba.
+            q, qd: State.
+            last: Third input of the solver: qdd of rnea, tau of aba, (nv,).
+            tail: The time of driven joints, or nothing.
         """
         program, integrate = self.programs[name], self.model.integrate
 
@@ -381,15 +386,15 @@ class _Methods:
 
         In direction j all three inputs change, in coordinate j alone, by random scales.
         The analytic derivative is compared with forward mode and with the Jacobians by
-        complex steps; errors as in `errors`.
+        complex steps. Errors are relative to max(1, largest entry), infinity for NaN.
 
         Args:
             problem: "id" or "fd".
-            state: q, qd and the third input.
+            state: q, qd and the third input: qdd of "id", tau of "fd".
             tail: The time of driven joints, or nothing.
             rng: Random generator of the scales.
-            weight: Matrix that maps results to joint forces.
-            steps: Jacobians by complex steps.
+            weight: Matrix that maps results to joint forces, (nv, nv).
+            steps: Jacobians by complex steps, by q, qd and the third input.
         """
         nv = self.model.nv
         scales = rng.normal(size=(3, nv))
@@ -436,7 +441,7 @@ def report(model: Model, errors: dict[str, dict[str, float]]) -> list[str]:
 
     Args:
         model: Robot.
-        errors: {joint: {column: error}}, see `examine`.
+        errors: {joint: {column: error}}, as `examine` and examine_second return.
     """
     columns = next(iter(errors.values()), dict.fromkeys(COLUMNS, 0.0))
     rows: list[tuple[str, ...]] = [("joint", "kind", *columns)]

@@ -34,6 +34,9 @@ def add_check_plugin(parser: argparse.ArgumentParser) -> None:
 def _check(arguments: argparse.Namespace) -> int:
     """Test solvers against the laws of their problems, and print the results.
 
+    Args:
+        arguments: The parsed arguments of the command.
+
     Returns:
         1 if a law is broken, else 0.
 

@@ -146,7 +146,7 @@ def apply(op: str, *operands: Any) -> Any:
 
 
 def random_rows(seed: int, rows: int) -> np.ndarray:
-    """Return random inputs, (rows, 4); equal seeds give equal inputs.
+    """Return random inputs, (rows, 4); equal arguments give equal inputs.
 
     They are normal numbers times 10^-3 to 10^3. About 15 % are replaced by numbers of
     SPECIAL, which has NaN, infinities and subnormal numbers.

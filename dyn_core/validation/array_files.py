@@ -249,7 +249,7 @@ def _numbers(lines: TextIO, labels: list[str]) -> np.ndarray:
     Raises:
         ValueError: There is no row, a row has another number of cells than labels, or a
             cell is no number.
-        csv.Error: A cell is too long, see _numbers_one_by_one.
+        csv.Error: A cell is longer than csv.field_size_limit().
     """
     start = lines.tell()
     try:

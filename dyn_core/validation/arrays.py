@@ -170,11 +170,12 @@ def state_array(name: str, values: ArrayLike, length: int) -> np.ndarray:
 
 
 def one_state(name: str, values: ArrayLike, length: int) -> np.ndarray:
-    """Return a float array of shape (length,), converted as by state_array.
+    """Return a float array of shape (length,), a copy of the values.
 
     Args:
         name: Name of the input in error messages.
-        values: Numbers of one state; NaN and infinity are accepted.
+        values: Numbers of one state; NaN and infinity are accepted, booleans become
+            floats.
         length: Number of values.
 
     Raises:

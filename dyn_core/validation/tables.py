@@ -56,7 +56,7 @@ def shown(value: object) -> str:
 def label(name: object) -> str:
     """Return a name for an error message, truncated to LONGEST characters.
 
-    Objects that are no strings are represented as by `shown`.
+    An object that is no string is represented by its repr, shortened, or its type.
     """
     return name[:LONGEST] if isinstance(name, str) else shown(name)
 

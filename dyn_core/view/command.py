@@ -117,7 +117,10 @@ def named(arguments: argparse.Namespace) -> tuple[VisualScene, Replay | None]:
             environment (dyn_ros/..., also if there is none) or a robot, tried in this
             order.
 
-    Raises SettingError, ModelError, ShapeError or UnsupportedError as in `view`.
+    Raises:
+        SettingError, ModelError, ShapeError: The object does not exist or cannot be
+            read, or a recording does not name its robot.
+        UnsupportedError: A library that is needed is not installed.
     """
     name = arguments.what
     if is_recording(name):

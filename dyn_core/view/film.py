@@ -64,7 +64,7 @@ class Picture3D:
         """Return the picture of a state, (height, width, 3) uint8, RGB.
 
         Args:
-            state: State of the scene, (n,), which `poses` of the scene checks or not.
+            state: State of the scene, (n,); `poses` of the scene may raise ShapeError.
             shares: Joint forces relative to their maxima, (nv,), for colours; None:
                 colours of the parts. Their number is not checked.
             forces: Contact forces, drawn as arrows: points and forces, (k, 2, 3) [m],
@@ -88,15 +88,15 @@ def colors_of_bodies(
     """Return the colour of each body with a joint, by its joint force.
 
     Of a joint with several coordinates the entry with the largest absolute value
-    counts. NaN entries are ignored: a body with no others is left out. See torque_color
-    for the colour of an entry.
+    counts. NaN entries are ignored: a body with no others is left out. Colours go from
+    purple at -1 by light grey at 0 to orange at 1.
 
     Args:
         scene: Scene of the bodies.
         shares: Joint forces relative to their maxima, (nv,); None: the result is empty.
 
     Returns:
-        Colours by index of the body.
+        By index of the body: (red, green, blue), 0..255.
     """
     largest: dict[int, float] = {}
     for body, share in zip(scene.joint_bodies, () if shares is None else shares,

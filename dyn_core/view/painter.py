@@ -192,7 +192,8 @@ def _nearest(
 
     Args:
         lens: Projection.
-        projected: Column, row and depth of the corners, (n, 3), as of _Lens.project.
+        projected: Column, row [subpixels] and depth [m] of the corners, (n, 3); NaN for
+            a corner behind the camera.
         faces: Indices of the corners of each triangle, (m, 3).
     """
     depth = np.full(lens.height * lens.width, np.inf)

@@ -173,7 +173,7 @@ class PlanarScene(VisualScene):
         point.
 
         Args:
-            poses: Poses of one state, as of the method `poses`, (n + 1, 4, 4).
+            poses: Poses of one state: ground, rods, first point, (n + 1, 4, 4).
         """
         if self.masses is None or not self.masses.sum() > 0 or self.count < 2:
             return None
@@ -331,7 +331,8 @@ class ObjectScene(PlanarScene):
             moved: Ignored.
 
         Raises:
-            ShapeError: They are not nq. As by `points`; nothing is stored then.
+            ShapeError: They are not nq; nothing is stored then.
+            ValueError, TypeError: One is not a number; nothing is stored then.
         """
         state = self.points(values).ravel()
         self._coordinates = np.asarray(values, float)

@@ -268,7 +268,9 @@ def of_points(scene: VisualScene, t: np.ndarray, states: np.ndarray) -> Replay:
         t: Times, not decreasing, (rows,) [s].
         states: Coordinates x, y of all points, (rows, 2 n) [m].
 
-    Raises SettingError or ShapeError as Replay.
+    Raises:
+        SettingError: There are no rows, or times are not finite or decrease.
+        ShapeError: Times and states differ in number.
     """
     names = [f"{axis}{k}" for k in range(states.shape[1] // 2) for axis in "xy"]
     return Replay(scene, t, states, {"place [m]": (names, states)})

@@ -171,7 +171,7 @@ class RobotParts:
     Attributes:
         model: Robot.
         notes: Sentences about surfaces that could not be made.
-        size: Approximate reach of the robot [m], see `extent`.
+        size: Approximate reach of the robot [m].
     """
 
     def __init__(self, model: Model) -> None:
@@ -321,6 +321,8 @@ class RobotParts:
 
     def _shape(self, link: str, shape: Shape) -> Triangles:
         """Return the surface of a shape in its own frame; of a mesh its convex hull.
+
+        link is the name of the shape's link, for messages.
 
         Raises:
             ModelError: A mesh cannot be found or read or spans no volume, or the kind

@@ -63,7 +63,7 @@ def scene_of(what: Shown) -> VisualScene:
     robot alone, at the robot's own initial position.
 
     Args:
-        what: Object as in `show`.
+        what: A Model, ChainModel, PlanarObject, task, or an environment of a task.
 
     Raises:
         UnsupportedError: `what` is of another type.
@@ -87,13 +87,20 @@ def run_of(what: Shown, states: Any, t: Any = None) -> Replay:
     """Return the replay of states of a system.
 
     Args:
-        what: Object as in `show`.
-        states: Recording or array as in `show`, of a chain also (rows, 2 n); None
-            raises ShapeError.
+        what: A Model, ChainModel, PlanarObject, task, or an environment of a task.
+        states: States, one in each row: q of a robot or object, positions x, y of a
+            chain's joints (rows, n, 2) or (rows, 2 n), flat states of a task; or a
+            Recording, if `what` is a Model or a task of a robot. None raises
+            ShapeError.
         t: Times of the rows, (rows,) [s]; None, which only a task or a Recording
             allows: steps of the task's interval, or times of the Recording.
 
-    Raises the errors of `show` for these arguments; viser is not needed.
+    Raises:
+        UnsupportedError: `what` is of another type, or a Recording is not of a robot.
+        ModelError: A PlanarObject has no rods.
+        ShapeError: The states do not fit, there are none, `t` is missing or does not
+            fit, or is given with a Recording.
+        SettingError: Times are not finite or decrease, or a Recording has no rows.
     """
     what = _task_of(what)
     if isinstance(states, Recording):

@@ -54,8 +54,9 @@ def admm_compiled(
         rho, proximal: Initial penalty, and penalty of a change of x; positive.
 
     Returns:
-        impulse, velocity G impulse + b, residuals, iterations and status of
-        CONTACT_SOLVE: CONVERGED if the residual `law` is small, else MAX_ITERATIONS.
+        impulse, m; velocity G impulse + b, m; residuals, 5 (primal, dual,
+        complementarity, dissipation, law); iterations; status: CONVERGED if the
+        residual `law` is small, else MAX_ITERATIONS.
 
     Source: LCP-12.
     """

@@ -166,7 +166,7 @@ def _values(initial, basis, n):
     Args:
         initial: Tableau before the first pivot, (n, 2 n + 2), with q as its last
             column.
-        basis: Variable of each row, as in _leaving.
+        basis: Variable of each row: 0 to n - 1 w, n to 2 n - 1 z, 2 n z0.
         n: Number of rows.
     """
     try:
@@ -310,7 +310,8 @@ class Lemke(ContactSolver):
             problem: Blocks, matrix, velocities and bounds.
             warm: Unused; pivoting starts at zero.
             facets: Number of friction directions for two tangents, even and 4 or more.
-            max_iterations: Largest number of pivots of an attempt, as in `lemke`.
+            max_iterations: Largest number of pivots of an attempt, which is at most
+                100 + 20 n for an LCP of n variables.
 
         Returns:
             Impulses, residuals and status, as a ContactSolution, whose residual `law`

@@ -64,8 +64,9 @@ def projected_gauss_seidel(
         relaxation: Factor of each step, in (0, 2), else UnsupportedError when built.
 
     Returns:
-        impulse, velocity G impulse + b, residuals, number of sweeps and status of
-        CONTACT_SOLVE: CONVERGED or MAX_ITERATIONS.
+        impulse, m; velocity G impulse + b, m; residuals, 5 (primal, dual,
+        complementarity, dissipation, law); number of sweeps; status: CONVERGED or
+        MAX_ITERATIONS.
 
     Source: LCP-9.
     """

@@ -1,6 +1,9 @@
 """Time steps of a robot with contacts on half-spaces, as traced algorithms.
 
-The deepest points of a shape on a half-space have rows.
+The deepest points of a shape on a half-space have rows. Inputs of all steps: q, nq
+[rad | m]; qd, nv [rad/s | m/s]; tau, nv, constant over the step [N·m | N]; dt [s];
+warm, impulses of the previous step, m = 3 c [N·s]; f_ext, force on each body in its
+coordinates, nb + 1, entry 0 not read [N·m; N]. Errors of the slots pass through.
 """
 
 from dataclasses import dataclass, field, replace
@@ -203,8 +206,7 @@ def contact_euler(model, q, qd, tau, dt, warm, f_ext, **parts):
     bias is max(erp gap / dt, -push_out_speed) in place of gap / dt; a contact that
     closes faster than the restitution threshold bounces. A shape with more than two
     points (box, cylinder) has rows for the deeper half of them; the others have no
-    impulse. The Delassus matrix comes from the articulated inertias; only the blocks of
-    root joints of H are needed, for gyroscopic_change. With the solver
+    impulse. The Delassus matrix comes from the articulated inertias. With the solver
     projected_gauss_seidel the whole step is one kernel.
 
     Shapes other than sphere, capsule, box and cylinder, and invalid options, raise
@@ -245,16 +247,17 @@ def contact_anitescu_potra(model, q, qd, tau, dt, warm, f_ext, **parts):
 
         gap <= 0:  0 <= lambda_n  orthogonal to  u_n + e u_n(before) >= 0
 
-    Overlaps are also corrected by erp, as in contact_euler. Contacts with a gap above
-    1e-9 m have no impulse in this step. Errors are as in contact_euler.
+    Overlaps are also corrected by erp. Contacts with a gap above 1e-9 m have no impulse
+    in this step. UnsupportedError: a shape is no sphere, capsule, box or cylinder.
 
     Args:
-        model, q, qd, tau, dt, warm, f_ext: As in contact_euler.
-        parts: The slots and options of contact_euler.
+        model, q, qd, tau, dt, warm, f_ext: Robot, and inputs as in the module.
+        parts: Slots forward_dynamics, contact_solver, bias, mass_matrix; options world,
+            links, erp, push_out_speed, restitution_threshold, solver_options.
 
     Returns:
-        q_next, qd_next, impulses, gaps, residuals, iterations and status, as in
-        contact_euler.
+        q_next, nq; qd_next, nv; impulses, m [N·s]; gaps before the step, c [m]; and
+        residuals, iterations and status of the contact solver.
 
     Source: LCP-4 (Anitescu-Potra), LCP-10.
     """
@@ -269,17 +272,18 @@ def contact_moreau_jean(model, q, qd, tau, dt, warm, f_ext, **parts):
         q_m = q (+) dt qd / 2,   q_next = q_m (+) dt qd_next / 2
         gap(q_m) <= 0:  0 <= lambda_n  orthogonal to  u_n + e u_n(before) >= 0
 
-    Contacts with gap(q_m) above 1e-9 m have no impulse in this step. Errors: see
-    contact_euler.
+    Contacts with gap(q_m) above 1e-9 m have no impulse in this step. UnsupportedError:
+    a shape is no sphere, capsule, box or cylinder.
 
     Args:
-        model, q, qd, tau, dt, warm, f_ext: As in contact_euler.
-        parts: The slots and options of contact_euler; erp is 0, as in Moreau's scheme,
-            unless given.
+        model, q, qd, tau, dt, warm, f_ext: Robot, and inputs as in the module.
+        parts: Slots forward_dynamics, contact_solver, bias, mass_matrix; options world,
+            links, erp (0 unless given, as in Moreau's scheme), push_out_speed,
+            restitution_threshold, solver_options.
 
     Returns:
-        q_next, qd_next, impulses, gaps at the midpoint, residuals, iterations and
-        status, as in contact_euler.
+        q_next, nq; qd_next, nv; impulses, m [N·s]; gaps at the midpoint, c [m]; and
+        residuals, iterations and status of the contact solver.
 
     Source: LCP-4 (Moreau-Jean), LCP-10; dynamics are evaluated at q_m.
     """
@@ -308,10 +312,10 @@ def _velocity_and_outputs(rule, inputs, parts):
 
 
 class StepInputs(NamedTuple):
-    """Robot and inputs of a step with contacts, as in contact_euler.
+    """Robot and inputs of a step with contacts.
 
     Attributes:
-        model, q, qd, tau, dt, warm, f_ext: As in contact_euler; gaps are taken at q.
+        model, q, qd, tau, dt, warm, f_ext: As in the module; gaps are taken at q.
         remaining: Part of the step that follows q; 0.5 in a midpoint scheme.
     """
 
@@ -354,7 +358,7 @@ class StepParts(NamedTuple):
 class SolvedContacts(NamedTuple):
     """Contacts of a step and its solution.
 
-    The lists have one entry for each point with rows, see DeepestPoints.
+    The lists have one entry for each point with rows: the points of DeepestPoints.
 
     Attributes:
         velocity: Velocity after the step along the initial axes, nv [rad/s | m/s].
@@ -645,12 +649,11 @@ class ContactStep(TracedSolver):
     """
 
     def _adapter(self, model, common, chosen):
-        """Return the adapter of a model, after a check of solver_options.
+        """Return the Adapter of the algorithm for a model, and check solver_options.
 
-        Arguments and all other errors as of TracedSolver._adapter.
-
-        Raises:
-            UnsupportedError: An option in solver_options is unknown or invalid.
+        `common` are the options of every build, `chosen` the slots and options given.
+        Raises UnsupportedError for an option in solver_options that is unknown or not
+        valid; errors of TracedSolver._adapter pass through.
         """
         adapter = super()._adapter(model, common, chosen)
         solver = adapter.slots["contact_solver"].solver

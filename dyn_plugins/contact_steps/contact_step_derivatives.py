@@ -23,6 +23,10 @@ friction:
 (H including the drag); g_q, g_v and g_f are the derivatives of the gyroscopic change.
 If rows depend on each other (a box on four corners), lambda is not unique; du is, as
 long as they stick.
+
+Inputs of all steps: q, nq [rad | m]; qd, nv [rad/s | m/s]; tau, nv, constant over the
+step [N·m | N]; dt [s]; warm, impulses of the previous step, m = 3 c [N·s]; f_ext, force
+on each body in its coordinates, nb + 1, entry 0 not read [N·m; N].
 """
 
 from dyn_core.authoring import (
@@ -92,10 +96,12 @@ def contact_euler_derivatives(model, q, qd, tau, dt, warm, f_ext, **parts):
     built, and a joint inertia of zero SingularError when it runs.
 
     Args:
-        model, q, qd, tau, dt, warm, f_ext: As in contact_euler.
-        parts: The slots and options of contact_euler; the slots derivatives and
-            by_parameters of inverse dynamics; and the option paths: parameter paths of
-            dp, one after another, without paths of the robot's geometry.
+        model, q, qd, tau, dt, warm, f_ext: Robot, and inputs as in the module.
+        parts: Slots forward_dynamics, contact_solver, bias, mass_matrix, and of inverse
+            dynamics derivatives and by_parameters; options world, links, erp,
+            push_out_speed, restitution_threshold, solver_options; and the option paths:
+            parameter paths of dp, one after another, without paths of the robot's
+            geometry.
 
     Returns:
         q_next, nq; qd_next, nv; A, 2 nv x 2 nv; B, 2 nv x nv; dx_dp, 2 nv x parameters;
@@ -115,16 +121,22 @@ def contact_anitescu_potra_derivatives(model, q, qd, tau, dt, warm, f_ext, **par
 
         dx_next = A dx + B dtau + dx_dp dp + dx_dmu dmu + dx_dgap dgap,   dx = (dq, dqd)
 
-    The set of touching contacts is taken as constant. Errors are as in
-    contact_euler_derivatives.
+    The set of touching contacts is taken as constant. A shape that is no sphere,
+    capsule, box or cylinder raises UnsupportedError when the Program is built, and a
+    joint inertia of zero SingularError when it runs.
 
     Args:
-        model, q, qd, tau, dt, warm, f_ext: As in contact_euler.
-        parts: As in contact_euler_derivatives.
+        model, q, qd, tau, dt, warm, f_ext: Robot, and inputs as in the module.
+        parts: Slots forward_dynamics, contact_solver, bias, mass_matrix, and of inverse
+            dynamics derivatives and by_parameters; options world, links, erp,
+            push_out_speed, restitution_threshold, solver_options and paths, the
+            parameter paths of dp.
 
     Returns:
-        State after the step, derivatives, impulses, gaps, modes, status and
-        not_differentiable, in the order of contact_euler_derivatives.
+        q_next, nq; qd_next, nv; A, 2 nv x 2 nv; B, 2 nv x nv; dx_dp, 2 nv x parameters;
+        dx_dmu and dx_dgap, 2 nv x c; impulses, m [N·s]; gaps before the step, c [m];
+        modes, c (0 separate, 1 stick, 2 slip); status of the contact solver; and
+        not_differentiable: 0, 1 or 2.
 
     Source: LCP-22.
     """
@@ -138,17 +150,22 @@ def contact_moreau_jean_derivatives(model, q, qd, tau, dt, warm, f_ext, **parts)
         dx_next = A_m dx_m + B dtau + dx_dp dp + dx_dmu dmu + dx_dgap dgap
         A = A_m dx_m/dx,   x_m the state at the midpoint, seen from the start
 
-    The set of touching contacts is taken as constant; gaps refer to the midpoint.
-    Errors are as in contact_euler_derivatives.
+    The set of touching contacts is taken as constant; gaps refer to the midpoint. A
+    shape that is no sphere, capsule, box or cylinder raises UnsupportedError when the
+    Program is built, and a joint inertia of zero SingularError when it runs.
 
     Args:
-        model, q, qd, tau, dt, warm, f_ext: As in contact_euler.
-        parts: As in contact_euler_derivatives.
+        model, q, qd, tau, dt, warm, f_ext: Robot, and inputs as in the module.
+        parts: Slots forward_dynamics, contact_solver, bias, mass_matrix, and of inverse
+            dynamics derivatives and by_parameters; options world, links, erp,
+            push_out_speed, restitution_threshold, solver_options and paths, the
+            parameter paths of dp.
 
     Returns:
-        State after the step, derivatives (the first is A), impulses, gaps at the
-        midpoint, modes, status and not_differentiable, in the order of
-        contact_euler_derivatives.
+        q_next, nq; qd_next, nv; A, 2 nv x 2 nv; B, 2 nv x nv; dx_dp, 2 nv x parameters;
+        dx_dmu and dx_dgap, 2 nv x c; impulses, m [N·s]; gaps at the midpoint, c [m];
+        modes, c (0 separate, 1 stick, 2 slip); status of the contact solver; and
+        not_differentiable: 0, 1 or 2.
 
     Source: LCP-22.
     """
@@ -189,11 +206,15 @@ def _of_step(rule, inputs, parts):
     Args:
         rule: Function of contact_biases.py: which contacts are active, and their bias.
         inputs: StepInputs; q is moved by inputs.remaining of the step.
-        parts: As in contact_euler_derivatives.
+        parts: Dict of slots and options of contact_euler_derivatives, by name.
 
     Returns:
-        The outputs in the order of contact_euler_derivatives; A is by the state
-        `inputs`. Errors of _velocity_slopes pass through.
+        q_next, qd_next, A, B, dx_dp, dx_dmu, dx_dgap, impulses, gaps, modes, status and
+        not_differentiable; A is by the state of `inputs`.
+
+    Raises:
+        UnsupportedError: A shape is no sphere, capsule, box or cylinder.
+        SingularError: The inertia of a joint is zero; a Program raises it when it runs.
     """
     solved, modes, flag, slopes = _velocity_slopes(rule, inputs, **parts)
     model, q, duration = inputs.model, inputs.q, inputs.dt * inputs.remaining
@@ -219,7 +240,8 @@ def _velocity_slopes(rule, inputs, derivatives, by_parameters, paths, **parts):
     """Return SolvedContacts, modes, not_differentiable, and derivatives of u.
 
     Args:
-        rule, inputs: As in _of_step.
+        rule: Function of contact_biases.py: which contacts are active, and their bias.
+        inputs: StepInputs.
         derivatives, by_parameters: Slots of inverse dynamics.
         paths: Parameter paths of dp; empty: the derivative by parameters has no
             columns.

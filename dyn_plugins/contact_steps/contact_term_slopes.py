@@ -52,13 +52,14 @@ def contact_term_slopes(
         dt: Step [s].
         pushes, f_ext: Forces of contacts, and other forces, on each body, body
             coordinates, nb + 1; entry 0, the base's, is not read [N·m; N].
-        remaining: Part of the step that follows q, as in contact_terms.
+        remaining: Fraction of the step that follows q, 0 to 1.
         derivatives: Slot of ID_DERIVATIVES.
         bias: Slot of BIAS_FORCE, for C.
 
     Returns:
         inertia, by_q, by_qd, change_q, change_qd, change_tau, nv x nv each; and the
-        rates of all columns at the velocity u and at qd, nc x 6 each.
+        rates of all columns at the velocity u and at qd, nc x 6 each, [angular;
+        linear].
 
     Source: chain rule over contact_terms; KIM-4.1 for the rates.
     """
@@ -114,7 +115,9 @@ def moved_state_slopes(model, q, u, dt, correction):
 
     Args:
         model: Robot.
-        q, u, dt: Positions, nq; velocity, nv; and time [s], as in moved_state.
+        q: Joint positions, nq.
+        u: Velocity along the axes of the start, nv [rad/s | m/s].
+        dt: Time [s].
         correction: Velocity that is added for the position alone, nv; not None.
 
     Returns:

@@ -48,7 +48,8 @@ def contact_terms(
         f_ext: Force on each body, body coordinates, nb + 1; entry 0, the base's, is not
             read [N·m; N].
         ball_limits: Whether the limits of ball joints have rows.
-        remaining: Part of the step that follows q; 0.5 in a midpoint scheme.
+        remaining: Fraction of the step that follows q, 0 to 1; 0.5 in a midpoint
+            scheme.
         bias, mass_matrix: Slots of BIAS_FORCE and MASS_MATRIX, for C and H.
 
     Returns:
@@ -94,8 +95,9 @@ def _ball_limits(model, q):
         q: Joint positions, nq.
 
     Returns:
-        For each finite limit: derivative of the gap by the velocity, nv; and the gap,
-        negative beyond the limit [rad].
+        For each finite limit, joint by joint (swing, lower twist, upper twist):
+        derivative of the gap by the velocity, nv; and the gap, negative beyond the
+        limit [rad].
 
     Raises:
         SingularError: The swing of a joint is pi; a Program raises it when it runs.

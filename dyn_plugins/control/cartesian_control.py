@@ -99,7 +99,9 @@ def cartesian_impedance(
         reference: Axes of stiffness, v_ref, a_ref and f_ref, at the frame's origin:
             aligned with the base, or local, of the frame (stiffness: of the reference
             pose, the same where e is zero).
-        singularity_threshold, characteristic_length: As in operational_space.
+        singularity_threshold: Singular value of J, its angular rows times
+            characteristic_length [m], below which Lambda stays finite.
+        characteristic_length: Length by which angles and lengths are compared [m].
 
     Source: N. Hogan, Impedance Control, J. Dyn. Sys. Meas. Control 107 (1985); E.
         Fasse and P. Gosselin, Spatio-geometric impedance control of Gough-Stewart
@@ -165,8 +167,10 @@ def operational_space(
 
     The tool has its own inertia Lambda, without Coriolis forces, and idle motions of a
     redundant robot do not move it. Where a singular value of J falls below the
-    threshold, Lambda stays finite in that direction, see TaskInertia. The errors of
-    pose_ref, H, q_rest and rest_stiffness are as in cartesian_impedance.
+    threshold, Lambda stays finite in that direction, see TaskInertia. A quaternion of
+    pose_ref whose length is not 1 within 0.001 raises QuaternionError when the Program
+    runs, and a singular H SingularError. Only one of the inputs q_rest and
+    rest_stiffness is an UnsupportedError when it is built.
 
     Inputs and outputs: those of CARTESIAN_CONTROL.
 
@@ -245,10 +249,13 @@ def posture_force(model, q, qd, q_rest, stiffness, damping):
 class Tool:
     """Velocity and Jacobian of a frame, and its displacement to a reference pose.
 
+    Six numbers, and the six rows of a matrix, are [angular; linear].
+
     Args:
         model: Robot.
         q, qd: Joint positions and velocities, not split by joint.
-        pose_ref: Reference position and quaternion, 7 numbers.
+        pose_ref: Reference pose in the base, 7 numbers: position [m], quaternion x, y,
+            z, w.
         frame: Name of the link.
         reference: Axes of velocities and wrenches, at the frame's origin: aligned with
             the base, or local, of the frame.
@@ -344,16 +351,17 @@ class Tool:
 
 
 def turned(R, six):
-    """Return the Vector (R a, R b) of a spatial vector (a, b), six numbers."""
+    """Return the Vector (R a, R b) of six numbers (a, b) and a matrix R, 3 x 3."""
     first, second = Vector(list(six)[:3]), Vector(list(six)[3:])
     return Vector((*(R @ first), *(R @ second)))
 
 
 def _reference(pose_ref):
-    """Return the rotation matrix and position of a reference pose, 7 numbers.
+    """Return the rotation matrix, 3 x 3, and the position, 3, of a reference pose.
 
-    pose_ref: Position, then quaternion x, y, z, w. A quaternion whose length is not 1
-    within 0.001 raises QuaternionError when the Program runs; NaN passes.
+    The matrix turns vectors from the axes of the pose to those of the base. pose_ref:
+    Position [m], then quaternion x, y, z, w. A quaternion whose length is not 1 within
+    0.001 raises QuaternionError when the Program runs; NaN passes.
     """
     quaternion = Vector(pose_ref[k] for k in range(3, 7))
     square = quaternion @ quaternion
@@ -412,7 +420,10 @@ class TaskInertia:
         return Vector(s * y for s, y in zip(self._S, x, strict=True))
 
     def joint_force(self, a):
-        """Return J.T Lambda a, (nv,)."""
+        """Return J.T Lambda a, (nv,), the joint forces of `force` for a motion a, (6,).
+
+        a: [angular; linear] in the axes of J's rows.
+        """
         return self.J.T @ self.force(a)
 
     def joint_motion(self, a):
@@ -423,9 +434,9 @@ class TaskInertia:
         return self._H.solve(self.joint_force(a))
 
     def idle(self, tau):
-        """Return (1 - J.T Lambda J H^-1) tau, (nv,).
+        """Return (1 - J.T Lambda J H^-1) tau, (nv,), for joint forces tau, (nv,).
 
-        It does not move the frame, except near singular positions.
+        The result does not move the frame, except near singular positions.
         """
         return tau - self.joint_force(self.J @ self._H.solve(tau))
 

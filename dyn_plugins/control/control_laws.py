@@ -34,7 +34,8 @@ def computed_torque(
     Args:
         inverse_dynamics: Solver of INVERSE_DYNAMICS.
         wrap: Names of revolute or continuous joints whose error is wrapped to
-            [-pi, pi); others raise ModelError when the Program is built.
+            [-pi, pi); others raise ModelError, and a single string UnsupportedError,
+            when the Program is built.
 
     Source: KIM-2.1 for ID; M. Spong et al., Robot Modeling and Control, section 8.3.
     """
@@ -67,7 +68,8 @@ def joint_impedance(
     Args:
         inverse_dynamics: Solver of INVERSE_DYNAMICS.
         wrap: Names of revolute or continuous joints whose error is wrapped to
-            [-pi, pi); others raise ModelError when the Program is built.
+            [-pi, pi); others raise ModelError, and a single string UnsupportedError,
+            when the Program is built.
 
     Source: KIM-2.1 for ID; N. Hogan, Impedance Control, J. Dyn. Sys. Meas. Control 107
     (1985), part I.

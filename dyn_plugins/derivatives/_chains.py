@@ -51,8 +51,8 @@ def chains_of(model):
     """Return the bodies as a list of chains, lists of bodies, parents first.
 
     Each body is in one chain. At each branch the chain continues to the child whose
-    longest path outward has the most coordinates; other children begin new chains, and
-    so do all children of the base.
+    longest path outward has the most coordinates, of equal ones to the first; other
+    children begin new chains, and so do all children of the base.
     """
     longest, heir = [0] * (model.nb + 1), [0] * (model.nb + 1)
     for i in reversed(model.bodies):

@@ -192,6 +192,7 @@ class FixedForces(TracedSolver):
     def build(self, model, **choices):
         """Return a Program.
 
+        choices: Options of TracedSolver.build, f_ext_fixed and f_ext_points.
         Raises UnsupportedError for f_ext_fixed "base" or "point" without the input
         f_ext, for another f_ext_fixed, for f_ext_points without f_ext_fixed "point" and
         for a point that is invalid for points_by_body, ModelError for f_ext_points of
@@ -208,10 +209,11 @@ class FixedForces(TracedSolver):
     def _adapter(self, model, common, chosen):
         """Return the adapter; None as f_ext_fixed becomes common.f_ext_frame.
 
-        Arguments as in TracedSolver._adapter. Raises UnsupportedError for an invalid
-        f_ext_fixed, a point that is invalid for points_by_body, and f_ext_points
-        without f_ext_fixed "point"; ModelError for f_ext_points of another form or an
-        unknown link; and the errors of TracedSolver._adapter.
+        model: Robot. common: BuildOptions. chosen: Slots and options that were given,
+        by name; not changed. Raises UnsupportedError for an invalid f_ext_fixed, a
+        point that is invalid for points_by_body, and f_ext_points without f_ext_fixed
+        "point"; ModelError for f_ext_points of another form or an unknown link; and the
+        errors of TracedSolver._adapter.
         """
         fixed = chosen.get("f_ext_fixed")
         fixed = common.f_ext_frame if fixed is None else fixed

@@ -16,17 +16,20 @@ def moved_forces(model, q, dq, f_ext, df_ext, changed, f_ext_fixed, f_ext_points
         q, dq: Joint positions and their displacement, nq and nv.
         f_ext, df_ext: By body, entry 0 for the base: force and its change, body
             coordinates [N·m; N].
-        changed: Parameters with derivatives, by path.
-        f_ext_fixed, f_ext_points: Where the forces are constant as bodies move, and
-            points of action: see forces_along in _seeds.py.
+        changed: Numbers with derivatives by parameter path; {}: none.
+        f_ext_fixed: Frame in which the forces are constant as bodies move: body, base
+            (about its origin) or point (base axes, acting at a point of the body).
+        f_ext_points: {link: this point in the link's frame [m]}, or None: the bodies'
+            origins; read only for point.
 
     Returns:
         List of Forces on bodies 1 to nb, body coordinates; their numbers carry the
         derivatives.
 
     Raises:
-        UnsupportedError, ModelError: A point of f_ext_points is not valid, as in
-            points_by_body.
+        UnsupportedError: A point has not 3 numbers, or a body has two.
+        ModelError: A link of f_ext_points, or a path of `changed`, is unknown; not
+            checked if f_ext_fixed is body.
     """
     f = [Force.of(with_slopes(x, dx)) for x, dx in zip(f_ext, df_ext, strict=True)]
     if f_ext_fixed == "body":

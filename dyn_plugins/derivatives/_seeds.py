@@ -111,7 +111,9 @@ def parameter_along(model, parameter, dp):
 def moved_model(model, changed):
     """Return the Model with the parameters in `changed`; `model` if that is empty.
 
-    changed: Numbers with derivatives by parameter path; errors as of with_values.
+    changed: Numbers with derivatives by parameter path. Raises ModelError for an
+    unknown path, or numbers that are not finite or not as many as the path has, and
+    SingularError for an axis of length 0.
     """
     return parameter_paths.with_values(model, changed) if changed else model
 
@@ -132,9 +134,10 @@ def seeds(model, q, qd, along):
         along: The Direction.
 
     Raises:
-        ModelError: The parameter path of the direction is unknown, or a user's force
-            function does not return nv numbers.
-        UnsupportedError, ModelError: As in forces_along.
+        ModelError: The parameter path or a link of the direction is unknown, or a
+            user's force function does not return nv numbers.
+        ValueError: dp of the direction has another size than the parameter.
+        UnsupportedError: A point of f_ext_points has not 3 numbers, or a body has two.
 
     Source: KIM-4.1, KIM-4.5.
     """
@@ -289,10 +292,10 @@ def checked_paths(name, model, choices, loops):
             f"{name}: paths is a list of parameter paths, got {shown(paths)};"
             f" valid: paths=[{shown(paths)}]"
         )
-    acting = acting_options(choices)
+    acting, paths = acting_options(choices), tuple(paths)
     for path in paths:
         check_path(name, model, path, acting, inputs, loops)
-    return tuple(paths)
+    return paths
 
 
 def check_path(name, model, path, acting, inputs, loops=False):

@@ -90,7 +90,10 @@ def second_derivative_tensors(model, m, state):
 
 
 def _block(M, columns, rows=None):
-    """Return the Matrix of some columns of M, of its first `rows` rows or of all."""
+    """Return the Matrix of the columns of M in a slice `columns`.
+
+    rows: Number of its first rows that are returned; None: all.
+    """
     return Matrix(row[columns] for row in M.rows[:rows])
 
 

@@ -259,9 +259,10 @@ class Directional(FixedForces):
     def build(self, model, **choices):
         """Return a Program; parameter=PATH adds the input dp, a number for each value.
 
-        dp is a scalar for a parameter of one number. Raises UnsupportedError for an
-        invalid parameter or an input dp without one, ModelError for an unknown path,
-        and the errors of FixedForces.build.
+        dp is a scalar for a parameter of one number. choices: Options of
+        FixedForces.build, parameter and, for hybrid dynamics, prescribed. Raises
+        UnsupportedError for an invalid parameter or an input dp without one, ModelError
+        for an unknown path, and the errors of FixedForces.build.
         """
         choices = check_choices(self.name, model, choices)
         path = choices.get("parameter")
@@ -273,7 +274,9 @@ class Directional(FixedForces):
     def _adapter(self, model, common, rest):
         """Return the adapter; inertia is regrouped only without a parameter.
 
-        Arguments and errors as of FixedForces._adapter; rest: its `chosen`.
+        model: Robot. common: BuildOptions. rest: Slots and options that were given, by
+        name. Raises UnsupportedError or ModelError for an invalid f_ext_fixed or
+        f_ext_points, and the errors of TracedSolver._adapter.
         """
         adapter = super()._adapter(model, common, rest)
         fixed = self.regrouped and adapter.options["parameter"] is None

@@ -148,8 +148,9 @@ def _rates_in_series(joint, S, v_p, a_p, qd, qdd):
 
     Psi_dot = S_dot = v_p x s,   Psi_ddot = a_p x s + v_p x Psi_dot
 
-    Each has a constant s; v_p and a_p include the earlier coordinates. Arguments as in
-    subspace_rates.
+    Each has a constant s; v_p and a_p include the earlier coordinates. S: Motion
+    subspace. v_p, a_p: Velocity and acceleration of the parent, coordinates of S.
+    qd, qdd: Of the joint.
     """
     Psi_dot, Psi_ddot = [None] * joint.nv, [None] * joint.nv
     for k in joint.series:
@@ -167,8 +168,9 @@ def _rates_together(S, dS, dcJ, v_p, a_p, qd, qdd):
     Psi_dot_k = v_p x s_k + dS_k qd,   S_dot = v x S + sum_k dS_k qd_k
     Psi_ddot_k = a_p x s_k + v_p x Psi_dot_k + v x dS_k qd + dS_k qdd + dcJ/dq_k
 
-    dS_k = dS/dq_k. Arguments as in subspace_rates; dcJ: derivatives of cJ by each
-    coordinate.
+    dS_k = dS/dq_k. S, dS, dcJ: Motion subspace, and the derivatives of S and of cJ by
+    each coordinate. v_p, a_p: Velocity and acceleration of the parent, coordinates of
+    S. qd, qdd: Of the joint.
     """
     v = v_p + S @ qd
     moved = MotionSubspace(dS_k @ qd for dS_k in dS)

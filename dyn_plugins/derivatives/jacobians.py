@@ -209,7 +209,8 @@ def _columns(model, q, qd, qdd, f_ext, paths, fixed):
         paths: Parameter paths; the numbers of a path are consecutive.
         fixed: Dict of the options f_ext_fixed and f_ext_points.
 
-    Raises ModelError for an unknown path, and the errors of `seeds`.
+    Raises ModelError for an unknown path or link, or a user's force function that does
+    not return nv numbers; UnsupportedError for an invalid point of f_ext_points.
     """
     columns, still = [], Vector.zeros(model.nv)
     for path in paths:
@@ -242,9 +243,9 @@ class ByParameters(FixedForces):
     def build(self, model, **choices):
         """Return a Program; without paths, the derivative has no columns.
 
-        Raises UnsupportedError for a path without a derivative or `paths` that are a
-        string or not iterable, ModelError for an unknown path, and the errors of
-        FixedForces.build.
+        choices: Options of FixedForces.build, and paths. Raises UnsupportedError for a
+        path without a derivative or `paths` that are a string or not iterable,
+        ModelError for an unknown path, and the errors of FixedForces.build.
         """
         closed = self.closes_loops or self.signature.name.startswith("loop")
         paths = checked_paths(self.name, model, choices, closed)

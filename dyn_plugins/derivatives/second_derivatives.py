@@ -436,8 +436,9 @@ class OfBodyForces(TracedSolver):
     def _adapter(self, model, common, chosen):
         """Return the adapter; None as f_ext_fixed becomes common.f_ext_frame.
 
-        Arguments as in TracedSolver._adapter. Raises UnsupportedError for forces not
-        fixed to bodies, and the errors of TracedSolver._adapter.
+        model: Robot. common: BuildOptions. chosen: Slots and options that were given,
+        by name; not changed. Raises UnsupportedError for forces not fixed to bodies,
+        and the errors of TracedSolver._adapter.
         """
         fixed = chosen.get("f_ext_fixed")
         fixed = common.f_ext_frame if fixed is None else fixed

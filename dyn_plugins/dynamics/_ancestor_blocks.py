@@ -44,8 +44,9 @@ def _carriers(model, i):
 def _body_by_body(model, X, outputs):
     """Return the result of ancestor_blocks; forces are transformed from body to body.
 
-    Motion subspaces in body coordinates are mostly zeros, and zeros cost nothing. X,
-    outputs: As in ancestor_blocks, outputs as a tuple.
+    Motion subspaces in body coordinates are mostly zeros, and zeros cost nothing.
+    X: By body, the transform from its parent. outputs: Tuple of lists of pairs (F, M)
+    of force and motion subspaces, each by body, as in ancestor_blocks.
     """
     results = [{} for _ in outputs]
     for i in model.bodies:
@@ -62,8 +63,9 @@ def _body_by_body(model, X, outputs):
 def _in_the_base_frame(model, X, outputs):
     """Return the result of ancestor_blocks by matrix products in the base frame.
 
-    Bodies i whose joints have no coordinates get no blocks. X, outputs: As in
-    ancestor_blocks, outputs as a tuple.
+    Bodies i whose joints have no coordinates get no blocks. X: By body, the transform
+    from its parent. outputs: Tuple of lists of pairs (F, M) of force and motion
+    subspaces, each by body, as in ancestor_blocks.
     """
     up, down = [Transform.identity()], [Transform.identity()]
     for i in model.bodies:

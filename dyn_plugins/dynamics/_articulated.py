@@ -309,7 +309,8 @@ def _number_of(joints):
 def add_rows(parts):
     """Return the sum of dicts of Vectors, as `propagate_to_base` returns them.
 
-    A key that is missing in a dict counts as zero. The arguments are not changed.
+    A key that is missing in a dict counts as zero. parts: The dicts, from the index of
+    an articulated joint to a Vector; not changed.
     """
     row = {}
     for part in parts:

@@ -77,7 +77,8 @@ def delassus(model, q, W, rows, joint_rows):
 
     Args:
         rows: Pairs (link, other link or None for the base), one for each of the m rows;
-            an unknown link raises ModelError when the Program is built.
+            when the Program is built, an unknown link raises ModelError, and a row that
+            is no pair UnsupportedError.
         joint_rows: Names of joints of one coordinate whose rows come after them; others
             raise UnsupportedError, and unknown, fixed or locked ones ModelError.
 
@@ -125,8 +126,8 @@ def point_forces(model, q, points):
         points: Pairs (link, point in the link's frame [m]).
 
     Returns:
-        List of three pairs (body, force in body coordinates) for each point: the forces
-        along x, y and z of the base. The body of a link fixed to the base is 0.
+        One list of pairs (body, force in body coordinates), three for each point: the
+        forces along x, y and z of the base. The body of a link fixed to the base is 0.
 
     Raises:
         ModelError: A link is unknown.
@@ -173,7 +174,8 @@ def constraint_jacobian(model, q, W, rows, joint_rows):
         joint_rows: Names of joints of one coordinate whose rows come after them.
 
     Raises:
-        UnsupportedError: A joint of joint_rows has not one coordinate.
+        UnsupportedError: A row is no pair, or a joint of joint_rows has not one
+            coordinate.
         ModelError: A link is unknown, or a joint unknown, fixed or locked.
 
     Source: TAZZ-6.5; LCP-2.
@@ -258,7 +260,7 @@ def point_impulse(model, q, qd, velocity, points, damping):
     the joint.
 
     Inputs and outputs: those of POINT_IMPULSE; q, qd and qd_next by body, the base
-    first.
+    first; entry 0 of qd_next is None.
 
     Args:
         points: Pairs (link, point in the link's frame [m]); invalid ones raise

@@ -80,7 +80,8 @@ def momentum_observer(model, q, qd, tau, dt, gain, r, p, beta):
     The results are r_next, p_next and beta_next, inputs of the next cycle. p_next and
     beta_next do not depend on r, p or beta: start with r = 0 and the p_next and
     beta_next of a first call. Joint friction and springs of the Model, if they act, are
-    part of beta; unmodelled ones appear in r. Errors are as of momentum_and_rate.
+    part of beta; unmodelled ones appear in r. A user's force function that does not
+    return nv numbers raises ModelError.
 
     Inputs and outputs: those of MOMENTUM_OBSERVER.
 

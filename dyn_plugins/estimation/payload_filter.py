@@ -2,7 +2,9 @@
 
 A payload changes the momentum, its rate and the inertia of a robot. The state between
 two cycles holds the covariance as factors, P = U D U.T with U unit upper triangular and
-D diagonal: so it stays symmetric and is never negative, despite rounding.
+D diagonal: so it stays symmetric and is never negative, despite rounding. The ten
+parameters of a payload are those of RigidInertia.parameters, in the link's frame: m,
+m c (3), Ixx, Ixy, Iyy, Ixz, Iyz, Izz about the link's origin.
 
 Source: G. Bierman, Factorization Methods for Discrete Sequential Estimation, Academic
 Press, 1977.
@@ -406,7 +408,8 @@ def payload_filter(
     If the mean of the errors, with weights exp(-t / window), exceeds `alarm`, the
     payload has changed: its deviations are reset to `prior`, pi itself stays. A
     velocity_noise that makes the momentum's noise singular, such as 0, raises
-    SingularError when the Program runs; errors of momentum_and_rate pass through.
+    SingularError when the Program runs. A user's force function that does not return nv
+    numbers raises ModelError.
 
     Inputs and outputs: those of PAYLOAD_ESTIMATION. Only coordinates that move the link
     are used.

@@ -127,7 +127,7 @@ class Saddle:
     def _invert_dense(self, model, q, rows, prescribed):
         """Set P, B and G_inverse by DenseLoops, for robots with a singular H.
 
-        Arguments as of the class.
+        model, q, rows, prescribed: Arguments of the class.
         """
         loops = DenseLoops(model, q, rows, prescribed)
         none, rest = Vector.zeros(model.nv), Vector.zeros(len(rows))
@@ -160,7 +160,8 @@ class Saddle:
         The order is that of `columns`; none give an empty list.
 
         Args:
-            columns: Pairs (push, wanted), as in solve.
+            columns: Pairs (push, wanted): joint forces, nv, and accelerations of the
+                rows, m.
         """
         columns, nv = list(columns), len(self.P.rows)
         if not columns or not nv:
@@ -282,7 +283,9 @@ def state_changes(model, motion, fixed):
             for body; the options of FixedForces.
 
     Raises:
-        UnsupportedError, ModelError: A point is not valid, as in points_by_body.
+        UnsupportedError: A point has not 3 numbers, or a body has two.
+        ModelError: A link of f_ext_points is unknown, or a user's force function does
+            not return nv numbers.
     """
     q, qd, qdd = motion.q, motion.qd, motion.qdd
     parts = split_q(model, q), split_v(model, qd), split_v(model, qdd)
@@ -350,11 +353,12 @@ def parameter_changes(model, motion, paths, fixed):
         model: Robot.
         motion: ClosedMotion.
         paths: Parameter paths (model/parameter_paths.py).
-        fixed: As in state_changes.
+        fixed: Dict of f_ext_fixed (body, base or point, not None) and f_ext_points, as
+            in state_changes.
 
     Raises:
-        ModelError: A parameter path is unknown.
-        UnsupportedError, ModelError: A point is not valid, as in points_by_body.
+        ModelError: A parameter path, or a link of f_ext_points, is unknown.
+        UnsupportedError: A point has not 3 numbers, or a body has two.
 
     Source: KIM-4.6, each column by KIM-4.2; the loops by Taylor numbers.
     """

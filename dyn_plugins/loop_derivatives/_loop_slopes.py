@@ -357,7 +357,10 @@ def _outward(model, way, parts):
 
 
 def _end(model, way, to_A):
-    """Return the _End of a _Way; to_A: transform from its root to A's coordinates."""
+    """Return the _End of `way`, a _Way.
+
+    to_A: Transform from the root of the way to A's coordinates.
+    """
     by_kind = [{}, {}, {}, {}]
     for i, (X, subspaces) in way.columns.items():
         to_i = to_A @ X.inverse

@@ -151,9 +151,17 @@ def _stiffness(size, slope):
 def dense_hybrid(model, q, qd, prescribed, qdd, tau, f_ext, rates):
     """Return tau, qdd, lambda and LoopRows of constrained_hybrid by dense algebra.
 
-    Arguments as of constrained_hybrid; the LoopRows have the accelerations of the
-    prescribed qdd with zeros elsewhere. Dependent rows, and a joint without inertia
-    that no loop moves, raise SingularError when the Program runs.
+    The LoopRows have the accelerations of the prescribed qdd with zeros elsewhere.
+    Dependent rows, and a joint without inertia that no loop moves, raise SingularError
+    when the Program runs.
+
+    Args:
+        model, q, qd: Robot and state.
+        prescribed: For each coordinate, whether qdd is given; else tau is.
+        qdd, tau: Joint accelerations and joint forces, nv each; given ones are returned
+            unchanged.
+        f_ext: Force on each body with the base, body coordinates [N·m; N].
+        rates: a and b of Baumgarte's terms [1/s].
 
     Source: KIM-3.3 (70)-(80).
     """

@@ -354,11 +354,14 @@ def agreeing_hybrid(
     """Return tau, qdd, lambda and LoopRows of least_hybrid if the rows agree.
 
     If they contradict each other, so that no accelerations satisfy all of them, the
-    Program raises InfeasibleError, which names a row. Errors of least_hybrid pass
-    through.
+    Program raises InfeasibleError, which names a row. A joint without inertia that no
+    loop moves, and a dead point with dead_point="refuse", raise SingularError.
 
     Args:
-        model, q, qd, prescribed, qdd, tau, f_ext: As of least_hybrid.
+        model, q, qd: Robot and state.
+        prescribed: For each coordinate, whether qdd is given; else tau is.
+        qdd, tau: Joint accelerations and joint forces, nv each.
+        f_ext: Force on each body with the base, body coordinates [N·m; N].
         rates: a and b of Baumgarte's terms [1/s].
         tolerance: Relative tolerance of the rank.
         dead_point: refuse or least, see LeastLoops.resolve_dead_points.
@@ -381,7 +384,7 @@ def agreeing_hybrid(
 def least_torque(within, columns, left, tolerance, scales, m):
     """Return the change of lambda, m, that minimises the active joint forces.
 
-    Subtract column . change from the joint force of each active coordinate.
+    The joint force of an active coordinate becomes left - column . change.
 
     Args:
         within: Function that projects a vector, m, on the changes of lambda that have
@@ -389,7 +392,7 @@ def least_torque(within, columns, left, tolerance, scales, m):
         columns: Column of A of each active coordinate, Vectors of length m.
         left: Joint forces of the active coordinates without the change.
         tolerance: Relative tolerance of the rank.
-        scales: Scales of these joint forces in the norm.
+        scales: Factors of these joint forces in the norm.
         m: Number of rows of A.
     """
     pairs = list(zip(columns, scales, strict=True))

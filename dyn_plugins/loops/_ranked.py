@@ -105,12 +105,12 @@ class RankedRows:
         self.U, self.R, self.over = _triangular(self.C, self.m, self.r)
 
     def solve(self, b):
-        """Return x = B^+ b, n, and the residual b - B x, m."""
+        """Return x = B^+ b, n, and the residual b - B x, m, for b, m numbers."""
         z, left = self._reduced(b)
         return total_of(self.Q, z, self.n), left
 
     def multipliers(self, b):
-        """Return (B B.T)^+ b, m."""
+        """Return (B B.T)^+ b, m, for b, m numbers."""
         z, _ = self._reduced(b)
         y = []
         for i in range(self.r):  # R.T y = z
@@ -119,7 +119,7 @@ class RankedRows:
         return total_of(self.U, y, self.m)
 
     def _reduced(self, b):
-        """Return R^-1 U.T b, r, and b - U U.T b, m."""
+        """Return R^-1 U.T b, a list of r, and b - U U.T b, m, for b, m numbers."""
         b = Vector(b)
         along = [u @ b for u in self.U]
         left = b - total_of(self.U, along, self.m)

@@ -68,7 +68,8 @@ def rnea_loops(
     than freedoms, from zero forces; their qdd is not read. More motors than freedoms
     are an UnsupportedError when the solver is built. With dependent="least_norm" they
     are valid: their forces are the least, and accelerations that contradict the loops
-    are approximated, without an error if `residual` is None.
+    are approximated, without an error if `residual` is None. tolerance and dead_point
+    without least_norm raise UnsupportedError when the solver is built.
 
     Inputs and outputs: those of INVERSE_DYNAMICS; f_ext by body, the base first.
 
@@ -106,13 +107,16 @@ def rnea_loops(
 def _least_motor_forces(motion, mask, tolerance, dead_point):
     """Return the least joint forces, nv, LoopRows and residuals of their accelerations.
 
-    The forces are zero for coordinates without a motor, if their given forces are.
-    Errors of least_hybrid pass through.
+    The forces are zero for coordinates without a motor, if their given forces are. A
+    joint without inertia that no loop moves, and a dead point with dead_point="refuse",
+    raise SingularError when the Program runs.
 
     Args:
-        motion: Arguments of least_hybrid before `tolerance`, as a tuple.
+        motion: Tuple of model, q, qd, prescribed, qdd, tau, f_ext and rates, the first
+            arguments of least_hybrid.
         mask: Whether each coordinate has a motor, nv.
-        tolerance, dead_point: As of least_hybrid.
+        tolerance: Relative tolerance of the rank.
+        dead_point: refuse or least, see LeastLoops.resolve_dead_points.
     """
     tau, _, _, rows, left, loops = least_hybrid(*motion, tolerance, dead_point)
     columns = [Vector(row[k] for row in loops.A.rows) for k in range(len(mask))]

@@ -106,7 +106,8 @@ def independent_motion(model, q, qd, independent):
         q: Joint positions, nq.
         qd: Joint velocities, nv.
         independent: Names of joints or pairs (joint, index), or None; see
-            independent_coordinates, whose errors pass through.
+            independent_coordinates. Invalid entries or another number of coordinates
+            than degrees of freedom raise UnsupportedError, an unknown joint ModelError.
 
     Source: KIM-3.3 (70)-(80), all of y prescribed.
     """
@@ -161,13 +162,16 @@ def loop_independent_bias(model, q, qd, f_ext, independent):
 
         C_y = G.T (C + H g - sum_i J_i.T f_ext_i)
 
-    Joint friction and springs are included if they act. Errors are as of
-    loop_independent_inertia and joint_forces.
+    Joint friction and springs are included if they act. If the other coordinates do not
+    follow from y in a state, the Program raises SingularError; a user's force function
+    that does not return nv numbers raises ModelError.
 
     Inputs and outputs: those of INDEPENDENT_BIAS; f_ext by body, the base first.
 
     Args:
-        independent: As in loop_independent_inertia.
+        independent: Joints or coordinates of y, None for a default, as in
+            loop_independent_inertia; an invalid choice raises UnsupportedError or
+            ModelError when built.
 
     Source: KIM-3.0 (54), (55) solved for the other coordinates.
     """
@@ -181,12 +185,16 @@ def loop_independent_gravity(model, q, independent):
         g_y = G.T gravity(q)
 
     It is the derivative of the potential energy by y. Springs are included if they act.
-    Errors are as of loop_independent_inertia and joint_forces.
+    If the other coordinates do not follow from y in a state, the Program raises
+    SingularError; a user's force function that does not return nv numbers raises
+    ModelError.
 
     Inputs and outputs: those of INDEPENDENT_GRAVITY.
 
     Args:
-        independent: As in loop_independent_inertia.
+        independent: Joints or coordinates of y, None for a default, as in
+            loop_independent_inertia; an invalid choice raises UnsupportedError or
+            ModelError when built.
 
     Source: KIM-3.0 (54), (55) solved for the other coordinates.
     """
@@ -262,8 +270,10 @@ def loop_gravity_compensation(model, q, qd, kd, independent, active):
 
         G_a.T tau_a = g_y - H_y kd yd,   tau_a of least norm, zero elsewhere
 
-    Springs are balanced too if they act. Errors are the same as in
-    loop_computed_torque.
+    Springs are balanced too if they act. Fewer motors than freedoms are an
+    UnsupportedError when the solver is built, and an invalid entry of `independent` or
+    `active` an UnsupportedError or ModelError; a state in which the motors cannot move
+    y, or the other joints do not follow from y, is a SingularError.
 
     Inputs and outputs: those of GRAVITY_CONTROL.
 
@@ -292,8 +302,9 @@ def _by_motors(model, motion, forces, active):
         model: Robot.
         motion: IndependentMotion.
         forces: Joint forces, nv.
-        active: As in motor_coordinates, whose errors pass through; None:
-            model.active_joints, or all joints of a robot without loops.
+        active: Names of the joints with motors; None: model.active_joints, or all
+            joints of a robot without loops. An invalid entry raises UnsupportedError,
+            an unknown joint ModelError.
     """
     mask = motor_coordinates(model, active)
     motors = [k for k, motor in enumerate(mask) if motor]

@@ -59,8 +59,9 @@ def _through_joints(model, q, qd, qdd, f_ext, rows, multipliers, options):
         model, q, qd, qdd: Robot and motion, nq, nv and nv.
         f_ext: Force on each body with the base, body coordinates [N·m; N].
         rows, multipliers: LoopRows, and their multipliers, m.
-        options: Tuple of coordinates, part and gravity of joint_reactions, whose errors
-            pass through.
+        options: Tuple of coordinates, part and gravity of joint_reactions. With another
+            part than whole, linearly dependent columns of S raise SingularError when
+            the Program runs.
     """
     forces, _ = constraint_forces(model, rows, multipliers)
     pushed = [f + g for f, g in zip(f_ext, forces, strict=True)]

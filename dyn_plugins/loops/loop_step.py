@@ -37,7 +37,8 @@ def projected_euler(
     metric of H. The remaining residual is of second order in the residual before. For
     rows that depend on each other, G^+ takes the place of G^-1 with
     dependent="least_norm"; rows that contradict each other then keep the least squared
-    residual. A robot without loops is not corrected.
+    residual. A robot without loops is not corrected. tolerance without least_norm
+    raises UnsupportedError when the Program is built.
 
     Inputs and outputs: those of STEP; f_ext by body, the base first.
 
@@ -69,7 +70,8 @@ def projected(model, q, qd, dt, correct):
         model: Robot; without loops, the state is returned unchanged.
         q, qd: State at the end of a step, nq and nv.
         dt: Step; driven frames get their poses at its end [s].
-        correct: Function from `projection`, whose errors pass through.
+        correct: Result of `projection` for this robot; with "refuse", rows that depend
+            on each other raise SingularError when the Program runs.
     """
     if not model.loops:
         return q, qd
@@ -109,8 +111,8 @@ def _tree(model, q, rows):
 
     The change is the smallest one in the metric of H that changes the rows so; it is
     computed by articulated inertias. To close loops, minus the residuals are passed. A
-    dependent row raises SingularError when the Program runs. Arguments as of `correct`
-    in `projection`.
+    dependent row raises SingularError when the Program runs. q: Joint positions, nq.
+    rows: LoopRows at q.
     """
     still = split_v(model, Vector.zeros(model.nv))
     X, S, _, _ = outward(model, split_q(model, q), still, still, Motion.zero())
@@ -128,9 +130,10 @@ def _tree(model, q, rows):
 def _dense(model, q, rows):
     """Return a function from changes of the rows, m, to changes of coordinates, nv.
 
-    As `correct` in `projection`, by dense algebra, for robots in which loops determine
-    the motion of a body without inertia. A dependent row raises SingularError when the
-    Program runs. rows: LoopRows at q.
+    The change is the smallest one in the metric of H that changes the rows so; it is
+    computed by dense algebra, for robots in which loops determine the motion of a body
+    without inertia. A dependent row raises SingularError when the Program runs.
+    q: Joint positions, nq. rows: LoopRows at q.
     """
     loops = DenseLoops(model, q, rows, [False] * model.nv)
     none = Vector.zeros(model.nv)

@@ -147,11 +147,18 @@ def constrained_hybrid(model, q, qd, prescribed, qdd, tau, f_ext, rates):
 def closed_hybrid(model, q, qd, prescribed, qdd, tau, f_ext, rates, dependent, **least):
     """Return hybrid dynamics of a robot whose loops stay closed.
 
+    With refuse, rows that depend on each other raise SingularError when the Program
+    runs. With least_norm, rows that contradict each other by more than slack raise
+    InfeasibleError, and a dead point SingularError unless dead_point is "least".
+
     Args:
-        model, q, qd, prescribed, qdd, tau, f_ext, rates: As of constrained_hybrid.
+        model, q, qd: Robot and state.
+        prescribed: For each coordinate, whether qdd is given; else tau is.
+        qdd, tau: Joint accelerations and joint forces, nv each.
+        f_ext: Force on each body with the base, body coordinates [N·m; N].
+        rates: a and b of Baumgarte's terms [1/s].
         dependent: Treatment of rows that depend on each other: refuse:
-            constrained_hybrid; any other value, least_norm: agreeing_hybrid. The errors
-            of these functions pass through.
+            constrained_hybrid; any other value, least_norm: agreeing_hybrid.
         least: tolerance, dead_point and slack of agreeing_hybrid; not read with refuse.
 
     Returns:
@@ -251,10 +258,17 @@ def _least_hybrid_dynamics(
     point SingularError unless dead_point is "least".
 
     Args:
-        model, q, qd, mask, qdd, tau, f_ext, rates: As of constrained_hybrid; mask is
-            its `prescribed`, Python booleans.
+        model, q, qd: Robot and state.
+        mask: For each coordinate, whether qdd is given, else tau; Python booleans.
+        qdd, tau: Joint accelerations and joint forces, nv each.
+        f_ext: Force on each body with the base, body coordinates [N·m; N].
+        rates: a and b of Baumgarte's terms [1/s].
         prescribed: Names of the prescribed joints, for errors.
-        objective, tolerance, slack, residual, dead_point: As of loop_hybrid_dynamics.
+        objective: torque: least joint forces; any other value, force: least lambda.
+        tolerance: Relative tolerance of ranks.
+        slack: Largest error of a row's acceleration [m/s² | rad/s²].
+        residual: Largest residual of a row and of its rate; None: not checked.
+        dead_point: refuse: a dead point is an error; least: see least_hybrid.
     """
     tau, qdd, x, rows, left, loops = least_hybrid(
         model, q, qd, mask, qdd, tau, f_ext, rates, tolerance, dead_point
@@ -332,6 +346,9 @@ def loop_inverse_dynamics(
     with tau_r of the open tree. There must be as many rows as passive coordinates, else
     building raises UnsupportedError. q, qd and qdd must satisfy the constraints: a row
     that they open is an InfeasibleError. A_p without full rank is a SingularError.
+    objective, tolerance, slack and weight without dependent="least_norm", and an
+    invalid entry of `active`, raise UnsupportedError when the Program is built, an
+    unknown joint ModelError.
 
     With dependent="least_norm" any number of motors is valid. With more rows than
     passive coordinates, the objective selects the solution. With fewer rows, there is a
@@ -399,7 +416,11 @@ def _least_inverse_dynamics(
         open_tau: Joint forces of the open tree, nv.
         missing: Joint forces that the passive coordinates lack, one for each of them.
         names: Names of the active joints, for errors.
-        objective, tolerance, slack, weight: As of loop_inverse_dynamics.
+        objective: "force": least multipliers; any other value, "torque": least joint
+            forces.
+        tolerance: Relative tolerance of ranks.
+        slack: Largest imbalance of a passive coordinate [N·m | N].
+        weight: Scales in the norm; None: ones.
     """
     m = len(A.rows)
     columns = [Vector(row[k] for row in A.rows) for k in range(len(motors))]
@@ -486,9 +507,9 @@ def inverse_sizes(model, options):
 def _square_sizes(model, options):
     """Return inverse_sizes, if there are as many rows as passive coordinates.
 
-    Otherwise raises UnsupportedError, but not with dependent="least_norm". Errors of
-    motor_coordinates pass through. options: Options of the solver; active and dependent
-    are read.
+    Otherwise raises UnsupportedError, but not with dependent="least_norm". An invalid
+    entry of `active` raises UnsupportedError, an unknown joint ModelError. options:
+    Options of the solver; active and dependent are read.
     """
     reason = reason_not_square(model, options["active"])
     if reason is not None and options["dependent"] == "refuse":

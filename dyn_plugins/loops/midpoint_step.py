@@ -29,7 +29,8 @@ def projected_midpoint(
     vanish up to rounding. Rows in velocities (rolling) have no residual f: positions
     are corrected without slip. Driven frames have their poses of the middle of the step
     for the second acceleration, and of its end for the corrections. A robot without
-    loops is not corrected.
+    loops is not corrected. tolerance without least_norm raises UnsupportedError when
+    the Program is built.
 
     Inputs and outputs: those of STEP; f_ext by body, the base first.
 

@@ -78,7 +78,7 @@ def rows_of(matrix):
 
 
 def turned(r):
-    """Return the vector r rotated by +90 degrees."""
+    """Return the Vector r, two numbers, rotated by +90 degrees."""
     return Vector((-r[1], r[0]))
 
 
@@ -455,7 +455,10 @@ def _solve(P, h):
 
 
 def _symmetric(u, v):
-    """Return u v.T for vectors whose product is symmetric up to round-off."""
+    """Return the Matrix u v.T, 2 x 2, for vectors whose product is symmetric.
+
+    It is made exactly symmetric: entry 21 is entry 12.
+    """
     beside = u[0] * v[1]
     return Matrix([[u[0] * v[0], beside], [beside, u[1] * v[1]]])
 

@@ -26,7 +26,8 @@ def object_chain(model, q, qd, u, split):
             and a locked joint; else it is a link with mass.
 
     Raises:
-        ModelError: As in PlanarObject.to_chain, such as for an object without rods.
+        ModelError: The object has no chain, such as one without rods; see
+            PlanarObject.to_chain.
 
     Source: WAW-13.4.
     """

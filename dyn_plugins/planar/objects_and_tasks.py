@@ -57,6 +57,8 @@ def object_euler(model, q, qd, u, dt, object_dynamics):
 
         q_next = q + dt qd,   qd_next = qd + dt qdd(q, qd, u)
 
+    Errors of object_dynamics pass through, such as SingularError.
+
     Inputs and outputs: those of OBJECT_STEP.
 
     Args:
@@ -71,6 +73,8 @@ def object_semi_implicit(model, q, qd, u, dt, object_dynamics):
     """Return the state one step later: velocity first, then position with it.
 
         qd_next = qd + dt qdd(q, qd, u),   q_next = q + dt qd_next
+
+    Errors of object_dynamics pass through, such as SingularError.
 
     Inputs and outputs: those of OBJECT_STEP.
 
@@ -87,7 +91,8 @@ def object_rk4(model, q, qd, u, dt, object_dynamics):
 
         dq/dt = qd,  d qd/dt = qdd(q, qd, u)
 
-    u is constant over the step.
+    u is constant over the step. Errors of object_dynamics pass through, such as
+    SingularError.
 
     Inputs and outputs: those of OBJECT_STEP.
 
@@ -107,7 +112,7 @@ def stepped(scheme, q, qd, u, dt, object_dynamics):
         q, qd: Vectors of nq.
         u: Efforts, constant in the step.
         dt: Step [s].
-        object_dynamics: Function of q, qd, u that returns qdd.
+        object_dynamics: Function of q, qd, u that returns qdd; its errors pass through.
     """
     (q_next,), (qd_next,) = scheme(
         [q], [qd], dt, lambda q, qd: [object_dynamics(q[0], qd[0], u)]
@@ -225,7 +230,8 @@ def _repaired(chain, x, contact):
     without mass do not move; joints on a line move along it; a link whose joints cannot
     move along it stays as it is.
 
-    x: Positions of the joints, list of Vectors [m]; contact: as in _modes.
+    chain: Planar chain; x: Positions of the joints, list of Vectors [m]; contact: By
+    joint: 0, or the number of the half-plane that it touches, from 1 on.
 
     Source: WAW-3.2, with all of a link's error at once.
     """
@@ -243,7 +249,8 @@ def _repaired(chain, x, contact):
 def _mobile(chain, modes, i, r):
     """Return r/m for joint i; on a line, only the part of r along it counts [m/kg].
 
-    Zero for guided joints and joints without mass. modes: JointModes; r: Vector [m].
+    A Vector; zero for guided joints and joints without mass. chain: Planar chain;
+    modes: JointModes; r: Vector [m].
     """
     m = chain.masses[i]
     if chain.constraints.kind[i] == GUIDED or m == 0.0:

@@ -394,7 +394,10 @@ class _Window(Quantity):
     valid = "a number above 0, or infinity"
 
     def convert(self, where, value):
-        """Return the value as a float; raise ModelError if it is not valid."""
+        """Return the value as a float; raise ModelError if it is not valid.
+
+        where: Name of the value, for the error.
+        """
         return inf if value == inf else super().convert(where, value)
 
 

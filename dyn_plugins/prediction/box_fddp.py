@@ -58,9 +58,11 @@ class ILQR(PlanSolver):
     options, valid = OPTIONS, VALID
 
     def prepare(self, problem, **options):
-        """Return a function like that of BoxFDDP.prepare; args and errors as there.
+        """Return a function from a PlanStart, with its guesses, to a PlanResult.
 
-        The function does not use the guess of the states.
+        The function does not use the guess of the states. problem: ControlProblem.
+        options: Those of the class, by name. Raises UnsupportedError for second
+        derivatives that the robot has not.
         """
         return Descent(problem, gaps=False, **options)
 

@@ -40,7 +40,8 @@ DEFAULT = (costs_of_plans.posture(), costs_of_plans.velocity(), costs_of_plans.e
 def residual_and_slopes(model, cost, q, qd, tau, target):
     """Return a residual, a Vector of n, and its derivatives.
 
-    An unknown frame of the cost raises ModelError.
+    An unknown frame of the cost raises ModelError; the centre of mass of a robot
+    without mass raises SingularError when the Program runs.
 
     Args:
         model: Robot.
@@ -79,8 +80,18 @@ def _of_frames(model, cost, q, target):
 
         dr = sum over the frames of (dr / dX) J dq
 
-    J is the Jacobian in base axes at the frame's origin. Arguments and results as of
-    residual_and_slopes; columns by velocity and joint force are zero.
+    J is the Jacobian in base axes at the frame's origin. An unknown frame raises
+    ModelError.
+
+    Args:
+        model: Robot.
+        cost: Cost of kind "pose" or "distance".
+        q: Joint positions, nq.
+        target: Flat numbers of the target, see _pose and _distance.
+
+    Returns:
+        The residual, a Vector of n, and a Matrix n x 3 nv: by displacement, velocity
+        and joint force; the columns by the last two are zero.
     """
     frames = [frame_and_jacobian(model, q, name) for name in cost.frames]
     residual = _pose if cost.kind == "pose" else _distance
@@ -185,7 +196,14 @@ KINDS = (*_RESIDUALS, "pose", "distance")
 def residual_of(model, cost, q, qd, tau, target):
     """Return a residual alone, a list of numbers.
 
-    Arguments and errors as of residual_and_slopes.
+    An unknown frame of the cost raises ModelError; the centre of mass of a robot
+    without mass raises SingularError when the Program runs.
+
+    Args:
+        model: Robot.
+        cost: Cost.
+        q, qd, tau: Vectors of nq, nv and nv.
+        target: Flat numbers of the target, cost.target_size(model).
     """
     if cost.kind in ("pose", "distance"):
         X = [frame_and_jacobian(model, q, name)[0] for name in cost.frames]
@@ -199,7 +217,9 @@ def knot_cost(model, q, qd, tau, settings, costs):
 
         value = sum of weight residual² / 2
 
-    The errors of Cost.size are raised, such as ModelError for an unknown frame.
+    An unknown frame raises ModelError, a user's function that fails or returns no list
+    SettingError, when the Program is built; the centre of mass of a robot without mass
+    SingularError when it runs.
 
     Inputs and outputs: those of KNOT_COST.
 
@@ -221,8 +241,10 @@ def knot_cost_derivatives(model, q, qd, tau, settings, costs):
 
         gradient = J.T W r,   Hessian = J.T W J
 
-    The Hessian is by Gauss-Newton, without the second derivatives of residuals. Errors
-    as of knot_cost.
+    The Hessian is by Gauss-Newton, without the second derivatives of residuals. An
+    unknown frame raises ModelError, a user's function that fails or returns no list
+    SettingError, when the Program is built; the centre of mass of a robot without mass
+    SingularError when it runs.
 
     Inputs and outputs: those of KNOT_COST_DERIVATIVES.
 
@@ -266,7 +288,9 @@ def knot_policy(
         x_next = step(x, tau) (+) (length - 1) gap
 
     tau is clipped to its bounds. Without the input K it is tau_plan, clipped, and no
-    gap is added. Errors as of knot_cost, and of `step`.
+    gap is added. Errors of `step` pass through. An unknown frame of a cost raises
+    ModelError, a user's function that fails or returns no list SettingError, when the
+    Program is built.
 
     Inputs and outputs: those of KNOT_POLICY.
 

@@ -58,8 +58,8 @@ class MPPI(PlanSolver):
     def prepare(self, problem, **options):
         """Return a function that plans: it maps a PlanStart to a PlanResult.
 
-        Of the guesses only tau_guess is read. options: All of the class, by name; their
-        values are not checked here.
+        Of the guesses only tau_guess is read. problem: ControlProblem. options: All of
+        the class, by name; their values are not checked here.
         """
         shooting, penalty = Shooting(problem), Penalty(problem)
         penalty.rho = 1e4
@@ -125,11 +125,18 @@ def _plan(
 
 
 def _nodes(samples, knots, width, nodes):
-    """Return an array for numbers at nodes, and for each knot two nodes and a share.
+    """Return an array for numbers at nodes, and how knots are interpolated from nodes.
 
-    The array, (samples, nodes, width), is not filled. The share of the second node is
-    for interpolation by straight lines. nodes: 0, or as many as `knots` or more: one
-    for each knot.
+    Args:
+        samples: Number of samples.
+        knots: Number of knots of a plan.
+        width: Number of joint forces at a knot.
+        nodes: Number of nodes; 0, or `knots` or more: one for each knot.
+
+    Returns:
+        Array (samples, nodes, width), not filled; and three arrays (knots,): index of
+        the node before each knot, of the node after it, and share of the latter, 0 to 1
+        (straight lines).
     """
     if nodes == 0 or nodes >= knots:
         nodes, place = knots, np.arange(float(knots))

@@ -10,6 +10,8 @@ def aba_classical(model, q, qd, tau, f_ext):
 
         H(q) qdd + C(q, qd) = tau + sum_i J_i(q).T f_ext_i
 
+    A singular joint inertia raises SingularError when the Program runs.
+
     Inputs and outputs: those of FORWARD_DYNAMICS; q, qd, tau, f_ext and qdd by body,
     the base first.
 

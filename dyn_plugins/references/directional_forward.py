@@ -27,6 +27,9 @@ def id_directional_forward_mode(
 
         ID(x + eps dx) = tau + eps dtau
 
+    An invalid parameter or point raises UnsupportedError or ModelError when the Program
+    is built.
+
     Inputs and outputs: those of ID_DIRECTIONAL; f_ext and df_ext by body, the base
     first.
 
@@ -53,6 +56,9 @@ def fd_directional_forward_mode(
 
         FD(x + eps dx) = qdd + eps dqdd
 
+    A singular joint inertia raises SingularError when the Program runs; an invalid
+    parameter or point raises UnsupportedError or ModelError when it is built.
+
     Inputs and outputs: those of FD_DIRECTIONAL; f_ext and df_ext by body, the base
     first.
 
@@ -78,6 +84,10 @@ def hd_directional_forward_mode(
     """Return the results of hybrid dynamics and their derivative: on Taylor numbers.
 
         HD(x + eps dx) = (tau_u, qdd_v) + eps (dtau_u, dqdd_v)
+
+    A singular inertia of the joints without given accelerations raises SingularError
+    when the Program runs; an invalid parameter, point or entry of `prescribed` raises
+    UnsupportedError or ModelError when it is built.
 
     Inputs and outputs: those of HD_DIRECTIONAL; f_ext and df_ext by body, the base
     first.

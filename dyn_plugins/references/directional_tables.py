@@ -66,7 +66,7 @@ def _ad(V):
 
 
 def _six(I):
-    """Return an inertia as a 6x6 Matrix over [angular; linear]."""
+    """Return an inertia I, rigid or articulated, as a 6x6 Matrix, [angular; linear]."""
     units = [Motion.of(row) for row in Matrix.identity(6).rows]
     return Matrix(I @ e for e in units)
 
@@ -181,8 +181,15 @@ def _free_part(model, seed, side, x, i, tau, dtau):
     """Return the terms of Pi, dPi, beta and dbeta for columns with given forces.
 
     The terms of Pi and dPi are to be subtracted, the others added. Sets x.psi[i] and
-    x.dpsi[i] in place. Arguments as in inward; i: body index, side: its _JointColumns.
-    A singular pivot raises SingularError when the Program runs.
+    x.dpsi[i] in place. A singular pivot raises SingularError when the Program runs.
+
+    Args:
+        model: Robot.
+        seed: Seeds.
+        side: _JointColumns of the body.
+        x: _SweepValues whose entries of the body are sums over its children already.
+        i: Index of the body.
+        tau, dtau: Joint forces and their change, nv; used where given.
     """
     S, dS, I, dI, eta, deta = side.S, side.dS, x.I[i], x.dI[i], x.eta[i], x.deta[i]
     first = model.v_slices[i].start
@@ -270,9 +277,9 @@ def hd_directional_table(
 
     for prescribed joints, dPi and dbeta of forward dynamics for the others; a joint
     with both uses the first for its columns of u and the second for its columns of v. A
-    singular inertia of the others raises SingularError when the Program runs. Errors
-    when it is built are as of hd_directional; a robot with followers raises
-    UnsupportedError, too.
+    singular inertia of the others raises SingularError when the Program runs. A robot
+    with followers raises UnsupportedError when it is built; an invalid parameter, point
+    or entry of `prescribed` raises UnsupportedError or ModelError.
 
     Inputs and outputs: those of HD_DIRECTIONAL; f_ext and df_ext by body, the base
     first.
@@ -310,9 +317,9 @@ def fd_directional_table(
         dqdd = dPsi {tau - S.T Ihat a - S.T Bhat}
                + Psi {dtau - (dS.T Ihat + S.T dIhat) a - S.T Ihat da - dS.T B - S.T dB}
 
-    A singular joint inertia raises SingularError when the Program runs. Errors when it
-    is built are as of fd_directional; a robot with followers raises UnsupportedError,
-    too.
+    A singular joint inertia raises SingularError when the Program runs. A robot with
+    followers raises UnsupportedError when it is built; an invalid parameter or point
+    raises UnsupportedError or ModelError.
 
     Inputs and outputs: those of FD_DIRECTIONAL; f_ext and df_ext by body, the base
     first.

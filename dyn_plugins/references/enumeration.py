@@ -79,7 +79,7 @@ def _modes(problem):
     """Return two lists: blocks, each a list of rows (one, or a cone), and their modes.
 
     The modes of a block are a tuple. Modes of a cone: "stick", "slip", "off"; of a row:
-    "active", or a number, a finite bound.
+    "active", or a number, a finite bound. problem: ConstraintProblem.
     """
     lower, upper = problem.bounds
     blocks, choices = [], []
@@ -135,9 +135,11 @@ def _starts(A, b, x, active, rows, thorough):
     friction, and with `thorough`, or if that velocity is zero, directions all around.
 
     Args:
-        A, b, x, active: As in _solved.
+        A, b: Scaled matrix and offset.
+        x: Impulses of rows at bounds; zero for others.
+        active: Rows with u = 0.
         rows: Rows of the contact, normal first.
-        thorough: As in _candidates.
+        thorough: Whether to add directions all around.
     """
     t = len(rows) - 1
     if t == 1:
@@ -184,7 +186,13 @@ def _slid(A, b, x, active, sliding, ways, rounds=60):
     sliding contact, `ways` stay as they are. The opposite direction is a root, too: the
     caller's check of the law rejects it.
 
-    Arguments as in _solved; rounds: maximum number of steps.
+    Args:
+        A, b: Scaled matrix and offset.
+        x: Impulses of rows at bounds; zero for others; not changed.
+        active: Rows with u = 0.
+        sliding: Pairs (rows, friction coefficient) of sliding contacts, at least one.
+        ways: Their initial directions of sliding, of length one.
+        rounds: Maximum number of steps.
     """
     sizes = [len(way) for way in ways]
     if max(sizes) == 1:

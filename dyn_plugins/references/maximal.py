@@ -24,7 +24,8 @@ def maximal_euler(model, q, qd, tau, dt, f_ext, forward_dynamics):
 
     The error of the scheme violates the joint constraints; a least-squares projection
     on the S of each joint removes it from positions and velocities. Joints that share a
-    coordinate are fitted together. Linearly dependent columns of S raise SingularError.
+    coordinate are fitted together. Linearly dependent columns of S raise SingularError
+    when the Program runs; errors of forward_dynamics pass through.
 
     Inputs and outputs: those of STEP; f_ext by body, the base first.
 

@@ -557,8 +557,8 @@ class ForceJacobianSource(_OfCases):
         """Return the Jacobian da_i/dF_j of one state, (n, n, 2, 2) [1/kg].
 
         x holds the positions of the joints, (n, 2) [m]. A constraint argument that is
-        None has the values of the chain. Raises UnsupportedError for constraints and
-        links that the source has no case for, and the errors of `take`.
+        None has the values of the chain. Raises UnsupportedError for active joints and
+        links with mass or inertia, SingularError if the joints of a link coincide.
 
         Inputs and outputs: those of CHAIN_FORCE_JACOBIAN.
         """
@@ -581,8 +581,8 @@ class TorqueResponseSource(_OfCases):
         """Return S_ij = d alpha_i / d tau_j of a state, (n, n); last row and column 0.
 
         A constraint argument that is None has the values of the chain. Raises
-        UnsupportedError for constraints and links that the source has no case for, and
-        the errors of `take`.
+        UnsupportedError for active joints and links with mass or inertia, SingularError
+        if the joints of a link coincide.
 
         Inputs and outputs: those of CHAIN_TORQUE_RESPONSE.
         """
@@ -608,7 +608,8 @@ def _jacobian(solver, model, x, kind, s, active):
             UnsupportedError.
         model: Planar chain.
         x: Positions of the joints, (n, 2) [m].
-        kind, s, active: Constraints; None: the chain's. Errors of `take` pass through.
+        kind, s, active: Constraints; None: the chain's. A last joint that is active
+            raises UnsupportedError, joints of a link that coincide SingularError.
     """
     c = take(model, x, 0 * x, 0 * x, kind, s, None, active)
     solver.refuse(model, c)

@@ -18,9 +18,10 @@ def step_derivatives_forward_mode(model, q, qd, tau, dt, f_ext, step, paths):
     Inputs and outputs: those of STEP_DERIVATIVES; f_ext by body, the base first.
 
     Args:
-        step: Solver of STEP.
-        paths: Parameter paths of dp, one after another (model/parameter_paths). An
-            unknown one raises ModelError.
+        step: Solver of STEP; its errors pass through.
+        paths: Parameter paths of dp, one after another (model/parameter_paths). When
+            the Program is built, an unknown one raises ModelError, one without a
+            derivative UnsupportedError.
 
     Source: KIM-4.1 number by number.
     """

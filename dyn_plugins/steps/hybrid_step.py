@@ -25,7 +25,9 @@ def hybrid_euler(
     Friction and stops of the other joints are implicit: they are evaluated at the end
     of the step, to first order. Friction of the prescribed joints is explicit. The
     third result is the joint forces, nv: computed ones of prescribed joints, the input
-    tau elsewhere.
+    tau elsewhere. An invalid entry of `prescribed` raises UnsupportedError or
+    ModelError when the Program is built; a singular inertia of the other joints, and
+    with limit_stops a swing of pi of a limited ball joint, SingularError when it runs.
 
     Inputs and outputs: those of HYBRID_STEP; f_ext by body, the base first.
 

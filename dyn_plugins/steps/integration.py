@@ -101,7 +101,8 @@ def semi_implicit_euler(
 
     With `implicit`, the stiff joint forces are evaluated at the end of the step, to
     first order: their slopes count as inertia, (H + dt B + dt² K) qdd = tau - C - dt K
-    qd. Errors of forward_dynamics and, with limit_stops, of stop_force pass through.
+    qd. Errors of forward_dynamics pass through. With limit_stops, a swing of pi of a
+    limited ball joint raises SingularError when the Program runs.
 
     Inputs and outputs: those of STEP; f_ext by body, the base first.
 
@@ -131,10 +132,12 @@ def end_of_step(model, q, qd, dt, limit_stops, implicit):
         limit_stops: Whether spring-dampers act at the position limits.
         implicit: Whether friction and stops are evaluated at the end of the step.
 
-    With limit_stops, errors of stop_force pass through.
-
     Returns:
         Joint forces and rotor inertias, nv each [N·m | N], [kg·m² | kg].
+
+    Raises:
+        SingularError: With limit_stops, the swing of a limited ball joint is pi; a
+            Program raises it when it runs.
     """
     force = K = B = Vector.zeros(model.nv)
     if implicit:
@@ -164,7 +167,8 @@ def rk4(model, q, qd, tau, dt, f_ext, forward_dynamics, limit_stops):
     The displacement u from the start of the step is integrated in the tangent space, so
     that quaternions stay normalized and the order is four for every joint. Joints
     driven by time are evaluated at each stage's time: t, t + dt/2 twice, t + dt. Errors
-    of forward_dynamics and, with limit_stops, of stop_force pass through.
+    of forward_dynamics pass through. With limit_stops, a swing of pi of a limited ball
+    joint raises SingularError when the Program runs.
 
     Joint friction is explicit. The slope of dry friction at rest, friction divided by
     friction_speed, is steep: where dt times slope over inertia exceeds 2.8, a joint at

@@ -5,6 +5,8 @@ A slot gives the derivatives of the dynamics. Those of each joint's own function
 numbers.
 """
 
+from typing import NamedTuple
+
 from dyn_core.authoring import (
     Matrix,
     TracedSolver,
@@ -57,8 +59,9 @@ def semi_implicit_euler_derivatives(
 
     dq is a displacement in the tangent space before the step, q (+) dq, and after it,
     q_next (+) dq_next. At the position where a limit stop begins to act, the result is
-    a one-sided derivative. Errors of the slots and, with limit_stops, of stop_force
-    pass through; an invalid path raises UnsupportedError or ModelError when built.
+    a one-sided derivative. Errors of the slots pass through. With limit_stops, a swing
+    of pi of a limited ball joint raises SingularError when the Program runs; an invalid
+    path raises UnsupportedError or ModelError when it is built.
 
     Inputs and outputs: those of STEP_DERIVATIVES; f_ext by body, the base first.
 
@@ -70,6 +73,41 @@ def semi_implicit_euler_derivatives(
         paths: Parameter paths of dp, one after another (model/parameter_paths.py).
 
     Source: chain rule over semi_implicit_euler; of forward dynamics as fd_derivatives.
+    """
+    q, qd, slopes = euler_slopes(
+        model, q, qd, tau, dt, f_ext, derivatives, by_parameters,
+        limit_stops, implicit, paths,
+    )  # fmt: skip
+    (q_q, q_v, q_a), (v_q, v_v, v_a), (Q, V, Hinv, P) = slopes
+    by_state = stacked([[Q, V]])
+    A = [
+        [q_a.times(by_state, stacked([[q_q.dense, q_v.dense]]))],
+        [v_a.times(by_state, stacked([[v_q.dense, v_v.dense]]))],
+    ]
+    B, dx_dp = (stacked([[q_a @ M], [v_a @ M]]) for M in (Hinv, P))
+    return q, qd, stacked(A), B, dx_dp
+
+
+class EulerSlopes(NamedTuple):
+    """Derivatives of a semi-implicit Euler step and of the accelerations in it.
+
+    Attributes:
+        position, velocity: Of q_next and of qd_next: by q, qd and qdd, JointBlocks.
+        acceleration: Of qdd: by q, qd, tau and parameters, Matrices with nv rows.
+    """
+
+    position: tuple
+    velocity: tuple
+    acceleration: tuple
+
+
+def euler_slopes(
+    model, q, qd, tau, dt, f_ext, derivatives, by_parameters,
+    limit_stops, implicit, paths,
+):  # fmt: skip
+    """Return q_next, nq, and qd_next, nv, of a semi-implicit step, and EulerSlopes.
+
+    Arguments and errors as of semi_implicit_euler_derivatives.
     """
     settings = dt, limit_stops, implicit
     force, rotors = end_of_step(model, q, qd, *settings)
@@ -88,23 +126,6 @@ def semi_implicit_euler_derivatives(
         _, P = by_parameters(q, qd, push, f_ext[1:], **changed)
         slopes = slopes_by_parameters(model, paths, lambda robot: taken(robot, q, qd))
         P = P + Hinv @ slopes
-    Q, V = Q + Hinv @ by_q, V + Hinv @ by_qd
-    return _advanced(model, q, qd, qdd, dt, (Q, V, Hinv, P))
-
-
-def _advanced(model, q, qd, qdd, dt, slopes):
-    """Return a semi-implicit Euler step by given accelerations, and its derivatives.
-
-    Args:
-        model: Robot.
-        q, qd, qdd: Joint positions, velocities and accelerations, nq, nv and nv.
-        dt: Length of the step [s].
-        slopes: Derivatives of qdd by q, qd, tau and parameters: four Matrices with nv
-            rows.
-
-    Returns:
-        q_next, qd_next, A, B, dx_dp, as in STEP_DERIVATIVES.
-    """
 
     def step(q, qd, qdd):
         return advance(model, q, qd + rate_in_initial_axes(model, qd, qdd) * dt, dt)
@@ -113,18 +134,14 @@ def _advanced(model, q, qd, qdd, dt, slopes):
         q_next, qd_next = step(q, qd, qdd)
         return displacement(model, q_next), qd_next
 
-    q_q, v_q = slopes_by_joint(model, lambda u: along(moved(model, q, u), qd, qdd))
-    q_v, v_v = slopes_by_joint(model, lambda u: along(q, with_slopes(qd, u), qdd))
-    q_a, v_a = slopes_by_joint(model, lambda u: along(q, qd, with_slopes(qdd, u)))
-    Q, V, T, P = slopes
-    q_next, qd_next = step(q, qd, qdd)
-    by_state = stacked([[Q, V]])
-    A = [
-        [q_a.times(by_state, stacked([[q_q.dense, q_v.dense]]))],
-        [v_a.times(by_state, stacked([[v_q.dense, v_v.dense]]))],
-    ]
-    B, dx_dp = (stacked([[q_a @ M], [v_a @ M]]) for M in (T, P))
-    return q_next, qd_next, stacked(A), B, dx_dp
+    slopes = zip(
+        slopes_by_joint(model, lambda u: along(moved(model, q, u), qd, qdd)),
+        slopes_by_joint(model, lambda u: along(q, with_slopes(qd, u), qdd)),
+        slopes_by_joint(model, lambda u: along(q, qd, with_slopes(qdd, u))),
+        strict=True,
+    )
+    of_qdd = Q + Hinv @ by_q, V + Hinv @ by_qd, Hinv, P
+    return *step(q, qd, qdd), EulerSlopes(*slopes, of_qdd)
 
 
 def stacked(blocks):
@@ -170,7 +187,9 @@ def rk4_derivatives(
     The four stages and their derivatives are computed together; dq as in
     semi_implicit_euler_derivatives. From 12 coordinates on the stages are iterations of
     a loop: the kernels are compiled in a third of the time, and a batch runs up to 1.5
-    times as long. Errors are as of semi_implicit_euler_derivatives.
+    times as long. Errors of the slots pass through. With limit_stops, a swing of pi of
+    a limited ball joint raises SingularError when the Program runs; an invalid path
+    raises UnsupportedError or ModelError when it is built.
 
     Inputs and outputs: those of STEP_DERIVATIVES; f_ext by body, the base first.
 
@@ -195,7 +214,7 @@ def rk4_derivatives(
 
     change = weighted_stages(rates, 2 * n * (1 + width), dt, n >= ROLLED)
     (u, v), (dU, dV) = _split(change, n, width)
-    by_q, by_u = _slopes_of_integrate(model, q, u)
+    by_q, by_u = slopes_of_integrate(model, q, u)
     dq = by_u @ dU + _placed(by_q.dense, 0, width)
     dqd = dV + _placed(Matrix.identity(n), n, width)
     D = stacked([[dq], [dqd]])
@@ -219,7 +238,7 @@ def columns(M, start, stop):
     return Matrix(row[start:stop] for row in M.rows)
 
 
-def _slopes_of_integrate(model, q, u):
+def slopes_of_integrate(model, q, u):
     """Return the derivatives of q (+) u by q and by u, in tangent spaces.
 
     Args:
@@ -261,8 +280,11 @@ def _stage(model, inputs, state, slopes, length, slots, limit_stops):
         limit_stops: Whether spring-dampers act at the position limits.
 
     Returns:
-        Tuple: rate of u, qdd, then the nv rows of dR and the nv rows of dA. Errors of
-        the slots and, with limit_stops, of stop_force pass through.
+        Tuple: rate of u, qdd, then the nv rows of dR and the nv rows of dA.
+
+    Raises:
+        SingularError: With limit_stops, the swing of a limited ball joint is pi, when
+            the Program runs. Errors of the slots pass through.
     """
     (q, tau, f_ext), (u, v), (dR, dA) = inputs, state, slopes
     derivatives, by_parameters = slots
@@ -277,7 +299,7 @@ def _stage(model, inputs, state, slopes, length, slots, limit_stops):
             model, lambda e: [stop_force(model, q_stage, with_slopes(v, e))[0]]
         )
         Q, V = Q + Hinv @ by_q, V + Hinv @ by_v
-    by_q, by_u = _slopes_of_integrate(model, q, u)
+    by_q, by_u = slopes_of_integrate(model, q, u)
     direct = [Q @ by_q, V, Hinv]
     if by_parameters is not None:
         direct.append(by_parameters(q_stage, v, push, f_ext, **time)[1])
@@ -337,11 +359,11 @@ class StepDerivativesSolver(TracedSolver):
     """A solver of derivatives of a step, optionally by a list of parameter paths."""
 
     def build(self, model, **choices):
-        """Return a Program for a robot, see TracedSolver.build.
+        """Return a Program for a robot.
 
-        Raises UnsupportedError for a parameter path without a derivative or `paths`
-        that are no list, ModelError for an unknown path, and the errors of
-        TracedSolver.build.
+        choices: Options of TracedSolver.build, and paths. Raises UnsupportedError for a
+        parameter path without a derivative or `paths` that are a string or not
+        iterable, ModelError for an unknown path, and the errors of TracedSolver.build.
         """
         paths = checked_paths(self.name, model, choices, bool(model.loops))
         return super().build(model, **{**choices, "paths": paths})
@@ -349,9 +371,10 @@ class StepDerivativesSolver(TracedSolver):
     def _adapter(self, model, common, chosen):
         """Return the adapter, with the paths passed on to the slot `by_parameters`.
 
-        Arguments and errors as of TracedSolver._adapter. Also raises UnsupportedError
-        unless f_ext_frame is "body": a step holds external forces constant in body
-        coordinates.
+        model: Robot. common: BuildOptions. chosen: Slots and options that were given,
+        by name; not changed. Raises UnsupportedError unless f_ext_frame is "body" (a
+        step holds external forces constant in body coordinates), and the errors of
+        TracedSolver._adapter.
         """
         if common.f_ext_frame != "body":
             raise UnsupportedError(

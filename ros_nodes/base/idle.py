@@ -55,7 +55,8 @@ class IdleWork:
     def after_answer(self) -> None:
         """Record the time of an answer and run the oldest queued job, if any.
 
-        The job leaves the queue before it runs; exceptions are as in `due`.
+        The job leaves the queue before it runs. Exceptions of `call`, by default those
+        of the job, are raised.
         """
         self.answered = time.monotonic()
         if self.waiting:

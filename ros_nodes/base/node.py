@@ -120,8 +120,8 @@ def _select(node: ParameterNode, model: dyn.Model) -> dyn.Model:
     """Return the model with the joints of parameter `joints` last, in the listed order.
 
     Joints with several coordinates precede them. Joints with one coordinate that are
-    not listed are locked at the parameters lock.JOINT, which are declared here. An
-    empty list returns the model unchanged.
+    not listed are locked at the parameters lock.JOINT, which are declared here; a
+    warning in the log lists them. An empty list returns the model unchanged.
 
     Raises:
         SettingError: A listed joint does not exist, has several coordinates or is

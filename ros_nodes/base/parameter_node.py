@@ -91,7 +91,8 @@ def descriptor(field: Field) -> ParameterDescriptor:
     elements of a list, are written in additional_constraints.
 
     Raises:
-        KeyError: As for ros_type.
+        KeyError: The kind of the value, or of the entries of a list, is none of
+            Quantity, Whole, Switch and Name.
     """
     kind: Any = field.value_kind
     unit = f" [{field.unit}]" if field.unit else ""
@@ -242,7 +243,10 @@ class FormerTopics(Node):
         return bool(super().destroy_publisher(publisher))
 
     def _destroy_other(self, endpoint: Any) -> None:
-        """Destroy the endpoint of the former name, if there is one."""
+        """Destroy the endpoint of the former name, if there is one.
+
+        endpoint: Publisher or subscription of the present name; it is not destroyed.
+        """
         if endpoint in self._others:
             other, destroy = self._others.pop(endpoint)
             destroy(other)
@@ -466,14 +470,14 @@ class TableNode(FormerTopics):
         """Return whether `value` differs from the current value of a parameter.
 
         False if the parameter is not declared. They are compared as text: NaN equals
-        NaN, but 1 differs from 1.0.
+        NaN, but 1 differs from 1.0. spec: Field of the parameter.
         """
         if not self.has_parameter(spec.name):
             return False
         return repr(self.value(spec.name)) != repr(value)  # by repr, NaN equals NaN
 
     def _after_set(self, parameters: Sequence[Parameter]) -> None:
-        """Apply a request that all checks have accepted."""
+        """Apply a request that all checks have accepted; log and count exceptions."""
         self._apply({p.name: p.value for p in parameters})
 
     def _apply(self, values: dict[str, Any]) -> None:

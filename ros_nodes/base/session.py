@@ -93,7 +93,10 @@ class Session:
         return self.node.callbacks.message(callback, self)
 
     def at_close(self, closer: Callable[[], object]) -> None:
-        """Register a function that the next `close` calls, in reverse order."""
+        """Register a function, which the next `close` calls without arguments.
+
+        Of several, the last one that was registered is called first.
+        """
         self._closers.append(closer)
 
     def submit(
@@ -201,7 +204,7 @@ class PeriodicJobs:
             self._set()
 
     def _next(self) -> PeriodicJob:
-        """Return the job with the earliest due time."""
+        """Return the job with the earliest due time; there must be a job."""
         return min(self.jobs, key=lambda job: job.due)
 
     def _set(self) -> None:

@@ -32,7 +32,7 @@ def serve_transitions(node: Any, change: Callable[[Any, Any], Any]) -> None:
     """Create the life-cycle services of a node made without rclpy's own services.
 
     The service change_state becomes node.transitions, and the node's state machine is
-    replaced by an AnnouncedStates that wraps it.
+    replaced by an AnnouncedStates that wraps it and publishes on ~/transition_event.
 
     The services that rclpy makes hold ten requests while the node is busy and lose the
     others, and send no response if a callback raises.
@@ -54,8 +54,8 @@ def serve_transitions(node: Any, change: Callable[[Any, Any], Any]) -> None:
 def change_state(node: Any, request: Any, response: Any) -> Any:
     """Return the response to a change_state request, computed by rclpy's callback.
 
-    The transition is performed. It must fit the state, see misfit: rclpy up to Jazzy
-    raises an error otherwise.
+    The transition is performed; the result is `response`, filled in. The transition
+    must fit the state, see misfit: rclpy up to Jazzy raises an error otherwise.
     """
     return node._LifecycleNodeMixin__on_change_state(request, response)
 

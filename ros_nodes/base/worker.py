@@ -94,7 +94,9 @@ class Worker:
         """Pass the result of each finished job on, in the order of submission.
 
         `take` is called with it, which is a DynError if `make` raised, or `superseded`
-        if a newer job of the kind exists. To be called in the control thread.
+        if a newer job of the kind exists. To be called in the control thread. An
+        exception of the constructor's `call`, by default that of the job, is raised;
+        later results then wait for the next call.
         """
         while self.ready:
             job, result = self.ready.popleft()

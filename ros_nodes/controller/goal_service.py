@@ -162,7 +162,7 @@ class GoalService:
     def _wait(self, request: Any) -> float:
         """Return the time until the trajectory starts [s]; 0 for a stamp of zero.
 
-        It is negative for a stamp in the past.
+        It is negative for a stamp in the past. request: Request message of the goal.
         """
         start = stamp_seconds(request.trajectory.header.stamp)
         return 0.0 if start is None else start - self.wall()

@@ -165,6 +165,9 @@ class ModelTopics:
                 it, if there is one: solvers for a link have no payload as input.
             values: Position and further inputs.
             options: Options of the solver.
+
+        Raises:
+            DynError: The Program cannot be built for the robot, or fails at the state.
         """
         times = ["time"] if self._model.driven else []
         more = state.more[: len(times)] if options else state.more

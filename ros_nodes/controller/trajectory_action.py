@@ -46,7 +46,7 @@ class CycleActionServer(ActionServer):
     def notify_execute(self, goal_handle: Any, execute_callback: Any) -> None:
         """Run `execute_callback`, which ends a goal, in the executor; None: do nothing.
 
-        rclpy calls it with None when a goal starts.
+        rclpy calls it with None when a goal starts. goal_handle: Handle of the goal.
         """
         if execute_callback is not None:
             super().notify_execute(goal_handle, execute_callback)
@@ -86,11 +86,17 @@ def make_server(node: Any, action: Any) -> CycleActionServer:
     attempt = node.callbacks.attempt
 
     def accept(handle: Any) -> None:
-        """Pass a goal to the goal service of the present configuration."""
+        """Pass a goal's handle to the goal service of the present configuration.
+
+        An exception is logged and counted.
+        """
         attempt(node.goals.service.accept, handle)
 
     def cancel(handle: Any) -> CancelResponse:
-        """Return ACCEPT for the cancellation of a known goal, else REJECT."""
+        """Cancel the goal of a handle; return ACCEPT if it is known, else REJECT.
+
+        An exception is logged and counted; the result is then REJECT.
+        """
         known = attempt(node.goals.service.cancel, handle)
         return CancelResponse.ACCEPT if known else CancelResponse.REJECT
 

@@ -53,7 +53,7 @@ USED = re.compile(
 
 
 def add_demo(parser: argparse.ArgumentParser) -> None:
-    """Add the arguments of `dyn demo`, and its function as `run`."""
+    """Add the arguments of `dyn demo`; those parsed have its function as `run`."""
     parser.add_argument(
         "--robot", help=f"{ROBOT} (default: that of the parameter file)"
     )

@@ -51,6 +51,7 @@ def run(model: dyn.Model, waypoints: Waypoints, settings: dict[str, Any]) -> Out
         DynError: A node ends or does not start, the start of the motion is not reached,
             or the reference does not move. A motion that is not followed to its end
             only makes `followed` of the result False.
+        OSError: The system has no /proc.
     """
     environment = private_environment()
     os.environ.update(environment)
@@ -80,7 +81,8 @@ def _parameters(
     Args:
         model: Robot.
         waypoints: Motion; the simulated arm begins at its start.
-        settings: As for `run`; settings["params"] is changed in place.
+        settings: Result of demo_command._settings, with `cpu`, the CPU of both nodes or
+            None; settings["params"], parameters by node, is changed in place.
     """
     nodes = settings["params"]
     sim, control = nodes["simulator"], nodes["computed_torque"]
@@ -130,7 +132,8 @@ def said(processes: Processes) -> str:
 def followed(reached: int, sent: int, processes: Processes) -> str:
     """Return a phrase on how many of the sent motions were followed to their end.
 
-    It has the last warning of the controller if not all were.
+    It has the last warning of the controller if not all were. reached, sent: Numbers of
+    motions; processes: The nodes.
     """
     why = f"; the last warning: {said(processes)}" if reached < sent else ""
     return f"{reached} of {sent} followed to their end{why}"
@@ -286,6 +289,7 @@ class _DemoNode:
             DynError: A node ends or does not start, the start of the motion is not
                 reached, or the reference does not move. A motion that is not followed
                 to its end only makes `followed` of the result False.
+            OSError: The system has no /proc.
         """
         self._until(
             lambda: (

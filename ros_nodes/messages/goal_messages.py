@@ -42,7 +42,7 @@ def trajectory_rows(message: Any) -> TrajectoryRows:
 
 
 def check_followed(request: Any) -> None:
-    """Check that a goal has no parts that would be ignored.
+    """Check that a goal, a request message, has no parts that would be ignored.
 
     Raises:
         GoalError: It has motions of joints with several coordinates, or their

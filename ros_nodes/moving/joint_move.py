@@ -76,7 +76,11 @@ class _Watch:
             self.answers.append(line.msg)
 
     def compare(self, topic: str, goal: JointState) -> None:
-        """Take a goal for the reference; errors are those of states on a topic.
+        """Use a goal as the reference, and joint states of a topic for the error.
+
+        The subscriptions of the controller's reference and error are destroyed. `error`
+        is None until a state with all joints of the goal comes; then its position is
+        goal - position.
 
         Args:
             topic: Topic of JointState.
@@ -95,7 +99,12 @@ class _Watch:
         self._live.node.create_subscription(JointState, topic, take, 10)
 
     def refused(self, name: str) -> None:
-        """Raise a DynError if the controller `name` has refused or aborted."""
+        """Raise a DynError if a line of `answers` says that a motion is not followed.
+
+        These are lines of a refusal or an abort.
+
+        name: Name of the controller, for the message.
+        """
         for said in self.answers:
             if not said.startswith(FOLLOWS):
                 raise DynError(f"{name}: {said}")

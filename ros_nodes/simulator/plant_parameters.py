@@ -99,7 +99,9 @@ def _robot(node: RobotNode, period: float) -> BuiltPlant:
         period: Duration of a cycle [s].
 
     Raises:
-        DynError, ParameterException: As for build_plant.
+        DynError: The robot cannot be read, or a parameter is not valid, or has no
+            effect on this plant.
+        ParameterException: rclpy refuses a value of effort_limits or lock.
     """
     value = node.value
     root_joint = value("root_joint")
@@ -388,7 +390,8 @@ def _chain(node: RobotNode, period: float) -> BuiltPlant:
     """Return the BuiltPlant of a planar chain, with impacts and limits.
 
     Initial positions and velocities are the parameters if set, else as in the chain's
-    file; a single 0.0 counts as not set.
+    file; a single 0.0 counts as not set. The name and the source of the chain are
+    logged.
 
     Args:
         node: The simulator node.

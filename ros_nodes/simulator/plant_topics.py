@@ -521,7 +521,7 @@ class PlantTopics:
 
 
 def set_vector(vector: Any, values: np.ndarray) -> None:
-    """Set the fields x, y, z of a message to the numbers of an array, (3,).
+    """Set the fields x, y, z of the message `vector` to the array `values`, (3,).
 
     Raises ValueError for another number of them.
     """
@@ -529,7 +529,7 @@ def set_vector(vector: Any, values: np.ndarray) -> None:
 
 
 def _message(stamp: Any, frame: str) -> MultiDOFJointState:
-    """Return a message without joints; `frame` is its header.frame_id."""
+    """Return a message without joints; its header has this stamp and frame_id."""
     message = MultiDOFJointState()
     message.header.stamp, message.header.frame_id = stamp, frame
     return message

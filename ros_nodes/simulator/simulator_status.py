@@ -36,7 +36,11 @@ def pace_warnings(pace: Pace, slowest: float, share: float) -> dict[str, str]:
 
 
 def pace_values(pace: Pace) -> dict[str, Any]:
-    """Return counts of cycles and the real-time factor by name, for /diagnostics."""
+    """Return the real-time factor and counts of cycles by name, for /diagnostics.
+
+    The factor is a string, "unknown" if it is not known yet; the counts are of cycles,
+    missed cycles and lost periods.
+    """
     factor = pace.real_time_factor
     return {
         "real-time factor": "unknown" if factor is None else f"{factor:.3f}",

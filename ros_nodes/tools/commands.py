@@ -26,7 +26,7 @@ TOPIC = re.compile(r"[~/]?[A-Za-z_]\w*(/[A-Za-z_]\w*)*", re.ASCII)
 
 
 def add_plot(parser: argparse.ArgumentParser) -> None:
-    """Add the arguments of `dyn plot`, and its function as `run`."""
+    """Add the arguments of `dyn plot`; those parsed have its function as `run`."""
     _add_recording(parser)
     parser.add_argument(
         "-o", "--output", default="recording.png",
@@ -36,7 +36,10 @@ def add_plot(parser: argparse.ArgumentParser) -> None:
 
 
 def _verbs(parser: argparse.ArgumentParser) -> Any:
-    """Return new subparsers for the verbs of a command; a verb is required."""
+    """Return new subparsers for the verbs of a command; a verb is required.
+
+    Parsed arguments have the name of the verb as `verb`.
+    """
     return parser.add_subparsers(
         title="verbs", metavar="VERB", dest="verb", required=True
     )
@@ -70,7 +73,10 @@ def _add_timeout(parser: argparse.ArgumentParser, usual: float = 5.0) -> None:
 
 
 def add_param(parser: argparse.ArgumentParser) -> None:
-    """Add the verbs and arguments of `dyn param`, and its function as `run`."""
+    """Add the arguments of `dyn param`; those parsed have its function as `run`.
+
+    They also have `verb`, `node`, `timeout` [s] and the arguments of the verb.
+    """
     verbs = _verbs(parser)
     _verb(verbs, "list", "names of parameters", "of all nodes")
     verb = _verb(verbs, "get", "value of a parameter")
@@ -86,7 +92,10 @@ def add_param(parser: argparse.ArgumentParser) -> None:
 
 
 def add_lifecycle(parser: argparse.ArgumentParser) -> None:
-    """Add the verbs and arguments of `dyn lifecycle`, and its function as `run`."""
+    """Add the arguments of `dyn lifecycle`; those parsed have its function as `run`.
+
+    They also have `verb`, `node`, `timeout` [s] and the arguments of the verb.
+    """
     verbs = _verbs(parser)
     verb = verbs.add_parser("nodes", help="nodes that have a life cycle")
     _add_timeout(verb, STARTING)
@@ -99,7 +108,7 @@ def add_lifecycle(parser: argparse.ArgumentParser) -> None:
 
 
 def add_move(parser: argparse.ArgumentParser) -> None:
-    """Add the arguments of `dyn move`, and its function as `run`."""
+    """Add the arguments of `dyn move`; those parsed have its function as `run`."""
     parser.add_argument(
         "node", nargs="?", default="/computed_torque",
         help="a node computed_torque (default: %(default)s)",
@@ -143,7 +152,7 @@ def add_move(parser: argparse.ArgumentParser) -> None:
 
 
 def add_record(parser: argparse.ArgumentParser) -> None:
-    """Add the arguments of `dyn record`, and its function as `run`."""
+    """Add the arguments of `dyn record`; those parsed have its function as `run`."""
     parser.add_argument(
         "--topics", nargs="+", metavar="TOPIC", help="default: all that are published"
     )
@@ -175,7 +184,7 @@ def _add_recording(parser: argparse.ArgumentParser) -> None:
 
 
 def add_evaluate(parser: argparse.ArgumentParser) -> None:
-    """Add the arguments of `dyn evaluate`, and its function as `run`."""
+    """Add the arguments of `dyn evaluate`; those parsed have its function as `run`."""
     _add_recording(parser)
     parser.add_argument("--robot", required=True, help=ROBOT)
     parser.add_argument("--extras", help="sidecar YAML file of the robot")
@@ -231,7 +240,7 @@ def add_evaluate(parser: argparse.ArgumentParser) -> None:
 
 
 def add_check_node(parser: argparse.ArgumentParser) -> None:
-    """Add the arguments of `dyn check-node`, and its function as `run`."""
+    """Add the arguments of `dyn check-node`; parsed ones have its function as `run`."""
     parser.add_argument("--robot", default="", help=ROBOT)
     add_search(parser)
     parser.add_argument("--params", help="parameter file of both nodes (see demo.yaml)")
@@ -370,7 +379,8 @@ def of_rpy(rpy: Sequence[float]) -> list[float]:
 def _record(arguments: argparse.Namespace) -> int:
     """Run `dyn record`; return the exit status, 1 without ROS.
 
-    It is also 1 if nothing was recorded, or nothing on one of --topics.
+    It is also 1 if nothing was recorded, or nothing on one of --topics. The bag is
+    written to --output.
 
     Raises:
         SettingError: The output does not fit the storage, exists already or has no
@@ -395,7 +405,7 @@ def _record(arguments: argparse.Namespace) -> int:
 
 
 def _plot(arguments: argparse.Namespace) -> int:
-    """Run `dyn plot`; return the exit status 0.
+    """Run `dyn plot`: write a picture of a recording; return the exit status 0.
 
     Raises:
         DynError: The recording cannot be read, or the picture not written.
@@ -406,7 +416,9 @@ def _plot(arguments: argparse.Namespace) -> int:
 
 
 def _evaluate(arguments: argparse.Namespace) -> int:
-    """Run `dyn evaluate`; return the exit status 0.
+    """Run `dyn evaluate`: print how a model fits a recording; return exit status 0.
+
+    --plot, --identify and --report write files.
 
     Raises:
         DynError: An option has no effect, a file cannot be read or written, or the

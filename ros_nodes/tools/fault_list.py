@@ -91,18 +91,27 @@ def _bad(field: str, value: float, once: bool = False) -> Callable[[Any], object
 
 
 def _without(stand: Any) -> None:
-    """Leave the joint `stand.joint` out of the joint states from now on."""
+    """Leave the joint `stand.joint` out of the joint states from now on.
+
+    stand: A NodeStand, whose feed is replaced.
+    """
     left = [k for k in range(len(stand.names)) if k != stand.joint]
     _reorder(stand, left)
 
 
 def _shuffled(stand: Any) -> None:
-    """Send the joints of all joint states in one random order from now on."""
+    """Send the joints of all joint states in one random order from now on.
+
+    stand: A NodeStand, whose feed is replaced.
+    """
     _reorder(stand, stand.rng.permutation(len(stand.names)).tolist())
 
 
 def _twice(stand: Any) -> None:
-    """Send the joint `stand.joint` twice in each joint state from now on."""
+    """Send the joint `stand.joint` twice in each joint state from now on.
+
+    stand: A NodeStand, whose feed is replaced.
+    """
     _reorder(stand, [*range(len(stand.names)), stand.joint])
 
 
@@ -119,7 +128,10 @@ def _reorder(stand: Any, order: list[int]) -> None:
 
 
 def _many_names(stand: Any) -> None:
-    """Send joint states with 5000 more joints at zero, and only every third state."""
+    """Send joint states with 5000 more joints at zero, and only every third state.
+
+    stand: A NodeStand, whose feed is replaced.
+    """
     feed, more = stand.feed, [f"other_{k}" for k in range(5000)]
     arrays = {x: np.append(feed[x], np.zeros(len(more))) for x in ("q", "qd")}
     names = [*feed["names"], *more]
@@ -322,13 +334,20 @@ _TWICE: tuple[Fault, ...] = (
 def _target(topic: str, *numbers: float, **more: Any) -> Callable[[Any], object]:
     """Return a function, for Fault.inject, that sends targets of the tool.
 
-    The arguments are those of FaultStand.target.
+    Args:
+        topic: target_pose, target_twist, target_wrench or target_stiffness.
+        numbers: 7 for a pose, position and quaternion x, y, z, w; else 6, [angular;
+            linear].
+        more: frame (header.frame_id) and age (of the stamps [s]).
     """
     return lambda stand: stand.target(topic, *numbers, **more)
 
 
 def _estop_and_lead(stand: Any) -> None:
-    """Stop the robot, and send poses of the tool nevertheless."""
+    """Call ~/estop of the controller, and send poses of the tool nevertheless.
+
+    stand: A FaultStand. Raises DynError if the service is not available in time.
+    """
     stand.estop()
     stand.target("target_pose", *_HERE)
 

@@ -26,7 +26,7 @@ LOOK = 0.01  # period of the callback that blocks [s]
 
 
 def _raises(error: BaseException) -> Any:
-    """Raise an exception; for lambdas, in which `raise` is not allowed."""
+    """Raise the exception `error`; for lambdas, in which `raise` is not allowed."""
     raise error
 
 
@@ -39,8 +39,8 @@ def _hangs(tau: np.ndarray, _: Any) -> None:
 def _holds(tau: np.ndarray, _: Any) -> np.ndarray:
     """Return the effort after BLOCKED seconds in which the interpreter's lock is held.
 
-    Once per signal: later calls of the solver do not fail. The second argument is
-    ignored.
+    Once per signal: later calls of the solver do not fail. tau: The effort; the second
+    argument is ignored.
     """
     FailingSolver.failing = False  # once
     # PyDLL, unlike CDLL, does not release the interpreter's lock.

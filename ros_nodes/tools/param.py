@@ -204,7 +204,7 @@ def descriptors(live: Live, node: str, names: list[str]) -> list[Any]:
 
 
 def _require(live: Live, node: str, names: list[str]) -> None:
-    """Raise a SettingError if the node lacks one of the parameters.
+    """Raise a SettingError if the node lacks one of the parameters `names`.
 
     A DynError is raised if the node does not answer.
     """
@@ -212,7 +212,10 @@ def _require(live: Live, node: str, names: list[str]) -> None:
 
 
 def _check(node: str, names: list[str], known: list[str]) -> None:
-    """Raise a SettingError for a name that is not in `known`."""
+    """Raise a SettingError for the first of `names` that is not in `known`.
+
+    node: Name of the node, for the message.
+    """
     for name in names:
         if name not in known:
             raise SettingError(unknown_name(f"parameter of {node}", name, known), name)

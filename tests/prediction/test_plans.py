@@ -636,7 +636,7 @@ def test_box_steps_satisfy_kkt():
         M = rng.normal(size=(n, n))
         lower, upper = -rng.uniform(0, 1, n), rng.uniform(0, 1, n)
         upper[0], lower[0] = (0.0, 0.0) if rng.uniform() < 0.2 else (upper[0], lower[0])
-        work = riccati.allocate_sweep(1, lower, upper)
+        work = riccati.allocate_sweep(1, lower - 1, upper + 1)
         Q, G = M @ M.T + 0.1 * np.eye(n), rng.normal(size=(n, 2 * n + 1))
         work.damped[...], work.Q[2 * n + 1 :, : 2 * n + 1] = Q, G
         work.low[:], work.high[:] = lower, upper
@@ -657,8 +657,9 @@ def test_box_steps_satisfy_kkt():
             np.testing.assert_allclose(K[free], wanted, atol=1e-9)
 
 
+@pytest.mark.parametrize("fixed", [None, 0, 1])
 @pytest.mark.parametrize("damping", [0.0, 0.3])
-def test_the_compiled_sweep_is_the_one_of_numpy(damping):
+def test_the_compiled_sweep_is_the_one_of_numpy(damping, fixed):
     """Also as Python; tests/support/riccati_reference.py is the readable form."""
     plan, start = swing()
     state = Iteration(plan.problem)
@@ -669,10 +670,12 @@ def test_the_compiled_sweep_is_the_one_of_numpy(damping):
         rng.normal(size=(41, 2)),
         8 * rng.normal(size=(40, 2)),
     )
+    bounds = np.full(2, -9.0), np.full(2, 9.0)
+    if fixed is not None:  # the least of a fixed force is for the reference to find
+        guess[2][:, fixed] = bounds[0][fixed] = bounds[1][fixed] = 1.5
     first = PlanStart(guess[0][0], guess[1][0], *guess, *settings)
     state.load(first, PlanPath(*guess))
     state.expand(Penalty(plan.problem))
-    bounds = np.full(2, -9.0), np.full(2, 9.0)
     model = state.model
     model.l_ux[...] = 1e-5 * rng.normal(size=model.l_ux.shape)  # the costs have none
     wanted = reference.riccati(

@@ -125,6 +125,10 @@ def test_a_filter_takes_noise_and_no_phase():
     assert abs(int(np.argmin(lags)) - 15) <= 3
     with pytest.raises(dyn.SettingError, match=r"cutoff 300 Hz; valid: more than 0"):
         with_slopes(model, motion, 300)
+    numbers = motion.q.copy()
+    numbers[3] = np.nan
+    with pytest.raises(dyn.NonFiniteError, match="row 4: q"):
+        with_slopes(model, replace(motion, q=numbers))
     whole = replace(motion, qd=q, qdd=q)
     with pytest.raises(dyn.SettingError, match="cutoff changes nothing"):
         with_slopes(model, whole, 10.0)

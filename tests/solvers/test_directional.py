@@ -371,6 +371,9 @@ def test_refusals_of_lists_shapes_and_couplings(shipped):
         dyn.solver("fd_parameter_jacobian").build(_arm(), paths=["x"])
     with pytest.raises(dyn.UnsupportedError, match="valid: joint_friction=True"):
         dyn.solver("parameter_jacobian").build(_arm(), paths=["joint1.friction"])
+    once = (path for path in ["gravity"])
+    program = dyn.solver("parameter_jacobian").build(_arm(), paths=once, engine="graph")
+    assert program.outputs[1].shape == (7, 3)
     program = _build("id_directional", _arm(), parameter="gravity")
     still = np.zeros(7)
     with pytest.raises(dyn.ShapeError, match="dp: wanted"):

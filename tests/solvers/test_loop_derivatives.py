@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import dyn_core as dyn
-from dyn_core.authoring import sin
+from dyn_core.authoring import cos, sin
 from dyn_core.model import (
     Build,
     Description,
@@ -106,6 +106,55 @@ def test_slopes_of_every_kind_of_loop(seed, kind):
     assert scaled_error(got.qdd, values(q, qd, tau, f).qdd) < GOOD
     states = {"q": q, "qd": qd, "tau": tau}
     assert_slopes(got, lambda *x: values(*x, f), states, ("qdd", "lambda"), model)
+
+
+def _assert_projected_slopes(model, q, qd, tau, paths=(), time=()):
+    """Compare derivatives of a projected step with the step on Taylor numbers."""
+    got, wanted = (
+        dyn.solver(name).build(
+            model, engine="graph", paths=paths, inputs=["time"] * len(time), **choices
+        )(q, qd, tau, 0.01, *time)
+        for name, choices in (
+            ("projected_euler_derivatives", {}),
+            ("step_derivatives_forward_mode", {"step": "projected_euler"}),
+        )
+    )
+    for name, x, y in zip(got._fields, got, wanted, strict=True):
+        scale = max(1.0, np.abs(y).max(initial=0.0))
+        assert scaled_error(x / scale, y / scale) < GOOD, name
+
+
+@pytest.mark.one_of(2)
+@pytest.mark.parametrize(
+    ("seed", "kind"), list(zip((1, 2, 3, 3, 5, 6, 7, 9, 9), KINDS, strict=True))
+)
+def test_slopes_of_a_projected_step_of_every_kind_of_loop(seed, kind):
+    """States off the loops, so that the projection moves far; parameters, too."""
+    model, rng = closed_tree(seed, *kind)
+    q, (qd, tau) = model.random(rng), rng.normal(size=(2, model.nv))
+    _assert_projected_slopes(model, q, qd, tau, ["gravity"])
+
+
+@pytest.mark.parametrize("place", ["below the loop", "end of the loop"])
+def test_slopes_of_a_projected_step_of_a_driven_robot(place):
+    """The driven place turns and moves: also without the coordinates' motion."""
+    model, rng = closed_tree(5, *KINDS[1], size=4)
+    joint = model.names[1 if place == "below the loop" else -1]
+
+    def pose(t):
+        s, c = sin(0.8 * t), cos(0.8 * t)
+        rows = ((c, -s, 0.0), (s, c, 0.0), (0.0, 0.0, 1.0))
+        return rows, (0.1 * sin(2.0 * t), 0.2, 0.0)
+
+    model = model.drive(joint, pose)
+    q, (qd, tau) = model.random(rng), rng.normal(size=(2, model.nv))
+    _assert_projected_slopes(model, q, qd, tau, time=[0.3])
+
+
+def test_slopes_of_a_projected_step_of_a_body_without_mass():
+    model, rng = light_bar(), np.random.default_rng(0)
+    q, (qd, tau) = np.array((0.9, -0.5, -1.4, 1.0)), rng.normal(size=(2, 4))
+    _assert_projected_slopes(model, q, qd, tau)
 
 
 def parameter_slopes(build, model, paths, state):

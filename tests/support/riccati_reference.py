@@ -39,7 +39,8 @@ def riccati(
     Args:
         model: Quadratic model.
         lower, upper: Bounds of the change k of each knot, (N, nv).
-        damping: Share of the mean diagonal entry of Q_uu that is added to it.
+        damping: Share of the mean diagonal entry of Q_uu that is added to it; forces
+            with equal bounds do not count. Some must have others.
 
     Returns:
         The feedback, or None if a Q_uu is not positive definite.
@@ -58,7 +59,8 @@ def riccati(
         Q_x, Q_u = model.l_x[i] + A.T @ v, model.l_u[i] + B.T @ v
         Q_xx, Q_ux = model.l_xx[i] + A.T @ VA, model.l_ux[i] + B.T @ VA
         Q_uu = model.l_uu[i] + B.T @ VB
-        added = damping * max(np.trace(Q_uu) / max(nv, 1), TINY) * np.eye(nv)
+        mean = np.diag(Q_uu)[(lower < upper).any(0)].mean()
+        added = damping * max(mean, TINY) * np.eye(nv)
         step = box_step(Q_uu + added, Q_u, Q_ux, lower[i], upper[i])
         if step is None:
             return None

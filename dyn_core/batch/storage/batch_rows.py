@@ -73,7 +73,10 @@ class BatchRows:
         return rows
 
     def facts(self) -> dict[str, Any]:
-        """Return {name: RowSource.facts} of the inputs, in order, as JSON data."""
+        """Return JSON data of the inputs, in order: a dict by name, for the journal.
+
+        Each value is a dict of "shape" (a list), "dtype" and "content", a digest.
+        """
         return {x.name: x.facts() for x in self.sources}
 
 
@@ -142,8 +145,8 @@ class GeneratedRows(BatchRows):
     def facts(self) -> dict[str, Any]:
         """Return {"function": {"shape": [count], "content": digest}}, for the journal.
 
-        The digest is of the rows of up to three ranges, of at most SAMPLE_ROWS rows
-        each: at the start, from the middle on, and at the end. The function is called
+        The digest is of the rows of up to three ranges, of at most 64 rows each: at
+        the start, from the middle on, and at the end. The function is called
         once for each range; changes of other rows go unnoticed.
 
         Raises:

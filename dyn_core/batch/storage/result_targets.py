@@ -117,10 +117,11 @@ class Targets:
         return checksums(rows, (0,) * len(rows))
 
     def references(self) -> list[Reference] | None:
-        """Return a reference of each array for other processes.
+        """Return a reference of each array for other processes, in the order of arrays.
 
-        None without arrays, or if an array is not in a file made here or in a zarr
-        store outside of this process.
+        It is ("memmap", file, offset [bytes], dtype, shape, strides), ("zarr", folder)
+        or ("zarr of a store", array). None without arrays, or if an array is not in a
+        file made here or in a zarr store outside of this process.
         """
         found_by: list[Reference | None] = []
         for k, x in enumerate(self.arrays):
@@ -386,9 +387,8 @@ class ResultFiles:
             chunk_rows: Number of rows of a file of a zarr array.
 
         Raises:
-            BatchError: A file cannot be read or extended, or has another shape, dtype,
-                memory order or number of rows in a zarr array's file.
-            OSError: A .npy file can be read, but not written.
+            BatchError: A file cannot be read, written or extended, or has another
+                shape, dtype, memory order or number of rows in a zarr array's file.
         """
         arrays: list[Any] = []
         for port, name in zip(self.ports, self.names, strict=True):
@@ -418,9 +418,11 @@ class ResultFiles:
 
 
 def _rows_of_a_file(chunk_rows: int, count: int) -> int:
-    """Return the rows of a zarr array's file: `chunk_rows`, or `count`, at least 1.
+    """Return the rows of a zarr array's file: the smaller argument, but at least 1.
 
-    It is the smaller of both.
+    Args:
+        chunk_rows: Number of rows of a chunk.
+        count: Number of rows of the batch.
     """
     return max(min(chunk_rows, count), 1)
 

@@ -82,9 +82,8 @@ class RowSource:
     def fingerprint(self) -> str:
         """Return a digest of sampled rows, or of all numbers of a shared value.
 
-        It has 16 hexadecimal digits. Up to `samples` ranges of SAMPLE_ROWS rows are
-        read, evenly spread from the first to the last row; changes of other rows go
-        unnoticed.
+        It has 16 hexadecimal digits. Up to `samples` ranges of 64 rows are read, evenly
+        spread from the first to the last row; changes of other rows go unnoticed.
         """
         digest = hashlib.sha256()
         if self.rows is None:
@@ -97,7 +96,11 @@ class RowSource:
         return digest.hexdigest()[:16]
 
     def facts(self) -> dict[str, Any]:
-        """Return "shape", "dtype" and "content", the fingerprint, for the journal."""
+        """Return JSON data of the rows for the journal.
+
+        It has "shape", a list with the number of rows first, "dtype", the name of the
+        source's type, and "content", the fingerprint.
+        """
         return {
             "shape": list(self.array.shape),
             "dtype": str(self.dtype),
@@ -151,7 +154,11 @@ class ZarrSource(RowSource):
         return np.asarray(part)
 
     def reference(self) -> Reference | None:
-        """Return the Reference of zarr_place; None for a store in memory or unknown."""
+        """Return ("zarr", path) of a local folder, or ("zarr of a store", array).
+
+        The latter is for stores of fsspec and obstore. None for a store in memory or of
+        another kind, such as a zip file: the rows must be sent.
+        """
         return zarr_place(self.array)
 
 

@@ -28,14 +28,17 @@ def feature_name(kind_a: int, kind_b: int, feature: int) -> Hashable:
     Args:
         kind_a, kind_b: Kinds of both shapes (detection_arrays.py), in any order. In
             names, "a" is the shape of the smaller kind, or the first of the pair.
-        feature: Number of the feature in the pair: the id of a contact modulo FEATURES.
+        feature: Number of the feature in the pair: the id of a contact modulo 2^40.
 
     Returns:
         On a half-space: the index of the candidate point. Two spheres, or a sphere with
             a capsule, box or cylinder: `feature`. On a height field: (point, 0 or 1 +
             triangle); of the side of a capsule or cylinder (number of points, edge); or
-            ("top", corner). Two capsules: "closest" or ("a" or "b", end). Other pairs:
-            as _of_boxes and _of_convex_shapes.
+            ("top", corner). Two capsules: "closest" or ("a" or "b", end). A box with a
+            box or capsule: ("a" or "b", corner), ("end", end), or ("edges", edge of a,
+            edge of b), of parallel edges with an end behind. A cylinder or hull with
+            another shape: "closest", ("line", end), ("a" or "b", vertex) or ("edges",
+            vertex of a, vertex of b).
     """
     low, high = min(kind_a, kind_b), max(kind_a, kind_b)
     if high == PLANE or (high <= CYLINDER and low == SPHERE):
@@ -56,8 +59,9 @@ def feature_name(kind_a: int, kind_b: int, feature: int) -> Hashable:
 def _of_boxes(feature: int) -> Hashable:
     """Return the name of a feature of a box with a box or a capsule.
 
-    ("a" or "b", corner), ("end", end), or ("edges", edge of a, edge of b), with the end
-    of the common length as a fourth entry for parallel edges.
+    It is ("a" or "b", corner), ("end", end), or ("edges", edge of a, edge of b), with
+    the end of the common length as a fourth entry for parallel edges. Corners are 0 to
+    7, edges 0 to 23, ends 0 or 1.
     """
     if feature < box_faces.END:
         return "ab"[feature // 8], feature % 8
@@ -73,8 +77,8 @@ def _of_boxes(feature: int) -> Hashable:
 def _of_convex_shapes(feature: int) -> Hashable:
     """Return the name of a feature of a cylinder or hull with another shape.
 
-    "closest", ("line", end), ("a" or "b", vertex) or ("edges", vertex of a, vertex of
-    b).
+    It is "closest", ("line", end), ("a" or "b", vertex), or ("edges", i, j) where the
+    side of a from its vertex i crosses the side of b from its vertex j.
     """
     if feature == convex.CLOSEST:
         return "closest"

@@ -198,7 +198,9 @@ class ContactPairs:
             packages: Folders of package:// addresses.
 
         Raises:
-            UnsupportedError, ModelError: See __init__.
+            UnsupportedError: A mesh needs the extra `collision`, or a shape is of a
+                kind without contacts.
+            ModelError: A mesh cannot be used; names the link.
         """
         hulls = Hulls(self.model.source, packages)
         used = {k for pair in tested for k in pair}
@@ -310,7 +312,10 @@ class ContactPairs:
         )
 
     def contact(self, arrays: Contacts, m: int) -> Contact:
-        """Return row m of contacts of these pairs as a Contact with copied vectors."""
+        """Return row m of contacts of these pairs as a Contact with copied vectors.
+
+        `arrays` are of contact_arrays; m is a row in use, which is not checked.
+        """
         pair, kinds = int(arrays.pair[m]), self.shape_table.kind
         a, b = (int(x[pair]) for x in self.pair_table[:2])
         feature = feature_name(kinds[a], kinds[b], int(arrays.id[m]) % FEATURES)

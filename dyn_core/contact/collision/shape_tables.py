@@ -48,9 +48,11 @@ class ShapeTable:
         Args:
             placed: The shape.
             hull: Vertices of a mesh's hull in its frame, (count, 3) [m]; None: another
-                shape, or a mesh in no pair.
+                shape, or a mesh in no pair, which counts as a point.
 
-        Raises UnsupportedError and ModelError as add_shape.
+        Raises:
+            UnsupportedError: The kind of the shape has no contacts.
+            ModelError: A hull has no vertices, or 16384 (CUT) or more.
         """
         R, p = placed.X.pose
         frame = np.concatenate([np.asarray(R, float).ravel(), np.asarray(p, float)])
@@ -77,7 +79,7 @@ class ShapeTable:
 
         Raises:
             UnsupportedError: The kind of the shape has no contacts.
-            ModelError: A hull has no vertices, or CUT or more.
+            ModelError: A hull has no vertices, or 16384 (CUT) or more.
         """
         if isinstance(shape, Mesh) and hull is not None:
             self._add_hull(hull, body, frame, link)
@@ -123,9 +125,16 @@ class ShapeTable:
     ) -> None:
         """Add a row; vertices, faces and heights must be added separately.
 
-        The arguments are one row of the fields of Shapes with the same names, except
-        `frame`, of its field `place`, (12,), and `cell`, of its field `cells`, (2,).
-        size has 4 numbers, bounds 6 [m].
+        Args:
+            kind, body: Kind of the shape (detection_arrays.py), number of its body.
+            frame: Frame of the shape in the body: a rotation row by row, and a position
+                [m], (12,).
+            size: Half lengths of the core, 3, and radius about it [m]; of a half-space
+                its normal and 0.
+            bounds: Centre and half lengths of a box about the core, 6 [m].
+            first: First vertex, number of vertices, first face, number of faces; of a
+                height field first height, numbers of corners along x and y, 0.
+            cell: Lengths of a height field's cell along x and y [m].
         """
         self._rows.append((kind, body, frame, size, bounds))
         self._first.append(first)
@@ -142,7 +151,7 @@ class ShapeTable:
             link: Name for messages.
 
         Raises:
-            ModelError: There are no vertices, or CUT or more.
+            ModelError: There are no vertices, or 16384 (CUT) or more.
         """
         if not 0 < len(points) < CUT:
             raise ModelError(
@@ -178,7 +187,7 @@ class ShapeTable:
         self._heights.append(z.ravel())
 
     def shapes(self) -> Shapes:
-        """Return the arrays of all shapes added so far, in their order."""
+        """Return new arrays of all shapes added so far, in their order."""
         columns = zip(*self._rows, strict=True) if self._rows else ((),) * 5
         kind, body, place, size, bounds = columns
         counts = [len(loop) for loop in self._loops]
@@ -207,8 +216,8 @@ def hull_faces(points: np.ndarray) -> tuple[np.ndarray, list[list[int]]]:
 
     Returns:
         Outward normal n and offset of each face, n . x = offset, (faces, 4), and the
-        indices of its corners, counterclockwise about n. A face with more than CORNERS
-        corners has CORNERS of them, evenly chosen. A flat hull, or one that Qhull
+        indices of its corners, counterclockwise about n. A face with more than 16
+        corners has 16 of them, evenly chosen. A flat hull, or one that Qhull
         cannot compute, has no faces: (0, 4) and an empty list.
     """
     from scipy.spatial import ConvexHull, QhullError  # not at `import dyn_core`
@@ -285,12 +294,12 @@ def _triangles(
 def pair_table(pairs: Mapping[tuple[int, int], Material]) -> Pairs:
     """Return the table of pairs of shapes and their materials, in the given order.
 
-    Its matrix `number` is empty for at most MANY pairs, which need no sweep.
+    Its matrix `number` is empty for at most 1500 pairs (MANY), which need no sweep.
 
     Args:
         pairs: Material by indices (first, second) of both shapes in the ShapeTable, the
-            first with the lower index; pairs with the world come first, see Pairs. The
-            order is not checked.
+            first with the lower index. Pairs with half-spaces and height fields come
+            first, the others are sorted; the order is not checked.
     """
     both = np.array(list(pairs), np.int64).reshape(-1, 2)
     rows = [(m.mu, m.torsion, m.rolling, m.restitution) for m in pairs.values()]

@@ -381,9 +381,9 @@ def take_slopes(
 
     Returns:
         REFUSED (-1): a Program failed, and the results are incomplete. Else
-            AT_BOUNDARY: a block is between two modes, or is separate and corrected, or
-            there are dependent rows that contradict each other, or any with a slip.
-            Else GAP_ZERO: a pressing contact or limit is at gap 0. Else SMOOTH.
+            AT_BOUNDARY (1): a block is between two modes, or is separate and corrected,
+            or there are dependent rows that contradict each other, or any with a slip.
+            Else GAP_ZERO (2): a pressing contact or limit is at gap 0. Else SMOOTH (0).
     """
     n, slips = len(scene.tables.coordinate), False
     for j in range(n):
@@ -447,8 +447,9 @@ def move_rows(
     set the modes; contacts in the mode SEPARATE are left out.
 
     Args:
-        scene, step, room, blocks, contacts: As of take_slopes; the velocity u is
-            step.qd_next[0].
+        scene, step, room: Robot, world and rule; problem with its impulses, whose
+            velocity u is step.qd_next[0]; work arrays of contact_slopes.
+        blocks, contacts: Numbers of blocks and contacts.
         slopes: Sets turned and before of these rows, the derivatives of J u and J qd by
             q; of a contact, before is set in the normal row only. Sets geometry of
             pressed contacts. Adds to by_q the derivative of J.T lambda at constant

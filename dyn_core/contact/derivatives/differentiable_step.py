@@ -92,8 +92,9 @@ class _Tied(NamedTuple):
         slopes, ends: Work arrays and results.
         forces: Input of the code: force on each body, body coordinates, (nb, 6).
         kernels: Bound programs, which `take_slopes` calls by address.
-        take_slopes: Bound function of (blocks, contacts, corrected), which returns a
-            flag; see composite_slopes.take_slopes.
+        take_slopes: Bound function composite_slopes.take_slopes of (blocks, contacts,
+            corrected): -1: a Program failed; 0: smooth; 1: at the boundary of two
+            modes; 2: a pressing contact or limit is at gap 0.
     """
 
     step: StepArrays
@@ -345,8 +346,9 @@ class DifferentiableStep:
     def _named(self, step: StepArrays, record: StepRecord) -> tuple[list[str], Any]:
         """Return the names of the blocks, and the used columns of ends.by_mu.
 
-        ends.by_mu has three columns for each block; see _coefficients. The result is
-        cached for steps with the same blocks.
+        ends.by_mu has three columns for each block; contacts with 3, 4 and 6 rows use
+        the first 1, 2 and 3 of theirs. The result is cached for steps with the same
+        blocks.
 
         Args:
             step: Arrays of the step.
@@ -415,8 +417,9 @@ def step_derivatives(
 
     Raises:
         SettingError: h is not a finite number above 0.
-        UnsupportedError: Steps of this World have no derivatives; see
-            DifferentiableStep.
+        UnsupportedError: The World has a solver of another law than Coulomb's, a
+            stepper other than stewart_trinkle, anitescu_potra and moreau_jean, a
+            restitution other than "newton", or impacts other than "simultaneous".
         ShapeError: q, qd or tau has another shape.
         NonFiniteError: The state, the step or a derivative of its dynamics is not
             finite. Other errors of the step pass through.
@@ -429,7 +432,7 @@ def step_derivatives(
 def _differences(function: Any, count: int) -> np.ndarray:
     """Return the derivatives of a function at zero, stacked along a new last axis.
 
-    By central differences of fourth order with the displacement STEP.
+    By central differences of fourth order with the displacement 1e-4.
 
     Args:
         function: Function of a vector (count,), which returns an array.

@@ -123,7 +123,7 @@ def hold_corrections(
     Args:
         scene, step, blocks: Robot and world, problem of the step, and number of blocks.
         slopes: Reads the modes of find_corrections, which must have run, J and turned;
-            sets A and its equal C, c_q, c_qd to zero, and soft to SOFT times the
+            sets A and its equal C, c_q, c_qd to zero, and soft to 1e-9 times the
             response of each row.
     """
     rows, facts, rule = step.rows, step.blocks, scene.rule
@@ -209,9 +209,11 @@ def _drag(step: StepArrays, k: int, normal: int, n: int, slopes: SlopeArrays) ->
     """Add the derivatives of a slipping contact's friction to the equations.
 
         inertia += J_T.T K J_T,   by_q -= J_T.T K turned,   C[normal] -= D s J_T
+        K[r, o] = lambda_n D_r D_o ((r == o) - s_r s_o) / sum(s D sigma)
 
-    with K, D and s of the module step_slopes, over all rows but the normal row. by_mu
-    is the derivative of J_T.T lambda_T by the contact's coefficients.
+    over all rows but the normal row, with D = weight, s = along, and lambda_n the
+    normal impulse. by_mu is the derivative of J_T.T lambda_T by the contact's
+    coefficients.
 
     Args:
         step: Problem with its impulses.
@@ -292,7 +294,8 @@ def solve_slopes(
 def solve_corrections(m: int, slips: bool, slopes: SlopeArrays) -> None:
     """Solve for the derivative of the position correction by q.
 
-        du_dq = M^-1 by_q + Z W (c_q - A M^-1 by_q),   Z and W of _respond
+        du_dq = M^-1 by_q + Z W (c_q - A M^-1 by_q)
+        Z = M^-1 A.T,   W = (A Z + R)^-1,   R the diagonal `soft`
 
     Sets slopes.du_dq to the derivative of the correcting velocity by q, (nv, nv).
     Dependent rows are ignored.
@@ -358,7 +361,8 @@ def _follow(
         c: Right sides of the active rows, (m, n).
         to: Derivative of the velocity, (n, n); changed.
         m, n: Numbers of active rows and coordinates.
-        slopes: Z and W from _respond; product and applied are overwritten.
+        slopes: Z in `left` and W in `response`, both from _respond; product and applied
+            are overwritten.
     """
     some = False
     for r in range(m):
@@ -417,7 +421,7 @@ def _by_coefficients(blocks: int, n: int, slopes: SlopeArrays) -> None:
 def _disagree(slopes: SlopeArrays, m: int, n: int) -> bool:
     """Return whether du_dq violates a rigid active row for a fixed displacement of q.
 
-        |A du_dq d - c_q d| > AGREE max(|c_q d|, SLOW),   largest values over the rows
+        |A du_dq d - c_q d| > 1e-7 max(|c_q d|, 1e-3),   largest values over the rows
 
     d is the irregular displacement of _displacement; no other is tested. Rows with a
     compliance are left out.

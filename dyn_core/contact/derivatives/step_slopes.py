@@ -188,8 +188,8 @@ def find_modes(
             axes and wrench are overwritten.
 
     Returns:
-        AT_BOUNDARY: a block is between two modes; GAP_ZERO: a pressing contact or limit
-        is at gap 0; else SMOOTH.
+        AT_BOUNDARY (1): a block is between two modes; GAP_ZERO (2): a pressing contact
+        or limit is at gap 0; else SMOOTH (0).
     """
     rows, facts, rule, speed = step.rows, step.blocks, scene.rule, scene.rule.dt * 9.81
     for body in range(len(slopes.known)):
@@ -244,7 +244,8 @@ def find_corrections(
             known, columns and motions.
 
     Returns:
-        AT_BOUNDARY if a block is corrected that separates in the step, else SMOOTH.
+        AT_BOUNDARY (1) if a block is corrected that separates in the step, else SMOOTH
+        (0).
     """
     rows, facts, normals, flag, row = step.rows, step.blocks, step.normals, SMOOTH, 0
     for body in range(len(slopes.known)):
@@ -472,9 +473,9 @@ def _mode(
 def _side(step: StepArrays, blocks: int, k: int, slopes: SlopeArrays) -> bool:
     """Set slopes.above of block k; return whether it presses at gap 0.
 
-    `above` is 1 for a gap above 0, else 0. If the block presses at gap 0 (up to
-    AT_ZERO), it is 1 only if the gap is larger than ROUNDING. All such contacts of the
-    same two bodies get the side of the lowest of them.
+    `above` is 1 for a gap above 0, else 0. If a contact or limit presses at gap 0 (up
+    to 1e-7), it is 1 only if the gap is larger than 1e-12 [m | rad]. All such contacts
+    of the same two bodies get the side of the lowest of them.
 
     Args:
         step, blocks: Problem, and its number of blocks.
@@ -501,7 +502,13 @@ def _side(step: StepArrays, blocks: int, k: int, slopes: SlopeArrays) -> bool:
 
 @machine_code
 def _at_zero(facts: BlockFacts, k: int, mode: int) -> bool:
-    """Return whether block k, a contact or limit in `mode`, presses at gap 0."""
+    """Return whether block k is a contact or limit that presses at gap 0, up to 1e-7.
+
+    Args:
+        facts: Role and gap of the blocks.
+        k: Index of the block.
+        mode: Its mode, an index in MODES: it presses unless it is SEPARATE.
+    """
     closing = facts.role[k] == CONTACT_ROLE or facts.role[k] == LIMIT
     return closing and not mode == SEPARATE and abs(facts.gap[k]) <= AT_ZERO
 

@@ -141,8 +141,8 @@ def is_passing(scene: Scene, step: StepArrays, state: int) -> bool:
     """Return whether pairs may be fast at the velocity after a step.
 
     The velocity step.qd_next[state] is stored in the next row of step.fast.velocity, by
-    place: in the order of elimination. Once TURNS velocities have been used, the result
-    is False, and nothing is stored.
+    place: in the order of elimination. Once five velocities (TURNS) have been used, the
+    result is False, and nothing is stored.
 
     scene, step, state: Robot and world; arrays; index of the state.
     """
@@ -355,7 +355,7 @@ def relative_speed(
 def place_later(
     scene: Scene, step: StepArrays, state: int, k: int, time: float
 ) -> None:
-    """Set step.collision.frames[k] to the frame of shape k, moved as by `carry`.
+    """Set step.collision.frames[k] to the frame of shape k at a time of its motion.
 
     Args:
         scene, step, state: Robot and world; arrays, after `follow`; index of the state.
@@ -486,7 +486,7 @@ def time_of_meeting(
             another at a previous velocity.
 
     Returns:
-        The time; inf if the pair does not meet by `end` or in PLACES advances, or if
+        The time; inf if the pair does not meet by `end` or in 200 advances, or if
             its contacts do not fit in the arrays: step.fast.needed is then raised to
             their number.
     """
@@ -579,9 +579,9 @@ def refine(
         high, gap_high: Later time with an overlap [s], and its negative gap [m].
 
     Returns:
-        A time with a gap between -s and s, s = SMALL |gap_high|; `high` if gap_low is 0
-        or inf; `low` if gap_low is negative; after ROOTS iterations the last time with
-        an overlap.
+        A time with a gap between -s and s, s = 1e-6 |gap_high|; `high` if gap_low is 0
+        or inf; `low` if gap_low is negative; after 30 iterations the last time with an
+        overlap.
     """
     small, side = -SMALL * gap_high, 0
     for _ in range(ROOTS):
@@ -645,8 +645,8 @@ def replace_known(
 def finish_contacts(scene: Scene, step: StepArrays, start: int, count: int) -> int:
     """Remove meetings after a chain's first one; return the new number of contacts.
 
-    Kept are meetings up to TOGETHER dt after the first, all of chains that met another
-    at a previous velocity, and contacts of the start of the step. First meetings are
+    Kept are meetings up to 1e-9 dt after the first, all of chains that met another at
+    a previous velocity, and contacts of the start of the step. First meetings are
     stored in step.fast.met and met_time of the bodies' roots.
 
     Args:

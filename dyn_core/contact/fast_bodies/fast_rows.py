@@ -182,8 +182,8 @@ def meeting_rows(
     Args:
         scene: Robot, world and rule.
         step: Arrays. step.work.where has the index of each coordinate in the block's
-            support, see `locate`. step.work.J[: count] is written, motions in step.fast
-            are overwritten.
+            support. step.work.J[: count] is written, motions in step.fast are
+            overwritten.
         state: Index of the state.
         c: Index of the contact; its `turn` is positive.
         block: Index of its block.
@@ -327,6 +327,10 @@ def move_before_meetings(scene: Scene, step: StepArrays, state: int) -> bool:
 
     For each body that met another, met_time (velocity before the meeting - velocity
     after the step) / rule.remaining is added to step.correction[state].
+
+    Args:
+        scene, step, state: Robot, world and rule; arrays with the meetings of the step
+            in step.fast; index of the state.
 
     Returns:
         Whether any body met another; if not, nothing is changed.

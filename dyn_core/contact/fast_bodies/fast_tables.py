@@ -1,7 +1,8 @@
 """Tables and work arrays for fast pairs; fast_pairs.py finds their contacts.
 
 A pair is fast if it may move in a step by more than half the thickness of its thinner
-shape. A root is the first body of a chain, whose joint connects it to the world.
+shape. A root is the first body of a chain, whose joint connects it to the world. FAR
+(1e9 m) and NEVER (1e300 m) stand for lengths without a bound.
 """
 
 from __future__ import annotations
@@ -198,8 +199,8 @@ def _roots_of_places(
 def _thin(shapes: Shapes, k: int) -> float:
     """Return half of the smallest thickness of shape k [m].
 
-    NEVER for half-spaces and height fields. A hull counts as at least FLAT times its
-    largest half length; without faces it has this thickness.
+    NEVER for half-spaces and height fields. A hull has at least 1e-3 times its largest
+    half length; without faces it has this value.
     """
     kind, size, radius = shapes.kind[k], shapes.size[k], float(shapes.size[k, 3])
     if kind >= PLANE:
@@ -253,8 +254,8 @@ def _levers(model: Model, shapes: Shapes, arm: np.ndarray) -> np.ndarray:
     Each body has a column for each coordinate of its joint, in the order of the bodies;
     a follower has its own, for the coordinates of its leader. The speed is of the
     robot's shapes on the body and its descendants, per unit of the coordinate's speed,
-    due to this body's joint alone. The bound is FAR at most, and FAR for joints not in
-    UNIFORM.
+    due to this body's joint alone. The bound is FAR at most, and FAR for joints other
+    than revolute, continuous, prismatic, planar, floating and spherical ones.
 
     Args:
         model: Robot.

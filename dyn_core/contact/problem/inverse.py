@@ -30,6 +30,7 @@ def impulse_of_velocity(problem: ConstraintProblem, velocity: Any) -> np.ndarray
 
     Raises:
         ModelError: A row is rigid, so that its impulse does not follow from velocities.
+        ValueError: `velocity` has neither m numbers nor one.
 
     Source: LCP-21.
     """

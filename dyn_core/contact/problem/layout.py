@@ -35,7 +35,7 @@ class ConstraintBlock:
     """Consecutive rows that share one contact law.
 
     Attributes:
-        kind: One of KINDS.
+        kind: bilateral, prescribed, unilateral, contact or box (KINDS).
         start, rows: First row, and number of rows.
         first: Index of its first friction coefficient in the problem's `mu`.
     """
@@ -209,7 +209,8 @@ def layout_of(kinds: bytes, rows: bytes) -> ConstraintLayout:
     """Return a layout, cached: consecutive steps often have the same constraints.
 
     Args:
-        kinds: Index of each block's kind in KINDS, bytes of int64.
+        kinds: Kind of each block, bytes of int64: 0 bilateral, 1 prescribed, 2
+            unilateral, 3 contact, 4 box.
         rows: Number of rows of each block, bytes of int64.
 
     Raises:

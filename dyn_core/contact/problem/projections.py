@@ -37,7 +37,7 @@ def near_bounded(bound: float, n: float, size: float) -> tuple[float, float]:
         n, size: Normal entry, and length of the tangent vector, |t|.
 
     Returns:
-        max(n, 0), and the factor of t, see near_disc.
+        max(n, 0), and the factor of t: 1 for a length up to `bound`, else bound / size.
     """
     return maximum(n, 0.0), near_disc(bound, size)
 

@@ -168,7 +168,7 @@ def disc_projection(radius: Any, y: Sequence[Any], d: Sequence[Any]) -> list[Any
 
         minimise sum (z_i - y_i)² / d_i:   z_i = y_i / (1 + nu d_i),   |z| = radius
 
-    nu is the result of NEWTON Newton steps on 1 / |z|, which converge from below; then
+    nu is the result of ten Newton steps on 1 / |z|, which converge from below; then
     z is scaled to |z| = radius. If all d are the same object, no steps are needed: z is
     the scaled y. Inside the disc z is y itself; outside a disc whose radius is 0 or
     less, z is zero.

@@ -102,13 +102,15 @@ def rows_of(
         G = Y Y.T, from eigenvalues, separately for each group of coupled blocks
 
     The number of coordinates is the sum of the groups' ranks. b of the Rows contains
-    the bias, bounds beyond HUGE are infinite, and `rest` is 0.
+    the bias, bounds beyond 1e300 are infinite, and `rest` is 0.
 
     Args:
         problem: Problem; of a function G the matrix is computed.
-        start: Initial impulses, (m,), or one for all; ValueError for another shape.
+        start: Initial impulses, (m,), or one for all.
 
-    Raises numpy's LinAlgError if G is not finite.
+    Raises:
+        ValueError: `start` has another shape.
+        numpy.linalg.LinAlgError: G is not finite.
     """
     blocks, G = problem.layout.blocks, problem.matrix
     m, count = problem.m, len(blocks)

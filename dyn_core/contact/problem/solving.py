@@ -120,7 +120,9 @@ class ContactSolver(ArraySolver):
             number of iterations; and the index of the status in STATUSES, as a float.
 
         Raises:
-            ModelError: An input is invalid. The errors of `checked_solution` pass
+            ModelError: An input is invalid.
+            PluginError: `solve` raised an error that is not one of dyn_core's, or
+                returned another type or number of impulses. Errors of dyn_core pass
                 through.
         """
         *numbers, warm = inputs
@@ -204,7 +206,7 @@ def _traced(
 
     Raises:
         UnsupportedError: The solver does not serve the layout, or an option is invalid.
-            Other errors of `build` and of the Program pass through.
+            Other DynErrors of the solver's `build` and of the Program pass through.
     """
     program, n = _program(chosen, problem.layout, options), problem
     impulse, velocity, law_values, iterations, status = program(
@@ -218,7 +220,8 @@ def _traced(
 def impossible(problem: ConstraintProblem) -> bool:
     """Return whether a problem provably has no solution.
 
-    Free rows are eliminated; then see ConstraintProblem.impossible.
+    Free rows are eliminated first. False if no proof is found, even if there is no
+    solution; see ConstraintProblem.impossible.
     """
     return problem.without_free_rows().reduced.impossible
 
@@ -231,8 +234,8 @@ def _useful(problem: ConstraintProblem, start: np.ndarray) -> np.ndarray:
 
     Args:
         problem: Problem.
-        start: Initial impulses, (m,); zeros replace all of them where one, as a
-            velocity, exceeds BEYOND times the largest free velocity.
+        start: Initial impulses, (m,), returned itself; zeros replace all of them where
+            one, as a velocity, exceeds 1e9 times the largest free velocity.
     """
     diagonal: Any = problem.diagonal if problem.matrix_free else np.diag(problem.matrix)
     speed = float(np.abs(problem.b + problem.bias).max(initial=0.0))
@@ -263,7 +266,10 @@ def check_options(chosen: Solver, options: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _finite(*bounds: np.ndarray) -> list[np.ndarray]:
-    """Return each bound clipped to +-2 HUGE: Programs have no infinite inputs."""
+    """Return each bound clipped to +-2e300: Programs have no infinite inputs.
+
+    `bounds` are arrays; the result is a list of new arrays.
+    """
     return [np.clip(bound, -2 * HUGE, 2 * HUGE) for bound in bounds]
 
 
@@ -295,7 +301,7 @@ def _program(
 ) -> Program:
     """Return the Program of a solver for a layout, cached.
 
-    `options` are the options of `build` as sorted pairs, hashable for the cache. Raises
-    the errors of `build`.
+    `options` are the options of `build` as sorted pairs, hashable for the cache.
+    UnsupportedError and other DynErrors of `build` pass through.
     """
     return chosen.build(layout, **dict(options))  # type: ignore[arg-type]

@@ -24,7 +24,7 @@ RUNS_WHILE_TRACED = "never"  # a mark, see engines/llvm/cached/fingerprint.py
 def takes_part(rule: Rule, gap: float) -> bool:
     """Return whether a gap gets rows by the rule of the scheme.
 
-    Every gap does by Stewart-Trinkle; by the other schemes a gap up to TOUCH.
+    Every gap does by Stewart-Trinkle; by the other schemes a gap up to TOUCH (1e-9).
     """
     part, _, _ = gap_rule(rule, gap, 0.0, 0.0, 0.0)
     return part
@@ -44,8 +44,9 @@ def gap_rule(
         restitution: e.
 
     Returns:
-        Three values as of contact_biases.stewart_trinkle or, for the other schemes,
-        anitescu_potra; biases [m/s | rad/s].
+        Whether the gap takes part: always by Stewart-Trinkle, else up to a gap of TOUCH
+        (1e-9); its bias; and the bias of restitution alone, below 0 if the gap bounces,
+        else 0. Biases [m/s | rad/s] have no meaning if it does not take part.
     """
     threshold, erp, push = rule.threshold, rule.erp, rule.push
     if rule.scheme == STEWART_TRINKLE:
@@ -183,7 +184,8 @@ def finish(
 
     Args:
         tables: Tree.
-        factor: Packed L with inverse diagonal, (entries,); see Terms.
+        factor: Packed L, (entries,): inverse of its diagonal by place, then the entries
+            of Structure.above.
         rows, blocks, block: Block, with its support; b, approach and y, a row of
             support_count numbers for each row of the block, are written.
         work: Reads J of the block along its support, J[r, i] for place i of the

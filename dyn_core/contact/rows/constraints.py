@@ -28,8 +28,8 @@ class Constraint:
     Attributes:
         name: Name in reports.
         id: Hashable key, equal in two steps for the same constraint.
-        role: One of ROLES.
-        kind: One of layout.KINDS.
+        role: contact, limit, friction, loop, gear or prescribed (ROLES).
+        kind: bilateral, prescribed, unilateral, contact or box (layout.KINDS).
         J: Jacobian, (rows, nv).
         gap: Distance to the limit, one number, negative beyond it; or position error of
             a loop, one number per row [m | rad].
@@ -97,7 +97,7 @@ class Constraint:
 def tangents(n: Any) -> tuple[np.ndarray, np.ndarray]:
     """Return two unit tangents to each unit normal, t and n x t, (count, 3) each.
 
-    t is that of contact_rows.tangent.
+    t = e_k - n_k n, scaled to length 1, with k the first component of smallest |n_k|.
 
     Args:
         n: Unit normals, (count, 3); one alone, (3,), counts as (1, 3). Their length is

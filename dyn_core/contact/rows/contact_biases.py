@@ -25,7 +25,7 @@ def bounce(
 
         bias = e u_n,  so that u_n after the step is at least -e times u_n before it
 
-    It is 0 for a gap above TOUCH and for an approach below the threshold.
+    It is 0 for a gap above TOUCH (1e-9 m) and for an approach below the threshold.
 
     Args:
         gap: Gap at which the contact meets [m].
@@ -82,8 +82,8 @@ def correction(
         push_out_speed: Maximum speed of the correction [m/s].
 
     Returns:
-        Bias [m/s]: above 0 for an open gap, 0 for a gap that has just closed, and 0 or
-        less for an overlap unless the velocity opens it.
+        Bias [m/s]: gap / dt for an open gap; 0 if the gap before was above 1e-9 m; else
+        max(erp gap / dt, -push_out_speed) + max(opening, 0).
 
     Source: LCP-11 (split impulse).
     """
@@ -143,7 +143,7 @@ def anitescu_potra(
 ) -> tuple[bool, float, float]:
     """Return the velocity rule for contacts that touch before the step.
 
-        gap <= TOUCH:  bias = min(push_out, bounce)
+        gap <= TOUCH (1e-9 m):  bias = min(push_out, bounce)
 
     moreau_jean is the same rule at the middle of the step: a scheme that corrects no
     overlap by itself, erp = 0.
@@ -152,7 +152,10 @@ def anitescu_potra(
         gap: Gap at the time of the rule [m].
         free: Ignored.
         approach, dt: Normal velocity before the step [m/s], and step [s].
-        restitution, restitution_threshold, erp, push_out_speed: As in stewart_trinkle.
+        restitution, restitution_threshold: e, and speed of approach below which nothing
+            bounces [m/s].
+        erp, push_out_speed: Fraction of an overlap that is corrected in a step, and
+            maximum speed of the correction [m/s].
 
     Returns:
         Whether the contact takes part; its bias, and the bias of restitution alone, 0

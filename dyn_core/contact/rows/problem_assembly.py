@@ -77,7 +77,8 @@ def prepare_again(scene: Scene, step: StepArrays, state: int, touching: int) -> 
     """Fill the problem of a step again; return the number of its blocks.
 
     Args:
-        scene, step, state: Tables, arrays and index of the state; see prepare_step.
+        scene, step, state: Tables, arrays and index of the state. step.rows and
+            step.blocks are filled, step.work is overwritten.
         touching: Number of contacts already in step.contacts, with the velocities along
             which they were found; -1: no pair was fast, and contacts are searched, as
             many as prepare_step has found: they fit in the arrays.
@@ -136,7 +137,8 @@ def fill_problem(
     step.earlier.
 
     Args:
-        scene, step, state: Tables, arrays and index of the state; see prepare_step.
+        scene, step, state: Tables, arrays and index of the state. step.rows and
+            step.blocks are filled, the rest of step.work is overwritten.
         touching: Number of contacts in step.contacts.
     """
     work, fastest = step.work, 0.0
@@ -159,7 +161,8 @@ def contact_blocks(
     meets within the step (contacts.turn > 0). read_velocities must come before.
 
     Args:
-        scene, step, state: Tables, arrays and index of the state; see prepare_step.
+        scene, step, state: Tables, arrays and index of the state. step.rows and
+            step.blocks are written, step.work is overwritten.
         touching: Number of contacts in step.contacts.
 
     Returns:
@@ -233,7 +236,8 @@ def joint_blocks(
     A limit whose gap takes no part by the rule of the scheme has no block, either.
 
     Args:
-        scene, step, state: Tables, arrays and index of the state; see prepare_step.
+        scene, step, state: Tables, arrays and index of the state. step.rows and
+            step.blocks are extended, step.work is overwritten.
         within: Maximum gap of a limit that gets a block [rad | m].
         block, row, last: Numbers of blocks and rows so far, and the index at which the
             search for the next earlier impulse begins.
@@ -293,7 +297,8 @@ def dense_blocks(
     A limit whose gap takes no part by the rule of the scheme has no block, either.
 
     Args:
-        scene, step, state: Tables, arrays and index of the state.
+        scene, step, state: Tables, arrays and index of the state. step.rows and
+            step.blocks are extended, step.work is overwritten.
         within: Maximum gap of a limit that gets a block [rad].
         block, row, last: Numbers of blocks and rows so far, and the index at which the
             search for the next earlier impulse begins.

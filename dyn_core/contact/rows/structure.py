@@ -89,7 +89,7 @@ def _structure(
     independent: tuple[int, ...],
     nv: int,
 ) -> Structure:
-    """Return the tables of a tree from hashable arguments, cached; see `structure`.
+    """Return the tables of a tree from hashable arguments, cached.
 
     Args:
         parent: Number of the parent of each body, body 0 (the base) first.

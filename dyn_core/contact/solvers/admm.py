@@ -164,7 +164,7 @@ def _penalties(
     rows: Rows, blocks: int, scaled: Scaled, iterates: Iterates, system: LinearSystem,
     rho: float,
 ) -> None:  # fmt: skip
-    """Set iterates.rho to rho, or SOFT for free rows, and system.D to R + iterates.rho.
+    """Set iterates.rho to rho, or 1e-7 for free rows, and system.D to R + iterates.rho.
 
     The multipliers iterates.z of free rows are set to zero.
 

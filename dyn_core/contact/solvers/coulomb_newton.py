@@ -1,5 +1,8 @@
 """Coulomb's law by Newton's method, and by other methods if it does not converge.
 
+HEAP is 200 rows, STEPS 20 Newton steps; SOLVED (1e-6) and REACHED (1e-8) are residuals
+of the law, report[4].
+
 In the subset of machine code.
 """
 
@@ -143,7 +146,7 @@ def split_and_polish(
     rows: Rows, blocks: int, m: int, nv: int, work: SolverWork, report: FloatArray,
     max_iterations: int, tolerance: float, rho: float,
 ) -> int:  # fmt: skip
-    """Solve by `split`; after SLOW iterations, try `newton_on_modes` from its result.
+    """Solve by `split`; after 500 iterations, try `newton_on_modes` from its result.
 
     If the Newton steps do not converge, `split` continues from its own result up to
     max_iterations, with the penalty rho again.
@@ -210,7 +213,7 @@ def _alternate(
         tolerance: Tolerance of `natural_step`.
 
     Returns:
-        `natural_step` of the result, above `tolerance` if it is not solved after ROUNDS
+        `natural_step` of the result, above `tolerance` if it is not solved after eight
         rounds; and the number of sweeps and Newton steps.
     """
     missing, count, rounds = math.inf, 0.0, 0
@@ -269,7 +272,7 @@ def _rounds(
 
     Newton steps start from the impulses of `rows`, then from zero with a smaller
     epsilon, then from the result of a splitting from zero, three times as long in each
-    round.
+    round. A result that almost fulfils the law is refined by `newton_on_modes`.
 
     Args:
         rows: Problem; its impulses are the start, and then the result of the last

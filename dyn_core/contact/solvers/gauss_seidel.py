@@ -59,7 +59,7 @@ def sweep(
     max(0, lambda_n - u_n / G_nn), lambda_T <- disc of mu lambda_n. Rows of other blocks
     are updated one after the other. Sweeps end when the estimated error (last change
     over one minus its ratio to the previous change) is below the tolerance and the law
-    holds to it or to REACHED, when changes stop shrinking, or when one is not finite.
+    holds to it or to 1e-8, when changes stop shrinking, or when one is not finite.
     If the law does not hold at that error, the error must become ten times smaller.
 
     Args:
@@ -131,6 +131,11 @@ def _prepare_blocks(rows: Rows, blocks: int, work: SolverWork) -> None:
     to 0. The rate work.iterates.rho of a row is one over its response, its diagonal
     entry of Y Y.T + R; the rate of tangents of a cone is one over an upper bound of the
     largest eigenvalue of their matrix. Rates are 1 where the divisor is zero.
+
+    Args:
+        rows, blocks: Problem, and its number of blocks.
+        work: Reads scaled, the scaled problem; sets block_matrix, block_factor and
+            iterates.rho.
     """
     scaled, rate = work.scaled, work.iterates.rho
     for k in range(blocks):
@@ -176,7 +181,7 @@ def _factor_block(
         first, count: First row and number of rows of the block.
         matrix: Matrices, six values for each row.
         factor: Set to L below the diagonal, and to one over L's diagonal on it. Its
-            first pivot is set to 0 if a pivot is not above PIVOT.
+            first pivot is set to 0 if a pivot is not above 1e-9.
     """
     for row in range(count):
         for other in range(row + 1):
@@ -275,7 +280,7 @@ def _stick(c: float, first: int, count: int, work: SolverWork) -> bool:
 
 @machine_code
 def _slide(c: float, first: int, count: int, work: SolverWork) -> None:
-    """Update normal and tangents of a sliding cone in turn, up to LOCAL times.
+    """Update normal and tangents of a sliding cone in turn, up to 25 times.
 
     The iteration ends when no impulse changes by more than 1e-3 of the largest.
 

@@ -6,7 +6,7 @@ In one cone a step has the products
     s = u_n,   v = u_T,   n, t: impulses
 
 e is their target, and goes to zero. The slacks of a block's rows are s, then v; eta is
-the bound of |v|.
+the bound of |v|. Cones with a coefficient up to SMOOTH (1e-7) have no friction.
 
 In the subset of machine code.
 """

@@ -56,7 +56,7 @@ def newton_on_modes(
             work.envelope is computed for the blocks used in the last step.
         tolerance: Tolerance of `natural_step`.
         steps: Largest number of steps.
-        firm: Compliance of a step, FIRM or SOFT.
+        firm: Compliance of a step, FIRM (1e-6) or SOFT (1e-4).
 
     Returns:
         `natural_step` of the result, inf if a value is not finite; and the number of
@@ -137,8 +137,8 @@ def _squares(
 ) -> float:
     """Return |F|² = |x - Pi(x - u)|² for scaled impulses x and velocities u.
 
-    u are those of x, with the free velocities; see newton_on_modes. rows, blocks,
-    scaled: Problem, its number of blocks, scaled problem.
+    u are those of x, with the free velocities. rows, blocks, scaled: Problem, its
+    number of blocks, scaled problem.
     """
     total = 0.0
     for k in range(blocks):
@@ -173,7 +173,7 @@ def linearise(
         rows, blocks, scaled: Problem, its number of blocks, scaled problem.
         work: Work arrays; reads gamma, and its velocities u from `_velocities`. S is 0
             in open contacts and in rows at a bound.
-        firm: Compliance that is added to R in S, FIRM or SOFT.
+        firm: Compliance that is added to R in S, FIRM (1e-6) or SOFT (1e-4).
 
     Returns:
         Whether S is to be treated as not symmetric: a contact slides, or is pressed and

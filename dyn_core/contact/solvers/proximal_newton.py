@@ -154,12 +154,18 @@ def proximal_rounds(
 ) -> int:
     """Iterate Newton steps and rounds of `newton` on the scaled problem.
 
-    Before the call, the caller must fill work.scaled, the start work.newton.gamma, its
-    velocities work.newton.u = Y Y.T gamma, and work.system.w = Y.T gamma. The function
-    changes gamma to the result and sets report[5:]; rows.impulse is not changed. Other
-    arguments as of `newton`.
-
-    heaviest: Largest weight of a scaled velocity, from `scale`.
+    Args:
+        rows: Problem; rows.impulse is neither read nor changed.
+        blocks, m, nv: Numbers of blocks, rows and coordinates in use.
+        work: Work arrays. The caller must have set scaled, the start newton.gamma, its
+            velocities newton.u = Y Y.T gamma, and system.w = Y.T gamma. newton.gamma
+            becomes the result, scaled.
+        report: Iterations, epsilon and factorisations are written to report[5:8].
+        max_iterations: Largest number of Newton steps, and of rounds.
+        tolerance: Tolerance of velocities, relative to the largest free one, scaled.
+        softness: First epsilon, relative to the response of a block.
+        heaviest: Largest weight of a scaled velocity, from `scale`.
+        exact: True: Coulomb's law; False: its convex relaxation.
 
     Returns:
         MAX_ITERATIONS for every end of the steps, converged or not; INFEASIBLE; or
@@ -279,9 +285,10 @@ def _shorten(
     epsilon: float,
     inner: float,
 ) -> tuple[float, bool]:
-    """Apply a Newton step, shortened until |F| falls, by TRIALS lengths at most.
+    """Apply a Newton step, shortened until |F| falls, by eight lengths at most.
 
-    If none makes |F| fall, the last and shortest one stays applied.
+    The lengths s are 1, 0.4, 0.16 and so on; |F| must fall below (1 - 0.1 s) `inner`.
+    If it never does, the last and shortest one stays applied.
 
     Args:
         rows, blocks, m: Problem, numbers of blocks and rows in use.

@@ -97,9 +97,11 @@ def choice_of(
     """Return a solver by name, with given options in place of the defaults.
 
     Args:
-        name: Name of a solver. A name outside ROW_SOLVERS gives the method IN_PYTHON.
-        options: Options of the solver by name, which must be names of ROW_SOLVERS
-            (not checked). They are ignored for IN_PYTHON.
+        name: Name of a solver of ROW_SOLVERS: admm, coulomb_newton, convex_newton or
+            projected_gauss_seidel. Any other gives the method IN_PYTHON.
+        options: Options of the solver by name: max_iterations, tolerance, and rho
+            (admm), splittings (coulomb_newton) or relaxation (projected_gauss_seidel);
+            names are not checked. They are ignored for IN_PYTHON.
         impacts: Whether an impact is solved before each step.
     """
     if name not in ROW_SOLVERS:
@@ -165,11 +167,13 @@ class RowSolver:
         """Allocate work arrays and compile the solver for the arrays `rows`.
 
         Args:
-            name: One of ROW_SOLVERS.
+            name: admm, coulomb_newton, convex_newton or projected_gauss_seidel.
             rows: Arrays of all problems to be solved. Their entries may change between
                 solutions; the array objects must stay the same.
             nv: Number of coordinates of the supports.
-            options: Options of the solver, see ROW_SOLVERS; values are not checked.
+            options: Options of the solver: max_iterations, tolerance, and rho (admm),
+                splittings (coulomb_newton) or relaxation (projected_gauss_seidel);
+                values are not checked.
 
         Raises:
             SettingError: The name, or an option, is unknown.

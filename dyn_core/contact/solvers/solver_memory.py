@@ -231,7 +231,7 @@ def final_status(status: int, report: FloatArray, tolerance: float) -> int:
         status: Status of the iterations; INFEASIBLE is returned unchanged.
         report: Report with the residual `law` at index 4.
         tolerance: Tolerance of the method. CONVERGED requires law <= 10 tolerance or
-            law <= REACHED; a residual of NaN gives MAX_ITERATIONS.
+            law <= 1e-8; a residual of NaN gives MAX_ITERATIONS.
     """
     # Ten times: each method stops by a measure of its own, not by this residual.
     if status == INFEASIBLE:

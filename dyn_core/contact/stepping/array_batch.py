@@ -267,7 +267,7 @@ class _BlockPrograms:
             setup: Robot, world and Programs.
             step: Memory. `begin` writes its terms; `end` reads terms.q, qd_next and
                 correction.
-            size: Maximum number of rows of a block, a multiple of WHOLE.
+            size: Maximum number of rows of a block, a multiple of eight (WHOLE).
         """
         model, terms, rest = setup.of.model, step.terms, np.array(setup.remaining)
         self._setup, self._terms = setup, terms
@@ -300,8 +300,11 @@ class _BlockPrograms:
 
         Args:
             n: Number of states, at least 1. The memory's further rows up to a multiple
-                of WHOLE become copies of state 0.
-            q, qd, tau, f_ext: Their rows, (n, ...); see BatchStep.step.
+                of eight become copies of state 0.
+            q, qd: States, (n, nq), (n, nv).
+            tau: Joint forces, (n, nv) [N·m | N].
+            f_ext: Force on each body, body coordinates, (n, nb, 6) [N·m; N]; None:
+                zeros.
         """
         inputs = [(self._q, q), (self._qd, qd), (self._tau, tau)]
         if f_ext is not None:
@@ -345,7 +348,7 @@ class _BlockRunner:
         Args:
             setup: Robot, world and Programs.
             outcomes: Results of all rows of the batch; `run` writes those of its block.
-            size: Maximum number of rows of a block, a multiple of WHOLE.
+            size: Maximum number of rows of a block, a multiple of eight.
         """
         self._setup, self._outcomes = setup, outcomes
         self._room = StepRoom(setup, size)
@@ -394,8 +397,8 @@ class _BlockRunner:
 
         Args:
             block: Its rows.
-            inputs: q, qd, tau and, if there are forces on bodies, f_ext of the whole
-                batch, shaped as in BatchStep.step.
+            inputs: q, (n, nq), qd, (n, nv), tau, (n, nv), of the whole batch and, if
+                there are forces on bodies, f_ext, (n, nb, 6).
             ends: q and qd after the step of the whole batch, (n, nq), (n, nv); the rows
                 of the block are written.
         """

@@ -30,7 +30,8 @@ def report(arrays: ArrayStep, record: StepRecord) -> StepReport:
     """Return the report of a step; details, energy and rank are computed when read.
 
     Args:
-        arrays: Memory in which the problem is then prepared again and overwritten.
+        arrays: Memory in which the problem is then prepared again and overwritten;
+            DynError then, if the dynamics cannot be computed.
         record: Record of the step.
     """
     measured = Residuals(*map(float, record.residuals))
@@ -102,7 +103,16 @@ def _details(arrays: ArrayStep, record: StepRecord) -> StepDetails:
     """Return contacts, impulses and energies of a step.
 
     The forces of an impact's contacts are impulses. The problem is prepared again: the
-    memory of `arrays` is overwritten, and errors of prepare_again pass through.
+    memory of `arrays` is overwritten; DynError if the dynamics cannot be computed.
+
+    Args:
+        arrays: Memory of the recorded steps.
+        record: Record of the step.
+
+    Returns:
+        Contacts with their forces; impulses of each block by its constraint's name; the
+        kinetic energy that the impulses add to the free motion, and the change of
+        kinetic energy at the initial H [J].
     """
     step = arrays.prepare_again(record)
     Y, L = arrays.matrices(step, record)
@@ -137,18 +147,22 @@ def _details(arrays: ArrayStep, record: StepRecord) -> StepDetails:
 def _spectrum(arrays: ArrayStep, record: StepRecord) -> np.ndarray:
     """Return the eigenvalues of the Delassus matrix of a step, ascending, (rows,).
 
-    The problem is prepared again: the memory of `arrays` is overwritten, and errors of
-    prepare_again pass through. Without rows the result is empty.
+    The problem is prepared again: the memory of `arrays` is overwritten; DynError if
+    the dynamics cannot be computed. Without rows the result is empty.
     """
     Y = arrays.matrices(arrays.prepare_again(record), record)[0]
     return np.linalg.eigvalsh(Y @ Y.T) if len(Y) else np.zeros(0)
 
 
 def _energy(arrays: ArrayStep, record: StepRecord) -> StepEnergy:
-    """Return the energies of a step, see StepEnergy.
+    """Return the energies of a step [J]: work, dissipation, constraints, correction.
 
-    The problem is prepared again: the memory of `arrays` is overwritten, and errors of
-    prepare_again pass through.
+    The problem is prepared again: the memory of `arrays` is overwritten; DynError if
+    the dynamics cannot be computed.
+
+    Args:
+        arrays: Memory of the recorded steps.
+        record: Record of the step.
     """
     step, of = arrays.prepare_again(record), arrays.of
     blocks, qd, velocity = _blocks(step, record), record.qd, record.velocity
@@ -167,8 +181,8 @@ def wrenches(arrays: ArrayStep, record: StepRecord) -> np.ndarray:
     """Return the contact impulses on each body in a step, body coordinates, (nb, 6).
 
     Moment about the body's origin, then force [N·m·s; N·s]; zeros without contacts. The
-    problem is prepared again: the memory of `arrays` is overwritten, and errors of
-    prepare_again pass through.
+    problem is prepared again: the memory of `arrays` is overwritten; DynError if the
+    dynamics cannot be computed.
 
     Args:
         arrays: Memory of the recorded steps.

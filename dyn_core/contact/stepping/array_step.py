@@ -249,14 +249,16 @@ class ArrayStep:
             q, qd: State, (nq,), (nv,).
             tau: Joint forces, (nv,) [N·m | N].
             f_ext: Force on each body, body coordinates, (nb, 6) [N·m; N]; None: zeros.
-            accelerations: Accelerations of prescribed joints; None: as before, see
-                `accelerate`.
+            accelerations: Accelerations of all coordinates of prescribed joints, in the
+                order of these joints, or one number for all [rad/s² | m/s²]; None: as
+                before.
 
         Returns:
             q, (nq,), qd, (nv,), and the record, all copies.
 
         Raises:
             ShapeError: An array has another shape.
+            ValueError: accelerations has another size than one or all coordinates.
             NonFiniteError: The state or the velocity after the step is not finite.
             DynError: The dynamics cannot be computed at the state, or the solver failed
                 in Python; the error passes through.
@@ -467,11 +469,13 @@ class ArrayStep:
         """Return the names of the three constraints with the largest residuals.
 
         For messages: they are separated by commas, with ", ..." if there are more than
-        three constraints. The problem of the step is prepared again in the memory;
-        errors of prepare_again pass through.
+        three constraints. The problem of the step is prepared again in the memory.
 
         Args:
             record: Record of the step.
+
+        Raises:
+            DynError: The dynamics cannot be computed at the state of the record.
         """
         step, x = self.prepare_again(record), record.impulse
         problem = problem_of(step, len(record.ids), len(x))

@@ -186,10 +186,10 @@ def take_step(
             only.
 
     Returns:
-        DONE. FAILED: a number is not finite, or Python raised an exception; the
-            impulses of earlier steps are deleted. REFUSED: a Program failed. A negative
-            number: minus the number of contacts, for which the arrays are too small;
-            the step can be repeated with larger arrays.
+        DONE (0). FAILED (1): a number is not finite, or Python raised an exception; the
+            impulses of earlier steps are deleted. REFUSED (2): a Program failed. A
+            negative number: minus the number of contacts, for which the arrays are too
+            small; the step can be repeated with larger arrays.
 
     Source: LCP-4.
     """
@@ -335,8 +335,9 @@ def solve_state(
     solved again without them; WEDGED: with success. A problem that is still not solved
     gets impulses that add no energy. Where the solver ends with MAX_ITERATIONS or RAY,
     friction is frozen, and the status is the one that freeze_friction returns, not the
-    solver's. Where it ends with INFEASIBLE or NO_BUFFER, the impulses are scaled, see
-    take_no_energy, and the status stays. RAISED: a solver in Python raised an error.
+    solver's. Where it ends with INFEASIBLE or NO_BUFFER, the impulses are scaled by the
+    factor in [0, 1] of least energy, and the status stays. RAISED: a solver in Python
+    raised an error.
 
     Args:
         scene, step, solver: Tables, arrays, and solver with its memory. The impulses
@@ -375,8 +376,9 @@ def leave_out_pushes(
         step: Problem with its impulses, which are set to zero; b and bias are changed.
         used: Number of blocks.
         status: Status of the solution. Where it is CONVERGED or NOT_UNIQUE, nothing is
-            done unless impulses are ENDLESS or, in a step with meetings of fast bodies,
-            add energy; where it is INFEASIBLE, only rebounds are removed.
+            done unless impulses are endless (as velocities above 1e7 times the free
+            ones) or, in a step with meetings of fast bodies, add energy; where it is
+            INFEASIBLE, only rebounds are removed.
         z: Memory, (nv,).
 
     Source: ours; the cones of LCP-12.
@@ -423,7 +425,7 @@ def _pushes(facts: BlockFacts, block: int, row: int, status: int) -> bool:
 
 @machine_code
 def _endless(rows: Rows, used: int) -> bool:
-    """Return whether impulses exceed ENDLESS times the free velocities.
+    """Return whether impulses, as velocities, exceed 1e7 times the free velocities.
 
     The largest |impulse| times the response of its row, a velocity, is compared with
     the largest |b|.
@@ -497,7 +499,8 @@ def finish_state(
     """Write the outcome of a step with its velocity, contact forces and correction.
 
     step.correction is written if positions are corrected or bodies met within the step.
-    A state that is not finite is marked as failed, see `fail`.
+    A state that is not finite fails: `failed` is 1 and `status` -1, its velocity and
+    correction become zero, its impulses of earlier steps are deleted.
 
     Args:
         scene, step, solver: Tables, arrays, and solver with its memory.
@@ -561,7 +564,7 @@ def fail(step: StepArrays, outcomes: RowOutcomes, state: int, n: int) -> None:
     Args:
         step, state: Arrays, and index of the state; qd_next and correction become zero.
         outcomes, n: Outcomes, and index of the state there; `failed` becomes 1,
-            `status` NO_RESULT.
+            `status` -1 (NO_RESULT).
     """
     outcomes.failed[n], outcomes.status[n] = 1, NO_RESULT
     step.earlier.known[state] = 0

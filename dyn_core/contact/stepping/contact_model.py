@@ -150,7 +150,8 @@ class ContactModel:
     def prepare(self) -> None:
         """Compile the Programs of event-driven steps now instead of on first use.
 
-        They are kinematics, inertia, bias force and, if there are any, loops.
+        They are kinematics, inertia, bias force and, if there are any, loops. Errors of
+        their builds, such as UnsupportedError, pass through.
         """
         _ = self.kinematics, self.inertia, self._bias, self._loops
 
@@ -165,7 +166,9 @@ class ContactModel:
             inputs: Further inputs, before the inputs of the payload.
             options: Options of the solver.
 
-        Raises the errors of the look-up and of `build` of the solver.
+        Raises:
+            SolverNotFound: No solver has this name. Errors of the solver's `build` pass
+                through, such as UnsupportedError.
         """
         chosen, model = solver(name), self.smooth_model
         if model.loops and chosen.signature.of_trees:
@@ -257,6 +260,10 @@ class ContactModel:
             f_ext: Force on each body, body coordinates, (nb, 6) [N·m; N]; None: zeros.
             carried: PayloadInput.values: the payload's ten parameters, (10,); empty
                 without a payload link.
+
+        Raises:
+            ShapeError: An array has another shape. Other errors of the Program pass
+                through.
         """
         applied = np.zeros((self.model.nb, 6)) if f_ext is None else f_ext
         return np.asarray(self._bias(q, qd, applied, *carried))

@@ -209,8 +209,8 @@ class EventStep:
 
         An event is sought only if a gap is closed at the end: one that closes and opens
         again before is not seen. Its time is found by the Illinois method, with
-        bisection where it stalls, in at most ROOTS iterations. Errors of `flow` and
-        `_near` pass through.
+        bisection where it stalls, in at most 60 iterations. NonFiniteError of a state,
+        and errors of `flow`, pass through.
 
         Args:
             flow: Function from an elapsed time [s] to q, qd then and the record of the
@@ -257,7 +257,7 @@ class EventStep:
     ) -> float:
         """Return the smallest gap of contacts and limits minus its closing gap.
 
-        Errors of `_near` pass through.
+        Raises NonFiniteError if q is not finite; errors of Programs pass through.
 
         Args:
             q: Position, (nq,).
@@ -276,9 +276,9 @@ class EventStep:
     def _closed(self, near: Near, qd: np.ndarray) -> set[int]:
         """Return the numbers of contacts and limits that stay closed.
 
-        Their gap is at most CLOSED and does not open faster than RESTING; or they had
-        an impulse in the last problem, their gap is at most DRIFT, and its rate at most
-        DRIFTING in either direction.
+        Their gap is at most 1e-8 and does not open faster than 1e-6; or they had an
+        impulse in the last problem, their gap is at most 1e-4, and its rate at most
+        1e-3 in either direction. Gaps are in m or rad, rates in m/s or rad/s.
 
         Args:
             near: Constraints at the state.
@@ -646,7 +646,8 @@ class EventStep:
         contacts, blocks and rows.
 
         Args:
-            duration, apart: As in `_scene`.
+            duration: Step of the rule [s].
+            apart: Fraction of errors that is corrected in positions, 0 for none.
         """
         return compiled(prepare_step).bind(self._scene(duration, apart), self._arrays)
 
@@ -654,7 +655,7 @@ class EventStep:
         """Return the scene with the rule of a step of some duration, without rebound.
 
         The scheme is STEWART_TRINKLE. Errors are corrected through velocities as the
-        world's stabilisation does; see `error_terms`, whose ModelError passes through.
+        world's stabilisation does; ModelError if its stiffness or damping is invalid.
 
         Args:
             duration: Step of the rule [s].
@@ -686,10 +687,10 @@ def _closing(facts: Any, blocks: int) -> np.ndarray:
 
 
 def _approaching(near: Near, qd: np.ndarray) -> bool:
-    """Return whether a closed contact or limit closes faster than RESTING.
+    """Return whether a closed contact or limit closes faster than 1e-6 m/s or rad/s.
 
     Args:
-        near: Constraints at the state; closed are gaps up to CLOSED.
+        near: Constraints at the state; closed are gaps up to 1e-8 m or rad.
         qd: Velocity, (nv,).
     """
     closed = near.closing & (near.gap <= CLOSED)

@@ -94,8 +94,8 @@ class StatePack(NamedTuple):
 def fits_lanes(setup: StepSetup, states: int) -> bool:
     """Return whether steps in lanes are expected to be faster than single steps.
 
-    True if the machine's vectors have at least NARROWEST lanes, there are at least as
-    many states as lanes, and the robot has up to LARGEST coordinates, so that the
+    True if the machine's vectors have at least four lanes, there are at least as many
+    states as lanes, and the robot has up to 320 velocity coordinates, so that the
     memory fits into the cache. False without a compiler.
 
     Args:
@@ -133,8 +133,8 @@ class LaneRoom:
 
         Args:
             room: Memory of single states; the pack refers to its terms.
-            waiting: Attempts of each state, (n,), see StatePack.waiting; not copied,
-                and changed by steps.
+            waiting: One plus the number of packs that each state has diverged from, 0
+                if it is stepped, (n,); not copied, and changed by steps.
             chosen: Index of each body in the forces of RowOutcomes, (nb + 1,).
         """
         lanes: int = self._lanes
@@ -176,10 +176,17 @@ class LaneRoom:
 def step_lanes(
     scene: Scene, step: StepArrays, solver: ChosenSolver, outcomes: RowOutcomes
 ) -> int:
-    """Compute the step of the states in lanes, see step_rows.
+    """Compute the step of the states in lanes, except for their positions.
 
-    The states' terms and earlier impulses must have been copied into the lanes
-    (`fill`).
+    Lanes that would take another branch than most lose their bit in the mask of active
+    lanes; their results are meaningless. If most are not finite, these fail: velocities
+    and corrections become zero, earlier impulses are deleted, and `failed` is 1.
+
+    Args:
+        scene, step, solver: Tables, arrays, and solver with its memory, in lanes. The
+            states' terms and earlier impulses must have been copied into `step`
+            (`fill`); qd_next, correction and earlier of `step` are written.
+        outcomes: Results, in lanes; written.
 
     Returns:
         0; if the arrays are too small for their contacts, the number of contacts.
@@ -201,9 +208,10 @@ def step_packs(
 ) -> tuple[int, int]:
     """Compute the step of all states with pack.waiting > 0, except for their positions.
 
-    At least LEAST states with the same constraints are stepped together in lanes. A
-    state is stepped alone if there are fewer, if it has diverged TRIES times, or if it
-    needed more than HARD iterations in the previous step. See step_rows.
+    At least three states with the same constraints are stepped together in lanes. A
+    state is stepped alone if there are fewer, if it has diverged twice, or if it needed
+    more than 20 iterations in the previous step. A state that is not finite fails as in
+    step_rows: outcomes.failed is 1.
 
     Args:
         scene, step, solver: Tables, arrays, and solver with its memory. step.qd_next,
@@ -252,7 +260,11 @@ def step_alone(
     state: int,
     offset: int,
 ) -> int:
-    """Compute the step of one state, see step_rows.
+    """Compute the step of one state, except for its position.
+
+    A state that is not finite, or becomes so, or for which a solver in Python raises,
+    fails: its velocity and correction are set to zero, its impulses of earlier steps
+    are deleted, and outcomes.failed is 1.
 
     Args:
         scene, step, solver: Tables, arrays, and solver with its memory.
@@ -280,7 +292,7 @@ def choose(
     """Fill pack.states with unstepped states that had the same constraints.
 
     States from `leader` on whose constraints have the ids and heights of those of
-    `leader` are chosen, until all lanes are filled. States that needed more than HARD
+    `leader` are chosen, until all lanes are filled. States that needed more than 20
     iterations in the previous step are not chosen.
 
     Args:

@@ -113,7 +113,8 @@ class ImpactLaw:
         If it is not converged, its status becomes the result of `act`.
 
         Raises:
-            DynError: As dyn_core.contact.problem.solving.solve.
+            DynError: Errors of the solver pass through, such as an UnsupportedError for
+                an invalid option.
         """
         options = dict(self._world.solver_options)
         solution = solve(problem, self._world.solver, **options)
@@ -186,7 +187,7 @@ def sequential_impacts(impact: Impact, threshold: float) -> np.ndarray:
 
     Only the normals of contacts and limits take part; other entries are zero. Slow
     contacts, friction and other constraints are solved by the step that follows. The
-    sequence ends after TURNS impacts, even if some approaches are still fast.
+    sequence ends after 10,000 impacts, even if some approaches are still fast.
 
     Args:
         impact: Constraints, and the velocity before the impacts.
@@ -222,7 +223,7 @@ def poisson_impacts(impact: Impact, solve: Solve) -> np.ndarray:
     Args:
         impact: Constraints, and the velocity before the impact.
         solve: Function that returns a problem's solution; called once for the
-            compression, and up to ROUNDS times for the release.
+            compression, and up to 20 times for the release.
 
     Raises:
         DynError: As `solve`.
@@ -256,7 +257,7 @@ def _release(
     The normal impulses e lambda_c act first. Then problems are solved for additional
     normal impulses x >= 0 and the tangential ones, |lambda_T| <= mu lambda_n, with
     lambda_n = e lambda_c + x of the previous round. The result is that of the round in
-    which lambda_n settles, or of the last of ROUNDS rounds.
+    which lambda_n settles, or of the last of 20 rounds.
 
     Args:
         part: Problem of the compression.

@@ -46,7 +46,7 @@ def correct_positions(
 
     Returns:
         NOTHING: no correction is needed. CORRECTED. INCOMPLETE: overlaps remain above
-            the fraction SHORT of the largest correction, or the solver has not
+            the fraction 0.01 of the largest correction, or the solver has not
             converged.
     """
     blocks, m = prepare_correction(scene, step, state, used)
@@ -141,8 +141,8 @@ def end_correction(scene: Scene, step: StepArrays, state: int, blocks: int) -> b
         blocks: Number of blocks of the correction.
 
     Returns:
-        Whether contacts and limits are corrected up to the fraction SHORT of the
-        largest correction.
+        Whether contacts and limits are corrected up to the fraction 0.01 of the largest
+        correction.
     """
     tables, normals = scene.tables, step.normals
     respond(tables, step.terms.factor[state], normals, blocks, step.work)

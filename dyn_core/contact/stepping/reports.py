@@ -213,8 +213,8 @@ def step_energy(
         damping: h B, (nv, nv).
         forces: Joint forces, (nv,); forces on bodies, (nb, 6), or None; and a tuple of
             the payload's ten parameters, (10,), which is empty without a payload link.
-        work_of: Work of the impulses by role of their constraints, a key of ROLES
-            [J]; missing roles count as 0.
+        work_of: Work of the impulses by role of their constraints: contact, limit,
+            friction, loop, gear, prescribed [J]; missing roles count as 0.
         shift: Displacement that corrects positions, (nv,); None: none.
     """
     (q, qd), (tau, f_ext, carried) = start, forces

@@ -15,8 +15,9 @@ def solver_name(world: World) -> str:
 def takes_rows(world: World) -> bool:
     """Return whether a world's solver works on Rows, with the given options.
 
-    True if it is one of ROW_SOLVERS and has all of world.solver_options. Otherwise it
-    is called in Python with a ConstraintProblem.
+    True if it is admm, coulomb_newton, convex_newton or projected_gauss_seidel and has
+    all of world.solver_options. Otherwise it is called in Python with a
+    ConstraintProblem.
     """
     options = ROW_SOLVERS.get(solver_name(world))
     return options is not None and world.solver_options.keys() <= options.keys()
@@ -34,8 +35,9 @@ def in_machine_code(world: World) -> bool:
 def has_one_problem(world: World) -> bool:
     """Return whether a step of a world solves a single problem.
 
-    True for the restitution newton, the impacts simultaneous and a stepper in SCHEMES;
-    sequential impacts, Poisson's law and events solve further problems.
+    True for the restitution newton, the impacts simultaneous and the stepper
+    stewart_trinkle, anitescu_potra or moreau_jean; sequential impacts, Poisson's law
+    and events solve further problems.
     """
     newton = world.restitution == "newton" and world.impacts == "simultaneous"
     return newton and world.stepper in SCHEMES

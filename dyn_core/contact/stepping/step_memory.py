@@ -137,10 +137,12 @@ class StepSetup:
     def terms(self, with_forces: bool) -> Any:
         """Return the Program of CONTACT_TERMS, built on first use and then cached.
 
-        Raises the errors of `build` of the solver contact_terms.
-
         Args:
             with_forces: Whether it has forces on bodies, f_ext, as an input.
+
+        Raises:
+            UnsupportedError: The solver contact_terms does not support the robot or the
+                engine. Other DynErrors of its `build` pass through.
         """
         if with_forces not in self._terms:
             inputs, limits = ["f_ext"] * with_forces, self.of.world.limits
@@ -162,7 +164,7 @@ class StepRoom:
     """
 
     def __init__(self, setup: StepSetup, states: int) -> None:
-        """Allocate the arrays, with room for FIRST_ROOM contacts, see `grow`.
+        """Allocate the arrays, with room for 16 contacts (FIRST_ROOM), see `grow`.
 
         Args:
             setup: Constant data of the steps; its terms(False) is called, whose errors

@@ -228,7 +228,9 @@ class CartesianLaw(ControlLaw):
         """Return the prepared Program of a solver of CARTESIAN_CONTROL.
 
         Args:
-            chosen, engine, wrap: As in ControlLaw; wrap is not used.
+            chosen: Solver, by name or as object; auto: the default of the mode.
+            engine: Engine of the Program.
+            wrap: Ignored.
 
         Raises:
             SolverNotFound: No solver has the name `chosen`.
@@ -336,7 +338,7 @@ class CartesianLaw(ControlLaw):
     def poses(self) -> np.ndarray:
         """Return the poses of all links in the base at the last state, (links, 4, 4).
 
-        In the order of model.frame_names.
+        In the order of model.frame_names. Raises ShapeError before the first state.
         """
         return np.asarray(self._kinematics(self.host.samples.q, *self._clock()))
 
@@ -445,7 +447,7 @@ class CartesianLaw(ControlLaw):
     def velocity(self) -> np.ndarray:
         """Return the velocity of the tool at the last state, base axes, (6,).
 
-        It is [angular; linear] [rad/s; m/s].
+        It is [angular; linear] [rad/s; m/s]. Raises ShapeError before the first state.
         """
         samples = self.host.samples
         return np.asarray(self._jacobian(samples.q, *self._clock())) @ samples.qd
@@ -453,7 +455,8 @@ class CartesianLaw(ControlLaw):
     def mobility(self) -> np.ndarray:
         """Return diag(J H^-1 J.T) in the axes of cartesian.reference, (6,).
 
-        These are the squared rates of springs of stiffness 1, at the last state.
+        These are the squared rates of springs of stiffness 1, at the last state. Raises
+        ShapeError before the first state.
         """
         one, zero = np.ones(6), np.zeros(6)
         inputs = self.host.samples.q, one, zero, np.zeros(self.host.model.nv)
@@ -515,9 +518,13 @@ class CartesianLaw(ControlLaw):
     # ---- targets
 
     def receive(self, message: ModeMessage) -> None:
-        """Use a target, see ToolTargets.receive, or a sample of the sensor.
+        """Use a target pose, twist, wrench or stiffness, or a sample of the sensor.
 
-        Samples are used at any time, targets only while the law acts without a stop.
+        Samples are used at any time, targets only while the law acts without a stop. A
+        new stiffness is reached gradually.
+
+        Args:
+            message: Message of one of the mode's topics.
 
         Raises:
             TargetError: It is invalid, or a target that cannot be used now; the

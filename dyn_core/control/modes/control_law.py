@@ -33,11 +33,11 @@ def build_options(
     paths: Sequence[str] = (),
     inputs: Sequence[str] = (),
 ) -> dict[str, Any]:
-    """Return the options with which the solver of a law is built.
+    """Return the keyword arguments with which the solver of a law is built.
 
-    The Program is finite, joint springs and friction act where the problem has them,
-    and its optional inputs are `inputs`, then the time if the model has driven joints,
-    then `paths`.
+    The Program raises NonFiniteError for results that are not finite, joint springs and
+    friction act where the problem has them, and its optional inputs are `inputs`, then
+    the time if the model has driven joints, then `paths`.
 
     Args:
         host: Controller of the law.
@@ -239,6 +239,7 @@ class JointLaw(ControlLaw):
         If the mode follows trajectories, host.integral.part is included, and with
         host.feed_forward the effort of the trajectory; host.compare is called with both
         positions, for host.error. Otherwise gains are zero, and nothing is added.
+        Errors of the Program pass through, such as NonFiniteError.
 
         Args:
             program: Program from `build`.

@@ -48,15 +48,17 @@ def sampled_tool(  # type: ignore[no-untyped-def]
     The rate of spring i is sqrt(K_ii / m_i), and 0 where no joint moves along its axis.
     A Program of it raises SingularError if a joint has no inertia.
 
-    Inputs and outputs: those of SAMPLED_TOOL. The rate is the largest eigenvalue of
-    W.T H^-1 W, where W W.T is the damping of the joints.
+    The first rate is in 1/s, those of the springs are in rad/s, angular axes first. The
+    rate is the largest eigenvalue of W.T H^-1 W, where W W.T is the damping of joints.
 
     Args:
-        stiffness: Diagonal of K, (6,); negative entries count as zero.
+        model: Robot.
+        q: Joint position, (nq,).
+        stiffness: Diagonal of K, (6,) [N·m/rad; N/m]; negative entries count as zero.
         ratio: Damping ratio of each axis, (6,).
-        rest_damping: Damping of each joint, (nv,).
-        mass_matrix: Slot.
-        jacobian: Slot, with the axes of the stiffness.
+        rest_damping: Damping of each joint, (nv,) [N·m·s/rad | N·s/m].
+        mass_matrix: Slot: function of q that returns H, (nv, nv).
+        jacobian: Slot: function of q that returns J, (6, nv), in the stiffness' axes.
     """
     factors, J = joint_factors(model, mass_matrix(q)), jacobian(q)
     halves, frequencies = [], []
@@ -77,14 +79,17 @@ def sampled_tool(  # type: ignore[no-untyped-def]
 def sampling_program(
     model: Model, frame: str, axes: str, engine: Any = None, paths: Sequence[str] = ()
 ) -> Program[Any]:
-    """Return the prepared Program of SAMPLED_TOOL; raises the errors of its build.
+    """Return the prepared Program of sampled_tool; raises the errors of its build.
+
+    Its inputs are q, stiffness, ratio and rest_damping, then the time [s] if joints are
+    driven, then `paths`; its outputs are the two rates.
 
     Args:
         model: Robot.
         frame: Link that is the tool.
-        axes: Axes of the stiffness, aligned or local.
-        engine: Engine of the Program.
-        paths: Parameter paths that become inputs, after the time of driven joints.
+        axes: Axes of the stiffness: aligned (base) or local (tool).
+        engine: Engine of the Program; None: the default.
+        paths: Parameter paths that become inputs.
     """
     made = TracedSolver(
         SAMPLED_TOOL.name,

@@ -78,7 +78,7 @@ class ToolTargets:
         self.received: float | None = None
 
     def hold(self, T: np.ndarray) -> None:
-        """Set the reference to rest at a pose T, (4, 4)."""
+        """Set the reference to rest at a copy of the pose T in the base, (4, 4)."""
         self.R, self.p = T[:3, :3].copy(), T[:3, 3].copy()
         self.rest()
 
@@ -140,11 +140,11 @@ class ToolTargets:
     def _share(self, topic: str, t: float) -> float:
         """Return the share, 0 to 1, with which a twist or wrench counts at time t.
 
-        It is 1 for FULL of the timeout after the message, then falls linearly to 0 at
+        It is 1 for half of the timeout after the message, then falls linearly to 0 at
         the timeout; 0 before the first message.
 
         Args:
-            topic: TWIST or WRENCH.
+            topic: target_twist or target_wrench.
             t: Time, monotonic [s].
         """
         age = (t - self._times[topic]) / self.timeout
@@ -163,14 +163,18 @@ class ToolTargets:
         its link, do not change the reference.
 
         Args:
-            message: Its topic is a key of SIZES, its values are position and quaternion
-                x, y, z, w; twist [angular; linear]; wrench [moment; force]; or
-                stiffness of the axes [N·m/rad; N/m].
+            message: Its topic is target_pose, with position [m] and quaternion x, y, z,
+                w; target_twist [angular; linear]; target_wrench or sensor_wrench
+                [moment; force]; or target_stiffness of the axes [N·m/rad; N/m]. The
+                values are in the axes of the link message.frame; empty: the base. The
+                frame of a sensor_wrench is not read.
             check: Called with a stiffness as it is returned; raises to refuse it.
 
         Raises:
             TargetError: Numbers, frame or stamp are invalid (_checked, _check_stamp),
-                or a pose is farther than `jump` away; nothing has changed.
+                or a pose is farther than `jump` away; nothing has changed. Errors of
+                `check` pass through; then the stamp is not stored, either.
+            AssertionError: A pose comes before `hold`.
         """
         topic, stamp = message.topic, message.stamp
         x = self._checked(topic, message.values)
@@ -201,16 +205,18 @@ class ToolTargets:
         return x
 
     def _checked(self, topic: str, values: Any) -> np.ndarray:
-        """Return the numbers of a message, unchanged, as an array, (SIZES[topic],).
+        """Return the numbers of a message, unchanged, as a float array.
+
+        It has 7 numbers for a pose, else 6; an array of floats is returned itself.
 
         Args:
-            topic: Topic of the message.
+            topic: Topic of the message, as in `receive`.
             values: Its numbers.
 
         Raises:
             TargetError: They are no numbers, their number is wrong, one is not finite
-                or beyond LARGEST, a stiffness is negative, or a quaternion's length is
-                not 1 within UNIT.
+                or its size is above LARGEST (1e7), a stiffness is negative, or a
+                quaternion's length is not 1 within UNIT (1e-3).
         """
         size = SIZES[topic]
         try:
@@ -314,7 +320,11 @@ def _pose(R: np.ndarray, p: np.ndarray) -> np.ndarray:
 
 
 def _distances(T: np.ndarray, R: np.ndarray, p: np.ndarray) -> tuple[float, float]:
-    """Return angle [rad] and distance [m] between a pose T, (4, 4), and R, p."""
+    """Return angle [rad] and distance [m] between two poses.
+
+    The first is T, (4, 4), the second R, (3, 3), with p, (3,) [m]; the angle is 0 to
+    pi.
+    """
     M = (R.T @ T[:3, :3]).tolist()
     sine = math.hypot(M[2][1] - M[1][2], M[0][2] - M[2][0], M[1][0] - M[0][1])
     angle = math.atan2(sine, M[0][0] + M[1][1] + M[2][2] - 1.0)
@@ -322,7 +332,7 @@ def _distances(T: np.ndarray, R: np.ndarray, p: np.ndarray) -> tuple[float, floa
 
 
 def _turned(q: np.ndarray, w: list[float]) -> tuple[float, ...]:
-    """Return the quaternion of q, turned by a rotation vector w [rad] in base axes.
+    """Return the quaternion q turned by a rotation vector w, (3,) [rad], in base axes.
 
     q and the result are x, y, z, w of unit length, the latter with the fourth >= 0.
     Plain numbers, because a product of Vectors takes four times as long.

@@ -98,7 +98,8 @@ class ForceTorqueSensor:
 
     Attributes:
         link: Name of its link; empty before it is known.
-        offset: [moment; force], (6,); None while it is not measured yet.
+        offset: Reading without contact and weight, [moment; force] in the link's axes,
+            (6,) [N·m; N]; None while it is not measured yet.
         seen: Time of the last valid sample [s]; None before it.
 
     Args:
@@ -108,7 +109,7 @@ class ForceTorqueSensor:
         weighs: Whether it measures the weight.
 
     Raises:
-        SettingError: The link does not carry the tool.
+        SettingError: The link does not carry the tool, or no joint moves it.
     """
 
     def __init__(self, model: Model, tool: str, link: str, weighs: bool = True) -> None:
@@ -174,7 +175,7 @@ class ForceTorqueSensor:
     def tare(self) -> None:
         """Begin a new measurement of the offset, from samples that come from now on.
 
-        `offset` is None until SAMPLES of them have come in a row at rest.
+        `offset` is None until SAMPLES (100) of them have come in a row at rest.
         """
         self.offset = None
         self._sum, self._count = np.zeros(6), 0
@@ -182,14 +183,15 @@ class ForceTorqueSensor:
     def accept(
         self, t: float, reading: np.ndarray, poses: Any, rests: bool, payload: Any
     ) -> None:
-        """Store a valid sample; SAMPLES of them in a row at rest set a missing offset.
+        """Store a valid sample; 100 of them in a row at rest set a missing offset.
 
         The offset is the mean of reading - weight. Until it is known, a sample at rest
         raises ValueError if the link is not known.
 
         Args:
             t: Time of the sample, monotonic [s].
-            reading: [moment; force], (6,) [N·m; N]; not checked.
+            reading: [moment; force] at the link's origin in its axes, (6,) [N·m; N];
+                neither checked nor copied.
             poses: Function without arguments that returns the present poses of all
                 links, (links, 4, 4); called for samples of the offset only.
             rests: Whether the tool rests, without a target wrench; if not, a
@@ -218,10 +220,11 @@ class ForceTorqueSensor:
         """Return the wrench of the environment on the tool, [moment; force], (6,).
 
         It is computed from the last sample, about the tool's origin and in base axes
-        [N·m; N]. AssertionError if the offset is not known.
+        [N·m; N]. AssertionError if the offset is not known, ValueError if the sensor's
+        link is not.
 
         Args:
-            T: Poses of all links, (links, 4, 4).
+            T: Poses of all links in the base, (links, 4, 4).
             tool: Index of the tool's link.
             payload: PayloadInput of the robot.
         """
@@ -324,6 +327,10 @@ class WrenchControl:
         Without an offset it also counts for the tare, if the tool rests. Its frame_id
         is ignored if cartesian.sensor_link is set.
 
+        Args:
+            message: Reading [moment; force], (6,) [N·m; N], in the axes of the sensor's
+                link; topic sensor_wrench.
+
         Raises:
             TargetError: It is invalid, or of another link; the previous one stays in
                 force.
@@ -344,7 +351,8 @@ class WrenchControl:
         sensor, the result is the target wrench alone [N·m; N], and nothing is updated.
         Without a target wrench it is zero, and contact and integral are cleared. If the
         sensor is silent or its offset is not known, what was added for it fades within
-        the timeout of targets, and a warning is set.
+        the timeout of targets, and a warning is set. The target wrench alone may be
+        targets.f itself, not a copy.
 
         Args:
             t: Time, monotonic [s].
@@ -403,7 +411,7 @@ class WrenchControl:
     def _brake(self, f: np.ndarray, step: float, into: np.ndarray) -> np.ndarray:
         """Return the fraction by which speed lowers each component of a wrench, (6,).
 
-            sign(f) v / contact_speed,   limited to -1..FAST
+            sign(f) v / contact_speed,   limited to -1..2
 
         v is the velocity of the tool relative to the reference. So beyond contact_speed
         the wrench brakes, which wrong masses may require. Where the sampled damping f /

@@ -292,7 +292,7 @@ class TrajectoryFollower:
         Braking motions are not reported.
 
         Args:
-            running, pending: New values.
+            running, pending: New values; None: no trajectory.
             outcome: Outcome that the listeners of a dropped trajectory are called with.
         """
         before, kept = (self.running, self.pending), (running, pending)

@@ -68,7 +68,7 @@ class Tolerances:
         Path velocities are not checked.
 
         Args:
-            joints: Names.
+            joints: Names of all joints, in the order of the controller.
             trajectory: Position tolerances on the path, by joint name; 0 if omitted
                 [rad | m].
             goal: Position tolerances at the goal, by joint name; 0 if omitted [rad |
@@ -222,10 +222,11 @@ def _by_joint(
     Args:
         what: trajectory or goal, for messages.
         values: Tolerances by joint name.
-        joints: Names.
+        joints: Names of all joints, in the order of the result.
 
     Raises:
         SettingError: A joint is unknown, or a tolerance is negative or not finite.
+        TypeError: A tolerance is no number.
     """
     for name, value in values.items():
         if name not in joints:

@@ -46,7 +46,7 @@ class GoalFeedback(NamedTuple):
     Attributes:
         since: Time since the start of the trajectory; negative before it [s].
         desired: Reference.
-        q, qd: Measured position and velocity, (n,).
+        q, qd: Measured position [rad | m] and velocity [rad/s | m/s], (n,).
         error: Position error, desired - actual, (n,); wrapped for wrapped joints.
         rate: Velocity error, desired - actual, (n,).
     """
@@ -124,7 +124,8 @@ class GoalTracker:
             tolerances: Tolerances of this goal; None: the default ones.
 
         Raises:
-            GoalError: The controller refuses the trajectory, see Controller.follow.
+            GoalError: The controller refuses the trajectory, see Controller.follow;
+                code INVALID_GOAL.
         """
         before = [x for x in self.tracked if self._leads(x)]
         try:
@@ -190,7 +191,10 @@ class GoalTracker:
         return [outcome for _, outcome in pairs if outcome is not None] + stale
 
     def feedback(self, goal: Hashable) -> GoalFeedback | None:
-        """Return the progress of a goal; None if not tracked, or without a state."""
+        """Return the progress of a goal; None if not tracked, or without a state.
+
+        The arrays are the controller's own.
+        """
         c = self.controller
         for tracked in self.tracked:
             if tracked.goal == goal and c.reference is not None and c.q is not None:
@@ -201,7 +205,10 @@ class GoalTracker:
         return None
 
     def _drops(self) -> tuple[int, ...]:
-        """Return the counters of controller resets, in the order of DROPS."""
+        """Return the counters of controller resets, in the order of DROPS.
+
+        These are "stale", "position jumped", "time went back" and "time jumped".
+        """
         return tuple(self.controller.counters[name] for name in DROPS)
 
     def _leads(self, tracked: _Tracked) -> bool:

@@ -33,7 +33,7 @@ class LedTrajectory:
 
     @property
     def effort(self) -> np.ndarray | None:
-        """Feed-forward efforts at the trajectory's points, (k, n); None if absent."""
+        """Feed-forward efforts at the points of `rest`, (k, n) [N·m | N], or None."""
         return self.rest.effort
 
     @property

@@ -99,8 +99,8 @@ def ramp(
 def _speeds(c: np.ndarray, limits: JointLimits) -> tuple[float, float]:
     """Return the largest speed of straight pieces and the permitted excess of the rate.
 
-    The velocity limits determine the excess over 1, between LEAST_FASTER and
-    MOST_FASTER, which is also that of pieces at rest.
+    The velocity limits determine the excess over 1, between 2e-3 and 1/3; for pieces at
+    rest it is 1/3.
 
     Args:
         c: Coefficients of the pieces, (k, 6, n); only the velocities c[:, 1] are read.
@@ -118,6 +118,10 @@ def _length(excess: float, change: float) -> float:
 
     The rate rises by change + excess, is constant until the lost time is made up for,
     and falls by the excess.
+
+    Args:
+        excess: Excess over rate 1, above 0; 0 raises ZeroDivisionError.
+        change: Change of the rate, 1 minus the rate at the ramp's end of rest.
     """
     return excess + change + change**2 / (2 * excess)
 

@@ -247,9 +247,10 @@ def make_trajectory(
     Args:
         joints: Joints of the controller.
         names: Joints of the columns; each of `joints` once, in any order.
-        times: Times of the points from the start, (k,), strictly increasing, >= 0 [s].
-        positions, velocities, accelerations: One row per point, (k, n); the last two
-            may be empty.
+        times: Times of the points from the start, (k,), strictly increasing, >= 0, at
+            most a day [s]; at most 100,000 points.
+        positions, velocities, accelerations: One row per point, (k, n) [rad | m; s];
+            the last two may be empty, but accelerations need velocities.
         effort: Feed-forward efforts, one row per point, or empty [N·m | N].
         lower, upper: Position limits in the controller's order, (n,), checked at the
             points and between them; None: no limits [rad | m].
@@ -329,8 +330,9 @@ def _times(times: Any) -> np.ndarray:
     """Return the times of the points as an array, (k,).
 
     Raises:
-        TrajectoryError: There are no points or more than MOST_POINTS, or times are no
-            numbers, or not finite, >= 0, strictly increasing and at most LONGEST.
+        TrajectoryError: There are no points or more than MOST_POINTS (100,000), or
+            times are no numbers, or not finite, >= 0, strictly increasing and at most
+            LONGEST (86,400 s).
     """
     try:
         t = np.array(times, float)
@@ -395,9 +397,9 @@ def _ordered(
 
     Args:
         what: Name of the quantity for messages.
-        rows: One row per point.
+        rows: One row of numbers per point.
         t: Times of the points, (k,).
-        order: Column index of each joint.
+        order: Column of `rows` for each joint, in the order of `joints`.
         joints: Joints of the controller, for messages.
 
     Raises:

@@ -76,7 +76,7 @@ class Safety:
     def restart(self) -> None:
         """Discard earlier efforts: `sent` becomes None, `good` and `failures` zero.
 
-        A stop remains in force.
+        `ticket` becomes the gate's present one. A stop remains in force.
         """
         self.ticket = self.gate.ticket()
         self.sent: tuple[float, np.ndarray] | None = None
@@ -375,7 +375,7 @@ class Safety:
         """Return a sentence on a joint whose effort oscillates, or None.
 
         From one limit to the other an effort takes 2 limit / slew at its largest rate.
-        A law that demands this rate for more than SWINGS times as long oscillates. A
+        A law that demands this rate for more than 1.4 times as long oscillates. A
         law that saturates meanwhile moves the robot, which the envelope detects. `t` is
         the present time [s].
         """
@@ -392,5 +392,8 @@ class Safety:
 
 
 def _rank(kind: str) -> int:
-    """Return the rank of a kind of stop: 0 for zero, the strongest, 1 ramp, 2 hold."""
+    """Return the rank of a kind of stop: 0 for zero, the strongest, 1 ramp, 2 hold.
+
+    ValueError for another kind.
+    """
     return STOPS.index(kind)

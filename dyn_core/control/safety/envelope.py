@@ -63,8 +63,8 @@ def envelope_values(model, q, qd, tau, tau_before, error, rate, dt, frame):  # t
 
         [tau, (tau - tau_before) / dt, tau qd, error, rate, tau . qd, T, |v|]
 
-    The values are grouped by quantity: first tau of all joints, last |v|. Sizes and
-    units are in the ports of ENVELOPE. T includes the energy of the rotors.
+    The result is a Vector (5 nv + 3,), grouped by quantity: first tau of all joints,
+    last |v|. Units are SI. T is the kinetic energy, including that of the rotors.
 
     Args:
         model: Robot.
@@ -285,7 +285,7 @@ class Envelope:
             tau_before: Effort sent before, (nv,).
             error: Tracking error, (nv,).
             rate: Velocity on which positions and velocities agree, (nv,).
-            dt: Time since the effort sent before [s]; at least SHORTEST is used.
+            dt: Time since the effort sent before [s]; at least 1e-6 is used.
             t: Time of driven joints [s]; ignored if the model has none.
 
         Raises ShapeError for an array of another size.

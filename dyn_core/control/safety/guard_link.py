@@ -95,9 +95,10 @@ class GuardLink:
     def hear(self, t: float, beat: Beat) -> None:
         """Process a beat received at time t [s].
 
-        A new guard is added. The guard's deadline becomes t + timeout, and its stop is
-        set or ended; the last beat ends the guard (_end). A beat with fewer resets than
-        an earlier one of the same guard is ignored, as it is older.
+        Deadlines are first extended after a suspension, see _excuse. A new guard is
+        added. The guard's deadline becomes t + timeout, and its stop is set or ended;
+        the last beat ends the guard (_end). A beat with fewer resets than an earlier
+        one of the same guard is ignored, as it is older.
         """
         self._excuse(t)
         guard = self.guards.get(beat.uuid)
@@ -118,9 +119,9 @@ class GuardLink:
     def _end(self, guard: KnownGuard) -> None:
         """Process the last beat of a guard: no further one is expected.
 
-        The guard is forgotten unless its stop is in force. If a guard is required and
-        all others have ended or fallen silent, this is a fault. It no longer has to be
-        heard after a suspension.
+        The guard is forgotten unless its stop is in force; no beat of it is awaited
+        after a suspension. If a guard is required, and all others have ended or fallen
+        silent, `fault` is set, unless it was set before.
         """
         guard.confirmed = True
         if guard.latch is None:
@@ -131,8 +132,8 @@ class GuardLink:
     def check(self, t: float) -> None:
         """Detect guards silent at time t [s]; the first one sets `fault` if it is None.
 
-        To be called at intervals shorter than LATE: after a longer one, deadlines that
-        have passed are first extended, see _excuse.
+        To be called at intervals shorter than LATE (20 ms): after a longer one,
+        deadlines that have passed are first extended, see _excuse.
         """
         self._excuse(t)
         for guard in self.guards.values():
@@ -145,11 +146,11 @@ class GuardLink:
         """Extend deadlines after this process, or its thread, was suspended.
 
         The suspension is recognised by the time since the previous call; the first call
-        counts as one. After more than LATE a guard's deadline that has passed is
-        extended to GRACE from now, once for each beat. After more than longest_pause
-        all guards but ended ones become unconfirmed: queued beats may be older than a
-        guard's stop, and only a beat received BEAT after the pause was certainly sent
-        after it.
+        counts as one. After more than LATE (20 ms) a guard's deadline that has passed
+        is extended to GRACE (100 ms) from now, once for each beat. After more than
+        longest_pause all guards but ended ones become unconfirmed: queued beats may be
+        older than a guard's stop, and only a beat received BEAT (50 ms) after the pause
+        was certainly sent after it.
 
         Args:
             t: Present time, monotonic [s].
@@ -228,7 +229,7 @@ class GuardLink:
 
         Empty if there are none. Reported are several living guards (WARN), a guard that
         is gone while its stop is in force (ERROR), and a living guard whose own timeout
-        is above 0, but at most longest_pause + ANSWER (WARN); not stops and faults.
+        is above 0, but at most longest_pause + 15 ms (WARN); not stops and faults.
         """
         living, doubts = self.living(t), []
         if len(living) > 1:

@@ -79,7 +79,7 @@ class Health:
 
         The order of severity is ERROR, STALE, WARN, OK.
 
-        Events are counted since a call WINDOW ago: each call stores the counters. The
+        Events are counted since a call 1 s ago: each call stores the counters. The
         distance to the reference and the law's warnings count only while the state is
         OK.
 
@@ -113,7 +113,11 @@ class Health:
 
         They are compared by `key`: another level or message alone is no change. An
         ended condition has the level OK and the message "no longer: ...". Conditions of
-        level OK, or with a key in QUIET, are left out.
+        level OK, or with a key that is normal at a start (no state, waiting, inactive,
+        ok, raised limits), are left out.
+
+        Args:
+            conditions: Result of `conditions`.
         """
         now = {c.key: c for c in conditions if c.level != OK and c.key not in QUIET}
         started = [c for key, c in now.items() if key not in self._known]
@@ -168,11 +172,12 @@ class Health:
         return Condition(ERROR, "stale", f"joint state is stale{why}")
 
     def _events(self, t: float) -> list[Condition]:
-        """Return the conditions that counters show within the last WINDOW.
+        """Return the conditions that counters show within the last second.
 
-        ERROR for torques not finite; WARN for BACK, JUMPED and MOVED, a shadow that
-        disagrees, and efforts often at their limits; empty if there are none. The
-        counters are stored for later calls.
+        ERROR for torques not finite; WARN for a time that went back or jumped, a
+        position that jumped, a shadow that disagrees, and efforts at their limits in
+        more than half of the cycles; empty if there are none. The counters are stored
+        for later calls.
 
         Args:
             t: Time [s].
@@ -239,8 +244,8 @@ class Health:
     def _trajectory(self, t: float) -> list[Condition]:
         """Return a condition if the last trajectory was dropped; else empty.
 
-        It lasts for REMEMBERED seconds from its first report, or until the next
-        trajectory; then `dropped` becomes None.
+        The condition is a WARN. It lasts for 10 s from its first report, or until the
+        next trajectory; then `dropped` becomes None.
 
         Args:
             t: Time [s].

@@ -111,6 +111,7 @@ def check_apart(
     Raises:
         SettingError: Solver and engine are the same, or the Programs share a kernel.
         SolverNotFound: No solver of the problem has one of the names.
+        PluginError: Two plugins offer one of the names.
     """
     named = solver, settings.inverse_dynamics
     whole = mode.slot == mode.problem.name

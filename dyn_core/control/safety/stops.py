@@ -55,6 +55,7 @@ class Gate:
 
         Args:
             act: Function called under the lock, for example to send zero; None: none.
+                Its errors pass through, after the discarding.
         """
         with self._lock:
             self.generation += 1
@@ -69,7 +70,7 @@ class Gate:
 
         Args:
             ticket: Result of `ticket` before the effort was computed.
-            publish: Function that sends the effort.
+            publish: Function that sends the effort; its errors pass through.
             args: Its arguments.
 
         Returns:

@@ -103,9 +103,9 @@ class Supervisor:
         """Return whether zero effort must be sent at time t [s]; stops after a timeout.
 
         The result is True at every call while a stop is in force. If the check comes
-        more than LATE after the deadline, the supervisor itself was suspended, and
-        efforts of that time are still unread: then the deadline is extended by GRACE,
-        once.
+        more than 5 ms after the deadline, the supervisor itself was suspended, and
+        efforts of that time are still unread: then the deadline becomes t + 20 ms, once
+        after each effort.
         """
         if self.stopped is None and self._deadline is not None and t >= self._deadline:
             if t > self._deadline + LATE and not self._graced:
@@ -121,7 +121,7 @@ class Supervisor:
     def wait(self, t: float) -> float | None:
         """Return the time from t [s] until the next check [s].
 
-        It is REPEAT during a stop, 0 after the deadline, and None if no check is needed
+        It is 0.01 during a stop, 0 after the deadline, and None if no check is needed
         before the next effort.
         """
         if self.stopped is not None:

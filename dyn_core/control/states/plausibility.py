@@ -71,6 +71,8 @@ class StateRows(NamedTuple):
 def allocate_state_rows(wrapped: np.ndarray, check: StateCheck | None) -> StateRows:
     """Return StateRows for n joints: zeros, with the bounds of a check.
 
+    `largest_gap` is `mismatch` times 0.05 s.
+
     Args:
         wrapped: Whether position differences are wrapped, bool, (n,).
         check: Bounds; None: infinite bounds.
@@ -109,14 +111,15 @@ def compare_states(
         made: Whether velocities are computed from positions, 0 or 1; then the
             displacement is compared with the previous velocity.
         dt: Measured time between the two states [s].
-        duration: The same time, but at least the mean period [s].
+        duration: The same time, but at least the mean period, above 0 [s].
         jump: Largest change of a position [rad | m].
 
     Returns:
-        Sum of NOT_FINITE, OUTSIDE (beyond the bounds), FAR (displacement beyond `jump`,
-        or a raw change of more than MOST_TURNS of a wrapped joint) and APART
-        (positions and velocity differ by more than `mismatch`); 0 if none applies.
-        Without a previous state FAR and APART are not tested.
+        Sum of NOT_FINITE (1), OUTSIDE (2, beyond the bounds), FAR (4, displacement
+        beyond `jump`, or a raw change of a wrapped joint by more than 1.5 turns) and
+        APART (8, positions and velocity differ by more than `mismatch`), each if it
+        applies to any joint; 0 if none does. Without a previous state FAR and APART are
+        not tested.
     """
     not_finite, outside, far, apart = 0, 0, 0, 0
     for k in range(len(rows.q)):
@@ -303,13 +306,13 @@ class StateCheck:
         The mean velocity of the positions must equal the velocity at the end of the
         step, or the mean velocity of both ends, within velocity_mismatch. The true
         duration of the step is unknown: any duration from half the shorter of dt and
-        the mean period to the longer of them plus JITTER is accepted. Where velocities
+        the mean period to the longer of them plus 2 ms is accepted. Where velocities
         are made of positions, the displacement is compared with the velocity before
         alone.
 
         Args:
-            change: Displacement of the positions, (n,).
-            before, after: Velocities at both ends, (n,).
+            change: Displacement of the positions, (n,) [rad | m].
+            before, after: Velocities at both ends, (n,) [rad/s | m/s].
             dt: Measured duration of the step [s].
             period: Mean duration of a step [s]; 0: unknown.
 
@@ -343,8 +346,9 @@ class LongMotion:
     """Compares positions with the integral of the velocities over a time window.
 
     A source that repeats positions with a velocity, or velocities of another robot,
-    cause only a small difference in each step. Once the difference exceeds DRIFT
-    velocity_mismatch, states are refused until both agree for a whole window.
+    cause only a small difference in each step. Once the difference exceeds
+    velocity_mismatch times 0.05 s, states are refused until both agree for a whole
+    window.
 
     Attributes:
         joints: Names, for messages.

@@ -47,6 +47,7 @@ class Sources:
     def sort(self, t: float, names: tuple[str, ...]) -> str:
         """Return how many controlled joints a state has: NONE, PART or WHOLE.
 
+        These are the texts "none of the joints", "a part of them", "all of them".
         Joints besides the controlled ones do not count. The names are stored with t,
         for `recent`; a new set of names beyond MOST (32) first removes all earlier
         ones.
@@ -69,7 +70,7 @@ class Sources:
         return WHOLE if common == self.joints else PART if common else NONE
 
     def recent(self, t: float, share: str) -> list[tuple[str, ...]]:
-        """Return the sets of names of one kind received within the last MEMORY.
+        """Return the sets of names of one kind received within the last second.
 
         Args:
             t: Present time [s].

@@ -70,8 +70,9 @@ class StateAge:
             clock: Present time of the same clock [s]; None: not checked.
 
         Raises:
-            StateError: The state is too old or in the future. After SEVERAL refusals of
-                nearly the same age the message says that the clocks differ.
+            StateError: The age is above `longest`, or below -longest. From the tenth
+                refusal in a row on, if all ages are within 0.05 s, the message says
+                that the clocks differ.
         """
         if stamp is None:
             self.unstamped = True
@@ -200,7 +201,7 @@ class Samples:
 
     @property
     def period(self) -> float | None:
-        """Mean time between two samples [s]; None before KNOWN times were measured."""
+        """Mean time between two samples [s]; None before 10 times were measured."""
         return self.mean_period if self._periods >= KNOWN else None
 
     @property
@@ -402,11 +403,14 @@ class Samples:
     ) -> str | None:
         """Return the reason why a state does not continue the previous ones, or None.
 
-        BACK: the stamp or `now` is before the last one. STALE: the last state is stale,
-        and the clock is not paused; reported once. JUMPED: `now` has advanced by more
-        than LONGEST_STEP + state_timeout. MOVED: a position has changed by more than
-        max_jump, or the raw position of a wrapped joint by more than MOST_TURNS. The
-        first that applies is returned.
+        The first of these that applies:
+
+            "time went back"    the stamp or `now` is before the last one
+            "stale"             the last state is stale, and the clock is not paused;
+                                reported once
+            "time jumped"       `now` has advanced by more than 1 s + state_timeout
+            "position jumped"   a position has changed by more than max_jump, or the raw
+                                position of a wrapped joint by more than 1.5 turns
 
         Args:
             t: Time of receipt [s].
@@ -445,7 +449,7 @@ class Samples:
         return 0 <= clock - self.now <= self.rules.state_timeout
 
     def interrupted(self, t: float, why: str) -> None:
-        """Count an interruption; MOVED and BACK count as jumps, too.
+        """Count an interruption; "position jumped" and "time went back" are jumps, too.
 
         Args:
             t: Time of receipt [s].
@@ -501,7 +505,7 @@ class Samples:
     def _measure(self, dt: float) -> None:
         """Update the mean period with a time dt between two states [s].
 
-        It is the mean of all times for the first MEAN states, then an exponential mean.
+        It is the mean of all times for the first 100 states, then an exponential mean.
         Times above state_timeout are ignored: they are interruptions.
         """
         if dt > self.rules.state_timeout:

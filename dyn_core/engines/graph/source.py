@@ -29,7 +29,8 @@ Runner = Callable[[Sequence[Any]], tuple[list[Any], Any]]
 def compile_graph(graph: Graph, columns: bool) -> Runner:
     """Return a function equal to `graph.run`, on floats or on columns of a batch.
 
-    The function takes the flat inputs and returns (outputs, status).
+    The function takes the flat inputs and returns (outputs, status); a RowError of a
+    Program that the Graph calls passes through.
 
     Args:
         graph: Graph.

@@ -406,7 +406,7 @@ class Tracer:
 
         It is counted from 1; 0.0 if none failed in this or an earlier round. The number
         before this round is an input of the body's Graph, with the provisional index
-        _FAILURE.
+        -1.
 
         Args:
             requirements: Requirements of the loop's body, in order.

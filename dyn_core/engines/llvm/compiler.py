@@ -30,6 +30,10 @@ def _target(host: host_machine.Machine, level: int) -> Any:
     """Return a new code generator of LLVM for an optimisation level, 1 or 2.
 
     Each loaded code needs one of its own, because it takes ownership.
+
+    Args:
+        host: Machine that the code is for; its cpu and features count.
+        level: Optimisation level.
     """
     import llvmlite.binding as llvm
 
@@ -45,10 +49,10 @@ def _target(host: host_machine.Machine, level: int) -> Any:
 
 
 def compile_ir(ir: str, inline: bool = False) -> bytes:
-    """Return the object code of a module. missing() must be "".
+    """Return the object code of a module. host_machine.missing() must be "".
 
     Args:
-        ir: LLVM IR.
+        ir: LLVM IR of the module, as text.
         inline: Whether LLVM's optimisation passes run and its code generator uses level
             2; traced code does not need this and is generated at level 1.
 
@@ -97,6 +101,7 @@ def _optimise(target: Any, module: Any) -> None:
 
     options = llvm.create_pipeline_tuning_options(speed_level=2)
     options.slp_vectorization = True  # sums written out side by side, as tiles are
+    options.inlining_threshold = 25  # LLVM's 225 costs a third more time, for no speed
     builder = llvm.create_pass_builder(target, options)
     manager = builder.getModulePassManager()
     _free("LLVMPY_RunNewModulePassManager")(manager, module, builder)
@@ -169,7 +174,7 @@ def assembly(ir: str) -> str:
     """Return the assembly text of a module for this machine, for reading.
 
     As from compile_ir without `inline`: no optimisation passes run, and the code
-    generator uses level 1. missing() must be "".
+    generator uses level 1. host_machine.missing() must be "".
 
     Args:
         ir: LLVM IR.

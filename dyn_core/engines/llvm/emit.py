@@ -151,7 +151,7 @@ class LoopCalls:
     def _stored(self, nodes: Sequence[int], state: Slots) -> Iterator[str]:
         """Write functions that store values as the initial state; yield their calls.
 
-        At least _FILLED slots in a row of one constant node are filled by a loop. The
+        At least 32 slots in a row of one constant node are filled by a loop. The
         others are stored after that; without others one empty function is written.
 
         Args:
@@ -337,7 +337,7 @@ def _holds_always(cond: Graph) -> bool:
 
 
 def _chunks(values: Sequence[Any]) -> list[Sequence[Any]]:
-    """Return values in lists of at most CHUNK, for one function each."""
+    """Return values in lists of at most CHUNK (400), for one function each."""
     return [values[k : k + CHUNK] for k in range(0, len(values), CHUNK)]
 
 

@@ -142,7 +142,7 @@ def warn_missing() -> None:
 def machine() -> Machine:
     """Return the properties of this machine, determined once.
 
-    Precondition: missing() is empty.
+    Precondition: missing() is empty. ImportError without llvmlite.
     """
     import llvmlite
     import llvmlite.binding as llvm

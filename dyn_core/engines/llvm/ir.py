@@ -18,7 +18,7 @@ class Lanes(int):
 
 
 def is_single(width: int) -> bool:
-    """Return whether lanes are float32."""
+    """Return whether lanes are float32: whether `width` is of type Lanes."""
     return isinstance(width, Lanes)
 
 
@@ -130,7 +130,12 @@ class Instructions:
         return Value(self, kind_name, self.new(instruction))
 
     def lift(self, x: Any, kind_name: str = "real") -> Value:
-        """Return a Value unchanged, or the number x as a constant of a kind."""
+        """Return a Value unchanged, or the number x as a constant in all lanes.
+
+        Args:
+            x: Value, number or condition.
+            kind_name: Kind of the constant: real, whole or truth.
+        """
         if isinstance(x, Value):
             return x
         return Value(self, kind_name, constant(x, kind_name, self.width))
@@ -195,7 +200,7 @@ class Instructions:
         return self.value("whole", f"zext i32 {bits} to i64")
 
     def lane(self, x: Value, k: int) -> str:
-        """Return the register of lane k of a real Value."""
+        """Return the register of lane k, from 0, of the real Value x."""
         if self.width == 1:
             return x.name
         return self.new(f"extractelement {self.real} {x.name}, i32 {k}")

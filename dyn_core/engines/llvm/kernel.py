@@ -75,7 +75,7 @@ def compile_pieces(ir: str) -> list[bytes]:
 
 
 def split(ir: str) -> list[str]:
-    """Return the pieces of a module, modules of about PIECE lines, as LLVM IR.
+    """Return the pieces of a module, modules of about 4000 lines, as LLVM IR.
 
     Callers are in earlier pieces than the functions that they call. A call into another
     piece then refers to a symbol that is unknown when it is loaded: the loader inserts
@@ -260,8 +260,9 @@ def get(
         what: Solver and robot, for the progress report.
 
     Raises:
-        CompileError: LLVM failed.
-        ValueError: An operation has no machine form.
+        CompileError: LLVM failed, or the code on disk cannot be loaded.
+        SettingError: DYN_THREADS or DYN_CACHE_LIMIT is invalid, if it is compiled.
+        ValueError: An operation has no machine form. Errors of `graph` pass through.
     """
     kernel = at_hand(variant, name)
     if kernel is None:

@@ -255,7 +255,7 @@ def fusions(
 def _cut(schedule: Schedule, steps: list[ScheduledStep]) -> list[list[ScheduledStep]]:
     """Return the steps in chunks; loops and products are chunks of their own.
 
-    A chunk ends with CHUNK steps, or when its steps have accessed MEMORY values: read
+    A chunk ends with 400 steps, or when its steps have accessed 250 values: read
     operands from elsewhere (also inputs and constants), or written outputs and operands
     of loops and products. LLVM orders every pair of memory accesses, so the compile
     time of a function grows with the square of their number. The first chunk is empty

@@ -19,7 +19,7 @@ NONTEMPORAL = "!0 = !{i32 1}"  # metadata at the end of a module with a stream
 
 
 def group_of(width: int) -> int:
-    """Return the number of rows that are transposed at once: the lanes, at most _GROUP.
+    """Return the number of rows that are transposed at once: the lanes, at most 8.
 
     It is of type Lanes for float32.
     """

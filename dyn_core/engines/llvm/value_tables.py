@@ -44,7 +44,7 @@ class ValueTables:
         """Write calls of @copy_pairs that copy values from one place to another.
 
         Successive pairs between the same two arrays are one call. Its table, in which
-        the last pair is repeated up to a multiple of _AT_ONCE, is added to `head`; the
+        the last pair is repeated up to a multiple of four, is added to `head`; the
         function itself is in `definitions`, which the module needs, too.
 
         Args:
@@ -82,7 +82,7 @@ class ValueTables:
             count: Number of all values of the place.
 
         Returns:
-            Whether memsets were written; False if there are fewer than MANY zeros.
+            Whether memsets were written; False if there are fewer than 2000 zeros.
         """
         if len(numbers) < MANY:
             return False
@@ -102,8 +102,8 @@ class ValueTables:
     def definitions(self) -> list[str]:
         """Return the lines of @copy_pairs(from, to, table, n); [] without tables.
 
-        The function copies n values, a multiple of _AT_ONCE; the table has (index in
-        from, index in to) of each.
+        The function copies n values, a multiple of four; the table has (index in from,
+        index in to) of each.
         """
         if not self.head:
             return []

@@ -103,7 +103,8 @@ class TiedKernel:
                 or memory layout.
             ValueError: The number of arrays differs from the number of Ports.
             AttributeError: An entry is no array, such as a list.
-            CompileError: LLVM failed.
+            IndexError: There is no output, and the Program is not machine code.
+            CompileError: LLVM failed. Other errors of Program.prepare pass through.
         """
         _check(program, inputs, outputs)
         program.prepare()
@@ -155,12 +156,15 @@ class TiedBlock:
 
         Args:
             program: Program.
-            inputs, outputs: For each Port an array (blocks, ..., lanes), C-order, of
-                as many numbers as the Port has; None: new arrays of zeros for one
-                block. Only machine code takes arrays.
+            inputs, outputs: For each Port a float64 array (blocks, ..., lanes), C-order
+                and aligned, with as many numbers in each lane as the Port has; the
+                dtype is not checked. If either is None: new arrays of zeros for one
+                block. Only machine code takes arrays, which is not checked.
 
         Raises:
             ShapeError: An array has another size or memory layout.
+            ValueError: The number of arrays differs from the number of Ports.
+            IndexError: There is no output, or there are no blocks.
             CompileError: LLVM failed.
         """
         lanes = getattr(program, "lanes", 1)
@@ -330,7 +334,7 @@ def _in_python(
 
     Args:
         program: Program.
-        inputs, outputs: An array for each Port.
+        inputs, outputs: An array for each Port; IndexError without outputs.
     """
 
     out = tuple(outputs) if len(outputs) > 1 else outputs[0]
@@ -349,8 +353,14 @@ def call_kernel(address: int, *arguments: int) -> int:
     """Call the function at `address` with three or six ints; return its int.
 
     For the kernel of a Program it is 0, or the number (from 1 on) of the first
-    requirement that failed. Machine code calls the function directly. The arguments are
-    the fields of a KernelAddress, or any ints for a PythonKernel.
+    requirement that failed; for one of blocks the number of lanes that failed. Machine
+    code calls the function directly.
+
+    Args:
+        address: Address of the function; 0 or a wrong one crashes the process.
+        arguments: Of a KernelAddress inputs, outputs and scratch; of a BlockKernel
+            inputs, outputs, status, first block, end block (exclusive), scratch; for a
+            PythonKernel any ints.
     """
     return int(_function(len(arguments))(address)(*arguments))
 
@@ -359,7 +369,7 @@ def write_call(writer: Expressions, node: ast.Call) -> TypedValue:
     """Write a call of `call_kernel`; return its value, an INT.
 
     Args:
-        writer: Writer of the calling function.
+        writer: Writer of the calling function; the instructions are appended to it.
         node: Call with the arguments of `call_kernel`.
 
     Raises:

@@ -227,7 +227,10 @@ def compiled(
 def _compiled(
     function: Callable[..., Any], checked: bool, lanes: int
 ) -> CompiledFunction:
-    """Return the CompiledFunction, one for each combination of arguments."""
+    """Return the CompiledFunction, one for each combination of arguments.
+
+    TraceError if the signature is not in the subset. Arguments are as of `compiled`.
+    """
     return CompiledFunction(function, checked, lanes)
 
 
@@ -316,6 +319,7 @@ class CompiledFunction:
         Raises:
             TraceError: The code is not in the subset, see `translate`.
             CompileError: LLVM failed.
+            SettingError: DYN_CACHE_LIMIT is invalid, if it was compiled.
         """
         digest = hashlib.sha256(host_machine.machine().key.encode())
         digest.update(of_code(_WRITERS).encode())
@@ -548,7 +552,8 @@ class TiedFunction:
     def __call__(self) -> int:
         """Run the function in all lanes; return its result.
 
-        `alive` says which lanes have valid results.
+        `alive` is set to all lanes before, and says afterwards which lanes have valid
+        results. Must not be called where machine code is off: there the process ends.
         """
         self.alive[0] = self._wanted
         return int(self._call())

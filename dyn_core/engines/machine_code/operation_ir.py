@@ -114,6 +114,10 @@ def _compared(
 ) -> tuple[TypedValue, TypedValue, TypedValue]:
     """Return the arguments a and b of a call as floats, and the condition a < b.
 
+    Args:
+        writer: Writer of the calling function; instructions are appended.
+        node: The call, with two arguments.
+
     Raises:
         TraceError: An argument is no int or float.
     """

@@ -94,7 +94,7 @@ class CGraphs:
         return f"    {name}(in, out, s, status);"
 
     def in_parts(self, what: str, statements: Sequence[str]) -> list[str]:
-        """Add functions of at most CHUNK statements each; return their calls in order.
+        """Add functions of at most 400 statements each; return their calls in order.
 
         Args:
             what: Part of their names.
@@ -363,7 +363,7 @@ class _CWriter:
     def _after(self, results: Iterable[int | None]) -> list[str]:
         """Write copies and outputs of results of a loop or product; return the calls.
 
-        There is one for each function of about CHUNK statements; [] if none is needed.
+        There is one for each function of about 400 statements; [] if none is needed.
 
         Args:
             results: Nodes of the results; None entries are skipped.

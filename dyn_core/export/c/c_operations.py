@@ -499,14 +499,15 @@ class CFunctions:
     def _chosen(self, end: str, bits: int, arm: int, definitions: Sequence[str]) -> str:
         """Return C code of the multiply-add: the instruction, or `definitions`.
 
-        The preprocessor chooses: a macro calls the function of the C library where
-        compilers make it an instruction.
+        The preprocessor chooses: a macro PREFIX_fma or PREFIX_fmaf calls the function
+        of the C library where compilers make it an instruction.
 
         Args:
             end: Suffix of the function of the C library, "" or "f".
             bits: Minimum register size on RISC-V [bits].
             arm: Bit of __ARM_FP for this precision.
-            definitions: Functions for compilers without the instruction.
+            definitions: C code of functions of that name, with what they call, for
+                compilers without the instruction.
         """
         macro = "FP_FAST_FMA" + end.upper()
         test = _HARDWARE.format(end.upper(), bits, arm)
@@ -536,7 +537,10 @@ def _minus(numbers: CNumbers) -> str:
 
 
 def _sqrt(numbers: CNumbers) -> str:
-    """Return the C code of the square root, with an instruction for known compilers."""
+    """Return the C code of the square root, with an instruction for known compilers.
+
+    P_ stands for the prefix of names.
+    """
     double = numbers is DOUBLE
     return _SQRT.format(
         real=numbers.real,
@@ -552,9 +556,10 @@ def _sqrt(numbers: CNumbers) -> str:
 
 
 def _floor(numbers: CNumbers) -> str:
-    """Return the C code of the floor function.
+    """Return the C code of a function that rounds down to an integer.
 
-    From 2**52 (float: 2**23) on all numbers are integers.
+    From 2**52 (float: 2**23) on all numbers are integers and returned as they are. P_
+    stands for the prefix of names.
     """
     large = literal(2.0 ** (52 if numbers is DOUBLE else 23), "real", numbers)
     return _FLOOR.format(real=numbers.real, end=numbers.end, large=large)

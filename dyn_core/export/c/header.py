@@ -135,7 +135,7 @@ def _coordinates(x: Interface) -> list[str]:
 
 
 def _wrapped(head: str, parts: Sequence[str], indent: str, end: str = "") -> list[str]:
-    """Return lines of parts joined by commas, of at most _WIDTH characters.
+    """Return lines of parts joined by commas, of at most _WIDTH (84) characters.
 
     No part is broken; a longer one makes a longer line.
 

@@ -67,7 +67,7 @@ class ExportedName(str):
 
 
 def _values(interface: Interface, batch: bool) -> list[Any]:
-    """Return the values of MEMBERS, in order.
+    """Return the values of MEMBERS, the members of dyn_interface in C, in order.
 
     They are numbers, strings, sequences, ExportedNames of functions, and None where
     there is no batch function.

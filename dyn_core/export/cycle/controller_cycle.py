@@ -161,7 +161,9 @@ def control_cycle(
     """Return the Program of a cycle, equal to a Controller with the same settings.
 
     Args:
-        name: One of CYCLES.
+        name: One of CYCLES: computed_torque_cycle, joint_impedance_cycle,
+            gravity_compensation_cycle, cartesian_impedance_cycle or
+            operational_space_cycle.
         model: Robot; joints of one coordinate each.
         rules: Uses state_timeout, max_jump, good_samples, on_stale, on_violation,
             stop_time and last_good_cycles; stops are zero or ramp. None: Rules().
@@ -184,6 +186,7 @@ def control_cycle(
             valid, or cartesian.frame is no link that joints move.
         ModelError: `wrap` is a text, or has a name that is not that of a joint which
             turns about one axis.
+        CompileError: LLVM failed.
     """
     if not isinstance(name, str) or name not in CYCLES:
         known = ", ".join(CYCLES)
@@ -266,7 +269,7 @@ def cycle_of_options(
     """Return the Program of a cycle whose rules and bounds are among other options.
 
     Args:
-        name: One of CYCLES.
+        name: One of CYCLES, see control_cycle.
         model: Robot; joints of one coordinate each.
         options: Attributes of Rules, Bounds and StateBounds by name, and effort_slew,
             limits, wrap and options of control_cycle.
@@ -277,6 +280,7 @@ def cycle_of_options(
         SettingError: A joint has several coordinates or no effort limit, or a rule,
             bound or limit is not valid; else as control_cycle.
         ModelError: `wrap` has an unknown joint, as in control_cycle.
+        CompileError: LLVM failed.
     """
     rules, bounds, states, rest = cycle_settings(options)
     return control_cycle(
@@ -318,7 +322,7 @@ def fault_names(model: Model) -> tuple[str, ...]:
     """Return the names of the faults; fault k of a report is entry k - 1.
 
     Bounds of joints come first ("NAME of JOINT", joint by joint for each bound), then
-    bounds of the whole robot, then FAULTS.
+    bounds of the whole robot, then "effort not finite", "request", "effort oscillates".
     """
     joints = [f"{name} of {joint}" for name in JOINT for joint in model.joint_names]
     return (*joints, *WHOLE, *FAULTS)
@@ -327,9 +331,9 @@ def fault_names(model: Model) -> tuple[str, ...]:
 def state_places(nv: int) -> dict[str, slice]:
     """Return the slice of `state` of each variable that all cycles have, by name.
 
-    Numbers come first, in the order of STATE_NUMBERS, then joint vectors of nv numbers
-    in the order of STATE_VECTORS. Those of TOOL_STATE are behind them, and not
-    included.
+    Single numbers come first, in the order of STATE_NUMBERS, each as a slice of length
+    1, then the joint vectors q, qd, sent, last_good and slewed (STATE_VECTORS), of nv
+    numbers each. The variables of a tool are behind them, and not included.
 
     Args:
         nv: Number of velocity coordinates.

@@ -1,4 +1,15 @@
-"""The algorithms of control cycles, one for each kind of law."""
+"""The algorithms of control cycles, one for each kind of law.
+
+Inputs of several algorithms: position q and velocity qd, (nv,); reference q_ref, qd_ref
+and qdd_ref, (nv,); gain kd, which brakes in a ramp, (nv,) [1/s]; time t [s]; `fresh`, 1
+if q and qd are new; `request`: 0 none, 1 ramp, 2 zero, 3 reset, 4 disable; `state` of
+the last cycle, flat, zeros to begin; `stops`, (3,), or None: on_stale and on_violation
+(1 ramp, 2 zero, 3 auto) and stop_time [s] in place of the rules.
+
+Returned are a tuple of the effort, (nv,) [N·m | N]; the next `state`; and `report`,
+(5,): status, number of the fault, its value, its bound, and 1 if the effort was beyond
+a limit, else 0. A cycle never fails.
+"""
 
 from __future__ import annotations
 
@@ -26,6 +37,7 @@ def tracking_cycle(  # type: ignore[no-untyped-def]
     returned. A law's effort is replaced if it, or an input of the law, is not finite.
 
     Args:
+        kp, kd: Gains before the inertia, (nv,) [1/s²], [1/s].
         law: Slot, the law whose effort is limited and checked.
         weight: Slot, the gravity compensation, which also brakes in a ramp.
         settings: Settings, constants of the cycle.
@@ -55,6 +67,7 @@ def impedance_cycle(  # type: ignore[no-untyped-def]
     report are returned.
 
     Args:
+        stiffness, damping: Joint gains, (nv,) [N·m/rad | N/m], [N·m·s/rad | N·s/m].
         law: Slot, the law whose effort is limited and checked.
         weight: Slot, the gravity compensation, which also brakes in a ramp.
         settings: Settings, constants of the cycle.
@@ -103,9 +116,21 @@ def cartesian_cycle(  # type: ignore[no-untyped-def]
 
     The pose of the tool and the posture are held at which the law begins to act; the
     targets then lead the tool. Inputs and outputs are those of CARTESIAN_CYCLE: effort,
-    state_next, report and answers are returned.
+    state_next, report and answers are returned. The answers, (6,), have one number for
+    each target (pose, twist, wrench, stiffness): 0 none came, 1 used, 2 no law acts, 3
+    not finite, 4 not valid, 5 too far; then angle [rad] and distance [m] from the
+    reference to the target pose.
 
     Args:
+        target_pose: Position [m] and quaternion x, y, z, w, (7,).
+        target_twist, target_wrench, target_stiffness: (6,) each, angular first.
+        frames: Poses [R p] by rows of the targets' frames in the base, (4, 12).
+        news: 1 for each target that is new, and for a changed stiffness, (5,).
+        stiffness: Stiffness of the tool, (6, 6) [N·m/rad; N/m].
+        ratio: Damping ratio of each axis, (6,).
+        energy_limit, rest_stiffness, rest_damping: Inputs of the law.
+        target_limits: target_timeout [s], target_jump [rad, m], and the largest rates
+            of angular and of other stiffness, (4,).
         law: Slot, the law whose effort is limited and checked.
         weight: Slot, the gravity compensation, which also brakes in a ramp.
         poses: Slot, the pose of the tool.

@@ -190,9 +190,10 @@ class Cycle:
 
         Returns:
             Effort (nv), finite and within the limits; state of the next cycle (flat);
-            and report (5,): number of the status in STATUS, number of the fault that
-            stopped the robot, see fault_names (0: none), its value, its bound, and 1 if
-            the law's effort was beyond an effort limit (not the slew rate), else 0.
+            and report (5,): number of the status (0 drives, 1 waits, 2 refused, 3 kept,
+            4 stale, 5 bridges, 6 stopped), number of the fault that stopped the robot,
+            see fault_names (0: none), its value, its bound, and 1 if the law's effort
+            was beyond an effort limit (not the slew rate), else 0.
         """
         silent = self._silence()
         law, limited = self._law(tau, finite, error)
@@ -229,9 +230,9 @@ class Cycle:
     def _read(self, request: Any) -> None:
         """Set `asks`, `resets` and `disabled` from the number of a request.
 
-        `asks` is the number of the stop that is requested: NONE (also for RESET and
-        DISABLE), RAMP or ZERO; unknown numbers mean ZERO. The others are conditions:
-        whether the request is RESET, or DISABLE.
+        `asks` is the number of the stop that is requested: 0 none (also for reset and
+        disable), 1 ramp or 2 zero; unknown numbers mean zero. The others are
+        conditions: whether the request is reset (3), or disable (4).
         """
         mild = [equal(request, x) for x in (NONE, RESET, DISABLE)]
         harmless = reduce(logical_or, mild)
@@ -331,7 +332,7 @@ class Cycle:
 
         Args:
             when: Condition.
-            kind: RAMP or ZERO; ZERO is stronger.
+            kind: RAMP (1) or ZERO (2); ZERO is stronger.
             fault: Number of the fault, value and bound.
         """
         stronger = logical_and(when, self.stop < kind)
@@ -452,7 +453,7 @@ class Cycle:
     def _stop_oscillation(self, runs: Any, kind: Any) -> None:
         """Stop if a joint's effort has changed at its maximum rate for too long.
 
-        Too long is more than SWINGS times the time from one effort limit to the other.
+        Too long is more than 1.4 times the time from one effort limit to the other.
 
         Args:
             runs: Condition that the law is active.
@@ -465,9 +466,9 @@ class Cycle:
             self._stop(logical_and(runs, bound < long), kind, fault)
 
     def _kind_of_violation(self) -> Any:
-        """Return the stop of a violation, RAMP or ZERO.
+        """Return the number of the stop of a violation, RAMP (1) or ZERO (2).
 
-        It is on_violation; with AUTO a ramp if the weight of the robot is within the
+        It is on_violation; with auto a ramp if the weight of the robot is within the
         effort limits, else zero.
         """
         weight = self.weight(self.q, self.zero, self._gains())
@@ -552,8 +553,8 @@ class Cycle:
 
         Returns:
             Effort (nv), and the time for which the rate was limited without
-            interruption, (nv,) [s]; SHORTEST in the first cycle of these, 0 where the
-            rate is not limited.
+            interruption, (nv,) [s]; 1e-6 in the first cycle of these, 0 where the rate
+            is not limited.
         """
         drove, dt = self.drove > 0.0, maximum(self.t - self.sent_at, 0.0)
         efforts, long = [], []
@@ -597,10 +598,11 @@ class Cycle:
         )
 
     def _status(self, silent: Any, stopped: Any) -> Any:
-        """Return the number of the status, see STATUS; the first of these that applies.
+        """Return the number of the status; the first of these that applies.
 
-        REFUSED if the time is not finite; STOPPED, WAITS; with a new state BRIDGES or
-        DRIVES; STALE; REFUSED if the state of this cycle was not accepted; else KEPT.
+        REFUSED (2) if the time is not finite; STOPPED (6), WAITS (1); with a new state
+        BRIDGES (5) or DRIVES (0); STALE (4); REFUSED if the state of this cycle was not
+        accepted; else KEPT (3).
 
         Args:
             silent: Condition that the state is stale.
@@ -619,7 +621,7 @@ def _place(cycle: Cycle, name: str) -> float:
 
     Args:
         cycle: Cycle of the robot.
-        name: One of FAULTS.
+        name: One of FAULTS; ValueError for another one.
     """
     return float(value_count(cycle.model) + 1 + FAULTS.index(name))
 

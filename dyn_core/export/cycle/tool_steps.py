@@ -82,8 +82,8 @@ class ToolCycle(Cycle):
         v, f: Velocity [angular; linear] and wrench [moment; force] of the reference in
             base axes, (6,).
         R, p: Pose of the tool in the base at the last good state.
-        answers: Index in ANSWERS for each target: no news, used, or the reason of its
-            refusal.
+        answers: Index in ANSWERS for each target: 0 no news, 1 used, or the reason of
+            its refusal: 2 no law acts, 3 not finite, 4 not valid, 5 too far.
         apart: Angle [rad] and distance [m] of a new pose from the reference.
 
     Args:
@@ -143,7 +143,7 @@ class ToolCycle(Cycle):
         """Append the answer to target k; return the condition that it is used.
 
         A target is used if it is new, the law follows targets, its frame is finite, its
-        numbers are finite and within ±LARGEST, and both conditions hold. Otherwise the
+        numbers are finite and within ±1e7, and both conditions hold. Otherwise the
         answer is the first of the other ANSWERS that applies.
 
         Args:
@@ -174,7 +174,7 @@ class ToolCycle(Cycle):
         """Move the reference to a new pose; append the answer, and always set `apart`.
 
         It moves only if `_answer` uses the pose; for that, its quaternion must have
-        unit length within UNIT, and angle [rad] and distance [m] from the reference
+        unit length within 1e-3, and angle [rad] and distance [m] from the reference
         must be at most target_jump, one number for both.
         """
         x, (R, p) = self.tool["target_pose"], self._frame(0)
@@ -287,8 +287,7 @@ class ToolCycle(Cycle):
     def _share(self, since: Any, timeout: Any) -> Any:
         """Return the share, 0 to 1, with which a twist or wrench counts now.
 
-        It is 1 for the fraction FULL of the timeout, then falls linearly to 0 at the
-        timeout.
+        It is 1 for half of the timeout, then falls linearly to 0 at the timeout.
 
         Args:
             since: Time of receipt of the target [s].
@@ -300,9 +299,10 @@ class ToolCycle(Cycle):
     def law_inputs(self) -> tuple[Any, ...]:
         """Return q, pose_ref, stiffness, v_ref, f_ref and q_rest of the law.
 
-        The pose (7,) is in the base; v_ref and f_ref have the axes of the base if
-        settings.aligned, else of the tool. All are valid numbers where the law does not
-        act, so that it raises nothing.
+        The pose (7,) is position [m] and quaternion x, y, z, w in the base. The
+        stiffness is (6, 6), v_ref and f_ref are (6,), angular first, in the axes of the
+        base if settings.aligned, else of the tool; q and q_rest are (nv,). All are
+        valid numbers where the law does not act, so that it raises nothing.
         """
         q = where(self.acts, Vector(self.q_now), self.zero)
         whole = absolute(self.turn @ self.turn - 1.0) <= UNIT
@@ -330,7 +330,7 @@ class ToolCycle(Cycle):
 
 
 def _turned(R: Matrix, six: Any) -> Vector:
-    """Return six numbers, [angular; linear], in axes turned by R (3, 3)."""
+    """Return [R angular; R linear] of six numbers [angular; linear], R (3, 3)."""
     first, second = ([six[k + i] for i in range(3)] for k in (0, 3))
     return Vector((*(R @ Vector(first)), *(R @ Vector(second))))
 

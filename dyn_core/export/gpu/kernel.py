@@ -199,11 +199,12 @@ def ptx(
 
     Args:
         program: Program of a traced solver; its dtype is the dtype of the kernel.
-        arch: Minimum GPU architecture, such as sm_90; see target.ARCHITECTURES.
+        arch: Minimum GPU architecture: sm_75, sm_80, sm_86, sm_89, sm_90, sm_100 or
+            sm_120.
         layout: "entries" (equal entries of all states are adjacent: fast) or "states".
         inline: Whether the kernel is one function, whose values stay in registers;
             otherwise its functions exchange values in the thread's memory. None: one
-            function up to INLINE operations.
+            function up to 6000 operations of float32, or 4000 of float64.
 
     Raises:
         UnsupportedError: The Program has no Graph, calls others or checks for NaN; or

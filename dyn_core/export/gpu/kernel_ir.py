@@ -166,7 +166,7 @@ class StateTables(ValueTables):
     ) -> bool:
         """Append code that sets values to zero; return whether it did.
 
-        Nothing is appended for few values (below MANY), and for memory other than
+        Nothing is appended for fewer than 2000 values, and for memory other than
         StatePorts.
 
         Args:
@@ -440,7 +440,7 @@ def _with_local_pointers(code: str, inline: bool) -> str:
 
 
 def _annotations(name: str) -> str:
-    """Return the annotation of a kernel's maximum number of threads of a block."""
+    """Return LLVM metadata: blocks of the kernel `name` have at most 128 threads."""
     return (
         "!nvvm.annotations = !{!0}\n"
         f'!0 = !{{ptr @{name}, !"maxntidx", i32 {BLOCK}}}\n'

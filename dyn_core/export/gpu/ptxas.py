@@ -89,6 +89,8 @@ def assemble(ptx: str, arch: str, program: str | None = None) -> Resources:
     Raises:
         CompileError: There is no ptxas, or it rejects the kernel.
         OSError: `program` cannot be run.
+        UnicodeEncodeError: `ptx` has a character that is not ASCII.
+        ValueError: The report of ptxas names no registers.
     """
     program = program or find()
     if program is None:

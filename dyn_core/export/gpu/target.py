@@ -25,8 +25,8 @@ def target(arch: str) -> Any:
     """Return a new code generator of LLVM (TargetMachine) for an architecture.
 
     Raises:
-        UnsupportedError: It is not one of ARCHITECTURES, or this llvmlite has no code
-            generator for GPUs.
+        UnsupportedError: It is not one of ARCHITECTURES (sm_75 to sm_120), or this
+            llvmlite has no code generator for GPUs.
     """
     import llvmlite.binding as llvm
 

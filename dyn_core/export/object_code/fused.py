@@ -7,7 +7,9 @@ errors preserved in the last bit (rounding to odd), and only the last addition r
 Products or terms so large or small that intermediate results would overflow or
 underflow are scaled before; a subnormal result, which must round at its last bit, is
 added to a number that moves this bit to the position where an addition rounds. One
-function writes both LLVM IR and C.
+function writes both LLVM IR and C: `b` is an Instructions or a CInstructions, to which
+the expressions are appended; x, y, z, arguments and results are its values, float64
+unless said otherwise.
 
 Cost: 100 instructions of x86-64 (SSE2) and 156 of WebAssembly for ordinary numbers, 240
 and 390 more if one is zero, not finite, below 2**-960 or above 2**990. Rounding down:

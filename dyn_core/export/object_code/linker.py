@@ -14,7 +14,7 @@ from dyn_core.errors import CompileError
 def c_compiler() -> list[str]:
     """Return the command of the C compiler as a list: the words of $CC, or ["cc"].
 
-    It need not exist; `link` checks it.
+    It need not exist; `link` checks it. ValueError if $CC has an open quote.
     """
     return shlex.split(os.environ.get("CC", "")) or ["cc"]
 

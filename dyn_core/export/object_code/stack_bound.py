@@ -55,10 +55,10 @@ def stack_of_c(text: str, entries: Sequence[str]) -> int:
 
 
 def _declared(body: str) -> Iterator[int]:
-    """Yield the words of each declaration in a C function's body, then of all loops.
+    """Yield the number of words of each declaration in a C function's body.
 
-    Each name counts one word, but an array that is written [N + 1] N + 1 words; each
-    `for (int` counts one.
+    Each name counts one word, but an array that is written [N + 1] N + 1 words. The
+    last item is the number of `for (int`, one word each.
     """
     for line in _DECLARED.findall(body):
         clean, before = line, ""
@@ -86,8 +86,8 @@ def stack_of_ir(modules: Sequence[str], entries: Sequence[str]) -> int:
 def _frames(module: str) -> dict[str, StackFrame]:
     """Return the StackFrame of each function that a module of LLVM IR defines, by name.
 
-    Its size is an upper bound counted from the text: FRAME, and a WORD per lane for
-    each value and allocation. Functions that are only declared are absent.
+    Its size is an upper bound counted from the text: 192 bytes, and 8 bytes per lane
+    for each value and allocation. Functions that are only declared are absent.
     """
     return {
         name: StackFrame(FRAME + sum(_values(body)), frozenset(_called(body)))
@@ -98,7 +98,7 @@ def _frames(module: str) -> dict[str, StackFrame]:
 def _values(body: str) -> Iterator[int]:
     """Yield the size of each value and allocation in the LLVM IR of a body [bytes].
 
-    It is a WORD for each lane or number, whatever the type.
+    It is 8 bytes for each lane or number, whatever the type.
     """
     for value in _VALUE.findall(body):
         lanes = max([1, *map(int, _LANES.findall(value))])

@@ -1,7 +1,7 @@
 """WebAssembly objects, and their conversion to stand-alone modules.
 
 An object imports memory, stack pointer and table. A module has its own, with the
-constants from address BASE on, then the stack. It exports its `memory`, the functions,
+constants from address BASE (1024) on, then the stack. It exports `memory`, functions,
 `__heap_base` (the first address that callers may use) and the address of the interface
 table. No linker is needed, since there is only one object.
 

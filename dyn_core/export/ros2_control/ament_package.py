@@ -72,6 +72,8 @@ class AmentPackage:
         Raises:
             UnsupportedError: The Program is not of engine native or calls others, or
                 the name is no C identifier or reserved.
+            CompileError: The kernel, which solves the test vector, cannot be compiled.
+            ValueError: An operation of the Program has no form in C.
         """
         files, interface = source_files(program, f"{self.name}_{suffix}")
         self.interfaces.append(interface)

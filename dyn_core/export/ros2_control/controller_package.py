@@ -114,14 +114,16 @@ def controller_package(
     """Write a package of ament_cmake whose controller is an exported cycle.
 
     Args:
-        law: One of LAWS, the name of its cycle, or TOOL.
+        law: computed_torque, joint_impedance, gravity_compensation,
+            cartesian_impedance or operational_space (LAWS), any of these with _cycle
+            behind it, or cartesian (TOOL).
         model: Robot; joints of one coordinate each.
         folder: Folder of the package; its last part is the name of the package.
         urdf: Text of the robot's URDF, for mock hardware.
         options: Attributes of Rules, Bounds and StateBounds, options of the cycle, and
             update_rate [Hz], the rate that the package is made for, and payload_link,
-            the link whose payload can change while the controller runs. Of TOOL also
-            cartesian_control, the law.
+            the link whose payload can change while the controller runs. Of cartesian
+            also cartesian_control, the law, by default cartesian_impedance.
 
     Returns:
         Paths of the files that were written.
@@ -133,6 +135,7 @@ def controller_package(
             or has other files of these names.
         ModelError: The robot is not a URDF, or has no link payload_link, or as in
             control_cycle.
+        CompileError: A kernel cannot be compiled.
     """
     package, rest = AmentPackage(folder, model), named_settings("options", options)
     if law == TOOL:

@@ -57,6 +57,8 @@ def hardware_package(
         ModelError: The robot is not a URDF.
         SolverNotFound: No solver is called `stepper`.
         SignatureError: The solver solves another problem than STEP.
+        PluginError: Two plugins offer the name `stepper`.
+        CompileError: A kernel cannot be compiled.
     """
     package, rest = AmentPackage(folder, model), named_settings("options", options)
     step = rest.pop("max_step", SHORT)

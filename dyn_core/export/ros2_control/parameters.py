@@ -124,7 +124,8 @@ def live_values(
     Args:
         model: Robot.
         tracks: Whether the law follows a reference; else only the gains d act.
-        rules: Rules; LIVE_RULES are used.
+        rules: Rules; on_stale, on_violation, on_collision, on_estop and stop_time are
+            used.
         payload_link: Link that may carry a payload; empty: none.
         tool: Whether the law leads a tool.
     """

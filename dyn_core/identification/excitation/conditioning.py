@@ -88,7 +88,7 @@ def level(rows: np.ndarray) -> tuple[float, np.ndarray]:
 
         level = (1 / n) sum_k log |Y_k|
 
-    |Y_k|² below TINY counts as TINY; the gradient of a zero column is zero.
+    |Y_k|² below 1e-300 counts as that; the gradient of a zero column is zero.
 
     Args:
         rows: Y, (rows, columns); the gradient has the same shape.
@@ -103,7 +103,7 @@ def spread(rows: np.ndarray, power: float) -> Spread:
         value = log(tr G^p tr G^-p) / (2 p),   G = diag(1 / |Y_k|) Y.T Y diag(1 / |Y_k|)
 
     The value is never below the logarithm of the condition number, at most log(n) / p
-    above it, and smooth where singular values cross. Eigenvalues of G below FLOOR times
+    above it, and smooth where singular values cross. Eigenvalues of G below 1e-14 times
     the largest count as that.
 
     Args:

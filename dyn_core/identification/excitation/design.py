@@ -148,7 +148,7 @@ class DesignProblem:
         return MotionSamples(*(matrix @ c for matrix in self.matrices))
 
     def ratios(self, motion: MotionSamples, tau: np.ndarray) -> list[np.ndarray]:
-        """Return limited quantities divided by their limits, in the order of KINDS.
+        """Return [position, velocity, acceleration, effort], divided by their limits.
 
         Each is (samples, nv), beyond -1..1 where the limit, without tightening, is
         violated. Positions are relative to the middle, efforts to the limit less `dry`.
@@ -395,8 +395,8 @@ def excite(
         start: Positions at start and end, (nv,); None: optimised, too [rad | m].
         position_scale: Fraction of the position ranges to use, about their middles.
         velocity_scale, effort_scale: Fractions of these limits to use.
-        velocity_limits, acceleration_limits, effort_limits: Limits by joint name;
-            velocity and effort limits replace the model's.
+        velocity_limits, acceleration_limits, effort_limits: Limits by joint name, SI;
+            they replace the model's, which has none of acceleration.
         clearance: Minimum distance of links that are no neighbours, by capsules around
             their collision shapes, or where these are too close at the start by convex
             hulls or meshes; None: distances are not considered [m].
@@ -458,7 +458,7 @@ def _costly_joint(
     """Return the joint that increases the condition number most, or None.
 
     It is the weakest_joint of the result. The result is None unless locking this joint
-    divides the smallest condition number of random motions by more than MUCH, or if the
+    divides the smallest condition number of random motions by more than 3, or if the
     robot then has no base parameters.
 
     Args:
@@ -603,9 +603,9 @@ def _columns(layout: Layout, base: BaseParameters) -> list[int]:
 def _random_motions(
     problem: DesignProblem, seed: int
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return variables, condition numbers and objectives of TRIALS random motions.
+    """Return variables, condition numbers and objectives of 100 random motions.
 
-    `seed` is of the random numbers; shapes are (TRIALS, count), (TRIALS,), (TRIALS,).
+    `seed` is of the random numbers; shapes are (100, count), (100,), (100,).
     The objective is log of the condition number, which is limited to about 1e7, minus
     problem.signal times the mean logarithm of the columns' lengths.
     """
@@ -663,7 +663,7 @@ def _repaired(
 ) -> Excitation:
     """Return the checked motion of an optimum, optimised again if limits are violated.
 
-    Before each of at most REPAIRS optimisations, the violated kinds of limits are
+    Before each of at most four optimisations, the violated kinds of limits are
     tightened, to 0.5 at most. Distances of meshes are only checked. The result is the
     last motion, even if it violates limits, see Excitation.broken.
 
@@ -692,7 +692,7 @@ def _repaired(
 def _size(broken: BrokenLimit, problem: DesignProblem) -> float:
     """Return the size that scales a violation, of any kind except a mesh distance.
 
-    It is REACH for a distance [m], else problem.sizes[broken.kind] of the joint.
+    It is 0.1 m for a distance, else problem.sizes[broken.kind] of the joint.
     """
     if broken.kind == "distance":
         return REACH

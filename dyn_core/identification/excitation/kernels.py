@@ -61,10 +61,12 @@ def motion_rows(model, q, qd, qdd, regressor, inverse_dynamics, columns, speeds)
 
         [Y_1k, Y_2k, ..., tau],   tau without dry friction, with damping and springs
 
-    Columns of dry friction are tanh(qd / v), with v wide enough that samples resolve
-    the reversal of a joint.
+    It has nv (columns + 1) numbers. Columns of dry friction are tanh(qd / v), with v
+    wide enough that samples resolve the reversal of a joint.
 
     Args:
+        model: Robot with joints of one coordinate.
+        q, qd, qdd: Joint position, velocity, acceleration, (nv,).
         regressor, inverse_dynamics: Solvers in the slots.
         columns: Indices of columns, counted as ten of each body, then damping, dry
             friction and rotor inertia of each joint coordinate.
@@ -127,11 +129,13 @@ def motion_pull(model, q, qd, qdd, weights, **choices):  # type: ignore[no-untyp
 
 
 def moving_points(model, q, points):  # type: ignore[no-untyped-def]
-    """Return the world positions of points fixed to bodies, three numbers each [m].
+    """Return the world positions of points fixed to bodies, a Vector (3 points,) [m].
 
         x_world = R_i x + p_i
 
     Args:
+        model: Robot with joints of one coordinate.
+        q: Joint position, (nq,).
         points: For each point the index of its body and body coordinates (i, x, y, z).
 
     Source: RBDA, section 4.2.

@@ -30,7 +30,8 @@ class BrokenLimit:
     """The worst violation of a limit by a motion.
 
     Attributes:
-        kind: Kind of the limit, one of UNITS.
+        kind: Kind of the limit: position, velocity, acceleration, effort, distance or
+            mesh distance.
         name: Joint, or both links of a distance.
         time: Time of the violation [s].
         value: Value at this time with its sign, in the unit of UNITS; may be NaN.
@@ -98,8 +99,8 @@ class MotionLimits:
     ) -> list[BrokenLimit]:
         """Return the worst violation for each kind and joint; empty if there is none.
 
-        The list is in the order of KINDS, then of joints. NaN counts as the worst
-        violation, of the upper limit.
+        The list is in the order position, velocity, acceleration, effort, then of
+        joints. NaN counts as the worst violation, of the upper limit.
 
         Args:
             t: Times, (samples,) [s].
@@ -184,10 +185,10 @@ def motion_limits(
 def _ranges(model: Model) -> tuple[np.ndarray, np.ndarray]:
     """Return lower and upper position limits, (nv,).
 
-    A turning joint of which one limit or both are missing has the range -TURN to TURN;
-    if its one limit cuts that, the turn that begins at a lower or ends at an upper
-    limit. Raises a SettingError for an empty range, or a prismatic joint of which a
-    limit is missing.
+    A turning joint of which one limit or both are missing has the range -pi to pi; if
+    its one limit cuts that, the turn that begins at a lower or ends at an upper limit.
+    Raises a SettingError for an empty range, or a prismatic joint of which a limit is
+    missing.
     """
     lower, upper = model.lower.copy(), model.upper.copy()
     for k, name in enumerate(model.joint_names):

@@ -71,7 +71,8 @@ def link_capsules(model: Model, hulls: Hulls) -> list[LinkCapsule]:
 def _around(placed: PlacedShape, hulls: Hulls) -> tuple[np.ndarray, float]:
     """Return segment (2, 3) and radius of a capsule around a shape, shape frame [m].
 
-    A mesh raises the errors of link_capsules.
+    A mesh raises UnsupportedError without the extra `collision`, and ModelError if it
+    cannot be used.
     """
     shape = placed.shape
     if isinstance(shape, Sphere):
@@ -96,7 +97,7 @@ def around_points(points: np.ndarray) -> tuple[np.ndarray, float]:
     the other axes.
 
     Args:
-        points: Points, (count, 3), at least two [m].
+        points: Points, (count, 3), at least two, which is not checked [m].
     """
     _, axes = np.linalg.eigh(np.cov(points.T))
     local = points @ axes[:, ::-1]  # longest first
@@ -256,9 +257,10 @@ def _dot(a: np.ndarray, b: np.ndarray) -> np.ndarray:
 def closest_on_segments(
     first: np.ndarray, second: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return the parameters of the closest points of segments, from 0 to 1 on each.
+    """Return the parameters (s, t) of the closest points of two segments, (...) each.
 
-    Parallel segments have arbitrary ones of their closest points. The shapes are (...).
+    s belongs to the first segment and t to the second; they are 0 at the first end and
+    1 at the other. Parallel segments have arbitrary ones of their closest points.
 
     Args:
         first, second: End points of the segments, (2, 3, ...) [m].
@@ -319,7 +321,8 @@ class HullPairs:
             engine: Engine of the Programs; None: the default.
 
         Raises:
-            UnsupportedError: A mesh needs the extra `collision`.
+            UnsupportedError: A mesh needs the extra `collision`, or the engine is
+                unknown.
             ModelError: A mesh cannot be used; names the link.
         """
         self._hulls, self._placed = hulls, model.shapes
@@ -539,7 +542,8 @@ class LinkPairs:
             engine: Engine of the Programs; None: the default.
 
         Raises:
-            UnsupportedError: A mesh needs the extra `collision`.
+            UnsupportedError: A mesh needs the extra `collision`; or the engine is
+                unknown, and there is a pair that could collide.
             ModelError: A mesh cannot be used; names the link.
         """
         least = 0.0 if clearance is None else clearance

@@ -228,8 +228,8 @@ class DenseCheck:
         """Return a motion as an Excitation, with all limits that it violates.
 
         Joint limits and distances are checked along the interpolated trajectory, at
-        most CHECKED apart; the largest violation, relative to its limit, comes first.
-        The number of points is at least 11.
+        most 1e-3 s (CHECKED) apart; the largest violation, relative to its limit, comes
+        first. The number of points is at least 11.
 
         Args:
             series: Fourier series.

@@ -112,7 +112,11 @@ def fit_consistent(
         progress: Function called as progress(evaluations, cost), or None.
 
     Returns:
-        Parameters, number of evaluations, and whether the fit converged.
+        Parameters (n,), number of evaluations, and whether the fit converged: also True
+        if no step decreases the cost.
+
+    Raises:
+        LinAlgError: The numbers are not finite, or too badly scaled.
 
     Source: T. Lee, P. Wensing and F. Park, Geometric Robot Dynamic Identification: A
     Convex Programming Approach, IEEE Transactions on Robotics 36 (2020), for D.
@@ -137,7 +141,8 @@ def _minimum(
 
     The search also ends, not converged, after `most_evaluations` evaluations of the
     problem in all; it counts as converged if no step decreases the cost. The problem's
-    number of evaluations is increased. LinAlgErrors of _step and way_out pass through.
+    number of evaluations is increased. LinAlgError is raised if the damped Hessian or a
+    block's pseudo-inertia is not positive definite.
 
     Args:
         problem: Convex problem.
@@ -183,8 +188,8 @@ def _within(
     Args:
         x: Parameters, (n,).
         step: Step, (n,).
-        bounds: Lower and upper bounds.
-        gradient, H: Gradient and Hessian at x.
+        bounds: Lower and upper bounds, (n,) each.
+        gradient, H: Gradient (n,) and Hessian (n, n) of the cost at x.
     """
     low, high = bounds
     projected = np.clip(x + step, low, high) - x
@@ -204,9 +209,9 @@ def _step(
     damped Hessian is not positive definite.
 
     Args:
-        H, gradient: Hessian and gradient at x.
+        H, gradient: Hessian (n, n) and gradient (n,) of the cost at x.
         x: Parameters, (n,).
-        bounds: Lower and upper bounds.
+        bounds: Lower and upper bounds, (n,) each.
         softness: Damping, added to the diagonal of the scaled Hessian.
     """
     from scipy.linalg import cho_factor, cho_solve
@@ -264,8 +269,8 @@ class _Problem:
 
         Args:
             A, b: Weighted rows (rows, n), and right sides (rows,).
-            known: Prior, bounds and blocks. The anchors are of the prior's bodies after
-                _roundish, even of consistent ones.
+            known: Prior, bounds and blocks. For the anchors, thin bodies of the prior
+                are made thicker, even consistent ones.
             progress: Function called as progress(evaluations, cost), or None.
         """
         places = np.array(known.blocks, int)[:, None] + np.arange(10)
@@ -278,7 +283,7 @@ class _Problem:
         """Return `start` clipped to the bounds, with all blocks consistent, (n,).
 
         A block that is not consistent is replaced by a nearby body, which need not be
-        within the bounds.
+        within the bounds. NaN or infinity in a block raises NumPy's LinAlgError.
         """
         x = np.clip(start, *self.bounds)
         for row in self.places:
@@ -360,7 +365,9 @@ def _reduced(A: np.ndarray, b: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 def _lifted(ten: np.ndarray) -> np.ndarray:
     """Return ten inertial parameters (10,); if not consistent, those of a nearby body.
 
-    The nearby body is that of _roundish. NaN or infinity raises NumPy's LinAlgError.
+    `ten` itself is returned if consistent. The nearby body has its mass and centre of
+    mass, or is USUAL (1 kg, 0.01 kg·m², centred) if the mass is zero or less. NaN or
+    infinity raises NumPy's LinAlgError.
     """
     return ten if is_consistent(ten, -SLIM) else _roundish(ten)
 

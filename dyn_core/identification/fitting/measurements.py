@@ -77,8 +77,8 @@ class PathForces:
 
         The derivatives, (rows, nv, chosen), are by the sought numbers of the paths. z
         has the values of all parameters to identify; those of a layout are ignored:
-        tau is computed with the robot's own values of them. If `built_anew`, the errors
-        of Model.with_values are raised.
+        tau is computed with the robot's own values of them. If `built_anew`, values
+        that are not finite raise ModelError, an axis without direction SingularError.
         """
         unknowns = self.unknowns
         values = unknowns.path_values(z)
@@ -126,7 +126,7 @@ class PathForces:
 
         Args:
             slopes: Derivatives by all numbers of the paths, (rows, nv, numbers).
-            values: Numbers by path.
+            values: All numbers of each path, by path, in the order of `slopes`.
         """
         total, first = np.zeros(slopes.shape[:2]), 0
         for path, numbers in values.items():
@@ -145,7 +145,8 @@ def averaged(
     Args:
         function: Function of arrays with the same number of samples; its result has one
             row for each sample.
-        arrays: Arrays, (samples, ...); processed in blocks of about AT_ONCE samples.
+        arrays: Arrays, (samples, ...); processed in blocks of about AT_ONCE (4096)
+            samples.
         average: Number of samples of each mean; an incomplete last group is left out.
             With fewer samples than that, the result is function(*arrays) as it is.
     """
@@ -175,8 +176,9 @@ class Measurements:
 
         tau = ID(q, qd, qdd; p) + Y (pi - pi0) - delay dtau/dt
 
-    Methods with the argument z, (n,) in the order of `unknowns`, raise the errors of
-    PathForces.at_numbers.
+    z is (n,) in the order of `unknowns`. If a Program is built for each z, methods with
+    it raise ModelError for values of paths that are not finite, and SingularError for
+    an axis without direction.
 
     Attributes:
         unknowns: Parameters to identify.
@@ -218,8 +220,8 @@ class Measurements:
 
         Args:
             unknowns: Parameters to identify.
-            arrays: q, qd, qdd, tau, with one row for each sample.
-            rate: Time derivative of tau, or None.
+            arrays: q (samples, nq), then qd, qdd and tau, (samples, nv).
+            rate: Time derivative of tau, (samples, nv), or None.
             average: Number of consecutive samples that each row averages; an incomplete
                 last group is left out, unless it is the only one.
             robust: Whether large residuals count less.
@@ -274,9 +276,10 @@ class Measurements:
     def _of_paths(self, z: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Return ID, (rows, nv), and its derivatives by paths, (rows, nv, chosen).
 
-        z has the values of all parameters. The results are cached: without paths for
-        good, else until an entry of z after those of the layout changes, be it the
-        delay. Computing them discards the cached factorisation.
+        ID are the joint forces of inverse dynamics [N·m | N], with the path parameters
+        of z (n,) and the robot's own values of the layout. The results are cached:
+        without paths for good, else until an entry of z after those of the layout
+        changes, be it the delay. Computing them discards the cached factorisation.
         """
         key = z[self.unknowns.linear :]
         old = self.unknowns.paths and not np.array_equal(self._key, key)
@@ -339,7 +342,7 @@ class Measurements:
         The rows are linearised about z, (n,); the last column holds the right sides,
         for the parameters and not their changes. The rows are multiplied by sqrt(trust)
         and not divided by the noise. The factorisation is cached until the trust
-        changes, or the results of _of_paths do.
+        changes or, with paths, an entry of z after those of the layout.
         """
         _, slopes = self._of_paths(z)
         if self._factors is not None:
@@ -384,8 +387,8 @@ class Measurements:
     def measure_noise(self, z: np.ndarray, fitted: float) -> None:
         """Set self.noise from the residual at z: its rms, or its median if robust.
 
-        It is at least NOISE_FLOOR times the largest force of the coordinate, and 1 if
-        that is zero. The median is scaled as for normally distributed noise.
+        It is at least 1e-6 (NOISE_FLOOR) times the largest force of the coordinate, and
+        1 if that is zero. The median is scaled as for normally distributed noise.
 
         Args:
             z: Parameters, (n,).
@@ -402,8 +405,8 @@ class Measurements:
     def measure_trust(self, z: np.ndarray) -> None:
         """Set self.trust from the residual at z, if robust; otherwise do nothing.
 
-        It is 1 up to HUBER times the noise, and HUBER noise / |residual| beyond. The
-        cached factorisation is discarded.
+        It is 1 up to HUBER = 1.345 times the noise, and HUBER noise / |residual|
+        beyond. The cached factorisation is discarded.
         """
         if self.robust:
             sizes = np.abs(self.residual(z)) / self.noise

@@ -36,8 +36,9 @@ def outcome(
 
     Args:
         data: Measurements.
-        rows: Weighted rows and right sides of the problem linearised about the values.
-        more: Number of the last rows, which come from the user's prior.
+        rows: (A, b): weighted rows (rows, n) and right sides (rows,) of the problem
+            linearised about the values.
+        more: Number of rows at the end of A that come from the user's prior.
         values: Fitted parameters, (n,).
         known: Prior knowledge.
         tolerance: Relative threshold below which singular values count as zero.
@@ -46,8 +47,8 @@ def outcome(
 
     Returns:
         Identification; its model is None, with a reason, if no robot can have the
-        values. Its asymmetries of friction may be smaller than fitted, see
-        _with_possible_friction.
+        values. An asymmetry of friction that exceeds the dry friction by little is
+        reduced to it.
     """
     unknowns, (A, b) = data.unknowns, rows
     base = base_of(unknowns, A, values, tolerance)

@@ -143,9 +143,9 @@ def _with_spring(
 
     Args:
         description: Description of the robot.
-        name: Spring.
-        what: Parameter, such as stiffness.
-        number: Value.
+        name: Spring; an unknown one changes nothing.
+        what: Parameter: stiffness, damping or rest_length.
+        number: Value, SI unit.
     """
     springs = [
         replace(spring, **{what: number}) if spring.name == name else spring  # type: ignore[arg-type]

@@ -210,7 +210,8 @@ class _Walk:
             body: Number of the body of its parent link.
             X: Transform from this body to the parent link.
 
-        Raises ModelError for an invalid lock, as `fixed_transform`.
+        Raises ModelError for a lock position that is not valid or contradicts the
+        locked leader, or if the numbers of the specification make no joint.
         """
         XJ = self.fixed_transform(spec)
         if XJ is not None:
@@ -229,8 +230,8 @@ class _Walk:
         leader is locked, too; a fixed joint that is replaced by the user's joint moves.
         A name in build.lock is added to `locked`.
 
-        Raises ModelError for a lock position that is not valid, or contradicts the
-        locked leader.
+        Raises ModelError for a lock position that is not valid or contradicts the
+        locked leader, or if the numbers of the specification make no joint.
         """
         if spec.kind == "fixed" and spec.name not in self.build.joints:
             return Transform.identity()
@@ -247,7 +248,10 @@ class _Walk:
         return joint.X(position)
 
     def note_beyond_limits(self, spec: JointSpec, joint: Joint, q: Vector) -> None:
-        """Add a warning of a lock at q (nq) if it is beyond the limits of its joint."""
+        """Add a warning if a lock at q (nq) is beyond its joint's limits by over 0.01.
+
+        The unit is [rad | m]. Joints of several coordinates are not checked.
+        """
         if joint.nv != 1:
             return
         x = float(q[0])

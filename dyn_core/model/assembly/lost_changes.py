@@ -43,9 +43,10 @@ def refuse_lost_changes(tree: Tree, assembled: Tree) -> None:
 
 
 def _differ(one: Any, other: Any) -> bool:
-    """Return whether the numbers that _flat yields differ at all, or in their count.
+    """Return whether the numbers in two nested values differ at all, or in their count.
 
-    True also if one of them is NaN or a symbol. Nesting is not compared.
+    The values are nested tuples, lists, Vectors, transforms and inertias; their nesting
+    is not compared. True also if a number is NaN or a symbol.
     """
     try:
         return not np.array_equal(list(_flat(one)), list(_flat(other)))

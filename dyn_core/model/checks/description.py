@@ -63,7 +63,7 @@ def check_tree(description: Description) -> tuple[str, dict[str, Joint]]:
 
 
 def _listed(names: Sequence[str]) -> str:
-    """Return the first _SHOWN names as text, and the total number if there are more."""
+    """Return the first 12 names as text, and the total number if there are more."""
     more = f", ... ({len(names)} in all)" if len(names) > _SHOWN else ""
     return ", ".join(names[:_SHOWN]) + more
 
@@ -139,7 +139,11 @@ _NUMBERS = (
 
 
 def _numbers(joint: JointSpec) -> tuple[tuple[float, ...], ...]:
-    """Return the numbers of a joint that must be finite, in the order of _NUMBERS."""
+    """Return the numbers of a joint that must be finite, in tuples by meaning.
+
+    They are xyz, rpy, plug xyz, plug rpy, axis, pitch, all axes, damping, friction
+    (mean, asymmetry, speed), armature, effort limit, Stribeck (force, speed).
+    """
     return (
         joint.xyz,
         joint.rpy,
@@ -159,8 +163,8 @@ def _numbers(joint: JointSpec) -> tuple[tuple[float, ...], ...]:
 def _refuse_infinite(joint: JointSpec, numbers: Sequence[tuple[float, ...]]) -> None:
     """Raise ModelError for the first number that is not finite, if there is one.
 
-    `numbers` is the result of _numbers for the joint; the message has the title from
-    _NUMBERS. Of the limits, only that of effort is among them.
+    `numbers` are the tuples of the joint's numbers that `_numbers` returns; the message
+    names the tuple. Of the limits, only that of effort is among them.
     """
     for what, values in zip(_NUMBERS, numbers, strict=True):
         if not all(math.isfinite(x) for x in values):

@@ -70,7 +70,7 @@ class Findings:
         """All warnings and hints, in the order of their first occurrence.
 
         Equal findings about several elements of one kind are one warning, with the
-        first names as by `short_list`.
+        first three names and the number of the others.
         """
         return tuple(
             (Hint if hint else str)(one_line(_sentence(kind, what, names)))
@@ -81,8 +81,8 @@ class Findings:
 def _sentence(kind: str, what: str, names: list[str]) -> str:
     """Return a warning with the names of the elements that it concerns.
 
-    It is "joints 'a', 'b': WHAT", with names as by `short_list`, each once; for the
-    whole robot WHAT, or "WHAT, 2 times".
+    It is "joints 'a', 'b': WHAT", with each name once, and of more than three names the
+    number of the others; for the whole robot WHAT, or "WHAT, 2 times".
 
     Args:
         kind: link, joint or another noun; empty for the whole robot.
@@ -106,7 +106,7 @@ def short_list(names: Iterable[str], shown: int = SHOWN) -> str:
 
 
 def warn_of(robot: str, warnings: Sequence[str], stacklevel: int) -> None:
-    """Issue one ModelWarning with the first SHOWN warnings.
+    """Issue one ModelWarning with the first 3 (SHOWN) warnings.
 
     The number of further ones is named. Nothing is issued if all are hints.
 

@@ -42,7 +42,10 @@ def bounded_range(
 
 
 def _common(ranges: Sequence[Range]) -> Range:
-    """Return the intersection of ranges; lower > upper if it is empty."""
+    """Return the intersection of ranges, all (low, high); low > high if it is empty.
+
+    ValueError without ranges.
+    """
     return max(low for low, _ in ranges), min(high for _, high in ranges)
 
 
@@ -61,9 +64,11 @@ def _leaves_range(bounded: Range, limits: Range) -> bool:
 
 
 def _warning(leader: JointSpec, followers: Sequence[tuple[JointSpec, Range]]) -> str:
-    """Return the warning about followers whose limits are ignored.
+    """Return the text of the warning about followers whose limits are ignored.
 
-    Arguments are as in `bounded_range`.
+    Args:
+        leader: Joint that is followed.
+        followers: Each of them, and the range (low, high) that it leaves the leader.
     """
     parts = [
         f"'{joint.name}' [{joint.lower:g}, {joint.upper:g}] (for the leader"

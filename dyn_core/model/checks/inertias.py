@@ -32,7 +32,7 @@ def check_inertias(description: Description, findings: Findings) -> None:
 
     Raises:
         ModelError: A number is not finite, a mass is negative or above 0 but below
-            SMALLEST; or such a warning if `findings` is strict.
+            SMALLEST (2.2e-308 kg); or such a warning if `findings` is strict.
     """
     links = description.links
     parameters = [link.inertia.parameters for link in links]
@@ -54,8 +54,9 @@ def check_inertias(description: Description, findings: Findings) -> None:
 def changed_inertias(tree: Tree) -> tuple[str, ...]:
     """Return the warnings on link inertias that differ from the robot's description.
 
-    They are those of check_inertias, whose ModelError is one of them: on values that
-    with_values does not check, which must be numbers.
+    Links with the description's own inertia object are not checked. If a number is not
+    finite or a mass not valid, the only warning is the text of this error. Symbols are
+    no valid numbers here: they raise TraceError.
     """
     description, findings = tree.build.description, Findings()
     changed = tuple(
@@ -76,7 +77,7 @@ def _faults(table: np.ndarray) -> Iterator[tuple[int, str]]:
 
     Links come in order, each at most once. The reason is a principal moment about the
     centre of mass that is negative, or else larger than the sum of the others, beyond
-    rounding (TRIANGLE); for mass 0, any moment that is not 0.
+    rounding (TRIANGLE, 1e-9); for mass 0, any moment that is not 0.
 
     Args:
         table: Rows m, m c (3), Ixx, Ixy, Iyy, Ixz, Iyz, Izz about the frame's origin,

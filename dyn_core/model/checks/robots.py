@@ -30,7 +30,8 @@ def check_robot(model: Any, who: str) -> None:
 def beyond_limits(tree: Tree, name: str, q: np.ndarray, what: str) -> str:
     """Return words on the joint farthest beyond its position limits at q; else "".
 
-    Only limits of independent joints of one coordinate count, and an excess above DEEP.
+    Only limits of independent joints of one coordinate count, and an excess above 0.01
+    rad or m (DEEP).
 
     Args:
         tree: Robot.

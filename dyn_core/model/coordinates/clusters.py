@@ -127,7 +127,10 @@ def _path(parent: Sequence[int], i: int, j: int) -> list[int]:
 
 
 def _ancestors(parent: Sequence[int], i: int) -> list[int]:
-    """Return body i and its ancestors, the base (0) last."""
+    """Return body i and its ancestors, the base (0) last.
+
+    `parent` has the parent of each body, by body.
+    """
     bodies = [i]
     while i:
         i = parent[i]

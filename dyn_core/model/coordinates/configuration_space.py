@@ -224,7 +224,7 @@ def normalize(tree: Tree, q: Vector) -> Vector:
 def refuse_zero_quaternions(tree: Tree, q: np.ndarray) -> None:
     """Raise NonFiniteError if q (..., nq) has a quaternion without direction.
 
-    See Joint.has_lengths; NaN passes.
+    Its length is then zero or beyond 1e154; NaN passes.
     """
     for i in tree.independent:
         if not tree.joint[i].has_lengths(q[..., tree.q_slices[i]]):
@@ -245,7 +245,7 @@ def quaternion_joints(tree: Tree) -> tuple[str, ...]:
 
 
 def scaled_quaternions(tree: Tree, q: np.ndarray) -> dict[str, float]:
-    """Return the lengths of quaternions that differ from 1 by more than UNIT_TOLERANCE.
+    """Return the lengths of quaternions that differ from 1 by more than 1e-3.
 
     The lengths are by name of the joint. `q` is one position (nq,).
     """
@@ -258,7 +258,7 @@ def scaled_quaternions(tree: Tree, q: np.ndarray) -> dict[str, float]:
 
 
 def require_unit_quaternions(tree: Tree, q: Vector) -> None:
-    """Require that the quaternions in q (nq) have unit length within UNIT_TOLERANCE.
+    """Require that the quaternions in q (nq) have unit length within 1e-3.
 
     Raises QuaternionError, with the name of the joint, if one does not; with traced
     numbers the Program raises it when it runs.
@@ -275,14 +275,14 @@ def require_unit_quaternions(tree: Tree, q: Vector) -> None:
 def on_arrays(
     tree: Tree, function: VectorFunction, kind: str, **inputs: Vector
 ) -> Vector:
-    """Overload for Vectors."""
+    """Overload for Vectors, which returns a Vector."""
 
 
 @overload
 def on_arrays(
     tree: Tree, function: VectorFunction, kind: str, **inputs: np.ndarray
 ) -> np.ndarray:
-    """Overload for arrays."""
+    """Overload for arrays, which returns an array."""
 
 
 def on_arrays(

@@ -24,15 +24,15 @@ _OF_TREE = ("joint_matrix", "joint_slopes", "joint_stiffness", "joint_damping")
 
 
 def kept_places(tree: Tree, kind: str, form: str) -> Places | None:
-    """Return rows and columns of the stored entries of a matrix, in order of storage.
+    """Return (rows, columns) of a matrix's stored entries, in the order of storage.
 
     None if all entries are stored, as in a dense matrix.
 
     Args:
         tree: Robot.
-        kind: Kind of the matrix as in its Port: joint_matrix, symmetric, ... Only the
-            kinds in _SYMMETRIC and _OF_TREE have other forms than dense; if a kind is
-            in _SYMMETRIC alone, its sparse form is the packed one.
+        kind: Kind of the matrix as in its Port. joint_matrix and symmetric can be
+            packed; joint_matrix, joint_slopes, joint_stiffness and joint_damping can be
+            sparse, symmetric is packed instead. All others stay dense.
         form: dense, packed or sparse.
     """
     if form == "sparse" and kind in _OF_TREE:
@@ -48,6 +48,9 @@ def kept_places(tree: Tree, kind: str, form: str) -> Places | None:
 
 def changes_some(form: str, kinds: Sequence[str]) -> bool:
     """Return whether a form is dense, or omits entries of at least one of the matrices.
+
+    packed omits entries of the kinds joint_matrix and symmetric; sparse also of
+    joint_slopes, joint_stiffness and joint_damping.
 
     Args:
         form: dense, packed or sparse; another one is a KeyError where there is a kind.

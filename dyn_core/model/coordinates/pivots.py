@@ -46,7 +46,7 @@ def coordinate_pivots(tree: Tree) -> tuple[list[float], list[str]]:
 def joint_factors(tree: Tree, H: Matrix) -> Factored | BlockFactored:
     """Return the factors of a joint-space inertia H (nv, nv), symmetric (not checked).
 
-    They are Factored for fewer than MANY coordinates, else BlockFactored. Raises
+    They are Factored for fewer than MANY (10) coordinates, else BlockFactored. Raises
     SingularError with the name of the joint if a pivot is at or below its tolerance;
     with traced numbers the Program raises it. NaN is no error: it gives NaN.
     """
@@ -60,7 +60,7 @@ def _branch_blocks(tree: Tree) -> list[list[int]]:
     """Return blocks of coordinates that are factored together, parents first.
 
     Each block is a list of indices in qd. It is a piece of a branch without side
-    branches, with at most LONG coordinates unless a single joint has more.
+    branches, with at most LONG (8) coordinates unless a single joint has more.
     """
     columns = [range(tree.nv)[part] for part in tree.v_slices]
     moving = sorted(i for i in tree.independent if columns[i])  # parents first

@@ -37,11 +37,13 @@ KINDS: dict[str, type[Joint]] = {
 
 
 def make_joint(spec: JointSpec) -> Joint:
-    """Return the Joint object of a specification; its kind must be a key of KINDS.
+    """Return the Joint object of a specification.
 
     Placement, limits and forces of the specification are not used.
 
-    Raises ModelError if the numbers do not make such a joint.
+    Raises:
+        ModelError: The numbers do not make such a joint.
+        KeyError: Its kind, or the kind of a factor, is not in KINDS.
 
     Source: KIM-2.4 (the library of joints).
     """

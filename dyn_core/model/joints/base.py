@@ -109,8 +109,11 @@ class Joint(ABC):
     def _with_geometry(self, what: str, values: Sequence[Scalar]) -> Joint:
         """Return the joint with other numbers of its geometry.
 
-        Arguments are as in `with_geometry`, which checks their number before. Kinds
-        with a geometry implement it; this class raises NotImplementedError.
+        Kinds with a geometry implement it; this class raises NotImplementedError.
+
+        Args:
+            what: axis, axes or pitch, which the kind has.
+            values: Its numbers or symbols, whose count is right.
         """
         raise NotImplementedError
 
@@ -224,8 +227,8 @@ class Joint(ABC):
     def rate_in_initial_axes(self, qd: Vector, qdd: Vector) -> Vector:
         """Return the rate of the velocity in axes fixed at this instant, (nv,) [/s²].
 
-        It is qdd (nv) unless the velocity qd (nv) has a linear part in body axes, see
-        Floating.
+        It is qdd (nv), but if the velocity qd (nv) has a linear part v in body axes,
+        this part gets v' + w x v.
         """
         return qdd
 
@@ -234,7 +237,8 @@ class Joint(ABC):
     ) -> Vector:
         """Return the correction of a step's velocity to mean gyroscopic moments, nv.
 
-        See coordinates.gyroscopic_change. Zero for kinds without free rotation.
+        It is to be added to the velocity after an explicit step, so that the moments
+        are at the mean velocity. Zero for kinds without free rotation.
 
         Args:
             H: Block of the joint-space inertia of this joint, nv x nv.
@@ -323,8 +327,11 @@ class GroupJoint(Joint):
     def rate(self, u: Vector, qd: Vector) -> Vector:
         """Return du/dt (nv) of a displacement u(t) from a fixed start.
 
-        Arguments are as in Joint.rate. Accurate to fourth order in u
-        (lie.tangent_rate).
+        Accurate to fourth order in u (lie.tangent_rate).
+
+        Args:
+            u: Displacement from the start, nv [rad | m].
+            qd: Velocity at the displaced position, nv [rad/s | m/s].
         """
         six = tuple(tangent_rate(self.motion(u), self.motion(qd)))
         return Vector(six[: self.nv])
@@ -342,7 +349,7 @@ def _along_each(q: Vector) -> Iterator[Vector]:
 def _slope(columns: Iterable[Motion]) -> MotionSubspace:
     """Return the first derivatives of motions of Taylor numbers, one column for each.
 
-    They are with respect to the variable of `_along_each`.
+    They are by the variable of rank COORDINATE, the one coordinate that varies.
     """
     return MotionSubspace(
         Motion.of([derivatives(x, COORDINATE)[1] for x in column]) for column in columns

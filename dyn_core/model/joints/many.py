@@ -63,7 +63,7 @@ def _columns(joints: OfOneAxis) -> tuple[list[int], np.ndarray, np.ndarray]:
 
 
 def motion_rows(joint: Joint, places: Places) -> list[list[tuple[float, ...]]]:
-    """Return the nv columns of S, six numbers each, for each position of a joint.
+    """Return for each position of a joint the nv columns of S, [angular; linear].
 
     `places` are the positions, Vectors of its nq coordinates.
     """

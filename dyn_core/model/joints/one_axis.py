@@ -45,8 +45,9 @@ def _snapped(x: float) -> float:
 def direction(values: Sequence[Scalar]) -> Axis:
     """Return an axis of floats or symbols scaled to unit length, a tuple of three.
 
-    Three floats are treated as in `unit`, with its ModelErrors, but zeros raise
-    SingularError. With a symbol among them nothing is checked.
+    Components of floats that are 0 or ±1 up to rounding are set to these values. Zeros
+    raise SingularError; floats that are not finite, or not three, a ModelError. With a
+    symbol among them nothing is checked.
     """
     if all(isinstance(x, (int, float)) for x in values):
         if not any(values):

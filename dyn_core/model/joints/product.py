@@ -407,6 +407,9 @@ class FreeRPY(Product):
         return cls()
 
     def random(self, rng: np.random.Generator) -> tuple[float, ...]:
-        """Return a position within 1 m in x, y, z, then angles as in BallRPY."""
+        """Return a position within 1 m in x, y, z, then three random angles [m, rad].
+
+        The pitch is at least 0.2 rad from a singularity.
+        """
         x, y, z = (float(value) for value in rng.uniform(-1, 1, 3))
         return (x, y, z, *_away_from_singular(rng))

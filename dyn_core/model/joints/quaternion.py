@@ -180,10 +180,11 @@ def _mean_system(
     The step is change -= matrix^-1 residual; matrix (3, 3), residual (3,) [N·m·s].
 
     Args:
-        I, w: Inertia and angular velocity before the step, as in _turn_at_mean.
-        rate: Explicit acceleration [rad/s²].
+        I: Inertia about the centre of mass or a fixed point, (3, 3) [kg·m²].
+        w: Angular velocity before the step, (3,) [rad/s].
+        rate: Explicit acceleration, (3,) [rad/s²].
         half: Half a step [s].
-        change: Mean velocity minus mean velocity of the explicit step [rad/s].
+        change: Mean velocity minus mean velocity of the explicit step, (3,) [rad/s].
         last: Whether to return the matrix of the last equation, linear in m.
     """
     y = w + rate * half + change
@@ -228,7 +229,10 @@ class Spherical(GroupJoint):
         return quat_product(q, quat_exp(dv))
 
     def difference(self, q0: Vector, q1: Vector) -> Vector:
-        """Return the rotation vector log(R0.T R1), in body axes [rad]."""
+        """Return the rotation vector log(R0.T R1) from q0 to q1, in body axes [rad].
+
+        Both are quaternions of unit length, which is not checked.
+        """
         return quat_log(quat_product(quat_conjugate(q0), q1))
 
     def position_rate(self, q: Vector, qd: Vector) -> Vector:
@@ -264,7 +268,12 @@ class Spherical(GroupJoint):
     ) -> tuple[Vector, Vector]:
         """Return q rotated by exp(way dt), normalised, and u in the rotated axes.
 
-        Arguments are as in Joint.advance; with way None, u stays as it is.
+        Args:
+            q: Quaternion at the start.
+            u: Angular velocity in the axes of the start [rad/s].
+            dt: Step [s].
+            way: Angular velocity that rotates the quaternion, in the axes of the start
+                [rad/s]; None: u, and u is returned as it is.
         """
         q_next, _ = super().advance(q, u, dt, way)
         return q_next, u if way is None else _after_turn(u, way, dt)
@@ -392,12 +401,18 @@ class Floating(GroupJoint):
     ) -> tuple[Vector, Vector]:
         """Return q moved straight and rotated by exp(w dt), and u in the rotated axes.
 
-        w is the angular part of `way`, or of u if way is None; arguments are as in
-        Joint.advance. The quaternion is normalised.
+        w is the angular part of `way`, or of u if way is None. The quaternion is
+        normalised.
 
         A free body keeps its velocity in the world: stepping in body axes without
         rotating them would speed up a spinning body by the factor (1 + (w dt)²)^(1/2) a
         step.
+
+        Args:
+            q: Coordinates at the start, 7.
+            u: Twist in the axes of the start, [angular; linear] [rad/s; m/s].
+            dt: Step [s].
+            way: Twist that moves the coordinates, in the axes of the start; None: u.
         """
         angular = u[:3] if way is None else _after_turn(u[:3], way[:3], dt)
         way = u if way is None else way

@@ -94,7 +94,7 @@ def _height(
 
     Args:
         radius: Radius [m].
-        kind: Key of ROLLING.
+        kind: rolling_ball or rolling_disc.
         names: Rows of the loop, of x, y and z.
         name: Name of the loop, for errors.
         R, p: Pose of B in A.
@@ -115,7 +115,15 @@ def _directions(
 
     For a disc x is the rolling direction and y the direction across. A row has six
     factors: three of the angular velocity of B relative to A, three of the linear
-    velocity of B's origin, in the axes of A. Arguments and errors as in `_height`.
+    velocity of B's origin, in the axes of A. A disc that lies flat raises
+    SingularError.
+
+    Args:
+        radius: Radius [m].
+        kind: rolling_ball or rolling_disc.
+        names: Rows of the loop, of x, y and z.
+        name: Name of the loop, for errors.
+        R, p: Pose of B in A; p is not used.
     """
     c, x, y = ROLLING[kind](radius, _item(name), R)
     ways = [e for key, e in (("x", x), ("y", y)) if key in names]
@@ -304,8 +312,8 @@ def _weld(R: Matrix, p: Vector) -> list[Scalar]:
 def _revolute(name: str, R: Matrix, p: Vector) -> list[Scalar]:
     """Return the residual of a hinge about the z axes of both frames.
 
-    Three numbers of position [m], two of tilt (`_tilt`). `name` is the loop's name for
-    errors. SingularError if the z axes are opposite.
+    Three numbers of position of B in A [m], two of tilt of B's z axis about A's x and
+    y. `name` is the loop's name for errors. SingularError if the z axes are opposite.
     """
     return [*p, *_tilt(name, R)]
 
@@ -385,8 +393,8 @@ def make_loop(
 
     Args:
         name: Name of the loop, for errors and outputs.
-        kind: One of KINDS, axes, distance, rolling_ball or rolling_disc; LOOP describes
-            them.
+        kind: point, pin, planar_weld, revolute, weld, axes, distance, rolling_ball or
+            rolling_disc; LOOP describes them.
         b: Link with frame B.
         a: Link with frame A; None is the base.
         at_b, at_a: Frames on the links: {xyz, rpy}, or a Transform from the link.
@@ -486,7 +494,8 @@ def user_loop(
         b: Link with frame B.
         a: Link with frame A; None is the base.
         at_b, at_a: Frames on the links: {xyz, rpy}, or a Transform from the link.
-        directions: (R, p) -> velocity rows, six numbers each, see Loop; None: none.
+        directions: (R, p) -> velocity rows: factors of the angular (3) and the linear
+            velocity (3) of B's origin relative to A, in the axes of A; None: none.
 
     Raises:
         ModelError: A velocity row has not six numbers, a frame is not valid, or an

@@ -55,7 +55,7 @@ def read_pairs(
     Args:
         mjcf: The compiled file.
         shapes: Names of links that have collision shapes.
-        joined: Kind of the joint of each body, from how_joined.
+        joined: By body: hinge, slide, ball, free or several; "" for a fixed one.
         findings: Gets notes on <pair> elements, which have no counterpart, and on links
             of which only some geoms may touch another link.
     """
@@ -108,8 +108,8 @@ class _Welds:
     def of(cls, mjcf: Compiled, joined: Sequence[str]) -> _Welds:
         """Return the groups of bodies that are fixed to each other.
 
-        `joined` is the kind of the joint of each body, from how_joined; those with ""
-        are fixed to their parent. Equality constraints do not count.
+        `joined` is by body: hinge, slide, ball, free or several; "" for a body that is
+        fixed to its parent. Equality constraints do not count.
         """
         parents = mjcf.model.body_parentid.tolist()
         weld: list[int] = [0]
@@ -195,7 +195,8 @@ def add_shapes(mjcf: Compiled, builder: DescriptionBuilder, findings: Findings) 
 
     Geoms that cannot touch others are skipped. A plane is left out with a note. Other
     geoms that a Model cannot represent are left out as doubtful findings: ellipsoids
-    and other types, meshes that _mesh does not support, sizes that `builder` refuses.
+    and other types, meshes with refpos or refquat or that are no .obj or .stl file,
+    sizes that `builder` refuses.
 
     Raises:
         ModelError: A finding is doubtful and `findings` (for sizes: builder.findings)
@@ -338,7 +339,7 @@ def add_materials(
 
 
 def _material(mjcf: Compiled, geom: int) -> Material:
-    """Return the friction of a geom.
+    """Return the friction of a geom, given by its index, as a Material.
 
     Sliding friction needs condim 3, torsional friction 4, rolling friction 6; otherwise
     the coefficient is zero. A coefficient that is not finite is zero, too.
@@ -371,7 +372,7 @@ def add_links(
         mjcf: The compiled file.
         builder: Gets the links and joints.
         drives: Quantities that actuators add to joints.
-        kinds: Kind of the joint of each body, from how_joined.
+        kinds: By body: hinge, slide, ball, free or several; "" for a fixed one.
         places: Positions of joints that become fixed joints, by name [rad | m].
 
     Raises:
@@ -410,7 +411,12 @@ def _inertials(mjcf: Compiled) -> list[Inertial | None]:
 class _Joined:
     """Adds the joints between each body and its parent, with unique names.
 
-    Args and attributes are as the arguments of add_links.
+    Attributes:
+        mjcf: The compiled file.
+        builder: Gets the links and joints.
+        drives: Quantities that actuators add to joints.
+        kinds: By body: hinge, slide, ball, free or several; "" for a fixed one.
+        places: Positions of joints that become fixed joints, by name [rad | m].
     """
 
     def __init__(
@@ -478,7 +484,8 @@ class _Joined:
 
         A hinge or ball is at MuJoCo's anchor, a slide at the child's origin. A fixed
         joint is at the position in self.places, and keeps damping, friction and
-        armature, but not limits. Errors are as in add_chain.
+        armature, but not limits. Limits with lower > upper raise ModelError, or are a
+        finding, as builder.joint treats them.
 
         Args:
             joint: Index of the joint.

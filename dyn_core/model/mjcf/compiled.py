@@ -47,10 +47,10 @@ class _Count:
     def start(self, name: str, attributes: dict[str, str]) -> None:
         """Count the start of an element, as often as it and its ancestors are copied.
 
-        Only elements in _COPIES are copied, as often as the attribute `count` says (see
-        _copies); other attributes are not read. Signature of expat's
-        StartElementHandler.
-        Raises _TooLarge beyond DEPTH or ELEMENTS.
+        Only replicate, composite and flexcomp elements are copied: the product of the
+        integers in the attribute `count` times; other attributes are not read. Raises
+        _TooLarge beyond DEPTH (500) open elements or ELEMENTS (100,000) in all.
+        Signature of expat's StartElementHandler.
         """
         if len(self.copies) > DEPTH:
             raise _TooLarge(f"elements nest more than {DEPTH} deep")
@@ -149,8 +149,8 @@ class Compiled:
     def kind(self, array: str, number: int) -> str:
         """Return the lower-case name of an element's type: free, sphere, connect, ...
 
-        `array` is the array of mjModel with the types, a key of _KINDS; `number` is the
-        index of the element.
+        `array` is the array of mjModel with the types, such as "geom_type", "jnt_type"
+        or "eq_type"; `number` is the index of the element.
         """
         codes = getattr(self.mujoco, _KINDS[array])
         code = int(getattr(self.model, array)[number])

@@ -83,9 +83,10 @@ def note_what_is_left_out(
 def _note_options(mjcf: Compiled, findings: Findings) -> None:
     """Add findings about <option> and its flags.
 
-    A density or viscosity of a fluid is doubtful. The flags in _FLAGS, if disabled, and
-    an enabled override are notes; other flags are ignored. Raises ModelError for a
-    doubtful finding if `findings` is strict.
+    A density or viscosity of a fluid is doubtful. An enabled override and the flags
+    constraint, equality, frictionloss, limit, contact, spring, damper and passive, if
+    disabled, are notes; other flags are ignored. Raises ModelError for a doubtful
+    finding if `findings` is strict.
     """
     option, bits = mjcf.model.opt, mjcf.mujoco.mjtDisableBit
     if option.density or option.viscosity:
@@ -266,7 +267,8 @@ def read_mjcf(source: Source, origin: Origin, choices: Choices) -> Model:
         choices: Arguments of load_mjcf.
 
     Raises:
-        ModelError, UnsupportedError: As load_mjcf.
+        ModelError: The file or an argument is not valid; includes MuJoCo's reason.
+        UnsupportedError: mujoco is not installed, or too old; names the extra.
     """
     root_joint = choices.root_joint
     if root_joint is not None and root_joint not in ROOT_JOINTS:
@@ -289,12 +291,14 @@ def described(
 
     Args:
         mjcf: The compiled file.
-        root_joint: As in how_joined.
+        root_joint: fixed: free joints are fixed. floating: the only body that is fixed
+            to the world becomes free. None: as in the file.
         findings: Gets a finding for everything that is left out.
 
     Raises:
-        ModelError: `root_joint` is floating, but the file has no body for it (see
-            how_joined); or a finding is doubtful and `findings` is strict.
+        ModelError: `root_joint` is floating, but the file has neither a free joint nor
+            exactly one body that is fixed to the world; or a finding is doubtful and
+            `findings` is strict.
     """
     builder = DescriptionBuilder(mjcf.name, findings)
     add_shapes(mjcf, builder, findings)

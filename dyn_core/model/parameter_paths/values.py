@@ -337,7 +337,7 @@ def acting(tree: Tree, path: str) -> str:
 
 
 def size(tree: Tree, path: str) -> int:
-    """Return the number of values of a path; raise ModelError as `numbers`."""
+    """Return the number of values of a path; ModelError if the robot has no such."""
     return len(numbers(tree, path))
 
 
@@ -345,7 +345,7 @@ def value(tree: Tree, path: str) -> np.ndarray:
     """Return the robot's values of a path as floats, (size,).
 
     Raises:
-        ModelError: As `numbers`.
+        ModelError: The path is unknown, or its owner has no such parameter.
         TypeError: A value is a symbol.
     """
     return np.array(numbers(tree, path), float)
@@ -389,8 +389,8 @@ def _robot_numbers(tree: Tree, path: str) -> list[Scalar]:
 def _link_numbers(I: RigidInertia, what: str) -> list[Scalar]:
     """Return mass (1), com (3), inertia (6) or payload (10) of a link's inertia I.
 
-    `what` is one of these. A payload is an addition, so its ten numbers are zero. The
-    orders are as in KINDS.
+    `what` is one of these. The inertia is xx xy xz yy yz zz about the centre of mass.
+    A payload is an addition, so its ten numbers are zero.
     """
     if what == "mass":
         return [I.m]
@@ -459,7 +459,7 @@ def _rule_numbers(spec: JointSpec | None, name: str, what: str) -> list[Scalar]:
 
 
 def _loop(tree: Tree, name: str) -> Loop:
-    """Return the Loop of this name, which must exist."""
+    """Return the Loop of this name; StopIteration if there is none."""
     loops = (x for x in tree.build.constraints if isinstance(x, Loop))
     return next(loop for loop in loops if loop.name == name)
 
@@ -597,8 +597,8 @@ def _changed_joint(tree: AnyTree, name: str, what: str, values: Values) -> AnyTr
         name: Name of a joint that has the parameter. An unknown one is a KeyError for
             origin, plug, ratio and offset, else a ModelError.
         what: Last component of the path.
-        values: As many values as `numbers` returns; axis, axes and pitch have the
-            errors of Joint.with_geometry.
+        values: As many values as `numbers` returns. A direction that is not finite is
+            a ModelError; of length 0, or -z of a planar joint, a SingularError.
     """
     if what in PLACES:
         return with_place(tree, name, what, values)
@@ -632,8 +632,8 @@ def _changed_loop(tree: AnyTree, name: str, what: str, values: Values) -> AnyTre
     """Return the robot with another frame, length or radius of the loop `name`.
 
     The robot must have this loop, else StopIteration. `what` is at_a, at_b, length or
-    radius, which its kind must have, see Loop.with_numbers; `values` are x, y, z, roll,
-    pitch, yaw, or one length [m, rad].
+    radius, which its kind must have (not checked); `values` are x, y, z, roll, pitch,
+    yaw, or one length [m, rad].
     """
     old = _loop(tree, name)
     new = old.with_numbers(what, values)

@@ -26,7 +26,10 @@ _PAIR = re.compile(r"([^=]*?):?=(.*)", re.DOTALL)
 
 
 def add_robot(parser: argparse.ArgumentParser) -> None:
-    """Add the positional argument `robot`, and the options of add_reading."""
+    """Add the positional argument `robot`, and options of how to read it.
+
+    They are --root-joint, --extras, --package-path and --xacro-argument.
+    """
     parser.add_argument("robot", help=ROBOT)
     add_reading(parser)
 
@@ -99,10 +102,14 @@ def named_numbers(option: str, typed: Iterable[str] | None) -> dict[str, float]:
 
 
 def robot_settings(arguments: argparse.Namespace) -> dict[str, list[str]]:
-    """Return the options of add_search as parameters of nodes, by name.
+    """Return --package-path and --xacro-argument as parameters of nodes, by name.
 
-    They are package_paths, absolute folders, and xacro_arguments, NAME=VALUE; empty
-    ones are omitted. Raises SettingError or ModelError for invalid options.
+    They are package_paths, a list of absolute folders, and xacro_arguments, a list of
+    NAME=VALUE; empty ones are omitted.
+
+    Raises:
+        SettingError: An xacro argument has not the form NAME=VALUE or occurs twice.
+        ModelError: A package path is no folder.
     """
     pairs = named_values(arguments.xacro_argument, "--xacro-argument")
     paths = [str(folder) for folder in package_folders(arguments.package_path)]
@@ -124,7 +131,8 @@ def load_with(
     Raises:
         SettingError: An xacro argument has not the form NAME=VALUE or occurs twice, or
             a keyword is unknown.
-        ModelError, UnsupportedError: As for dyn.load.
+        ModelError: There is no such robot, or it or an argument is not valid.
+        UnsupportedError: An MJCF without mujoco installed, or with one too old.
     """
     paths, pairs = (settings.get(name, ()) for name in READING)
     values = named_values(pairs, READING[1])
@@ -138,7 +146,8 @@ def urdf_with(settings: Mapping[str, Sequence[str]], source: Source) -> str:
     arguments.
 
     Args:
-        settings: Values of the parameters READING, as in load_with.
+        settings: Values of package_paths and xacro_arguments (NAME=VALUE each);
+            missing ones are empty.
         source: Source as for dyn.load.
 
     Raises:
@@ -158,14 +167,16 @@ def load_robot(
     """Return the robot of a command.
 
     Args:
-        arguments: Parsed options of add_robot, or of add_search alone.
+        arguments: Parsed options: package_path and xacro_argument; root_joint, extras
+            and, unless `robot` is given, robot.
         robot: Source of the robot, for commands without add_robot.
         options: Further keywords of dyn.load; they override the arguments.
 
     Raises:
         SettingError: An xacro argument has not the form NAME=VALUE or occurs twice, or
             a keyword is unknown.
-        ModelError, UnsupportedError: As for dyn.load.
+        ModelError: There is no such robot, or it or an argument is not valid.
+        UnsupportedError: An MJCF without mujoco installed, or with one too old.
     """
     pairs = named_values(arguments.xacro_argument, "--xacro-argument")
     choices: dict[str, Any] = {

@@ -76,7 +76,7 @@ def run_job(
             value); by default questions are a JobError.
         apart: Whether to use a separate process, if the system can start one; False
             only for trusted files.
-        limit: CPU time of the job [s]; None: LIMIT.
+        limit: CPU time of the job [s]; None: LIMIT, 60 s.
 
     Jobs of one file run one after another. In this process a job has no bounds.
 
@@ -141,8 +141,8 @@ class _Server:
             seconds: Allowed CPU time [s].
 
         Raises:
-            JobError: The job does not finish within this CPU time, CLOCK times as much
-                wall-clock time, and MEMORY, or its process ends.
+            JobError: The job does not finish within this CPU time, 4 times (CLOCK) as
+                much wall-clock time, and 16 GiB (MEMORY), or its process ends.
         """
         message = {
             "request": dict(request), "folder": _folder(), "seconds": seconds,
@@ -220,7 +220,8 @@ class _Server:
         `end` is the deadline on the clock of time.monotonic() [s].
 
         Raises:
-            EOFError: The server is gone, or a part of its message exceeds LARGEST.
+            EOFError: The server is gone, or a part of its message exceeds 8 GiB
+                (LARGEST).
             JobError: The deadline has passed.
         """
         assert self._process is not None

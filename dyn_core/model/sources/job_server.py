@@ -64,7 +64,7 @@ def _exactly(source: Read, size: int) -> bytes:
 
 
 def main() -> None:
-    """Serve jobs from standard input until it ends, or for IDLE seconds without a job.
+    """Serve jobs from standard input until it ends, or for 60 s (IDLE) without a job.
 
     The first message has `path` (sys.path) and `job` (the job's file, which defines the
     functions prepare and run); each further one is a job, which runs in a forked
@@ -106,7 +106,7 @@ def _serve(
 
     Args:
         job: Globals of the job's file, with the function `run`.
-        message: request, seconds and memory (see _bound), folder to work in, and
+        message: request, seconds of CPU time, memory [bytes], folder to work in, and
             environment, which replaces this process's.
         data: Binary data of the request.
         source: Reads the parent's answers to questions.
@@ -114,7 +114,10 @@ def _serve(
     """
 
     def ask(question: str) -> Any:
-        """Return the parent's answer to a question; errors as of write and read."""
+        """Return the parent's answer to a question.
+
+        Raises BrokenPipeError or EOFError if the parent is gone.
+        """
         write(target, {"question": question})
         return read(source)[0]["answer"]
 

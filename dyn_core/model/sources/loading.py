@@ -145,10 +145,10 @@ def load(
             existing file has priority over a name.
         root_joint: Joint between world and root link: fixed or floating; None: as the
             source says; a URDF is then fixed, a shipped robot as in its header.
-        lock, root, tip: Joints to fix, first and last link of a sub-chain, as in
-            load_urdf.
-        extras, sidecar: Sidecar, and whether the file beside the robot's is read, as in
-            load_urdf.
+        lock: Joint positions at which joints are fixed, by name [rad | m].
+        root, tip: First and last link of a sub-chain; without tip the tree below root.
+        extras: Sidecar: path, YAML text or mapping.
+        sidecar: Whether NAME.dyn.yaml beside the file is read, if there are no extras.
         check: warn, or error to raise a ModelError for doubtful elements.
         gravity: Gravity acceleration in the root frame, 3 [m/s²]; None: as in an MJCF,
             (0, 0, -9.81) for a URDF.

@@ -91,8 +91,8 @@ def robot(name: str) -> CachedRobot:
 def _run(name: str) -> dict[str, Any]:
     """Return the globals of a module, executed without its download.
 
-    Raises ModelError if the package is not installed or the robot not in the cache;
-    other errors of the module pass through.
+    Raises ModelError if the package is not installed or the robot not in the cache,
+    OSError if there is no module `name`; other errors of the module pass through.
     """
     folder = home()
     if folder is None:
@@ -101,7 +101,8 @@ def _run(name: str) -> dict[str, Any]:
     def cached(repository: str, commit: str | None = None) -> str:
         """Return the cached folder of a repository, in place of clone_to_cache.
 
-        Arguments and errors as in `_cached`.
+        `repository` is a key of the package's REPOSITORIES, else KeyError; `commit` is
+        the wanted one, None: the one in REPOSITORIES. ModelError if it is not cached.
         """
         return str(_cached(name, repository, commit))
 

@@ -103,8 +103,12 @@ def texts(
     """Return the known attributes of an element, as checked text for the parser.
 
     They are by name; missing attributes are not reported. The text is unchanged, except
-    that limits beyond 1e100 are "inf" or "-inf". Arguments and findings are as in
-    `attributes`.
+    that limits beyond 1e100 are "inf" or "-inf".
+
+    Args:
+        findings: Gets notes on unknown attributes, and on limits beyond 1e100.
+        owner: link or joint, and its name.
+        element: An element with a tag in ATTRIBUTES.
 
     Raises:
         ModelError: A number is not valid, there are too few or too many, or a value is
@@ -174,7 +178,8 @@ def _all_numbers(
         attribute: Tag of its element, its name, its value.
 
     Raises:
-        ModelError: As in `numbers`.
+        ModelError: A number is missing, too many, not valid or NaN, or the text is an
+            xacro expression; outside of <limit>, also infinite or beyond 1e100.
     """
     tag, key, value = attribute
     where, limit = f"{owner[0]} '{owner[1]}': <{tag}> {key}=\"{value}\"", tag == "limit"
@@ -225,7 +230,7 @@ def _number(where: str, part: str, infinite: bool, element: str) -> float:
     Args:
         where: Element and attribute, for errors.
         part: Text of the number.
-        infinite: Whether it may be infinite; a number beyond LARGEST then becomes
+        infinite: Whether it may be infinite; a number beyond 1e100 then becomes
             infinite, with its sign.
         element: Name of the link or joint, for errors.
 

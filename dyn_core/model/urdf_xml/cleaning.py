@@ -275,9 +275,9 @@ def _add_part(
     Limits that the parser does not know (acceleration, deceleration, jerk) are stored
     in joint.robot.limits as floats, by joint and name. Limits of effort or velocity
     that are missing, and an effort of +infinity, become 0, which means no limit.
-    Unless the joint is fixed, _note_no_limits adds notes. Raises ModelError for an
-    invalid attribute, an <axis> without xyz and a <mimic> without joint. `owner` is
-    "joint" and the joint's name.
+    Unless the joint is fixed, both and other limits of 0 are notes in `findings`.
+    Raises ModelError for an invalid attribute, an <axis> without xyz and a <mimic>
+    without joint. `owner` is "joint" and the joint's name.
     """
     values = texts(findings, owner, element)
     if element.tag == "axis":

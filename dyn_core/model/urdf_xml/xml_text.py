@@ -25,8 +25,8 @@ _MARKS = (
 def read_source(source: Source) -> tuple[str, Path | None]:
     """Return the text of a source, and its path as given.
 
-    The path is None for text, bytes and open files. A str is text if it contains "<" or
-    is blank, else a path.
+    The path is None for text, bytes and open files, whose own errors pass through. A
+    str is text if it contains "<" or is blank, else a path.
 
     Raises:
         ModelError: The file cannot be opened, the encoding is not valid, or the source

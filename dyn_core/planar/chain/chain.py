@@ -42,13 +42,14 @@ def angle_limits(name: str, values: Any, n: int, none: float) -> tuple[float, ..
 
     Args:
         name: Name of the argument for errors.
-        values: Limits, as in by_joint.
+        values: A sequence of n limits, a mapping joint -> limit, or None or () for no
+            limits [rad].
         n: Number of joints.
         none: Limit of joints without one: -inf or inf.
 
     Raises:
-        ModelError: `values` is invalid (see by_joint), a limit is NaN or no number, or
-            the last joint, which has no angle, has a finite limit.
+        ModelError: `values` has another form, length or key, a limit is NaN or no
+            number, or the last joint, which has no angle, has a finite limit.
     """
     limits = []
     for i, value in enumerate(by_joint(name, values, n, none)):
@@ -135,8 +136,8 @@ def pairs_by_joint(name: str, values: Any, n: int) -> list[tuple[float, float]]:
         n: Number of joints.
 
     Raises:
-        ModelError: `values` is invalid (see by_joint), or an entry is (see
-            finite_pair).
+        ModelError: `values` has another form, length or key, or an entry is not one
+            or two finite numbers.
     """
     return [
         finite_pair(f"{name}[{i}]", row)
@@ -405,7 +406,8 @@ class ChainModel(System):
     def parameter(self, path: str) -> list[Any]:
         """Return the numbers of a parameter as a list.
 
-        Raises ModelError unless `path` is a key of UNITS, such as masses.
+        Raises ModelError unless `path` is lengths, masses, gravity, k_omega, k_v,
+        link_masses, link_coms or link_inertias.
         """
         if not isinstance(path, str) or path not in UNITS:
             valid = ", ".join(UNITS)
@@ -413,9 +415,10 @@ class ChainModel(System):
         return list(getattr(self, path))
 
     def unit(self, path: str) -> str:
-        """Return the unit of a parameter by its path, a key of UNITS, such as masses.
+        """Return the unit of a parameter by its path, such as masses.
 
-        Raises ModelError for another one.
+        Parameters are lengths, masses, gravity, k_omega, k_v, link_masses, link_coms
+        and link_inertias. Raises ModelError for another path.
         """
         self.parameter(path)
         return UNITS[path]
@@ -426,7 +429,8 @@ class ChainModel(System):
         Only their count is checked.
 
         Args:
-            values: All numbers of a parameter, by its name, a key of UNITS.
+            values: All numbers of a parameter, by its name: lengths, masses, gravity,
+                k_omega, k_v, link_masses, link_coms or link_inertias.
 
         Raises:
             ModelError: A name is unknown, or its values are not numbers or not as many
@@ -531,7 +535,8 @@ def _listed(name: str, parts: dict[str, Any]) -> Sequence[Any]:
 def make_chain_like(chain: ChainModel, **changes: Any) -> ChainModel:
     """Return a checked chain with the attributes of another, some of them changed.
 
-    Raises ModelError as make_chain does.
+    `changes` are new values by name of the attribute, in any form that make_chain
+    takes; ModelError if a name is unknown or a value is invalid.
     """
     parts = {f.name: getattr(chain, f.name) for f in fields(chain)} | changes
     return make_chain(parts.pop("lengths"), parts.pop("masses"), **parts)
@@ -540,10 +545,10 @@ def make_chain_like(chain: ChainModel, **changes: Any) -> ChainModel:
 def _check(chain: ChainModel) -> None:
     """Raise ModelError for a chain whose motion is undefined; it names field and index.
 
-    Lengths must be at least SHORTEST. Resistances, and masses and inertias of links,
-    must not be negative. The mass at a joint, with `shares` of its links, must be
-    positive, or at least 0 if the joint is guided. Lower limits must not exceed upper
-    ones, and the constraints must be for n joints.
+    Lengths must be at least 1e-100 m (SHORTEST). Resistances, and masses and inertias
+    of links, must not be negative. The mass at a joint, with `shares` of its links,
+    must be positive, or at least 0 if the joint is guided. Lower limits must not exceed
+    upper ones, and the constraints must be for n joints.
     """
     for i, length in enumerate(chain.lengths):
         if length <= 0:

@@ -225,7 +225,7 @@ class UnilateralConstraints:
     def taut(self, x: np.ndarray) -> tuple[Stretch, ...]:
         """Return the stretches that are taut at joint positions x, (n, 2); () for none.
 
-        Their slack is at most TAUT times their reach.
+        Their slack is at most TAUT (1e-8) times their reach.
         """
         return tuple(
             part for part in self.stretches if part.slack(x) <= TAUT * part.reach
@@ -262,7 +262,7 @@ class UnilateralConstraints:
         Args:
             key: Constraint.
             x: Positions of the joints, (n, 2) [m].
-            theta: Unwrapped angles of the joints [rad].
+            theta: Unwrapped angles of the joints but the last, n-1 [rad].
         """
         if key.rank:
             z0, z = self.plane(key)
@@ -277,7 +277,8 @@ class UnilateralConstraints:
             key: Constraint.
             of_joints: Velocities of the joints for the first derivative, accelerations
                 for the second, (n, 2).
-            of_angles: Rates of the angles, or their second derivatives.
+            of_angles: Rates of the angles, or their second derivatives, by joint (n-1
+                or n).
         """
         if key.rank:
             return float(self.plane(key)[1] @ of_joints[key.joint])
@@ -293,8 +294,9 @@ class UnilateralConstraints:
 
         Args:
             key: Constraint.
-            support: Forces or impulses of the supports on the joints, (n, 2).
-            couples: Couples on the angles, or impulses of couples.
+            support: Forces or impulses of the supports on the joints, (n, 2) [N | N·s].
+            couples: Couples on the angles, or impulses of couples, by joint (n-1 or n)
+                [N·m | N·m·s].
         """
         normals = [
             self.plane(k)[1]
@@ -327,8 +329,8 @@ class UnilateralConstraints:
         Errors are not corrected if the window is infinite.
 
         Args:
-            x, v: Positions and velocities of the joints, (n, 2).
-            theta, omega: Angles and their rates.
+            x, v: Positions and velocities of the joints, (n, 2) [m], [m/s].
+            theta, omega: Unwrapped angles and their rates, n-1 [rad], [rad/s].
             window: Time constant with which errors decay [s].
 
         Source: WAW-12.10.
@@ -370,7 +372,7 @@ class UnilateralConstraints:
         Adds to modes.a_w of joints on lines, and sets modes.alpha_w of locked angles:
         active ones with alpha_w = 0. The references are the positions and angles at
         construction. `pd` returns the correcting acceleration of an error and its rate;
-        other arguments are as in `arrays`.
+        x, v are (n, 2) [m], [m/s], theta and omega the angles and their rates, n-1.
         """
         x0, theta0 = self.start
         for i in range(self.chain.n):

@@ -173,8 +173,10 @@ class MovingChain:
             settings: Other arguments of the class, without x, v and near.
 
         Raises:
-            ShapeError: Angles or rates do not have n-1 entries. Other errors as in
-                __init__.
+            ShapeError: Angles or rates do not have n-1 entries, or x0 or v0 not 2.
+            SettingError: A setting is invalid, or the state is beyond a bound.
+            ModelError, NonFiniteError: The chain, an angle or a rate is invalid.
+            UnsupportedError: The engine is unknown.
         """
         rates = np.zeros(chain.n - 1) if theta_dot is None else theta_dot
         state = from_angles(chain, x0, v0, theta, rates)
@@ -250,7 +252,10 @@ class MovingChain:
         return array
 
     def snapshot(self) -> Any:
-        """Return a copy of the state, for restore: modes, latches and counters too."""
+        """Return a copy of the state for `restore`: a dict of attributes by name.
+
+        It also has the active set, latches, events, `lost` and `steps`.
+        """
         names = (*MOTION, "modes", "latch", "events")
         return {name: copy.deepcopy(getattr(self, name)) for name in names}
 
@@ -403,7 +408,7 @@ def check_settings(
         chain: ChainModel.
         dt: Step, a finite number above 0 [s].
         window: Any number [s], or None.
-        scheme: Name of one of the SCHEMES.
+        scheme: Name of one of the SCHEMES: quantum, semi_implicit or rk4.
         halve_above: Finite number above 0 [m/s], or None.
         on_event: Function, or None.
         keep: Whole number, at least 0.

@@ -196,8 +196,8 @@ class ChainRobot(SimulatedPlant):
     def _warning(self) -> str | None:
         """Return a warning as text, or None.
 
-        It names the unmet equations; if there are none, the last event of the kinds in
-        TROUBLE within the last RECENT seconds of simulated time.
+        It names the unmet equations; if there are none, the last event of kind
+        mode_cycle, chatter or event_limit within the last second of simulated time.
         """
         if unmet := self.unmet:
             return f"cannot be met: {', '.join(unmet)}"
@@ -267,7 +267,10 @@ class ChainRobot(SimulatedPlant):
         return [event for event in self.simulator.events if event.time > t]
 
     def trouble_since(self, t: float) -> list[Event]:
-        """Return the stored events of the kinds in TROUBLE later than a time t [s]."""
+        """Return the stored events of trouble later than a simulated time t [s].
+
+        They are those of kind mode_cycle, chatter and event_limit, oldest first.
+        """
         return [event for event in self.events_since(t) if event.kind in TROUBLE]
 
     # ---- machinery

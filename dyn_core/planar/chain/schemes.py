@@ -40,7 +40,11 @@ def quantum(
 
         x_next = x + dt v + dt² a / 2,   v_next = v + dt a
 
-    Arguments as in Scheme.step; `accelerate` is unused.
+    Args:
+        x, v: State at the start, (n, 2) [m], [m/s]; it is not changed.
+        dt: Length of the step [s].
+        a: Accelerations at the start, (n, 2) [m/s²].
+        accelerate: Not used.
 
     Source: WAW-3.1.
     """
@@ -54,7 +58,11 @@ def semi_implicit(
 
         v_next = v + dt a,   x_next = x + dt v_next
 
-    Arguments as in Scheme.step; `accelerate` is unused.
+    Args:
+        x, v: State at the start, (n, 2) [m], [m/s]; it is not changed.
+        dt: Length of the step [s].
+        a: Accelerations at the start, (n, 2) [m/s²].
+        accelerate: Not used.
 
     Source: WAW-3.1; E. Hairer et al., Geometric Numerical Integration.
     """
@@ -110,7 +118,7 @@ def checked_window(window: float | None, dt: float, scheme: str) -> float:
     Args:
         window: Time constant [s]; None: 5 dt, infinite: errors are not corrected.
         dt: Step [s].
-        scheme: One of the SCHEMES.
+        scheme: quantum, semi_implicit or rk4; KeyError for another.
 
     Raises:
         SettingError: The window is not longer than least_window steps of the scheme,
@@ -138,7 +146,7 @@ def first_root(gap: Callable[[float], float], end: float) -> float:
     """Return a root of a function that is >= 0 at 0 and < 0 at `end` > 0.
 
     Regula falsi with a halved value at the retained end (Illinois). The function is <=
-    0 at the result, and not below -ROOT unless floats are too coarse.
+    0 at the result, and not below -1e-15 (ROOT) unless floats are too coarse.
 
     Source: M. Dowell and P. Jarratt, A modified regula falsi method, BIT 1971.
     """

@@ -57,7 +57,10 @@ class ChainSimulator(MovingChain):
     energy drifts slowly; `quantum` is the source's, for its reference trajectories: its
     energy and errors of the links grow.
 
-    For the arguments see MovingChain.__init__ and at_angles.
+    For the arguments see MovingChain.__init__ and at_angles. Where accelerations are
+    evaluated, an acceleration or additional force that is not finite raises
+    NonFiniteError, and a function of forces that returns another shape ShapeError:
+    below, the errors of an evaluation.
 
     Attributes:
         chain: Planar chain.
@@ -117,7 +120,8 @@ class ChainSimulator(MovingChain):
         `evaluation`, `dropped` and `taut`, and records events. A taut link, or a joint
         that slides where it should stick, causes an impact, which changes `v` and
         `lost`. If the sets repeat, the largest set of the cycle is used and an event
-        recorded; `dropped` is then not updated. Raises as _accelerations.
+        recorded; `dropped` is then not updated. Raises the errors of an
+        evaluation.
 
         Source: WAW-7.4, WAW-12.5, WAW-12.8.
         """
@@ -166,7 +170,7 @@ class ChainSimulator(MovingChain):
         self.taut = taut
 
     def _nearly_taut(self) -> str:
-        """Return a description of links with a slack up to STIFF reach; "" for none.
+        """Return a description of links with a slack up to 0.01 reach; "" for none.
 
         Links are the stretches of `modes`, each between two guided joints.
         """
@@ -180,11 +184,11 @@ class ChainSimulator(MovingChain):
         """Return a constraint to activate, else one to release, else None.
 
         It is the first in the order of keys. An inactive constraint is to be activated
-        if its gap and the gap's rate are 0 within TOUCH, the gap accelerates to below
-        0, and it is not redundant (_covered). An active one is to be released if it
-        pulls and the latch allows it. The active set is not changed. The latch records
-        a release that it allows; one that it refuses is a chatter event, unless the
-        latch held the constraint already.
+        if its gap and the gap's rate are 0 within 1e-9 (TOUCH), the gap accelerates to
+        below 0, and no active contact makes it redundant. An active one is to be
+        released if it pulls and the latch allows it. The active set is not changed. The
+        latch records a release that it allows; one that it refuses is a chatter event,
+        unless the latch held the constraint already.
 
         evaluation: Outputs of CHAIN_ACCELERATIONS at the state.
         """
@@ -215,7 +219,8 @@ class ChainSimulator(MovingChain):
     def _slides_at_contact(self, key: Key) -> bool:
         """Return whether the joint of a ground key moves although the mode is stick.
 
-        It moves if a component of its velocity exceeds TOUCH. False for a limit.
+        It moves if a component of its velocity exceeds 1e-9 m/s (TOUCH). False for a
+        limit.
         """
         sticks = key.rank and self.chain.ground[key.which].mode == "stick"
         return bool(sticks) and np.abs(self.v[key.joint]).max() > TOUCH
@@ -246,11 +251,11 @@ class ChainSimulator(MovingChain):
         The largest change of a joint's acceleration, times dt, is compared with
         `halve_above`; None: the step is never halved. A step after which accelerations
         are not finite is halved, too. The state, the active set and `t` are updated; a
-        halving at depth 0 is an event. Raises as _accelerations.
+        halving at depth 0 is an event. Raises the errors of an evaluation.
 
         Args:
             dt: Time to move [s].
-            depth: Number of halvings so far; at HALVINGS there is no other.
+            depth: Number of halvings so far; at HALVINGS (12) there is no other.
 
         Source: WAW-12.11.
         """
@@ -276,8 +281,8 @@ class ChainSimulator(MovingChain):
     def _moved(self, a: np.ndarray, dt: float) -> Arrival:
         """Return the Arrival after dt [s], without hits; the state is not changed.
 
-        a: Accelerations of the joints at the start, (n, 2). With the scheme rk4 it
-        raises as _accelerations.
+        a: Accelerations of the joints at the start, (n, 2) [m/s²]. With the scheme rk4
+        it raises the errors of an evaluation.
         """
 
         def accelerate(x: np.ndarray, v: np.ndarray, since: float) -> np.ndarray:
@@ -292,13 +297,13 @@ class ChainSimulator(MovingChain):
     def _meet_hits(self, evaluation: Any, end: Arrival, dt: float, depth: int) -> None:
         """Move by dt, handling hits in their order; update the state and `t`.
 
-        Raises as _accelerations.
+        Raises the errors of an evaluation.
 
         Args:
             evaluation: Outputs of CHAIN_ACCELERATIONS at the start.
             end: Arrival after dt without hits.
             dt: Time to move [s].
-            depth: Number of earlier hits in this step; from DEPTH on an event is
+            depth: Number of earlier hits in this step; from DEPTH (20) on an event is
                 recorded and hits are ignored.
 
         Source: WAW-7.2, WAW-7.3, WAW-12.2, WAW-12.4, WAW-12.12.
@@ -326,7 +331,7 @@ class ChainSimulator(MovingChain):
 
         Only constraints that are violated at the end, and whose gap decreases, are hit;
         active ones, and those that active contacts make redundant, are not. With the
-        scheme rk4 it raises as _accelerations.
+        scheme rk4 it raises the errors of an evaluation.
 
         Args:
             evaluation: Outputs of CHAIN_ACCELERATIONS at the start.
@@ -364,7 +369,13 @@ class ChainSimulator(MovingChain):
 
         Args:
             broken: Constraints that are violated at the end.
-            evaluation, end, dt: As in `_first_hit`, as is the result.
+            evaluation: Outputs of CHAIN_ACCELERATIONS at the start.
+            end: Arrival after dt without hits.
+            dt: Time to move [s].
+
+        Returns:
+            Time of the hit since the start [s], Arrival then, and the keys that are
+            hit.
 
         Source: WAW-7.2, WAW-12.2.
         """
@@ -392,15 +403,21 @@ class ChainSimulator(MovingChain):
 
             minimum of gap(position after `when`) - level = 0
 
-        level is 0 or, if less, the gap at the start minus HIT. Constraints that are
-        violated at the start by HIT or more and approached are hit at once, at time 0.
-        None if no gap ends below its level, or if those that reach it are not
-        approached. The state is not changed. With the scheme rk4 it raises as
-        _accelerations.
+        level is 0 or, if less, the gap at the start minus HIT (1e-12). Constraints that
+        are violated at the start by HIT or more and approached are hit at once, at time
+        0. None if no gap ends below its level, or if those that reach it are not
+        approached. The state is not changed. With the scheme rk4 it raises the errors
+        of an evaluation.
 
         Args:
             broken: Constraints that are violated at the end.
-            evaluation, end, dt: As in `_first_hit`, as is the result.
+            evaluation: Outputs of CHAIN_ACCELERATIONS at the start.
+            end: Arrival after dt without hits.
+            dt: Time to move [s].
+
+        Returns:
+            Time of the hit since the start [s], Arrival then, and the keys that are
+            hit.
 
         Source: WAW-7.2.
         """
@@ -439,8 +456,8 @@ class ChainSimulator(MovingChain):
 
         The method updates `modes` and `v`, adds the loss to `lost`, and records events.
         Constraints that were released are active again if the chain would move on into
-        one of them, or if the latch refuses a release. After more than EVENTS hits in a
-        step all constraints that were hit in it are held active for a step.
+        one of them, or if the latch refuses a release. After more than 50 (EVENTS) hits
+        in a step all constraints that were hit in it are held active for a step.
 
         keys: Constraints that are hit; none for an impact of taut links alone.
 
@@ -486,7 +503,8 @@ class ChainSimulator(MovingChain):
     def _solve_impact(self, keys: list[Key]) -> tuple[Any, dict[Key, float]]:
         """Return the outputs of chain_impact, and the push of each active constraint.
 
-        The state is not changed. The joint of an active ground key in `keys` stops, or
+        The outputs are v_next, impulse, torque_impulse and loss; pushes are by key. The
+        state is not changed. The joint of an active ground key in `keys` stops, or
         only along the normal if it slides; the angle of an active limit in `keys`
         stops; inactive keys have no effect. Inner joints of taut links get velocities
         interpolated between the ends. A push is an impulse into the free side

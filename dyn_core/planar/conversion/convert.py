@@ -55,10 +55,10 @@ def to_urdf(chain: ChainModel) -> ChainURDF:
         (x, y) -> (X, Z),   axis (0, -1, 0),   tau equal
 
     Joint 0 is fixed to the base, slides along its line, or along X and then Z, at most
-    TRACK either way. Point masses are links named like their joints, without inertia; a
-    body between two sliding joints is massless. A joint without two finite limits is
-    continuous. Rolling resistance becomes damping. Limits of effort and speed are
-    written as 0, which means none.
+    1000 m (TRACK) either way. Point masses are links named like their joints, without
+    inertia; a body between two sliding joints is massless. A joint without two finite
+    limits is continuous. Rolling resistance becomes damping. Limits of effort and speed
+    are written as 0, which means none.
 
     Raises:
         ModelError: A link has inertia and no mass, which no URDF may have.
@@ -98,8 +98,8 @@ def to_urdf(chain: ChainModel) -> ChainURDF:
 def to_model(chain: ChainModel) -> Model:
     """Return the Model of to_urdf, with the chain's gravity.
 
-    Other properties that URDF cannot express are lost. Raises ModelError as to_urdf
-    does.
+    Other properties that URDF cannot express are lost. Raises ModelError if a link has
+    inertia and no mass.
 
     Source: WAW-15.2.
     """
@@ -192,7 +192,7 @@ def _base(robot: ElementTree.Element, chain: ChainModel, taken: set[str]) -> Non
 
     The point mass is a link named like joint 0. By the joint's kind it is fixed to the
     ground, slides along the line, or along X and then Z with a massless link between,
-    at most TRACK either way.
+    at most 1000 m (TRACK) either way.
 
     Args:
         robot: XML element, extended in place.
@@ -284,8 +284,8 @@ def _left_out(chain: ChainModel) -> tuple[tuple[str, ...], dict[str, Any]]:
     """Return the chain's properties that URDF cannot express.
 
     They are another gravity than (0, -9.81), k_v, k_omega of the last joint, limits on
-    one side only, a tip with mass beyond it, ground, and those of
-    _constraints_left_out.
+    one side only, a tip with mass beyond it, ground, and constraints: inner joints that
+    are not free, prescribed accelerations and active joints.
 
     Returns:
         Their descriptions; and the properties as arguments of from_model, by name. Both

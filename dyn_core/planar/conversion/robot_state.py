@@ -33,7 +33,8 @@ def state_to_chain(
         chain: Chain with as many links as the robot, of the same lengths.
         q: Joint positions, nq [rad | m].
         qd: Joint velocities, nv [rad/s | m/s].
-        tip: Link at whose origin the last chain link ends; None: see from_model.
+        tip: Link at whose origin the last chain link ends; None: the farthest link
+            fixed to the last body.
 
     Returns:
         x, v, (n, 2) [m], [m/s].
@@ -88,7 +89,8 @@ def state_to_model(
         model: Robot.
         chain: Chain with as many links as the robot, of the same lengths.
         state: x, v, (n, 2) [m], [m/s]; errors of lengths and bend angles are ignored.
-        tip: Link at whose origin the last chain link ends; None: see from_model.
+        tip: Link at whose origin the last chain link ends; None: the farthest link
+            fixed to the last body.
 
     Returns:
         q, nq [rad | m], and qd, nv [rad/s | m/s].
@@ -145,7 +147,8 @@ def _geometry(model: Model, chain: ChainModel, tip: str | None) -> PlanarChainGe
     Args:
         model: Robot.
         chain: Chain that must have as many links as the robot.
-        tip: Link at whose origin the last chain link ends; None: see from_model.
+        tip: Link at whose origin the last chain link ends; None: the farthest link
+            fixed to the last body.
 
     Raises:
         ModelError: The robot is not a planar chain, or the chain has another number of

@@ -115,7 +115,8 @@ class PlanarBody:
         direction -x, at the radius of gyration, or at 1 m for a point mass.
 
         Args:
-            tip: As in `end`.
+            tip: Name of a link of the last body, where the link ends, or None: its
+                farthest link; ignored for other bodies.
 
         Raises:
             ModelError: `tip` is not a link of the last body, or nothing determines
@@ -138,7 +139,7 @@ class PlanarBody:
         name is JOINT_end.
 
         Args:
-            start: Start of the link, in the plane [m].
+            start: Start of the link, in the plane, (2,) [m].
             tip: Name of a link of the last body, or None; ignored for other bodies.
 
         Raises:
@@ -175,12 +176,16 @@ class PlanarBody:
         if the other links' centre of mass is on the line from start to end, or they
         have no mass. Else there are two with half the mass and half the inertia each;
         the joint between them, at the centre of mass, keeps its angle, and the centres
-        of mass of both are there. Raises ModelError for a link without length, and as
-        `end`.
+        of mass of both are there.
 
         Args:
-            start: Start of the link, in the plane [m].
-            tip: Link at whose origin the last body's chain link ends; None: see `end`.
+            start: Start of the link, in the plane, (2,) [m].
+            tip: Link at whose origin the last body's chain link ends; None: its
+                farthest link, or a point that depends on its centre of mass.
+
+        Raises:
+            ModelError: The link has no length, `tip` is not a link of the last body, or
+                nothing determines where the last link ends.
 
         Source: WAW-13.4 (a), with a bend.
         """

@@ -57,7 +57,7 @@ def pendulum(
         u: Torque tau [N·m].
 
     Returns:
-        theta'' [rad/s²].
+        A list of one number, theta'' [rad/s²].
 
     Source: WAW-13.1.
     """

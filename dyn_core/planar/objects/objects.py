@@ -245,8 +245,9 @@ def planar_object(name: str, **parameters: float) -> PlanarObject:
     """Return a shipped object, with some parameters changed.
 
     Args:
-        name: One of OBJECTS.
-        parameters: Numbers by name.
+        name: pendulum, acrobot, weight_lifter, cart_pole, cart_two_poles or
+            cart_three_poles.
+        parameters: New numbers by name of the parameter.
 
     Raises:
         ModelError: An unknown name, or an invalid number.

@@ -277,7 +277,7 @@ class Rods:
         """Return the index of the chain's joint at which each rod starts.
 
         The first is 0, also with a cart: the cart is joint 0. With `split`, a rod with
-        mass is two links and so counts two joints. p and split are as in `chain`.
+        mass is two links and so counts two joints. p are the parameters by name.
         """
         joint, joints = 0, []
         for rod in self.of(p):
@@ -288,7 +288,7 @@ class Rods:
     def _links(self, p: Mapping[str, Any], split: bool) -> int:
         """Return the number of links of the chain: one for each rod.
 
-        With `split`, a rod with mass is two links. p and split are as in `chain`.
+        With `split`, a rod with mass is two links. p are the parameters by name.
         """
         return sum(2 if split and rod.massive else 1 for rod in self.of(p))
 

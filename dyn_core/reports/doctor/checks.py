@@ -118,7 +118,7 @@ def _inertia_matrix(motions: SampledMotions) -> Iterator[Met]:
     """Yield at most one finding: H, scaled to a unit diagonal, is nearly singular.
 
     It is if a diagonal entry of H is not positive, or if the condition number exceeds
-    WORST at a position. In the second case, and if H is regular, median and maximum of
+    WORST at a position. Unless a diagonal entry is not positive, median and maximum of
     the condition numbers are added to motions.figures. If joints lack inertia, only a
     note is added. DynErrors of the Program pass through.
     """
@@ -597,9 +597,10 @@ def _absent(joint: JointFacts, what: str) -> str:
 
 
 def _angles(joint: JointFacts) -> Problems:
-    """Yield (code, fact) of limits of a revolute joint that look like degrees.
+    """Yield (code, fact) of limits that look like degrees: of position, then velocity.
 
-    Those of velocity only if a position limit does.
+    Only position limits of a revolute joint are checked; the velocity limit only if one
+    of them looks like degrees.
     """
     if joint.kind not in ("revolute", "continuous"):
         return

@@ -50,7 +50,7 @@ def run(arguments: argparse.Namespace) -> int:
     Raises:
         ModelError: There is no such robot.
         SettingError: An option is not valid.
-        SettingError, OSError: The page cannot be written, see write_page.
+        SettingError, OSError: The page cannot be written.
     """
     report = doctor(
         arguments.robot,

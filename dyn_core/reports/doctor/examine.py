@@ -265,7 +265,8 @@ def _report(examined: _Examined, samples: int, seed: int, meshes: bool) -> Robot
 
     Args:
         examined: Robot, with the findings of its loading.
-        samples, seed, meshes: As in `doctor`.
+        samples, seed: Number of random positions, 1 or more, and their seed.
+        meshes: Whether mesh files are read.
     """
     model, facts, origin, met = examined
     messages, figures, notes = [*met], dict[str, str](), list[str]()

@@ -78,8 +78,11 @@ def classical_from_spatial(a: Any, v: Any) -> np.ndarray:
 def spatial_from_classical(a: Any, v: Any) -> np.ndarray:
     """Return the spatial acceleration of a classical one, both [angular; linear].
 
-    Inverse of classical_from_spatial. v is the velocity [angular; linear], (..., 6), in
-    the same axes.
+    Inverse of classical_from_spatial.
+
+    Args:
+        a: Classical acceleration, (..., 6) [rad/s²; m/s²], like the result.
+        v: Velocity [angular; linear], (..., 6) [rad/s; m/s], in the same axes.
     """
     a, v = np.asarray(a), np.asarray(v)
     return joined(a[..., :3], a[..., 3:] - np.cross(v[..., :3], v[..., 3:]))

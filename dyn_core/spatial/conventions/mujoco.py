@@ -103,8 +103,8 @@ def from_mujoco_free_velocity(q: Any, qvel: Any) -> np.ndarray:
 def mujoco_free_columns(q: Any) -> np.ndarray:
     """Return the orthogonal matrix B with qvel = B v, (..., 6, 6), of our free joint.
 
-    q is our position of the joint (x, y, z, qx, qy, qz, qw), (..., 7); qvel and v are
-    as in mujoco_free_velocity.
+    q is our position of the joint (x, y, z, qx, qy, qz, qw), (..., 7); qvel is [linear
+    in world axes; angular in body axes], v our [angular; linear] in body axes.
     """
     return transposed(mujoco_free_velocity(np.asarray(q)[..., None, :], np.eye(6)))
 
@@ -193,8 +193,8 @@ def mujoco_cacc(q: Any, com: Any, a: Any, g: Any) -> np.ndarray:
     """Return data.cacc of our spatial acceleration; it includes -g.
 
     Args:
-        q, com: Pose of the body (x, y, z, qx, qy, qz, qw), (..., 7), and
-            data.subtree_com, (..., 3), as in mujoco_cvel.
+        q: Pose of the body in the world (x, y, z, qx, qy, qz, qw), (..., 7).
+        com: data.subtree_com of its tree's root, (..., 3) [m].
         a: Spatial acceleration of the body without gravity [angular; linear], body
             axes, at its origin, (..., 6).
         g: Gravity, option.gravity, 3 [m/s²], world axes.
@@ -212,8 +212,8 @@ def from_mujoco_cacc(q: Any, com: Any, cacc: Any, g: Any) -> np.ndarray:
     It is [angular; linear] in body axes at the body's origin.
 
     Args:
-        q, com: Pose of the body (x, y, z, qx, qy, qz, qw), (..., 7), and
-            data.subtree_com, (..., 3), as in mujoco_cvel.
+        q: Pose of the body in the world (x, y, z, qx, qy, qz, qw), (..., 7).
+        com: data.subtree_com of its tree's root, (..., 3) [m].
         cacc: data.cacc, (..., 6), which includes -g.
         g: Gravity, option.gravity, 3 [m/s²], world axes.
     """
@@ -227,8 +227,8 @@ def mujoco_cfrc(q: Any, com: Any, f: Any) -> np.ndarray:
         n = R n_body + (p - com) x R f
 
     Args:
-        q, com: Pose of the body (x, y, z, qx, qy, qz, qw), (..., 7), and
-            data.subtree_com, (..., 3), as in mujoco_cvel.
+        q: Pose of the body in the world (x, y, z, qx, qy, qz, qw), (..., 7).
+        com: data.subtree_com of its tree's root, (..., 3) [m].
         f: Force on the body [moment; force], body axes, about its origin, (..., 6).
 
     Returns:
@@ -353,8 +353,8 @@ def mujoco_cinert(q: Any, com: Any, I: Any) -> np.ndarray:
     xx yy zz xy xz yz [kg·m²], then mass times (own com - subtree's com) (3), then mass.
 
     Args:
-        q, com: Pose of the body (x, y, z, qx, qy, qz, qw), (..., 7), and
-            data.subtree_com, (..., 3), as in mujoco_cvel.
+        q: Pose of the body in the world (x, y, z, qx, qy, qz, qw), (..., 7).
+        com: data.subtree_com of its tree's root, (..., 3) [m].
         I: Our 6x6 inertias, (..., 6, 6).
     """
     R, p = pose_parts(q)
@@ -366,12 +366,13 @@ def mujoco_cinert(q: Any, com: Any, I: Any) -> np.ndarray:
 
 
 def from_mujoco_cinert(q: Any, com: Any, cinert: Any) -> np.ndarray:
-    """Return our 6x6 inertias of data.cinert (..., 10); NaN where the mass is zero.
+    """Return our 6x6 inertias, (..., 6, 6), of data.cinert; NaN where the mass is zero.
 
     Args:
         q: Pose of the body in the world (x, y, z, qx, qy, qz, qw), (..., 7).
         com: data.subtree_com of its tree's root, (..., 3) [m].
-        cinert: data.cinert, in the order of mujoco_cinert, (..., 10).
+        cinert: data.cinert, world axes, about com, (..., 10): xx yy zz xy xz yz
+            [kg·m²], mass times (own com - com) (3) [kg·m], mass [kg].
     """
     R, p = pose_parts(q)
     cinert = np.asarray(cinert, float)
@@ -424,7 +425,8 @@ def from_mujoco_jacobian(
     Args:
         q: Pose of the frame in the world (x, y, z, qx, qy, qz, qw), (..., 7).
         jacp, jacr: Linear and angular rows of mj_jac, world axes, (..., 3, nv) each.
-        free: As in mujoco_jacobian.
+        free: By first column of each free joint: our q of that joint, (..., 7); None:
+            no free joints. The columns of free joints are converted from MuJoCo's qvel.
     """
     back = transposed(pose_parts(q)[0])
     J = np.concatenate([back @ np.asarray(jacr), back @ np.asarray(jacp)], axis=-2)

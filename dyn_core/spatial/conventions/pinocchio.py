@@ -151,7 +151,8 @@ def pinocchio_jacobian(J: Any, free: tuple[int, ...] = ()) -> np.ndarray:
 def from_pinocchio_jacobian(J: Any, free: tuple[int, ...] = ()) -> np.ndarray:
     """Return our Jacobian [angular; linear] of Pinocchio's J, (..., 6, nv).
 
-    `free` is as in pinocchio_jacobian.
+    The halves of the rows are swapped, and those of the six columns of each free joint,
+    whose first columns `free` lists.
     """
     return tazz_jacobian(J, free)
 

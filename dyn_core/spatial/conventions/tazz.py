@@ -58,7 +58,7 @@ def from_tazz_velocity(V: Any) -> np.ndarray:
 
 
 def tazz_acceleration(a: Any, v: Any) -> np.ndarray:
-    """Return tazz's [linear; angular] classical acceleration of our spatial one.
+    """Return tazz's classical acceleration [linear; angular], (..., 6), of our spatial.
 
         A = P a + k
 
@@ -108,7 +108,8 @@ def from_tazz_inertia(I: Any) -> np.ndarray:
 def tazz_transform(X: Any) -> np.ndarray:
     """Return tazz's X(R, r), for motions, of our Transform or 6x6 matrices: P X P.
 
-    X(R, r) = [[R.T, -R.T r x], [0, R.T]]
+    X(R, r) = [[R.T, -R.T r x], [0, R.T]], (..., 6, 6). Ours act on [angular; linear],
+    tazz's on [linear; angular].
     """
     return swap_matrix(np.asarray(X, float))
 
@@ -130,7 +131,7 @@ def tazz_jacobian(J: Any, free: tuple[int, ...] = ()) -> np.ndarray:
     """Return tazz's Jacobian of ours, (..., 6, nv): the halves of the rows are swapped.
 
     Args:
-        J: Our Jacobian, (..., 6, nv).
+        J: Our Jacobian [angular; linear], (..., 6, nv).
         free: First column of each free joint; the halves of its six columns are
             swapped, too.
     """
@@ -143,7 +144,8 @@ def tazz_jacobian(J: Any, free: tuple[int, ...] = ()) -> np.ndarray:
 def from_tazz_jacobian(J: Any, free: tuple[int, ...] = ()) -> np.ndarray:
     """Return our Jacobian [angular; linear] of tazz's J, (..., 6, nv).
 
-    `free` is as in tazz_jacobian.
+    The halves of the rows are swapped, and those of the six columns of each free joint,
+    whose first columns `free` lists.
     """
     return tazz_jacobian(J, free)
 
@@ -163,7 +165,7 @@ def tazz_articulated_bias(pA: Any, IA: Any, v: Any) -> np.ndarray:
 
         Z = P pA - I_T k
 
-    Also valid for single bodies.
+    Z is [force; moment], (..., 6). Also valid for single bodies.
 
     Args:
         pA: Our bias [moment; force], (..., 6).
@@ -193,6 +195,8 @@ def tazz_velocity_product(c: Any, v_c: Any, X: Any, v_p: Any) -> np.ndarray:
 
         C_pc = P c + k_c - X_T k_p
 
+    C_pc is [linear; angular], (..., 6).
+
     Args:
         c: Our velocity-product acceleration of the child [angular; linear], (..., 6).
         v_c, v_p: Our velocities of child and parent [angular; linear], (..., 6).
@@ -205,7 +209,7 @@ def tazz_velocity_product(c: Any, v_c: Any, X: Any, v_p: Any) -> np.ndarray:
 
 
 def from_tazz_velocity_product(C: Any, V_c: Any, X: Any, V_p: Any) -> np.ndarray:
-    """Return our velocity-product acceleration c (..., 6) of tazz's C_pc.
+    """Return our velocity-product acceleration c [angular; linear], of tazz's C_pc.
 
     Args:
         C: Tazz's C_pc [linear; angular], (..., 6).

@@ -66,8 +66,8 @@ def rigid_body(m: float, c: Iterable[float], Ic: Any) -> RigidInertia:
 
     Raises:
         ShapeError, NonFiniteError: A value has another shape or is not finite.
-        ModelError: Ic is not symmetric within 1e-9 of its largest entry, or the inertia
-            is not physical (see `checked`).
+        ModelError: Ic is not symmetric within 1e-9 of its largest entry, the mass is
+            negative, or a principal moment is negative or above the sum of the others.
 
     Source: GUIDE (25); SV-7.1; KIM-1.6.
     """
@@ -162,8 +162,8 @@ def sphere(m: float, radius: float, c: Iterable[float] = _ORIGIN) -> RigidInerti
 def _lengths(name: str, x: Any, *n: int) -> np.ndarray:
     """Return lengths x as an array of n numbers, without n of one number [m].
 
-    `name` is for error messages. Raises ModelError for a negative length; other errors
-    are as of `single`. Zero is valid.
+    `name` is for error messages. Raises ModelError for a negative length, ShapeError
+    for another shape, NonFiniteError for NaN or infinity. Zero is valid.
     """
     lengths = single(name, x, *n)
     if (lengths < 0).any():

@@ -248,7 +248,9 @@ def complement(S: Any) -> np.ndarray:
 def constraint_rows(S: Any) -> np.ndarray:
     """Return the constraint rows T.T of a joint: T.T (v2 - v1) = 0, (6-r)x6.
 
-    They hold exactly when v2 - v1 = S qd for some qd. Errors are as in `complement`.
+    S is 6xr. The rows hold exactly when v2 - v1 = S qd for some qd. Raises ValueError
+    if the columns of S are linearly dependent, ShapeError or NonFiniteError if S has
+    not 6 rows or is not finite.
 
     Source: GUIDE (31); SV-3.1, SV-9.1, SV-9.5.
     """

@@ -50,9 +50,11 @@ def finite(name: str, x: Any, *tail: int) -> np.ndarray:
 
 
 def single(name: str, x: Any, *shape: int) -> np.ndarray:
-    """Return x as an array of exactly this shape; else it is as `finite`.
+    """Return x as an array of finite floats of exactly this shape.
 
-    Without sizes x is a number, and the array has no axis. A batch is a ShapeError.
+    A float64 array is returned itself. Without sizes x is a number, and the array has
+    no axis. `name` is for error messages. Raises ShapeError if x is not numeric or has
+    another shape, such as a batch; NonFiniteError for NaN or infinity.
     """
     array = finite(name, x)
     if array.shape != shape:
@@ -67,7 +69,8 @@ def rotation(name: str, E: Any) -> np.ndarray:
     `name` is used in error messages.
 
     Raises:
-        ShapeError, NonFiniteError: As in `finite`.
+        ShapeError: E is not numeric, or its last axes are not 3 and 3.
+        NonFiniteError: An entry is NaN or infinite.
         ValueError: An entry of E.T E differs from the identity by more than 1e-8, or a
             matrix is a reflection.
     """
@@ -187,7 +190,8 @@ def force_transform(E: Any, r: Any) -> np.ndarray:
     """Return the transform X* = [[E, -E r x], [0, E]] of forces, (..., 6, 6).
 
     E (..., 3, 3) rotates coordinates from A to B, r (..., 3) is B's origin in A [m].
-    Errors are as in motion_transform.
+    Raises ValueError if E is not a rotation or batches do not broadcast, ShapeError or
+    NonFiniteError for other invalid arrays.
 
     Source: GUIDE (12); SV-4.3; KIM-1.3.
     """

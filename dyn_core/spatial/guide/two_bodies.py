@@ -39,7 +39,11 @@ class Body:
     I: np.ndarray
 
     def spatial(self) -> RigidInertia:
-        """Return the spatial inertia about the origin; errors are as of rigid_body."""
+        """Return the spatial inertia about the origin.
+
+        Raises ModelError if I is not symmetric or the inertia is not physical,
+        ShapeError or NonFiniteError for other invalid values.
+        """
         return bodies.rigid_body(self.m, self.C, self.I)
 
 
@@ -231,7 +235,8 @@ def _biases(
 
         p = v x* I v - weight,   v2 = v1 + s qd
 
-    Arguments as in two_body_moving; all at the origin. The weight is of state.g. Raises
+    All are at the origin. I1, I2 are the inertias of the bodies, s the motion of the
+    joint at unit rate, state velocities and gravity g, which causes the weight. Raises
     ShapeError or NonFiniteError if state.g is not valid.
     """
     v2 = state.v1 + s * state.qd

@@ -121,11 +121,11 @@ def initial(rng: np.random.Generator, rows: int) -> Start:
 
 
 def observe(rows: RobotRows) -> np.ndarray:
-    """Return the observations, (n, 58), in the order of humanoid_stand.
+    """Return the observations, (n, 58).
 
-    Height of the torso minus the stance's, the world's vertical in its axes (3), its
-    angular and linear velocity (6), joint angles minus the stance's (16), their rates /
-    10 (16), the last action (16).
+    In this order: height of the torso minus the stance's [m], the world's vertical in
+    its axes (3), its angular and linear velocity in them (6) [rad/s, m/s], joint angles
+    minus the stance's (16) [rad], their rates / 10 (16) [rad/s], the last action (16).
     """
     return np.concatenate(
         [

@@ -58,10 +58,11 @@ def initial(rng: np.random.Generator, rows: int) -> Start:
 
 
 def observe(rows: RobotRows) -> np.ndarray:
-    """Return the observations, (n, 17), in the order of push_box.
+    """Return the observations, (n, 17).
 
-    q (2) and qd (2) of the arm, then in x and y: tip (2), box (2) and the box's x axis
-    (2); velocity of the box (3); vectors from box to goal (2) and from tip to box (2).
+    q (2) [rad] and qd (2) [rad/s] of the arm, then in x and y of the world: tip (2)
+    [m], box (2) [m] and the box's x axis (2); velocity of the box (3) [m/s]; vectors
+    from box to goal (2) and from tip to box (2) [m].
     """
     tip, box = rows.place(2)[:, :2], rows.place(3)[:, :2]
     heading = rows.axes(3)[:, :2, 0]

@@ -107,8 +107,9 @@ def quadruped(name: str, **parts: Any) -> RobotTask:
 def observe_walk(rows: RobotRows) -> np.ndarray:
     """Return the observation of walking, (n, 48): `observe`, then a clock.
 
-    The clock is the sine, then the cosine, of 2 pi RHYTHM times the time in the
-    episode.
+    The 46 numbers of `observe` are height, vertical (3), velocities (6), joint angles
+    (12), their rates / 10 (12), last action (12). The clock is the sine, then the
+    cosine, of 2 pi RHYTHM times the time in the episode.
     """
     angle = 2 * np.pi * RHYTHM * rows.time
     clock = np.stack([np.sin(angle), np.cos(angle)], axis=1)
@@ -134,9 +135,11 @@ def reward_walk(before: RobotRows, action: np.ndarray, after: RobotRows) -> np.n
 def quadruped_walk() -> RobotTask:
     """Build the task: walk along the world's x axis at up to 1 m/s.
 
-    Action and end are as in `quadruped`, the observation as in `observe_walk`. Reward,
-    of the velocity v [m/s] of the trunk after the step in the world and its angular
-    velocity w [rad/s] about the trunk's own z axis:
+    Action: offsets of twelve joint targets from the stance, 0.4 rad times an action in
+    [-1, 1]. An episode ends when the trunk is below 0.18 m or tilted by more than 60
+    degrees. The observation is of `observe_walk`, (n, 48). Reward, of the velocity v
+    [m/s] of the trunk after the step in the world and its angular velocity w [rad/s]
+    about the trunk's own z axis:
 
         0.5 + min(v_x, 1) - |v_y| - 0.1 |w_z| - 0.01 sum a²
     """
@@ -148,8 +151,9 @@ def quadruped_walk() -> RobotTask:
 def initial_stand(rng: np.random.Generator, rows: int) -> Start:
     """Draw q (rows, 19), zero qd, and as memory directions of pushes, (rows, 5) [rad].
 
-    q is drawn near the stance as in `initial`. A direction is the angle of a push from
-    the world's x axis about the vertical, uniform in ±pi.
+    Joint angles are within 0.05 rad of the stance, the trunk is 1 cm higher. A
+    direction is the angle of a push from the world's x axis about the vertical, uniform
+    in ±pi.
     """
     q, qd, _ = initial(rng, rows)
     return q, qd, rng.uniform(-np.pi, np.pi, (rows, PUSHES))
@@ -181,7 +185,9 @@ def push(rows: RobotRows) -> np.ndarray:
 def observe_stand(rows: RobotRows) -> np.ndarray:
     """Return the observation of standing, (n, 48): `observe`, then trunk x, y [m].
 
-    x and y are of the trunk's origin in the world.
+    The 46 numbers of `observe` are height, vertical (3), velocities (6), joint angles
+    (12), their rates / 10 (12), last action (12). x and y are of the trunk's origin in
+    the world.
     """
     return np.concatenate([observe(rows), rows.q[:, :2]], axis=1)
 
@@ -207,9 +213,11 @@ def quadruped_stand() -> RobotTask:
     """Build the task: stand still under pushes of 20 N in random directions.
 
     A push acts at the trunk's origin, horizontally, for 0.5 s; one starts every 2 s,
-    the first after 0.5 s. Action and end are as in `quadruped`, the observation as in
-    `observe_stand`. Reward, of the state after the step with the horizontal position p
-    [m], the trunk's vertical axis u and its velocity v [m/s]:
+    the first after 0.5 s. Action: offsets of twelve joint targets from the stance, 0.4
+    rad times an action in [-1, 1]. An episode ends when the trunk is below 0.18 m or
+    tilted by more than 60 degrees. The observation is of `observe_stand`, (n, 48).
+    Reward, of the state after the step with the horizontal position p [m], the trunk's
+    vertical axis u and its velocity v [m/s]:
 
         exp(-100 |p|²) - 10 (1 - u_z) - 0.5 |v|² - 0.01 sum a²
     """

@@ -35,7 +35,10 @@ def way(rows: RobotRows) -> np.ndarray:
 
 
 def observe(rows: RobotRows) -> np.ndarray:
-    """Return observations (n, 17): q (7), qd (7), vector from hand to goal (3)."""
+    """Return observations (n, 17): q (7), qd (7), vector from hand to goal (3).
+
+    They are in rad, rad/s and m; the vector is in world axes.
+    """
     return np.concatenate([rows.q, rows.qd, way(rows)], axis=1)
 
 

@@ -345,7 +345,7 @@ def _step_of(case: Case, choices: dict[str, Any]) -> Callable[..., Any]:
 
 
 def _scaled(left: np.ndarray, right: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return both divided by max(1, largest absolute value in the second)."""
+    """Return two arrays, both divided by max(1, largest absolute value in right)."""
     scale = max(1.0, float(np.abs(right).max(initial=0.0)))
     return left / scale, right / scale
 

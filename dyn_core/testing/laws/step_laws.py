@@ -156,7 +156,8 @@ def complex_slopes(
 ) -> tuple[np.ndarray, ...]:
     """Return a step and its derivatives by state, joint forces and parameters.
 
-    State, joint forces, dt and f_ext are those of `_state`.
+    The state is case.q, with some joints beyond their limits, and 0.02 case.qd; tau is
+    case.qdd, dt 0.01 s, f_ext case.f_ext.
 
     Args:
         case: Robot and state.

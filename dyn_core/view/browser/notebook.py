@@ -45,7 +45,8 @@ class NotebookView:
     def _repr_html_(self) -> str:
         """Return an iframe with the page as HTML, for display in a notebook.
 
-        Errors are as of `page`.
+        Raises SettingError if the run takes 80 s or more, UnsupportedError if viser is
+        not installed or its version is not supported.
         """
         page = html_text(self.page())
         return (
@@ -69,7 +70,8 @@ class NotebookView:
     def save(self, path: str | Path) -> None:
         """Write the page to an HTML file; an existing file is replaced.
 
-        Raises SettingError if the file cannot be written, and errors as of `page`.
+        Raises SettingError if the file cannot be written or the run takes 80 s or more,
+        UnsupportedError if viser is not installed or its version is not supported.
         """
         write_page(path, self.page())
 

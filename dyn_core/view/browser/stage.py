@@ -177,8 +177,8 @@ class Stage:
     def _point(self, forces: Arrows | None) -> None:
         """Draw the arrows of contact forces; hide them without forces or if not shown.
 
-        Weak forces, and all forces of scenes without a weight, are left out, see
-        arrow_ends.
+        Forces below a thousandth of the scene's weight, and all forces of scenes
+        without a weight, are left out.
 
         Args:
             forces: Points and forces, (k, 2, 3) [m], [N]; None: no forces.

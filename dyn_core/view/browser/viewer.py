@@ -416,7 +416,8 @@ class Viewer:
 
         Args:
             values: Value of each slider, in the order of scene.sliders [m | rad].
-            moved: Index of the slider that was moved, see scene.state, or None.
+            moved: Index of the slider that was moved, whose joint stays where loops are
+                closed; None: no joint stays.
         """
         with self._lock:
             try:
@@ -566,10 +567,11 @@ class Viewer:
         self.stage.place(self.scene.poses(self.state), shares, forces)
 
     def run(self, done: Callable[[], bool]) -> None:
-        """Advance a playing replay until `done` returns true; see `advance`.
+        """Advance a playing replay in real time, times `speed`, until `done` is true.
 
-        Blocks meanwhile; `done` is called about 30 times per second. The replay is
-        `speed` times as fast as real time. Without a replay it only waits.
+        Blocks meanwhile; `done` is called about 30 times per second. At its end the
+        replay begins again or, without `repeat`, is paused. Without a replay it only
+        waits.
         """
         before = time.monotonic()
         while not done():

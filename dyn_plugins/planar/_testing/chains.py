@@ -52,10 +52,10 @@ class DenseAnswer(NamedTuple):
 
 
 def link_directions(chain: ChainModel, x: Any) -> tuple[np.ndarray, np.ndarray]:
-    """Return r and L = r turned by +90 degrees / l of the links, (n-1, 2).
+    """Return r and L = r turned by +90 degrees / l of a chain's links, (n-1, 2) each.
 
-    r: Unit vectors from joint i to i + 1; l: lengths in the model, not those in x. x:
-    Positions of the joints, (n, 2) [m].
+    r: Unit vectors from joint i to i + 1; l: lengths of the model `chain`, not those in
+    x. x: Positions of the joints, (n, 2) [m].
 
     Source: WAW-2.1.
     """

@@ -3,6 +3,8 @@
 near_pairs.py chooses the pairs that may touch; each of them is passed to the function
 for its kinds. Written in the subset of Python that is compiled
 (dyn_core.engines.machine_code).
+
+A frame is (12,): a rotation R, row by row, and a position p [m], x_outer = R x + p.
 """
 
 from __future__ import annotations
@@ -45,7 +47,7 @@ def place_shapes(shapes: Shapes, poses: FloatArray2, work: Work) -> None:
     """Write the frame of each shape in the world, and the box about it, to `work`.
 
     A box is the axis-aligned one about the shape's own box (shapes.bounds) and radius,
-    not always the tightest, and enlarged by the factor LARGER; the half lengths of a
+    not always the tightest, and enlarged by the factor 1 + 1e-9; the half lengths of a
     half-space are 0.
 
     Args:
@@ -151,14 +153,14 @@ def add_pair(
     """Add the contacts of a pair with ids and bodies; return the new number.
 
     The number may exceed the capacity; contacts beyond it are not written. Normals
-    point from the second shape of the pair to the first. The id is FEATURES pair +
-    feature, and `turn` is 0.
+    point from the second shape of the pair to the first. The id is 2^40 pair + feature,
+    and `turn` is 0; `time` is not written.
 
     Args:
         shapes, pairs, pair: Tables, and index of the pair.
         margin: Maximum gap of a contact [m].
         contacts, count: Contacts, and their number so far.
-        work: Memory; work.frames has the frames of both shapes, see place_shapes.
+        work: Memory; work.frames has the frames of both shapes in the world.
     """
     a, b = pairs.first[pair], pairs.second[pair]
     before = count

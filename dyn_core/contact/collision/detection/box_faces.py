@@ -4,6 +4,8 @@ The other face is clipped to the first one, in the coordinates of the first one'
 Every point has a feature that does not depend on which box has the first face. Written
 in the subset of Python that is compiled (dyn_core.engines.machine_code).
 
+A frame is (12,): a rotation R, row by row, and a position p [m], x_outer = R x + p.
+
 Source: C. Ericson, Real-Time Collision Detection, 2005, 8.3.4 (clipping of the incident
 face); the features and tolerances are not from the literature.
 """
@@ -66,7 +68,7 @@ def clip(polygon: FloatArray2, size: int, h_x: float, h_y: float, tol: float) ->
 
     Args:
         polygon: Corners (x, y, height) from row 0 on [m], replaced by the corners of
-            the clipped polygon; rows from POLYGON on are overwritten.
+            the clipped polygon; rows from POLYGON (64) on are overwritten.
         size: Number of corners before; of a segment (2), ends may come out twice.
         h_x, h_y: Half lengths of the rectangle [m].
         tol: Distance up to which a corner beyond a side is not clipped [m].
@@ -151,13 +153,13 @@ def facing(
 def segment_features(work: Work, size: int) -> int:
     """Keep the two outermost points of a clipped segment; return their number, 0 to 2.
 
-    The feature of a point is END for the one nearer the segment's first end, END + 1
-    for the other. Two points closer than _DISTINCT of the segment's length become one,
+    The feature of a point is END (16) for the one nearer the segment's first end, END +
+    1 for the other. Two points closer than 1e-9 of the segment's length become one,
     with the feature of the nearer end.
 
     Args:
         work: work.polygon has the clipped points from row 0 on, and the ends of the
-            segment in rows POLYGON + 32 and + 33. The kept points are written to its
+            segment in rows 96 and 97 (POLYGON + 32). The kept points are written to its
             first rows, the features to the first column of work.tags.
         size: Number of clipped points, may be 0.
     """
@@ -250,13 +252,13 @@ def point_feature(
 ) -> int:
     """Return the feature of a point of the overlap of two box faces.
 
-    It is CORNER_OF_A or CORNER_OF_B plus the number of a corner, or EDGES + 24 e_a +
-    e_b for a pair of edges with these edge_numbers; a and b are the pair's first and
-    second box. It is the same whichever of them has the face.
+    It is the number of a corner of a, or 8 plus the number of a corner of b, or 32 + 24
+    e_a + e_b for a pair of edges with these edge_numbers; a and b are the pair's first
+    and second box. It is the same whichever of them has the face.
 
     Args:
-        work, m: Memory, and row of the point in work.polygon: x, y and height over the
-            face, see facing.
+        work, m: Memory, and row of the point in work.polygon: coordinates along the
+            axes (k + 1) % 3 and (k + 2) % 3 of the box, and height over the face [m].
         of_b: Whether the face belongs to the pair's second shape.
         half, half_other: Half lengths of the box with the face, and of the other box,
             (3,) [m].
@@ -312,8 +314,9 @@ def face_points(
     """Find the points of the other shape over a face of a box, and their features.
 
     Args:
-        work: The points (x, y, height over the face, see facing) are written to
-            work.polygon from row 0 on, their features to the first column of work.tags.
+        work: The points are written to work.polygon from row 0 on: coordinates along
+            the axes (k + 1) % 3 and (k + 2) % 3 of the box, and height over the face
+            [m]; their features to the first column of work.tags.
         half, half_other: Half lengths of the box with the face, and of the other shape,
             (3,) [m].
         other: Frame of the other shape in the box with the face, (12,).

@@ -12,6 +12,10 @@ Edges of two boxes, or a segment and edges of a box, are compared by code of the
 Everything is computed in the frame of b. Written in the subset of Python that is
 compiled (dyn_core.engines.machine_code).
 
+A frame is (12,): a rotation R, row by row, and a position p [m], x_outer = R x + p.
+Number of a corner: 1, 2 and 4 added for +x, +y and +z. Number of an edge: 8 axis + its
+corner on the negative side. A feature of edges is EDGES + 24 edge of a + edge of b.
+
 Source: C. Ericson, Real-Time Collision Detection, 2005, 4.4.1 (separating axes); the
 tolerances and the test of exactness are not from the literature.
 """
@@ -226,7 +230,8 @@ def edges_apart(
         C: Frame of a in b, (12,).
         a, b: Half lengths of both shapes [m].
         box: Whether a is a box; False: a segment.
-        one, two: Indices of the edges of a and of b; see edge_ends.
+        one, two: Indices of the edges of a and of b, 0 to 11: along x from 0, along y
+            from 4, along z from 8; any for a segment.
         d: Distance [m].
     """
     low, high, _ = edge_ends(one, box)
@@ -252,7 +257,8 @@ def edge_pair(
         C: Frame of a in b, (12,).
         a, b: Half lengths of both shapes [m].
         box: Whether a is a box; False: a segment.
-        one, two: Indices of the edges of a and of b; see edge_ends.
+        one, two: Indices of the edges of a and of b, 0 to 11: along x from 0, along y
+            from 4, along z from 8; any for a segment.
 
     Returns:
         x, y, z of the point of a, then of the point of b [m].

@@ -1,6 +1,8 @@
 """Derivatives of contact points and normals by body motion, by central differences.
 
 Written in the subset of Python that is compiled (dyn_core.engines.machine_code).
+
+A frame is (12,): a rotation R, row by row, and a position p [m], x_outer = R x + p.
 """
 
 from __future__ import annotations
@@ -119,10 +121,21 @@ def _slopes_of_pair(
 ) -> int:
     """Compute the derivatives of the contacts of one pair, rows `first` to `last` - 1.
 
-    Those rows of `slopes` are set where `wanted` is not 0. The frames of all shapes
-    must be in work.frames; they are changed during the computation and restored at the
-    end. Other arguments as in contact_slopes. Returns how many of the six differences
-    of each wanted contact, in all, are one-sided or unknown.
+    Args:
+        shapes, pairs: Tables.
+        margin: Maximum gap of a displaced contact [m].
+        contacts: Contacts of find_contacts; not changed.
+        first, last: Range of the pair's contacts, last excluded.
+        wanted: By contact: not 0 if its derivatives are wanted, (capacity,).
+        room: Memory for contacts at displaced poses.
+        work: Memory with the frames of all shapes in work.frames, which are changed
+            during the computation and restored at the end; the rest is overwritten.
+        slopes: Written for wanted contacts of the pair, (capacity, 6, 6): by contact;
+            by component j of the motion; and by component of point, then normal.
+
+    Returns:
+        How many of the six differences of each wanted contact, in all, are one-sided or
+        unknown.
     """
     pair, frame = contacts.pair[first], room.frame
     a, b = pairs.first[pair], pairs.second[pair]
@@ -179,7 +192,7 @@ def _find(contacts: Contacts, count: int, feature: int) -> int:
 def _displace(
     frame: FloatArray, j: int, sign: float, pivot: FloatArray, F: FloatArray
 ) -> None:
-    """Write to F a frame that is displaced by STEP along one motion.
+    """Write to F a frame that is displaced by 1e-5 m or rad along one motion.
 
     Args:
         frame: Frame before, (12,).
@@ -212,8 +225,9 @@ def _about_origin(pivot: FloatArray, slopes: FloatArray2) -> None:
 
     Args:
         pivot: Centre of rotations, world, (3,) [m].
-        slopes: Derivatives of a contact, (6, 6), see contact_slopes; rows 0 to 2 are
-            changed.
+        slopes: Derivatives of a contact, (6, 6): a row for each rotation, then for each
+            translation; a column for each component of point, then normal. Rows 0 to 2
+            are changed.
     """
     for i in range(6):
         x, y, z = slopes[3, i], slopes[4, i], slopes[5, i]

@@ -4,6 +4,10 @@ The closest or deepest points give the normal and the gap. If the normal is the 
 of a face, the other shape's face or line is clipped to it; two nearly parallel lines
 touch at two points. Otherwise the closest points are the only contact. Written in the
 subset of Python that is compiled (dyn_core.engines.machine_code).
+
+A frame is (12,): a rotation R, row by row, and a position p [m], x_outer = R x + p.
+Rows of work.polygon and work.tags from OTHER on are a polygon of one shape, those from
+FACE on a face of the other one (polygons.py).
 """
 
 from __future__ import annotations
@@ -119,7 +123,7 @@ def convex_convex(
 def aligned(ax: float, ay: float, az: float, bx: float, by: float, bz: float) -> bool:
     """Return whether two unit vectors have the same direction; False for opposite ones.
 
-    The squared sine of their angle is below ALIGNED.
+    The squared sine of their angle is below 1e-10.
     """
     x, y, z = ay * bz - az * by, az * bx - ax * bz, ax * by - ay * bx
     ahead = ax * bx + ay * by + az * bz
@@ -194,12 +198,13 @@ def over_face(
 def clipped_feature(tag: int, of_b: bool) -> int:
     """Return the feature of a corner of a clipped polygon.
 
-    It is VERTEX + 4 v for vertex v of a, VERTEX + 1 + 4 v for vertex v of b, and VERTEX
-    + 2 + 4 (CUT i + j) where a side of a, with first vertex i, crosses a side of b,
-    with first vertex j.
+    It is 4 + 4 v for vertex v of a, 5 + 4 v for vertex v of b, and 6 + 4 (CUT i + j)
+    where a side of a, with first vertex i, crosses a side of b, with first vertex j.
+    CUT is 16384.
 
     Args:
-        tag: First tag of the corner; see clip_to_face.
+        tag: First tag of the corner: below CUT the vertex of the clipped polygon, else
+            CUT (1 + side) + vertex of the face, see cut_tag.
         of_b: Whether the face belongs to b; False: to a.
     """
     if tag < CUT:

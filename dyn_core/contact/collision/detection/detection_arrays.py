@@ -228,8 +228,8 @@ def put(
     """Write a contact to row `count`; return count + 1.
 
     A contact beyond the capacity is counted and not written. The fields pair, body_a,
-    body_b and turn are not written here: all_pairs.add_pair writes them, and adds
-    FEATURES times the pair to the id.
+    body_b and turn are not written here: all_pairs.add_pair writes them, and adds 2^40
+    times the pair to the id.
 
     Args:
         contacts, count: Contacts, and their number so far.
@@ -266,10 +266,12 @@ def put_in_frame(
 ) -> int:
     """Write a contact given in the coordinates of a frame; return count + 1.
 
-    A contact beyond the capacity is counted and not written.
+    A contact beyond the capacity is counted and not written. Only id, point, normal
+    (both in the world) and gap are written.
 
     Args:
-        contacts, count, feature: Contacts, their number so far, and the id; see put.
+        contacts, count: Contacts, and their number so far: the row that is written.
+        feature: Number that is written as the id.
         F: Frame in the world, (12,).
         x, y, z, nx, ny, nz: Point [m], and unit normal from the second shape to the
             first, in coordinates of F.

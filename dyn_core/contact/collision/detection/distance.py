@@ -6,6 +6,8 @@ of both grows until its face closest to the origin is a face of the difference.
 Everything is computed in the frame of b. Written in the subset of Python that
 is compiled (dyn_core.engines.machine_code).
 
+A frame is (12,): a rotation R, row by row, and a position p [m], x_outer = R x + p.
+
 Source: C. Ericson, Real-Time Collision Detection, 2005, 9.5 (distance); G. van den
 Bergen, Collision Detection in Interactive 3D Environments, 2003, 4.3.8 (depth).
 """
@@ -115,7 +117,7 @@ def difference(
 
 @machine_code
 def core_size(shapes: Shapes, k: int) -> float:
-    """Return the sum of the half lengths of core k [m]."""
+    """Return the sum of the half lengths of the box about the core of shape k [m]."""
     return shapes.bounds[k, 3] + shapes.bounds[k, 4] + shapes.bounds[k, 5]
 
 
@@ -128,8 +130,8 @@ def closest_points(
     Args:
         shapes: Table.
         a, b: Indices of both shapes.
-        work: Memory; work.relative[0] is the frame of a in b, simplex, weights and the
-            polytope are overwritten.
+        work: Memory; reads work.relative[0], the frame of a in b; simplex, weights and
+            the polytope are overwritten.
         reach: Maximum distance that is of interest [m]; may be inf.
 
     Returns:
@@ -204,7 +206,8 @@ def first_tetrahedron(
     Args:
         shapes, a, b: Table, and indices of the shapes.
         C: Frame of a in b, (12,).
-        P: Rows 0 to 3 are written as by `difference`; rows 4 and 5 are overwritten.
+        P: Rows 0 to 3 are written, (6,) each: x_a - x_b, then the point x_a of core a,
+            in the frame of b [m]; rows 4 and 5 are overwritten.
         thin: Extent below which the difference is flat [m].
 
     Returns:
@@ -307,7 +310,7 @@ def grow(work: Work, faces: int, new: int, tol: float) -> int:
             area is never seen, and stays.
 
     Returns:
-        The new number of faces, at most FACES: further ones are left out.
+        The new number of faces, at most FACES (512): further ones are left out.
     """
     P, face, triple, rim = work.corner, work.face, work.triple, work.rim
     edges, kept = 0, 0
@@ -365,8 +368,8 @@ def deepest_points(
     """Return the deepest points of two overlapping cores, in the frame of b.
 
     If the Minkowski difference is flat (shapes in one plane), the depth is 0, and the
-    normal is orthogonal to it. After FACES // 2 corners the search ends with the depth
-    so far, which may be too small.
+    normal is orthogonal to it. After 256 corners the search ends with the depth so far,
+    which may be too small.
 
     Args:
         shapes, a, b: Table, and indices of both shapes.

@@ -8,6 +8,8 @@ a cylinder also touch with the point of their axis that is closest to an edge of
 surface, and a shape with faces touches tops of the surface (tops.py).
 
 Written in the subset of Python that is compiled (dyn_core.engines.machine_code).
+
+A frame is (12,): a rotation R, row by row, and a position p [m], x_outer = R x + p.
 """
 
 from __future__ import annotations
@@ -106,7 +108,8 @@ def in_surface(
 def normal_of(shapes: Shapes, k: int, triangle: int) -> tuple[float, float, float]:
     """Return the upward unit normal of a triangle of field k, in the field's frame.
 
-    `triangle` is its number, see in_surface.
+    `triangle` is its number: 2 (i rows + j) below the diagonal of cell (i, j), with
+    `rows` cells along y; one more above it.
     """
     rows = shapes.first[k, 2] - 1
     i, j = triangle // 2 // rows, triangle // 2 % rows
@@ -204,16 +207,17 @@ def ball_on_surface(
             plus its number is added.
         x, y, z: Centre in the field's frame [m].
         radius, margin: Radius of the ball, and maximum gap of a contact [m].
-        which: The contacts to add. ALL. BORDERS: with edges and corners, and with the
-            closest point of a ball below the surface. NONE: none; only the distance is
-            computed. From 0 on: only with the triangle of this number.
+        which: The contacts to add. ALL (-1): all. BORDERS (-2): with edges and corners,
+            and with the closest point of a ball below the surface. NONE (-3): none;
+            only the distance is computed. From 0 on: only with the triangle of this
+            number.
 
     Returns:
         The new number of contacts; the signed distance of the centre, negative below
         the surface, and inf if the centre is above, or beside the grid, and farther
         than radius + margin; and x, y, z of the closest point in the field's frame,
-        which means nothing if the distance is inf. Below, at most WINDOW cells to each
-        side are searched.
+        which means nothing if the distance is inf. Below, at most 8 cells to each side
+        are searched.
     """
     ground = surface_below(shapes, k, x, y)
     below = z < ground
@@ -266,8 +270,8 @@ def deepest_point(
 ) -> tuple[float, float, float]:
     """Return candidate point m of shape a, in the field's frame [m].
 
-    Vertices do not depend on the normal; a point of a cylinder's rim is the deepest
-    against the normal, see local_point.
+    Vertices do not depend on the normal. The last two points of a cylinder are those of
+    its rims farthest against the normal, of the rim at -z first.
 
     Args:
         shapes, a, m: Table, and indices of the shape and of the point.
@@ -384,7 +388,7 @@ def rim_on_border(
 ) -> tuple[int, float]:
     """Add the contact of a rim with an edge or corner closer than all its triangles.
 
-    The closest point of the surface is projected on the rim, and back, at most TURNS
+    The closest point of the surface is projected on the rim, and back, at most four
     times, as long as the distance decreases.
 
     Args:

@@ -1,7 +1,7 @@
 """Pairs of shapes that may touch, by boxes along the axes of the world about them.
 
-Up to MANY pairs are tested one by one. More are found by a sweep along the axis on
-which the shapes spread most; the result has the order of the table in both cases.
+Up to MANY (1500) pairs are tested one by one. More are found by a sweep along the axis
+on which the shapes spread most; the result has the order of the table in both cases.
 Written in the subset of Python that is compiled (dyn_core.engines.machine_code).
 
 Source: C. Ericson, Real-Time Collision Detection, 2005, 7.5 (sort and sweep).
@@ -27,7 +27,7 @@ def may_touch_plane(
 ) -> bool:
     """Return whether the box about shape `a` is within the margin of a half-space.
 
-    With lanes: whether it is in any of them, see any_lane.
+    With lanes: whether it is in any of them.
 
     Args:
         shapes, work: Table, and memory with the boxes of placed shapes (place_shapes).
@@ -69,8 +69,9 @@ def near_pairs(shapes: Shapes, pairs: Pairs, margin: float, work: Work) -> int:
         shapes, pairs: Tables.
         margin: Maximum gap of a contact [m].
         work: Memory with the boxes of placed shapes (place_shapes). The indices of the
-            pairs are written to work.near, in the order of the table. Where there are
-            more than MANY pairs of the robot's shapes, `sweep` changes more of it.
+            pairs are written to work.near, in the order of the table. With more than
+            MANY pairs of the robot's shapes, order, key, number and candidate are
+            overwritten, too.
     """
     count, pair = 0, 0
     while pair < len(pairs.first) and shapes.kind[pairs.second[pair]] >= PLANE:

@@ -4,6 +4,8 @@ The points serve half-spaces and height fields (height_field_contacts.py).
 halfspaces.py describes them, and is the traced form.
 
 Written in the subset of Python that is compiled (dyn_core.engines.machine_code).
+
+A frame is (12,): a rotation R, row by row, and a position p [m], x_outer = R x + p.
 """
 
 from __future__ import annotations
@@ -24,9 +26,10 @@ from dyn_core.numbers.scalar import where
 
 @machine_code
 def points_of(shapes: Shapes, k: int) -> int:
-    """Return the number of candidate points of shape k, see local_point.
+    """Return the number of candidate points of shape k: its vertices in the table.
 
-    Shape k is no height field, for which the number would be wrong.
+    A cylinder has two more, the deepest points of its rims. Shape k is no height field,
+    for which the number would be wrong.
     """
     if shapes.kind[k] == CYLINDER:
         return fixed_points(shapes, k) + 2

@@ -3,6 +3,10 @@
 All corners are points in the frame of the pair's second shape. Written in the subset of
 Python that is compiled (dyn_core.engines.machine_code).
 
+A frame is (12,): a rotation R, row by row, and a position p [m], x_outer = R x + p.
+Rows of work.polygon and work.tags: the polygon to be clipped from OTHER on, its copy
+from COPY on, the face it is clipped to from FACE on. CUT is 16384, CORNERS 16.
+
 Source: C. Ericson, Real-Time Collision Detection, 2005, 8.3.4 (clipping of the incident
 face); the features are not from the literature.
 """
@@ -188,7 +192,9 @@ def write_point(
 def write_face(
     shapes: Shapes, k: int, work: Work, F: FloatArray, start: int, face: int
 ) -> int:
-    """Write the corners and tags of a face of shape k; return their number.
+    """Write the corners of a face of shape k, and their numbers in it; return how many.
+
+    The number of a corner becomes both of its tags.
 
     Args:
         shapes, k: Table, and index of the shape: a box, cylinder or hull.
@@ -296,9 +302,10 @@ def clip_to_face(
     """Clip the polygon at OTHER to the prism over the polygon at FACE.
 
     A corner has two tags: its vertex, and the vertex at which the side after it starts.
-    A corner at which side e of the face cuts a side has a first tag from cut_tag. Its
-    second tag is CUT + the first vertex of e if the side after it lies on the face's
-    side e, else the second tag of the side that was cut.
+    A corner at which side e of the face cuts a side has the first tag CUT (1 + second
+    tag of the cut side) + first vertex of e. Its second tag is CUT + the first vertex
+    of e if the side after it lies on the face's side e, else the second tag of the side
+    that was cut.
 
     Args:
         work: Memory. In work.polygon and work.tags the rows at OTHER are read and

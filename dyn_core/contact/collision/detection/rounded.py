@@ -2,6 +2,8 @@
 
 Written in the subset of Python that is compiled (dyn_core.engines.machine_code).
 
+A frame is (12,): a rotation R, row by row, and a position p [m], x_outer = R x + p.
+
 Source: C. Ericson, Real-Time Collision Detection, 2005, 5.1.2, 5.1.9 (closest points of
 segments); the rule for nearly parallel capsules is not from the literature.
 """

@@ -4,6 +4,8 @@ A top is a corner of the grid that is above the middle of its neighbours. A top 
 shape or over one of its faces touches that face: in each quarter of the shape
 the deepest one. Written in the subset of Python that is compiled
 (dyn_core.engines.machine_code).
+
+A frame is (12,): a rotation R, row by row, and a position p [m], x_outer = R x + p.
 """
 
 from __future__ import annotations
@@ -63,7 +65,7 @@ def is_top(shapes: Shapes, k: int, i: int, j: int) -> bool:
 
     True if the corner is above the mean of both neighbours along at least one of the
     three grid lines through it (x, y, diagonal), and below it along none, each by more
-    than LEVEL times the sum of a cell's lengths. Lines beyond the grid do not count.
+    than 1e-9 times the sum of a cell's lengths. Lines beyond the grid do not count.
     """
     columns, rows = shapes.first[k, 1] - 1, shapes.first[k, 2] - 1
     z, above = height(shapes, k, i, j), False

@@ -99,8 +99,13 @@ def _add_product(
 ) -> None:
     """Add Y.T S Y of block k to work.square, from S Y in work.slope_y.
 
-    work.square is a matrix on the block's support, row by row. If not `slips`, the
-    product is symmetric, and only its lower triangle is added.
+    Args:
+        rows, scaled: Problem, scaled problem with Y.
+        work: Reads slope_y; square, a matrix on the block's support, row by row, is
+            changed.
+        k: Index of the block.
+        slips: Whether the product is not symmetric; else only its lower triangle is
+            added.
     """
     width, a = rows.support_count[k], rows.y_start[k]
     square, slope_y = work.square, work.slope_y
@@ -126,8 +131,13 @@ def _place_product(
 ) -> None:
     """Add Y.T S Y of block k to the envelope, from S Y in work.slope_y.
 
-    If `slips`, the upper triangle is added to work.upper; else the product is symmetric
-    and only its lower triangle is added.
+    Args:
+        rows, scaled: Problem, scaled problem with Y.
+        work: Reads slope_y; if `slips`, upper is changed.
+        envelope: Matrix; its values are changed.
+        k: Index of the block.
+        slips: Whether the product is not symmetric, and its upper triangle is added to
+            work.upper; else only its lower triangle is added.
     """
     s, width, a = rows.support_start[k], rows.support_count[k], rows.y_start[k]
     local, begin, values = envelope.local, envelope.begin, envelope.values

@@ -112,8 +112,8 @@ def _bounded_step(
 ) -> float:
     """Return the `natural_step` of block k, whose friction has a fixed bound.
 
-    The largest weighted entry of |Pi(y + z) - y| or, if larger, the work of the block,
-    see _work.
+    It is the largest weighted entry of |Pi(y + z) - y| or, if larger, the relative work
+    that the block generates [1].
 
     Args:
         rows, scaled, k: Problem, scaled problem, index of the block.
@@ -165,7 +165,8 @@ def proves_infeasible(
 
     contradict d . u >= 0, which the law requires; Coulomb's law requires it only if d
     has no tangent entries. (Y Y.T + R) d is zero up to rounding: the proof is that no
-    impulses up to BEYOND are a solution. A direction that is not finite proves nothing.
+    scaled impulses up to 1e9 are a solution. A direction that is not finite proves
+    nothing.
 
     Args:
         rows, blocks, m, nv, scaled: Problem, numbers of blocks, rows and coordinates in

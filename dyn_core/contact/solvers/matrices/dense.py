@@ -216,9 +216,14 @@ def _set_high_tile(
 def _set_square(
     A: FloatArray2, B: FloatArray2, to: FloatArray2, inner: int, row: int, column: int
 ) -> None:
-    """Set four rows and columns of `to` to entries of A.T B; see _set_high_tile.
+    """Set a block of `to`, four rows and four columns, to its entries of A.T B.
 
     In lanes each sum is a vector: 32 of them, and what they read, exceed the registers.
+
+    Args:
+        A, B, to: Matrices.
+        inner: Number of rows of A and B in use.
+        row, column: First row and column of `to`, which are columns of A and B.
     """
     a0, a1, a2, a3 = 0.0, 0.0, 0.0, 0.0
     b0, b1, b2, b3 = 0.0, 0.0, 0.0, 0.0

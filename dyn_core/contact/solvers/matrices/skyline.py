@@ -102,7 +102,12 @@ def _is_kept(rows: Rows, blocks: int, nv: int, envelope: Skyline) -> bool:
     """Return whether the cached order belongs to this problem.
 
     It does if the numbers of blocks and coordinates, the supports and the used blocks
-    are equal. Arguments as of order_used; nothing is written.
+    are equal.
+
+    Args:
+        rows: Problem.
+        blocks, nv: Numbers of blocks and coordinates in use.
+        envelope: Reads kept and used; nothing is written.
     """
     kept, place = envelope.kept, 4 + 2 * blocks
     if not (kept[0] == blocks and kept[1] == nv):
@@ -125,6 +130,11 @@ def _keep(rows: Rows, blocks: int, nv: int, envelope: Skyline) -> None:
 
     Supports too long for envelope.kept leave no order cached (kept[0] = -1). The result
     of `order_used`, kept[2] and kept[3], is stored by the caller.
+
+    Args:
+        rows: Problem.
+        blocks, nv: Numbers of blocks and coordinates in use.
+        envelope: Reads used; kept is written.
     """
     kept, place = envelope.kept, 4 + 2 * blocks
     kept[0] = blocks
@@ -146,8 +156,13 @@ def _number(rows: Rows, blocks: int, nv: int, envelope: Skyline) -> int:
     """Set envelope.number, local and first; return the number of touched coordinates.
 
     Coordinates that no used block touches have number -1; in `local` their entries are
-    the result. Arguments as of order_used. The work arrays of the envelope are
-    overwritten.
+    the result.
+
+    Args:
+        rows: Problem.
+        blocks, nv: Numbers of blocks and coordinates in use.
+        envelope: Reads used; also queue, block_done, chain_start and chain are
+            overwritten.
     """
     start = envelope.chain_start
     for v in range(nv + 1):

@@ -212,7 +212,10 @@ class _Reading:
             return False  # it changes while it is looked at, or is gone
 
     def _space(self, space: Any) -> list[tuple[str, Any]]:
-        """Record a mapping, with its keys and values for `holds`; return its items."""
+        """Record a mapping, with its keys and values for `holds`.
+
+        Return its items, a list of (key, value).
+        """
         items = list(space.items())
         self._spaces.append(space)
         self._lengths.append(len(items))
@@ -370,5 +373,8 @@ def _order(value: Any) -> str:
 
 
 def _same(now: Iterable[Any], then: Sequence[Any]) -> bool:
-    """Return whether two sequences of equal length contain identical objects."""
+    """Return whether two sequences of equal length contain the same objects in order.
+
+    Objects are compared by identity; of different lengths only the shorter counts.
+    """
     return all(map(is_, now, then))

@@ -56,7 +56,10 @@ def folder() -> Path | None:
 
 @once
 def _warn_off(path: str, why: str) -> None:
-    """Warn once that compiled code is not cached in this folder, and why."""
+    """Issue a DynWarning that compiled code is not cached in this folder, and why.
+
+    Equal arguments warn once in a process.
+    """
     warn(f"compiled kernels are not kept: {path}: {why}; {FOLDER} names another folder")
 
 

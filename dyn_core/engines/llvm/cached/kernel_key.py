@@ -13,8 +13,8 @@ def kernel_key(graph: bytes, sizes: Sizes, width: int) -> str:
     """Return a hex digest of all that determines a kernel of either variant.
 
     Args:
-        graph: Digest of the Graph.
-        sizes: Sizes of the input and output ports.
+        graph: Digest of the Graph, from Graph.digest.
+        sizes: Sizes of the input and output ports, in their order.
         width: Lanes of a batch, from `lanes`; only the type of the numbers counts.
     """
     digest = hashlib.sha256(graph)

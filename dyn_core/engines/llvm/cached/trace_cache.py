@@ -55,8 +55,9 @@ class _Pickler(pickle.Pickler):
     def reducer_override(self, value: Any) -> Any:
         """Raise PicklingError for a class, function or object of another package.
 
-        Other packages are in neither _PACKAGES nor _NEUTRAL. For all others add the
-        module to `modules`, and return NotImplemented: they are pickled as usual.
+        For objects of dyn_core, dyn_plugins, builtins, numpy, collections, functools
+        and types, add the module to `modules`, and return NotImplemented: they are
+        pickled as usual.
         """
         kind = value if isinstance(value, (type, FunctionType)) else type(value)
         package = kind.__module__.partition(".")[0]

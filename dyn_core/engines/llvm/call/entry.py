@@ -57,12 +57,12 @@ class Descriptor:
     def ports(self, name: str, shapes: Sequence[tuple[int, ...]]) -> None:
         """Set the field `name` to the address of a table of ports with these shapes.
 
-        The table has for each port 2 + MAX_AXES words: number of axes, number of
+        The table has for each port six words of 8 bytes: number of axes, number of
         entries, and the shape, with zeros behind it.
 
         Args:
             name: Field of entry_code.FIELDS, in any case; ValueError for another one.
-            shapes: Shape of each port, without a batch axis; at most MAX_AXES axes,
+            shapes: Shape of each port, without a batch axis; at most four axes,
                 which is not checked: more would shift the ports behind.
         """
         rows = []

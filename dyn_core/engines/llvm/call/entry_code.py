@@ -3,6 +3,10 @@
 python_to_llvm.py explains the language and the purpose. Every path except for the
 common one ends in `leave`: Python then raises the error, or converts and computes.
 Addresses of memory and of Python objects are whole numbers.
+
+A word is 8 bytes. The words of a port are its number of axes, its number of entries,
+and the lengths of its axes without the batch axis, at most four. The words of a
+Descriptor are FIELDS, such as the number of inputs and the address of their ports.
 """
 
 from dyn_core.engines.llvm.call.python_to_llvm import (
@@ -30,8 +34,8 @@ FIELDS = (
  TEMPORARY, HOLD_ROWS, BUSY, STREAMED, MEMORY, HANDLER,
  SET_HANDLER) = (8 * k for k in range(len(FIELDS)))  # fmt: skip
 
-# Words of a port: number of axes, size, lengths of the axes. `place` in functions is
-# memory of two words: address of the data, number of rows (-1: a single state).
+# Words of a port. `place` in functions is memory of two words: address of the data,
+# number of rows (-1: a single state).
 AXES, SIZE, LENGTHS, PORT = 0, 8, 16, 48
 MAX_PORTS = 64  # maximum number of ports of a Program
 MAX_AXES = 4  # maximum number of axes of a port
@@ -280,13 +284,13 @@ def take_outputs(d, out, inputs, outputs, place, batch, rows):
 def new_array(d, axes, lengths, size):
     """Return the address of a new array, not initialised; 0 without memory.
 
-    Without memory a Python error is set. At least LARGE bytes use result_memory, where
-    that is available.
+    Without memory a Python error is set. At least 64 KiB use result_memory, where that
+    is available.
 
     Args:
         d: Address of the Descriptor.
-        axes, lengths: Number of axes, and address of their lengths.
-        size: Size in bytes.
+        axes, lengths: Number of axes, and address of their lengths, one word each.
+        size: Size of the array's data [bytes].
     """
     large = 0
     if size >= LARGE and load(d + MEMORY) != 0:

@@ -207,6 +207,10 @@ class _Function:
             test: and, or, not, one comparison, or a number, which is true unless it is
                 zero.
             yes, no: Labels.
+
+        Raises:
+            AssertionError: A comparison is chained, such as a < b < c.
+            KeyError: A comparison is none of those of integers.
         """
         if isinstance(test, ast.BoolOp):
             both = isinstance(test.op, ast.And)

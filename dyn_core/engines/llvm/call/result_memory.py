@@ -72,7 +72,10 @@ class ResultMemory:
         )
 
     def empty(self, shape: tuple[int, ...], dtype: Any) -> np.ndarray:
-        """Return a new array in this memory, not initialised, as np.empty."""
+        """Return a new array of a shape and dtype in this memory, not initialised.
+
+        Errors are as of np.empty.
+        """
         before = self._exchange(self._capsule)
         try:
             return np.empty(shape, dtype)
@@ -122,7 +125,7 @@ def memory() -> ResultMemory | None:
 
 
 def empty(shape: tuple[int, ...], dtype: Any = np.float64) -> np.ndarray:
-    """Return a new array for a result, not initialised.
+    """Return a new array of a shape and dtype for a result, not initialised.
 
     One of at least LARGE bytes (64 KiB) is in result memory, where that is available.
 
@@ -159,7 +162,10 @@ def took_cold() -> bool:
 
 
 def numpy_functions(count: int) -> Any:
-    """Return the first `count` addresses of NumPy's C API table, as a ctypes array."""
+    """Return the first `count` addresses of NumPy's C API table.
+
+    They are a ctypes array of c_void_p, which is NumPy's own memory, not a copy.
+    """
     try:
         from numpy._core import _multiarray_umath as umath  # type: ignore[attr-defined]
     except ImportError:  # NumPy 1

@@ -2,9 +2,12 @@
 
 Compiled, never run as Python: python_to_llvm.py explains the language, and
 result_memory.py the purpose. A slab is memory of the system that begins at a multiple
-of SLAB, with a header, and contains blocks of one size: there are eight sizes between a
-power of two and the next. Blocks above LARGEST have a slab of their own. NumPy calls
-these functions with the GIL.
+of SLAB (16 MiB), with a header, and contains blocks of one size: there are eight sizes
+between a power of two and the next. Blocks above LARGEST (2 MiB) have a slab of their
+own. At most LIMIT (128 MiB) of unused slabs are kept. NumPy calls these functions with
+the GIL.
+
+`table` is the address of the allocator's table, `slab` that of a slab's header.
 """
 
 from dyn_core.engines.llvm.call.python_to_llvm import copy, load, store
@@ -113,11 +116,12 @@ def open_slab(table, size, block):
 
 
 def take(table, n):
-    """Return the address of n bytes; 0 without memory, or if n exceeds MOST.
+    """Return the address of n bytes; 0 without memory, or if n exceeds MOST (128 TiB).
 
     It replaces malloc. The address is a multiple of 64. The memory is not initialised.
-    COLD in the table is set to 1 if it was used before, but so long ago that it is
-    probably not in the processor's cache; else COLD is left as it is.
+    COLD in the table is set to 1 if it was used before, but so long ago (16 MiB of
+    later results) that it is probably not in the processor's cache; else COLD is left
+    as it is.
     """
     if n > MOST:  # larger ones would overflow below, and more than SIZES be needed
         return 0

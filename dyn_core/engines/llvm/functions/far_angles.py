@@ -32,9 +32,9 @@ _SIGN = -(2**63)
 
 @once
 def table() -> bytes:
-    """Return the first _BITS bits of 2/pi, a whole number of _BYTES bytes.
+    """Return the first 1159 bits of 2/pi as a whole number of 150 bytes.
 
-    The least significant byte comes first; the bits beyond _BITS, at the end, are 0.
+    The least significant byte comes first; the highest bits that are left over are 0.
     """
     guard = _BITS + 64
 
@@ -52,7 +52,7 @@ def table() -> bytes:
 
 
 def declaration() -> str:
-    """Return the LLVM definition of the table of 2/pi, the constant TABLE."""
+    """Return the LLVM definition of the constant TABLE, the bytes of `table`."""
     numbers = ", ".join(f"i8 {x}" for x in table())
     return f"{TABLE} = private constant [{_BYTES} x i8] [{numbers}]"
 
@@ -160,11 +160,11 @@ def _half_pi_times(y: Any, rest: Any) -> tuple[Any, Any]:
 
 
 def definition(far: float) -> str:
-    """Return the LLVM IR of FUNCTION(ptr angles, i64 n), see `reduced`.
+    """Return the LLVM IR of FUNCTION(ptr angles, i64 count), "@far_angles".
 
-    The memory at `angles` contains n angles x, then n values each of r, low and n (a
-    whole number): x = n pi/2 + r + low modulo 2 pi. Only values of angles with a
-    magnitude above `far` [rad] are written.
+    The memory at `angles` contains `count` angles x, then as many values each of r, low
+    and n (a whole number), see `reduced`: x = n pi/2 + r + low modulo 2 pi. Only values
+    of angles with a magnitude above `far` [rad] are written.
 
     Args:
         far: At least 2**19.

@@ -27,7 +27,7 @@ _COS = (4.166664568298827e-2, -1.388731625493765e-3, 2.443315711809948e-5)
 def sine_and_cosine(b: Any, x: Any) -> tuple[Any, Any]:
     """Return (sine, cosine) of x, reduced to x = n pi/2 + r + low, |r| <= pi/4.
 
-    They are real Values, correct for |x| <= FAR, and only with fused multiply-add.
+    They are real Values, correct for |x| <= 1e4, and only with fused multiply-add.
 
     Args:
         b: Instructions of float32 lanes.
@@ -81,8 +81,8 @@ def definition(name: str, width: int, fused: bool) -> str:
 def _define_sincos(width: int, fused: bool) -> str:
     """Return the LLVM IR of float32 sincos, which returns {sine, cosine}.
 
-    It uses polynomials up to FAR, and the rounded float64 function beyond and without
-    fused multiply-add.
+    It uses polynomials up to FAR (1e4 rad), and the rounded float64 function beyond and
+    without fused multiply-add.
 
     Args:
         width: Float32 lanes, of type Lanes.

@@ -76,8 +76,8 @@ def reduced(b: Any, x: Any) -> tuple[Any, Any, Any]:
 
         x = n pi/2 + r + low,   |r| <= pi/4
 
-    r and low are real Values. n is a whole Value of which only the last two bits, the
-    quarter turn, are valid.
+    FAR is 1e12 rad with fused multiply-add, else 8e5 rad. r and low are real Values. n
+    is a whole Value of which only the last two bits, the quarter turn, are valid.
 
     Args:
         b: Instructions of float64 lanes.
@@ -98,7 +98,7 @@ def reduced(b: Any, x: Any) -> tuple[Any, Any, Any]:
 def _near_by_parts(x: Any, n: Any) -> tuple[Any, Any]:
     """Return x - n pi/2 as two reals, the rounded value and its remainder.
 
-    For angles up to FAR without fused multiply-add; products are exact.
+    For angles up to 8e5 rad, without fused multiply-add; products are exact.
 
     Args:
         x: Angle, a real Value [rad].
@@ -225,10 +225,11 @@ def _atan2(b: Instructions, y: Value, x: Value) -> Value:
 
 
 def _asin_parts(b: Instructions, x: Value) -> tuple[Value, Value, Value, Value]:
-    """Return |x| < 1/2, the rational part R, the root s of (1 - |x|)/2, and its error.
+    """Return the condition |x| < 1/2, R, s, and the error of s, for asin and acos.
 
-    R approximates asin(u)/u - 1 for u² = x² if |x| < 1/2, else u = s; s and its error
-    are used only for |x| >= 1/2. The error is sqrt((1 - |x|)/2) - s.
+    R approximates asin(u)/u - 1 for u = x if |x| < 1/2, else for u = s. s is the
+    rounded root of (1 - |x|)/2, and its error sqrt((1 - |x|)/2) - s; both are used only
+    for |x| >= 1/2.
     """
     size = b.intrinsic("fabs", x)
     near = size.compare("lt", 0.5)
@@ -339,7 +340,7 @@ def definition(name: str, width: int, fused: bool) -> str:
 def _define_sincos(width: int, fused: bool) -> str:
     """Return the LLVM IR of sincos, which returns {sine, cosine}.
 
-    Angles beyond FAR are reduced separately, lane by lane.
+    Angles beyond FAR, see `reduced`, are reduced separately, lane by lane.
 
     Args:
         width: Lanes.
@@ -370,8 +371,8 @@ def _far(b: Instructions, values: Sequence[Value]) -> list[Value]:
     far_angles.FUNCTION computes them, through memory on the stack.
 
     Args:
-        b: Instructions.
-        values: Angles, and r, low and n from `reduced`.
+        b: Instructions, to which these are appended.
+        values: Angles, then r, low and n from `reduced`: one Value each.
     """
     memory = b.new(f"alloca [{len(values) * b.width} x i64], align 8")
     places = [

@@ -285,7 +285,7 @@ class _Lists:
         """Add the product of node k and copies of its operands.
 
         It sets slots and depth of the node. Rows of the matrices are padded to
-        multiples of _GROUP slots.
+        multiples of 8 slots.
         """
         rows, inner, columns, negative, onto = shape = node.data
         depth = max([self.depths[x] for x in node.operands]) + 1
@@ -325,7 +325,7 @@ class _Lists:
 
 
 def _in_groups(count: int) -> int:
-    """Return a number of columns rounded up to a multiple of _GROUP."""
+    """Return a number of columns rounded up to a multiple of _GROUP (8)."""
     return -(-count // _GROUP) * _GROUP
 
 
@@ -374,6 +374,7 @@ def machine_code() -> MachineCode:
 
     Raises:
         CompileError: LLVM failed.
+        SettingError: DYN_CACHE_LIMIT is invalid, if it was compiled.
     """
     return _machine_code(host_machine.machine())
 

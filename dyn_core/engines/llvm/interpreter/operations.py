@@ -43,7 +43,7 @@ class MachineOperation(NamedTuple):
 
 
 def _real(b: Instructions, condition: Value) -> list[Value]:
-    """Return a condition as 1.0 or 0.0, in a list."""
+    """Append a selection to `b`; return the condition as 1.0 or 0.0, in a list."""
     return [b.select(condition, 1.0, 0.0)]
 
 
@@ -153,7 +153,7 @@ def _slot(b: Instructions, word: int) -> str:
 
 
 def _load(b: Instructions, pointer: str) -> Value:
-    """Append the load of the real of all lanes at an address; return it."""
+    """Append to `b` the load of a real of all lanes at `pointer`; return its Value."""
     return b.value("real", f"load {b.real}, ptr {pointer}, align {8 * b.width}")
 
 
@@ -274,7 +274,10 @@ def _still(width: int) -> str:
 
 
 def _begin(width: int) -> str:
-    """Return the LLVM function of `begin`: set the status of all lanes to HOLDS."""
+    """Return the LLVM function of `begin`, which sets the status of all lanes to HOLDS.
+
+    HOLDS, 2**30, means that no requirement has failed. `width`: Lanes.
+    """
     b = Instructions(width, False)
     holds = constant(HOLDS, "whole", width)
     lines = [
@@ -290,6 +293,9 @@ def _finish(width: int) -> str:
 
     A status is 0, or the number of the first requirement that failed: an int64, at the
     address `status` for the first lane. The function returns how many lanes failed.
+
+    Args:
+        width: Lanes.
     """
     b = Instructions(width, False)
     b.lines += ["  %m = inttoptr i64 %s to ptr", "  %to = inttoptr i64 %status to ptr"]

@@ -385,7 +385,10 @@ class Products:
         return f"@tile_{what}_{size}"
 
     def _load(self, pointer: str, masked: int) -> str:
-        """Return the load of a vector without its last `masked` entries."""
+        """Return LLVM text that loads a vector without its last `masked` entries.
+
+        See load_part; `pointer` is the register of its address.
+        """
         return load_part(self.lanes, pointer, masked)
 
     def _tiles(self, tile: Tile) -> str:

@@ -39,7 +39,7 @@ class Array(NamedTuple):
     by_column: int = 1
 
     def spot(self, row: int, column: int) -> Spot:
-        """Return the location of an entry."""
+        """Return the location of the entry in a row and column, counted from 0."""
         place = self.first + row * self.by_row + column * self.by_column
         return Spot(self.output, place)
 
@@ -163,7 +163,7 @@ class ProductArrays:
         return {k: tuple(row) for k, row in items.items()}
 
     def _new(self, rows: int, columns: int) -> Array:
-        """Return a new array in slots, each row padded to a multiple of GROUP entries.
+        """Return a new array in slots, each row padded to a multiple of 8 entries.
 
         `allotted` and `end` are extended.
         """

@@ -148,7 +148,7 @@ class ProductCalls:
     ) -> list[str]:
         """Write functions that copy values between memories; return their calls.
 
-        Each copies at most COPIES runs; without pairs there is none.
+        Each copies at most 100 runs, see `_runs`; without pairs there is none.
 
         Args:
             pairs: Index of each value in `source`, and in `to`.
@@ -184,7 +184,7 @@ class ProductCalls:
 
     @cached_property
     def _by_table(self) -> bool:
-        """Whether copies of results use tables: those of all have over MANY runs."""
+        """Whether results are copied by tables: there are over 2000 runs to copy."""
         schedule = self.schedule
         steps = [step for step in schedule.rolled() if step.op == "product"]
         runs = 0

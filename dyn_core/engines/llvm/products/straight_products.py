@@ -142,6 +142,10 @@ class StraightProducts:
         """Write a b, or a b + c where c is not None; return its register.
 
         The sum is rounded once if multiply-adds are fused.
+
+        Args:
+            code: Function being written.
+            a, b, c: Registers of vectors.
         """
         if c is not None and self.fused:
             operands = ", ".join(f"{self.of} {x}" for x in (a, b, c))
