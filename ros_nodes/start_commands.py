@@ -21,6 +21,7 @@ from dyn_core.model.sources.arguments import (
 )
 from dyn_core.model.sources.locate import locate
 from dyn_core.signals import noted_signals
+from dyn_core.validation.file_names import file_kind
 from ros_nodes.graphs import COMMON, GRAPHS, SUPERVISE, absolute, start_arguments
 from ros_nodes.messages.trajectory_files import (
     filled,
@@ -210,7 +211,7 @@ def _chain(name: str) -> str:
     """
     if name.endswith((".yaml", ".yml")):
         path = os.path.abspath(name)
-        if not Path(path).is_file():
+        if file_kind(path, "robot") != "file":
             raise SettingError(f"no file {path}", "robot")
         return path
     if name not in robots.chains():

@@ -25,6 +25,7 @@ from dyn_core.model.description import FRICTION_SPEED, JointSpec
 from dyn_core.model.urdf_xml.xml_text import read_source
 from dyn_core.spatial import RigidInertia, Symmetric
 from dyn_core.validation import read_yaml, writing
+from dyn_core.validation.file_names import file_kind
 from dyn_core.validation.quoting import html_text, mended_name, yaml_comment
 
 HEADER = ["name", "value", "prior", "standard deviation"]
@@ -50,7 +51,7 @@ def check_file(path: Path, extensions: Sequence[str]) -> None:
 
     `extensions` are the valid ones, with their dots.
     """
-    if path.suffix not in extensions or not path.parent.is_dir():
+    if path.suffix not in extensions or file_kind(path.parent, "path") != "folder":
         raise SettingError(
             f"{path}: valid: a file in a folder that is there, ending with"
             f" {', '.join(extensions)}",
@@ -182,7 +183,7 @@ def _write_whole_sidecar(path: Path, model: Model) -> None:
     """
     content: dict[str, Any] = {}
     source = model.source.sidecar
-    if source is not None and Path(source).is_file():
+    if source is not None and file_kind(source) == "file":
         content = read_yaml(Path(source), "sidecar", source)[0] or {}
     mine = joints_sidecar(model)
     before = content.get("joints") or {}
@@ -213,7 +214,7 @@ def urdf_of(model: Model) -> str:
             no robot can have the parameters.
     """
     file = model.source.file
-    if model.source.kind != "urdf" or file is None or not Path(file).is_file():
+    if model.source.kind != "urdf" or file is None or file_kind(file) != "file":
         raise ModelError(
             f"'{model.name}' was not read from a URDF file; valid: a sidecar .yaml or a"
             " table .csv of what was identified"

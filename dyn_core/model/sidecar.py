@@ -62,6 +62,7 @@ from dyn_core.validation import (
     numbers,
     read_yaml,
 )
+from dyn_core.validation.file_names import file_kind
 
 Entry = Mapping[str, Any]  # checked by a Table
 Extras = Entry | str | os.PathLike[str]  # a mapping, YAML, a path
@@ -160,7 +161,7 @@ def choose(
     """
     if not isinstance(sidecar, bool):  # "no" would count as True
         raise ModelError(f"sidecar is {sidecar!r}; valid: True, False")
-    if not sidecar or beside is None or not beside.exists():
+    if not sidecar or beside is None or not file_kind(beside):
         return extras, ()
     if extras is None:
         return beside, ()

@@ -28,6 +28,7 @@ from dyn_core.errors import (
 )
 from dyn_core.recordings.motion import MotionRecord, refuse_not_finite
 from dyn_core.recordings.progress import RowProgress
+from dyn_core.validation.file_names import file_kind
 
 _FIRST = 1.0  # stamp of the first row, since zero means none [s]
 _LAST = 2**31 - 1  # limit of stamps, whose seconds are an int32 [s]
@@ -274,11 +275,12 @@ def _check_place(file: Path) -> None:
     Raises:
         SettingError: It is not.
     """
-    if not file.exists():
+    kind = file_kind(file)
+    if not kind:
         raise SettingError(f"{file}: no such file or folder", "file")
-    if file.is_dir() and not (file / "metadata.yaml").is_file():
+    if kind == "folder" and file_kind(file / "metadata.yaml") != "file":
         raise SettingError(f"{file}: no bag: there is no metadata.yaml in it", "file")
-    if not file.is_dir() and file.suffix not in BAGS:
+    if kind == "file" and file.suffix not in BAGS:
         valid = ", ".join((*BAGS, *TABLES))
         raise SettingError(
             f"{file}: no recording; valid: a folder of a bag, {valid}", "file"

@@ -44,7 +44,7 @@ from dyn_core.recordings.motion import (
 from dyn_core.recordings.progress import RowProgress
 from dyn_core.validation import known_keywords, shown, writing
 from dyn_core.validation.array_files import csv_table, npz_arrays
-from dyn_core.validation.file_names import check_file_name
+from dyn_core.validation.file_names import check_file_name, file_kind
 
 _LABEL = re.compile(rf"({'|'.join(KINDS)})(?:\[(.*)\]|\.(.*))", re.DOTALL)
 _UNITS = "# units:"
@@ -405,7 +405,7 @@ def read_motion(
         UnsupportedError: The file is a bag, and rosbags is not installed.
     """
     file = Path(path)
-    if file.suffix in bags.TABLES and not file.is_dir():
+    if file.suffix in bags.TABLES and file_kind(file) != "folder":
         if joint_states or commands:
             option = "--joint-states" if joint_states else "--commands"
             message = f"{path}: {option} changes nothing; valid: a bag, with topics"
@@ -425,7 +425,7 @@ def is_recording(name: str) -> bool:
     """
     path = Path(name)
     return path.suffix in (*bags.TABLES, *bags.BAGS) or (
-        path.is_dir() and (path / "metadata.yaml").is_file()
+        file_kind(path / "metadata.yaml") == "file"
     )
 
 

@@ -206,7 +206,7 @@ def named_robot(facts: Mapping[str, Any]) -> tuple[str, str]:
     """
     source = str(facts.get("source", ""))
     named = bool(source) and Path(source).name == source  # shipped or installed
-    known = named or Path(source).is_file()
+    known = named or os.path.isfile(source)  # False in a closed folder
     return (source, str(facts.get("root_joint") or "")) if known else ("", "")
 
 

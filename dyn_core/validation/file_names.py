@@ -3,11 +3,32 @@
 from __future__ import annotations
 
 import os
+import stat
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
 from dyn_core.errors import SettingError, one_line, why_unread
+
+
+def file_kind(path: str | os.PathLike[str], setting: str = "file") -> str:
+    """Return "folder" or "file" (anything else), or "" if nothing has this path.
+
+    Args:
+        path: Path; links are followed.
+        setting: Argument or option that names it, stored in the error.
+
+    Raises:
+        SettingError: The system does not tell, as of a path in a closed folder.
+    """
+    try:
+        return "folder" if stat.S_ISDIR(os.stat(path).st_mode) else "file"
+    except (FileNotFoundError, NotADirectoryError, ValueError):  # ValueError: a NUL
+        return ""
+    except OSError as error:
+        valid = "valid: a path that may be read"
+        shown = one_line(os.fspath(path))
+        raise SettingError(f"{shown}: {why_unread(error)}; {valid}", setting) from error
 
 
 @contextmanager
@@ -94,7 +115,7 @@ def check_file_name(
     if file.suffix not in endings:
         valid = ", ".join(dict.fromkeys(x.lower() for x in endings))
         raise SettingError(f"{shown}; valid: a file that ends with {valid}", option)
-    if not file.parent.is_dir():
+    if file_kind(file.parent, option) != "folder":
         raise SettingError(f"{shown}; there is no such folder", option)
-    if file.is_dir():
+    if file_kind(file, option) == "folder":
         raise SettingError(f"{shown}; that is a folder", option)

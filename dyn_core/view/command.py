@@ -22,6 +22,7 @@ from dyn_core.recordings import read_motion
 from dyn_core.recordings.files import is_recording
 from dyn_core.recordings.runs import named_robot
 from dyn_core.signals import ENDING, noted_signals
+from dyn_core.validation.file_names import file_kind
 from dyn_core.view import film, replay
 from dyn_core.view.browser.notebook import NotebookView
 from dyn_core.view.browser.viewer import Viewer
@@ -148,7 +149,7 @@ def robot_of_run(arguments: argparse.Namespace) -> Model:
             names a robot.
         ModelError: The robot cannot be loaded.
     """
-    if not Path(arguments.what).exists():
+    if not file_kind(arguments.what):
         raise SettingError(f"{arguments.what}: no such file or folder", "what")
     robot, root_joint = saved_robot(arguments.what)
     if not (arguments.robot or robot):
@@ -210,7 +211,7 @@ def is_chain(name: str) -> bool:
     A name that ends with .yaml or .yml is one, also if there is no such file. An
     existing file of another type and the name of a shipped robot are none.
     """
-    if name in robots.names() or Path(name).is_file():
+    if name in robots.names() or file_kind(name) == "file":
         return Path(name).suffix in CHAINS
     return name in robots.chains() or Path(name).suffix in CHAINS
 
@@ -225,7 +226,7 @@ def chain_scene(name: str) -> VisualScene:
     Raises:
         ModelError: There is no such file, or it is not valid.
     """
-    shipped = name in robots.chains() and not Path(name).is_file()
+    shipped = name in robots.chains() and file_kind(name) != "file"
     content = load_chain_file(robots.chain_path(name) if shipped else name)
     return ChainScene(content.chain, content.start)
 
@@ -302,7 +303,7 @@ def saved_robot(path: str) -> tuple[str, str]:
     Raises:
         SettingError, ShapeError: It is an NPZ file that cannot be read.
     """
-    if Path(path).suffix != ".npz" or not Path(path).is_file():
+    if Path(path).suffix != ".npz" or file_kind(path) != "file":
         return "", ""
     return named_robot(read_motion(path).facts)
 

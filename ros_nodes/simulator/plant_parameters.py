@@ -23,6 +23,7 @@ from dyn_core.simulation.plant import SimulatedPlant
 from dyn_core.simulation.robot_plant import RobotPlant
 from dyn_core.simulation.simulator import Simulator
 from dyn_core.validation import read_yaml
+from dyn_core.validation.file_names import file_kind
 from ros_nodes.base.node import RobotNode
 from ros_nodes.conversions import root_pose
 
@@ -414,7 +415,7 @@ def _chain(node: RobotNode, period: float) -> BuiltPlant:
     slots = "step", "forward_dynamics", "contact"
     _refuse_options(node, slots, "a chain is simulated")
     shipped = robots.chains()
-    if source not in shipped and not Path(source).is_file():
+    if source not in shipped and file_kind(source, "chain_file") != "file":
         raise dyn.SettingError(
             f"chain_file: no file {source!r}; shipped chains: {', '.join(shipped)}",
             "chain_file",

@@ -17,6 +17,7 @@ from rclpy.qos import DurabilityPolicy, QoSProfile, ReliabilityPolicy
 from dyn_core.errors import SettingError, nearest
 from dyn_core.recordings.bags import rosbags
 from dyn_core.signals import noted_signals
+from dyn_core.validation.file_names import file_kind
 from ros_nodes.running.runtime import SIGNALS
 from ros_nodes.tools.live import Live, connect
 
@@ -41,11 +42,11 @@ def run(arguments: argparse.Namespace) -> int:
         DynError: ROS 2 does not start, or rosbags is not installed.
     """
     output, library = Path(arguments.output), rosbags()
-    if output.exists():
+    if file_kind(output, "output"):
         raise SettingError(f"{output} is there already; valid: a new name", "output")
     wanted = [x if x.startswith("/") else f"/{x}" for x in arguments.topics or ()]
     alone = output.suffix == ".mcap"
-    if not output.parent.is_dir():
+    if file_kind(output.parent, "output") != "folder":
         raise SettingError(
             f"--output {str(output)!r}; there is no such folder", "output"
         )

@@ -22,7 +22,7 @@ from dyn_core.plots.motions import thinned
 from dyn_core.plots.pages import check_page
 from dyn_core.recordings import read_motion
 from dyn_core.reports import write_identification_report
-from dyn_core.validation.file_names import check_apart
+from dyn_core.validation.file_names import check_apart, file_kind
 
 TABLE = ".parameters.csv"  # suffix of a file of parameters
 PICTURE = ".parameters.png"  # suffix of a plot of parameters
@@ -102,7 +102,8 @@ def evaluate_recording(arguments: argparse.Namespace) -> int:
         check_plot(arguments.plot)
     if arguments.report:
         check_page(arguments.report)
-    if not Path(f"{arguments.identify}{TABLE}").parent.is_dir():
+    folder = Path(f"{arguments.identify}{TABLE}").parent
+    if file_kind(folder, "identify") != "folder":
         raise SettingError(
             f"--identify {arguments.identify}: no such folder", "identify"
         )

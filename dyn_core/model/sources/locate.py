@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from dyn_core import robots
-from dyn_core.errors import ModelError, nearest, unknown_name
+from dyn_core.errors import ModelError, SettingError, nearest, unknown_name
 from dyn_core.model.sources import example_robots, robot_descriptions
 from dyn_core.model.sources.packages import (
     SCHEME,
@@ -17,6 +17,7 @@ from dyn_core.model.sources.packages import (
     package_folders,
 )
 from dyn_core.model.urdf_xml.xml_text import Source
+from dyn_core.validation.file_names import file_kind
 
 SHIPPED = "shipped"
 _RECORDINGS = (".npz", ".csv", ".mcap", ".db3", ".bag")
@@ -99,13 +100,17 @@ def _file(source: str | os.PathLike[str], paths: tuple[Path, ...]) -> Located:
 
     Raises:
         ModelError: It does not exist (suggests similar files, and names the working
-            directory of a relative path), is a folder, a recording, or an HTML page, as
-            `dyn view` and `dyn report` write.
+            directory of a relative path), lies in a closed folder, is a folder, a
+            recording, or an HTML page, as `dyn view` and `dyn report` write.
     """
     path = Path(os.path.expanduser(source))
     if not _is_file(path):
         fault, valid = "there is no such file", ""
-        if os.path.isdir(path):
+        try:
+            kind = file_kind(path)
+        except SettingError as error:
+            raise ModelError(f"cannot read the URDF file {error}") from error
+        if kind == "folder":
             fault = "it is a folder; valid: a file in it, such as robot.urdf"
         elif not path.is_absolute():
             valid = f"; valid: a path from {os.path.abspath('.')}, or an absolute one"
