@@ -7,9 +7,11 @@ from typing import Any
 
 import numpy as np
 
+from dyn_core.errors import ModelError
 from dyn_core.spatial.linear import Factored
 from dyn_core.spatial.symmetric import ORDER, Symmetric
 from dyn_core.spatial.vectors import Force, Matrix, Motion, Vector, cross3, skew
+from dyn_core.validation import float_array
 
 
 class RigidInertia:
@@ -66,14 +68,15 @@ class RigidInertia:
         """Return the inertia of a 6x6 matrix of floats, [angular; linear].
 
         Raises:
-            ValueError: It is not 6x6, or has not the structure of a rigid-body inertia:
+            ShapeError: It has no real numbers.
+            ModelError: It is not 6x6, or has not the structure of a rigid-body inertia:
                 an entry is NaN or infinite, or differs by more than 1e-9 times the
                 largest entry (at least 1e-9) from that of the result. A negative mass
                 is no error.
         """
-        M = np.asarray(M, float)
+        M = float_array("RigidInertia", M, "shape (6, 6)")
         if M.shape != (6, 6):
-            raise ValueError(f"a RigidInertia needs a 6x6 matrix, got shape {M.shape}")
+            raise ModelError(f"a RigidInertia needs a 6x6 matrix, got shape {M.shape}")
         scale = max(1.0, float(np.abs(M).max()))
         m, H = M[5, 5], M[:3, 3:]
         h = Vector((H[2, 1], H[0, 2], H[1, 0]))
@@ -81,7 +84,7 @@ class RigidInertia:
         if not np.isfinite(scale) or not np.allclose(
             np.asarray(rigid), M, atol=1e-9 * scale, rtol=0
         ):
-            raise ValueError(
+            raise ModelError(
                 "this 6x6 matrix is not the inertia of a rigid body (10 numbers);"
                 " use ArticulatedInertia for a general one"
             )
@@ -212,11 +215,16 @@ class ArticulatedInertia:
         """Return the inertia of a 6x6 matrix of floats, [angular; linear].
 
         Raises:
-            ValueError: It is not 6x6, or not symmetric within numpy.allclose.
+            ShapeError: It has no real numbers.
+            ModelError: It is not 6x6, not finite, or not symmetric within
+                numpy.allclose.
         """
-        matrix = np.asarray(matrix, float)
-        if matrix.shape != (6, 6) or not np.allclose(matrix, matrix.T):
-            raise ValueError("an ArticulatedInertia needs a symmetric 6x6 matrix")
+        matrix = float_array("ArticulatedInertia", matrix, "shape (6, 6)")
+        finite = matrix.shape == (6, 6) and np.isfinite(matrix).all()
+        if not finite or not np.allclose(matrix, matrix.T):
+            raise ModelError(
+                "an ArticulatedInertia needs a symmetric 6x6 matrix of finite numbers"
+            )
         blocks = matrix[:3, :3], matrix[:3, 3:], matrix[3:, 3:]
         I, H, M = (Matrix(block.tolist()) for block in blocks)
         return cls(Symmetric.of(I), H, Symmetric.of(M))

@@ -7,7 +7,7 @@ import pytest
 
 import dyn_core as dyn
 from dyn_core.authoring import Force, Motion, RigidInertia, Transform, Vector, cross
-from dyn_core.spatial import Matrix, conventions
+from dyn_core.spatial import ArticulatedInertia, Matrix, conventions
 from dyn_core.spatial.guide import bodies, geometry, se3
 from dyn_core.spatial.lie import (
     dexp3,
@@ -280,8 +280,19 @@ def test_inertias_add_like_point_clouds():
     for shape in ((3, 3), (6, 7), (6,), ()):
         with pytest.raises(ValueError, match="needs a 6x6 matrix"):
             RigidInertia.of_matrix(np.ones(shape))
-    with pytest.raises(ValueError, match="symmetric"):
-        dyn.authoring.ArticulatedInertia.of_matrix(np.arange(36.0).reshape(6, 6))
+    for wrong in (
+        np.arange(36.0).reshape(6, 6),
+        np.diag([np.inf] * 6),
+        np.full((6, 6), np.inf),
+    ):
+        with pytest.raises(
+            dyn.DynError, match="symmetric 6x6 matrix of finite numbers"
+        ):
+            ArticulatedInertia.of_matrix(wrong)
+    for kind in (RigidInertia, ArticulatedInertia):
+        for wrong in (None, "1", np.eye(6) * 1j):
+            with pytest.raises(dyn.ShapeError, match=f"{kind.__name__}: wanted"):
+                kind.of_matrix(wrong)
 
 
 def test_screws():

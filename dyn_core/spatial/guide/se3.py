@@ -16,6 +16,7 @@ from dyn_core.errors import NonFiniteError, ShapeError
 from dyn_core.spatial.conventions.common import quaternion
 from dyn_core.spatial.lie import dexp3, dexp3_inverse, exp3, quat_log
 from dyn_core.spatial.vectors import Vector
+from dyn_core.validation import float_array
 
 ROTATION = 1e-8  # largest allowed entry of E.T E - 1
 
@@ -25,21 +26,16 @@ def finite(name: str, x: Any, *tail: int) -> np.ndarray:
 
     Args:
         name: Name of the input in error messages.
-        x: Array-like of numbers, or of texts that are numbers. The imaginary part of a
-            complex array is lost, with numpy's ComplexWarning.
+        x: Array-like of numbers, as for float_array.
         tail: Required sizes of the last axes; none: any shape.
 
     Raises:
-        ShapeError: Not numeric, or another shape.
+        ShapeError: Not numeric or not real, or another shape.
         NonFiniteError: An entry is NaN or infinite; names the first one.
     """
-    try:
-        array = np.asarray(x, float)
-    except (TypeError, ValueError, OverflowError) as error:
-        wanted = f"numbers of shape ({', '.join(('...', *map(str, tail)))})"
-        raise ShapeError(name, wanted, type(x).__name__) from error
+    wanted = f"shape ({', '.join(('...', *map(str, tail)))})"
+    array = float_array(name, x, wanted)
     if array.shape[array.ndim - len(tail) :] != tail or array.ndim < len(tail):
-        wanted = f"shape (..., {', '.join(map(str, tail))})"
         raise ShapeError(name, wanted, f"shape {array.shape}")
     bad = ~np.isfinite(array)
     if bad.any():
