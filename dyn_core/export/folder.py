@@ -27,7 +27,7 @@ from dyn_core.export.object_code.linker import c_compiler, link
 from dyn_core.export.object_code.object_files import ObjectFile, compile_object
 from dyn_core.export.targets import Target, target_of
 from dyn_core.export.test_vectors import TestVector, bits, test_vector
-from dyn_core.validation import writing
+from dyn_core.validation import Switch, shown, writing
 from dyn_core.validation.file_names import file_kind
 from dyn_core.validation.quoting import markdown_code, pkg_config_field
 
@@ -239,6 +239,11 @@ def export(
     ):
         if value not in valid:
             raise UnsupportedError(unknown_name(what, value, valid))
+    if not isinstance(program, Program):
+        valid = "a Program, as of dyn.solver(NAME).build(model)"
+        raise UnsupportedError(f"program is {shown(program)}; valid: {valid}")
+    if not Switch().takes(checked):
+        raise UnsupportedError(f"checked is {shown(checked)}; valid: {Switch.valid}")
     machine = target_of(target)
     program = _built(program, checked and not program.signature.answers_all)
     interface = interface_of(program, name)

@@ -414,8 +414,12 @@ def test_bad_worlds_and_positions_are_refused():
         HalfSpace("g", point=(0.0, math.nan, 0.0))
     with pytest.raises(ModelError, match="'l0': the name is taken"):
         ContactPairs(model, (HalfSpace("l0"),))
-    with pytest.raises(ModelError, match="margin -1"):
-        ContactPairs(model, margin=-1)
+    for margin in (-1, math.nan, "0.1", None, True, [0.1]):
+        with pytest.raises(ModelError, match="margin is .*; valid: a"):
+            ContactPairs(model, margin=margin)
+    for groups in ({"g": 5}, {"g": "l0"}, [("l0",)]):
+        with pytest.raises(dyn.DynError, match="groups.* is .*; valid: a"):
+            ContactPairs(model, groups=groups)
     pairs = ContactPairs(model)
     R, p = _placed(model, pose_at(0, 0, 0))
     with pytest.raises(NonFiniteError, match="p: a body's pose"):

@@ -510,6 +510,14 @@ def test_wrong_solvers_and_options_are_refused(monkeypatch):
         solve(problem, "projected_gauss_seidel", relaxation=2)
     with pytest.raises(dyn.UnsupportedError, match="unknown option speed"):
         solve(problem, "admm", speed=1)
+    for name in ("admm", "admm_compiled"):
+        for value in ([1e-6], np.ones(2), {}):
+            with pytest.raises(dyn.UnsupportedError, match=f"{name}: .*tolerance"):
+                solve(problem, name, tolerance=value)
+        with pytest.raises(dyn.UnsupportedError, match=f"{name}: engine"):
+            solve(problem, name, engine=["native"])
+        with pytest.raises(dyn.UnsupportedError, match=f"{name}: no option is"):
+            solve(problem, name, speed=[1])
     with pytest.raises(
         dyn.UnsupportedError, match="combinations of modes; valid: at most 2"
     ):

@@ -327,6 +327,9 @@ def test_what_is_no_option_is_refused():
         dyn.doctor(dyn.load(CLEAN), root_joint="floating")
     with pytest.raises(ModelError, match=r"nowhere\.urdf"):
         dyn.doctor("nowhere.urdf")
+    for wrong in (None, 5, [CLEAN]):
+        with pytest.raises(ModelError, match="robot is .*; valid: a Model, a path"):
+            dyn.doctor(wrong)
 
 
 def test_json_has_all():

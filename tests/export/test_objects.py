@@ -10,6 +10,7 @@ from emulate import CASES, build, check_natively, every_operation, made, need, s
 import dyn_core as dyn
 from dyn_core.engines.llvm import host_machine
 from dyn_core.errors import CompileError, SettingError, UnsupportedError
+from dyn_core.export import export
 from dyn_core.export.interface import interface_of
 from dyn_core.export.object_code.linker import c_compiler
 from dyn_core.export.object_code.object_files import compile_object
@@ -260,12 +261,16 @@ def test_wrong_names_are_refused(tmp_path):
         ({"name": "scalar"}, "such as 'rnea_arm7'"),
         ({"target": "cortex-m4f"}, "dtype='float32'"),
         ({"target": "cortex-m7", "form": "shared"}, "form='object'"),
+        ({"checked": "no"}, "true or false"),
     ):
         with pytest.raises(UnsupportedError, match="valid") as refused:
             program.export(tmp_path, **options)
         assert valid in str(refused.value)
     with pytest.raises(UnsupportedError, match="engine 'graph'"):
         build("rnea", "arm7", engine="graph").export(tmp_path)
+    for wrong in (5, dyn.solver("rnea"), "rnea"):
+        with pytest.raises(UnsupportedError, match="valid: a Program"):
+            export(wrong, tmp_path)
     assert list(tmp_path.iterdir()) == []
 
 

@@ -32,7 +32,7 @@ from dyn_core.model.coordinates import split_q
 from dyn_core.model.material import Material
 from dyn_core.model.shapes import WORLD, Mesh
 from dyn_core.spatial import Transform, Vector
-from dyn_core.validation import one_state
+from dyn_core.validation import ListOf, Name, Quantity, named_settings, one_state
 
 
 class ContactId(NamedTuple):
@@ -118,14 +118,13 @@ class ContactPairs:
         Raises:
             UnsupportedError: A mesh needs the extra `collision`; names the link. Or a
                 shape is of a kind without contacts.
-            ModelError: The margin is negative or not finite, the name of a surface is
-                used twice, a name in `groups` is unknown, or a mesh cannot be used.
-            TypeError: The margin is no number, or a group no list of names.
+            ModelError: The margin is no number, negative or not finite, the name of a
+                surface is used twice, a group is no list of names, a name in it is
+                unknown, or a mesh cannot be used.
+            SettingError: `groups` is no mapping.
         """
-        if not np.isfinite(margin) or margin < 0.0:
-            raise ModelError(f"margin {margin}: valid is a length of 0 or more [m]")
-        self.model, self.shapes = model, model.shapes
-        self.world, self.margin = tuple(world), float(margin)
+        self.margin = Quantity(0.0, unit="m").read("margin", margin)
+        self.model, self.shapes, self.world = model, model.shapes, tuple(world)
         _check_names(model, self.world)
         self._groups = _checked_groups(model, self.world, groups or {})
         tested = {**self._with_world(), **self._with_each_other()}
@@ -407,11 +406,12 @@ def _checked_groups(
         groups: Names of links and surfaces, by the group's name.
 
     Raises:
-        ModelError: A name is no link or surface of the world.
+        ModelError: A name is no link or surface of the world, or a group no list.
+        SettingError: `groups` is no mapping.
     """
     known = [*model.frames, *(surface.name for surface in world)]
-    for group, names in groups.items():
-        for name in names:
+    for group, names in named_settings("groups", groups).items():
+        for name in ListOf(Name()).read(f"groups: {group}", names):
             if name not in known:
                 raise ModelError(
                     f"group '{group}': '{name}' is no link or surface of the world;"

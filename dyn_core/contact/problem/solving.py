@@ -167,7 +167,7 @@ def solve(
     """
     chosen = solver_of(solver, CONTACT_SOLVE)
     start = _useful(problem, problem.warm(warm))
-    key = tuple(sorted(options.items()))
+    key = _hashable(chosen, options)
     if not problem.m:
         solution = ContactSolution.from_impulses(problem, np.zeros(0))
     elif isinstance(chosen, ContactSolver):
@@ -180,6 +180,26 @@ def solve(
         solution = replace(solution, status=STATUSES[int(INFEASIBLE)])
     relaxed = relaxed_part(chosen, problem.layout)
     return replace(solution, solver=chosen.name, relaxes=relaxed)
+
+
+def _hashable(
+    chosen: Solver, options: Mapping[str, Any]
+) -> tuple[tuple[str, Hashable], ...]:
+    """Return options as sorted pairs, hashable for the caches.
+
+    Raises:
+        UnsupportedError: A value is not hashable; the message says what is valid.
+    """
+    for name, value in options.items():
+        try:
+            hash(value)
+        except TypeError as error:
+            check_options(chosen, {name: value})
+            raise UnsupportedError(
+                f"{chosen.name}: {name} {shown(value)}; valid: a number, a name, or a"
+                " tuple of them"
+            ) from error
+    return tuple(sorted(options.items()))
 
 
 def relaxed_part(chosen: Solver, layout: ConstraintLayout) -> str:

@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 
 from dyn_core.errors import GoalError, SettingError, unknown_name
-from dyn_core.validation import known_keywords
+from dyn_core.validation import is_finite, known_keywords, named_settings, shown
 
 ERASED = -1.0  # in a goal: disables the controller's tolerance
 STOPPED_VELOCITY = 0.01  # the controller's default [rad/s | m/s]
@@ -79,8 +79,8 @@ class Tolerances:
                 m/s].
 
         Raises:
-            SettingError: A joint is unknown, or a tolerance is negative or not finite.
-            TypeError: A tolerance is no number.
+            SettingError: A joint is unknown, or a tolerance is no number, negative or
+                not finite.
         """
         paths = _by_joint("trajectory", trajectory or {}, joints)
         ends = _by_joint("goal", goal or {}, joints)
@@ -228,7 +228,7 @@ def _by_joint(
         SettingError: A joint is unknown, or a tolerance is negative or not finite.
         TypeError: A tolerance is no number.
     """
-    for name, value in values.items():
+    for name, value in named_settings(f"constraints: {what}", values).items():
         if name not in joints:
             message = unknown_name("joint", name, joints)
             raise SettingError(f"constraints.{name}.{what}: {message}", name)
@@ -238,9 +238,10 @@ def _by_joint(
 
 def _check(name: str, value: float) -> None:
     """Raise SettingError unless `value` is finite and >= 0; says constraints.NAME."""
-    if not (math.isfinite(value) and value >= 0):
+    if not (is_finite(value) and value >= 0):
         setting = f"constraints.{name}"
-        raise SettingError(f"{setting} is {value}; valid: a number >= 0", setting)
+        message = f"{setting} is {shown(value)}; valid: a number >= 0"
+        raise SettingError(message, setting)
 
 
 def _resolved(where: str, wanted: float, default: float) -> float:
@@ -251,6 +252,7 @@ def _resolved(where: str, wanted: float, default: float) -> float:
     """
     if wanted == ERASED:
         return 0.0
-    if not (math.isfinite(wanted) and wanted >= 0):
-        raise GoalError(f"{where} is {wanted}; valid: > 0, 0 (default) or -1 (none)")
+    if not (is_finite(wanted) and wanted >= 0):
+        valid = "valid: > 0, 0 (default) or -1 (none)"
+        raise GoalError(f"{where} is {shown(wanted)}; {valid}")
     return wanted if wanted > 0 else default

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -13,7 +12,7 @@ from dyn_core.errors import SettingError
 from dyn_core.problems import INVERSE_DYNAMICS
 from dyn_core.solving.control_mode import ControlMode
 from dyn_core.solving.registry import solver as find
-from dyn_core.validation import known_keywords
+from dyn_core.validation import Switch, is_finite, known_keywords, shown
 
 
 @known_keywords
@@ -30,7 +29,8 @@ class ShadowSettings:
         stop: Whether a larger difference is a violation; else it is only counted.
 
     Raises:
-        SettingError: A tolerance is negative or not finite.
+        SettingError: A tolerance is no number, negative or not finite, or `stop` is no
+            boolean.
     """
 
     inverse_dynamics: Any = "rnea"
@@ -42,10 +42,14 @@ class ShadowSettings:
     def __post_init__(self) -> None:
         for name in ("absolute", "relative"):
             value = getattr(self, name)
-            if not (math.isfinite(value) and value >= 0):
+            if not (is_finite(value) and value >= 0):
                 raise SettingError(
-                    f"shadow.{name} is {value}; valid: finite and >= 0", name
+                    f"shadow.{name} is {shown(value)}; valid: finite and >= 0", name
                 )
+        if not Switch().takes(self.stop):
+            raise SettingError(
+                f"shadow.stop is {shown(self.stop)}; valid: {Switch.valid}", "stop"
+            )
 
 
 class Shadow:

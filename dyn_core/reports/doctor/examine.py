@@ -242,7 +242,7 @@ def doctor(
         options: Options of dyn.load, unless `robot` is a Model; `check` is ignored.
 
     Raises:
-        ModelError: There is no such file or robot.
+        ModelError: There is no such file or robot, or it is of another type.
         SettingError: An option is unknown or out of range.
     """
     rules = ("samples", samples, Whole(1, 100_000)), ("seed", seed, Whole())
@@ -316,10 +316,14 @@ def _of_source(source: Any, options: dict[str, Any]) -> _Examined:
         options: Options of dyn.load; `check` is ignored.
 
     Raises:
-        ModelError: There is no such file or robot, or package_paths is not valid.
+        ModelError: There is no such file or robot, the source is of another type, or
+            package_paths is not valid.
     """
     if hasattr(source, "read"):
         source = source.read()  # a stream can be read only once, but is needed twice
+    if not isinstance(source, (str, bytes, os.PathLike)):
+        valid = "a Model, a path or name, XML, or an open file"
+        raise ModelError(f"robot is {shown(source)}; valid: {valid}")
     located = locate(source, options.get("package_paths", ()))
     if located.file is not None and not os.path.isfile(located.file):
         raise ModelError(f"cannot read the URDF file {located.file}: no such file")

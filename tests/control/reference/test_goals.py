@@ -238,8 +238,16 @@ def test_tolerances_of_a_goal_replace_those_of_the_controller(arm):
         default.overridden(goal_time=-3.0)
     with pytest.raises(dyn.SettingError, match="constraints.elbow.goal"):
         Tolerances.of(arm.joint_names, goal={"elbow": 0.1})
-    with pytest.raises(dyn.SettingError, match="constraints.goal_time is -1"):
-        Tolerances.of(arm.joint_names, goal_time=-1.0)
+    for wrong in (-1.0, "1", None, True, [1.0]):
+        with pytest.raises(dyn.SettingError, match="constraints.goal_time is"):
+            Tolerances.of(arm.joint_names, goal_time=wrong)
+        with pytest.raises(dyn.SettingError, match=f"constraints.{first}.goal is"):
+            Tolerances.of(arm.joint_names, goal={first: wrong})
+    with pytest.raises(dyn.SettingError, match="goal is 5; valid: a mapping"):
+        Tolerances.of(arm.joint_names, goal=5)
+    for wrong in ("x", None, True):
+        with pytest.raises(dyn.errors.GoalError, match="goal_time_tolerance is"):
+            default.overridden(goal_time=wrong)
 
 
 def test_a_velocity_tolerance_of_the_path(arm):

@@ -621,7 +621,9 @@ def test_a_shadow_allows_its_tolerances(name):
 
 @pytest.mark.parametrize("name", ["absolute", "relative"])
 def test_tolerances_of_a_shadow_are_checked(name):
-    """Finite and not negative."""
-    for bad in (-1.0, np.nan, np.inf):
+    """Finite numbers, not negative; a stop is a switch."""
+    for bad in (-1.0, np.nan, np.inf, "x", None, True, [1.0]):
         with pytest.raises(dyn.SettingError, match=f"shadow.{name} is"):
             ShadowSettings(**{name: bad})
+    with pytest.raises(dyn.SettingError, match="shadow.stop is 'no'; valid: true or"):
+        ShadowSettings(stop="no")
