@@ -30,6 +30,7 @@ from dyn_core.solving.hookspecs import BUILT_IN, PROJECT
 INTERRUPTED = 130  # exit status after Ctrl-C, as of a shell
 _ASCII = {"·": "*", "²": "^2", "³": "^3", "°": " deg", "±": "+-", "µ": "u", "→": "->"}
 _FORMER = r"the \w+ '.*' is now '"  # see errors.renamed
+_UNITS = {"S": "seconds", "HZ": "hertz", "M": "metres"}  # by the name of a value
 _ROBOTS, _RUNS, _SOLVERS = "robots", "runs and recordings", "solvers"
 _CHECKS, _HERE = "measure and check", "this installation"
 GROUPS = (_ROBOTS, _RUNS, _SOLVERS, _CHECKS, "ROS 2", _HERE)  # their order in the help
@@ -142,6 +143,25 @@ class CommandParser(argparse.ArgumentParser):
         if action.option_strings:
             kind = f"value of {action.option_strings[0]}"
         raise _UsageError(unknown_name(kind, value, action.choices))
+
+    def _get_value(self, action: argparse.Action, text: str) -> Any:
+        """Return the value of an argument; numbers are read as in files.
+
+        Raises _UsageError for a number that is none, such as 1_0 and 2s.
+        """
+        if action.type not in (float, int):
+            return super()._get_value(action, text)
+        from dyn_core.validation.array_files import cell_number  # imports NumPy
+
+        try:
+            number = cell_number(text)
+            return number if action.type is float else int(text)
+        except ValueError as error:
+            name = (*action.option_strings, action.metavar or action.dest)[0]
+            kind = "a number" if action.type is float else "a whole number"
+            unit = _UNITS.get(str(action.metavar), "")
+            valid = f"{kind}{unit and f' of {unit}, without a suffix'}"
+            raise _UsageError(f"{name} is {text!r}; valid: {valid}") from error
 
     def format_help(self) -> str:
         """Return the help page with all arguments, and the example if there is one.

@@ -35,6 +35,7 @@ from dyn_core.reports.write import write_report
 from dyn_core.simulation import simulate
 from dyn_core.simulation.simulator import forward_dynamics_of
 from dyn_core.solving.registry import solver
+from dyn_core.validation.array_files import cell_number
 
 LAWS = ("none", "gravity", "computed_torque")
 GAINS = (400.0, 40.0)
@@ -415,7 +416,7 @@ def start_of(model: Model, name: str, typed: Sequence[str] | None) -> Any:
             start[labels.index(label)] = value
         return start
     try:
-        numbers = np.array([float(entry) for entry in typed])
+        numbers = np.array([cell_number(entry) for entry in typed])
     except ValueError:
         numbers = np.zeros(0)
     if len(numbers) != len(labels) or not np.isfinite(numbers).all():

@@ -24,6 +24,8 @@ from dyn_core.simulation.plant import SimulatedPlant
 from dyn_core.solving.registry import solver
 from dyn_core.validation import ListOf, Name, float_array, one_state, shown
 
+LONG = 0.1  # a longer step is warned of [s]
+
 
 class RobotPlant(SimulatedPlant):
     """A simulated robot that accepts joint forces and advances by periods.
@@ -139,6 +141,11 @@ class RobotPlant(SimulatedPlant):
             " it is scaled to 1"
             for name, length in self._scaled.items()
         ) + changed_inertias(self.model)
+        if (step := self.period / self.substeps) > LONG:
+            self.warnings += (
+                f"steps of {step:g} s are long: nothing acts within a step; valid: a"
+                " period in seconds, such as 0.002, or more substeps",
+            )
         self.reset()
 
     @property

@@ -177,7 +177,7 @@ def csv_rows(file: Path) -> list[list[str]]:
 
 
 def cell_number(cell: str) -> float:
-    """Return the number in a cell of a CSV; it may be NaN or infinite.
+    """Return the number in a cell of a CSV, or a typed one; it may be NaN or infinite.
 
     Raises:
         ValueError: It is no number, such as 1_0 or a digit of another script, which

@@ -17,6 +17,7 @@ from bench import measure
 from dyn_core import cli, robots
 from dyn_core.commands import main as commands
 from dyn_core.errors import DynError
+from dyn_core.model.sources.arguments import read_options
 from ros_nodes.demo import demo_command as demo
 
 # Each command with arguments that are right, BAD where a mistake is put.
@@ -321,6 +322,8 @@ IN_OUR_WORDS = {  # arguments, what is said
     "q0 row": (["sim", "two_link", "--q0", "abc", "1"], "--q0 abc 1; valid: JOINT=VALUE, or 2 finite numbers"),
     "q0 joint": (["sim", "two_link", "--q0", "elbow=1"], "--q0 elbow=1: no moving joint is called 'elbow'"),
     "q0 of a part": (["sim", "two_link", "--root-joint", "floating", "--q0", "root_joint.0=nan"], "--q0 root_joint.0=nan; valid: NAME=NUMBER, a finite"),
+    "digits of q0": (["sim", "two_link", "--q0", "joint1=1_0"], "--q0 joint1=1_0; valid: NAME=NUMBER"),
+    "digits of row": (["sim", "two_link", "--q0", "1_0", "0"], "--q0 1_0 0; valid: JOINT=VALUE, or 2"),
     "start": (["excite", "two_link", "--start", "joint1=abc"], "--start joint1=abc; valid: NAME=NUMBER"),
     "lock": (["evaluate", "run.npz", "--robot", "two_link", "--lock", "joint1=a"], "--lock joint1=a; valid: NAME=NUMBER"),
     "export": (["export", "rnea", "two_link", "gone/deep"], "there is no such folder as "),
@@ -342,6 +345,37 @@ def test_mistakes_are_told_in_our_words(files, tmp_path, capsys, case):
     assert _status(arguments) == 1
     assert message in capsys.readouterr().err
     assert not (tmp_path / "gone").exists()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [("sim two_link --duration 2s", "--duration is '2s'; valid: a number of seconds"),
+     ("sim two_link --duration 1_0", "--duration is '1_0'; valid: a number of seconds"),
+     ("sim two_link --period=2ms", "--period is '2ms'; valid: a number of seconds"),
+     ("sim two_link --substeps 1_0", "--substeps is '1_0'; valid: a whole number"),
+     ("sim two_link --substeps 1.5", "--substeps is '1.5'; valid: a whole number"),
+     ("sim two_link --gains 1 ٣", "--gains is '٣'; valid: a number"),
+     ("id two_link run.npz --cutoff 5Hz", "--cutoff is '5Hz'; valid: a number of hertz"),
+     ("explain rnea two_link --top x", "--top is 'x'; valid: a whole number")],
+)  # fmt: skip
+def test_numbers_have_no_unit_and_plain_digits(arguments, message, capsys):
+    """Those of every command, as in files; the message names the option and the unit."""
+    assert _status(arguments.split()) == 2
+    assert capsys.readouterr().err.startswith(f"dyn: {message}")
+
+
+def test_options_of_solvers_have_plain_digits():
+    """Text that Python alone takes for a number stays text, which the solver refuses."""
+    typed = SimpleNamespace(option=["a=1_0", "b=10", "c=1e1,٣"])
+    assert read_options(typed) == {"a": "1_0", "b": 10, "c": [10.0, "٣"]}
+
+
+def test_a_long_period_is_warned_of(capsys):
+    """Nothing acts within a step of seconds; substeps make it short."""
+    assert _status("sim two_link --period 2 --duration 10".split()) == 0
+    assert "warning: steps of 2 s are long" in capsys.readouterr().out
+    assert _status("sim two_link --period 2 --duration 10 --substeps 200".split()) == 0
+    assert "warning" not in capsys.readouterr().out
 
 
 def test_a_full_device_is_told_in_words(monkeypatch, capsys):

@@ -6,6 +6,7 @@ import argparse
 import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from typing import Any
 
 from dyn_core.errors import SettingError
@@ -14,6 +15,7 @@ from dyn_core.model.sources.loading import load, read_robot
 from dyn_core.model.sources.locate import locate
 from dyn_core.model.sources.packages import package_folders
 from dyn_core.model.urdf_xml.xml_text import Source
+from dyn_core.validation.array_files import cell_number
 
 RUNS_WHILE_TRACED = "never"  # a mark, see engines/llvm/cached/fingerprint.py
 
@@ -91,7 +93,7 @@ def named_numbers(option: str, typed: Iterable[str] | None) -> dict[str, float]:
     values = {}
     for name, text in named_values(typed or (), f"--{option}").items():
         try:
-            values[name] = float(text)
+            values[name] = cell_number(text)
         except ValueError:
             values[name] = math.nan
         if not math.isfinite(values[name]):
@@ -234,8 +236,7 @@ def _read(text: str) -> Any:
     if text in ("true", "false"):
         return text == "true"
     for kind in (int, float):
-        try:
+        with suppress(ValueError):
+            cell_number(text)  # refuses 1_0
             return kind(text)
-        except ValueError:
-            continue
     return text
