@@ -22,7 +22,10 @@ LISTED_BY = {  # last word of a kind of name: the command that prints all of the
     "solver": "dyn solvers PROBLEM",
     "target": "dyn export --help",
 }
-SYNONYMS = (("T", "t_end", "duration"), ("dt", "timestep", "period"))  # of keywords
+SYNONYMS = (
+    ("T", "t_end", "horizon", "duration"),
+    ("dt", "timestep", "period"),
+)  # of keywords
 _RUN = 200  # maximum characters of a word in a message
 _LONG = re.compile(rf"\S{{{_RUN + 1},}}")
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from inspect import signature
 from typing import Any
 
 import numpy as np
@@ -21,6 +22,7 @@ from dyn_core.prediction.problem import LIMIT_TOLERANCE, ControlProblem
 from dyn_core.prediction.result import PlanResult, PlanStart
 from dyn_core.prediction.solving import PlanSolver
 from dyn_core.problems import OPTIMAL_CONTROL
+from dyn_core.solving.build_options import check_names
 from dyn_core.solving.registry import solver as find
 from dyn_core.validation import float_array, state_array
 
@@ -261,6 +263,9 @@ def plan(
         TraceError: The function of a custom cost cannot be traced. An error that it
             raises when its residuals are counted passes through.
     """
+    chosen = find(solver, OPTIMAL_CONTROL)
+    valid = [*signature(plan).parameters][2:-1] + [*getattr(chosen, "options", ())]
+    check_names("dyn.plan: unknown option", options, valid)
     problem = ControlProblem(
         model,
         costs,
@@ -272,4 +277,4 @@ def plan(
         {} if step_options is None else step_options,
         contacts,
     )
-    return Plan(problem, solver, **options)
+    return Plan(problem, chosen, **options)

@@ -400,6 +400,25 @@ def test_names_that_are_not_there_are_refused(shipped):
         arm.q_slice("x")
 
 
+def test_the_base_is_not_locked_but_loaded_fixed():
+    """The message names what can be locked, and how the base is fixed."""
+    free = dyn.load("two_link", root_joint="floating")
+    place = [0, 0, 0, 0, 0, 0, 1]
+    for call in (
+        lambda: free.lock({"root_joint": place}),
+        lambda: dyn.load("two_link", root_joint="floating", lock={"root_joint": place}),
+    ):
+        with pytest.raises(
+            dyn.ModelError, match="lock: 'root_joint' is the joint of the"
+        ) as e:
+            call()
+        assert "valid: joint1, joint2; root_joint='fixed' fixes the base" in str(
+            e.value
+        )
+    with pytest.raises(dyn.ModelError, match="'joint3'.*valid: joint1, joint2$"):
+        free.lock({"joint3": 0.0})
+
+
 def test_inertias_of_merged_links_add_up():
     """All at once as one by one: the sum over links of X.T I X."""
     rng = np.random.default_rng(4)

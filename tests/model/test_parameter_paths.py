@@ -245,7 +245,13 @@ def test_paths_of_loops_are_inputs_and_are_differentiated():
 @pytest.mark.parametrize(
     ("path", "message"),
     [
-        ("joint3.pich", "did you mean 'joint3.pitch'"),
+        ("joint3.dampng", "did you mean 'joint3.damping'"),
+        ("lnk1.mas", "did you mean 'link1.mass'"),
+        ("a.b", "no parameter path 'a.b'; valid: gravity"),
+        (
+            "joint3.pich",
+            r"joint3.pich'(; did you mean 'joint3.(?!pitch)\w+'\?|;) valid",
+        ),
         ("jont3.axis", "did you mean 'joint3'"),
         ("joint3.pitch", "of type revolute, has no pitch"),
         ("joint3.ratio", "follows no joint and has no ratio"),

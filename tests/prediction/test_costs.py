@@ -260,3 +260,20 @@ def test_targets_that_are_no_pose_name_the_cost(target, message):
         reach.read_target(dyn.load("arm7"))
     with pytest.raises(SettingError, match="^cost velocity: target: wanted numbers"):
         dyn.cost.velocity(target=["a"]).read_target(dyn.load("arm7"))
+
+
+@pytest.mark.parametrize(
+    ("choices", "message"),
+    [({"horizon": 1.0}, "option horizon; did you mean 'duration'"),
+     ({"T": 1.0}, "option T; did you mean 'duration'"),
+     ({"knot": 20}, "option knot; did you mean 'knots'"),
+     ({"engine": "plain"}, "option engine; valid")],
+)  # fmt: skip
+def test_arguments_of_plans_are_named(choices, message):
+    """Those of the problem and the solver; options of a build have no effect here."""
+    with pytest.raises(dyn.UnsupportedError, match=message) as error:
+        dyn.plan(dyn.load("two_link"), [cost.effort(1.0)], **choices)
+    valid = str(error.value).rpartition("valid: ")[2].split(", ")
+    assert valid[:4] == ["duration", "knots", "solver", "effort_limits"]
+    assert "max_iterations" in valid
+    assert "threads" not in valid

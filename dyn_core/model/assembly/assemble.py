@@ -171,7 +171,13 @@ class _Walk:
         unknown = sorted(map(str, set(self.build.lock) - self.locked))
         if unknown:
             known = [spec.name for spec in self.specs[1:]]
+            base = known.pop(0) if kind == "floating" else None
             message = unknown_name("moving joint", unknown[0], known)
+            if unknown[0] == base:
+                message = (
+                    f"'{base}' is the joint of the floating base; valid:"
+                    f" {', '.join(known) or 'none'}; root_joint='fixed' fixes the base"
+                )
             raise ModelError(f"lock: {message}", unknown[0])
 
     def root_joint_name(self) -> str:

@@ -245,7 +245,7 @@ def kind_of(tree: Tree, path: str) -> PathKind:
     name, _, what = str(path).rpartition(".")
     kinds = {owner: x for owner in OWNERS if (x := named(owner).get(what)) is not None}
     if not name or not kinds:
-        raise ModelError(_unknown(name, path), path)
+        raise ModelError(_unknown(tree, path), path)
     for owner, kind in kinds.items():
         if name in _names(tree, owner):
             return kind
@@ -259,14 +259,12 @@ def kind_of(tree: Tree, path: str) -> PathKind:
 PLACES = ("origin", "plug")
 
 
-def _unknown(name: str, path: str) -> str:
+def _unknown(tree: Tree, path: str) -> str:
     """Return the error message for a path of an unknown kind; it lists all kinds.
 
-    `name`, the path without its last component, is put into the suggested path.
+    It suggests the nearest path of the robot, if one is near.
     """
-    parts = {k.path: f"{name}.{k.name}" if name else k.path for k in KINDS}
-    whole = {k.name: k.name for k in ROBOT.values()}
-    near = nearest(path, {**parts, **whole}.values(), 1)
+    near = nearest(path, paths(tree), 1)
     guess = f"; did you mean '{near[0]}'?" if near else ";"
     valid = ", ".join(kind.path for kind in KINDS)
     return f"no parameter path '{path}'{guess} valid: {valid}"
