@@ -319,6 +319,20 @@ def test_mjcf_without_mujoco_is_a_finding(monkeypatch):
     assert "pip install 'dyn_ros[mjcf]'" in str(report.as_dict()["findings"])
 
 
+@pytest.mark.parametrize(
+    "wrong", [moments(0.5, 0.0283, 0.0033), moments(-0.1, 0.02, 0.02)]
+)
+def test_a_link_of_impossible_inertia_is_compared_with_its_shape(wrong):
+    """Its mass and its centre of mass may be wrong, too."""
+    text = CLEAN.replace(UPPER, wrong).replace(
+        '<mass value="2"/>', '<mass value="2000"/>'
+    )
+    text = text.replace('<origin xyz="0 0 0.2"/>', '<origin xyz="0 0 2"/>', 1)
+    found = codes(dyn.doctor(text, extras=ARMATURE))
+    assert {"impossible-inertia", "improbable-density", "centre-outside"} <= found
+    assert "concentrated-inertia" not in found or "-0.1" not in wrong
+
+
 def test_what_is_no_option_is_refused():
     """An unknown option, an option for a Model, a file that is not there."""
     with pytest.raises(SettingError, match="did you mean 'extras'"):

@@ -310,8 +310,7 @@ def check_links(
     """Yield the findings about the mass and inertia of every link.
 
     Also about the mass of the whole robot, and about meshes that cannot be read, which
-    raise no error. Links without mass, or with impossible inertia, are not compared
-    with their shapes.
+    raise no error. Links without mass are not compared with their shapes.
 
     Args:
         robot: Facts of its file.
@@ -323,11 +322,10 @@ def check_links(
     reach = robot.reach
     light = LIGHT * sum(max(link.mass, 0.0) for link in robot.links)
     for link in robot.links:
-        problems = [*_impossible(link)]
         whole = bodies.get(link.name)
         part = whole is not None and not any(_impossible(whole))
-        yield from (_as_part(x) if part else x for x in problems)
-        if link.mass <= 0 or problems:
+        yield from (_as_part(x) if part else x for x in _impossible(link))
+        if link.mass <= 0:
             continue
         gyration = math.sqrt(max(np.trace(link.Ic), 0.0) / (2 * link.mass))
         solid = solids.of(link)
@@ -411,7 +409,7 @@ def _beside_shape(link: LinkFacts, solid: LinkSolid) -> Iterator[Met]:
     box = f"box of {a:.3g} x {b:.3g} x {c:.3g} m"
     uniform = link.mass * float(solid.size @ solid.size) / 6
     trace = float(np.trace(link.Ic))
-    if uniform > 0:
+    if uniform > 0 and trace >= 0:  # a negative one is impossible-inertia
         ratio = trace / uniform
         if ratio > MANY_TIMES:
             what = f"moments are {ratio:.3g} times those of a uniform {box}"
