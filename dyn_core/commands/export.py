@@ -26,6 +26,7 @@ from dyn_core.model.sources.arguments import (
     urdf_with,
 )
 from dyn_core.solving.registry import default_registry
+from dyn_core.validation.file_names import check_folder
 
 
 def add_export(parser: argparse.ArgumentParser) -> None:
@@ -101,9 +102,8 @@ def run(arguments: argparse.Namespace) -> int:
         SignatureError: A simulated robot is asked of a solver of another problem.
         ModelError: The robot is not valid.
         ShapeError: The name of the folder is empty.
-        SettingError: An option is not valid, or the folder has no parent, has other
-            files of these names or cannot be written.
-        OSError: A file of a GPU kernel cannot be written.
+        SettingError: An option is not valid, or the folder has no parent, is a file,
+            has other files of these names or cannot be written.
         CompileError: There is no compiler, or it fails.
     """
     for name, valid in (  # refused before the robot is read
@@ -120,6 +120,7 @@ def run(arguments: argparse.Namespace) -> int:
         raise SettingError(
             f"folder {arguments.folder!r}; there is no such folder as {place}", "folder"
         )
+    check_folder(arguments.folder)
     if arguments.target in gpu.ARCHITECTURES:
         _refuse_for_gpu(arguments)
     if arguments.form == FORM:

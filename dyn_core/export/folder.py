@@ -28,7 +28,7 @@ from dyn_core.export.object_code.object_files import ObjectFile, compile_object
 from dyn_core.export.targets import Target, target_of
 from dyn_core.export.test_vectors import TestVector, bits, test_vector
 from dyn_core.validation import Switch, shown, writing
-from dyn_core.validation.file_names import file_kind
+from dyn_core.validation.file_names import check_folder, file_kind
 from dyn_core.validation.quoting import markdown_code, pkg_config_field
 
 FORMS = ("object", "shared", "c")
@@ -478,8 +478,7 @@ def write_files(folder: Path, contents: Mapping[str, bytes], manifest: str) -> N
         SettingError: Another file has one of the names, or was changed since an export
             wrote it: no file is written; or the folder cannot be written.
     """
-    if file_kind(folder, "folder") == "file":
-        raise SettingError(f"{folder} is a file; valid: a folder, new or old", "folder")
+    check_folder(folder)
     known = _earlier(folder / manifest)
     for name in contents:
         file = folder / name

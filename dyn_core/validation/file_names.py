@@ -31,6 +31,13 @@ def file_kind(path: str | os.PathLike[str], setting: str = "file") -> str:
         raise SettingError(f"{shown}: {why_unread(error)}; {valid}", setting) from error
 
 
+def check_folder(path: str | os.PathLike[str]) -> None:
+    """Raise SettingError if a folder for files is a file, or is not to be looked at."""
+    if file_kind(path, "folder") == "file":
+        shown = one_line(os.fspath(path))
+        raise SettingError(f"{shown} is a file; valid: a folder, new or old", "folder")
+
+
 @contextmanager
 def writing(path: str | os.PathLike[str], setting: str = "path") -> Iterator[None]:
     """Context manager around the writing of a file.

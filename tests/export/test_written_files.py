@@ -13,6 +13,8 @@ from emulate import build, need, sh
 import dyn_core as dyn
 from dyn_core.cli import main
 from dyn_core.engines.llvm import host_machine
+from dyn_core.errors import SettingError
+from dyn_core.export import gpu
 from dyn_core.export.interface import LICENSE
 
 pytestmark = pytest.mark.skipif(
@@ -166,6 +168,21 @@ def test_what_no_gpu_kernel_has_is_refused(option, tmp_path, capsys):
     assert main([*command, *option]) == 1
     assert f"{option[0]} {option[1]}: target sm_90 is a GPU" in capsys.readouterr().err
     assert not (tmp_path / "gpu").exists()
+
+
+@pytest.mark.parametrize("target", ["sm_90", "host"])
+def test_a_file_is_no_folder_of_an_export(target, tmp_path, capsys):
+    """Said before anything is built; the file stays as it is."""
+    file = tmp_path / "notes"
+    file.write_text("x")
+    assert main(["export", "rnea", "two_link", str(file), "--target", target]) == 1
+    said = capsys.readouterr()
+    assert said.err == f"dyn: {file} is a file; valid: a folder, new or old\n"
+    assert not said.out
+    kernel = gpu.ptx(build("rnea", "two_link"), "sm_90")
+    with pytest.raises(SettingError, match="notes is a file; valid: a folder"):
+        kernel.write(file)
+    assert file.read_text() == "x"
 
 
 @pytest.mark.parametrize(

@@ -22,6 +22,7 @@ from dyn_core.export.gpu import target
 from dyn_core.export.gpu.kernel_ir import BLOCK, gpu_kernel
 from dyn_core.export.interface import hash_of, identifier, notice
 from dyn_core.problems import Port
+from dyn_core.validation.file_names import check_folder, writing
 from dyn_core.validation.quoting import c_comment
 
 LAYOUTS = ("entries", "states")
@@ -178,14 +179,16 @@ class GpuKernel(GpuInterface):
         The folder is created if it is missing, and existing files are replaced.
 
         Raises:
-            OSError: A file cannot be written.
+            SettingError: The folder is a file, or a file cannot be written.
         """
         place = Path(folder)
-        place.mkdir(parents=True, exist_ok=True)
+        check_folder(place)
         head = "".join(f"// {line}\n" for line in self.notice)
         files = {f"{self.entry}.ptx": head + self.ptx, f"{self.entry}.h": self.header()}
-        for name, content in files.items():
-            (place / name).write_text(content, encoding="utf-8")
+        with writing(place, "folder"):
+            place.mkdir(parents=True, exist_ok=True)
+            for name, content in files.items():
+                (place / name).write_text(content, encoding="utf-8")
         return [place / name for name in files]
 
 
