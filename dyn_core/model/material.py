@@ -5,7 +5,14 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from dyn_core.validation import known_keywords
+from dyn_core.validation import Quantity, known_keywords
+
+RANGES = {
+    "mu": Quantity(0.0),
+    "torsion": Quantity(0.0),
+    "rolling": Quantity(0.0),
+    "restitution": Quantity(0.0, 1.0),
+}
 
 
 @known_keywords
@@ -21,13 +28,19 @@ class Material:
         restitution: Ratio of normal speeds after and before an impact, 0..1.
 
     Raises:
-        SettingError: Unknown keyword. Values are not checked here.
+        SettingError: Unknown keyword.
+        ModelError: A value is no number, not finite, negative, or a restitution above
+            1.
     """
 
     mu: float = 1.0
     torsion: float = 0.0
     rolling: float = 0.0
     restitution: float = 0.0
+
+    def __post_init__(self) -> None:
+        for name, kind in RANGES.items():
+            kind.read(f"material: {name}", getattr(self, name))
 
     def combined(self, other: Material | None) -> Material:
         """Return the material of a contact of this surface and another one.

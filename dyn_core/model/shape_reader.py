@@ -23,7 +23,7 @@ from dyn_core.errors import ModelError
 from dyn_core.model.description import Description
 from dyn_core.model.description_builder import DescriptionBuilder
 from dyn_core.model.frames import PLACE, Frame, origin
-from dyn_core.model.material import Material
+from dyn_core.model.material import RANGES, Material
 from dyn_core.model.shapes import (
     ANY,
     WORLD,
@@ -68,11 +68,11 @@ SHAPE = Tagged(
     },
 )
 MATERIAL = Table(
-    Field("mu", Quantity(0.0), "Coulomb's coefficient of friction", "", 1.0),
-    Field("torsion", Quantity(0.0),
+    Field("mu", RANGES["mu"], "Coulomb's coefficient of friction", "", 1.0),
+    Field("torsion", RANGES["torsion"],
         "friction torque about the normal by its force", "m", 0.0),
-    Field("rolling", Quantity(0.0), "the same about the tangents", "m", 0.0),
-    Field("restitution", Quantity(0.0, 1.0),
+    Field("rolling", RANGES["rolling"], "the same about the tangents", "m", 0.0),
+    Field("restitution", RANGES["restitution"],
         "normal speed after by that before an impact", "", 0.0),
     make=Material,
 )  # fmt: skip

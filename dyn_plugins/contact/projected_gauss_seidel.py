@@ -23,7 +23,7 @@ from dyn_core.contact import (
 )
 from dyn_core.errors import UnsupportedError
 from dyn_core.problems import CONTACT_SOLVE
-from dyn_core.validation import shown
+from dyn_core.validation import is_finite, shown
 from dyn_plugins._options import ITERATION
 
 
@@ -104,7 +104,7 @@ def _between(layout, relaxation):
 
     With any other relaxation, sweeps cannot converge. `layout` is ignored.
     """
-    if not isinstance(relaxation, (int, float)) or not 0 < relaxation < 2:
+    if not is_finite(relaxation) or not 0 < relaxation < 2:
         raise UnsupportedError(
             f"projected_gauss_seidel: relaxation {shown(relaxation)}; valid: between 0"
             " and 2"

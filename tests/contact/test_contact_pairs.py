@@ -170,7 +170,9 @@ def test_materials_by_link_and_how_they_combine():
         )
     }
     assert materials["l1", "ice"] == Material(0.0, 0.0, 0.0, 0.5)
-    assert materials["l0", "l1"] == Material(pytest.approx(0.6), 0.0, 0.0, 0.5)
+    both = materials["l0", "l1"]
+    assert both == Material(both.mu, 0.0, 0.0, 0.5)
+    assert both.mu == pytest.approx(0.6)
     assert materials["l0", "floor2"].mu == 0.4  # no material: the link's
     assert materials["l1", "floor2"].torsion == 0.01
 
@@ -401,6 +403,18 @@ def test_bad_sidecar_entries_are_refused(extras, message):
     """The error says which entry, and what would be valid."""
     with pytest.raises(ModelError, match=message):
         dyn.load_urdf(_robot(*CHAIN), extras=extras)
+
+
+@pytest.mark.parametrize("wrong", [-0.1, math.nan, math.inf, "0.5", None, True])
+@pytest.mark.parametrize("name", ["mu", "torsion", "rolling", "restitution"])
+def test_materials_are_checked_as_those_of_files(name, wrong):
+    """A friction that is not a number made a contact without friction, in silence."""
+    with pytest.raises(ModelError, match=f"material: {name} is .*; valid: a"):
+        Material(**{name: wrong})
+    with pytest.raises(
+        ModelError, match="material: restitution is 1.5; valid: a number from"
+    ):
+        Material(restitution=1.5)
 
 
 def test_bad_worlds_and_positions_are_refused():

@@ -506,8 +506,9 @@ def test_wrong_solvers_and_options_are_refused(monkeypatch):
         solve(problem, "lemke", facets=5)
     with pytest.raises(dyn.UnsupportedError, match="impedance 1.5"):
         solve(problem, "soft_contact", impedance=1.5)
-    with pytest.raises(dyn.UnsupportedError, match="relaxation 2"):
-        solve(problem, "projected_gauss_seidel", relaxation=2)
+    for relaxation in (2, True, np.nan, "1", None):
+        with pytest.raises(dyn.UnsupportedError, match="relaxation .*; valid"):
+            solve(problem, "projected_gauss_seidel", relaxation=relaxation)
     with pytest.raises(dyn.UnsupportedError, match="unknown option speed"):
         solve(problem, "admm", speed=1)
     for name in ("admm", "admm_compiled"):

@@ -342,12 +342,12 @@ def _material(mjcf: Compiled, geom: int) -> Material:
     """Return the friction of a geom, given by its index, as a Material.
 
     Sliding friction needs condim 3, torsional friction 4, rolling friction 6; otherwise
-    the coefficient is zero. A coefficient that is not finite is zero, too.
+    the coefficient is zero. One that is negative or not finite is zero, too.
     """
     slide, spin, roll = mjcf.model.geom_friction[geom].tolist()
     condim = int(mjcf.model.geom_condim[geom])
     mu, torsion, rolling = (
-        x if condim >= least and math.isfinite(x) else 0.0
+        x if condim >= least and 0.0 <= x < math.inf else 0.0
         for x, least in ((slide, 3), (spin, 4), (roll, 6))
     )
     return Material(mu, torsion, rolling)
