@@ -27,7 +27,7 @@ from dyn_core.model import Model
 from dyn_core.model.payload import PayloadInput
 from dyn_core.problems import MOMENTUM_OBSERVER
 from dyn_core.solving.registry import solver, solver_of
-from dyn_core.validation import Quantity, known_keywords
+from dyn_core.validation import Quantity, float_array, known_keywords
 
 
 @known_keywords
@@ -324,7 +324,8 @@ def threshold_values(names: tuple[str, ...], wanted: Any) -> np.ndarray:
                 raise SettingError(f"collision.thresholds: {message}", "thresholds")
         wanted = [wanted.get(name, math.inf) for name in names]
     try:
-        values = np.broadcast_to(np.asarray(wanted, float), (len(names),)).copy()
+        numbers = float_array("thresholds", wanted, f"shape ({len(names)},)")
+        values = np.broadcast_to(numbers, (len(names),)).copy()
     except (TypeError, ValueError, OverflowError) as error:
         raise SettingError(
             f"collision.thresholds are {wanted!r}; valid: a number, {len(names)}, or"

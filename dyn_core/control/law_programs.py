@@ -11,6 +11,7 @@ import numpy as np
 from dyn_core.errors import SettingError
 from dyn_core.model import Model
 from dyn_core.solving.registry import solver
+from dyn_core.validation import float_array
 
 BRAKING = 20.0  # braking gain of a ramp where kd is zero or is a joint damping [1/s]
 
@@ -70,7 +71,7 @@ def checked_gains(name: str, value: Any, count: int) -> np.ndarray:
         SettingError: The number of gains is wrong, or one is negative or not finite.
     """
     try:
-        gains = np.broadcast_to(np.asarray(value, float), (count,)).copy()
+        gains = np.broadcast_to(float_array(name, value, "gains"), (count,)).copy()
     except (TypeError, ValueError, OverflowError) as error:
         message = f"{name} is {value!r}; valid: a number, or {count}"
         raise SettingError(message, name) from error

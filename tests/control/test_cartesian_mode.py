@@ -205,6 +205,7 @@ BAD = {
     "negative": ("target_stiffness", [-1.0] + [0] * 5, "", {}, "from 0 to"),
     "size": ("target_stiffness", [1.0] * 5, "", {}, "shape .5,.; valid: .6,."),
     "words": ("target_twist", ["x"] * 6, "", {}, "target_twist: valid: 6 numbers"),
+    "digits": ("target_twist", ["1"] * 6, "", {}, "target_twist: valid: 6 numbers"),
     "huge": ("target_twist", [10**400] * 6, "", {}, "target_twist: valid: 6 numbers"),
     "topic": ("target_push", [0] * 6, "", {}, "topic of mode cartesian"),
     "stiff": ("target_stiffness", [1e5] * 6, "", {"stamp": 5.0, "clock": 5.0},

@@ -296,6 +296,13 @@ def test_an_observer_of_another_problem_is_refused(planar):
             _detector(planar, thresholds=1.0, observer=observer)
 
 
+@pytest.mark.parametrize("wrong", ["1", ["1", "1", "1"], None, [0.0, 1.0, 1.0]])
+def test_thresholds_that_are_no_numbers_are_refused(planar, wrong):
+    """Text is no number, also where NumPy reads one."""
+    with pytest.raises(dyn.SettingError, match="collision.thresholds are .*; valid"):
+        _detector(planar, thresholds=wrong)
+
+
 def test_the_joint_beyond_its_threshold_most_is_named(planar):
     """Of several in one cycle; those without a threshold are not watched."""
     first, second, third = planar.joint_names

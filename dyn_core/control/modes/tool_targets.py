@@ -13,6 +13,7 @@ from dyn_core.solving.control_mode import ModeMessage
 from dyn_core.spatial import Vector
 from dyn_core.spatial.conventions.common import quaternion
 from dyn_core.spatial.lie import normalized, quat_exp, quat_matrix
+from dyn_core.validation import float_array
 
 POSE, TWIST, WRENCH, STIFFNESS, SENSOR = (
     "target_pose",
@@ -220,7 +221,7 @@ class ToolTargets:
         """
         size = SIZES[topic]
         try:
-            x = np.asarray(values, float)
+            x = float_array(topic, values, f"shape ({size},)")
         except (TypeError, ValueError, OverflowError) as error:
             raise TargetError(f"{topic}: valid: {size} numbers") from error
         if x.shape != (size,):
