@@ -11,7 +11,7 @@ import numpy as np
 
 from dyn_core.errors import SettingError, UnsupportedError
 from dyn_core.plots.figures import new_figure
-from dyn_core.validation.file_names import check_file_name
+from dyn_core.validation.file_names import check_file_name, file_kind
 
 BROWSERS = ("chromium", "chromium-browser", "google-chrome", "chrome", "msedge")
 TALLEST = 30_000  # maximum height of a page [pixels]
@@ -39,7 +39,7 @@ def screenshot(html: str | Path, picture: str | Path, width: int = 1100) -> None
         OSError: The picture cannot be written.
     """
     page, output = Path(html).resolve(), Path(picture)
-    if not page.is_file():
+    if file_kind(page, "html") != "file":
         raise SettingError(f"{html}: no such file", "html")
     if _VIEWER in page.read_text(encoding="utf-8", errors="replace"):
         raise SettingError(

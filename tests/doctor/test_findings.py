@@ -328,9 +328,9 @@ def test_a_link_of_impossible_inertia_is_compared_with_its_shape(wrong):
         '<mass value="2"/>', '<mass value="2000"/>'
     )
     text = text.replace('<origin xyz="0 0 0.2"/>', '<origin xyz="0 0 2"/>', 1)
-    found = codes(dyn.doctor(text, extras=ARMATURE))
-    assert {"impossible-inertia", "improbable-density", "centre-outside"} <= found
-    assert "concentrated-inertia" not in found or "-0.1" not in wrong
+    reported = codes(dyn.doctor(text, extras=ARMATURE))
+    assert {"impossible-inertia", "improbable-density", "centre-outside"} <= reported
+    assert "concentrated-inertia" not in reported or "-0.1" not in wrong
 
 
 def test_what_is_no_option_is_refused():
