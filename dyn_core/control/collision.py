@@ -264,9 +264,9 @@ class CollisionDetector:
     ) -> str | None:
         """Return the message of a collision that begins in this cycle, or None.
 
-        Here tau is the effort of the coming cycle, in contrast to `update`: it is
-        stored, and compared with the motion at the next call. The first call compares
-        with zero effort.
+        As `update`, but tau is the effort of the coming cycle: it is stored, and
+        compared with the motion at the next call. The first call compares with zero
+        effort.
 
         Args:
             t: Time [s].

@@ -244,6 +244,9 @@ class Controller(Laws):
     ) -> Trajectory:
         """Return a trajectory checked against this robot's limits; from any thread.
 
+        Position limits are widened to include the present positions of robot and
+        reference, and then by limit_tolerance.
+
         Args:
             names: Names of the joints of the columns.
             times: Times of the points from the start, (k,) [s].
@@ -252,7 +255,7 @@ class Controller(Laws):
             settings: effort, method and moving_end of dyn_core.control.make_trajectory.
 
         Raises:
-            TrajectoryError: The trajectory is invalid or leaves the limits.
+            TrajectoryError: The trajectory is invalid or leaves the widened limits.
         """
         return self.follower.make(self.q, names, times, *rows, **settings)
 

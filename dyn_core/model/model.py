@@ -416,10 +416,10 @@ class Model(Tree, System):
             integrate(q0, difference(q0, q1)) = q1
 
         Args:
-            q: Position (nq,), or positions (n, nq).
-            dv: Displacement in the tangent space at q, (nv,) or (n, nv).
+            q: Position (nq,), or positions (n, nq); one goes with n displacements.
+            dv: Displacement in the tangent space at q, (nv,) or (n, nv), likewise.
 
-        Raises ShapeError for arrays of other shapes, ValueError for unequal batches.
+        Raises ShapeError for other shapes, ValueError if batches do not broadcast.
         """
         return space.on_arrays(self, space.integrate, "q", q=q, dv=dv)
 
@@ -429,9 +429,9 @@ class Model(Tree, System):
         It lies in the tangent space at q0: integrate(q0, dv) = q1.
 
         Args:
-            q0, q1: Positions (nq,) or (n, nq).
+            q0, q1: Positions (nq,) or (n, nq); one goes with each row of a batch.
 
-        Raises ShapeError for arrays of other shapes, ValueError for unequal batches.
+        Raises ShapeError for other shapes, ValueError if batches do not broadcast.
         """
         return space.on_arrays(self, space.difference, "v", q0=q0, q1=q1)
 
@@ -452,10 +452,10 @@ class Model(Tree, System):
         """Return the rate of the coordinates, dq/dt = Q(q) qd, (nq,); batches too.
 
         Args:
-            q: Position (nq,) or (n, nq).
-            qd: Joint velocity (nv,) or (n, nv).
+            q: Position (nq,) or (n, nq); one goes with n velocities.
+            qd: Joint velocity (nv,) or (n, nv), likewise.
 
-        Raises ShapeError for arrays of other shapes, ValueError for unequal batches.
+        Raises ShapeError for other shapes, ValueError if batches do not broadcast.
 
         Source: RBD5-3.4 (quasi-velocities).
         """
@@ -469,10 +469,10 @@ class Model(Tree, System):
         For joints with quaternions it is accurate to fourth order in u.
 
         Args:
-            u: Displacement from q0, (nv,) or (n, nv).
-            qd: Joint velocity at the displaced position, (nv,) or (n, nv).
+            u: Displacement from q0, (nv,) or (n, nv); one goes with n velocities.
+            qd: Joint velocity at the displaced position, (nv,) or (n, nv), likewise.
 
-        Raises ShapeError for arrays of other shapes, ValueError for unequal batches.
+        Raises ShapeError for other shapes, ValueError if batches do not broadcast.
         """
         return space.on_arrays(self, space.tangent_rate, "v", u=u, qd=qd)
 

@@ -247,7 +247,10 @@ class PlanLanes:
         self._end_settings[0] = start.ending[:, None]
 
     def settle(self) -> None:
-        """Copy the trials that were accepted into the plans; before trials change."""
+        """Copy accepted trials into the plans; clear `accepted`.
+
+        Call it before trials change.
+        """
         accepted = np.array([state.accepted for state in self.states])
         if accepted.any():
             for state in self.states:

@@ -374,7 +374,7 @@ def add_costs(model: Expansion, work: Sweep, k: int) -> None:
     """Add gradients and Hessians of the costs at knot k to work.Q, in place.
 
     The constant 1 has row and column nx: gradients by x are added to its row, gradients
-    by u to its column. Hessians are added to the rows of x and u.
+    by u to its column. Hessians are added to the rows of x and u. k is 0 to N - 1.
     """
     nu, nx = len(work.u), model.l_ux.shape[2]
     Q, s = work.Q, nx + 1

@@ -34,6 +34,11 @@ class PlanSolver(ArraySolver):
         Args:
             problem: Robot, costs, time grid and limits.
             options: A value of each entry of `options`.
+
+        Raises:
+            UnsupportedError: An engine is unknown, or a Program does not support the
+                robot.
+            TraceError: A custom cost cannot be traced.
         """
 
     def solve(

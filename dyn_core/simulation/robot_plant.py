@@ -219,7 +219,8 @@ class RobotPlant(SimulatedPlant):
     def _beyond_limits(self) -> tuple[str, ...]:
         """Return a tuple with a sentence on the joint of q0 farthest beyond its limits.
 
-        The tuple is empty if no joint of one coordinate is beyond its position limits.
+        The tuple is empty if no independent joint of one coordinate is beyond its
+        position limits by more than 0.01 rad or m (DEEP).
         """
         beyond = beyond_limits(self.model, "q0", self.q0, "the start")
         return (f"{beyond}: the first steps push it back, at high speed",) * bool(

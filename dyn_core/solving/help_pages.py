@@ -139,7 +139,8 @@ def _before_sections(doc: str) -> str:
 def _entries(doc: str) -> dict[str, str]:
     """Return the descriptions in the Args sections of a docstring, by argument.
 
-    Each is on one line; names with one common description get equal ones.
+    Each is on one line; names with one common description get equal ones. `doc` is
+    without indentation, see _docstring; otherwise the result is empty.
     """
     said: dict[str, str] = {}
     for section in re.findall(r"^Args:\n((?: {4}.*\n?)+)", doc, re.MULTILINE):

@@ -31,7 +31,10 @@ _RESERVED = {"y", "n", "yes", "no", "on", "off", "true", "false", "null"}
 
 
 def _unseen(x: str) -> bool:
-    """Return whether a character is invisible: not printable and in _UNSEEN."""
+    """Return whether a character is invisible: not printable, category in _UNSEEN.
+
+    These are controls, formats, surrogates, and separators of lines or paragraphs.
+    """
     return not x.isprintable() and unicodedata.category(x) in _UNSEEN
 
 

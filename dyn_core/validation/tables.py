@@ -179,7 +179,7 @@ class Quantity(Kind):
 
         Args:
             where: Path of the value, for error messages.
-            value: Real number.
+            value: Real number; `takes` refuses others.
 
         Raises:
             ModelError: It is not finite, or outside the range.

@@ -240,7 +240,8 @@ def episode(name: str, duration: float = 10.0, seed: int = 0) -> Replay:
 
     Args:
         name: Id such as dyn_ros/Pendulum-v0.
-        duration: Time at which the episode ends [s]; the first row always exists.
+        duration: Time at which the episode ends, finite [s]; the first row always
+            exists.
         seed: Seed of the start and of the actions.
 
     Raises:

@@ -104,10 +104,11 @@ def _piece(path: Path, mesh: Any) -> MeshPiece:
     """Return one mesh of a trimesh scene, with corners in m.
 
     Args:
-        path: File of the mesh; its extension decides unit and shading.
-        mesh: A trimesh.Trimesh.
+        path: File of the mesh; a .stl is shaded flat.
+        mesh: A trimesh.Trimesh; the metadata of a .dae tell its unit, 1 m otherwise.
 
-    Raises UnsupportedError if corners are not three finite numbers up to 1e9 m.
+    Raises UnsupportedError if corners are not three finite numbers up to 1e9 m, and the
+    errors of _unit, ValueError or IndexError, for an invalid unit.
     """
     vertices = np.asarray(mesh.vertices, float) * _unit(path, mesh)
     if vertices.shape[1:] != (3,):

@@ -92,7 +92,7 @@ class Accelerations(NamedTuple):
 
 
 def joint_inertia(model, i, A):
-    """Return the factors of A plus the armature of joint i on its diagonal.
+    """Return a Factored, L.T D L = A plus the armature of joint i on its diagonal.
 
     A pivot at or below model.pivot_tolerances raises SingularError with the joint's
     name when the Program runs.

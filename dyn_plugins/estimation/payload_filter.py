@@ -199,7 +199,7 @@ def _carriers(model, frame):
 
 
 def way_to(model, frame):
-    """Return the velocity coordinates that move the link `frame`, indices, ascending.
+    """Return a list of the velocity coordinates that move link `frame`, ascending.
 
     Empty for a link fixed to the base. Raises ModelError for an unknown link.
     """

@@ -11,10 +11,12 @@ def chain_forces(model, x, v, tau, gravity, resistance):
 
         F_i = g m_i - k_v |v_i| v_i + couples of (tau_j - k_omega omega_j), j = i-1..i+1
 
-    A torque at a joint is three forces: L_{i-1} on the previous joint, -(L_{i-1} + L_i)
-    on itself, L_i on the next. At joint 0 it is an external couple on the first link:
-    the motor in a base; it changes the angular momentum of a free chain. The last joint
-    has no angle: a nonzero torque there raises InfeasibleError when the Program runs.
+    m_i is the mass of the joint with its shares of the links (`weights`), omega_j the
+    rate of joint j's angle. A torque at a joint is three forces: L_{i-1} on the
+    previous joint, -(L_{i-1} + L_i) on itself, L_i on the next. At joint 0 it is an
+    external couple on the first link: the motor in a base; it changes the angular
+    momentum of a free chain. The last joint has no angle: a nonzero torque there raises
+    InfeasibleError when the Program runs.
 
     Inputs and outputs: those of CHAIN_FORCES.
 

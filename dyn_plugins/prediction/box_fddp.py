@@ -38,7 +38,8 @@ class BoxFDDP(PlanSolver):
 
         problem: ControlProblem. options: Those of the class, by name.
 
-        Raises UnsupportedError for second derivatives that the robot has not.
+        Raises UnsupportedError for second derivatives that the robot has not, and the
+        errors of PlanSolver.prepare.
         """
         return Descent(problem, **options)
 
@@ -62,7 +63,7 @@ class ILQR(PlanSolver):
 
         The function does not use the guess of the states. problem: ControlProblem.
         options: Those of the class, by name. Raises UnsupportedError for second
-        derivatives that the robot has not.
+        derivatives that the robot has not, and the errors of PlanSolver.prepare.
         """
         return Descent(problem, gaps=False, **options)
 

@@ -25,8 +25,9 @@ class MPPI(PlanSolver):
         tau <- sum_i w_i (tau + noise_i),   w_i = exp(-(J_i - min J) / lambda) / sum
 
     lambda is `temperature` times the mean of J - min J. The noise of a joint has the
-    standard deviation `noise` times half of its range of joint forces; with `nodes` it
-    is drawn at as many nodes and interpolated by straight lines. Each of at most
+    standard deviation `noise` times half of its range of joint forces, or times 10 N·m
+    or N (FORCE) without finite bounds. It is drawn at `nodes` nodes and interpolated by
+    straight lines; 0, or as many as knots or more: at each knot. Each of at most
     `max_iterations` iterations has `samples` plans, the mean among them; `seed` makes
     the noise the same in each call. No derivatives are needed; there is no feedback
     (gains are zero), and violated limits of position and velocity are costs. The result
@@ -60,6 +61,9 @@ class MPPI(PlanSolver):
 
         Of the guesses only tau_guess is read. problem: ControlProblem. options: All of
         the class, by name; their values are not checked here.
+
+        Raises UnsupportedError for an unknown engine or a robot that its Programs do
+        not support, TraceError for a custom cost that cannot be traced.
         """
         shooting, penalty = Shooting(problem), Penalty(problem)
         penalty.rho = 1e4

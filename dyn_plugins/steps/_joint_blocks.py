@@ -116,7 +116,7 @@ def _block_times(B, M, onto):
 
 
 def _single_entries(B):
-    """Return a list of (entry, column) of the only nonzero entry of each row.
+    """Return a list of (entry, column): the only nonzero one of each row of a Matrix.
 
     An all-zero row gives (0.0, 0). The result is None if a row has more than one; a
     traced entry counts as nonzero.

@@ -213,7 +213,8 @@ class RobotNode(ParameterNode):
     def configured(self) -> bool:
         """Whether the node has a complete configuration.
 
-        False while `build` runs, after it has failed, and after a clean-up.
+        False while `build` runs, and after a failed transition, a clean-up or a
+        shutdown.
         """
         return self.session.complete
 
@@ -227,7 +228,10 @@ class RobotNode(ParameterNode):
 
     @property
     def idle(self) -> IdleWork:
-        """Queue of jobs that are deferred until a message has been answered."""
+        """Queue of jobs that are deferred until a message has been answered.
+
+        Each configure makes a new one; the jobs of a closed session are discarded.
+        """
         return self.session.idle
 
     # ---- robot

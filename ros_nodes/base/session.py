@@ -41,7 +41,8 @@ class Session:
         open: Whether the callbacks of this configuration may still run.
         complete: Whether everything is built: the node is configured.
         active: Whether the node is active.
-        idle: Queue of jobs that are deferred until a message has been answered.
+        idle: Queue of jobs that are deferred until a message has been answered; `close`
+            discards them.
         periodic: Periodic jobs.
 
     Args:

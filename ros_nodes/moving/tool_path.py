@@ -56,7 +56,8 @@ class ToolPath:
     def pose(self, t: float) -> np.ndarray:
         """Return the pose at a time since the start [s], (7,).
 
-        It is `start` before time 0, and `end` after `duration`.
+        It is `start` before time 0, and `end` after `duration`, but for the sign of its
+        quaternion, which may be the opposite.
         """
         u = min(max(t / self.duration, 0.0), 1.0) if self.duration else 1.0
         s = u**3 * (10 - 15 * u + 6 * u * u)

@@ -118,13 +118,13 @@ def hold_corrections(
 
     They are the normal row of a corrected contact, the row of a corrected limit, and
     all rows of other corrected blocks. A contact or limit that is corrected at the
-    largest speed has a bias that does not depend on its gap.
+    largest speed is active, too: its bias does not depend on its gap.
 
     Args:
         scene, step, blocks: Robot and world, problem of the step, and number of blocks.
-        slopes: Reads the modes of find_corrections, which must have run, J and turned;
-            sets A and its equal C, c_q, c_qd to zero, and soft to 1e-9 times the
-            response of each row.
+        slopes: Reads the modes of find_corrections, which must have run, J and turned.
+            Sets A and C to J, c_q to -(turned + by_gap J), by_gap the derivative of the
+            bias by the gap, c_qd to 0, and soft to 1e-9 times the row's response.
     """
     rows, facts, rule = step.rows, step.blocks, scene.rule
     n, count, time = len(scene.tables.coordinate), 0, scene.rule.remaining

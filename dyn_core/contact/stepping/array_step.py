@@ -105,7 +105,7 @@ class ArrayStep:
 
     @property
     def contacts(self) -> int:
-        """Number of contacts of the last step; 0 before the first, after make_room."""
+        """Contact count of the last step; 0 before the first, and after make_room."""
         return int(self._log.integers[3])
 
     @property

@@ -168,6 +168,9 @@ class TrajectoryFollower:
     def take(self, q: np.ndarray, qd: np.ndarray, why: str = "dropped") -> None:
         """Set the reference to a measured state; drop all trajectories.
 
+        Acceleration and feed-forward effort become zero. `advance` leaves the reference
+        as it is until `follow` or `stop`.
+
         Args:
             q: Position, (n,).
             qd: Velocity on which positions and velocities agree, (n,), see
@@ -190,8 +193,8 @@ class TrajectoryFollower:
     ) -> Trajectory:
         """Return a trajectory checked against the joint limits.
 
-        Where the robot or the reference is outside a limit, this limit is widened to
-        its position, so that it can be led back.
+        Position limits are widened to include the robot and the reference, so that both
+        can be led back, and then by limit_tolerance.
 
         Args:
             q: Position of the robot, (n,); None if unknown.

@@ -59,7 +59,7 @@ class Trajectory:
         times: Times of the points from the start, strictly increasing, (k,) [s].
         q: Positions, (k, n).
         qd, qdd: Velocities and accelerations, (k, n), or None.
-        method: splines, or none (jumps to the position of the next point).
+        method: splines, or none (at each point, jumps to the position of the next).
         limits: JointLimits of the follower that checked it; None if no follower did,
             as after the function make_trajectory.
         effort: Feed-forward efforts at the points, (k, n), linear between them and
@@ -100,7 +100,7 @@ class Trajectory:
 
         It is at rest at the first position before the first point, and at the last
         position from the last point on, even if this point has a velocity; with method
-        none, at rest at the position of the next point.
+        none, at rest at the position of the first point later than t.
         """
         k = int(self.times.searchsorted(t, side="right")) - 1
         last = len(self.times) - 1

@@ -2,7 +2,7 @@
 
 Its quantities are computed by a Program of its own, compiled separately from the law
 that it checks, and from the effort as it is sent. A value that is not finite is outside
-every bound.
+every bound; bounds are finite.
 """
 
 from __future__ import annotations
@@ -107,8 +107,9 @@ def envelope_check(  # type: ignore[no-untyped-def]
 
     Args:
         model, q, qd, tau, tau_before, error, rate, dt, frame: As in envelope_values.
-        bounds: One number for each value of envelope_values, in the same order;
-            ValueError for another count.
+        bounds: One finite number for each value of envelope_values, in the same order,
+            UNBOUND for none: an infinite one would admit infinite values. ValueError
+            for another count.
     """
     values = envelope_values(model, q, qd, tau, tau_before, error, rate, dt, frame)
     pairs = zip(values, bounds, strict=True)

@@ -198,7 +198,8 @@ class Operations(Expressions):
         """Return a op b; an int combined with a float is converted to float.
 
         + - * are valid for all types, / if a or b is a float, // and % for two ints:
-        they round down, and are zero for the divisor 0. Ints wrap at 64 bits.
+        they round down, and are zero for the divisor 0 (a ZeroDivisionError in the
+        checked form). Ints wrap at 64 bits.
 
         Args:
             node: Node of the syntax tree, for messages.

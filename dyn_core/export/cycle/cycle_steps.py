@@ -600,9 +600,10 @@ class Cycle:
     def _status(self, silent: Any, stopped: Any) -> Any:
         """Return the number of the status; the first of these that applies.
 
-        REFUSED (2) if the time is not finite; STOPPED (6), WAITS (1); with a new state
-        BRIDGES (5) or DRIVES (0); STALE (4); REFUSED if the state of this cycle was not
-        accepted; else KEPT (3).
+        REFUSED (2) if the time is not finite; STOPPED (6); WAITS (1) if `waits`, see
+        _take_sample; with a new state BRIDGES (5) if `bridges`, see _law, else DRIVES
+        (0); STALE (4); REFUSED if the state of this cycle was not accepted; else KEPT
+        (3).
 
         Args:
             silent: Condition that the state is stale.

@@ -300,7 +300,7 @@ def _segments(content: bytes) -> Iterator[tuple[int, bytes]]:
 def _relocated(data: bytes) -> Iterator[tuple[int, bytes]]:
     """Yield number and content of each section, with BASE added to memory addresses.
 
-    Custom sections are left out.
+    Start addresses of data segments stay as they are. Custom sections are left out.
 
     Args:
         data: Content of an object file.

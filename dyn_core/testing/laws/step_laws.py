@@ -145,7 +145,10 @@ def _state(case: Case) -> tuple[Any, ...]:
 
 
 def _joint_path(case: Case) -> list[str]:
-    """Return ["NAME.damping"] of the file's last moving joint, or [] without one."""
+    """Return ["NAME.damping"] of the last body's joint, or [] without one.
+
+    Only moving joints of the file count; bodies are in the order of the Model.
+    """
     joints = {joint.name for joint in case.model.build.description.joints}
     names = [n for n in case.model.names[1:] if n in joints and case.width(n)]
     return [f"{names[-1]}.damping"] if names else []

@@ -7,6 +7,7 @@ Addresses of memory and of Python objects are whole numbers.
 A word is 8 bytes. The words of a port are its number of axes, its number of entries,
 and the lengths of its axes without the batch axis, at most four. The words of a
 Descriptor are FIELDS, such as the number of inputs and the address of their ports.
+A number is a float of ITEM bytes: 8, or 4 in the code for float32.
 """
 
 from dyn_core.engines.llvm.call.python_to_llvm import (
@@ -135,7 +136,10 @@ def array_buffer(o, d, port, place, writable):
 
 
 def is_finite(data, end):
-    """Return 1 if all numbers from address `data` to `end` are finite, else 0."""
+    """Return 1 if all numbers at addresses from `data` to before `end` are finite.
+
+    Otherwise return 0.
+    """
     while data < end:
         if ITEM == 8:
             if load(data) & INFINITE == INFINITE:
