@@ -537,3 +537,36 @@ def test_the_table_names_what_is_there():
 def test_velocities_of_a_whole_robot_are_refused(n):
     with pytest.raises(ShapeError, match=r"shape \(\.\.\., 6\), of one body"):
         to.pinocchio_free_velocity(np.zeros(n))
+
+
+_WHOLE_Q, _WHOLE_V = np.ones(39), np.ones(38)
+
+
+@pytest.mark.parametrize(
+    ("convert", "arguments"),
+    [
+        (to.mujoco_pose, [_WHOLE_Q]),
+        (to.mujoco_free_position, [_WHOLE_Q]),
+        (to.from_mujoco_free_position, [_WHOLE_Q]),
+        (to.mujoco_free_position, [_WHOLE_Q[:3]]),
+        (to.mujoco_free_velocity, [_WHOLE_Q, _WHOLE_V[:6]]),
+        (to.mujoco_free_velocity, [FREE[0], _WHOLE_V]),
+        (to.from_mujoco_free_velocity, [FREE[0], _WHOLE_V]),
+        (to.mujoco_free_velocity, [V[0], FREE[0]]),
+        (to.mujoco_free_force, [FREE[0], _WHOLE_V]),
+        (to.mujoco_jacobian, [_WHOLE_Q, np.ones((6, 38))]),
+        (to.quaternion_to_wxyz, [FREE[0]]),
+        (to.quaternion_from_wxyz, [FREE[0]]),
+        (to.rotation, [FREE[0]]),
+        (to.pose_parts, [_WHOLE_Q]),
+        (to.kim_pose, [_WHOLE_Q]),
+        (to.ros_pose, [_WHOLE_Q]),
+        (to.from_ros_pose, [FREE[0], FREE[0]]),
+        (to.classical_from_spatial, [_WHOLE_V, _WHOLE_V]),
+        (to.spatial_from_classical, [A[0], _WHOLE_V]),
+    ],
+)
+def test_coordinates_of_a_whole_robot_are_refused(convert, arguments):
+    """Positions of joints would be taken for a part of the quaternion, and mixed."""
+    with pytest.raises(ShapeError, match=r"of one body or free joint, as \w+\[:\d\]"):
+        convert(*arguments)

@@ -1,8 +1,9 @@
 """Conversions shared by several peers: order of halves, quaternions, accelerations.
 
 All functions return new arrays or views and change no argument; "our" arrays are as in
-the package's docstring. Batches of several arguments broadcast. Sizes are checked
-by the three `swap_` functions only; that rotations and quaternions are valid, by none.
+the package's docstring. Batches of several arguments broadcast. A pose, a quaternion or
+a 6-vector of another size raises ShapeError; that rotations and quaternions are valid
+is not checked.
 """
 
 from __future__ import annotations
@@ -14,16 +15,28 @@ import numpy as np
 from dyn_core.errors import ShapeError
 
 
+def sized(x: Any, size: int, name: str = "x") -> np.ndarray:
+    """Return x as an array whose last axis has `size` numbers.
+
+    Coordinates of a whole robot, instead of those of its free joint, would be mixed.
+
+    Raises:
+        ShapeError: The last axis has another size; names `name`.
+    """
+    x = np.asarray(x)
+    if x.shape[-1:] != (size,):
+        wanted = f"shape (..., {size}), of one body or free joint, as {name}[:{size}]"
+        raise ShapeError(name, wanted, f"{x.shape}")
+    return x
+
+
 def swap_blocks(x: Any) -> np.ndarray:
     """Return x (..., 6) with the two halves of its last axis swapped; self-inverse.
 
     Raises:
         ShapeError: The last axis has not six numbers.
     """
-    x = np.asarray(x)
-    # All velocities of a robot, instead of the six of its free joint, would be mixed.
-    if x.shape[-1:] != (6,):
-        raise ShapeError("x", "shape (..., 6), of one body or free joint", f"{x.shape}")
+    x = sized(x, 6)
     return np.concatenate([x[..., 3:], x[..., :3]], axis=-1)
 
 
@@ -71,7 +84,7 @@ def classical_from_spatial(a: Any, v: Any) -> np.ndarray:
 
     Source: GUIDE (21), (22); SV-6.1, SV-6.2.
     """
-    a, v = np.asarray(a), np.asarray(v)
+    a, v = sized(a, 6, "a"), sized(v, 6, "v")
     return joined(a[..., :3], a[..., 3:] + np.cross(v[..., :3], v[..., 3:]))
 
 
@@ -84,25 +97,25 @@ def spatial_from_classical(a: Any, v: Any) -> np.ndarray:
         a: Classical acceleration, (..., 6) [rad/s²; m/s²], like the result.
         v: Velocity [angular; linear], (..., 6) [rad/s; m/s], in the same axes.
     """
-    a, v = np.asarray(a), np.asarray(v)
+    a, v = sized(a, 6, "a"), sized(v, 6, "v")
     return joined(a[..., :3], a[..., 3:] - np.cross(v[..., :3], v[..., 3:]))
 
 
 def quaternion_to_wxyz(q: Any) -> np.ndarray:
     """Return quaternions (x, y, z, w) as (w, x, y, z), as in MuJoCo and RBDA.
 
-    Both are (..., 4), which is not checked.
+    Both are (..., 4), else ShapeError.
     """
-    q = np.asarray(q)
+    q = sized(q, 4, "quaternion")
     return np.concatenate([q[..., 3:], q[..., :3]], axis=-1)
 
 
 def quaternion_from_wxyz(q: Any) -> np.ndarray:
     """Return quaternions (w, x, y, z) as (x, y, z, w), as in Pinocchio and ROS.
 
-    Both are (..., 4), which is not checked.
+    Both are (..., 4), else ShapeError.
     """
-    q = np.asarray(q)
+    q = sized(q, 4, "quaternion")
     return np.concatenate([q[..., 1:], q[..., :1]], axis=-1)
 
 
@@ -112,7 +125,7 @@ def rotation(q: Any) -> np.ndarray:
     A matrix takes components in the turned axes to the fixed ones. The length of the
     quaternions is not checked.
     """
-    x, y, z, w = np.moveaxis(np.asarray(q, float), -1, 0)
+    x, y, z, w = np.moveaxis(sized(np.asarray(q, float), 4, "quaternion"), -1, 0)
     rows = [
         [1 - 2 * (y * y + z * z), 2 * (x * y - z * w), 2 * (x * z + y * w)],
         [2 * (x * y + z * w), 1 - 2 * (x * x + z * z), 2 * (y * z - x * w)],
@@ -151,7 +164,7 @@ def pose_parts(q: Any) -> tuple[np.ndarray, np.ndarray]:
     The pose is (..., 7); p is a view of it if it is a float64 array. The quaternion
     must have unit length, which is not checked.
     """
-    q = np.asarray(q, float)
+    q = sized(np.asarray(q, float), 7, "q")
     return rotation(q[..., 3:]), q[..., :3]
 
 

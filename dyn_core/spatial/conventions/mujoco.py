@@ -3,9 +3,9 @@
 cvel, cacc and cfrc are [angular; linear] about the com of the whole kinematic tree
 (data.subtree_com of its root). Where no other meaning is stated, q is our pose of the
 body in the world, (..., 7), and 6-vectors called ours are [angular; linear] in the
-body's axes at its origin. Sizes and lengths of quaternions are not checked: wrong sizes
-are an IndexError or ValueError of NumPy, or give wrong numbers. Only from_mujoco_xfrc
-raises ShapeError unless `xfrc` is (..., 6).
+body's axes at its origin. A pose, quaternion or velocity of another size raises
+ShapeError; lengths of quaternions are not checked. Other wrong sizes are an IndexError
+or ValueError of NumPy, or give wrong numbers.
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ from dyn_core.spatial.conventions.common import (
     quaternion_from_wxyz,
     quaternion_to_wxyz,
     rotation,
+    sized,
     skews,
     spatial_from_classical,
     swap_blocks,
@@ -42,7 +43,7 @@ def mujoco_pose(q: Any) -> np.ndarray:
 
     The pose is (x, y, z, qx, qy, qz, qw), (..., 7), of the body in the world.
     """
-    q = np.asarray(q)
+    q = sized(q, 7, "q")
     return np.concatenate([q[..., :3], quaternion_to_wxyz(q[..., 3:])], axis=-1)
 
 
@@ -51,7 +52,7 @@ def from_mujoco_pose(q: Any) -> np.ndarray:
 
     The pose is (x, y, z, qx, qy, qz, qw), (..., 7), of the body in the world.
     """
-    q = np.asarray(q)
+    q = sized(q, 7, "q")
     return np.concatenate([q[..., :3], quaternion_from_wxyz(q[..., 3:])], axis=-1)
 
 
@@ -81,8 +82,8 @@ def mujoco_free_velocity(q: Any, v: Any) -> np.ndarray:
     Returns:
         [linear; angular], (..., 6).
     """
-    v = np.asarray(v)
-    world = np.einsum("...ij,...j->...i", rotation(np.asarray(q)[..., 3:]), v[..., 3:])
+    R, v = pose_parts(q)[0], sized(v, 6, "v")
+    world = np.einsum("...ij,...j->...i", R, v[..., 3:])
     return joined(world, v[..., :3])
 
 
@@ -95,7 +96,7 @@ def from_mujoco_free_velocity(q: Any, qvel: Any) -> np.ndarray:
 
     The result is in body axes.
     """
-    qvel, R = np.asarray(qvel), rotation(np.asarray(q)[..., 3:])
+    R, qvel = pose_parts(q)[0], sized(qvel, 6, "qvel")
     body = np.einsum("...ji,...j->...i", R, qvel[..., :3])
     return joined(qvel[..., 3:], body)
 

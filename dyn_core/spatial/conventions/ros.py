@@ -4,9 +4,8 @@ Twists and accelerations are of the frame's origin, in the axes that the header 
 child_frame_id) names; ours are in the body's axes. A Pose is equal to ours. Accel is
 read as the acceleration of the origin (classical), as measured by an accelerometer.
 
-Where halves are swapped (twist, accel, wrench), another size than six is a ShapeError.
-Nothing else is checked: other wrong sizes are an IndexError or ValueError of NumPy, or
-give wrong numbers.
+A pose, twist, accel or wrench of another size is a ShapeError. Nothing else is checked:
+other wrong sizes are an IndexError or ValueError of NumPy, or give wrong numbers.
 """
 
 from __future__ import annotations
@@ -20,6 +19,7 @@ from dyn_core.spatial.conventions.common import (
     inertia_of_parts,
     inertia_parts,
     joined,
+    sized,
     spatial_from_classical,
     swap_blocks,
     symmetric_entries,
@@ -35,7 +35,7 @@ def ros_pose(q: Any) -> tuple[np.ndarray, np.ndarray]:
     The pose is (x, y, z, qx, qy, qz, qw), (..., 7), of the body in the world. If it is
     an array, both are views of it.
     """
-    q = np.asarray(q)
+    q = sized(q, 7, "q")
     return q[..., :3], q[..., 3:]
 
 
@@ -44,7 +44,7 @@ def from_ros_pose(position: Any, orientation: Any) -> np.ndarray:
 
     The pose is (x, y, z, qx, qy, qz, qw), (..., 7), of the body in the world.
     """
-    return joined(np.asarray(position), np.asarray(orientation))
+    return joined(sized(position, 3, "position"), sized(orientation, 4, "orientation"))
 
 
 def ros_twist(v: Any) -> np.ndarray:

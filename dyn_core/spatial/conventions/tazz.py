@@ -4,9 +4,8 @@ With the permutation P that swaps the halves, and k = (w x v; 0) in tazz's order
 
     V = P v,   A = P a + k,   F = P f,   X_T = P X P,   I_T = P I P
 
-Where halves are swapped, another size than six is a ShapeError. Nothing else is
-checked: other wrong sizes are an IndexError or ValueError of NumPy, or give wrong
-numbers.
+A pose or a 6-vector of another size is a ShapeError. Nothing else is checked: other
+wrong sizes are an IndexError or ValueError of NumPy, or give wrong numbers.
 
 Source: TAZZ, section 0.2.
 """
@@ -21,6 +20,7 @@ from dyn_core.spatial.conventions.common import (
     classical_from_spatial,
     pose_of_parts,
     pose_parts,
+    sized,
     spatial_from_classical,
     swap_blocks,
     swap_matrix,
@@ -155,7 +155,7 @@ def classical_term(v: Any) -> np.ndarray:
 
     v is our velocity [angular; linear], (..., 6).
     """
-    v = np.asarray(v)
+    v = sized(v, 6, "v")
     lin = np.cross(v[..., :3], v[..., 3:])
     return np.concatenate([lin, np.zeros_like(lin)], axis=-1)
 
