@@ -15,6 +15,9 @@ from dyn_core.errors import SettingError
 
 Combine = Callable[[Any, Any], Any]
 
+_TESTED_ROWS = 64  # of the first results, in two halves
+_UFUNCS = {max: np.maximum, min: np.minimum}  # what is meant by functions of Python
+
 
 class Reduction:
     """A reduction of results to a small value.
@@ -27,11 +30,15 @@ class Reduction:
             such values; as argument None: the ufunc of `function`, else np.add.
 
     Raises:
-        SettingError: An argument is no function, or the ufunc `function` has not two
-            arguments.
+        SettingError: An argument is no function, or a function of Python's where a
+            ufunc is meant, or the ufunc `function` has not two arguments.
     """
 
     def __init__(self, function: Any, combine: Any = None) -> None:
+        for name, value in (("reduce", function), ("combine", combine)):
+            if isinstance(value, type(max)) and value in _UFUNCS:
+                valid = f"valid: np.{_UFUNCS[value].__name__}"
+                raise SettingError(f"{name} is {value!r}; {valid}", name)
         ufunc = isinstance(function, np.ufunc)
         if not callable(function) or (ufunc and function.nin != 2):
             message = (
@@ -42,6 +49,7 @@ class Reduction:
             raise SettingError(f"combine is {combine!r}; valid: a function", "combine")
         self.function = function
         self.combine = (function if ufunc else np.add) if combine is None else combine
+        self._assumed = combine is None and not ufunc  # that values add up
 
     def __call__(self, results: Any) -> Any:
         """Return the value of the results of some rows.
@@ -55,9 +63,13 @@ class Reduction:
                 least one row.
 
         Raises:
-            SettingError: The function returns anything but real numbers.
+            SettingError: The function returns anything but real numbers, or values
+                that do not add up although no `combine` was given.
         """
         if not isinstance(self.function, np.ufunc):
+            if self._assumed:
+                self._assumed = False
+                self._require_sums(results)
             return _checked(self.function(results))
         if isinstance(results, tuple):
             parts = [self.function.reduce(x, axis=0) for x in results]
@@ -86,6 +98,34 @@ class Reduction:
             return self.combine(before, value)
         pairs = zip(before, value, strict=True)
         return _like(value, [self.combine(x, y) for x, y in pairs])
+
+    def _require_sums(self, results: Any) -> None:
+        """Raise SettingError if the values of two halves of some rows do not add up.
+
+        A maximum or a mean would be added over the chunks. Functions that refuse so few
+        rows are not tested.
+        """
+        several = isinstance(results, tuple)
+        rows = min(len(results[0] if several else results), _TESTED_ROWS)
+        if rows < 2:
+            return
+        values = []
+        try:
+            for cut in (slice(rows), slice(rows // 2), slice(rows // 2, rows)):
+                part = [x[cut] for x in results] if several else results[cut]
+                part = _like(results, part) if several else part
+                values.append(_checked(self.function(part)))
+            good = _add_up(*values)
+        except Exception:
+            return
+        if not good:
+            name = getattr(self.function, "__name__", self.function)
+            raise SettingError(
+                f"reduce is {name!r}: its values of two halves of the first {rows} "
+                "rows do not add up to that of all of these; valid: combine=, such as "
+                "combine=np.maximum, or a ufunc, such as reduce=np.maximum",
+                "reduce",
+            )
 
     def facts(self) -> dict[str, str]:
         """Return a text on each function, by "reduce" and "combine", for the journal.
@@ -136,6 +176,27 @@ class OrderedFold:
             part = self._ahead.pop(self._next)
             self.value = self.reduction.add(self.value, part)
             self._next += 1
+
+
+def _add_up(whole: Any, first: Any, rest: Any) -> bool:
+    """Return whether the entries of a reduced value are sums of those of two others.
+
+    They are compared to 1e-3 of the largest number, so that sums of float32 add up.
+    Values of different forms raise KeyError or ValueError.
+    """
+    if isinstance(whole, Mapping):
+        keys = whole.keys() | first.keys() | rest.keys()
+        return all(_add_up(whole[k], first[k], rest[k]) for k in keys)
+    if isinstance(whole, tuple):
+        trios = zip(whole, first, rest, strict=True)
+        return all(_add_up(*trio) for trio in trios)
+    if not np.shape(whole) == np.shape(first) == np.shape(rest):
+        return False
+    with np.errstate(all="ignore"):
+        a, b, c = (np.asarray(x, float) for x in (whole, first, rest))
+        total, size = np.asarray(np.add(first, rest), float), abs(a) + abs(b) + abs(c)
+    largest = np.max(size[np.isfinite(size)], initial=0.0)
+    return np.allclose(a, total, rtol=0.0, atol=1e-3 * largest, equal_nan=True)
 
 
 def _checked(value: Any) -> Any:

@@ -235,6 +235,40 @@ def test_a_reduction_by_functions(rnea, states):
     assert (first == tau[9215]).all()  # its memory was used again for the next strip
 
 
+@pytest.mark.parametrize(
+    "reduce",
+    [
+        np.max,
+        np.mean,
+        lambda x: x.max(axis=0),
+        lambda x: {"n": len(x), "least": x.min(axis=0)},
+        lambda x: (len(x), x.std(axis=0)),
+        lambda x: x[:, 1],
+    ],
+)
+@pytest.mark.parametrize("rows", [40, ROWS])
+def test_values_that_addition_does_not_combine_are_refused(rnea, states, reduce, rows):
+    """The peak of ten million rows came out as the sum of the peaks of all chunks."""
+    with pytest.raises(dyn.errors.SettingError, match="reduce is .* not add up"):
+        rnea.map(*[x[:rows] for x in states], reduce=reduce)
+
+
+def test_values_that_addition_combines_are_not_refused(rnea, states):
+    tau = rnea(*states)
+    edges = np.linspace(-50.0, 50.0, 9)
+    bins = rnea.map(*states, reduce=lambda x: np.histogram(x[:, 1], edges)[0])
+    assert (bins == np.histogram(tau[:, 1], edges)[0]).all()
+    blocks = {"reduce": lambda x: x.reshape(-1, 12, 7).mean(axis=1).sum(axis=0)}
+    value = rnea.map(*[x[:1200] for x in states], **blocks)
+    assert np.allclose(value, tau[:1200].sum(axis=0) / 12)
+    bad = states[0].copy()
+    bad[3] = np.nan
+    assert np.isnan(rnea.map(bad, *states[1:], reduce=lambda x: x.sum(axis=0))).all()
+    assert rnea.map(*states, reduce=lambda x: (x > tau.min()).any())
+    last = rnea.map(*states, reduce=lambda x: x.max(axis=0), combine=np.add)
+    assert (last > tau.max(axis=0)).any()  # as it is asked for
+
+
 def test_a_reduction_of_several_outputs_keeps_their_names(states):
     program = dyn.solver("fd_derivatives").build(dyn.load("two_link"))
     arrays = [x[:5000, :2] for x in states]
@@ -317,6 +351,8 @@ def test_progress_is_called_with_rows(rnea, states):
         (3, {"combine": np.add}, "combine is for reduce"),
         (3, {"reduce": "max"}, "reduce is 'max'; valid: a ufunc of two arguments, such as np.maximum"),
         (3, {"reduce": np.sin}, "reduce is <ufunc 'sin'>; valid: a ufunc of two"),
+        (3, {"reduce": max}, "reduce is <built-in function max>; valid: np.maximum"),
+        (3, {"reduce": len, "combine": min}, "combine is <built-in function min>; valid: np.minimum"),
         (3, {"reduce": np.maximum, "combine": 3}, "combine is 3; valid: a function"),
         (3, {"reduce": lambda x: "a"}, "reduce returned str; valid: numbers or arrays"),
         (3, {"reduce": np.maximum, "out": "x.npy"}, "a reduction returns its value"),
