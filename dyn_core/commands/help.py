@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 from collections.abc import Mapping, Sequence
 
+import dyn_core
 from dyn_core.errors import (
     SettingError,
     SignatureError,
@@ -23,9 +24,10 @@ PAGES = {
     "loading": "URDF, xacro, MJCF; robots by name: UR5, UR5e, UR10, Franka Panda",
     "mjcf": "robots of MuJoCo",
     "library": "mass matrix, Coriolis matrix (Christoffel symbols), Jacobian, friction",
-    "conventions": "quaternions, frames, units; Pinocchio, MuJoCo, ROS",
+    "conventions": "convert quaternions, frames, units; Pinocchio, MuJoCo, ROS",
     "other_libraries": "names of Pinocchio, MuJoCo, Drake, Robotics Toolbox",
-    "control": "computed torque, PD, gravity compensation (weight), impedance",
+    "control": "computed torque, PD, gravity compensation (weight), impedance; "
+    "humanoids, whole-body control",
     "task_space": "force and impedance of the tool, singularity, manipulability",
     "controller_node": "trajectories, FollowJointTrajectory, MoveIt",
     "ros2_control": "ros2_control on a UR, a Franka or another arm",
@@ -34,21 +36,21 @@ PAGES = {
     "tools": "bags, recordings, parameters of running nodes",
     "safety": "effort limits, guard, emergency stop, stale states",
     "simulation": "simulate a robot, integrate, step, energy",
-    "contacts": "contacts, friction, legged robots, grippers, boxes",
-    "loops": "closed loops, four-bar linkages, parallel robots",
-    "planar": "pendulums, cart-pole, hopper, chains",
-    "viewing": "3D viewer in the browser, visualization, film",
+    "contacts": "contact forces, friction, walking and legged robots, grippers, boxes",
+    "loops": "closed loops, four-bar linkages, parallel robots, feet on the ground",
+    "planar": "pendulums (single, double), acrobot, cart-pole, hopper, chains",
+    "viewing": "3D viewer in the browser or a notebook, visualization, film",
     "reports": "reports, plots, energy balance, comparison of runs",
     "doctor": "faults of a URDF: masses, inertias, limits, units",
     "inverse_kinematics": "inverse kinematics (IK): poses in reach of the workspace",
     "optimal_control": "LQR, MPC, DDP, iLQR, trajectory optimization, planning",
     "derivatives": "linearize, linearization, first and second derivatives",
     "bridges": "JAX, PyTorch, automatic differentiation",
-    "environments": "reinforcement learning (RL): PPO, SAC, gymnasium, policies",
+    "environments": "train policies: reinforcement learning (RL), PPO, SAC, gymnasium",
     "identification": "calibration of masses, friction and payload; regressor",
     "excitation": "exciting trajectories for identification or calibration",
     "estimation": "external forces, collision detection, payload (weight)",
-    "batches": "many states at once, parallel, threads, Dask cluster",
+    "batches": "many states at once, memory maps, parallel, threads, Dask cluster",
     "speed": "performance, latency, float32, compiling",
     "export": "C code, machine code, microcontroller, WebAssembly",
     "cpp": "C++, real-time controllers, CasADi",
@@ -79,8 +81,8 @@ def _help(arguments: argparse.Namespace) -> int:
     """Print the help page of a command, a solver or a kind of problem; return 0.
 
     Without a name it is the help of `dyn`. A solver comes before a problem of the same
-    name, a problem before a command. Other words give the problems, commands and PAGES
-    that mention them.
+    name, a problem before a command. Other words give the problems, commands, public
+    names of dyn_core and PAGES that mention them.
 
     Args:
         arguments: `name`, the words as a list, and `parser`, the parser of `dyn`.
@@ -118,7 +120,7 @@ def _help(arguments: argparse.Namespace) -> int:
 
 
 def _mentions(terms: Sequence[str], sentences: Mapping[str, str]) -> str:
-    """Return lines for the problems, commands and PAGES that mention all terms.
+    """Return lines for problems, commands, public names and PAGES with all terms.
 
     A last line says how to read on; without a mention it is "".
 
@@ -133,7 +135,26 @@ def _mentions(terms: Sequence[str], sentences: Mapping[str, str]) -> str:
     pages = [
         f"docs/{name}.md: {PAGES[name]}" for name in names_with_terms(terms, PAGES)
     ]
-    return "\n\n".join("\n".join(x) for x in (lines, pages, more) if x)
+    blocks = lines, _public_names(terms), pages, more
+    return "\n\n".join("\n".join(x) for x in blocks if x)
+
+
+def _public_names(terms: Sequence[str]) -> list[str]:
+    """Return a line for each name of dyn_core that contains all terms.
+
+    It has the first sentence of the docstring. Terms of one or two letters, of which
+    many names begin with one, give no line.
+    """
+    words = [word.removeprefix("dyn.") for word in terms]
+    if min(map(len, words)) < 3:
+        return []
+    names = names_with_terms(words, dict.fromkeys(dyn_core.__all__, ""))
+    what = [(getattr(dyn_core, name).__doc__ or "").split("\n")[0] for name in names]
+    says = [text.removeprefix("Return ").rstrip(".") for text in what]
+    return [
+        f"dyn.{name}: {text} (in Python: help(dyn.{name}))"
+        for name, text in zip(names, says, strict=True)
+    ]
 
 
 def _solvers(arguments: argparse.Namespace) -> int:

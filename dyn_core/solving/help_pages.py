@@ -90,13 +90,14 @@ def names_with_terms(terms: Sequence[str], texts: Mapping[str, str]) -> list[str
     """Return the names of the texts in which each term begins a word.
 
     Words are of letters and digits, and + as in C++; those of a name count, too. Case,
-    and s for z, do not matter. Terms without letters, such as -1, are in no text.
+    American spelling and a plural s of a term do not matter. Terms without letters,
+    such as -1, are in no text.
 
     Args:
         terms: Words, or several words each.
         texts: Texts by name.
     """
-    wanted = _search_terms(" ".join(terms))
+    wanted = [_singular(word) for word in _search_terms(" ".join(terms))]
     said = {
         name: " " + " ".join(_search_terms(f"{name} {x}")) for name, x in texts.items()
     }
@@ -105,8 +106,18 @@ def names_with_terms(terms: Sequence[str], texts: Mapping[str, str]) -> list[str
 
 
 def _search_terms(text: str) -> list[str]:
-    """Return the words of a text in small letters, s for z: linearize is linearise."""
-    return re.findall(r"[^\W_]+\+*", text.lower().replace("z", "s"))
+    """Return the words of a text in small letters, in British spelling.
+
+    s stands for z, as in linearise, and centre for center.
+    """
+    text = text.lower().replace("z", "s").replace("center", "centre")
+    return re.findall(r"[^\W_]+\+*", text)
+
+
+def _singular(word: str) -> str:
+    """Return a word of more than three letters without a plural s; mass stays mass."""
+    plural = len(word) > 3 and word[-1] == "s" and word[-2] not in "su"
+    return word[:-1] if plural else word
 
 
 def _docstring(solver: Any) -> str:
