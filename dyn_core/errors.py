@@ -30,6 +30,9 @@ _RUN = 200  # maximum characters of a word in a message
 _LONG = re.compile(rf"\S{{{_RUN + 1},}}")
 
 
+OTHER_NAMES = "names of Pinocchio, MuJoCo and Drake: docs/other_libraries.md"
+
+
 def cut(message: str) -> str:
     """Return a message with long words shortened, and at most MOST (4000) characters.
 
@@ -243,6 +246,8 @@ class SolverNotFound(DynError, LookupError):
         problem: str = "",
     ) -> None:
         message = unknown_name("solver", name, known, problem)
+        if not problem:
+            message += f"; {OTHER_NAMES}"
         if failures:
             message += "; plugins that failed to load: " + "; ".join(failures)
         super().__init__(message)

@@ -37,7 +37,7 @@ from dyn_core.batch.thread_runner import Chunk, on_threads
 from dyn_core.engines import Program
 from dyn_core.engines.llvm.threads import count as thread_count
 from dyn_core.engines.results import make_result
-from dyn_core.errors import BatchError, SettingError, ShapeError, warn
+from dyn_core.errors import BatchError, SettingError, ShapeError, unknown_name, warn
 from dyn_core.recordings.progress import RowProgress
 from dyn_core.solving.solver import check_function
 from dyn_core.validation import shown
@@ -639,6 +639,12 @@ def map_rows(
     if not isinstance(program, Program):
         message = "valid: a Program, as of dyn.solver('rnea').build(model)"
         raise SettingError(f"program is {shown(program)}; {message}", "program")
+    inputs = [port.name for port in program.signature.inputs]
+    known = [*(port.name for port in program.inputs), *(map_rows.__kwdefaults__ or ())]
+    for name in named:
+        if name not in {*known, *inputs}:
+            message = unknown_name("argument of map", name, known, limit=None)
+            raise SettingError(message, name)
     workers = checked_workers(scheduler, workers, program)
     rows = checked_rows(program, args, named, count)
     reduction = None if reduce is None else Reduction(reduce, combine)

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 
 import dyn_core
 from dyn_core.errors import (
+    OTHER_NAMES,
     SettingError,
     SignatureError,
     UnsupportedError,
@@ -114,8 +115,7 @@ def _help(arguments: argparse.Namespace) -> int:
         known = [*solvers, *problems, *commands]
         name = " ".join(asked)
         message = unknown_name("command, problem or solver", name, known)
-        others = "names of Pinocchio, MuJoCo and Drake: docs/other_libraries.md"
-        raise UnsupportedError(f"{message}; {others}")
+        raise UnsupportedError(f"{message}; {OTHER_NAMES}")
     return 0
 
 
@@ -145,10 +145,10 @@ def _public_names(terms: Sequence[str]) -> list[str]:
     It has the first sentence of the docstring. Terms of one or two letters, of which
     many names begin with one, give no line.
     """
-    words = [word.removeprefix("dyn.") for word in terms]
-    if min(map(len, words)) < 3:
+    parts = [word.removeprefix("dyn.") for word in terms]
+    if min(map(len, parts)) < 3:
         return []
-    names = names_with_terms(words, dict.fromkeys(dyn_core.__all__, ""))
+    names = names_with_terms(parts, dict.fromkeys(dyn_core.__all__, ""))
     what = [(getattr(dyn_core, name).__doc__ or "").split("\n")[0] for name in names]
     says = [text.removeprefix("Return ").rstrip(".") for text in what]
     return [

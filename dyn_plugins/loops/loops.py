@@ -384,7 +384,8 @@ def loop_inverse_dynamics(
     passive = [k for k, motor in enumerate(motors) if not motor]
     missing = Vector(open_tau[k] for k in passive) - Vector(tau_p)
     if dependent == "least_norm":
-        names = _names_of(model.active_joints if active is None else active)
+        idle = [i for i in model.independent if not all(motors[model.v_slices[i]])]
+        names = ", ".join(model.names[i] for i in idle)
         return _least_inverse_dynamics(A, motors, open_tau, missing, names, **least)
     A_p = Matrix([row[k] for k in passive] for row in A.rows)
     square = A_p @ A_p.T
@@ -393,11 +394,6 @@ def loop_inverse_dynamics(
     x = factors.solve(A_p @ missing)
     from_loops = A.T @ x if rows else Vector.zeros(model.nv)
     return Vector(open_tau[k] - from_loops[k] for k, h in enumerate(motors) if h), x
-
-
-def _names_of(joints):
-    """Return names of joints, or one name, as one text, separated by commas."""
-    return ", ".join((joints,) if isinstance(joints, str) else map(str, joints))
 
 
 def _least_inverse_dynamics(
@@ -415,7 +411,7 @@ def _least_inverse_dynamics(
         motors: Whether each coordinate has a motor, nv.
         open_tau: Joint forces of the open tree, nv.
         missing: Joint forces that the passive coordinates lack, one for each of them.
-        names: Names of the active joints, for errors.
+        names: Names of the passive joints, for errors.
         objective: "force": least multipliers; any other value, "torque": least joint
             forces.
         tolerance: Relative tolerance of ranks.
@@ -433,8 +429,9 @@ def _least_inverse_dynamics(
     x, B = least_multipliers(A_p, missing, m, tolerance, of_rows)
     balance = Vector(column @ x for column in A_p) - missing
     item = (
-        f"the active joints {names} leave the passive ones off balance by"
-        f" more than slack={slack:g}; make more active, or use loop_hybrid_dynamics"
+        f"no forces of loops balance the joints without motors, {names}, to"
+        f" slack={slack:g}; valid: loops with more rows, such as kind weld, more active"
+        " joints, or loop_hybrid_dynamics"
     )
     require_small(balance, slack, [item] * len(missing))
     tau_a = part_where(motors, True, open_tau)

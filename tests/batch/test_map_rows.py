@@ -348,6 +348,7 @@ def test_progress_is_called_with_rows(rnea, states):
         (3, {"scheduler": "tcp://127.0.0.1:1", "workers": 2}, "this one has its own"),
         (3, {"chunk_rows": -5}, "chunk_rows is -5; valid"),
         (3, {"count": 5}, "count is for a function of rows"),
+        (3, {"n_jobs": 2}, "no argument of map is called 'n_jobs'; valid: q, qd, qdd, out, status, reduce, combine, count, chunk_rows, scheduler, workers, journal, resume, progress"),
         (3, {"combine": np.add}, "combine is for reduce"),
         (3, {"reduce": "max"}, "reduce is 'max'; valid: a ufunc of two arguments, such as np.maximum"),
         (3, {"reduce": np.sin}, "reduce is <ufunc 'sin'>; valid: a ufunc of two"),

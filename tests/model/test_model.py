@@ -172,8 +172,11 @@ def test_reorder_permutes_everything(tree):
         dyn.solver("crba").build(other)(q[iq]), H[np.ix_(iv, iv)], atol=1e-12
     )
     np.testing.assert_array_equal(other.upper, tree.upper[iv])
-    with pytest.raises(dyn.ModelError, match="reorder needs each of"):
-        tree.reorder(names[1:])
+    message = f"reorder needs each of .* once; missing: {names[0]}; too many: toe"
+    with pytest.raises(dyn.ModelError, match=message):
+        tree.reorder([*names[1:], "toe"])
+    with pytest.raises(dyn.ModelError, match=f"missing: none; too many: {names[1]}$"):
+        tree.reorder([*names, names[1]])
 
 
 def test_followers_move_with_their_leader(tree):

@@ -77,6 +77,16 @@ def test_every_inverse_dynamics_leaves_the_base_alone(standing):
     _near(tau + A.T @ x, g)
 
 
+def test_feet_that_cannot_balance_name_the_base(standing):
+    """The message named all joints with motors, and not the base that would fall."""
+    model, q = standing
+    two = model.without_loops().with_loops(*model.loops[:2])
+    still = np.zeros(model.nv)
+    message = "balance the joints without motors, root_joint, .*such as kind weld"
+    with pytest.raises(dyn.InfeasibleError, match=message):
+        _solve(least_norm("loop_inverse_dynamics"), two, q, still, still, np.zeros(6))
+
+
 def test_named_motors_may_be_the_base(standing):
     """active= names what has motors: the base too, whose forces are then the least."""
     model, q = standing

@@ -521,6 +521,20 @@ def test_points_of_an_option_are_numbers(shipped):
         )
 
 
+def test_several_links_where_one_is_wanted_are_refused_as_such(shipped):
+    """They were the name of one link in the message."""
+    message = r"a link is \['link2', 'tool'\]; valid: the name of one link"
+    with pytest.raises(dyn.ModelError, match=message):
+        dyn.solver("jacobian").build(shipped["arm7"], frame=["link2", "tool"])
+
+
+def test_names_of_other_libraries_lead_to_their_page():
+    """As dyn help does."""
+    for name in ("computeGeneralizedGravity", "mj_fullM", "fkine"):
+        with pytest.raises(dyn.SolverNotFound, match="docs/other_libraries.md"):
+            dyn.solver(name)
+
+
 def test_pinocchios_names_of_frames_lead_to_ours(shipped):
     """LOCAL_WORLD_ALIGNED is aligned; what is called WORLD there is world here."""
     model = shipped["two_link"]

@@ -150,8 +150,11 @@ class Tree:
     def frame(self, link: str) -> Frame:
         """Return the frame of a link.
 
-        Raises ModelError for an unknown name.
+        Raises ModelError for an unknown name, or several.
         """
+        if isinstance(link, list | tuple):
+            valid = "valid: the name of one link; a Program for each"
+            raise ModelError(f"a link is {link!r}; {valid}")
         if not isinstance(link, str) or link not in self.frames:
             raise ModelError(unknown_name("link", link, self.frames), str(link))
         return self.frames[link]

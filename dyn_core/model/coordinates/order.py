@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import TypeVar
@@ -54,8 +55,12 @@ def reordered(tree: AnyTree, names: Sequence[str]) -> AnyTree:
     names = ListOf(Name()).read("reorder: names", names)
     if sorted(names) != sorted(tree.joint_names):
         wanted = ", ".join(tree.joint_names)
-        got = ", ".join(names)
-        raise ModelError(f"reorder needs each of {wanted} once, got {got}")
+        missing = ", ".join(x for x in tree.joint_names if x not in names) or "none"
+        counts = Counter(names) - Counter(tree.joint_names)
+        more = ", ".join(counts) or "none"
+        raise ModelError(
+            f"reorder needs each of {wanted} once; missing: {missing}; too many: {more}"
+        )
     bodies = [tree.body_of_joint(name) for name in names]
     q_slices, v_slices = coordinate_slices(tree.joint, tree.leader, bodies)
     old = [k for i in bodies for k in range(tree.nv)[tree.v_slices[i]]]
