@@ -20,6 +20,7 @@ from dyn_core.contact.stepping.reports import StepReport
 from dyn_core.contact.stepping.step_records import StepRecord
 from dyn_core.contact.world import World
 from dyn_core.errors import (
+    SHOWN,
     InfeasibleError,
     NonFiniteError,
     SettingError,
@@ -141,15 +142,16 @@ class ContactSimulator(RobotPlant):
             self.warnings += self._beyond_limits()
 
     def _overlap(self) -> tuple[str, ...]:
-        """Return a tuple with one sentence on the deepest overlap at q0.
+        """Return a tuple with one sentence on the overlaps at q0, the deepest first.
 
         The tuple is empty if no contact overlaps by more than DEEP [m].
         """
         pairs = self.contact_model.pairs
         contacts = [] if pairs is None else pairs.contacts(self.q0)
-        worst = min(contacts, key=lambda c: c.gap, default=None)
-        if worst is None or worst.gap > -DEEP:
+        deep = sorted((c for c in contacts if c.gap <= -DEEP), key=lambda c: c.gap)
+        if not deep:
             return ()
+        worst = deep[0]
         how = {
             "erp_cfm": "the first steps push it out as a spring does",
             "none": "nothing pushes it out with the stabilisation none",
@@ -159,11 +161,15 @@ class ContactSimulator(RobotPlant):
         )
         if not worst.body_b:
             how += "; valid: q0 from World.on_ground(model, q0)"
-        a, b = worst.id.link_a, worst.id.link_b
-        where = f"{a}/{b}"
-        if {a, b} <= set(self.model.frames):
+        met = dict.fromkeys((c.id.link_a, c.id.link_b) for c in deep)
+        links = [f"[{a}, {b}]" for a, b in met if {a, b} <= set(self.model.frames)]
+        if links:
             how += "; links that always meet: "
-            how += f"pairs: {{deny: [[{a}, {b}]]}} in the sidecar"
+            how += f"pairs: {{deny: [{', '.join(links[:SHOWN])}]}} in the sidecar"
+        if len(links) > SHOWN:
+            how += f", {len(links)} pairs in all; none of them: "
+            how += "World(groups={'robot': model.frame_names})"
+        where = f"{worst.id.link_a}/{worst.id.link_b}"
         return (f"the start overlaps by {-worst.gap:.3g} m at {where}: {how}",)
 
     def fallen(self) -> tuple[str, ...]:

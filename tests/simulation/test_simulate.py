@@ -371,6 +371,40 @@ def test_a_start_within_another_link_says_how_to_leave_the_pair_out():
     assert not any("hip" in x for x in warnings(extras=sidecar))
 
 
+def test_all_links_that_overlap_at_the_start_are_named():
+    """One pair a run was named, so that a robot took as many runs as it has pairs."""
+    mass = """<inertial><mass value="1"/><inertia ixx=".1" iyy=".1" izz=".1" ixy="0"
+    ixz="0" iyz="0"/></inertial>"""
+    form = '<collision><geometry><sphere radius="{}"/></geometry></collision>'
+    names = [f"link{k}" for k in range(7)]
+    links = "".join(
+        f'<link name="{name}">{mass}{form.format(0.1 + 0.01 * k)}</link>'
+        for k, name in enumerate(names)
+    )
+    joints = "".join(
+        f"""<joint name="j{k}" type="revolute"><parent link="link{k}"/>
+        <child link="link{k + 1}"/><axis xyz="0 0 1"/>
+        <limit lower="-1" upper="1" effort="9" velocity="9"/></joint>"""
+        for k in range(6)
+    )
+    text = f'<robot name="worm">{links}{joints}</robot>'
+
+    def warning(**options):
+        world = {"half_spaces": [], **options}
+        sim = dyn.ContactSimulator(dyn.load_urdf(text), world=world, engine="graph")
+        return next((x for x in sim.warnings if "overlaps" in x), "")
+
+    said = warning()
+    assert "by 0.3 m at link4/link6: " in said
+    assert "deny: [[link4, link6], [" in said
+    assert said.count("[link") == 12
+    assert (
+        "15 pairs in all; none of them: World(groups={'robot': model.frame_names})"
+        in said
+    )
+    assert warning(groups={"robot": names}) == ""
+
+
 def test_a_start_with_a_zero_quaternion_is_refused():
     """No scaling makes it one."""
     model = dyn.load_urdf(dyn.robots.path("quadruped"), root_joint="floating")
