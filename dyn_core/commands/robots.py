@@ -6,7 +6,9 @@ import argparse
 
 from dyn_core import robots
 from dyn_core.errors import ModelError, unknown_name
-from dyn_core.model.sources.locate import collections
+from dyn_core.model.sources.locate import SHIPPED, collections
+
+CHAINS = "planar chains (dyn view, dyn up chain)"
 
 
 def add_robots(parser: argparse.ArgumentParser) -> None:
@@ -18,12 +20,13 @@ def add_robots(parser: argparse.ArgumentParser) -> None:
 def _robots(arguments: argparse.Namespace) -> int:
     """Print the names of robots that contain the text, by their source; return 0.
 
-    Case does not matter. An empty text prints all, and names the sources that are not
-    installed. Raises ModelError if no name contains the text.
+    Shipped ones have a sentence. Case does not matter. An empty text prints all, and
+    names the sources that are not installed. Raises ModelError if no name contains the
+    text.
     """
     sources = {
         **collections(),
-        "planar chains (dyn view, dyn up chain)": robots.chains(),
+        CHAINS: robots.chains(),
     }
     text = arguments.text.lower()
     matching = {
@@ -35,7 +38,11 @@ def _robots(arguments: argparse.Namespace) -> int:
         raise ModelError(unknown_name("robot", arguments.text, every))
     for source, names in matching.items():
         if names:
-            print("\n    ".join([f"{source}:", *names]))
+            width = max(map(len, names)) + 2
+            lines = list(names)
+            if source in (SHIPPED, CHAINS):
+                lines = [f"{x.ljust(width)}{robots.about(x)}" for x in names]
+            print("\n    ".join([f"{source}:", *lines]))
         elif not text:
             print(f"{source}: not installed (pip install {source})")
     return 0

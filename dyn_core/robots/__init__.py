@@ -5,6 +5,7 @@ The header of each file names the source of its numbers.
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 from dyn_core.errors import ModelError, unknown_name
@@ -27,6 +28,20 @@ def path(name: str) -> Path:
     if name not in names():
         raise ModelError(unknown_name("shipped robot", name, names()), name)
     return _FOLDER / f"{name}.urdf"
+
+
+def about(name: str) -> str:
+    """Return the first sentence of the header of a shipped robot or planar chain.
+
+    It is empty for other names.
+    """
+    if name in names():
+        header = path(name).read_text(encoding="utf-8").partition("<!--")[2]
+    elif name in chains():
+        header = chain_path(name).read_text(encoding="utf-8").replace("#", "")
+    else:
+        return ""
+    return " ".join(re.split(r"\.\s", header, maxsplit=1)[0].split())
 
 
 def root_joint(path: Path | None) -> str:

@@ -192,6 +192,16 @@ def test_collections_that_are_missing_say_how_they_are_installed(monkeypatch):
         dyn.load("panda")
 
 
+@pytest.mark.parametrize("name", robots.chains())
+def test_a_planar_chain_is_said_to_be_none(name, monkeypatch):
+    """It was unknown, although dyn robots lists it."""
+    monkeypatch.setattr(example_robots, "files", dict)
+    with pytest.raises(
+        ModelError, match=f"'{name}' is a planar chain.*dyn view {name}"
+    ):
+        dyn.load(name)
+
+
 def test_a_missing_file_names_its_neighbours(tmp_path):
     """The nearest robot in the same folder."""
     (tmp_path / "gripper.urdf").write_text(arm())

@@ -152,8 +152,12 @@ def _named(name: str, paths: tuple[Path, ...]) -> Located | None:
 def _unknown(name: str) -> ModelError:
     """Return (not raise) the ModelError of an unknown name.
 
-    It names the nearest robots, what was tried, and similar files of this folder.
+    It names the nearest robots, what was tried, and similar files of this folder; a
+    planar chain is said to be one.
     """
+    if name in robots.chains():
+        valid = f"dyn view {name}, dyn up chain, or in Python as docs/planar.md says"
+        return ModelError(f"{name!r} is a planar chain, no robot; valid: {valid}", name)
     every = dict.fromkeys(x for names in collections().values() for x in names)
     message = unknown_name("robot", name, every)
     tried = ", ".join(["a file of this name", *_tried()])
