@@ -7,6 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from dyn_core.errors import ShapeError
+from dyn_core.planar.chain.chain import FREE as CHAIN_FREE
 from dyn_core.planar.chain.chain import LINE, ChainModel, HalfPlane
 from dyn_core.planar.chain.states import ChainState, from_angles, to_angles
 from dyn_core.planar.objects.objects import PlanarObject
@@ -191,9 +193,10 @@ def _level(plane: HalfPlane) -> float | None:
 
 
 class ChainScene(PlanarScene):
-    """A planar chain, with sliders for the position of joint 0 and the angles.
+    """A planar chain, with sliders for what moves: joint 0, if it can, and the angles.
 
-    A state has the positions x, y of all joints, (2 n,) [m].
+    Joint 0 has two sliders, x and y, if it is free, one along its line, and none if it
+    is fixed. A state has the positions x, y of all joints, (2 n,) [m].
 
     Args:
         chain: Planar chain.
@@ -213,12 +216,16 @@ class ChainScene(PlanarScene):
         self.joint_bodies = tuple(range(1, chain.n))
         self.effort_limit = np.zeros(chain.n - 1)
         x0, _, theta, _ = to_angles(chain, ChainState(points, np.zeros_like(points)))
-        self._place = x0
-        reach = FREE * self.size
+        kind, (sx, sy) = chain.constraints.kind[0], chain.constraints.s[0]
+        ways = {CHAIN_FREE: np.eye(2), LINE: np.array([[sy, -sx]])}
+        self._ways = ways.get(kind, np.zeros((0, 2)))
+        self._fixed = x0 - self._ways.T @ (self._ways @ x0)
+        reach, first = FREE * self.size, chain.joint_names[0]
+        labels = "xy" if len(self._ways) == 2 else ["along its line"]
         self.sliders = (
             *(
-                Slider(f"{chain.joint_names[0]} {axis}", x - reach, x + reach, x, "m")
-                for axis, x in zip("xy", map(float, x0), strict=True)
+                Slider(f"{first} {way}", x - reach, x + reach, x, "m")
+                for way, x in zip(labels, (self._ways @ x0).tolist(), strict=False)
             ),
             *(self._angle(k, float(angle)) for k, angle in enumerate(theta)),
         )
@@ -242,28 +249,32 @@ class ChainScene(PlanarScene):
         """Return the positions of the joints, (2 n,) [m].
 
         Args:
-            values: Position x, y of joint 0 [m], then the angles [rad]: of link 0 from
-                the x axis, of each other link from the previous one.
+            values: Values of the sliders: of joint 0 [m], then the angles [rad]: of
+                link 0 from the x axis, of each other link from the previous one.
             moved: Ignored.
 
         Raises:
-            ShapeError: There are not two values and one for each link.
+            ShapeError: There are not as many values as sliders.
         """
-        x = np.asarray(values, float)
+        count = len(self._ways)
+        place, theta = np.split(np.asarray(values, float), [count])
+        if len(place) != count:
+            raise ShapeError("values", f"{len(self.sliders)} numbers", f"{len(place)}")
         rates = np.zeros(self.chain.n - 1)
-        return from_angles(self.chain, x[:2], (0.0, 0.0), x[2:], rates).x.ravel()
+        x0 = self._fixed + self._ways.T @ place
+        return from_angles(self.chain, x0, (0.0, 0.0), theta, rates).x.ravel()
 
     def values(self, state: np.ndarray) -> np.ndarray:
-        """Return the sliders' values at a state: x, y of joint 0 [m], angles [rad].
+        """Return the sliders' values at a state: of joint 0 [m], angles [rad].
 
-        They are n + 1 numbers, in the order of the method `state`. Unless the state has
+        They are in the order of the method `state`. Unless the state has
         2 n entries, it raises ShapeError, for an odd number ValueError.
         """
         points = np.asarray(state, float).reshape(-1, 2)
         x0, _, theta, _ = to_angles(
             self.chain, ChainState(points, np.zeros_like(points))
         )
-        return np.concatenate([x0, theta])
+        return np.concatenate([self._ways @ x0, theta])
 
 
 class ObjectScene(PlanarScene):

@@ -229,8 +229,9 @@ def test_links_of_a_planar_chain_lie_between_its_joints(name):
     rng = np.random.default_rng(2)
     values = [rng.uniform(x.low, x.high) for x in scene.sliders]
     state = scene.state(values)
-    rates = np.zeros(content.chain.n - 1)
-    points = from_angles(content.chain, values[:2], (0, 0), values[2:], rates).x
+    rates, free = np.zeros(content.chain.n - 1), len(values) - content.chain.n + 1
+    place = values[:free] or content.start.x[0]
+    points = from_angles(content.chain, place, (0, 0), values[free:], rates).x
     poses = scene.poses(np.array([state, state]))
     assert poses.shape == (2, content.chain.n + 1, 4, 4)
     for k, length in enumerate(content.chain.lengths):
@@ -240,6 +241,28 @@ def test_links_of_a_planar_chain_lie_between_its_joints(name):
     assert scene.values(state) == pytest.approx(values, abs=1e-9)
     shown = {part.name for part in scene.parts()}
     assert shown >= {f"rod/{k}" for k in range(len(content.chain.lengths))}
+
+
+@pytest.mark.parametrize(
+    ("constraints", "names"),
+    [
+        ({}, ["joint0 x", "joint0 y"]),
+        ({"kind": {0: "fixed"}}, []),
+        ({"kind": {0: "line"}, "s": {0: (0.6, 0.8)}}, ["joint0 along its line"]),
+    ],
+)
+def test_sliders_of_a_chain_move_what_can_move(constraints, names):
+    """The pin of the double pendulum went up and down in its film."""
+    chain = dyn.make_chain([0.5, 0.4], [1.0, 0.7, 0.5], constraints=constraints)
+    scene = ChainScene(chain)
+    assert [x.name for x in scene.sliders][:-2] == names
+    values = np.array([x.start for x in scene.sliders]) + 0.3
+    state = scene.state(values)
+    assert scene.values(state) == pytest.approx(values)
+    moved = state[:2] - scene.start()[:2]
+    assert np.linalg.norm(moved) == pytest.approx(0.3 * np.sqrt(len(names)))
+    if len(names) == 1:
+        assert moved @ (0.6, 0.8) == pytest.approx(0.0, abs=1e-12)
 
 
 @pytest.mark.parametrize("name", ["cart_pole", "acrobot", "cart_three_poles"])
