@@ -440,8 +440,11 @@ class TableNode(FormerTopics):
                 continue
             value = plain(parameter.value)
             if spec.structure and self.configured and self._differs(spec, value):
+                node = self.get_fully_qualified_name()
                 reason = (
-                    f"{spec.name} is structure: clean up first, then set and configure"
+                    f"{spec.name} is structure: clean up first, then set and configure,"
+                    f" by dyn lifecycle set {node} deactivate, cleanup, configure and"
+                    " activate"
                 )
                 return SetParametersResult(successful=False, reason=reason)
             try:

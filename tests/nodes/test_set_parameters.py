@@ -44,6 +44,7 @@ def test_what_a_command_line_sets(change):
     node.trigger_configure()
     assert node.model is not None, node.failure
     # The structure of a configured node: refused only where it would change.
+    assert "dyn lifecycle set /computed_torque deactivate" in change("joints", "[]")
     assert "clean up first" in change("joints", "[]")
     assert "clean up first" in change("joints", "[joint1, joint2]")
     assert change("joints", "[joint2, joint1]") == ""
