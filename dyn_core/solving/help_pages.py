@@ -97,11 +97,11 @@ def names_with_terms(terms: Sequence[str], texts: Mapping[str, str]) -> list[str
         terms: Words, or several words each.
         texts: Texts by name.
     """
-    wanted = [_singular(word) for word in _search_terms(" ".join(terms))]
+    wanted = _search_terms(" ".join(terms))
     said = {
-        name: " " + " ".join(_search_terms(f"{name} {x}")) for name, x in texts.items()
+        name: f" {' '.join(_search_terms(f'{name} {x}'))} " for name, x in texts.items()
     }
-    names = [n for n, x in said.items() if all(f" {word}" in x for word in wanted)]
+    names = [n for n, x in said.items() if all(_says(x, word) for word in wanted)]
     return names if any(map(str.isalpha, "".join(wanted))) else []
 
 
@@ -114,10 +114,13 @@ def _search_terms(text: str) -> list[str]:
     return re.findall(r"[^\W_]+\+*", text)
 
 
-def _singular(word: str) -> str:
-    """Return a word of more than three letters without a plural s; mass stays mass."""
-    plural = len(word) > 3 and word[-1] == "s" and word[-2] not in "su"
-    return word[:-1] if plural else word
+def _says(text: str, word: str) -> bool:
+    """Return whether a word of a text between spaces begins with, or is, a word.
+
+    The plural of a word of three letters or more, with s, is the word.
+    """
+    plural = len(word) > 3 and word.endswith("s")
+    return f" {word}" in text or (plural and f" {word[:-1]} " in text)
 
 
 def _docstring(solver: Any) -> str:
