@@ -21,7 +21,8 @@ from typing import Any, NamedTuple
 
 from dyn_core.batch.failed_rows import Run
 from dyn_core.batch.program_facts import TITLES, fact_differences
-from dyn_core.errors import BatchError, why_unread
+from dyn_core.batch.storage.result_targets import is_url
+from dyn_core.errors import BatchError, SettingError, why_unread
 
 try:
     import fcntl
@@ -293,3 +294,17 @@ def _differences(kept: Mapping[str, Any], asked: Mapping[str, Any]) -> Iterator[
 def beside(path: str) -> str:
     """Return the absolute path of a result file with .journal appended."""
     return os.path.abspath(path) + ".journal"
+
+
+def journal_path(path: Any) -> str:
+    """Return the path of a journal as str.
+
+    Raises SettingError if it is no path, or a URL: lines must be appended and flushed
+    at once, which a URL does not support.
+    """
+    name = os.fspath(path) if isinstance(path, os.PathLike) else path
+    if not isinstance(name, str) or is_url(name):
+        what = "the URL " if isinstance(name, str) else ""
+        message = f"journal is {what}{name!r}; valid: a path of this machine"
+        raise SettingError(message, "journal")
+    return name

@@ -20,7 +20,7 @@ import numpy as np
 from dyn_core.batch.chunk_task import ChunkOutcome, ChunkSums, ChunkTask, sizes
 from dyn_core.batch.cluster_runner import connected, on_cluster
 from dyn_core.batch.failed_rows import FailedRows, Run, joined
-from dyn_core.batch.journal import FORMAT, DoneChunk, Journal, beside
+from dyn_core.batch.journal import FORMAT, DoneChunk, Journal, beside, journal_path
 from dyn_core.batch.program_facts import program_facts
 from dyn_core.batch.reduction import OrderedFold, Reduction, packed, unpacked
 from dyn_core.batch.storage.batch_rows import BatchRows, GeneratedRows
@@ -30,7 +30,6 @@ from dyn_core.batch.storage.result_targets import (
     Targets,
     given_arrays,
     in_memory,
-    is_url,
 )
 from dyn_core.batch.storage.row_sources import DaskSource, source
 from dyn_core.batch.thread_runner import Chunk, on_threads
@@ -502,20 +501,6 @@ class BatchRun:
         return FailedRows(self.rows.count, tuple(runs))
 
 
-def _journal_path(path: Any) -> str:
-    """Return the path of a journal as str.
-
-    Raises SettingError if it is no path, or a URL: lines must be appended and flushed
-    at once, which a URL does not support.
-    """
-    name = os.fspath(path) if isinstance(path, os.PathLike) else path
-    if not isinstance(name, str) or is_url(name):
-        what = "the URL " if isinstance(name, str) else ""
-        message = f"journal is {what}{name!r}; valid: a path of this machine"
-        raise SettingError(message, "journal")
-    return name
-
-
 @contextmanager
 def kept_interrupts() -> Iterator[Callable[[], None]]:
     """Context manager that yields a function raising KeyboardInterrupt after Ctrl-C.
@@ -597,8 +582,9 @@ def map_rows(
             such as np.maximum, or a function of the results of some rows, which returns
             numbers or arrays (one, a tuple, a mapping).
         combine: How two reduced values are combined: a ufunc or a function of two
-            arguments; default: the ufunc of `reduce`, or np.add. Values are combined in
-            the order of the rows.
+            arguments; default: the ufunc of `reduce`, or np.add, for which `reduce` is
+            called with some of the first rows more, to see whether its values add up.
+            Values are combined in the order of the rows.
         count: Number of rows that the function generates.
         chunk_rows: Number of rows of a chunk; None: on engine native at most 64 MiB
             of inputs and results, or 1 GiB if only strips of them are in memory
@@ -651,7 +637,7 @@ def map_rows(
     if reduction is None and combine is not None:
         raise SettingError("combine is for reduce; valid: both, or none", "combine")
     files = _files(out, program, reduction)
-    journal = None if journal is None else _journal_path(journal)
+    journal = None if journal is None else journal_path(journal)
     require_other_files(rows, files, journal)
     with ExitStack() as open_things:
         check = open_things.enter_context(kept_interrupts())
