@@ -123,7 +123,8 @@ class Reduction:
             raise SettingError(
                 f"reduce is {name!r}: its values of two halves of the first {rows} "
                 "rows do not add up to that of all of these; valid: combine=, such as "
-                "combine=np.maximum, or a ufunc, such as reduce=np.maximum",
+                "combine=np.maximum; a ufunc, such as reduce=np.maximum; for a mean "
+                "sums, as lambda x: (len(x), x.sum(axis=0))",
                 "reduce",
             )
 
