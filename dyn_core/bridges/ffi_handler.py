@@ -132,7 +132,7 @@ class CallHandler:
             line = ctypes.create_string_buffer((start + message).encode())
             constants[key] = self._keep(line)
         ir = python_to_llvm.translate(ffi_code, "handler", **constants)
-        self._loaded = compiler.Loaded(compiler.compile_ir(ir, inline=True))
+        self._loaded = compiler.Loaded(compiler.compile_ir(ir, passes=2))
         self.pointer = ctypes.c_void_p(self._loaded.address("handler"))
 
     def _keep(self, memory: Any) -> int:

@@ -16,7 +16,11 @@ from dyn_core.engines.machine_code import compiled
 from dyn_core.errors import DynError
 from dyn_core.prediction.plan_lanes import slopes_in_lanes, sweep_lanes
 
-DT, REPEATS, MANY = 0.02, 15, 64
+DT, MANY = 0.02, 64
+REPEATS, LONG = (
+    15,
+    4.0,
+)  # most calls that are timed; after so much time [s] three will do
 SAMPLES, NODES = 1024, 6
 LEGEND = f"""\
 Plans by dyn.plan(...).solve, on one core, from Python, warm but for `first answer`: load,
@@ -139,8 +143,8 @@ def _one(model: Any, name: str) -> bool:
 
 def _iteration(plan: Any, q: np.ndarray, qd: np.ndarray) -> tuple[float, int]:
     """Return the median CPU time of an iteration [s], and their number in a call."""
-    seconds, count = [], 1
-    for _ in range(REPEATS):
+    seconds, count, end = [], 1, time.thread_time() + LONG
+    while len(seconds) < (3 if time.thread_time() > end else REPEATS):
         start = time.thread_time()  # kernels may be compiled in the background
         result = plan.solve(q, qd)
         spent = time.thread_time() - start

@@ -38,13 +38,13 @@ class Gate:
         self._compile = compiler.compile_ir
         monkeypatch.setattr(compiler, "compile_ir", self)
 
-    def __call__(self, ir, inline=False):
+    def __call__(self, ir, passes=0):
         self.compiled += 1
         self.began.set()
         assert self.open.wait(LONG)
         if self.error:
             raise self.error
-        return self._compile(ir, inline)
+        return self._compile(ir, passes)
 
 
 @pytest.fixture
@@ -238,10 +238,10 @@ import threading
 
 began, real = threading.Event(), compiler.compile_ir
 
-def compile_ir(ir, inline=False):
+def compile_ir(ir, passes=0):
     if threading.current_thread() is not threading.main_thread():
         began.set()
-    return real(ir, inline)
+    return real(ir, passes)
 
 program = dyn.solver("fd_derivatives").build(dyn.load_urdf(robots.path("arm7")))
 compiler.compile_ir = compile_ir

@@ -174,8 +174,8 @@ CHECKS = {
         ("np.abs(self.good) >= self.limit", "False"),
     ],
     "shadow.py": [
-        ("math.isfinite(value) and value >= 0", "value >= 0"),
-        ("math.isfinite(value) and value >= 0", "math.isfinite(value)"),
+        ("is_finite(value) and value >= 0", "value >= 0"),
+        ("is_finite(value) and value >= 0", "is_finite(value)"),
         ("except Exception as error:", "except () as error:"),
         ("if other.shape != tau.shape:", "if False:"),
         ("(gap <= allowed).all():  #", "not (gap > allowed).any():  #"),

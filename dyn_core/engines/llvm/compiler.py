@@ -48,13 +48,13 @@ def _target(host: host_machine.Machine, level: int) -> Any:
     )
 
 
-def compile_ir(ir: str, inline: bool = False) -> bytes:
+def compile_ir(ir: str, passes: int = 0) -> bytes:
     """Return the object code of a module. host_machine.missing() must be "".
 
     Args:
         ir: LLVM IR of the module, as text.
-        inline: Whether LLVM's optimisation passes run and its code generator uses level
-            2; traced code does not need this and is generated at level 1.
+        passes: Level of LLVM's optimisation passes, 1 or 2, with its code generator at
+            level 2; 0: no passes, and level 1, which is enough for traced code.
 
     Raises:
         CompileError: LLVM refuses the IR, or cannot generate code.
@@ -63,11 +63,11 @@ def compile_ir(ir: str, inline: bool = False) -> bytes:
 
     host = host_machine.machine()
     with _lock.shared():
-        target = _target(host, 2 if inline else 1)
+        target = _target(host, 2 if passes else 1)
         with llvm.create_context() as context:
             with _parsed(ir, context) as module:
-                if inline:
-                    _optimise(target, module)
+                if passes:
+                    _optimise(target, module, passes)
                 return _object_code(target, module)
 
 
@@ -87,8 +87,8 @@ def _free(name: str) -> Any:
     return getattr(function, "_cfn", function)
 
 
-def _optimise(target: Any, module: Any) -> None:
-    """Run LLVM's optimisation passes of level 2, which change the module in place.
+def _optimise(target: Any, module: Any, level: int) -> None:
+    """Run LLVM's optimisation passes of a level, which change the module in place.
 
     Straight-line code is vectorised too. Their objects are released before the module.
     llvmlite's ModulePassManager.run would hold its global lock for the whole time.
@@ -96,10 +96,11 @@ def _optimise(target: Any, module: Any) -> None:
     Args:
         target: Code generator, from _target.
         module: llvmlite's ModuleRef, from _parsed.
+        level: 1 or 2.
     """
     import llvmlite.binding as llvm
 
-    options = llvm.create_pipeline_tuning_options(speed_level=2)
+    options = llvm.create_pipeline_tuning_options(speed_level=level)
     options.slp_vectorization = True  # sums written out side by side, as tiles are
     # LLVM's inlining (threshold 225) and unrolling cost 60 % more time, for no speed.
     options.inlining_threshold, options.loop_unrolling = 25, False
@@ -174,7 +175,7 @@ def code_size(code: bytes) -> int:
 def assembly(ir: str) -> str:
     """Return the assembly text of a module for this machine, for reading.
 
-    As from compile_ir without `inline`: no optimisation passes run, and the code
+    As from compile_ir without `passes`: no optimisation passes run, and the code
     generator uses level 1. host_machine.missing() must be "".
 
     Args:

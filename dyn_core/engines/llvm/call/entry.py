@@ -202,7 +202,7 @@ def _loaded(how: str, place: int, single: bool) -> compiler.Loaded:
     ir = python_to_llvm.translate(
         entry_code, "entry", array=f"array_{how}", PLACE=place, **constants
     )
-    code = compiler.compile_ir(ir, inline=True)
+    code = compiler.compile_ir(ir, passes=2)
     kernel_cache.store(key, {}, code)
     return compiler.Loaded(code)
 

@@ -190,6 +190,6 @@ def _loaded() -> compiler.Loaded:
     if entry is not None:
         return compiler.Loaded(entry[1])
     ir = python_to_llvm.translate(result_memory_code, " ".join((*_FUNCTIONS, _TRIM)))
-    code = compiler.compile_ir(ir, inline=True)
+    code = compiler.compile_ir(ir, passes=2)
     kernel_cache.store(key, {}, code)
     return compiler.Loaded(code)

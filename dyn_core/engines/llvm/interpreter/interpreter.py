@@ -387,7 +387,7 @@ def _machine_code(host: host_machine.Machine) -> MachineCode:
     if entry is None:
         irs = [operations.write(width, host.fused, host.width) for width in widths]
         ir = python_to_llvm.translate(control, "*").replace(" internal ", " ")
-        codes = [compiler.compile_ir(ir, inline=True), *map(compiler.compile_ir, irs)]
+        codes = [compiler.compile_ir(ir, passes=2), *map(compiler.compile_ir, irs)]
         kernel_cache.store(
             name, {"sizes": [len(code) for code in codes]}, b"".join(codes)
         )
