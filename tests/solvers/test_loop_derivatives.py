@@ -109,19 +109,48 @@ def test_slopes_of_every_kind_of_loop(seed, kind):
 
 
 def _assert_projected_slopes(model, q, qd, tau, paths=(), time=()):
-    """Compare derivatives of a projected step with the step on Taylor numbers."""
-    got, wanted = (
-        dyn.solver(name).build(
-            model, engine="graph", paths=paths, inputs=["time"] * len(time), **choices
-        )(q, qd, tau, 0.01, *time)
-        for name, choices in (
-            ("projected_euler_derivatives", {}),
-            ("step_derivatives_forward_mode", {"step": "projected_euler"}),
-        )
+    """Compare derivatives of a projected step with differences of the step."""
+    dt, inputs, units = 0.01, ["time"] * len(time), np.eye(model.nv)
+    choices = {"engine": "graph", "inputs": inputs}
+    program = dyn.solver("projected_euler_derivatives").build(
+        model, paths=paths, **choices
     )
-    for name, x, y in zip(got._fields, got, wanted, strict=True):
-        scale = max(1.0, np.abs(y).max(initial=0.0))
-        assert scaled_error(x / scale, y / scale) < GOOD, name
+    got = program(q, qd, tau, dt, *time)
+    choices["inputs"] = [*inputs, *paths]
+    step = dyn.solver("projected_euler").build(model, **choices)
+    values = [parameter_paths.value(model, path) for path in paths]
+    start = step(q, qd, tau, dt, *time, *values)
+
+    def moved(rows, *state):
+        """Return the displacement of the ends of some steps, (2 nv, rows)."""
+        state = [x if np.ndim(x) == 2 else np.tile(x, (rows, 1)) for x in state]
+        more = [np.full(rows, x) for x in (dt, *time)]
+        ends = step(*state[:3], *more, *state[3:])
+        origin = np.tile(start.q_next, (rows, 1))
+        change = model.difference(origin, ends.q_next), ends.qd_next - start.qd_next
+        return np.concatenate(change, axis=1).T
+
+    n = model.nv
+    wanted = [
+        derivative(
+            lambda t: moved(
+                n, model.integrate(np.tile(q, (n, 1)), t * units), qd, tau, *values
+            ),
+            1e-3,
+        ),
+        derivative(lambda t: moved(n, q, qd + t * units, tau, *values), 1e-3),
+        derivative(lambda t: moved(n, q, qd, tau + t * units, *values), 1e-3),
+    ]
+    wanted += [
+        derivative(lambda t: moved(3, q, qd, tau, value + t * np.eye(3)), 1e-3)
+        for value in values
+    ]
+    assert scaled_error(got.q_next, start.q_next) < GOOD
+    assert scaled_error(got.qd_next, start.qd_next) < GOOD
+    slopes = np.concatenate([got.A, got.B, got.dx_dp], axis=1)
+    wanted = np.concatenate(wanted, axis=1)
+    scale = max(1.0, np.abs(wanted).max())
+    assert scaled_error(slopes / scale, wanted / scale) < GOOD
 
 
 @pytest.mark.one_of(2)
