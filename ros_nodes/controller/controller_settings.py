@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from dyn_core import problems
 from dyn_core.control import (
     Bounds,
     CollisionSettings,
@@ -14,7 +15,7 @@ from dyn_core.control import (
 )
 from dyn_core.control.modes.control_law import control_mode
 from dyn_core.control.rules import ON_EVENTS
-from dyn_core.errors import SettingError
+from dyn_core.errors import DynError, SettingError
 from dyn_core.solving.control_mode import INVERSE_DYNAMICS
 from dyn_core.solving.registry import default_registry, solver_of
 from dyn_core.solving.solver import AUTO
@@ -66,14 +67,23 @@ def controller_settings(
 
     Raises:
         SettingError: A parameter by joint has neither no, one nor one number per joint,
-            or another setting is not valid.
-        DynError: `solvers` refuses the solver or an option, or a solver of a slot is
-            unknown or solves another problem, also of a slot that the mode lacks.
+            another setting is not valid, or a solver of a slot is unknown or solves
+            another problem, also of a slot that the mode lacks.
+        DynError: `solvers` refuses the solver or an option.
     """
     mode = control_mode(value("mode"))
+    slots = {INVERSE_DYNAMICS: problems.INVERSE_DYNAMICS}
     for other in default_registry().modes().values():
-        if other.slot == other.problem.name and solvers(other.slot) != AUTO:
-            solver_of(solvers(other.slot), other.problem)  # refuses others
+        if other.slot == other.problem.name:
+            slots[other.slot] = other.problem
+    for slot, problem in slots.items():
+        if solvers(slot) == AUTO:
+            continue
+        try:
+            solver_of(solvers(slot), problem)
+        except DynError as error:
+            name = f"{slot}.plugin_name"
+            raise SettingError(f"{name}: {error}", name) from None
     limits = {name: value(f"effort_limits.{name}") for name in joints}
     idle = without_effect(value, joints)
     rules = {**{name: name for name in RULES}, **FILTER}

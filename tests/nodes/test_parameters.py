@@ -381,7 +381,7 @@ def make(ros):
         (
             "computed_torque",
             {"inverse_dynamics.plugin_name": "aba"},
-            "slot inverse_dyn",
+            "inverse_dynamics.plugin_name: 'aba' solves",
         ),
         (
             "computed_torque",
