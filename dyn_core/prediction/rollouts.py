@@ -6,6 +6,7 @@ is checked: machine code reads and writes beyond an array that is too short.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -273,36 +274,46 @@ class Shooting:
         n, N, nv = tau.shape
         nodes = np.arange(N), np.arange(N), np.zeros(N)
         samples = PlanSamples(np.zeros((N, nv)), tau.copy(), *nodes, np.ones(nv))
-        return self.sampled(start, samples, n)
+        to = self.motions(n, n)
+        return PlanPath(to.q, to.qd, to.tau), self.sampler(start, samples, to)()
 
-    def sampled(
-        self, start: PlanStart, samples: PlanSamples, stored: int
-    ) -> tuple[PlanPath, np.ndarray]:
-        """Return motions under samples of joint forces and their costs, with end cost.
+    def motions(self, n: int, stored: int) -> PlanMotions:
+        """Return arrays for n samples, and for the states of the first `stored` ones.
 
-        A motion that fails raises nothing: its cost is infinite or NaN.
+        `stored` is at most n, which is not checked.
+        """
+        N, nq, nv = self.problem.knots, self.problem.model.nq, self.problem.model.nv
+        shapes = (n, N, nv), (n,), (n, nq), (n, nv), (stored, N + 1, nq)
+        return PlanMotions(*(np.zeros(x) for x in (*shapes, (stored, N + 1, nv))))
+
+    def sampler(
+        self, start: PlanStart, samples: PlanSamples, to: PlanMotions
+    ) -> Callable[[], np.ndarray]:
+        """Return a function that computes motions under samples of joint forces.
+
+        It takes no arguments, reads the samples anew at each call, and returns the
+        costs with end cost, (n,). A motion that fails raises nothing: its cost is
+        infinite or NaN.
 
         Args:
             start: Start and settings; its guesses are not used.
             samples: Joint forces.
-            stored: Number m of samples whose states are returned, the first ones, at
-                most n, which is not checked; joint forces and costs are those of all n
-                samples.
-
-        Returns:
-            q (m, N + 1, nq), qd (m, N + 1, nv) and tau (n, N, nv), clipped to the
-            bounds, as a PlanPath; and the costs, (n,).
+            to: Motions of so many samples, see `motions`; each call overwrites them.
+                Their joint forces are clipped to the bounds.
         """
-        (n, _, nv), N, nq = samples.drawn.shape, len(samples.mean), len(start.q)
-        to = PlanMotions(*map(np.zeros, (
-            (n, N, nv), n, (n, nq), (n, nv), (stored, N + 1, nq), (stored, N + 1, nv),
-        )))  # fmt: skip
-        to.q[:, 0], to.qd[:, 0] = start.q, start.qd
-        to.q_end[:], to.qd_end[:] = start.q, start.qd
-        settings = np.array(start.running)
-        for phase, block in zip(self.problem.phases, self._blocks, strict=True):
-            go_on = compiled(roll_out).bind(block, samples, settings, self._times, to)
-            go_on(phase.first, phase.end)
-        ends = to.q_end, to.qd_end, np.zeros(nv), start.ending, *self._end_time
-        values = to.values + self._end_cost(*ends, status=True)[0]
-        return PlanPath(to.q, to.qd, to.tau), values
+        settings, still = np.array(start.running), np.zeros(self.problem.model.nv)
+        runs = [
+            (phase, compiled(roll_out).bind(block, samples, settings, self._times, to))
+            for phase, block in zip(self.problem.phases, self._blocks, strict=True)
+        ]
+        ends = to.q_end, to.qd_end, still, start.ending, *self._end_time
+
+        def run() -> np.ndarray:
+            to.values[:] = 0.0
+            to.q[:, 0], to.qd[:, 0] = start.q, start.qd
+            to.q_end[:], to.qd_end[:] = start.q, start.qd
+            for phase, go_on in runs:
+                go_on(phase.first, phase.end)
+            return np.asarray(to.values + self._end_cost(*ends, status=True)[0])
+
+        return run

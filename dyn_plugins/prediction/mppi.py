@@ -92,27 +92,29 @@ def _plan(
     mean = np.clip(start.tau_guess, bounds.tau_lower, bounds.tau_upper)
     best, value, path = np.inf, np.inf, None
     drawn, *places = _nodes(samples, *mean.shape, nodes)
+    tried = shooting.motions(samples, samples if penalty.active else 1)
+    sampled = shooting.sampler(start, PlanSamples(mean, drawn, *places, scale), tried)
     for count in range(max_iterations + 1):
-        if count == max_iterations:
-            drawn = drawn[:1].copy()  # of the last, the mean alone
+        if count == max_iterations:  # of the last, the mean alone
+            drawn, tried = drawn[:1].copy(), shooting.motions(1, 1)
+            alone = PlanSamples(mean, drawn, *places, scale)
+            sampled = shooting.sampler(start, alone, tried)
         else:
             rng.standard_normal(out=drawn)
         drawn[0] = 0.0  # the mean itself
-        stored = len(drawn) if penalty.active else 1
-        noisy = PlanSamples(mean, drawn, *places, scale)
-        tried, costs = shooting.sampled(start, noisy, stored)
-        values = costs
+        values = costs = sampled()
         if penalty.active:
             values = values + penalty.values(tried.q, tried.qd)
         values = np.where(np.isfinite(values), values, np.inf)
         if path is None or values[0] < best:
-            best, value, path = values[0], costs[0], [x[0] for x in tried]
+            best, value = values[0], costs[0]
+            path = [x[0].copy() for x in (tried.q, tried.qd, tried.tau)]
         if count == max_iterations or not np.isfinite(values.min()):
             break
         above = values - values.min()
         spread = temperature * above[np.isfinite(above)].mean()
         weights = np.exp(-above / max(spread, 1e-300))
-        mean = np.tensordot(weights / weights.sum(), tried.tau, 1)
+        mean[...] = np.tensordot(weights / weights.sum(), tried.tau, 1)
     q, qd, tau = path
     return PlanResult(
         problem.model,
