@@ -143,7 +143,8 @@ def _one(model: Any, name: str) -> bool:
 
 def _iteration(plan: Any, q: np.ndarray, qd: np.ndarray) -> tuple[float, int]:
     """Return the median CPU time of an iteration [s], and their number in a call."""
-    seconds, count, end = [], 1, time.thread_time() + LONG
+    seconds: list[float] = []
+    count, end = 1, time.thread_time() + LONG
     while len(seconds) < (3 if time.thread_time() > end else REPEATS):
         start = time.thread_time()  # kernels may be compiled in the background
         result = plan.solve(q, qd)

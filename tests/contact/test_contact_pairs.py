@@ -7,10 +7,12 @@ import sys
 import numpy as np
 import pytest
 from placed_shapes import FAR, KINDS, UP, pose_at, random_pose, shape_of
+from scipy.spatial import ConvexHull
 from scipy.spatial.transform import Rotation
 
 import dyn_core as dyn
 from dyn_core.contact.collision.halfspaces import HalfSpace, candidate_points
+from dyn_core.contact.collision.height_field import HeightField
 from dyn_core.contact.collision.manifolds import ShapePose, manifold
 from dyn_core.contact.collision.pairs import ContactPairs, body_poses, neighbours
 from dyn_core.errors import ModelError, NonFiniteError, ShapeError, UnsupportedError
@@ -500,6 +502,43 @@ def test_meshes_and_other_pairs_by_coal(tmp_path):
     with pytest.raises(ModelError, match="link 'l0'.*no mesh.*packages"):
         ContactPairs(model)
     assert isinstance(model.shapes[0].shape, Mesh)
+
+
+def _globe(folder):
+    """Write a mesh of 400 corners on a sphere of 0.3 m; return the corners."""
+    k = np.arange(400)
+    z, turn = 1 - (2 * k + 1) / 400, np.pi * (3 - np.sqrt(5)) * k
+    r = np.sqrt(1 - z * z)
+    corners = np.round(0.3 * np.stack((r * np.cos(turn), r * np.sin(turn), z), 1), 6)
+    lines = [f"v {x} {y} {z}" for x, y, z in corners]
+    lines += [f"f {a} {b} {c}" for a, b, c in ConvexHull(corners).simplices + 1]
+    (folder / "globe.obj").write_text("\n".join(lines))
+    return corners
+
+
+FLAT = HeightField(
+    heights=((0.0, 0.0), (0.0, 0.0)), cell=(9.0, 9.0), point=(-4.0, -4.0, 0.0)
+)
+
+
+@pytest.mark.parametrize("ground", [HalfSpace(), FLAT], ids=["plane", "field"])
+def test_a_mesh_deep_in_the_ground_has_few_contacts(tmp_path, ground):
+    """Deep: the lowest corner and the outermost ones; resting: all that are near."""
+    pytest.importorskip("coal", reason="coal is not installed")
+    corners = _globe(tmp_path)
+    model = _free(_collision('<mesh filename="package://globes/globe.obj"/>'))
+    pairs = ContactPairs(model, (ground,), 0.01, packages={"globes": tmp_path})
+    for z, some in ((-0.5, 9), (-0.05, 9), (0.2, 9), (0.28, 9), (0.292, 400)):
+        contacts = pairs.contacts_from_poses(*_placed(model, pose_at(0.1, 0.2, z)))
+        gaps = np.array([c.gap for c in contacts])
+        near = corners[:, 2] + z <= 0.01
+        assert len(gaps) <= some if some == 9 else len(gaps) == near.sum() > 9
+        assert gaps.min() == pytest.approx(corners[:, 2].min() + z, abs=1e-7)
+        assert len({c.id for c in contacts}) == len(contacts)
+        points = np.array([c.point for c in contacts])
+        if near.sum() > some:  # they surround the body
+            wide = np.ptp(corners[near, :2], axis=0)
+            assert (np.ptp(points[:, :2], axis=0) > 0.9 * wide).all()
 
 
 def test_flat_parts_overlap_where_they_do():

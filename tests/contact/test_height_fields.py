@@ -331,8 +331,9 @@ def test_a_large_hull_has_ids_of_its_own_pair():
     pairs = pair_table({(0, 2): Material(), (1, 2): Material()})
     arrays, work = allocate_contacts(4000), allocate_work(3, 2)
     poses = np.stack([PLACE, PLACE, PLACE])
-    number = compiled(find_contacts)(table.shapes(), pairs, poses, 0.1, arrays, work)
-    assert number > 600
+    poses[1:, 11] = 1.3  # on the ground: deep in it, a hull has few contacts
+    number = compiled(find_contacts)(table.shapes(), pairs, poses, 1.0, arrays, work)
+    assert number > 400
     assert len(set(arrays.id[:number].tolist())) == number
     assert (arrays.id[:number] // FEATURES == arrays.pair[:number]).all()
     assert len(hull_faces(points)[0]) > 1000

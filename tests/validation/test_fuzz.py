@@ -335,7 +335,9 @@ def test_options_of_any_type_are_refused():
     def message(solver, **options):
         return _message(dyn.solver(solver).build, model, engine="plain", **options)
 
-    assert "a link is []; valid: the name of one link" in message("operational_inertia", frame=[])
+    assert "a link is []; valid: the name of one link" in message(
+        "operational_inertia", frame=[]
+    )
     assert "matrices ['x', 'x'" in message(
         "jacobian", frame="tip", matrices=["x"] * 500
     )

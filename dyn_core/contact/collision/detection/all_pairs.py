@@ -13,6 +13,7 @@ import math
 
 from dyn_core.contact.collision.detection.box_pairs import box_or_capsule_box
 from dyn_core.contact.collision.detection.convex import convex_convex
+from dyn_core.contact.collision.detection.deep_hulls import retain_few
 from dyn_core.contact.collision.detection.detection_arrays import (
     BOX,
     CAPSULE,
@@ -101,10 +102,11 @@ def contacts_of_pair(
     """
     one, two = shapes.kind[a], shapes.kind[b]
     size, A, B = shapes.size, work.frames[a], work.frames[b]
-    if two == PLANE:
-        return with_plane(contacts, count, shapes, a, A, b, margin)
-    if two == HEIGHTS:
-        return with_heights(contacts, count, shapes, a, A, b, B, work, margin)
+    if two == PLANE or two == HEIGHTS:
+        few = retain_few(shapes, a, A, b, B, margin, work)
+        if two == PLANE:
+            return with_plane(contacts, count, shapes, a, A, b, margin, few, work)
+        return with_heights(contacts, count, shapes, a, A, b, B, work, margin, few)
     if one == SPHERE and two == CYLINDER:
         relate(A, B, work.relative[0])
         return sphere_cylinder(

@@ -28,6 +28,7 @@ from dyn_core.contact.collision.detection.detection_arrays import (
 )
 from dyn_core.contact.collision.detection.planes import (
     fixed_points,
+    is_retained,
     local_point,
     points_of,
 )
@@ -512,6 +513,7 @@ def with_heights(
     F: FloatArray,
     work: Work,
     margin: float,
+    few: bool,
 ) -> int:
     """Add the contacts of a shape with a height field; return the new number.
 
@@ -526,12 +528,15 @@ def with_heights(
         k, F: Index of the field, and its frame in the world, (12,).
         work: Memory; overwritten.
         margin: Maximum gap of a contact [m].
+        few: Whether the points in `work` that retain_few chose are candidates only.
     """
     C = work.relative[0]
     relate(A, F, C)
     kind, radius, least = shapes.kind[a], shapes.size[a, 3], math.inf
     number, fixed = points_of(shapes, a), fixed_points(shapes, a)
     for m in range(fixed):
+        if few and not is_retained(work, m):
+            continue
         x, y, z = deepest_point(shapes, a, m, C, 0.0, 0.0, 1.0)
         count, d, _, _, _ = ball_on_surface(
             contacts, count, shapes, k, F, m * TRIANGLES, x, y, z, radius, margin, ALL

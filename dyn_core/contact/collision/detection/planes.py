@@ -16,12 +16,15 @@ from dyn_core.contact.collision.detection.detection_arrays import (
     CYLINDER,
     Contacts,
     Shapes,
+    Work,
     put,
     vertex,
 )
 from dyn_core.contact.collision.halfspaces import UPRIGHT, deepest_on_rim
 from dyn_core.engines.machine_code import FloatArray, machine_code
 from dyn_core.numbers.scalar import where
+
+RETAINED = 9  # number of points of a hull deep in the ground (deep_hulls.py)
 
 
 @machine_code
@@ -71,6 +74,15 @@ def local_point(
 
 
 @machine_code
+def is_retained(work: Work, m: int) -> bool:
+    """Return whether point m is among those that deep_hulls.retain_few chose."""
+    for k in range(RETAINED):
+        if work.tags[k, 0] == m:
+            return True
+    return False
+
+
+@machine_code
 def with_plane(
     contacts: Contacts,
     count: int,
@@ -79,6 +91,8 @@ def with_plane(
     F: FloatArray,
     plane: int,
     margin: float,
+    few: bool,
+    work: Work,
 ) -> int:
     """Add the contacts of a shape with a half-space; return the new number.
 
@@ -94,6 +108,8 @@ def with_plane(
         shapes, k, F: Table, index of the shape, and its frame in the world, (12,).
         plane: Index of the half-space in the table.
         margin: Maximum gap of a contact [m].
+        few, work: Whether the points that retain_few chose are candidates only, and its
+            memory; not changed.
     """
     nx, ny, nz = shapes.size[plane, 0], shapes.size[plane, 1], shapes.size[plane, 2]
     ox, oy, oz = (
@@ -104,6 +120,8 @@ def with_plane(
     radius = shapes.size[k, 3]
     lx, ly = F[0] * nx + F[3] * ny + F[6] * nz, F[1] * nx + F[4] * ny + F[7] * nz
     for m in range(points_of(shapes, k)):
+        if few and not is_retained(work, m):
+            continue
         a, b, c = local_point(shapes, k, m, lx, ly)
         x = F[0] * a + F[1] * b + F[2] * c + F[9]
         y = F[3] * a + F[4] * b + F[5] * c + F[10]
