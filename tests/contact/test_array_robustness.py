@@ -5,6 +5,7 @@ import os
 import subprocess
 import sys
 import threading
+import tracemalloc
 from functools import partial
 
 import numpy as np
@@ -13,6 +14,9 @@ from contact_bodies import box, free_box, sphere
 from step_scenes import SCENES, Scene, free_bodies, places, quadruped, tower
 
 import dyn_core as dyn
+from dyn_core.contact.problem.solution import laws_of_blocks, residuals
+from dyn_core.contact.solvers.solver_memory import MAX_ITERATIONS
+from dyn_core.contact.stepping.step_matrices import problem_of
 from dyn_core.engines.llvm import host_machine
 from dyn_core.engines.machine_code import compiled
 from dyn_core.errors import SingularError
@@ -307,3 +311,36 @@ def test_what_a_program_refuses_is_said_by_its_name():
     with pytest.raises(SingularError, match="swing is pi"):
         sim.advance(sim.period)
     assert sim.paused and sim.q[0] == 1.0
+
+
+def test_an_unsolved_step_of_many_contacts_needs_no_matrix_of_its_rows():
+    """Neither the proof that nothing solves it, nor the names in its message."""
+    boxes = "".join(
+        f'<collision><origin xyz="{k} 0 0"/><geometry><box size="1 1 1"/></geometry>'
+        "</collision>"
+        for k in range(60)
+    )
+    model = dyn.load_urdf(
+        f'<robot name="bar"><link name="bar"><inertial><mass value="1"/><inertia'
+        f' ixx="1" iyy="1" izz="1" ixy="0" ixz="0" iyz="0"/></inertial>{boxes}</link>'
+        "</robot>",
+        root_joint="floating",
+    )
+    q0 = dyn.World().on_ground(model)
+    sim = dyn.ContactSimulator(model, {"half_spaces": [{}], "margin": 2.0}, q0=q0)
+    sim.advance(0.0)
+    arrays, record = sim.arrays, sim._last
+    m, blocks = arrays.m, len(record.ids)
+    assert m == 3 * 8 * 60
+    tracemalloc.start()
+    assert arrays.proven(blocks, m) == MAX_ITERATIONS
+    names = arrays.names(record)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert names.count("bar/ground") == 3 and names.endswith(", ...")
+    assert peak < 8 * m * m / 4
+    problem = problem_of(arrays.prepare_again(record), blocks, m)
+    free = problem_of(arrays.memory, blocks, m, matrix=False)
+    laws = laws_of_blocks(problem, record.impulse)
+    np.testing.assert_allclose(laws_of_blocks(free, record.impulse), laws, atol=1e-12)
+    assert max(laws) == pytest.approx(residuals(problem, record.impulse).law)

@@ -113,21 +113,22 @@ class ConstraintProblem:
     def of_arrays(
         cls,
         layout: ConstraintLayout,
-        G: np.ndarray,
+        G: Any,
         b: np.ndarray,
         mu: np.ndarray,
         lo: np.ndarray,
         hi: np.ndarray,
         compliance: np.ndarray,
         ids: tuple[Hashable, ...] | None = None,
+        diagonal: np.ndarray | None = None,
     ) -> ConstraintProblem:
         """Return a problem of arrays that have the right sizes, without any check.
 
-        The arrays are stored without a copy; names and diagonal are None.
+        The arrays are stored without a copy; names are None.
 
         Args:
-            layout, G, mu, lo, hi, compliance, ids: As in ConstraintProblem, all arrays
-                full.
+            layout, G, mu, lo, hi, compliance, ids, diagonal: As in ConstraintProblem,
+                all arrays full.
             b: Free velocity of the rows plus bias, (m,) [m/s | rad/s]; `bias` becomes
                 zero.
         """
@@ -142,6 +143,7 @@ class ConstraintProblem:
             compliance=compliance,
             bias=np.zeros(len(b)),
             ids=ids,
+            diagonal=diagonal,
         )
         return problem
 

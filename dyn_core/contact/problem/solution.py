@@ -9,7 +9,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from dyn_core.contact.problem.layout import ConstraintBlock
 from dyn_core.contact.problem.problem import RANK, ConstraintProblem, ReducedProblem
 from dyn_core.contact.problem.residuals import (
     CONVERGED,
@@ -43,9 +42,7 @@ class Residuals(NamedTuple):
 
 
 def residuals(
-    problem: ConstraintProblem,
-    impulse: Sequence[float] | np.ndarray,
-    block: ConstraintBlock | None = None,
+    problem: ConstraintProblem, impulse: Sequence[float] | np.ndarray
 ) -> Residuals:
     """Return the residuals of the exact laws for some impulses.
 
@@ -54,18 +51,34 @@ def residuals(
     Args:
         problem: Problem.
         impulse: Impulses, (m,) [N·s | N·m·s]; ValueError for another number of them.
-        block: Block of its layout whose laws are measured; None: all blocks, and the
-            largest residual over them, 0 without blocks.
 
     Source: LCP-12.
     """
+    layout = problem.layout
+    return Residuals(*map(float, law_residuals(layout, *_measured(problem, impulse))))
+
+
+def laws_of_blocks(
+    problem: ConstraintProblem, impulse: Sequence[float] | np.ndarray
+) -> list[float]:
+    """Return the residual `law` of each block of a problem, see `residuals`.
+
+    The arguments are those of `residuals`. G may be a function: it is called once.
+    """
+    values = _measured(problem, impulse)
+    layouts: Any = [SimpleNamespace(blocks=(x,)) for x in problem.layout.blocks]
+    return [float(law_residuals(layout, *values)[-1]) for layout in layouts]
+
+
+def _measured(
+    problem: ConstraintProblem, impulse: Sequence[float] | np.ndarray
+) -> tuple[Any, ...]:
+    """Return the inputs of law_residuals behind the layout, by `residuals`' inputs."""
     x = np.asarray(impulse, float)
     u = problem.apply(x) + problem.b + problem.bias + problem.compliance * x
     diagonal_of_G: Any = problem.diagonal
     diagonal = diagonal_of_G if callable(problem.G) else np.diag(problem.matrix)
-    layout: Any = SimpleNamespace(blocks=(block,)) if block else problem.layout
-    values = law_residuals(
-        layout,
+    return (
         x.tolist(),
         u.tolist(),
         problem.mu.tolist(),
@@ -74,7 +87,6 @@ def residuals(
         (diagonal + problem.compliance).tolist(),
         float(np.abs(problem.b + problem.bias).max(initial=0.0)),
     )
-    return Residuals(*map(float, values))
 
 
 def rank_and_condition(spectrum: np.ndarray) -> tuple[int, float]:

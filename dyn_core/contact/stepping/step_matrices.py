@@ -66,8 +66,10 @@ def inertia_factor(step: StepArrays, tables: Structure) -> np.ndarray:
     return by_coordinate
 
 
-def problem_of(step: StepArrays, blocks: int, m: int) -> ConstraintProblem:
-    """Return a prepared problem as a ConstraintProblem with the matrix G.
+def problem_of(
+    step: StepArrays, blocks: int, m: int, matrix: bool = True
+) -> ConstraintProblem:
+    """Return a prepared problem as a ConstraintProblem.
 
     Its b contains the bias, its ids are the numbers of the constraints. Arrays are
     copied; nothing is checked.
@@ -75,13 +77,18 @@ def problem_of(step: StepArrays, blocks: int, m: int) -> ConstraintProblem:
     Args:
         step: Arrays of the problem.
         blocks, m: Numbers of its blocks and rows.
+        matrix: Whether G is a matrix, (m, m). False: a function, which needs no memory.
     """
     rows, Y = step.rows, sparse_rows(step, blocks, m)
     layout = layout_of(rows.kind[:blocks].tobytes(), rows.count[:blocks].tobytes())
     copies = (x[:m].copy() for x in (rows.b, rows.lo, rows.hi, rows.compliance))
     b, lo, hi, compliance = copies
     mu, ids = rows.mu[:blocks][layout.in_use], tuple(step.blocks.id[:blocks].tolist())
-    return ConstraintProblem.of_arrays(layout, Y @ Y.T, b, mu, lo, hi, compliance, ids)
+    rest = b, mu, lo, hi, compliance, ids
+    if matrix:
+        return ConstraintProblem.of_arrays(layout, Y @ Y.T, *rest)
+    diagonal = np.einsum("ij,ij->i", Y, Y)
+    return ConstraintProblem.of_arrays(layout, lambda x: Y @ (Y.T @ x), *rest, diagonal)
 
 
 def keep_blocks(step: StepArrays, chosen: np.ndarray) -> tuple[int, int]:
