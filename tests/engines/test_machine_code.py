@@ -229,6 +229,17 @@ def _twice(x: FloatArray, n: int) -> float:
     return x[n] * 2.0
 
 
+@needs_llvm
+def test_a_long_compilation_says_what_it_compiles(tmp_path, monkeypatch):
+    """The first contacts of a machine wait some seconds: a terminal says for what."""
+    said = []
+    monkeypatch.setenv("DYN_CACHE_DIR", str(tmp_path / "empty"))
+    monkeypatch.setattr(compiler, "_PATIENCE", 0.001)
+    monkeypatch.setattr(compiler, "_terminal", lambda: said.append)
+    assert loading.CompiledFunction(_nearest, False).prepare().fresh
+    assert said[0].startswith("\rcompiling _nearest, once for this machine ... 0")
+
+
 def test_all_that_decides_the_code_is_in_the_key(monkeypatch):
     """The code of what is called, its types, constants, and the function itself."""
     contents = [repr(loading.contents(f)) for f in (_nearest, _difference, _several)]

@@ -329,10 +329,12 @@ class CompiledFunction:
         entry = kernel_cache.load(key)
         if entry is not None:
             return ModuleCode("", entry[0]["places"]), entry[1]
-        module = translate(self.function, self._checked, self.lanes)
         # The checked form runs a few times: optimising it would take longer. Level 2
         # takes a quarter more time than 1, and a plan is 2 % faster, contacts are not.
-        code = compiler.compile_ir(module.ir, passes=0 if self._checked else 1)
+        passes = 0 if self._checked else 1
+        with compiler.progress(f"compiling {self.name}, once for this machine"):
+            module = translate(self.function, self._checked, self.lanes)
+            code = compiler.compile_ir(module.ir, passes=passes)
         kernel_cache.store(key, {"places": module.places}, code)
         self.fresh = True
         return module, code
