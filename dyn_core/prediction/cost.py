@@ -22,6 +22,7 @@ from dyn_core.errors import (
     RotationError,
     SettingError,
     ShapeError,
+    unknown_name,
 )
 from dyn_core.kinematics.poses import pose_matrices
 from dyn_core.model import Model
@@ -433,3 +434,16 @@ def custom(
     valid = "a function of model, q, qd, tau"
     check_function(f"cost {name}: function", function, valid)
     return made
+
+
+def __getattr__(name: str) -> Any:
+    """Raise AttributeError for a cost that does not exist; it names those that do."""
+    if name.startswith("__"):
+        raise AttributeError(name)
+    raise AttributeError(unknown_name("cost", name, COSTS))
+
+
+COSTS = (
+    *("posture", "velocity", "effort", "pose", "frame_velocity", "centre_of_mass"),
+    *("distance", "custom"),
+)

@@ -24,7 +24,7 @@ from dyn_core.prediction.solving import PlanSolver
 from dyn_core.problems import OPTIMAL_CONTROL
 from dyn_core.solving.build_options import check_names
 from dyn_core.solving.registry import solver as find
-from dyn_core.validation import float_array, state_array
+from dyn_core.validation import float_array, shown, state_array
 
 
 class Plan:
@@ -37,9 +37,12 @@ class Plan:
         slack: Distance by which a start may be beyond a limit [rad | m | rad/s | m/s];
             LIMIT_TOLERANCE (1e-4), within which plans obey limits, unless it is set.
             From farther away a plan comes back until its end.
+
+    Other options are those of the constructor and cannot be changed later: setting an
+    attribute that is not in this list raises AttributeError.
     """
 
-    slack = LIMIT_TOLERANCE
+    __slots__ = ("_holds", "_slack", "_times", "options", "problem", "solver")
 
     def __init__(
         self, problem: ControlProblem, solver: Any = "box_fddp", **options: Any
@@ -63,12 +66,27 @@ class Plan:
             raise SignatureError(
                 f"{chosen.name} is no PlanSolver; valid: a solver of optimal_control"
             )
-        self.problem, self.solver = problem, chosen
+        self.problem, self.solver, self.slack = problem, chosen, LIMIT_TOLERANCE
         _, self.options = chosen.read_options(problem, options)
         self._times = (0.0,) if problem.model.driven else ()
         inputs = {"inputs": ["time"]} if problem.model.driven else {}
         chosen.prepared(problem, **self.options)
         self._holds = [_hold(phase.model, **inputs) for phase in problem.phases]
+
+    @property
+    def slack(self) -> float:
+        """Distance by which a start may be beyond a limit [rad | m | rad/s | m/s].
+
+        Setting it raises SettingError unless it is a number of at least 0.
+        """
+        return self._slack
+
+    @slack.setter
+    def slack(self, distance: float) -> None:
+        if not isinstance(distance, (int, float, np.number)) or not distance >= 0:
+            text = f"plan: slack is {shown(distance)}; valid: a number of at least 0"
+            raise SettingError(text, "slack")
+        self._slack = float(distance)
 
     def solve(
         self,

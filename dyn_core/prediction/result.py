@@ -105,6 +105,14 @@ class PlanResult:
                 detail = f"{self.detail}; {text}" if self.detail else text
                 object.__setattr__(self, "detail", detail)
 
+    def __repr__(self) -> str:
+        ended = f"{self.reason} after {self.iterations} iterations"
+        detail = f", {self.detail}" if self.detail else ""
+        return (
+            f"<PlanResult of '{self.model.name}': {ended}{detail}; value"
+            f" {self.value:.6g}, {len(self.tau)} knots of {self.dt:g} s>"
+        )
+
     @property
     def converged(self) -> bool:
         """Whether the plan is an optimum within the tolerance."""

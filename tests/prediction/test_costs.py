@@ -113,6 +113,16 @@ def test_a_cost_that_is_invalid_is_refused(make, message):
         make()
 
 
+@pytest.mark.parametrize("name", ["torque", "control"])
+def test_a_cost_that_is_unknown_names_those_that_there_are(name):
+    message = (
+        f"no cost is called '{name}'; did you mean 'effort'.* valid: posture, .*pose"
+    )
+    with pytest.raises(AttributeError, match=message):
+        getattr(dyn.cost, name)
+    assert not hasattr(dyn.cost, "__wrapped__")
+
+
 def test_a_custom_cost_may_divide_by_what_is_zero_at_rest():
     """Its entries are counted without a state; a start where it is not finite is."""
     model, slope = (

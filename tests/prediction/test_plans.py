@@ -543,6 +543,30 @@ def test_options_and_solvers_are_checked():
         dyn.plan(model, [cost.effort()], solver="box_fdp")
 
 
+def test_attributes_of_a_plan_are_checked():
+    """An option cannot be changed later, and a slack is a distance."""
+    plan = dyn.plan(dyn.load("two_link"), [cost.effort()], duration=0.1, knots=3)
+    for name in ("max_iterations", "slak"):
+        with pytest.raises(AttributeError, match=name):
+            setattr(plan, name, 0.2)
+    for wrong in ("a", -1.0, np.nan, None):
+        with pytest.raises(SettingError, match="slack is .*; valid: "):
+            plan.slack = wrong
+    plan.slack = 0.2
+    assert pickle.loads(pickle.dumps(plan)).slack == 0.2
+
+
+def test_a_printed_plan_is_a_line_without_its_arrays():
+    model = dyn.load("two_link")
+    result = dyn.plan(model, [cost.effort()], duration=0.1, knots=3).solve(
+        np.zeros(2), np.zeros(2)
+    )
+    text = repr(result)
+    assert "\n" not in text and "array" not in text
+    assert result.reason in text and f"{result.iterations} iterations" in text
+    assert f"value {result.value:.6g}" in text
+
+
 def test_many_starts_give_the_plans_of_each():
     plan, start = swing()
     starts = np.array([start, [-1.2, 0.3], [-1.0, -0.2]])
