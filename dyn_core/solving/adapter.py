@@ -37,7 +37,10 @@ _JOIN: dict[str, Callable[..., Any]] = {
 }
 _BY_BODY = ("position", "velocity", "joint_force", "wrenches")
 # Modules whose frames are skipped when an error names the line of an algorithm.
-_BELOW = ("dyn_core.numbers", "dyn_core.spatial", "dyn_core.engines", __name__)
+_BELOW = (
+    *("dyn_core.numbers", "dyn_core.spatial", "dyn_core.model", "dyn_core.engines"),
+    __name__,
+)
 
 
 @dataclass(frozen=True)

@@ -289,18 +289,21 @@ def report(solver: Solver, models: list[Model], engine: str) -> Iterator[str]:
             verdict = solver.refusal(model) or verdict
         yield f"{solver.name} on {model.name} ({engine}): {verdict}"
         yield from (f"  {finding}" for finding in bad)
-        if bad and isinstance(model, Model):
-            yield f"  {_special_joints(model)}"
+        if bad and isinstance(model, Model) and (said := _special_joints(model)):
+            yield f"  {said}"
 
 
 def _special_joints(model: Model) -> str:
     """Return a sentence on a robot's rotors and joints with cJ, often forgotten.
 
-    It follows the laws that a solver breaks on this robot.
+    It follows the laws that a solver breaks on this robot. It is empty for a robot
+    without them.
     """
     rotors = sum(any(float(x) for x in model.armature[i]) for i in model.bodies)
     varying = (x for x in model.joint[1:] if type(x).cJ is not Joint.cJ)
     kinds = sorted({joint.kind for joint in varying})
+    if not (rotors or kinds):
+        return ""
     return (
         f"{model.name} has rotor inertia (model.armature) at {rotors} joints, and axes"
         f" that vary (joint.cJ) in joints of type {', '.join(kinds) or 'none'}"

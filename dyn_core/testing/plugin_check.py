@@ -41,8 +41,8 @@ def _check(arguments: argparse.Namespace) -> int:
         1 if a law is broken, else 0.
 
     Raises:
-        PluginError: The plugin of that name failed to load, or the problem of a solver
-            or one of its laws is missing.
+        PluginError: The plugin of that name failed to load, there is none of that
+            file, or the problem of a solver or one of its laws is missing.
         SolverNotFound: There is no such solver or plugin.
         ModelError: A robot is not valid.
         SettingError: An xacro argument has not the form NAME=VALUE.
@@ -50,7 +50,8 @@ def _check(arguments: argparse.Namespace) -> int:
     """
     registry = default_registry()
     names = registry.names(references=True)
-    owners = {arguments.name, normalized(arguments.name)}
+    asked = arguments.name.removesuffix(".py")
+    owners = {asked, normalized(asked)}
     wanted = [n for n in names if n == arguments.name] or [
         n for n in names if not owners.isdisjoint(_owners(registry.solver(n).origin))
     ]
@@ -60,11 +61,17 @@ def _check(arguments: argparse.Namespace) -> int:
         ]
         if failures:
             raise PluginError("; ".join(failures))
+        if asked != arguments.name:
+            raise PluginError(
+                f"no installed plugin has the file {arguments.name}; valid: a solver, a"
+                " distribution or a module, after `pip install -e .` in its folder"
+            )
         registry.solver(arguments.name)
     if arguments.engine not in ENGINES:
         raise UnsupportedError(unknown_name("engine", arguments.engine, ENGINES))
-    asked = arguments.robot or robots.names()
-    models = [load_robot(arguments, robot) for robot in asked]
+    models = [
+        load_robot(arguments, robot) for robot in arguments.robot or robots.names()
+    ]
     systems = {registry.solver(name).signature.system for name in wanted}
     if arguments.robot and "robot" not in systems:
         raise UnsupportedError(

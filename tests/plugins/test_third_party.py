@@ -939,6 +939,16 @@ def test_a_law_that_fails_names_rotors_and_axes_that_vary(shipped):
     whole = list(conformance.report(dyn.solver("rnea_spatial"), [robot], "graph"))
     assert not any("rotor" in x for x in whole)
 
+    def upward(model, q, qd, qdd, f_ext):
+        """Weigh the wrong way round."""
+        tau = _textbook_rnea(model, q, qd, qdd, f_ext)
+        return [None, *(-1.0 * x for x in tau[1:])]
+
+    wrong = TracedSolver("upward", INVERSE_DYNAMICS, upward)
+    plain = list(conformance.report(wrong, [shipped["arm7"]], "graph"))
+    assert any("FAIL" in x for x in plain)
+    assert not any("arm7 has" in x for x in plain)
+
 
 def test_names_of_the_page_for_authors_exist(shipped):
     """Attributes of the robot and its joints, and names of dyn_core.authoring."""
@@ -1008,3 +1018,33 @@ def test_a_contact_solver_that_cannot_be_called_is_refused():
         {"name": "right", "solve": lambda self, problem, warm=None, size=3: None},
     ).options
     assert options == {"size": 3}
+
+
+def test_a_wrong_argument_of_a_joint_names_the_line_of_the_algorithm(shipped):
+    """Not the line of the joint's own file, which is right and not the author's."""
+
+    def whole(model, q):
+        model.joint[1].X(q)
+
+    wrong = TracedSolver("whole", GRAVITY_FORCE, whole)
+    for robot in ("arm7", "quadruped"):
+        with pytest.raises(
+            dyn.TraceError, match=rf"at {re.escape(__file__)}:\d+, in whole"
+        ):
+            wrong.build(shipped[robot])
+
+
+def test_a_file_is_checked_as_its_module(monkeypatch, tmp_path, capsys):
+    """`dyn check-plugin my_solvers.py`; before it is installed, how to install it."""
+    _package(tmp_path, "filed_dyn", GOOD)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    importlib.invalidate_caches()
+    loaded = Registry()
+    loaded.load()
+    monkeypatch.setattr(
+        "dyn_core.testing.plugin_check.default_registry", lambda: loaded
+    )
+    assert cli.main(["check-plugin", "filed_dyn.py", "--robot", "two_link"]) == 0
+    assert "0 laws broken" in capsys.readouterr().out
+    assert cli.main(["check-plugin", "other_dyn.py"]) == 1
+    assert "pip install -e ." in capsys.readouterr().err
