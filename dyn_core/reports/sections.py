@@ -248,8 +248,10 @@ def energy_sentence(record: MotionRecord) -> str:
     turned = max(turned, float(np.ptp(series["kinetic"])))
     compared = "the robot exchanges no energy"
     if turned > QUIET * (1.0 + float(np.abs(total).max())):
+        percent = 100 * worst / turned
+        said = f"{percent:.2g}" if percent < 99.5 else f"{percent:.0f}"
         compared = (
-            f"{100 * worst / turned:.2g} % of the largest of work, dissipation and"
+            f"{said} % of the largest of work, dissipation and"
             " range of the kinetic energy"
         )
     lower, upper = record.position_limits

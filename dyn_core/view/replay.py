@@ -202,7 +202,8 @@ def of_motion(model: Model, record: MotionRecord) -> Replay:
     """Return the replay of a recorded motion.
 
     Joints that were not recorded, and joints without all of their coordinates, stay at
-    their start. The scene has a note about them. If the motion has joint forces, those
+    their start. The scene has notes about them, and about joints that only the record
+    has. If the motion has joint forces, those
     of these joints, and of joints without recorded forces, are 0; if it has none, `tau`
     of the replay is None.
 
@@ -237,6 +238,9 @@ def of_motion(model: Model, record: MotionRecord) -> Replay:
     replay = of_arrays(model, record.t, q, tau, _forces(record.contacts))
     if missing:
         note = f"not measured, and left as they are: {', '.join(missing)}"
+        replay.scene.notes.append(note)
+    if extra := [x for x in there if x not in {*names.positions, *model.names}]:
+        note = f"recorded, and no moving joints of '{model.name}': {', '.join(extra)}"
         replay.scene.notes.append(note)
     return replay
 

@@ -36,8 +36,8 @@ def show(what: Shown, states: Any = None, t: Any = None) -> NotebookView:
         what: A Model, ChainModel, PlanarObject, task, or an environment of a task.
         states: States of a run, one in each row: q of a robot or object, positions x, y
             of a chain's joints (rows, n, 2), flat states of a task; or, if `what` is a
-            Model or a task of a robot, a Recording of the robot. None: the initial
-            state is shown, and t is ignored.
+            Model or a task of a robot, a Recording of the robot; or one state of a
+            robot, object or task. None: the initial state is shown, and t is ignored.
         t: Times of the rows, (rows,) [s]; None: steps of a task's interval, or times of
             the Recording.
 
@@ -92,8 +92,8 @@ def run_of(what: Shown, states: Any, t: Any = None) -> Replay:
             chain's joints (rows, n, 2) or (rows, 2 n), flat states of a task; or a
             Recording, if `what` is a Model or a task of a robot. None raises
             ShapeError.
-        t: Times of the rows, (rows,) [s]; None, which only a task or a Recording
-            allows: steps of the task's interval, or times of the Recording.
+        t: Times of the rows, (rows,) [s]; None, which only a task, a Recording or one
+            state allows: steps of the task's interval, times of the Recording, or 0.
 
     Raises:
         UnsupportedError: `what` is of another type, or a Recording is not of a robot.
@@ -107,6 +107,8 @@ def run_of(what: Shown, states: Any, t: Any = None) -> Replay:
         return _run_of_recording(what, states, t)
     row, kind = _state_shape(what), type(what).__name__
     rows = float_array("states", states, f"shape (rows, {', '.join(map(str, row))})")
+    if rows.ndim == 1 and rows.shape == row:  # one state
+        rows, t = rows[None], [0.0] if t is None else t
     if isinstance(what, ChainModel) and rows.ndim == 2:
         row = (2 * what.n,)
     if rows.shape[1:] != row or not len(rows):

@@ -1,5 +1,6 @@
 """Energy of a run, from the terms that its steps used."""
 
+from dataclasses import replace
 from functools import cache
 
 import numpy as np
@@ -231,6 +232,15 @@ def test_the_lift_out_of_an_overlap_has_a_column():
         np.testing.assert_allclose(ledger.correction, lift, rtol=0, atol=1e-6)
         assert abs(ledger.constraints).max() < 1e-6
         assert abs(ledger.residual).max() < 1e-6
+
+
+def test_a_percentage_above_a_hundred_has_no_exponent(monkeypatch):
+    """150 %, not 1.5e+02 %."""
+    record = run_record(dyn.simulate(dyn.load("two_link"), qd0=[1.0, 0], duration=0.1))
+    turned = np.ptp(record.series["kinetic"])
+    turned = max(turned, abs(record.series["dissipation"]).max())
+    series = {**record.series, "residual": np.full(len(record.t), 1.5 * turned)}
+    assert "; 150 % of the largest" in energy_sentence(replace(record, series=series))
 
 
 def test_a_report_compares_a_residual_with_energy_that_there_is():

@@ -211,6 +211,30 @@ def test_measured_joints_are_matched_by_name():
         )
 
 
+def test_joints_that_only_the_recording_has_are_said():
+    """A run of the arm beside another robot; followers of a robot are its own."""
+    model, (_, recording) = dyn.load("two_link"), _arm_run()
+    shown = replay.of_motion(model, recording.motion)
+    assert shown.scene.notes[-1] == (
+        "recorded, and no moving joints of 'two_link':"
+        " joint3, joint4, joint5, joint6, joint7"
+    )
+    same, recording = _arm_run()
+    assert not replay.of_motion(same, recording.motion).scene.notes
+
+
+def test_one_state_is_shown_without_a_time():
+    """Of a robot and of an object: a posture, not a run."""
+    arm, pole = dyn.load("arm7"), dyn.planar.planar_object("cart_pole")
+    for what, q in ((arm, np.full(7, 0.3)), (pole, [0.1, 0.2])):
+        shown = run_of(what, q, None)
+        assert shown.t.tolist() == [0.0]
+        assert len(shown.states) == 1
+    np.testing.assert_array_equal(
+        run_of(arm, np.full(7, 0.3), None).states, [[0.3] * 7]
+    )
+
+
 def test_runs_of_another_robot_are_refused():
     model, recording = _arm_run()
     with pytest.raises(ShapeError, match="planar3"):
