@@ -280,6 +280,8 @@ if not TYPE_CHECKING:  # with __getattr__, type checkers would accept any name
                 way = f'dyn.solver("{problem.name}").build(model)({inputs})'
                 others = f'dyn.solvers("{problem.name}") lists the solvers'
                 return f"{said}; valid: {way}; {others}"
+            if name in ("show", "view"):
+                return f"{said}; valid: dyn_core.view.show(model); dyn help view"
             near = errors.nearest(name, [*__all__, *problems.names()])
             guess = f"; did you mean {' or '.join(map(repr, near))}?" if near else ";"
             return (

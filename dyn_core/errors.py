@@ -25,7 +25,13 @@ LISTED_BY = {  # last word of a kind of name: the command that prints all of the
 SYNONYMS = (
     ("T", "t_end", "horizon", "duration"),
     ("dt", "timestep", "period"),
-)  # of keywords
+    ("--time", "--t-end", "--duration"),
+    ("--dt", "--timestep", "--period"),
+    ("torque", "control", "effort"),
+    ("fk", "forward_kinematics"),
+    ("ik", "inverse_kinematics"),
+    ("linearize", "linearise", "fd_derivatives"),
+)  # of keywords, options and functions
 _RUN = 200  # maximum characters of a word in a message
 _LONG = re.compile(rf"\S{{{_RUN + 1},}}")
 
@@ -124,8 +130,9 @@ def nearest(name: object, valid: Iterable[str], limit: int = 3) -> list[str]:
     """Return up to `limit` valid names similar to `name`, best first; may be empty.
 
     Synonyms of `name` come first, then the name that differs only in case, names that
-    begin with `name`, and those with similar spelling. Case is ignored; of valid names
-    that differ only in case the first one counts.
+    begin with `name`, and those with similar spelling; where there are none, those that
+    `name` begins with, as "sim" for "simulate". Case is ignored; of valid names that
+    differ only in case the first one counts.
 
     Args:
         name: Any object, compared as text.
@@ -141,7 +148,9 @@ def nearest(name: object, valid: Iterable[str], limit: int = 3) -> list[str]:
     longer = [x for x in folded if _begins(x, called)]
     cutoff = 0.6 if len(called) > 2 else 0.5  # one of two letters is wrong: qo for q0
     close = get_close_matches(same, folded, limit, cutoff)
-    return [folded[x] for x in dict.fromkeys([*first, *longer, *close])][:limit]
+    shorter = [x for x in folded if len(x) > 2 and same.startswith(x)]
+    near = dict.fromkeys([*first, *longer, *close] or shorter)
+    return [folded[x] for x in near][:limit]
 
 
 def _begins(known: str, name: str) -> bool:

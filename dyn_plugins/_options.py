@@ -51,7 +51,8 @@ def known_links(model, names):
     """
     if names is not None and not isinstance(names, (list, tuple)):
         raise UnsupportedError(
-            f"{shown(names)} is no list of links; valid: a list, or None"
+            f"{shown(names)} is no list of links; valid: a list, such as"
+            " [tool0], or None"
         )
     for name in names or ():
         known_link(model, name)

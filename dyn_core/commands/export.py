@@ -65,7 +65,9 @@ def add_export(parser: argparse.ArgumentParser) -> None:
         "on targets without the instruction: the bits of Python, or faster",
     )  # fmt: skip
     add_options(
-        parser, "option or slot of the solver, such as frame=tool0; a list: active=a,b"
+        parser,
+        "option or slot of the solver, such as frame=tool0; a list: active=a,b, of one"
+        " name: frames=[tool0]",
     )
     parser.set_defaults(run=run)
 

@@ -248,6 +248,9 @@ def test_arguments_that_change_nothing_are_refused(files, capsys, case):
 
 
 NEAR = {  # arguments, what is said
+    "longer": ("simulate two_link", "no command is called 'simulate'; did you mean 'sim'?"),
+    "time": ("sim two_link --time 1", "no argument of sim is called '--time'; did you mean '--duration'"),
+    "dt": ("sim two_link --dt 0.1", "no argument of sim is called '--dt'; did you mean '--period'"),
     "command": ("smi", "no command is called 'smi'; did you mean 'sim'?"),
     "verb": ("lifecycle gte", "no verb of lifecycle is called 'gte'; did you mean 'get'?"),
     "graph": ("up dmeo", "no graph of up is called 'dmeo'; did you mean 'demo'?"),

@@ -8,6 +8,7 @@ import pytest
 from emulate import CASES, build, check_natively, every_operation, made, need, sh
 
 import dyn_core as dyn
+from dyn_core import cli
 from dyn_core.engines.llvm import host_machine
 from dyn_core.errors import CompileError, SettingError, UnsupportedError
 from dyn_core.export import export
@@ -30,6 +31,22 @@ def _operations(graph):
         if node.op == "loop":
             names |= _operations(node.data.body) | _operations(node.data.cond)
     return names
+
+
+def test_a_target_without_float64_says_the_option_of_the_command(tmp_path, capsys):
+    where = str(tmp_path / "out")
+    line = ["export", "rnea", "two_link", where, "--target", "cortex-m4f"]
+    assert cli.main(line) == 1
+    assert (
+        "valid: build(..., dtype='float32'), --dtype float32" in capsys.readouterr().err
+    )
+
+
+def test_a_list_of_one_link_is_an_option_of_the_command(tmp_path, capsys):
+    line = ["export", "forward_kinematics", "two_link", str(tmp_path / "out")]
+    assert cli.main([*line, "--form", "c", "--option", "frames=link2"]) == 1
+    assert "valid: a list, such as [tool0], or None" in capsys.readouterr().err
+    assert cli.main([*line, "--form", "c", "--option", "frames=[link2]"]) == 0
 
 
 def test_the_cases_have_every_operation():

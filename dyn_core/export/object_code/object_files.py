@@ -72,7 +72,7 @@ def compile_object(
     if interface.dtype not in target.dtypes:
         raise UnsupportedError(
             f"target {target.name} has no {interface.dtype} in hardware; valid:"
-            f" build(..., dtype={' or '.join(map(repr, target.dtypes))})"
+            f" build(..., dtype={target.dtypes[0]!r}), --dtype {target.dtypes[0]}"
         )
     written = kernels(program, target, target.fused or exact, batch)
     rows = batch_scratch(interface, written) if batch else 0
