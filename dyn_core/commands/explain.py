@@ -270,11 +270,11 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.top is not None and (arguments.graph or variant):
         message = "--top changes nothing beside --graph, --ir and --assembly"
         raise SettingError(f"{message}; valid: one of them", "top")
+    which: Any = solver(arguments.solver)
     model = load_robot(arguments)
     choices = {"inputs": list(filter(None, arguments.inputs.split(",")))}
     if arguments.frame:
         choices["frame"] = arguments.frame
-    which: Any = solver(arguments.solver)
     frame = getattr(which, "options", {}).get("frame")
     if isinstance(frame, Required) and not arguments.frame:
         links = ", ".join(model.frame_names)

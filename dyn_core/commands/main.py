@@ -22,6 +22,8 @@ from dyn_core.errors import (
     DynError,
     DynWarning,
     ModelWarning,
+    SettingError,
+    SolverNotFound,
     unknown_name,
     why_unread,
 )
@@ -245,6 +247,14 @@ def _run(argv: list[str]) -> int:
         arguments.parser = whole
         try:
             return int(arguments.run(arguments) or 0)
+        except SolverNotFound as error:
+            other = getattr(arguments, "robot", None)
+            if not isinstance(other, str) or other not in error.known:
+                raise
+            raise SettingError(
+                f"no solver is called '{error.name}', but the robot '{other}' is one;"
+                f" valid: dyn {argv[0]} {other} {error.name}"
+            ) from error
         except (DynError, OSError):
             raise
         except Exception as error:

@@ -271,6 +271,17 @@ def test_the_nearest_name_is_told(capsys, case):
     assert "? valid: " in line
 
 
+@pytest.mark.parametrize("line", ["export {} {} out", "count {} {}", "explain {} {}"])
+def test_a_robot_before_its_solver_is_said(line, capsys):
+    """The list of all solvers would not help who knows the solver's name."""
+    command = line.split()[0]
+    assert _status(line.format("two_link", "rnea").split()) == 1
+    assert capsys.readouterr().err == (
+        "dyn: no solver is called 'two_link', but the robot 'rnea' is one; valid:"
+        f" dyn {command} rnea two_link\n"
+    )
+
+
 def test_a_solver_in_place_of_a_problem_is_named(capsys):
     """`dyn solvers` lists by problem; what is asked for is often a solver."""
     assert _status(["solvers", "rne"]) == 1
