@@ -93,7 +93,7 @@ class RobotScene(VisualScene):
             parts = self._maker.collision()
         else:
             parts = self._maker.inertia()
-        self.notes = list(dict.fromkeys(self._maker.notes))
+        self.notes = list(dict.fromkeys([*self.notes, *self._maker.notes]))
         return parts
 
     def parts(self, role: str = VISUAL) -> tuple[Part, ...]:

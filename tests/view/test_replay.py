@@ -219,6 +219,8 @@ def test_joints_that_only_the_recording_has_are_said():
         "recorded, and no moving joints of 'two_link':"
         " joint3, joint4, joint5, joint6, joint7"
     )
+    shown.scene.parts()  # reads meshes, and notes what they lack
+    assert shown.scene.notes[0].startswith("recorded, and no moving joints")
     same, recording = _arm_run()
     assert not replay.of_motion(same, recording.motion).scene.notes
 
