@@ -19,10 +19,10 @@ WHEN = ("running", "end", "always")
 # Refused starts, and searches that do not end at an optimum, or after many iterations:
 # dry friction, limits that no motion obeys, and valleys.
 HARD = {
-    5, 7, 8, 18, 20, 25, 26, 27, 32, 33, 34, 40, 46, 50, 55, 56, 61, 66, 68, 74,
-    77, 83, 84, 86, 87, 88, 91, 92, 93, 95, 96, 97, 98, 102, 104, 115, 118, 122,
+    5, 7, 8, 18, 20, 25, 26, 27, 32, 33, 34, 40, 46, 50, 52, 55, 56, 61, 66, 68,
+    74, 77, 83, 84, 86, 87, 88, 91, 92, 93, 95, 96, 97, 98, 102, 104, 115, 118, 122,
     126, 132, 134, 136, 142, 145, 151, 153, 156, 158, 160, 164, 167, 176, 178,
-    181, 183, 192, 193, 194, 195,
+    181, 183, 184, 192, 193, 194, 195,
 }  # fmt: skip
 LIMIT = (
     1e-4  # tolerance of limits that docs/optimal_control.md states [rad | m, ... /s]
