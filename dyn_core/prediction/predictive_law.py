@@ -208,6 +208,7 @@ class PredictiveLaw(ControlLaw):
         self.followed: tuple[float, PlanResult] | None = None
         self.refused = ""
         self._due = self._since = self._time = -math.inf
+        self._planned: Any = None
         self._planner: Planner | None = None
 
     def build(self, chosen: Any, engine: Any, wrap: Sequence[str]) -> Any:
@@ -351,7 +352,7 @@ class PredictiveLaw(ControlLaw):
             host.follower.rest(host.samples.q)
         if self.followed is not None:
             start, followed = self.followed
-            q, qd = followed.state(t - start)
+            self._planned = q, qd = followed.state(t - start)
             host.follower.reference = Reference(q, qd, 0.0 * qd)
 
     @property
@@ -443,7 +444,7 @@ class PredictiveLaw(ControlLaw):
             return called(program, samples.q, samples.qd, *reference, host.kp, host.kd)
         start, followed = self.followed
         q = reference.q + samples.change(reference.q, samples.q)
-        return followed.control(self._time - start, q, samples.qd)
+        return followed.control(self._time - start, q, samples.qd, self._planned)
 
     # ---- targets
 

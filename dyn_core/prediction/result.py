@@ -169,7 +169,9 @@ class PlanResult:
         k = min(int(place), last)
         return k, place - k
 
-    def control(self, time: float, q: ArrayLike, qd: ArrayLike) -> np.ndarray:
+    def control(
+        self, time: float, q: ArrayLike, qd: ArrayLike, state: Any = None
+    ) -> np.ndarray:
         """Return the joint forces of plan and feedback at a time, (nv,) [N·m | N].
 
             tau = tau_k + K_k dx,   dx = (q (-) q_plan(time), qd - qd_plan(time))
@@ -180,12 +182,14 @@ class PlanResult:
             time: Time since the start of the plan [s]; before it the first knot holds,
                 after its end the last one.
             q, qd: Measured state, (nq,), (nv,). NaN leads to NaN: it is not tested.
+            state: Result of `state` at this time, where it is known; None: computed.
 
         Raises:
             ShapeError: q or qd has another shape.
             NonFiniteError: The time is NaN.
         """
-        k, (planned, speed) = self._knot(time)[0], self.state(time)
+        k, _ = self._knot(time)
+        planned, speed = self.state(time) if state is None else state
         q = one_state("q", q, self.model.nq)
         qd = one_state("qd", qd, self.model.nv)
         dx = np.concatenate([self.model.difference(planned, q), qd - speed])

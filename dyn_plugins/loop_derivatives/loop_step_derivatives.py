@@ -73,11 +73,11 @@ def projected_euler_derivatives(
     (q_q, q_v, q_a), (v_q, v_v, v_a), (Q, V, Hinv, P) = slopes
     q_next, qd_next, (J_qq, J_vq, J_vv) = _projected_slopes(model, q, qd, dt)
     lead = stacked([[J_qq @ q_a], [J_vq @ q_a + J_vv @ v_a]])
+    of_tau = Matrix.zeros(model.nv, model.nv)  # tau acts through qdd alone
     direct = [
-        [J_qq @ q_q, J_qq @ q_v, Matrix.zeros(model.nv, model.nv)],
-        [J_vq @ q_q + J_vv @ v_q, J_vq @ q_v + J_vv @ v_v],
+        [J_qq @ q_q, J_qq @ q_v, of_tau],
+        [J_vq @ q_q + J_vv @ v_q, J_vq @ q_v + J_vv @ v_v, of_tau],
     ]
-    direct[1].append(direct[0][2])
     whole = product(lead, stacked([[Q, V, Hinv]]), stacked(direct))
     A, B = columns(whole, 0, 2 * model.nv), columns(whole, 2 * model.nv, None)
     dx_dp = multiplied(lead, P)
@@ -156,12 +156,12 @@ def _forces_by_q(model, q, w, loops, multipliers):
         multipliers: x, m.
     """
     (rows, slopes), still, first = loops, Vector.zeros(model.nv), 0
-    floating = with_parameters(model, {"gravity": Vector.zeros(3)})
+    weightless = with_parameters(model, {"gravity": Vector.zeros(3)})
     forces, _ = constraint_forces(model, rows, multipliers)
 
     def by_q(w, forces):
         parts = split_q(model, q), split_v(model, still), split_v(model, w)
-        blocks = id_derivatives(floating, *parts, forces, "body", None)
+        blocks = id_derivatives(weightless, *parts, forces, "body", None)
         return join_slopes(model, blocks[0])
 
     Z = by_q(w, forces)
