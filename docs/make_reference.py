@@ -50,7 +50,7 @@ RULES = """YAML is read as plain data: no tags, dates or merged mappings; at mos
 NAME = "<joint>"
 JOINTS = (
     *gain_fields([NAME]),
-    *wrap_fields([NAME], ["revolute"]),
+    *wrap_fields([NAME], ()),
     *constraint_fields([NAME]),
     *effort_fields([NAME]),
     *collision_fields([NAME]),

@@ -19,6 +19,7 @@ import dyn_core as dyn
 from dyn_core.control import Controller
 from dyn_core.control.controller_fields import effort_fields, gain_fields, wrap_fields
 from dyn_core.control.joint_limits import raised_limits
+from dyn_core.control.joint_values import wrapped_joints
 from dyn_core.control.safety.guard_link import GuardLink
 from dyn_core.control.safety.health import Health
 from dyn_core.errors import one_line
@@ -137,7 +138,7 @@ class ComputedTorqueNode(RobotNode):
         model = self.load(root_joint="fixed")
         names = model.joint_names
         self.declare(gain_fields(names))
-        self.declare(wrap_fields(names, [model.joint_kind(n) for n in names]))
+        self.declare(wrap_fields(names, wrapped_joints(model, None)))
         self.declare((*effort_fields(names), *collision_fields(names)))
         settings = controller_settings(self.value, names, self.solver)
         idle = without_effect(self.value, names)

@@ -55,7 +55,7 @@ class Controller(Laws):
     Raises:
         SettingError: A setting is invalid, or a joint has several coordinates.
         ModelError: The model has no link payload_link, or `wrap` is a text or has a
-            name that is of no joint that turns.
+            joint that is none of model.endless_joints.
         SolverNotFound: No solver has a name in the settings. Errors of builds pass
             through, such as UnsupportedError for an unknown engine.
     """
@@ -78,11 +78,11 @@ class Controller(Laws):
         """Create sample checks and follower; return the names of wrapped joints.
 
         Sets the attributes wrapped, samples, limits and follower. The names are those
-        of the setting `wrap`; if it is None, of the continuous joints.
+        of the setting `wrap`, see wrapped_joints.
 
         Raises:
-            ModelError: `wrap` is no list, or has a name that is of no joint that turns
-                about one axis.
+            ModelError: `wrap` is no list, or has a joint that is none of
+                model.endless_joints.
             SettingError: The setting state_bounds is invalid.
         """
         names, wrap = self.model.joint_names, wrapped_joints(self.model, self.wrap)
@@ -92,8 +92,7 @@ class Controller(Laws):
             check = StateCheck(self.model, self.state_bounds, self.rules.differentiate)
         self.samples = Samples(names, self.rules, self.wrapped, self.counters, check)
         self.limits = JointLimits.of(self.model)
-        free = np.isinf(self.limits.lower) & np.isinf(self.limits.upper)
-        self.follower = TrajectoryFollower(self.limits, self.rules, self.wrapped & free)
+        self.follower = TrajectoryFollower(self.limits, self.rules, self.wrapped)
         self.follower.listeners = self.listeners
         return wrap
 

@@ -175,16 +175,19 @@ def effort_fields(joints: Sequence[str]) -> tuple[Field, ...]:
     return tuple(Field(name, kind, doc, "N·m, N", 0.0) for name in names)
 
 
-def wrap_fields(joints: Sequence[str], kinds: Sequence[str]) -> tuple[Field, ...]:
+def wrap_fields(joints: Sequence[str], wrapped: Sequence[str]) -> tuple[Field, ...]:
     """Return a Field gains.JOINT.angle_wraparound for each joint.
 
     Args:
         joints: Names of the joints.
-        kinds: Kind of each joint; true is the default for "continuous". ValueError for
-            another number of them.
+        wrapped: Names of the joints for which the default is true.
     """
-    wrap = "whether the position error is wrapped to [-pi, pi)"
+    wrap = (
+        "whether the position error is wrapped to [-pi, pi), so that the joint goes the"
+        " short way; refused for a joint with position limits. Default: true for a"
+        " continuous joint"
+    )
     return tuple(
-        Field(f"gains.{j}.angle_wraparound", Switch(), wrap, "", kind == "continuous")
-        for j, kind in zip(joints, kinds, strict=True)
+        Field(f"gains.{j}.angle_wraparound", Switch(), wrap, "", j in wrapped)
+        for j in joints
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
@@ -10,6 +11,9 @@ import numpy as np
 from dyn_core.errors import ModelError, SettingError, unknown_name
 from dyn_core.model import Model
 from dyn_core.validation import is_finite, shown
+
+TURN = 2 * math.pi
+WRAP = "wrap (angle_wraparound)"  # names of the setting: here, and of the node
 
 
 def joint_values(model: Model, name: str, value: Any, default: Any) -> np.ndarray:
@@ -45,24 +49,36 @@ def joint_values(model: Model, name: str, value: Any, default: Any) -> np.ndarra
 
 
 def wrapped_joints(model: Model, wrap: Sequence[str] | None) -> tuple[str, ...]:
-    """Return the names in a setting `wrap`; None stands for the continuous joints.
+    """Return the names in a setting `wrap`, in its order.
 
-    Names of `wrap` keep their order; continuous joints are in the model's order.
+    None stands for the continuous joints among model.endless_joints.
 
     Raises:
-        ModelError: `wrap` is no list, or a name is not that of a joint that turns.
+        ModelError: `wrap` is no list, or a joint is none of model.endless_joints.
     """
     if wrap is None:
-        kind, names = model.joint_kind, model.joint_names
+        names, kind = model.endless_joints, model.joint_kind
         return tuple(name for name in names if kind(name) == "continuous")
     if isinstance(wrap, str) or not isinstance(wrap, Iterable):
         valid = f"[{shown(wrap)}], a list"
         raise ModelError(f"wrap is {shown(wrap)}; valid: {valid}", "wrap")
     names = tuple(wrap)
     for name in names:
-        if model.joint_kind(name) not in ("revolute", "continuous"):
-            raise ModelError(f"wrap: joint '{name}' does not turn about one axis", name)
+        model.require_endless(name, WRAP)
     return names
+
+
+def whole_turns(q: np.ndarray, near: np.ndarray, wrapped: np.ndarray) -> np.ndarray:
+    """Return the whole turns that bring positions nearest to others, (n,) [rad].
+
+    A joint without wrapped errors gets 0.0: it goes from `near` to `q` as they are.
+
+    Args:
+        q, near: Positions, (n,).
+        wrapped: Joints whose errors are wrapped, bool, (n,).
+    """
+    turns = np.round((near - q) / TURN)
+    return np.where(wrapped, TURN * turns, 0.0)
 
 
 def positive(name: str, value: Any, default: Any) -> float:

@@ -45,8 +45,10 @@ class ControllerSettings:
         inverse_dynamics: Solver of INVERSE_DYNAMICS, by name or as object; auto: the
             default one.
         effort_limits: Effort limits by joint name; they replace the model's [N·m | N].
-        wrap: Joints whose error is wrapped to [-pi, pi); None for the continuous
-            joints.
+        wrap: Joints whose error is wrapped to [-pi, pi), and whose trajectories and
+            targets are shifted by whole turns to the short way; None for the continuous
+            joints. Joints with position limits are refused, as are those with followers
+            that a whole turn moves elsewhere.
         rules: Rules for late, invalid or large data.
         engine: Engine of the Programs.
         counters: Number of refused or limited events, by name.

@@ -3,7 +3,7 @@
 import math
 
 from dyn_core.authoring import TracedSolver, Vector, floor, hookimpl
-from dyn_core.errors import ModelError, UnsupportedError
+from dyn_core.errors import UnsupportedError
 from dyn_core.problems import (
     GRAVITY_CONTROL,
     IMPEDANCE_CONTROL,
@@ -33,7 +33,7 @@ def computed_torque(
 
     Args:
         inverse_dynamics: Solver of INVERSE_DYNAMICS.
-        wrap: Names of revolute or continuous joints whose error is wrapped to
+        wrap: Names of joints (model.endless_joints) whose error is wrapped to
             [-pi, pi); others raise ModelError, and a single string UnsupportedError,
             when the Program is built.
 
@@ -67,7 +67,7 @@ def joint_impedance(
 
     Args:
         inverse_dynamics: Solver of INVERSE_DYNAMICS.
-        wrap: Names of revolute or continuous joints whose error is wrapped to
+        wrap: Names of joints (model.endless_joints) whose error is wrapped to
             [-pi, pi); others raise ModelError, and a single string UnsupportedError,
             when the Program is built.
 
@@ -96,23 +96,16 @@ def position_error(model, q, q_ref, wrap):
 
 
 def turning_joints(model, names):
-    """Check the option `wrap`: a list of names of revolute or continuous joints.
+    """Check the option `wrap`: a list of names of model.endless_joints.
 
-    Raises UnsupportedError for a string, ModelError for an unknown joint, a joint of
-    another kind, or one that follows a joint of another kind. Without a model (None),
-    only the first is checked. Returns nothing.
+    Raises UnsupportedError for a string, ModelError for another joint. Without a model
+    (None), only the first is checked. Returns nothing.
     """
     if isinstance(names, str):
         text = shown(names)
         raise UnsupportedError(f"wrap is {text}; valid: wrap=[{text}], a list")
-    turning = ("revolute", "continuous")
     for name in names if model is not None else ():
-        kinds = [model.joint_kind(name)]
-        if kinds[0] in turning:  # the entry of a follower is that of its leader
-            leader = model.leader[model.body_of_joint(name)].body
-            kinds.append(model.joint_kind(model.names[leader]))
-        if not set(kinds) <= set(turning):
-            raise ModelError(f"wrap: joint '{name}' does not turn about one axis", name)
+        model.require_endless(name, "wrap")
 
 
 def gravity_compensation(model, q, qd, kd, inverse_dynamics):

@@ -251,7 +251,8 @@ def loop_computed_torque(
             floating base.
         active: Names of the joints with motors; None: model.active_joints, without
             loops all joints.
-        wrap: Names of joints whose error is wrapped to [-pi, pi).
+        wrap: Names of joints (model.endless_joints) whose error is wrapped to
+            [-pi, pi).
 
     Source: KIM-3.1 (56)-(66), KIM-3.3 (70)-(80).
     """

@@ -411,8 +411,76 @@ def test_only_what_turns_is_wrapped():
         <mimic joint="slide" multiplier="3"/></joint></robot>"""
     law = dyn.solver("joint_impedance")
     for name in ("slide", "turn"):
-        with pytest.raises(dyn.ModelError, match=f"'{name}' does not turn about one"):
+        with pytest.raises(dyn.ModelError, match="'slide'.* does not turn about one"):
             law.build(dyn.load_urdf(urdf), wrap=[name])
+
+
+TURN = """<robot name="r"><link name="base"/>
+  <link name="a"><inertial><mass value="1"/>
+    <inertia ixx="1" iyy="1" izz="1" ixy="0" ixz="0" iyz="0"/></inertial></link>
+  <link name="b"><inertial><mass value="1"/>
+    <inertia ixx="1" iyy="1" izz="1" ixy="0" ixz="0" iyz="0"/></inertial></link>
+  <joint name="turn" type="KIND"><parent link="base"/><child link="a"/>
+    <axis xyz="0 0 1"/><limit RANGE effort="50" velocity="9"/></joint>
+  <joint name="other" type="FOLLOWER"><parent link="base"/><child link="b"/>
+    <axis xyz="0 0 1"/><limit lower="-1" upper="1" effort="50" velocity="9"/>
+    <mimic joint="turn" multiplier="TIMES"/></joint></robot>"""
+
+
+def _turn(kind, reach="", follower="continuous", times="1"):
+    """Return a robot of a joint that turns, and one that follows it."""
+    text = TURN.replace("KIND", kind).replace("RANGE", reach)
+    return dyn.load_urdf(text.replace("FOLLOWER", follower).replace("TIMES", times))
+
+
+def _towards(robot, start, target):
+    """Return the effort of a joint that rests at `start`, its reference at `target`."""
+    controller = Controller(robot, bounds=None, effort_slew=1e9)
+    _warm(controller, np.array([start]))
+    still = np.array([target]), np.zeros(1), np.zeros(1)
+    controller.follower.reference = Reference(*still)
+    return controller.update(0.02, np.array([start]), np.zeros(1))[0]
+
+
+@pytest.mark.parametrize("start", [-3.0, -1.0, 2.5])
+@pytest.mark.parametrize("target", [-3.1, 0.4, 3.1])
+def test_the_effort_points_to_the_reference(start, target):
+    """Also where the way around is shorter, unless a whole turn changes nothing."""
+    away = target - start
+    limited = _turn("revolute", 'lower="-3.2" upper="3.2"')
+    screw = _turn("continuous", "", "prismatic", "0.1")  # 1 m is ten radians
+    geared = _turn("continuous", "", "continuous", "0.5")
+    for robot in (limited, screw, geared):
+        assert np.sign(_towards(robot, start, target)) == np.sign(away)
+    for times in ("1", "-2"):
+        wheel = _turn("continuous", times=times)
+        short = np.sign(away - 2 * np.pi * np.round(away / (2 * np.pi)))
+        assert np.sign(_towards(wheel, start, target)) == short
+
+
+@pytest.mark.parametrize(
+    ("robot", "reason"),
+    [
+        (("revolute", 'lower="-3" upper="3"'), "has position limits, -3 to 3"),
+        (("revolute", 'lower="-7" upper="7"'), "has position limits, -7 to 7"),
+        (("continuous", "", "revolute", "1"), "has position limits, -1 to 1"),
+        (("continuous", "", "prismatic", "0.1"), "leads 'other', which does not turn"),
+        (
+            ("continuous", "", "continuous", "0.5"),
+            "leads 'other', which turns 0.5 times",
+        ),
+    ],
+)
+def test_only_a_joint_that_turns_without_end_is_wrapped(robot, reason):
+    """Else the shorter way may lead into a stop, or to another position."""
+    model = _turn(*robot)
+    expected = f"joint 'turn' .*{reason}.*valid: none of its joints"
+    with pytest.raises(dyn.ModelError, match=expected):
+        Controller(model, wrap=["turn"])
+    for name in ("turn", "other"):
+        with pytest.raises(dyn.ModelError, match=reason):
+            dyn.solver("computed_torque").build(model, wrap=[name])
+    assert not Controller(model).wrapped.any()
 
 
 @pytest.mark.parametrize(

@@ -170,9 +170,8 @@ def test_parameters_are_those_of_the_node(law, packages):
     gains = [f for f in gain_fields(names) if f.name.endswith(keys)]
     stops = [f for f in RULE_FIELDS if f.name in LIVE_RULES]
     live = [*gains, *SENSOR_FIELDS, *stops, *(PAYLOAD_FIELDS[1:] if loads else ())]
-    kinds = [model.joint_kind(n) for n in names]
     fixed = [f for f in RULE_FIELDS if f.name in FIXED_RULES]
-    fixed += [*ENVELOPE_FIELDS, *effort_fields(names), *wrap_fields(names, kinds)]
+    fixed += [*ENVELOPE_FIELDS, *effort_fields(names), *wrap_fields(names, ())]
     fixed += PAYLOAD_FIELDS[:1] if loads else PAYLOAD_FIELDS
     if law in TOOLS:
         live += [f for f in LAW_FIELDS if not f.structure]

@@ -90,6 +90,13 @@ def _delivered(node):
     node.worker.deliver()
 
 
+def test_a_joint_with_limits_is_not_wrapped(controller_node):
+    """The sentence has the parameter, the joint and its limits."""
+    node = controller_node(gains__joint4__angle_wraparound=True, engine="graph")
+    assert "angle_wraparound): joint 'joint4' has position limits" in node.failure
+    assert "valid: none of its joints" in node.failure
+
+
 # Messages
 
 

@@ -184,8 +184,8 @@ def control_cycle(
         SettingError: A joint has several coordinates or no effort limit, on_stale or
             on_violation is "hold", a value of bounds, effort_slew or limits is not
             valid, or cartesian.frame is no link that joints move.
-        ModelError: `wrap` is a text, or has a name that is not that of a joint which
-            turns about one axis.
+        ModelError: `wrap` is a text, or has a joint that is none of
+            model.endless_joints.
         CompileError: LLVM failed.
     """
     if not isinstance(name, str) or name not in CYCLES:

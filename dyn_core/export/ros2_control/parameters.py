@@ -19,7 +19,7 @@ from dyn_core.control.controller_fields import (
     wrap_fields,
 )
 from dyn_core.control.joint_limits import effort_limits
-from dyn_core.control.joint_values import joint_values
+from dyn_core.control.joint_values import joint_values, wrapped_joints
 from dyn_core.control.modes.cartesian_law import CARTESIAN_FIELDS
 from dyn_core.control.modes.wrench_control import WRENCH_FIELDS
 from dyn_core.control.settings import FULL_EFFORT
@@ -93,11 +93,9 @@ def fixed_values(
         fields += [field for field in LAW_FIELDS if field.structure]
     rows = [(field, _value(field, chosen.get(field.name))) for field in fields]
     names = model.joint_names
-    kinds = [model.joint_kind(name) for name in names]
     rows += zip(effort_fields(names), limits.tolist(), strict=True)
-    wrap = options.get("wrap")
-    for name, field in zip(names, wrap_fields(names, kinds), strict=True):
-        rows.append((field, field.default if wrap is None else name in wrap))
+    wrapped = wrapped_joints(model, options.get("wrap"))
+    rows += [(field, field.default) for field in wrap_fields(names, wrapped)]
     return rows
 
 

@@ -14,6 +14,8 @@ from dyn_core.model.joints import Joint
 from dyn_core.sharing import cached_property
 from dyn_core.spatial import Motion, RigidInertia, Transform, Vector
 
+WHOLE_TURNS = 1e-9  # allowed difference of a follower's multiplier from an integer
+
 
 @dataclass(frozen=True, eq=False)
 class Tree:
@@ -182,6 +184,58 @@ class Tree:
         Raises ModelError for an unknown name and for a fixed or locked joint.
         """
         return self.joint[self.body_of_joint(name)].kind
+
+    @property
+    def endless_joints(self) -> tuple[str, ...]:
+        """Names of the joints of which a whole turn leads back to the same position.
+
+        They turn about one axis without position limits, and are followed by none but
+        such joints, by whole multiples of their turn. Followers are not named.
+        """
+        pairs = zip(self.joint_names, self.independent, strict=True)
+        return tuple(name for name, i in pairs if not self._turns_end(i))
+
+    def require_endless(self, name: str, what: str) -> None:
+        """Check that a joint is one of endless_joints; a follower is as its leader.
+
+        Args:
+            name: Name of the joint.
+            what: Name of the setting that needs it, for the message.
+
+        Raises:
+            ModelError: It is none, or no moving joint has the name.
+        """
+        lead = self.leader[self.body_of_joint(name)].body
+        reason = self._turns_end(lead)
+        if reason:
+            follows = "" if name == self.names[lead] else f", which '{name}' follows,"
+            valid = ", ".join(self.endless_joints) or "none of its joints"
+            raise ModelError(
+                f"{what}: joint '{self.names[lead]}'{follows} {reason}; valid: {valid}"
+                " (joints that turn about one axis without limits)",
+                name,
+            )
+
+    def _turns_end(self, lead: int) -> str:
+        """Return why a whole turn of an independent joint changes the position, or "".
+
+        Args:
+            lead: Body of the joint.
+        """
+        for i in self.bodies:
+            if self.leader[i].body != lead:
+                continue
+            ratio = self.leader[i].ratio
+            which = "" if i == lead else f"leads '{self.names[i]}', which "
+            if self.joint[i].kind not in ("revolute", "continuous"):
+                return f"{which}does not turn about one axis"
+            times = 1.0 if ratio is None else float(ratio[0, 0])
+            if abs(times - round(times)) > WHOLE_TURNS:
+                return f"{which}turns {times:g} times as far"
+        k = self.v_slices[lead].start
+        low, high = self.lower[k], self.upper[k]
+        limited = np.isfinite(low) or np.isfinite(high)
+        return f"has position limits, {low:g} to {high:g}" if limited else ""
 
     def q_slice(self, name: str) -> slice:
         """Return the slice of a joint's position in q; for a follower, its leader's.
