@@ -11,6 +11,7 @@ from weakref import finalize
 
 import numpy as np
 
+from dyn_core.control.joint_values import whole_turns
 from dyn_core.control.modes.control_law import ControlLaw, build_options, called
 from dyn_core.control.modes.tool_targets import POSE, ToolTargets
 from dyn_core.control.reference.trajectory import Reference
@@ -33,6 +34,7 @@ from dyn_core.validation import Field, ListOf, Name, Quantity, Whole
 
 POSTURE = "target_posture"
 GOOD = [REASONS[k] for k in (CONVERGED, MAX_ITERATIONS, STALLED)]
+SAME = 1e-9  # largest difference of a posture that comes again [rad | m]
 FIRST = 2.0  # longest wait for the first plan [s]
 _WEIGHTS = ListOf(Quantity(0.0, 1e9))
 PREDICTIVE_FIELDS = (
@@ -209,6 +211,7 @@ class PredictiveLaw(ControlLaw):
         self.refused = ""
         self._due = self._since = self._time = -math.inf
         self._planned: Any = None
+        self._q: np.ndarray | None = None
         self._planner: Planner | None = None
 
     def build(self, chosen: Any, engine: Any, wrap: Sequence[str]) -> Any:
@@ -308,7 +311,7 @@ class PredictiveLaw(ControlLaw):
         if self._frame:
             k = self._links.index(self._frame)
             self.targets.hold(np.asarray(self._poses(q))[k])
-        self._goals[POSTURE] = q.copy()
+        self._goals[POSTURE] = self._position().copy()
         self._due = -math.inf
 
     def clear(self) -> None:
@@ -318,7 +321,7 @@ class PredictiveLaw(ControlLaw):
         """
         self.targets.clear()
         self._goals.clear()
-        self.followed, self.refused = None, ""
+        self.followed, self.refused, self._q = None, "", None
         self._due = self._since = -math.inf
 
     def advance(self, t: float) -> None:
@@ -408,22 +411,33 @@ class PredictiveLaw(ControlLaw):
         """Return the job of a plan from the present state, at time t [s].
 
         Arrays of the state are copied.
-        The guess is the followed plan without the steps that are over, or None. Angles
-        of turning joints are within half a turn of the guess's. Targets are those of
-        posture and, with predictive.frame, pose.
+        The guess is the followed plan without the steps that are over, or None. Targets
+        are those of posture and, with predictive.frame, pose.
         """
-        samples = self.host.samples
-        q, guess = samples.q, None
+        guess = None
         if self.followed is not None:
             start, last = self.followed
             moved = min(round((t - start) / last.dt), len(last.tau))
             guess = last.moved_on(moved)
-            q = guess.q[0] + samples.change(guess.q[0], q)
         posture = self._goals[POSTURE]
         targets = {"posture": posture, "posture at the end": posture}
         if self._frame:
             targets |= dict.fromkeys(("pose", "pose at the end"), self.targets.pose)
-        return PlanJob(t, np.array(q), np.array(samples.qd), guess, targets)
+        q, qd = np.array(self._position()), np.array(self.host.samples.qd)
+        return PlanJob(t, q, qd, guess, targets)
+
+    def _position(self) -> np.ndarray:
+        """Return the last position, (nv,), with the turns of wrapped joints counted.
+
+        They are counted from the last `clear` on, by differences of less than half a
+        turn: encoders may report angles between -pi and pi, and plans know no turns.
+        Requires a state.
+        """
+        q = self.host.samples.q
+        if self._q is not None:
+            q = q + whole_turns(q, self._q, self.host.wrapped)
+        self._q = q
+        return np.asarray(q)
 
     def torque(self, program: Any) -> np.ndarray:
         """Return the torque for the present state, (nv,) [N·m | N]; not limited.
@@ -443,8 +457,8 @@ class PredictiveLaw(ControlLaw):
         if self.followed is None:
             return called(program, samples.q, samples.qd, *reference, host.kp, host.kd)
         start, followed = self.followed
-        q = reference.q + samples.change(reference.q, samples.q)
-        return followed.control(self._time - start, q, samples.qd, self._planned)
+        q, t = self._position(), self._time - start
+        return followed.control(t, q, samples.qd, self._planned)
 
     # ---- targets
 
@@ -452,7 +466,8 @@ class PredictiveLaw(ControlLaw):
         """Use a target; the next plan leads there.
 
         `message` has a pose of predictive.frame, or joint positions in the order of the
-        joints [rad | m], as its topic says.
+        joints [rad | m], as its topic says. Wrapped joints go the short way from where
+        they are now; a target that comes again stays as it is.
 
         Raises:
             TargetError: It is invalid: not finite, of wrong size, beyond a position
@@ -484,7 +499,10 @@ class PredictiveLaw(ControlLaw):
                 f"{topic}: {q[k]:g} for joint '{host.model.joint_names[k]}'; valid:"
                 f" {low[k]:g} to {high[k]:g}"
             )
-        self._goals[POSTURE] = q
+        goal, wrapped = self._goals[POSTURE], host.wrapped
+        again = q + whole_turns(q, goal, wrapped)
+        if not np.allclose(again, goal, rtol=0.0, atol=SAME):
+            self._goals[POSTURE] = q + whole_turns(q, self._position(), wrapped)
 
 
 def _weight(read: Mapping[str, Any], what: str, size: int) -> np.ndarray:

@@ -436,6 +436,76 @@ def test_a_full_turn_of_a_continuous_joint_is_no_error(pendulum):
     np.testing.assert_allclose(made.control_law.torque(None), effort, atol=1e-3)
 
 
+class Encoder(Loop):
+    """A Loop whose robot reports angles between -pi and pi."""
+
+    def __init__(self, start):
+        settings = {**SETTINGS, "predictive.velocity_weight": [1.0]}
+        rules = Rules(good_samples=1, on_estop="hold")
+        made = controller(dyn.load_urdf(WHEEL), settings, rules=rules)
+        super().__init__(made.model, [start, 0.0], made)
+
+    def run(self, seconds):
+        """Advance; return the positions of the wheel, of all cycles."""
+        angles = []
+        for _ in range(round(seconds / CYCLE)):
+            seen = self.q - [2 * np.pi * np.round(self.q[0] / (2 * np.pi)), 0.0]
+            tau = self.made.update(self.t, seen, self.qd)
+            self.q, self.qd = self.step(self.q, self.qd, tau, CYCLE)
+            self.t += CYCLE
+            angles.append(self.q[0])
+        return np.array(angles)
+
+
+WHEEL = """<robot name="r"><link name="base"/>
+  <link name="a"><inertial><mass value="1"/>
+    <inertia ixx="1" iyy="1" izz="1" ixy="0" ixz="0" iyz="0"/></inertial></link>
+  <link name="b"><inertial><mass value="1"/>
+    <inertia ixx="1" iyy="1" izz="1" ixy="0" ixz="0" iyz="0"/></inertial></link>
+  <joint name="wheel" type="continuous"><parent link="base"/><child link="a"/>
+    <axis xyz="0 0 1"/><limit effort="50" velocity="9"/></joint>
+  <joint name="hinge" type="revolute"><parent link="a"/><child link="b"/>
+    <axis xyz="0 0 1"/><limit lower="-3.1" upper="3.1" effort="50" velocity="9"/>
+  </joint></robot>"""
+
+
+@pytest.mark.parametrize(
+    ("start", "target", "end"),
+    [
+        (-3.1, 3.1, 3.1 - 2 * np.pi),
+        (3.0, -2.5, -2.5 + 2 * np.pi),
+        (3.0, -15.0, -15.0 + 6 * np.pi),
+        (-1.0, 1.0, 1.0),
+    ],
+)
+def test_a_continuous_joint_goes_the_short_way(start, target, end):
+    """As to the first point of a trajectory; a joint with limits goes between them."""
+    loop = Encoder(start)
+    loop.q[1] = -3.0
+    loop.run(0.1)
+    loop.send("target_posture", [target, 3.0])
+    loop.run(0.7)
+    loop.send("target_posture", [target, 3.0])  # again: nothing changes
+    angles = loop.run(4.0)
+    np.testing.assert_allclose(loop.q, [end, 3.0], atol=0.02)
+    low, high = sorted((start, end))
+    assert low - 0.5 < angles.min() and angles.max() < high + 0.5
+
+
+@pytest.mark.parametrize("way", [1.0, -1.0])
+def test_a_stop_beyond_half_a_turn_holds_there(way):
+    """The plan counts turns, the encoder does not: the target is that of the plan."""
+    loop = Encoder(way * 2.9)
+    loop.run(0.1)
+    loop.send("target_posture", [way * (2.9 + 1.5), 0.0])
+    loop.run(1.0)
+    assert 3.2 < way * loop.q[0]
+    before = loop.q[0]
+    loop.made.estop(loop.t)
+    angles = loop.run(2.0)
+    np.testing.assert_allclose(angles, before, atol=0.3)
+
+
 def test_a_plan_is_not_followed_beyond_its_end(monkeypatch):
     """However long predictive.plan_timeout is."""
     model = dyn.load("two_link")

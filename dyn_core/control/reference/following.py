@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from dyn_core.control.joint_limits import JointLimits
+from dyn_core.control.joint_values import whole_turns
 from dyn_core.control.reference.led_trajectory import (
     LedTrajectory,
     starting_from,
@@ -255,9 +256,7 @@ class TrajectoryFollower:
         before = self._expected(begins)
         since = begins - start
         q = before.q if q is None else q
-        # Endless joints are shifted to the turn nearest to the reference.
-        turns = np.round((before.q - trajectory.sample(since).q) / (2 * math.pi))
-        shift = np.where(self.turning, 2 * math.pi * turns, 0.0)
+        shift = whole_turns(trajectory.sample(since).q, before.q, self.turning)
         moved = trajectory.moved(shift)
         path = starting_from(moved, before, since)
         limits = self.limits.widened(self.rules.limit_tolerance, q, before.q)
