@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import sys
 from typing import Any
 
 from lifecycle_msgs.srv import ChangeState, GetAvailableTransitions, GetState
@@ -49,7 +50,7 @@ def lifecycle_nodes(live: Live, name: str = "") -> list[str]:
     end, kind = "/get_state", "lifecycle_msgs/srv/GetState"
 
     def known() -> list[str]:
-        pairs = live.node.get_service_names_and_types()
+        pairs = live.services().items()
         having = [x for x, kinds in pairs if x.endswith(end) and kind in kinds]
         return [service.removesuffix(end) for service in having]
 
@@ -65,7 +66,8 @@ def _all(live: Live, verb: str) -> int:
 
     Args:
         live: Connection to the nodes.
-        verb: "nodes": print the names; "get": with the state of each.
+        verb: "nodes": print the names; "get": with the state of each. Standard error
+            says which nodes show no service, so that they are left out.
 
     Returns:
         Exit status: 0; 1 if there is no lifecycle node.
@@ -78,6 +80,11 @@ def _all(live: Live, verb: str) -> int:
         raise live.none()
     for node in nodes:
         print(node if verb == "nodes" else f"{node}: {_shown(state(live, node))}")
+    if silent := ", ".join(live.silent()):
+        wait = f"{min(ABSENT, live.timeout):g} s: whether it has a life cycle"
+        print(
+            f"dyn: no services of {silent} within {wait} is not known", file=sys.stderr
+        )
     return 0 if nodes else 1
 
 

@@ -54,14 +54,19 @@ class Live:
         """
         spin_once(self._executor, seconds)
 
-    def until(self, done: Callable[[], Any], seconds: float, what: str = "") -> bool:
+    def until(
+        self,
+        done: Callable[[], Any],
+        seconds: float,
+        what: str | Callable[[], str] = "",
+    ) -> bool:
         """Spin until done() is true; return False if it is not true in time.
 
         Args:
             done: The condition; called at least once, without arguments.
             seconds: Longest time [s].
-            what: What is waited for; standard error says it after a second. Empty:
-                nothing is said.
+            what: What is waited for, or a function that returns it; standard error says
+                it after a second. Empty: nothing is said.
         """
         began = time.monotonic()
         while not done():
@@ -69,8 +74,9 @@ class Live:
             if now > began + seconds:
                 return False
             if what and now > began + SILENT:
-                print(f"dyn: waiting for {what}", file=sys.stderr, flush=True)
-                what = ""
+                if said := what() if callable(what) else what:
+                    print(f"dyn: waiting for {said}", file=sys.stderr, flush=True)
+                    what = ""
             self.spin()
         return True
 
@@ -83,24 +89,46 @@ class Live:
         names = (f"{space.rstrip('/')}/{name}" for name, space in pairs)
         return sorted(n for n in set(names) if not n.rpartition("/")[2].startswith("_"))
 
+    def services(self) -> dict[str, list[str]]:
+        """Return the types of the services known now, by full name."""
+        return dict(self.node.get_service_names_and_types())
+
+    def silent(self) -> list[str]:
+        """Return the nodes known now of which no service is known, sorted.
+
+        A node is known before its services are; `node` has none where it was made
+        without services of parameters.
+        """
+        having = {service.rpartition("/")[0] for service in self.services()}
+        return [name for name in self.nodes() if name not in having]
+
     def all_nodes(self, expected: bool = True) -> list[str]:
         """Return the full names of all nodes, once no more of them appear.
 
         They are sorted, without hidden ones; the list may be empty. The wait ends
-        SETTLED (0.5 s) after the last change, at the latest after the timeout.
+        SETTLED (0.5 s) after the last change of nodes and services, ABSENT (5 s) after
+        it while some node shows no service, at the latest after the timeout.
 
         Args:
             expected: Whether to wait for a first node until the timeout.
         """
-        since = time.monotonic()
-        deadline, names = since + self.timeout, self.nodes()
-        while (time_now := time.monotonic()) < deadline:
-            if time_now > since + SETTLED and (names or not expected):
-                break
-            self.spin()
-            if (now := self.nodes()) != names:
-                names, since = now, time.monotonic()
-        return names
+        since, seen = time.monotonic(), (self.nodes(), self.services())
+
+        def settled() -> bool:
+            """Return whether nothing more is to be expected."""
+            nonlocal since, seen
+            if (now := (self.nodes(), self.services())) != seen:
+                seen, since = now, time.monotonic()
+            wait = ABSENT if self.silent() else SETTLED
+            return time.monotonic() > since + wait and bool(seen[0] or not expected)
+
+        def awaited() -> str:
+            """Return what is waited for; empty: nodes that nobody can name."""
+            names = ", ".join(self.silent())
+            return f"services of {names}" if names else ""
+
+        self.until(settled, self.timeout, awaited)
+        return seen[0]
 
     def none(self) -> DynError:
         """Return, without raising it, the error for a domain without nodes."""

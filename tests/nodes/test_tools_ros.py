@@ -244,14 +244,24 @@ def test_tools_against_running_nodes(start, environment, shared, run, tmp_path):
     assert record.command.shape == record.tau.shape == (len(record.t), 7)
 
 
-def _slow_graph(monkeypatch, appearing, timeout=5.0):
-    """Return a Live and its clock; nodes appear at some times, a turn takes 0.1 s."""
+def _slow_graph(monkeypatch, appearing, timeout=5.0, later=0.0, mute=()):
+    """Return a Live and its clock; nodes appear at some times, a turn takes 0.1 s.
+
+    Their services appear `later`; those of `mute` never.
+    """
     from ros_nodes.tools import live
 
     one, clock = live.Live.__new__(live.Live), [0.0]
     one.timeout = timeout
     one.spin = lambda: clock.__setitem__(0, clock[0] + 0.1)
     one.nodes = lambda: [x for x, when in appearing.items() if when <= clock[0]]
+
+    def services():
+        there = [x for x in appearing if x not in mute]
+        there = [x for x in there if appearing[x] + later <= clock[0]]
+        return [(f"{x}/get_state", ["lifecycle_msgs/srv/GetState"]) for x in there]
+
+    one.node = SimpleNamespace(get_service_names_and_types=services)
     monkeypatch.setattr(live.time, "monotonic", lambda: clock[0])
     return one, clock
 
@@ -264,6 +274,25 @@ def test_nodes_that_appear_late_are_waited_for(monkeypatch):
     clock[0] = 0.0
     assert live.all_nodes(expected=False) == []
     assert clock[0] == pytest.approx(0.5, abs=0.25)
+
+
+def test_services_that_appear_late_are_waited_for(monkeypatch, capsys):
+    """A node is known before its services are: no list leaves it out in silence."""
+    from ros_nodes.tools import lifecycle
+
+    live, clock = _slow_graph(monkeypatch, {"/a": 0.0, "/b": 0.3}, 20.0, later=0.7)
+    monkeypatch.setattr(
+        lifecycle, "state", lambda live, node: SimpleNamespace(label="active", id=3)
+    )
+    assert lifecycle._all(live, "get") == 0
+    assert capsys.readouterr() == ("/a: active [3]\n/b: active [3]\n", "")
+    assert clock[0] < 3.0
+    live, clock = _slow_graph(monkeypatch, {"/a": 0.0, "/b": 0.3}, 20.0, 1.5, ["/b"])
+    assert lifecycle._all(live, "get") == 0
+    out, err = capsys.readouterr()
+    assert out == "/a: active [3]\n" and clock[0] < 8.0
+    assert "waiting for services of /a" in err
+    assert "no services of /b within 5 s: whether it has a life cycle is not" in err
 
 
 def test_a_wait_says_for_what(monkeypatch, capsys):
@@ -284,7 +313,6 @@ def test_where_no_node_is_the_tools_say_so(what, monkeypatch):
     from ros_nodes.tools import lifecycle, param
 
     live, _ = _slow_graph(monkeypatch, {}, 2.0)
-    live.node = SimpleNamespace(get_service_names_and_types=list)
     with pytest.raises(DynError, match="no nodes within 2 s in domain .*valid: nodes"):
         param._list_all(live) if what == "param" else lifecycle._all(live, "get")
 
