@@ -16,9 +16,11 @@ from typing import Any
 import numpy as np
 
 from dyn_core.contact.stepping.reports import StepReport
+from dyn_core.engines import Program
 from dyn_core.errors import NonFiniteError, SettingError
 from dyn_core.model import Model
 from dyn_core.model.checks.findings import warn_of
+from dyn_core.model.checks.robots import check_robot
 from dyn_core.model.coordinates.labels import coordinates_of
 from dyn_core.model.passive_forces import forces_without_potential, with_potentials
 from dyn_core.problems import ENERGY, STEP
@@ -107,7 +109,7 @@ def row_count(duration: Any, period: float) -> int:
     return count
 
 
-def control_law(controller: Any) -> ControlLaw:
+def control_law(controller: Any, model: Model) -> ControlLaw:
     """Return a controller as a function of time [s], position (nq,) and velocity (nv,).
 
     The function returns joint forces, (nv,), or None for no new command; without a
@@ -116,11 +118,12 @@ def control_law(controller: Any) -> ControlLaw:
     Args:
         controller: A function (t, q, qd) -> tau; an object with such a method `update`,
             which may return None to keep the last command; or None for zero force.
+        model: Robot.
 
     Raises:
-        SettingError: The controller cannot be called with three arguments, or is a
-            class. The function returned for a plain function raises it if that
-            function returns None.
+        SettingError: The controller cannot be called with three arguments, is a class,
+            or a Program of other inputs or outputs. The function returned for a plain
+            function raises it if that function returns None.
     """
     if controller is None:
         return lambda t, q, qd: None
@@ -132,6 +135,8 @@ def control_law(controller: Any) -> ControlLaw:
             f"controller is {controller!r}; valid: {valid}", "controller"
         )
     check_function("controller", law, valid)
+    if isinstance(law, Program):
+        _check_program(law, model)
     try:
         inspect.signature(law).bind(0.0, None, None)
     except TypeError as error:
@@ -143,6 +148,36 @@ def control_law(controller: Any) -> ControlLaw:
     except ValueError:
         pass  # a builtin without a signature
     return _returning(law) if law is controller else law
+
+
+def _check_program(program: Program[Any], model: Model) -> None:
+    """Check that a Program has inputs t, q, qd of a robot, and joint forces as output.
+
+    Raises:
+        SettingError: It has not; tells its inputs and how a function would call it.
+        UnsupportedError: `model` is no Model.
+    """
+    check_robot(model, "simulate")
+    wanted = ((("t", "time"), ()), (("q",), (model.nq,)), (("qd",), (model.nv,)))
+    shapes = [port.shape for port in program.outputs]
+    fits = len(program.inputs) == len(wanted) and all(
+        port.name in names and port.shape == shape
+        for port, (names, shape) in zip(program.inputs, wanted, strict=True)
+    )
+    if fits and shapes == [(model.nv,)]:
+        return
+    ports = [
+        ", ".join(f"{port.name} {port.shape}" for port in ports)
+        for ports in (program.inputs, program.outputs)
+    ]
+    arguments = ", ".join(port.name for port in program.inputs)
+    raise SettingError(
+        f"controller is a Program {program.signature.name} with inputs {ports[0]} and"
+        f" outputs {ports[1]}; valid: inputs t (), q ({model.nq},), qd ({model.nv},)"
+        f" and one output ({model.nv},), or a function of these, as"
+        f" lambda t, q, qd: program({arguments}), with values for all arguments",
+        "controller",
+    )
 
 
 def _returning(law: ControlLaw) -> ControlLaw:
@@ -362,10 +397,10 @@ def simulate(
 
     Args:
         model: Robot.
-        controller: A function (t, q, qd) -> tau, or an object with such a method
-            `update`, which may return None to keep the last command; None: zero force.
-            It is called once a period. If it has an attribute `reference`, the position
-            q of that is recorded as q_ref.
+        controller: A function or Program (t, q, qd) -> tau, or an object with such a
+            method `update`, which may return None to keep the last command; None: zero
+            force. It is called once a period. If it has an attribute `reference`, the
+            position q of that is recorded as q_ref.
         world: Environment with contacts: a World, "floor", a YAML file or a mapping of
             fields of a World; None: no contacts.
         duration: Simulated time, rounded to whole periods; the run has one row for
@@ -382,7 +417,7 @@ def simulate(
     """
     robot: Any
     check_settings(Simulator if world is None else ContactSimulator, settings)
-    law = control_law(controller)
+    law = control_law(controller, model)
     if world is None:
         robot = Simulator(model, **settings)
         robot.history = []

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import dyn_core as dyn
+from dyn_core.authoring import Port, Signature, TracedSolver, Vector
 from dyn_core.commands.sim import recorded_forces
 from dyn_core.contact import solve
 from dyn_core.recordings import MotionRecord
@@ -466,3 +467,67 @@ def test_forces_of_a_recording_start_at_its_first_row(qd):
         1.0,
         2.0,
     ]
+
+
+def _clocked(name, inputs, outputs, algorithm):
+    """Return a Program of two_link with inputs and outputs of its own."""
+    kind = Signature(name, inputs, outputs)
+    made = TracedSolver(name, kind, algorithm)
+    return made.build(dyn.load("two_link"), engine="graph")
+
+
+def _push(model, t, q, qd):
+    return Vector(t - 3 * x for x in qd)
+
+
+TIME = Port("t", (), "s")
+Q = Port("q", ("nq",), "rad | m")
+QD = Port("qd", ("nv",), "rad/s | m/s")
+TAU = Port("tau", ("nv",), "N·m | N")
+
+
+def test_a_program_of_time_and_state_is_a_controller():
+    """Its inputs are t, q and qd, in this order."""
+    damped = _clocked("damped", (TIME, Q, QD), (TAU,), _push)
+    run = simulate(dyn.load("two_link"), damped, duration=0.1, period=0.01)
+    np.testing.assert_allclose(run.tau, run.t[:, None] - 3 * run.qd, atol=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("program", "inputs"),
+    [
+        ("gravity", r"q \(2,\)"),
+        ("bias", r"q \(2,\), qd \(2,\)"),
+        ("rnea", r"q \(2,\), qd \(2,\), qdd \(2,\)"),
+        ("gravity_compensation", r"q \(2,\), qd \(2,\), kd \(2,\)"),
+        ("computed_torque", r"q \(2,\), qd \(2,\), q_ref"),
+        ((TIME, QD, Q), r"t \(\), qd \(2,\), q \(2,\)"),
+        ((Q, QD, TIME), r"q \(2,\), qd \(2,\), t \(\)"),
+    ],
+)
+def test_a_program_of_other_inputs_is_no_controller(program, inputs):
+    """Said before the run, with its inputs, and how to call it."""
+    robot = dyn.load("two_link")
+    if isinstance(program, str):
+        made = dyn.solver(program).build(robot, engine="graph")
+    else:
+        made = _clocked("other", program, (TAU,), lambda model, *values: values[1])
+    told = rf"Program .* inputs {inputs}.*; valid: inputs t \(\), q \(2,\), qd \(2,\)"
+    steps = []
+    with pytest.raises(dyn.SettingError, match=told + r".*lambda t, q, qd: program"):
+        simulate(robot, made, duration=0.1, begin=steps.append)
+    assert not steps
+
+
+def test_a_program_of_another_robot_or_output_is_no_controller():
+    """A wrong size, or no joint forces."""
+    arm, two = dyn.load("arm7"), dyn.load("two_link")
+    damped = _clocked("damped", (TIME, Q, QD), (TAU,), _push)
+    with pytest.raises(dyn.SettingError, match=r"q \(2,\).*valid: .*q \(7,\)"):
+        simulate(arm, damped)
+    one = Port("tau", (1,), "N·m")
+    lone = _clocked("lone", (TIME, Q, QD), (one,), lambda m, t, q, qd: Vector(qd[:1]))
+    with pytest.raises(
+        dyn.SettingError, match=r"outputs tau \(1,\).*one output \(2,\)"
+    ):
+        simulate(two, lone)
