@@ -17,7 +17,7 @@ from typing import Any
 from dyn_core.engines import Program
 from dyn_core.engines.llvm import host_machine
 from dyn_core.engines.native_program import NativeProgram
-from dyn_core.errors import SettingError, UnsupportedError, unknown_name
+from dyn_core.errors import SettingError, UnsupportedError, unknown_name, warn
 from dyn_core.export.c.c_source import c_file
 from dyn_core.export.c.check_source import check_source, vector_header
 from dyn_core.export.c.header import header
@@ -226,6 +226,9 @@ def export(
             The Program is built again if it was built otherwise. Ignored for whole
             controllers (controller_cycle.py), which handle such inputs themselves.
 
+    A dtype that the target lacks in hardware is refused for machine code, and a
+    DynWarning for C source.
+
     Raises:
         UnsupportedError: An argument is not valid, the Program is not of engine native,
             or the target does not support it.
@@ -251,6 +254,10 @@ def export(
     batch, exact = variant == "batch", multiply_add == "exact"
     made = _binary(program, interface, machine, batch, form, exact)
     interface = made.interface
+    if slow := _in_software(interface, machine):  # C source: others are refused
+        needed = program.signature.answers_all  # a whole controller
+        other = f"dtype={machine.dtypes[0]!r}), --dtype {machine.dtypes[0]}"
+        warn(slow if needed else f"{slow}; valid: build(..., {other}")
     # Python itself rounds twice on a machine without fused multiply-add.
     fused = exact or (machine.fused and form != "c")
     same = fused == host_machine.machine().fused
@@ -583,6 +590,7 @@ def readme(
     tools = {".cmake": "CMake", ".pc": "pkg-config"}
     known = [tools[Path(name).suffix] for name in packages]
     listed = ", ".join(f"`{name}`" for name in packages)
+    slow = _in_software(x, target).capitalize()
     check = _CHECKED_WASM if target.is_wasm and form != "c" else _CHECKED
     return _README.format(
         prefix=x.prefix,
@@ -600,11 +608,26 @@ def readme(
         size=size,
         check=check.format(prefix=x.prefix, command=_command(x, target, form, binary)),
         packages=f"{listed}: for {' and '.join(known)}; " if packages else "",
-        flags=_FLAGS if form == "c" else "",
+        flags=(_FLAGS if form == "c" else "") + (f"\n{slow}.\n" if slow else ""),
         how=_hosts(x, binary) if module else "",
         license=LICENSE,
         model=x.model_hash or "none",
         kernel=x.kernel_hash,
+    )
+
+
+def _in_software(x: Interface, target: Target) -> str:
+    """Return a sentence on a dtype that the target lacks in hardware; "" if it has it.
+
+    Args:
+        x: Interface of the export.
+        target: Target of the code.
+    """
+    if x.dtype in target.dtypes:
+        return ""
+    return (
+        f"target {target.name} has no {x.dtype} in hardware: each operation is a call"
+        " of the compiler's library, many times slower"
     )
 
 

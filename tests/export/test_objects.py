@@ -42,6 +42,28 @@ def test_a_target_without_float64_says_the_option_of_the_command(tmp_path, capsy
     )
 
 
+@pytest.mark.parametrize("solver", ["rnea", "computed_torque_cycle"])
+def test_source_for_a_target_without_float64_says_that_it_is_slow(
+    solver, tmp_path, capsys
+):
+    """C source may have it, and a whole controller must: a warning, and the README."""
+    line = ["export", solver, "two_link", str(tmp_path / "a"), "--form", "c"]
+    whole = solver.endswith("cycle")
+    assert cli.main([*line, "--target", "cortex-m4f"]) == 0
+    said = " ".join(capsys.readouterr().err.split())
+    assert "cortex-m4f has no float64 in hardware" in said
+    assert ("--dtype float32" in said) != whole
+    (page,) = (tmp_path / "a").glob("*_README.md")
+    assert "has no float64 in hardware" in page.read_text()
+    if not whole:
+        line[3] = str(tmp_path / "b")
+        line += ["--dtype", "float32"]
+        assert cli.main([*line, "--target", "cortex-m4f"]) == 0
+        assert capsys.readouterr().err == ""
+    assert cli.main([*line, "--target", "cortex-m7"]) == 0
+    assert capsys.readouterr().err == ""
+
+
 def test_a_list_of_one_link_is_an_option_of_the_command(tmp_path, capsys):
     line = ["export", "forward_kinematics", "two_link", str(tmp_path / "out")]
     assert cli.main([*line, "--form", "c", "--option", "frames=link2"]) == 1
