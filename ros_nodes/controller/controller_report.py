@@ -83,9 +83,28 @@ class Report:
         silent = node.controller.samples.silence(t) is not None
         seen = node.controller.seen is not None and not silent
         more += node.states.conditions(t, seen)
+        far = node.health.large_error
+        more += node.states.elsewhere(t, self._places(), far)
         for seen in node.conditions:
             more += node.callbacks.attempt(seen, t) or ()
         return node.health.conditions(t, more)
+
+    def _places(self) -> dict[str, float]:
+        """Return where the model has joints that are not controlled, by name.
+
+        They are the joints locked at lock.JOINT and, once there is a state, followers
+        of controlled joints [rad | m].
+        """
+        node, q = self.node, self.node.controller.q
+        model = node.controller.model
+        locks = [x for x in node.specs if x.startswith("lock.")]
+        places = {x.removeprefix("lock."): node.value(x) for x in locks}
+        for name in model.joint_names:  # not locked any more
+            places.pop(name, None)
+        for name, rule in model.followers.items() if q is not None else ():
+            lead = q[model.v_slice(rule.leader).start]
+            places[name] = rule.multiplier * lead + rule.offset
+        return places
 
     def see_others(self, t: float, joints: Sequence[str]) -> None:
         """Record joints of multi_dof_joint_states, which this node does not control.

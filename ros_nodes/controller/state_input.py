@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 from sensor_msgs.msg import JointState
 
-from dyn_core.control.safety.health import WARN, Condition
+from dyn_core.control.safety.health import WARN, WINDOW, Condition
 from dyn_core.control.states.state_parts import FIELDS, NONE, PART, PartMerger, Sources
 from ros_nodes.conversions import JointReader, MissingJoint, stamp_seconds
 
+TURN = 2 * math.pi
+MOST_NAMES = 16  # largest number of sequences of names that are remembered
 SHOWN = 3  # largest number of joints in a message
 REST = 0.2  # duration of a rest, relative to the slow answer before it
 SLOW = 1e-3  # duration above which an answer is slow [s]
@@ -44,6 +47,7 @@ class StateInput:
         reader: Reader of messages that have all controlled joints.
         sources: Joint names of recent messages, by which publishers are distinguished.
         merger: Merges parts; None: parts are refused.
+        latest: Time of receipt [s] and last message, by its names.
     """
 
     def __init__(self, joints: Sequence[str], spread: float | None) -> None:
@@ -57,6 +61,7 @@ class StateInput:
         self.joints = tuple(joints)
         self.reader, self.sources = JointReader(joints), Sources(joints)
         self.merger = None if spread is None else PartMerger(joints, spread)
+        self.latest: dict[tuple[str, ...], tuple[float, JointState]] = {}
         self._busy_until, self._slow = 0.0, 0
 
     def rests(self, t: float) -> bool:
@@ -107,6 +112,9 @@ class StateInput:
                 once, or earlier parts are too far from it in time (they are dropped).
         """
         names = tuple(message.name)
+        if len(self.latest) > MOST_NAMES:  # a publisher that permutes its names
+            self.latest.clear()
+        self.latest[names] = t, message
         share = self.sources.sort(t, names)
         if share == NONE and names:
             return None
@@ -145,6 +153,40 @@ class StateInput:
             f"joint states have {heard}, and none of this robot's joints: {wanted}"
         )
         return [Condition(WARN, "other joints", message)]
+
+    def elsewhere(
+        self, t: float, places: Mapping[str, float], far: float
+    ) -> list[Condition]:
+        """Return a warning if joints are not where the model has them; else [].
+
+        It names the farthest joint. Messages of the last second are compared; whole
+        turns, and numbers that are not finite, are left out.
+
+        Args:
+            t: Time, monotonic [s].
+            places: Positions by name in the model: of locked joints, and of followers
+                [rad | m].
+            far: Largest distance [rad | m].
+        """
+        worst: tuple[float, str, float] | None = None
+        for seen, message in self.latest.values() if places else ():
+            if t - seen > WINDOW:
+                continue
+            for name, x in zip(message.name, message.position, strict=False):
+                if name not in places or not math.isfinite(x):
+                    continue
+                away = abs(math.remainder(x - places[name], TURN))
+                if away > (far if worst is None else worst[0]):
+                    worst = away, name, x
+        if worst is None:
+            return []
+        _, name, x = worst
+        message = (
+            f"joint '{name}' stands at {x:.3g}; the robot's model has it at"
+            f" {places[name]:.3g} (locked, or a follower): its weight and inertia are"
+            " those of another posture"
+        )
+        return [Condition(WARN, "elsewhere", message)]
 
 
 def spread_of(node: Any) -> float | None:

@@ -773,6 +773,59 @@ def test_states_of_other_joints_are_skipped(make, capfd, monkeypatch):
     assert "refused" not in capfd.readouterr().err
 
 
+FINGERS = """<robot name="r"><link name="base"/>
+  <link name="a"><inertial><mass value="1"/>
+    <inertia ixx="1" iyy="1" izz="1" ixy="0" ixz="0" iyz="0"/></inertial></link>
+  <link name="b"><inertial><mass value="1"/>
+    <inertia ixx="1" iyy="1" izz="1" ixy="0" ixz="0" iyz="0"/></inertial></link>
+  <link name="c"><inertial><mass value="1"/>
+    <inertia ixx="1" iyy="1" izz="1" ixy="0" ixz="0" iyz="0"/></inertial></link>
+  <joint name="leader" type="revolute"><parent link="base"/><child link="a"/>
+    <axis xyz="0 1 0"/><limit lower="-3" upper="3" effort="50" velocity="9"/></joint>
+  <joint name="follower" type="revolute"><parent link="a"/><child link="b"/>
+    <axis xyz="0 1 0"/><limit lower="-3" upper="3" effort="50" velocity="9"/>
+    <mimic joint="leader" multiplier="-0.5" offset="0.1"/></joint>
+  <joint name="still" type="continuous"><parent link="b"/><child link="c"/>
+    <axis xyz="0 1 0"/><limit effort="50" velocity="9"/></joint></robot>"""
+
+
+@pytest.mark.parametrize("apart", [False, True])
+@pytest.mark.parametrize(
+    ("follower", "still", "said"),
+    [
+        (-0.3, 1.4, ""),
+        (-0.25, 1.45, ""),
+        (-0.3, 1.4 - 2 * np.pi, ""),
+        (0.5, 1.4, "joint 'follower' stands at 0.5; the robot's model has it at -0.3"),
+        (-0.3, 0.4, "joint 'still' stands at 0.4; the robot's model has it at 1.4"),
+        (float("nan"), 1.4, ""),
+    ],
+)
+def test_a_joint_that_is_not_where_the_model_has_it_is_a_warning(
+    make, follower, still, said, apart
+):
+    """A locked joint, or a follower: weight and inertia are those of another posture."""
+    from sensor_msgs.msg import JointState
+
+    node = make(
+        robot_description_file="",
+        robot_description=FINGERS,
+        joints=["leader"],
+        unlisted_joints="lock",
+        lock__still=1.4,
+    )
+    parts = {"leader": 0.8, "follower": follower, "still": still}
+    for _ in range(4):
+        rows = [{x: parts[x]} for x in parts] if apart else [parts]
+        for row in rows:
+            message = JointState(name=list(row), position=list(row.values()))
+            message.velocity = [0.0] * len(row)
+            node._on_state(message)
+    conditions = {c.key: c.message for c in node.report.conditions(time.monotonic())}
+    assert ("elsewhere" in conditions) == bool(said)
+    assert conditions.get("elsewhere", "").startswith(said)
+
+
 def test_parts_are_refused_with_the_parameter_that_merges_them(make, capfd):
     """One sentence; nothing is sent."""
     node = make()
