@@ -512,9 +512,13 @@ def test_a_program_of_other_inputs_is_no_controller(program, inputs):
         made = dyn.solver(program).build(robot, engine="graph")
     else:
         made = _clocked("other", program, (TAU,), lambda model, *values: values[1])
-    told = rf"Program .* inputs {inputs}.*; valid: inputs t \(\), q \(2,\), qd \(2,\)"
+    expected = (
+        rf"Program .* inputs {inputs}.*; valid: inputs t \(\), q \(2,\), qd \(2,\)"
+    )
     steps = []
-    with pytest.raises(dyn.SettingError, match=told + r".*lambda t, q, qd: program"):
+    with pytest.raises(
+        dyn.SettingError, match=expected + r".*lambda t, q, qd: program"
+    ):
         simulate(robot, made, duration=0.1, begin=steps.append)
     assert not steps
 
