@@ -17,12 +17,22 @@ BRAKING = 20.0  # braking gain of a ramp where kd is zero or is a joint damping 
 
 
 def check_joints(model: Model) -> None:
-    """Raise a SettingError unless all joints are revolute, continuous or prismatic."""
+    """Raise a SettingError for a joint that the controller cannot drive.
+
+    It drives revolute, continuous and prismatic joints with a motor; where loops move
+    them, joints without one, too.
+    """
     for name in model.joint_names:
         if model.joint_kind(name) not in ("revolute", "continuous", "prismatic"):
             raise SettingError(
                 f"joint '{name}' is {model.joint_kind(name)}; the controller drives"
                 " joints of one coordinate: lock it or leave it out",
+                "joints",
+            )
+        if name not in model.active_joints and not model.loops:
+            raise SettingError(
+                f"joint '{name}' has no motor (passive in the robot's file); the"
+                " controller drives all joints: lock it or leave it out",
                 "joints",
             )
 

@@ -9,6 +9,7 @@ import dyn_core as dyn
 from dyn_core.control import Controller, Rules
 from dyn_core.control.reference.trajectory import Reference, make_trajectory
 from dyn_core.control.safety.health import ERROR, WARN, Health
+from dyn_core.export.cycle.controller_cycle import control_cycle
 from dyn_core.simulation.simulator import simulate
 
 Q0 = np.array([0, -0.6, 0, -2.2, 0, 1.6, 0.8])
@@ -379,6 +380,19 @@ def test_effort_limits_must_be_known(shipped):
     assert Controller(pole, effort_limits={"hinge": 5.0}).limit[1] == 5.0
     with pytest.raises(dyn.SettingError, match=r"effort_limits\.wing: no such joint"):
         Controller(pole, effort_limits={"hinge": 5.0, "wing": 1.0})
+
+
+def test_a_joint_without_a_motor_is_not_driven():
+    """Whatever effort limit the file has: no effort reaches it, and the others err."""
+    text = dyn.robots.path("two_link").read_text()
+    passive = {"joints": {"joint2": {"passive": True}}}
+    pole = dyn.load_urdf(text, extras=passive)
+    for mode in ("computed_torque", "gravity", "predictive"):
+        with pytest.raises(dyn.SettingError, match=r"'joint2' has no motor.*: lock it"):
+            Controller(pole, mode=mode)
+    with pytest.raises(dyn.SettingError, match="'joint2' has no motor"):
+        control_cycle("computed_torque_cycle", pole)
+    assert Controller(pole.lock({"joint2": 0.3})).limit.shape == (1,)
 
 
 def test_continuous_joints_wrap(shipped):
