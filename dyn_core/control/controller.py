@@ -301,7 +301,7 @@ class Controller(Laws):
 
         Args:
             topic: Name of the topic.
-            t: Time of receipt, monotonic [s].
+            t: Time of receipt, on the clock of `now` in update [s].
             values: Numbers of the message.
             frame: Link in whose axes they are; empty: the root.
             stamp: Time stamp [s]; None: none.
@@ -419,8 +419,8 @@ class Controller(Laws):
                 `differentiate` is set.
             stamp: Time stamp of the state [s]; an earlier one resets the controller,
                 and an equal one is no new state.
-            now: Time for trajectories and driven joints [s], such as simulated time;
-                going back or jumping resets the controller. None: t.
+            now: Time of references, integrals and driven joints [s], such as simulated
+                time; going back or jumping resets the controller. None: t.
             clock: Present time of the stamps' clock [s]; None: the age is not tested.
 
         Raises:
@@ -486,18 +486,18 @@ class Controller(Laws):
     def _effort(self, t: float, q: np.ndarray, qd: np.ndarray) -> np.ndarray:
         """Return the checked torque for a valid state, (nv,) [N·m | N].
 
-        The reference is advanced to the attribute `now` before, the law to t, and the
-        integral, except during a stop, to t. During a stop the result is its torque.
+        Reference, law and, except during a stop, the integral are advanced to the
+        attribute `now` before. During a stop the result is its torque.
 
         Args:
             t: Time of receipt [s].
             q, qd: Checked joint position and velocity, (nv,).
         """
         self.follower.advance(self.now)
-        self.control_law.advance(t)
+        self.control_law.advance(self.now)
         if self.integral.acts and not self.safety.running and self.reference:
             error = self.samples.change(q, self.reference.q)
-            self.integral.advance(t, error, self.safety.saturated)
+            self.integral.advance(self.now, error, self.safety.saturated)
         return self.safety.effort(
             t, q, qd, lambda: self.error, lambda: self._torque(self.law)
         )

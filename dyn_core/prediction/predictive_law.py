@@ -78,7 +78,7 @@ class PlanJob(NamedTuple):
     """What a plan is made of.
 
     Attributes:
-        t: Time of the state, monotonic [s].
+        t: Time of the state, on the clock of the references [s].
         q, qd: State.
         guess: Last plan, moved on to t, or None.
         targets: Target of each cost that has one, by its name.
@@ -335,7 +335,7 @@ class PredictiveLaw(ControlLaw):
         KeyError). An error of a plan is not raised: it is stored in `refused`.
 
         Args:
-            t: Time, monotonic [s].
+            t: Time, host.now [s].
         """
         host, planner = self.host, self._planner
         assert planner is not None
@@ -349,7 +349,7 @@ class PredictiveLaw(ControlLaw):
             self._receive_plan()
         late = self._lateness(t)
         if late and host.safety.running is None:
-            host.safety.violated(t, late)
+            host.safety.violated(host.seen, late)
         elif late and self.followed is not None:  # in a stop that holds
             self.followed = None
             host.follower.rest(host.samples.q)

@@ -38,7 +38,7 @@ class ModeMessage:
 
     Attributes:
         topic: Name of the ModeTopic.
-        t: Time of receipt, monotonic [s].
+        t: Time of receipt, on the clock of the references [s].
         values: Numbers of the message.
         frame: Link in whose axes they are; empty: the root.
         stamp: Time stamp [s]; None: none.

@@ -77,9 +77,10 @@ class ModeTopics:
                 node.refuse(f"{topic.name} refused", "the controller is not active")
             return
         numbers, frame, stamp = read_target(topic.type, message)
-        clock = node.get_clock().now().nanoseconds * 1e-9
+        clock = node.get_clock().now().nanoseconds * 1e-9 or None
+        now = node.reference_time(t)
         try:
-            node.controller.receive(topic.name, t, numbers, frame, stamp, clock or None)
+            node.controller.receive(topic.name, now, numbers, frame, stamp, clock)
         except DynError as error:
             self._refused = t, str(error)
             node.refuse(f"{topic.name} refused", str(error))

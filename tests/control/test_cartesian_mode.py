@@ -86,6 +86,19 @@ def test_a_pose_is_reached_and_held(arm, poses):
     assert run.controller.control_law.status == "holding the tool"
 
 
+@pytest.mark.parametrize("pace", [0.2, 1.0, 3.0])
+def test_a_twist_is_a_velocity_on_the_clock_of_the_robot(arm, poses, pace):
+    """Simulated time may be slower or faster; so are the timeouts of targets."""
+    run = Run(arm)
+    update = run.controller.update
+    run.controller.update = lambda t, q, qd: update(t / pace, q, qd, now=t)
+    before, goal = poses(run.q)["tool"][:3, 3], run.controller.control_law.targets
+    run.go(0.3, before=lambda run: run.send("target_twist", [0, 0, 0, 0.1, 0, 0]))
+    np.testing.assert_allclose(goal.p - before, [0.03, 0.0, 0.0], atol=1e-3)
+    run.go(0.2)  # twice the timeout
+    np.testing.assert_allclose(goal.p - before, [0.0375, 0.0, 0.0], atol=2e-3)
+
+
 def test_a_pose_in_the_axes_of_a_link_is_frozen_at_its_receipt(arm, poses):
     """The tool's own frame, 0.02 m along its z; the frame moves later, not the pose."""
     run = Run(arm)

@@ -124,6 +124,15 @@ def test_a_saturated_joint_does_not_wind_up(two):
     np.testing.assert_allclose(controller.integral.part, [0.02, 0.05])
 
 
+@pytest.mark.parametrize("pace", [0.2, 1.0, 3.0])
+def test_the_integral_runs_by_the_clock_of_the_robot(two, pace):
+    """A simulation that is slower or faster than time has the same robot."""
+    controller = _controller(two, ki=10.0, integral_limit=9.0)
+    for k in range(4):
+        controller.update(0.01 * k / pace, Q - 0.03 * (k > 0), 0 * Q, now=0.01 * k)
+    np.testing.assert_allclose(controller.integral.part, [0.009, 0.009])
+
+
 def test_the_integral_rests_during_a_stop(two):
     """A position that is held keeps what carried it."""
     controller = _controller(two, ki=10.0, integral_limit=9.0,

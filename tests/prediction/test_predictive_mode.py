@@ -198,6 +198,21 @@ def test_the_reference_is_the_state_of_the_plan():
     np.testing.assert_array_equal(loop.made.error, reference.q - q)
 
 
+@pytest.mark.parametrize("pace", [0.2, 3.0])
+def test_plans_run_by_the_clock_of_the_robot(pace):
+    """A slow or fast simulation moves as one in time, and so do its plans."""
+    model, ways = dyn.load("two_link"), []
+    for each in (1.0, pace):
+        loop = Loop(model, [0.1, 0.2], controller(model))
+        update = loop.made.update
+        loop.made.update = lambda t, q, qd, u=update, x=each: u(t / x, q, qd, now=t)
+        loop.run(0.1)
+        loop.send("target_posture", [0.8, -0.6])
+        loop.run(0.3)
+        ways.append([*loop.q, *loop.made.reference.q])
+    np.testing.assert_allclose(ways[1], ways[0], atol=1e-12)
+
+
 def test_a_stop_that_holds_needs_no_more_plans(monkeypatch):
     """The joint gains hold the robot where it is when the last plan becomes late."""
     model = dyn.load("two_link")

@@ -278,7 +278,7 @@ class CartesianLaw(ControlLaw):
         self._time = None
 
     def advance(self, t: float) -> None:
-        """Advance reference, wrench and stiffness to time t, monotonic [s].
+        """Advance reference, wrench and stiffness to time t, host.now [s].
 
         After `begin` or `clear` the first step has the length zero. Without a reference
         only the time is stored.

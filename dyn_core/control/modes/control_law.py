@@ -134,7 +134,7 @@ class ControlLaw:
         """Start at the present state, as the law begins to act; here do nothing."""
 
     def advance(self, t: float) -> None:
-        """Advance references to time t, monotonic [s]; here do nothing."""
+        """Advance references to time t, host.now [s]; here do nothing."""
 
     def brake(self) -> None:
         """Bring references to rest, because of a stop; here do nothing."""

@@ -108,8 +108,9 @@ class ToolTargets:
         turns by at most `jump` in the step; otherwise v becomes zero.
 
         Args:
-            t: Time, monotonic [s]; steps longer than the timeout count as the timeout.
-                The first call after `clear` moves nothing, nor does an earlier time.
+            t: Time, on the clock of the references [s]; steps longer than the timeout
+                count as the timeout. The first call after `clear` moves nothing, nor
+                does an earlier time.
             pose: Function that returns the pose of the tool, (4, 4).
         """
         last = t if self._last is None else self._last
@@ -146,7 +147,7 @@ class ToolTargets:
 
         Args:
             topic: target_twist or target_wrench.
-            t: Time, monotonic [s].
+            t: Time, on the clock of the references [s].
         """
         age = (t - self._times[topic]) / self.timeout
         return float(min(max((1.0 - age) / (1.0 - FULL), 0.0), 1.0))

@@ -189,7 +189,7 @@ class ForceTorqueSensor:
         raises ValueError if the link is not known.
 
         Args:
-            t: Time of the sample, monotonic [s].
+            t: Time of the sample, host.now [s].
             reading: [moment; force] at the link's origin in its axes, (6,) [N·m; N];
                 neither checked nor copied.
             poses: Function without arguments that returns the present poses of all
@@ -355,7 +355,7 @@ class WrenchControl:
         targets.f itself, not a copy.
 
         Args:
-            t: Time, monotonic [s].
+            t: Time, host.now [s].
             step: Time since the last call [s].
             R: Rotation matrix of these axes in the base, (3, 3); None: base axes.
         """
@@ -432,7 +432,7 @@ class WrenchControl:
         """Return why the sensor is not used, or an empty string.
 
         Args:
-            t: Time, monotonic [s].
+            t: Time, host.now [s].
             timeout: Time without samples after which the sensor counts as silent [s].
         """
         sensor, goes = self.sensor, "the law goes on without it"
