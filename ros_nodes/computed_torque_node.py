@@ -160,6 +160,12 @@ class ComputedTorqueNode(RobotNode):
         self.after_answers: list[Callable[[JointState, Any], object]] = []
         self.report = Report(self)
         self._communicate()
+        self.get_logger().info(
+            one_line(
+                f"efforts on {self.efforts.topic_name}: {', '.join(names)}, in this"
+                " order, which the driver must have, too"
+            )
+        )
         serve_payload(self, self.controller)
         for extend in self.extensions:
             extend(self)

@@ -975,6 +975,13 @@ def test_what_the_system_refuses_is_a_warning(make, capfd, monkeypatch):
     assert _feed(node).any()
 
 
+def test_the_order_of_the_efforts_is_told(make, capfd):
+    """A driver takes them by their places: another order there moves other joints."""
+    node = make(joints=NAMES[::-1])
+    said = f"efforts on {node.efforts.topic_name}: {', '.join(NAMES[::-1])}, in this"
+    assert f"{said} order, which the driver must have, too" in capfd.readouterr().err
+
+
 def test_settings_without_effect_are_named(make, capfd):
     """Those of a shadow, of collisions and of stops act only where there is one."""
     idle = {
