@@ -6,7 +6,9 @@ import subprocess
 from pathlib import Path
 
 import numpy as np
+import ptxas
 import pytest
+from gpu_host import HostKernel
 
 import dyn_core as dyn
 from dyn_core.cli import main
@@ -14,14 +16,13 @@ from dyn_core.engines.llvm import host_machine
 from dyn_core.engines.llvm.products import product_calls
 from dyn_core.errors import ShapeError, SingularError, UnsupportedError
 from dyn_core.export.gpu import kernel as gpu_kernels
-from dyn_core.export.gpu import kernel_ir, ptx, ptxas
-from dyn_core.export.gpu.host import HostKernel
+from dyn_core.export.gpu import kernel_ir, ptx
 from dyn_core.numbers import scalar
 from dyn_core.numbers.operations import OPERATIONS
 from dyn_core.numbers.product import ProductShape
 from dyn_core.solving.registry import default_registry
 from dyn_core.testing.conformance import served_model
-from dyn_core.testing.random_programs import flat_program
+from dyn_core.testing.flat_programs import flat_program
 
 pytestmark = pytest.mark.skipif(
     bool(host_machine.missing()), reason=host_machine.missing()

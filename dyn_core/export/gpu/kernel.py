@@ -3,8 +3,8 @@
     kernel = ptx(dyn.solver("aba").build(model, dtype="float32"), arch="sm_90")
     kernel.write("folder")                        aba.ptx and aba.h
 
-The numbers are verified on the processor (host.py), the resources by the assembler
-(ptxas.py). Nothing here was launched on a GPU.
+The numbers are verified on the processor, the resources by NVIDIA's assembler (see
+docs/gpu.md). Nothing here was launched on a GPU.
 """
 
 from __future__ import annotations
