@@ -14,7 +14,7 @@ from dense import PRODUCTS
 from output import picture_folder, tell
 
 import dyn_core as dyn
-from dyn_core.testing.random_programs import flat_program
+from dyn_core.testing.flat_programs import flat_program
 
 
 @dataclass(frozen=True)

@@ -20,8 +20,8 @@ from dyn_core.engines.llvm import host_machine, kernel, threads
 from dyn_core.errors import UnsupportedError
 from dyn_core.numbers import scalar
 from dyn_core.solving.registry import solver
+from dyn_core.testing.flat_programs import flat_program, ulps
 from dyn_core.testing.models import chain
-from dyn_core.testing.random_programs import flat_program, ulps
 
 ROWS, BLOCKED, MANY = 1024, 8192, 65536  # rows; in blocks; for all cores
 RESULTS = 2**31  # bytes of results that a batch may have, or it has fewer rows

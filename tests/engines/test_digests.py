@@ -201,7 +201,7 @@ BUILDERS = {
 NO_ALGORITHM = (
     "dyn_core.solving.solver",
     "dyn_core.testing.laws.every_law",
-    "dyn_core.testing.random_programs",
+    "dyn_core.testing.flat_programs",
 )
 
 
@@ -260,8 +260,8 @@ def test_each_mark_is_needed(run):
     everything = set().union(*(modules for modules, _ in run))
     marks = _marks()
     wings = {name for name, mark in marks.items() if mark == fingerprint.WINGS}
-    # Random programs are traced by tests of engines alone.
-    assert wings - everything == {"dyn_core.testing.random_programs"}
+    # Flat programs are traced by tests of engines alone.
+    assert wings - everything == {"dyn_core.testing.flat_programs"}
     assert set(marks.values()) == {fingerprint.NEVER, fingerprint.WINGS}
     for name in marks:
         importlib.import_module(name)

@@ -19,7 +19,7 @@ from dyn_core.engines.llvm.functions.float64_functions import (
 from dyn_core.engines.llvm.ir import kind
 from dyn_core.engines.llvm.kernel_ir import batch_kernel, scalar_kernel
 from dyn_core.numbers import scalar
-from dyn_core.testing.random_programs import flat_program
+from dyn_core.testing.flat_programs import flat_program
 
 pytestmark = pytest.mark.skipif(
     bool(host_machine.missing()), reason=host_machine.missing()

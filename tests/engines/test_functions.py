@@ -5,7 +5,7 @@ import pytest
 
 from dyn_core.engines.llvm import host_machine
 from dyn_core.numbers import scalar
-from dyn_core.testing.random_programs import flat_program, ulps
+from dyn_core.testing.flat_programs import flat_program, ulps
 
 pytestmark = pytest.mark.skipif(
     bool(host_machine.missing()), reason=host_machine.missing()

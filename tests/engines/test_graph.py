@@ -4,6 +4,7 @@ import math
 
 import numpy as np
 import pytest
+from random_programs import newton_root, random_algorithm
 
 import dyn_core as dyn
 from dyn_core.engines.graph.passes import prune
@@ -11,7 +12,6 @@ from dyn_core.engines.graph.source import compile_graph
 from dyn_core.engines.graph.trace import trace
 from dyn_core.numbers import scalar
 from dyn_core.numbers.taylor import Taylor
-from dyn_core.testing.random_programs import newton_root, random_algorithm
 
 
 @pytest.mark.parametrize(

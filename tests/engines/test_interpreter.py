@@ -5,19 +5,14 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from random_programs import WIDTH, newton_root, random_algorithm, random_rows
 
 import dyn_core as dyn
 from dyn_core.authoring import loop, product, require
 from dyn_core.engines.llvm import host_machine, kernel
 from dyn_core.engines.llvm.interpreter import Interpreter, interpreter
 from dyn_core.spatial import Matrix
-from dyn_core.testing.random_programs import (
-    WIDTH,
-    flat_program,
-    newton_root,
-    random_algorithm,
-    random_rows,
-)
+from dyn_core.testing.flat_programs import flat_program
 
 pytestmark = pytest.mark.skipif(
     bool(host_machine.missing()), reason=host_machine.missing()

@@ -10,6 +10,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+from random_programs import WIDTH, newton_root, random_algorithm, random_rows
 
 import dyn_core as dyn
 from dyn_core.engines import native_program
@@ -20,15 +21,8 @@ from dyn_core.engines.llvm.lower import lower
 from dyn_core.engines.native_program import flat_sizes, graph_facts
 from dyn_core.numbers import scalar
 from dyn_core.numbers.operations import OPERATIONS
+from dyn_core.testing.flat_programs import flat_program, ulps
 from dyn_core.testing.models import chain
-from dyn_core.testing.random_programs import (
-    WIDTH,
-    flat_program,
-    newton_root,
-    random_algorithm,
-    random_rows,
-    ulps,
-)
 
 pytestmark = pytest.mark.skipif(
     bool(host_machine.missing()), reason=host_machine.missing()

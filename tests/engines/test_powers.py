@@ -7,7 +7,7 @@ from dyn_core.engines import available
 from dyn_core.errors import TraceError
 from dyn_core.numbers.scalar import Column
 from dyn_core.numbers.taylor import TIME, Taylor, derivatives
-from dyn_core.testing.random_programs import flat_program
+from dyn_core.testing.flat_programs import flat_program
 
 X = (-1.7, -1.0, 0.0, 0.3, 2.5)
 POWERS = range(9)

@@ -10,7 +10,7 @@ from dyn_core.errors import ShapeError, SingularError, UnsupportedError
 from dyn_core.numbers import scalar
 from dyn_core.testing import SINGLE_TOLERANCES, scaled_error
 from dyn_core.testing.conformance import check
-from dyn_core.testing.random_programs import flat_program
+from dyn_core.testing.flat_programs import flat_program
 
 pytestmark = pytest.mark.skipif(
     bool(host_machine.missing()), reason=host_machine.missing()

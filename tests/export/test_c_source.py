@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from random_programs import SPECIAL, WIDTH, random_algorithm
 
 import dyn_core as dyn
 from dyn_core.engines.llvm import host_machine
@@ -15,12 +16,7 @@ from dyn_core.export.c.c_source import c_source, write_c
 from dyn_core.export.interface import interface_of
 from dyn_core.numbers.operations import OPERATIONS
 from dyn_core.problems import Port
-from dyn_core.testing.random_programs import (
-    SPECIAL,
-    WIDTH,
-    flat_program,
-    random_algorithm,
-)
+from dyn_core.testing.flat_programs import flat_program
 
 pytestmark = [
     pytest.mark.skipif(bool(host_machine.missing()), reason=host_machine.missing()),
