@@ -16,7 +16,12 @@ from dyn_core.solving.registry import solver
 from dyn_core.tasks import RobotTask, Task, named_task
 from dyn_core.tasks.robot_program import RobotProgram
 from dyn_core.tasks.task import OBSERVATION
-from dyn_core.validation import Whole, float_array, known_name, named_settings
+from dyn_core.validation import (
+    Whole,
+    known_name,
+    named_settings,
+    shaped_array,
+)
 
 try:
     import gymnasium
@@ -199,9 +204,7 @@ def checked_states(values: Any, shape: tuple[int, ...]) -> np.ndarray:
         ShapeError: Another shape, or values that are no numbers; booleans are 0 and 1.
         NonFiniteError: NaN or infinity.
     """
-    states = float_array("state", values, f"shape {shape}").copy()
-    if states.shape != shape:
-        raise ShapeError("state", f"shape {shape}", f"shape {states.shape}")
+    states = shaped_array("state", values, shape).copy()
     if not np.isfinite(states).all():
         raise NonFiniteError("state is not finite", "state")
     return states

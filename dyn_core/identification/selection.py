@@ -14,7 +14,7 @@ from dyn_core.errors import ModelError, SettingError, ShapeError, unknown_name
 from dyn_core.identification.fitting.consistent_fit import Bounds
 from dyn_core.model import Model, parameter_paths
 from dyn_core.model.parameter_vector import FRICTION, INERTIAL, Layout
-from dyn_core.validation import float_array, shown
+from dyn_core.validation import float_array, shaped_array, shown
 
 # Joint parameters of each law of joint friction.
 FRICTION_LAWS = {
@@ -272,11 +272,7 @@ class Unknowns:
         if prior is None:
             return self.values, deviations
         if not isinstance(prior, Mapping):
-            wanted = f"shape ({len(self.kinds)},)"
-            numbers = float_array("prior", prior, wanted)
-            if numbers.shape != (len(self.kinds),):
-                raise ShapeError("prior", wanted, f"shape {numbers.shape}")
-            return numbers, deviations
+            return shaped_array("prior", prior, (len(self.kinds),)), deviations
         values = self.values
         for name, entry in prior.items():
             places = self.places("prior", name)

@@ -16,14 +16,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from dyn_core.errors import ModelError, SettingError, ShapeError
+from dyn_core.errors import ModelError, SettingError
 from dyn_core.model.checks.inertias import with_inertia_scales
 from dyn_core.model.checks.pseudo_inertia import is_consistent
 from dyn_core.model.checks.robots import check_robot
 from dyn_core.model.description import Description
 from dyn_core.model.model import Model
 from dyn_core.spatial import RigidInertia, Vector
-from dyn_core.validation import float_array, known_keywords
+from dyn_core.validation import known_keywords, shaped_array
 
 RUNS_WHILE_TRACED = "never"  # a mark, see engines/llvm/cached/fingerprint.py
 
@@ -121,11 +121,7 @@ class Layout:
         Raises ShapeError, with `name` for the argument, if they are not numeric or have
         another shape. Values may be infinite or NaN.
         """
-        wanted = f"shape ({len(self.kinds)},)"
-        numbers = float_array(name, values, wanted)
-        if numbers.shape != (len(self.kinds),):
-            raise ShapeError(name, wanted, f"shape {numbers.shape}")
-        return numbers
+        return shaped_array(name, values, (len(self.kinds),))
 
     def of_joints(self, values: np.ndarray) -> Iterator[tuple[str, list[Vector]]]:
         """Yield the name of each joint group, and its values as a list by body.

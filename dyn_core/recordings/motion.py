@@ -14,7 +14,7 @@ from dyn_core.model import Model
 from dyn_core.model.coordinates.labels import Coordinates, coordinates_of
 from dyn_core.plots import check_plot, plot_motion, save
 from dyn_core.recordings.signals import check_delay, interpolated
-from dyn_core.validation import float_array, known_keywords
+from dyn_core.validation import float_array, known_keywords, shaped_array
 
 POSITIONS = ("q", "q_ref")
 VELOCITIES = ("qd", "qdd", "tau", "command")
@@ -71,10 +71,7 @@ class MotionRecord:
             if value is None and kind != "q":
                 continue
             wanted = (len(t), len(self.names(kind)))
-            array = float_array(kind, value, f"shape {wanted}")
-            if array.shape != wanted:
-                raise ShapeError(kind, f"shape {wanted}", f"shape {array.shape}")
-            object.__setattr__(self, kind, array)
+            object.__setattr__(self, kind, shaped_array(kind, value, wanted))
 
     @classmethod
     def of_joints(

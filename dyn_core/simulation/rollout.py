@@ -31,7 +31,7 @@ from dyn_core.problems import (
     STEP_DERIVATIVES,
 )
 from dyn_core.solving.registry import solver_of
-from dyn_core.validation import float_array
+from dyn_core.validation import float_array, shaped_array
 
 
 class RolloutStates(NamedTuple):
@@ -157,8 +157,8 @@ class Rollout:
         count = len(tau)
         q = np.empty((count + 1, self.model.nq))
         qd = np.empty((count + 1, self.model.nv))
-        q[0] = _shaped("q0", q0, (self.model.nq,))
-        qd[0] = _shaped("qd0", qd0, (self.model.nv,))
+        q[0] = shaped_array("q0", q0, (self.model.nq,))
+        qd[0] = shaped_array("qd0", qd0, (self.model.nv,))
         impulse = np.zeros((count + 1, self._rows)) if self._touches else None
         for k in range(count):
             inputs = q[k], qd[k], tau[k], dt[k]
@@ -187,14 +187,14 @@ class Rollout:
         tau, lengths, more = self._steps(tau, dt)
         dt = float(lengths[0]) if np.ndim(dt) == 0 and len(lengths) else lengths
         knots = len(tau) + 1
-        q = _shaped("q", states.q, (knots, self.model.nq))
-        qd = _shaped("qd", states.qd, (knots, self.model.nv))
+        q = shaped_array("q", states.q, (knots, self.model.nq))
+        qd = shaped_array("qd", states.qd, (knots, self.model.nv))
         if not self._touches:
             result = self.derivatives(q[:-1], qd[:-1], tau, dt, *more)
             return Linearization(result.A, result.B, result.dx_dp)
         shape = len(tau), self._rows
         known = np.zeros(shape) if states.impulse is None else states.impulse
-        warm = _shaped("impulse", known, shape)
+        warm = shaped_array("impulse", known, shape)
         result = self.derivatives(q[:-1], qd[:-1], tau, dt, warm, *more)
         flags = result.not_differentiable
         return Linearization(result.A, result.B, result.dx_dp, flags)
@@ -288,8 +288,8 @@ def sweep(
     count, nx = A.shape[:2]
     nv = nx // 2
     start = np.empty((count + 1, nx))
-    start[:, :nv] = _shaped("by_q", by_q, (count + 1, nv))
-    start[:, nv:] = _shaped("by_qd", by_qd, (count + 1, nv))
+    start[:, :nv] = shaped_array("by_q", by_q, (count + 1, nv))
+    start[:, nv:] = shaped_array("by_qd", by_qd, (count + 1, nv))
     # A, B and dx_dp side by side: one product for each step.
     columns = np.concatenate([A, B, P], axis=2)
     results = np.empty((count, columns.shape[2]))
@@ -301,22 +301,5 @@ def sweep(
         y = c
     tau = results[:, nx : nx + nv].copy()
     if by_tau is not None:
-        tau += _shaped("by_tau", by_tau, (count, nv))
+        tau += shaped_array("by_tau", by_tau, (count, nv))
     return Gradients(y[:nv].copy(), y[nv:].copy(), tau, results[:, nx + nv :].sum(0))
-
-
-def _shaped(name: str, values: Any, shape: tuple[int, ...]) -> np.ndarray:
-    """Return values as an array of floats; it may share memory with them.
-
-    Args:
-        name: Name of the argument, for messages.
-        values: Numbers.
-        shape: Required shape.
-
-    Raises:
-        ShapeError: The values have another shape, or are not numeric.
-    """
-    array = float_array(name, values, f"shape {shape}")
-    if array.shape != shape:
-        raise ShapeError(name, f"shape {shape}", f"shape {array.shape}")
-    return array

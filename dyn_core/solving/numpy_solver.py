@@ -19,7 +19,7 @@ from dyn_core.solving.adapter import flat_numbers, named_errors
 from dyn_core.solving.build_options import option_values
 from dyn_core.solving.solver import BuildOptions, Solver
 from dyn_core.spatial import Vector
-from dyn_core.validation import float_array
+from dyn_core.validation import shaped_array
 
 
 class ArraySolver(Solver):
@@ -230,11 +230,7 @@ class _ArrayProgram(RowProgram):
             raise ShapeError(name, wanted, str(len(results)))
         flat: list[Any] = []
         for port, result in zip(self.outputs, results, strict=True):
-            output = f"{name}: {port.name}"
-            array = float_array(output, result, f"shape {port.shape}")
-            if array.shape != port.shape:
-                got = f"shape {array.shape}"
-                raise ShapeError(output, f"shape {port.shape}", got)
+            array = shaped_array(f"{name}: {port.name}", result, port.shape)
             flat += flat_numbers(
                 array + friction if port.kind == "joint_force" else array.ravel()
             )

@@ -9,6 +9,7 @@ from dyn_core.validation.arrays import (
     named_settings,
     one_state,
     random_generator,
+    shaped_array,
     state_array,
 )
 from dyn_core.validation.file_names import writing
@@ -66,6 +67,7 @@ __all__ = [
     "random_generator",
     "read_yaml",
     "refuse",
+    "shaped_array",
     "shown",
     "state_array",
     "with_present_names",

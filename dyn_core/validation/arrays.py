@@ -141,6 +141,27 @@ def float_array(name: str, values: ArrayLike | None, wanted: str) -> np.ndarray:
     return real
 
 
+def shaped_array(
+    name: str, values: ArrayLike | None, shape: tuple[int, ...]
+) -> np.ndarray:
+    """Return an array of floats of a required shape; NaN and infinity are accepted.
+
+    The result may share memory with `values`.
+
+    Args:
+        name: Name of the input in error messages.
+        values: Real numbers, as of float_array.
+        shape: Shape that they must have.
+
+    Raises:
+        ShapeError: They have another shape, or float_array refuses them.
+    """
+    array = float_array(name, values, f"shape {shape}")
+    if array.shape != shape:
+        raise ShapeError(name, f"shape {shape}", f"shape {array.shape}")
+    return array
+
+
 def state_array(name: str, values: ArrayLike, length: int) -> np.ndarray:
     """Return a numeric array of shape (length,) or (batch, length).
 

@@ -23,7 +23,7 @@ from dyn_core.identification.regressor_rank import regressor_of
 from dyn_core.identification.selection import Unknowns
 from dyn_core.model import Model, parameter_paths
 from dyn_core.solving.registry import solver
-from dyn_core.validation import float_array
+from dyn_core.validation import float_array, shaped_array
 
 AT_ONCE = 4096  # samples in one call, so that the results fit into memory
 _ACTS = {"joint_friction": True, "joint_springs": True}
@@ -498,9 +498,7 @@ def checked_weights(model: Model, weight: Any) -> np.ndarray:
                 )
             array[place] = numbers
     else:
-        array = float_array("weight", weight, f"shape ({model.nv},)")
-    if array.shape != (model.nv,):
-        raise ShapeError("weight", f"shape ({model.nv},)", f"shape {array.shape}")
+        array = shaped_array("weight", weight, (model.nv,))
     if not (np.isfinite(array).all() and (array > 0).all()):
         raise IdentificationError(
             f"weight must be > 0 and finite for each coordinate, got {array.tolist()}:"

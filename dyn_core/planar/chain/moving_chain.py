@@ -34,6 +34,7 @@ from dyn_core.validation import (
     float_array,
     known_keywords,
     label,
+    shaped_array,
     shown,
 )
 
@@ -242,10 +243,7 @@ class MovingChain:
         Raises ShapeError if it is not numeric or of another shape, NonFiniteError if it
         is not finite; `name` is for the message.
         """
-        shape = (self.chain.n, 2)
-        array = float_array(name, value, f"shape {shape}")
-        if array.shape != shape:
-            raise ShapeError(name, f"shape {shape}", f"shape {array.shape}")
+        array = shaped_array(name, value, (self.chain.n, 2))
         if not np.isfinite(array).all():
             bad = int(np.flatnonzero(~np.isfinite(array).all(axis=1))[0])
             raise NonFiniteError(f"{name} is not finite at joint {bad}", name)

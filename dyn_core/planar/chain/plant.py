@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from dyn_core.errors import ModelError, NonFiniteError, ShapeError
+from dyn_core.errors import ModelError, NonFiniteError
 from dyn_core.planar.chain.chain import ChainModel
 from dyn_core.planar.chain.moving_chain import Event
 from dyn_core.planar.chain.simulator import ChainSimulator
@@ -21,7 +21,7 @@ from dyn_core.planar.chain.states import (
 )
 from dyn_core.simulation.channels import Channels, JointPose, MeasuredJoints
 from dyn_core.simulation.plant import SimulatedPlant
-from dyn_core.validation import float_array
+from dyn_core.validation import shaped_array
 
 STRETCH = 1e-3  # relative error of a length above which it is violated
 TROUBLE = ("mode_cycle", "chatter", "event_limit")
@@ -296,10 +296,7 @@ class ChainRobot(SimulatedPlant):
         self.happened[event.kind] += 1
 
     def _vector(self, name: str, values: Any) -> np.ndarray:
-        shape = (self.chain.n - 1,)
-        array = float_array(name, values, f"shape {shape}")
-        if array.shape != shape:
-            raise ShapeError(name, f"shape {shape}", f"shape {array.shape}")
+        array = shaped_array(name, values, (self.chain.n - 1,))
         if not np.isfinite(array).all():
             bad = self.chain.joint_names[int(np.flatnonzero(~np.isfinite(array))[0])]
             raise NonFiniteError(f"{name}: that of {bad} is not finite", name)
