@@ -233,9 +233,6 @@ class ComputedTorqueNode(RobotNode):
         """Activate the node; log and return FAILURE if a required guard forbids it.
 
         An exception is logged, and ERROR is returned.
-
-        Args:
-            state: Previous state, passed on to rclpy.
         """
         refusal = self.activation.refused(time.monotonic())
         if refusal is not None:
@@ -274,9 +271,6 @@ class ComputedTorqueNode(RobotNode):
         disabled. During the wait, joint states and the services ~/estop and ~/enable
         are served here, since the executor has stopped or has called this function. An
         activation that waits for the guard is ended as failed.
-
-        Args:
-            interrupted: Polled while waiting; True ends the wait at once.
         """
         controller = self.controller
         self.activation.end()
@@ -334,9 +328,6 @@ class ComputedTorqueNode(RobotNode):
 
         An unconfigured node accepts all values here.
 
-        Args:
-            values: New values by parameter name.
-
         Raises:
             SettingError: An integral gain lacks its clamp, cmd_timeout is not valid for
                 constraints.goal_time, a gain is not valid for the period of the states,
@@ -365,9 +356,6 @@ class ComputedTorqueNode(RobotNode):
 
         Gains that have become invalid for the period of the states since the check are
         not applied, and a refusal is logged.
-
-        Args:
-            values: New values by parameter name.
         """
         if not self.configured:
             return

@@ -109,9 +109,6 @@ class GuardNode(TableNode):
         """Set the supervisor's timeout from effort_timeout, if it is among the values.
 
         The following beats contain the new value.
-
-        Args:
-            values: New values by parameter name.
         """
         if "effort_timeout" in values:
             self.supervisor.timeout = values["effort_timeout"]

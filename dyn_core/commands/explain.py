@@ -81,19 +81,7 @@ class _Noting(Tracer):
         self.noted: dict[int, tuple[str, int, str]] = {}
 
     def record(self, op: str, operands: Sequence[Any]) -> Any:
-        """Record an operation; the line of each new node is stored in `noted`.
-
-        Args:
-            op: Name of the operation, as of Tracer.record.
-            operands: Its operands, numbers and Symbols, as of Tracer.record.
-
-        Returns:
-            The result of Tracer.record: a Symbol or a constant number, several of them
-            for a loop, call or product, None for a requirement.
-
-        Raises:
-            TraceError: An operand is no number, or a Symbol of another trace.
-        """
+        """Record as Tracer.record; the line of each new node is stored in `noted`."""
         before = len(self.builder.graph.nodes)
         result = super().record(op, operands)
         for node in range(before, len(self.builder.graph.nodes)):

@@ -74,11 +74,6 @@ class GraphProgram(Program[Any]):
         all, are run one by one, and the remaining rows together. A column, or the
         status, may be one number for all rows. Outputs and status of failed rows are as
         in run_row. Raises TraceError as run_row.
-
-        Args:
-            columns: For each flat input an array (rows,), or a float shared by all
-                rows.
-            rows: Number of rows.
         """
         try:
             return self._columns(columns)

@@ -287,9 +287,6 @@ class NativeProgram(BlockCalls, GraphProgram):
     def prepare(self, batch: bool = False) -> None:
         """Compile or load the kernels, and wait for them; see Program.
 
-        Args:
-            batch: Whether the batch kernel is prepared in addition to the scalar one.
-
         Raises CompileError if LLVM failed.
         """
         self._kernel("scalar", wait=True)

@@ -45,11 +45,6 @@ class RowProgram(Program[Any]):
 
         Outputs are an array (number of flat outputs, rows), NaN in the columns of rows
         that failed; the status an array (rows,), 0 or as of `run_row`.
-
-        Args:
-            columns: For each flat input an array (rows,), or a float shared by all
-                rows.
-            rows: Number of rows.
         """
         results, states = [], []
         for row in range(rows):

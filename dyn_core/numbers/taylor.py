@@ -102,10 +102,6 @@ class Taylor(Number):
             (A B + C)' = A' B + A B' + C',   (A B)'' = A'' B + 2 A' B' + A B''
 
         Each term is a product of matrices, see flat_product.
-
-        Args:
-            a, b, c: Entries of A, B and C, row by row; c is empty without a C.
-            shape: Sizes, sign of A B, and whether it is added to C.
         """
         rank, numbers = self.rank, [*a, *b, *c]
         second = any(

@@ -91,9 +91,6 @@ class DefaultSolver(Solver):
     def refusal(self, model: Any) -> str | None:
         """Return why the chosen solver does not support this robot, or None.
 
-        Args:
-            model: Robot or another System.
-
         Raises:
             UnsupportedError: That solver does not have an option set by `with_options`.
         """
@@ -108,9 +105,6 @@ class DefaultSolver(Solver):
 
         The page is of the solver for trees; if there is none, of the one that closes
         loops.
-
-        Args:
-            inputs, outputs: Sized Ports of a Program to show; None: the Signature's.
         """
         return f"{self}\n\n{self.of_trees.describe(inputs, outputs)}"
 

@@ -320,9 +320,6 @@ class TracedSolver(Solver):
         It is the result of `supports`; None if there is no such function. `build` may
         still refuse the robot: for its loops, or where a joint has no inertia.
 
-        Args:
-            model: Robot or another System of the Signature's kind.
-
         Raises:
             TraceError: `supports` raised an error that is not a DynError.
         """

@@ -186,9 +186,6 @@ class ChainTask(Task):
 
         The rate is that of turning [rad/s]. Position (2) and velocity (2) of joint 0
         follow, unless it is guided. Entries of directions are clipped to -1..1.
-
-        Args:
-            state: State, 6n entries.
         """
         x, v, _, _ = self.parts(state)
         r = self.directions(x)
@@ -202,11 +199,6 @@ class ChainTask(Task):
 
         The relative height is that of the last joint above joint 0, over the sum of
         lengths.
-
-        Args:
-            before: Not used.
-            action: Clipped action, (na,).
-            after: State after the step, (ns,); the height is of it.
         """
         x = self.parts(after)[0].rows
         height = (x[-1][1] - x[0][1]) * (1.0 / sum(self.system.lengths))
@@ -246,9 +238,5 @@ class ChainTask(Task):
         return np.concatenate([*both, flags], axis=1)
 
     def points(self, state: np.ndarray) -> np.ndarray:
-        """Return the positions of the joints in a state, (n, 2) [m].
-
-        Args:
-            state: State, (6n,).
-        """
+        """Return the positions of the joints in a state, (n, 2) [m]."""
         return np.reshape(np.asarray(state, float)[: 2 * self.system.n], (-1, 2))

@@ -74,11 +74,6 @@ class PendulumSwingUp(ObjectTask):
         """Return cos theta - rate_cost theta'² - effort_cost sum (a / bound)².
 
         theta and theta' are of the state after the step.
-
-        Args:
-            before: Not used.
-            action: Clipped action, (na,).
-            after: State after the step, (ns,).
         """
         swing = self.rate_cost * after[1] * after[1]
         return cos(after[0]) - swing - self.effort_cost * self.cost(action)
@@ -134,11 +129,6 @@ class AcrobotSwingUp(ObjectTask):
             y / (l1 + l2) - rate_cost (t1'² + t2'²) - effort_cost sum (a / bound)²
 
         The height y of the tip and the rates t1', t2' are of the state after the step.
-
-        Args:
-            before: Not used.
-            action: Clipped action a, (na,).
-            after: State after the step, (ns,).
         """
         p = self.system.parameters
         swing = self.rate_cost * (after[2] * after[2] + after[3] * after[3])
@@ -197,11 +187,6 @@ class WeightLift(ObjectTask):
             y3 / 3 - rate_cost (t1'² + t2'² + t3'²) - effort_cost sum (a / bound)²
 
         y3, the height of the weight [m], and the rates are of the state after the step.
-
-        Args:
-            before: Not used.
-            action: Clipped action a, (na,).
-            after: State after the step, (ns,).
         """
         _, w = self.parts(after)
         swing = self.rate_cost * sum((x * x for x in w), 0.0)
@@ -312,11 +297,6 @@ class CartSwingUp(ObjectTask):
             cos theta - place_cost x² - rate_cost theta'² - effort_cost sum (a / bound)²
 
         If |x| > x_limit, it is smaller by end_cost.
-
-        Args:
-            before: Not used.
-            action: Clipped action, (na,).
-            after: State after the step, (ns,).
         """
         x, w = after[0], after[3]
         cost = self.place_cost * x * x + self.rate_cost * w * w
@@ -391,11 +371,6 @@ class ClassicPendulum(PendulumSwingUp):
         """Return -(theta² + 0.1 theta'² + 0.001 tau²) of the state before a step.
 
         theta is wrapped to [-pi, pi).
-
-        Args:
-            before: State before the step: theta [rad], theta' [rad/s].
-            action: Clipped action: the torque tau [N·m].
-            after: Not used.
         """
         angle, rate, torque = _wrapped(before[0]), before[1], action[0]
         return -(angle * angle + 0.1 * rate * rate + 0.001 * torque * torque)
@@ -439,13 +414,7 @@ class ClassicAcrobot(AcrobotSwingUp):
         return Vector((_wrapped(t1), _wrapped(t2), *rates))
 
     def reward(self, before: Any, action: Any, after: Any) -> Any:
-        """Return 0 if the tip is over 1 m above the support after the step, else -1.
-
-        Args:
-            before: Not used.
-            action: Not used.
-            after: State after the step, (ns,).
-        """
+        """Return 0 if the tip is over 1 m above the support after the step, else -1."""
         return self.over(after) - 1.0
 
     def over(self, after: Any) -> Any:

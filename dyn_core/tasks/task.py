@@ -237,39 +237,15 @@ class Task(System):
         return {"ns": self.ns, "na": self.na, "no": self.no}
 
     def parameter(self, path: str) -> list[Any]:
-        """Return the numbers of a parameter of the system as a list.
-
-        Args:
-            path: Parameter path of the system.
-
-        Raises:
-            ModelError: The path is unknown.
-        """
+        """Return the numbers of a parameter of the system, by its path."""
         return self.system.parameter(path)
 
     def unit(self, path: str) -> str:
-        """Return the unit of a parameter of the system as text.
-
-        Args:
-            path: Parameter path of the system.
-
-        Raises:
-            ModelError: The path is unknown.
-        """
+        """Return the unit of a parameter of the system, by its path."""
         return self.system.unit(path)
 
     def with_values(self, values: Mapping[str, Sequence[Any]]) -> Task:
-        """Return a copy of the task with parameters of its system replaced.
-
-        The values are not checked.
-
-        Args:
-            values: By parameter path of the system, all numbers (or symbols) of the
-                parameter.
-
-        Raises:
-            ModelError: A path is unknown.
-        """
+        """Return a copy of the task with parameters of its system replaced."""
         return replace(self, system=self.system.with_values(values))
 
     def changed(self, **changes: Any) -> Task:
@@ -372,9 +348,6 @@ class ObjectTask(Task):
 
     def points(self, state: np.ndarray) -> np.ndarray:
         """Return the ends of the rods in a state, (k, 2) [m], from joint 0 on.
-
-        Args:
-            state: State, (ns,).
 
         Raises:
             ModelError: The object has no equivalent mechanism of rods.

@@ -177,10 +177,6 @@ class Quantity(Kind):
     def convert(self, where: str, value: Any) -> float:
         """Return the value as a float.
 
-        Args:
-            where: Path of the value, for error messages.
-            value: Real number; `takes` refuses others.
-
         Raises:
             ModelError: It is not finite, or outside the range.
         """
@@ -276,10 +272,6 @@ class Name(Kind):
     def convert(self, where: str, value: Any) -> Any:
         """Return the value unchanged.
 
-        Args:
-            where: Path of the value, for error messages.
-            value: String, or value of a type in `also`.
-
         Raises:
             ModelError: It is a string that is not among the choices.
         """
@@ -332,10 +324,6 @@ class ListOf(Kind):
     def convert(self, where: str, value: Any) -> tuple[Any, ...]:
         """Return a tuple of the checked and converted entries.
 
-        Args:
-            where: Path of the value, for error messages.
-            value: List or tuple of a valid length.
-
         Raises:
             ModelError: An entry is not valid.
         """
@@ -372,10 +360,6 @@ class ByName(Kind):
     def convert(self, where: str, value: Any) -> dict[Any, Any]:
         """Return a dict of the checked and converted values, in the same order.
 
-        Args:
-            where: Path of the value, for error messages.
-            value: Mapping.
-
         Raises:
             ModelError: A value is not valid.
         """
@@ -404,11 +388,6 @@ class Either(Kind):
 
     def convert(self, where: str, value: Any) -> Any:
         """Return the value as converted by the first kind that takes it.
-
-        Args:
-            where: Path of the value, for error messages.
-            value: A value that one of the kinds takes; for another, StopIteration is
-                raised.
 
         Raises:
             ModelError: That kind refuses the value.
@@ -569,10 +548,6 @@ class Table(Kind):
         None are omitted. A former name is read with a DeprecationWarning. An instance
         of `made` is returned as it is.
 
-        Args:
-            where: Path of the value, for error messages.
-            value: Mapping, or instance of `made`.
-
         Raises:
             ModelError: A key is unknown, a required key is missing, or a value is not
                 valid.
@@ -621,10 +596,6 @@ class Tagged(Kind):
         """Return the value as the table selected by its tag converts it.
 
         That table reads the whole mapping, the tag included.
-
-        Args:
-            where: Path of the value, for error messages.
-            value: Mapping.
 
         Raises:
             ModelError: The tag is missing or unknown, or the table refuses the value.

@@ -113,10 +113,6 @@ class PlanarScene(VisualScene):
         """Return the height of the highest level half-plane of the ground [m].
 
         Without level ground it is `lowest` - 0.02 `size`.
-
-        Args:
-            lowest: Height of the lowest point of the parts [m].
-            size: Diagonal of the scene [m].
         """
         levels = [_level(plane) for plane in self.ground]
         flat = [level for level in levels if level is not None]

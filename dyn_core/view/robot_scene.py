@@ -101,9 +101,6 @@ class RobotScene(VisualScene):
 
         The first call for visuals ends a sketch: `sketch` becomes empty, and a floating
         base is placed on the ground by the visuals, so that `start` may change.
-
-        Args:
-            role: One of ROLES.
         """
         made = super().parts(role)
         if role == VISUAL and self.sketch:

@@ -40,21 +40,7 @@ class Symbol(Number):
     # fmt: on
 
     def apply(self, op: str, *operands: Any) -> Any:
-        """Record an operation in the innermost Graph being traced.
-
-        Args:
-            op: Name in OPERATIONS, or loop, call, product, require.
-            operands: Its arguments.
-
-        Returns:
-            A Symbol, or a float or bool where the result is constant; for a loop, call
-            or product the list or tuple of results; None for require.
-
-        Raises:
-            TraceError: An operand is not a number or is a Symbol of another trace,
-                require is in the condition of a loop, or a loop's body returns a wrong
-                number of values.
-        """
+        """Record an operation in the innermost Graph being traced: Tracer.record."""
         tracer = self.tracer
         while tracer.inner is not None:
             tracer = tracer.inner
@@ -67,10 +53,6 @@ class Symbol(Number):
 
         From 120 multiplications on, or 64 where a number is multiplied with a row, it
         is recorded as one operation; a smaller one as separate operations.
-
-        Args:
-            a, b, c: Entries of A, B and C, row by row; c is empty without a C.
-            shape: Sizes, sign of A B, and whether it is added to C.
 
         Raises:
             TraceError: An entry is not a number, or is a Symbol of another trace.

@@ -159,12 +159,7 @@ class StatementWriter(Operations):
         self.loops: list[_OpenLoop] = []
 
     def note(self, what: str, line: int) -> int:
-        """Add a failure to `places`; return its status number, from 1 on.
-
-        Args:
-            what: Text of the failure.
-            line: Line of the file.
-        """
+        """Add a failure to `places`; return its status number, from 1 on."""
         self.places.append((what, self.function.__qualname__, line))
         return len(self.places)
 

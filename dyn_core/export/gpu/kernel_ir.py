@@ -144,12 +144,6 @@ class StateTables(ValueTables):
         """Append code that copies values.
 
         To StatePorts it is one call for each port; for other memory see ValueTables.
-
-        Args:
-            code: Function that is written.
-            start: Memory of the sources; contiguous if `to` is StatePorts.
-            pairs: Index in `start` and index in `to` of each value.
-            to: Memory of the copies.
         """
         if not isinstance(to, StatePorts):
             super().copy(code, start, pairs, to)
@@ -168,12 +162,6 @@ class StateTables(ValueTables):
 
         Nothing is appended for fewer than 2000 values, and for memory other than
         StatePorts.
-
-        Args:
-            code: Function that is written.
-            to: Memory of the values.
-            numbers: Indices of the values in it.
-            count: Not used; see ValueTables.
         """
         if len(numbers) < MANY or not isinstance(to, StatePorts):
             return False

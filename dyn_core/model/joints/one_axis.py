@@ -95,10 +95,7 @@ class _OneAxis(Joint):
 
     @classmethod
     def about(cls, axis: Iterable[float]) -> Joint:
-        """Return the joint with this axis (3,), which is normalised.
-
-        Raises ModelError unless it has three finite numbers, not all zero.
-        """
+        """Return the joint with this axis (3,), which is normalised."""
         return cls(axis)
 
     def geometry(self, what: str) -> list[Scalar]:
@@ -110,10 +107,6 @@ class _OneAxis(Joint):
 
         Raises SingularError for floats of zero length, ModelError for floats that are
         not finite. Symbols are not checked.
-
-        Args:
-            what: Not used: these joints have no geometry but their axis.
-            values: Direction of the axis, 3 floats or symbols.
         """
         joint = copy(self)
         joint.axis = direction(values)
@@ -214,10 +207,6 @@ class Helical(_OneAxis):
 
         The axis is normalised; the pitch [m/rad] and symbols are not checked. Raises
         SingularError for an axis of zero length, ModelError for one that is not finite.
-
-        Args:
-            what: axis or pitch.
-            values: Direction of the axis, 3 floats or symbols, or the pitch, 1.
         """
         if what == "axis":
             return super()._with_geometry(what, values)

@@ -200,10 +200,6 @@ class _OfAxis(Product):
 
         Raises SingularError for floats of zero length, ModelError for floats that are
         not finite. A planar joint raises SingularError for the axis -z, too.
-
-        Args:
-            what: axis.
-            values: Direction of the axis, 3 floats or symbols.
         """
         joint = copy(self)
         joint.axis = direction(values)
@@ -238,10 +234,7 @@ class Planar(_OfAxis):
 
     @classmethod
     def about(cls, axis: Iterable[float]) -> Joint:
-        """Return the joint with this normal (3,), which is normalised.
-
-        Raises ModelError unless it has three finite numbers, not all zero.
-        """
+        """Return the joint with this axis or normal (3,), which is normalised."""
         return cls(axis)
 
     def _about(self, axis: Sequence[Scalar]) -> tuple[Joint, ...]:
@@ -283,10 +276,7 @@ class Cylindrical(_OfAxis):
 
     @classmethod
     def about(cls, axis: Iterable[float]) -> Joint:
-        """Return the joint with this axis (3,), which is normalised.
-
-        Raises ModelError unless it has three finite numbers, not all zero.
-        """
+        """Return the joint with this axis or normal (3,), which is normalised."""
         return cls(axis)
 
     def _about(self, axis: Sequence[Scalar]) -> tuple[Joint, ...]:
@@ -333,10 +323,6 @@ class Universal(Product):
 
         Raises SingularError for an axis of floats of zero length, ModelError for floats
         that are not finite. Whether the axes are parallel is not checked.
-
-        Args:
-            what: Not used: the joint has no geometry but its axes.
-            values: First and second axis, 6 floats or symbols.
         """
         joint, both = copy(self), (values[:3], values[3:])
         joint.factors = tuple(Revolute().with_geometry("axis", x) for x in both)
