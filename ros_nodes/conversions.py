@@ -7,7 +7,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from dyn_core.control.reference.trajectory import point_rows
 from dyn_core.errors import ShapeError
 from dyn_core.simulation.channels import JointPose, PointForce
 from dyn_core.spatial.conventions import (
@@ -141,30 +140,6 @@ class TrajectoryArrays(NamedTuple):
     positions: np.ndarray
     velocities: np.ndarray
     accelerations: np.ndarray
-
-
-def trajectory_arrays(message: Any) -> TrajectoryArrays:
-    """Return the arrays of a JointTrajectory message, one row per point.
-
-    A field that is empty in all points gives an array without columns. Only that all
-    rows of a field have one length is checked; efforts are not read.
-
-    Raises:
-        TrajectoryError: The points differ in their number of positions, velocities or
-            accelerations.
-    """
-    points = message.points
-    stamps = [p.time_from_start for p in points]
-    rows = {
-        "positions": [p.positions for p in points],
-        "velocities": [p.velocities for p in points],
-        "accelerations": [p.accelerations for p in points],
-    }
-    return TrajectoryArrays(
-        list(message.joint_names),
-        np.array([x.sec + 1e-9 * x.nanosec for x in stamps], float),
-        *(point_rows(what, row) for what, row in rows.items()),
-    )
 
 
 class JointMotion(NamedTuple):

@@ -105,7 +105,8 @@ def test_a_joint_with_limits_is_not_wrapped(controller_node):
 @pytest.mark.parametrize("frame", ["", "base", "links"])
 def test_trajectories_are_read_from_the_wire(ros, count, fields, frame):
     """As the Python message has them, whatever lies before the numbers."""
-    from ros_nodes.conversions import trajectory_arrays
+    from trajectory_arrays import trajectory_arrays
+
     from ros_nodes.messages.trajectory_messages import read_trajectory
 
     rng = np.random.default_rng(7)

@@ -14,7 +14,6 @@ from ros_nodes.conversions import (
     joint_motion,
     quaternion,
     stamp_seconds,
-    trajectory_arrays,
 )
 
 
@@ -115,15 +114,7 @@ def test_quaternions_are_scalar_last():
     np.testing.assert_allclose(rotation(quaternion(R)), R, atol=1e-12)
 
 
-def test_stamps_and_trajectories():
-    """A zero stamp is none; points become rows."""
+def test_stamps():
+    """A zero stamp is none."""
     assert stamp_seconds(Message(sec=0, nanosec=0)) is None
     assert stamp_seconds(Message(sec=3, nanosec=500_000_000)) == 3.5
-    point = Message(
-        positions=[1.0], velocities=[], accelerations=[],
-        time_from_start=Message(sec=1, nanosec=0),
-    )  # fmt: skip
-    arrays = trajectory_arrays(Message(joint_names=["a"], points=[point]))
-    assert arrays.names == ["a"]
-    assert arrays.times == [1.0]
-    assert arrays.velocities[0].size == 0

@@ -7,13 +7,13 @@ from types import SimpleNamespace as Message
 
 import numpy as np
 import pytest
+from trajectory_arrays import trajectory_arrays
 
 import dyn_core as dyn
 from dyn_core.control import Controller, make_trajectory
 from dyn_core.control.joint_limits import JointLimits
 from dyn_core.control.reference.following import TrajectoryFollower
 from dyn_core.control.rules import Rules
-from ros_nodes.conversions import trajectory_arrays
 
 JOINTS = ("a", "b")
 LIMITS = JointLimits(JOINTS, np.array([-2.0, -2.0]), np.array([2.0, 2.0]),
