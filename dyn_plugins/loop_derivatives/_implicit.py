@@ -42,7 +42,7 @@ from dyn_plugins.dynamics.rnea import rnea
 from dyn_plugins.loop_derivatives._loop_slopes import slopes_of_loops
 from dyn_plugins.loops._dense import DenseLoops, needs_dense
 from dyn_plugins.loops._least import LeastLoops
-from dyn_plugins.loops._loop_rows import rows_of
+from dyn_plugins.loops._loop_rows import rows_of, wanted_of
 from dyn_plugins.loops._rank import dependence_items, pivot_tolerances
 from dyn_plugins.loops.loops import constraint_forces
 
@@ -460,7 +460,7 @@ def solved_motion(model, inputs, tolerance=None):
             the Saddle is then a LeastSaddle. None: a dependent row is a SingularError.
     """
     q, qd, mask, qdd, tau, f_ext, rates = inputs
-    rows, (a, b) = rows_of(model, q, qd, qdd), rates
+    rows = rows_of(model, q, qd, qdd)
     parts = split_q(model, q), split_v(model, qd), split_v(model, qdd)
     taken = join_force(model, rnea(model, *parts, f_ext)) + resistance(model, q, qd)
     if tolerance is None:
@@ -473,9 +473,8 @@ def solved_motion(model, inputs, tolerance=None):
         saddle = Saddle(model, q, H, A, full_squares, rows, mask)
     else:
         saddle = LeastSaddle(model, q, rows, mask, tolerance)
-    wanted = [-(r.acceleration + r.rate * (2.0 * a) + r.f * (b * b)) for r in rows]
     push = Vector(
         0.0 if rigid else x for rigid, x in zip(mask, tau - taken, strict=True)
     )
-    change, x = saddle.solve(push, wanted)
+    change, x = saddle.solve(push, wanted_of(rows, *rates))
     return moving(model, q, qd, qdd + change, x, f_ext, rates), saddle

@@ -198,7 +198,7 @@ class LoopSlopes:
             lengths: Squared norms of the slopes by rotations and by translations.
         """
         rate_by_pose = Force.of(change @ self.rel for change in changes)
-        by_rel = _along(changes, self.rel) + rate_by_pose
+        by_rel = _weighted(changes, self.rel) + rate_by_pose
         lines = [[0.0] * self.nv for _ in range(5)]
         for k in self.moved:
             h, drel = self.h[k], self.drel[k]
@@ -255,7 +255,7 @@ class LoopSlopes:
             if k not in self.moved:
                 columns.append([0.0] * self.nv)
                 continue
-            push = _along(changes, self.h[k])
+            push = _weighted(changes, self.h[k])
             turned = cross(self.h[k], force)
             pairs = zip(self.h, self.reach, strict=True)
             columns.append([push @ h - turned @ J for h, J in pairs])
@@ -446,14 +446,6 @@ def _displaced(R, p, h):
     W = skew(h.ang)
     pairs = zip(R.rows, (W @ R).rows, strict=True)
     return Matrix(with_slopes(*pair) for pair in pairs), with_slopes(p, W @ p + h.lin)
-
-
-def _along(changes, h):
-    """Return the change of a force by a displacement h, a Motion.
-
-    changes: Changes of the force by the six unit displacements, Forces.
-    """
-    return _weighted(changes, h)
 
 
 def _weighted(forces, weights):

@@ -19,7 +19,7 @@ from dyn_core.authoring import (
 )
 from dyn_plugins.dynamics.crba import crba
 from dyn_plugins.dynamics.rnea import rnea
-from dyn_plugins.loops._loop_rows import jacobian_of, rows_of
+from dyn_plugins.loops._loop_rows import jacobian_of, rows_of, wanted_of
 from dyn_plugins.loops._rank import dependence_items, gradient_slopes, pivot_tolerances
 
 PIVOT = 1e-13  # pivots of H + A.T k A up to this are zero, relative to the diagonal
@@ -170,11 +170,8 @@ def dense_hybrid(model, q, qd, prescribed, qdd, tau, f_ext, rates):
     rows = rows_of(model, q, qd, qdd_u)
     motion = split_q(model, q), split_v(model, qd), split_v(model, qdd_u)
     taken = join_force(model, rnea(model, *motion, f_ext)) + resistance(model, q, qd)
-    loops, (a, b) = DenseLoops(model, q, rows, prescribed), rates
-    wanted = Vector(
-        -(row.acceleration + row.rate * (2.0 * a) + row.f * (b * b)) for row in rows
-    )
-    change, x = loops.solve(tau - taken, wanted)
+    loops = DenseLoops(model, q, rows, prescribed)
+    change, x = loops.solve(tau - taken, wanted_of(rows, *rates))
     force = taken + loops.H @ change - loops.A.T @ x
     triples = zip(prescribed, force, tau, strict=True)
     tau = Vector(where(rigid, y, z) for rigid, y, z in triples)

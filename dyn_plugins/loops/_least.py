@@ -33,7 +33,7 @@ from dyn_core.validation import Name, Quantity
 from dyn_plugins.dynamics.crba import crba
 from dyn_plugins.dynamics.rnea import rnea
 from dyn_plugins.loops._dense import EasedInertia, needs_dense
-from dyn_plugins.loops._loop_rows import jacobian_of, rows_of
+from dyn_plugins.loops._loop_rows import jacobian_of, rows_of, wanted_of
 from dyn_plugins.loops._ranked import TOLERANCE, RankedRows, maximum_of
 
 DRIFTING = 1e-6  # tolerance of the rank in a simulation, which leaves loops a bit open
@@ -324,28 +324,15 @@ def least_hybrid(
     rows = rows_of(model, q, qd, qdd_u)
     motion = split_q(model, q), split_v(model, qd), split_v(model, qdd_u)
     taken = join_force(model, rnea(model, *motion, f_ext)) + resistance(model, q, qd)
-    loops, (a, b) = LeastLoops(model, q, rows, prescribed, tolerance), rates
+    loops = LeastLoops(model, q, rows, prescribed, tolerance)
     loops.resolve_dead_points(dead_point)
-    wanted = wanted_of(rows, a, b)
-    change, x, left = loops.solve(tau - taken, wanted)
+    change, x, left = loops.solve(tau - taken, wanted_of(rows, *rates))
     force = taken + loops.H @ change
     for row, y in zip(loops.A.rows, x, strict=True):
         force = force - Vector(row) * y
     triples = zip(prescribed, force, tau, strict=True)
     force = Vector(where(rigid, y, z) for rigid, y, z in triples)
     return force, qdd_u + change, x, rows, left, loops
-
-
-def wanted_of(rows, a, b):
-    """Return the changes of the rows' accelerations that Baumgarte's equation needs, m.
-
-        -(acceleration + 2 a rate + b² f)
-
-    rows: LoopRows; a, b: Baumgarte's rates [1/s].
-    """
-    return Vector(
-        -(row.acceleration + row.rate * (2.0 * a) + row.f * (b * b)) for row in rows
-    )
 
 
 def agreeing_hybrid(

@@ -92,6 +92,18 @@ def rows_of(model, q, qd, qdd):
     return rows
 
 
+def wanted_of(rows, a, b):
+    """Return the changes of the rows' accelerations that Baumgarte's equation needs, m.
+
+        -(acceleration + 2 a rate + b² f)
+
+    rows: LoopRows; a, b: Baumgarte's rates [1/s].
+    """
+    return Vector(
+        -(row.acceleration + row.rate * (2.0 * a) + row.f * (b * b)) for row in rows
+    )
+
+
 def _loop_rows(model, loop, X_0, v, a):
     """Return a list of one LoopRow for each row of a loop between links, in order.
 

@@ -62,7 +62,7 @@ from dyn_plugins.loops._least import (
     require_small,
     scales_of,
 )
-from dyn_plugins.loops._loop_rows import jacobian_of, rows_of
+from dyn_plugins.loops._loop_rows import jacobian_of, rows_of, wanted_of
 from dyn_plugins.loops._rank import (
     RANK,
     dependence_items,
@@ -128,10 +128,7 @@ def constrained_hybrid(model, q, qd, prescribed, qdd, tau, f_ext, rates):
     no_joint = all(rigid is False for rigid in prescribed)
     joints, IA = articulated_joints(model, X, S, None if no_joint else prescribed)
     factors = factored_delassus(model, joints, rows)
-    a, b = rates
-    x = factors.solve(
-        [-(row.acceleration + row.rate * (2.0 * a) + row.f * (b * b)) for row in rows]
-    )
+    x = factors.solve(wanted_of(rows, *rates))
     forces, pulls = constraint_forces(model, rows, x)
     change = accelerations_from_forces(model, joints, pulls, [-f for f in forces])
     dqdd = join_v(model, change.qdd)
