@@ -15,12 +15,10 @@ from dyn_core.authoring import (
     Matrix,
     Vector,
     damping_matrix,
-    join_force,
     join_matrix,
     join_slopes,
     joint_factors,
     product,
-    resistance,
     slope_of,
     split_q,
     split_v,
@@ -38,11 +36,10 @@ from dyn_plugins.derivatives._seeds import (
 from dyn_plugins.derivatives.directional_derivatives import inverse_along
 from dyn_plugins.derivatives.first_derivatives import id_derivatives
 from dyn_plugins.dynamics.crba import crba
-from dyn_plugins.dynamics.rnea import rnea
 from dyn_plugins.loop_derivatives._loop_slopes import slopes_of_loops
 from dyn_plugins.loops._dense import DenseLoops, needs_dense
 from dyn_plugins.loops._least import LeastLoops
-from dyn_plugins.loops._loop_rows import rows_of, wanted_of
+from dyn_plugins.loops._loop_rows import open_forces, rows_of, wanted_of
 from dyn_plugins.loops._rank import dependence_items, pivot_tolerances
 from dyn_plugins.loops.loops import constraint_forces
 
@@ -461,11 +458,10 @@ def solved_motion(model, inputs, tolerance=None):
     """
     q, qd, mask, qdd, tau, f_ext, rates = inputs
     rows = rows_of(model, q, qd, qdd)
-    parts = split_q(model, q), split_v(model, qd), split_v(model, qdd)
-    taken = join_force(model, rnea(model, *parts, f_ext)) + resistance(model, q, qd)
+    taken = open_forces(model, q, qd, qdd, f_ext)
     if tolerance is None:
         first = [row for x in slopes_of_loops(model, q, qd, qdd) for row in x.rows]
-        H = join_matrix(model, crba(model, parts[0]))
+        H = join_matrix(model, crba(model, split_q(model, q)))
         A, full_squares = (
             [row.gradient for row in first],
             [row.full_squares for row in first],

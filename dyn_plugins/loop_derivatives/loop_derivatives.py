@@ -12,10 +12,6 @@ from dyn_core.authoring import (
     Matrix,
     Vector,
     hookimpl,
-    join_force,
-    resistance,
-    split_q,
-    split_v,
 )
 from dyn_core.errors import UnsupportedError
 from dyn_core.model import parameter_paths
@@ -35,7 +31,6 @@ from dyn_plugins.dynamics.hybrid import (
     prescribed_coordinates,
     spread,
 )
-from dyn_plugins.dynamics.rnea import rnea
 from dyn_plugins.loop_derivatives._implicit import (
     Change,
     HybridInputs,
@@ -47,7 +42,7 @@ from dyn_plugins.loop_derivatives._implicit import (
     unit_forces,
 )
 from dyn_plugins.loops._least import DEPENDENT
-from dyn_plugins.loops._loop_rows import jacobian_of, rows_of
+from dyn_plugins.loops._loop_rows import jacobian_of, open_forces, rows_of
 from dyn_plugins.loops._rank import RANK, dependence_items, gradient_slopes
 from dyn_plugins.loops.loop_drop_in import DRIFT
 from dyn_plugins.loops.loops import (
@@ -211,9 +206,8 @@ def _joint_forces(model, motion):
     function of the user that does not return nv numbers raises ModelError.
     """
     q, qd, qdd, f_ext = motion.q, motion.qd, motion.qdd, motion.f_ext
-    parts = split_q(model, q), split_v(model, qd), split_v(model, qdd)
     rows = rows_of(model, q, qd, qdd)
-    tau = join_force(model, rnea(model, *parts, f_ext)) + resistance(model, q, qd)
+    tau = open_forces(model, q, qd, qdd, f_ext)
     for row, x in zip(
         jacobian_of(model, q, rows).rows, motion.multipliers, strict=True
     ):
@@ -249,8 +243,7 @@ def loop_id_derivatives(
     rows, n = rows_of(model, q, qd, qdd), range(model.nv)
     require_closed(rows, residual)
     A = jacobian_of(model, q, rows)
-    parts = split_q(model, q), split_v(model, qd), split_v(model, qdd)
-    whole = join_force(model, rnea(model, *parts, f_ext)) + resistance(model, q, qd)
+    whole = open_forces(model, q, qd, qdd, f_ext)
     A_p = Matrix([row[k] for k in p] for row in A.rows)
     floors = [RANK * slope for slope in gradient_slopes(model, q, rows, A)]
     names = dependence_items(rows, LEAST_INVERSE)

@@ -10,16 +10,12 @@ from dyn_core.authoring import (
     Factored,
     Matrix,
     Vector,
-    join_force,
     join_matrix,
-    resistance,
     split_q,
-    split_v,
     where,
 )
 from dyn_plugins.dynamics.crba import crba
-from dyn_plugins.dynamics.rnea import rnea
-from dyn_plugins.loops._loop_rows import jacobian_of, rows_of, wanted_of
+from dyn_plugins.loops._loop_rows import jacobian_of, open_forces, rows_of, wanted_of
 from dyn_plugins.loops._rank import dependence_items, gradient_slopes, pivot_tolerances
 
 PIVOT = 1e-13  # pivots of H + A.T k A up to this are zero, relative to the diagonal
@@ -168,8 +164,7 @@ def dense_hybrid(model, q, qd, prescribed, qdd, tau, f_ext, rates):
     pairs = zip(prescribed, qdd, strict=True)
     qdd_u = Vector(where(rigid, x, 0.0) for rigid, x in pairs)
     rows = rows_of(model, q, qd, qdd_u)
-    motion = split_q(model, q), split_v(model, qd), split_v(model, qdd_u)
-    taken = join_force(model, rnea(model, *motion, f_ext)) + resistance(model, q, qd)
+    taken = open_forces(model, q, qd, qdd_u, f_ext)
     loops = DenseLoops(model, q, rows, prescribed)
     change, x = loops.solve(tau - taken, wanted_of(rows, *rates))
     force = taken + loops.H @ change - loops.A.T @ x

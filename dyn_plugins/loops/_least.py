@@ -16,14 +16,11 @@ from dyn_core.authoring import (
     Vector,
     absolute,
     cos,
-    join_force,
     join_matrix,
     logical_not,
     maximum,
     require,
-    resistance,
     split_q,
-    split_v,
     sqrt,
     total,
     where,
@@ -31,9 +28,8 @@ from dyn_core.authoring import (
 from dyn_core.errors import InfeasibleError, SingularError, UnsupportedError
 from dyn_core.validation import Name, Quantity
 from dyn_plugins.dynamics.crba import crba
-from dyn_plugins.dynamics.rnea import rnea
 from dyn_plugins.loops._dense import EasedInertia, needs_dense
-from dyn_plugins.loops._loop_rows import jacobian_of, rows_of, wanted_of
+from dyn_plugins.loops._loop_rows import jacobian_of, open_forces, rows_of, wanted_of
 from dyn_plugins.loops._ranked import TOLERANCE, RankedRows, maximum_of
 
 DRIFTING = 1e-6  # tolerance of the rank in a simulation, which leaves loops a bit open
@@ -322,8 +318,7 @@ def least_hybrid(
     pairs = zip(prescribed, qdd, strict=True)
     qdd_u = Vector(where(rigid, x, 0.0) for rigid, x in pairs)
     rows = rows_of(model, q, qd, qdd_u)
-    motion = split_q(model, q), split_v(model, qd), split_v(model, qdd_u)
-    taken = join_force(model, rnea(model, *motion, f_ext)) + resistance(model, q, qd)
+    taken = open_forces(model, q, qd, qdd_u, f_ext)
     loops = LeastLoops(model, q, rows, prescribed, tolerance)
     loops.resolve_dead_points(dead_point)
     change, x, left = loops.solve(tau - taken, wanted_of(rows, *rates))

@@ -18,11 +18,13 @@ from dyn_core.authoring import (
     cross3,
     derivatives,
     join_force,
+    resistance,
     skew,
     split_q,
     split_v,
     variables,
 )
+from dyn_plugins.dynamics.rnea import rnea
 from dyn_plugins.kinematics.body_motion import outward
 
 
@@ -90,6 +92,22 @@ def rows_of(model, q, qd, qdd):
         else:
             rows += _loop_rows(model, loop, X_0, v, a)
     return rows
+
+
+def open_forces(model, q, qd, qdd, f_ext):
+    """Return the joint forces of a motion of the open tree, nv [N·m | N].
+
+    They include the friction and springs that act, and the weight. A user's force
+    function that acts and does not return nv numbers raises ModelError.
+
+    Args:
+        model: Robot, with the joint friction and springs that act.
+        q, qd, qdd: Position, nq, velocity and acceleration, nv.
+        f_ext: Force on each body with the base, body coordinates [N·m; N]; None: zero.
+    """
+    forces = [Force.zero()] * (model.nb + 1) if f_ext is None else f_ext
+    motion = split_q(model, q), split_v(model, qd), split_v(model, qdd)
+    return join_force(model, rnea(model, *motion, forces)) + resistance(model, q, qd)
 
 
 def wanted_of(rows, a, b):

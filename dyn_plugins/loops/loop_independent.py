@@ -9,16 +9,13 @@ from typing import Any, NamedTuple
 
 from dyn_core.authoring import (
     Factored,
-    Force,
     Matrix,
     TracedSolver,
     Vector,
     hookimpl,
-    join_force,
     join_matrix,
     resistance,
     split_q,
-    split_v,
 )
 from dyn_core.errors import UnsupportedError
 from dyn_core.problems import (
@@ -31,8 +28,7 @@ from dyn_core.problems import (
 from dyn_plugins.control.control_laws import position_error, turning_joints
 from dyn_plugins.dynamics.crba import crba
 from dyn_plugins.dynamics.hybrid import known_coordinates, prescribed_coordinates
-from dyn_plugins.dynamics.rnea import rnea
-from dyn_plugins.loops._loop_rows import jacobian_of, rows_of
+from dyn_plugins.loops._loop_rows import jacobian_of, open_forces, rows_of
 from dyn_plugins.loops._rank import RANK, dependence_items, gradient_slopes
 from dyn_plugins.loops.loops import motor_coordinates
 
@@ -176,7 +172,7 @@ def loop_independent_bias(model, q, qd, f_ext, independent):
     Source: KIM-3.0 (54), (55) solved for the other coordinates.
     """
     motion = independent_motion(model, q, qd, independent)
-    return motion.along(joint_forces(model, q, qd, motion.g, f_ext))
+    return motion.along(open_forces(model, q, qd, motion.g, f_ext))
 
 
 def loop_independent_gravity(model, q, independent):
@@ -200,23 +196,7 @@ def loop_independent_gravity(model, q, independent):
     """
     still = Vector.zeros(model.nv)
     motion = independent_motion(model, q, still, independent)
-    return motion.along(joint_forces(model, q, still, still, None))
-
-
-def joint_forces(model, q, qd, qdd, f_ext):
-    """Return the joint forces of a motion of the open tree, nv [N·m | N].
-
-    They include the friction and springs that act, and the weight. A user's force
-    function that acts and does not return nv numbers raises ModelError.
-
-    Args:
-        model: Robot, with the joint friction and springs that act.
-        q, qd, qdd: Position, nq, velocity and acceleration, nv.
-        f_ext: Force on each body with the base, body coordinates [N·m; N]; None: zero.
-    """
-    forces = [Force.zero()] * (model.nb + 1) if f_ext is None else f_ext
-    motion = split_q(model, q), split_v(model, qd), split_v(model, qdd)
-    return join_force(model, rnea(model, *motion, forces)) + resistance(model, q, qd)
+    return motion.along(open_forces(model, q, still, still, None))
 
 
 def _independent_sizes(model, options):
@@ -261,7 +241,7 @@ def loop_computed_torque(
     wanted = qdd_ref + kd * (qd_ref - qd) + kp * e
     qdd = motion.accelerations(Vector(wanted[k] for k in motion.y))
     friction = resistance(model, q, qd_ref)
-    smooth = joint_forces(model, q, qd, qdd, None) - resistance(model, q, qd)
+    smooth = open_forces(model, q, qd, qdd, None) - resistance(model, q, qd)
     tau = _by_motors(model, motion, smooth + friction, active)
     return tau - friction  # the adapter adds it again, for all joints
 
@@ -289,7 +269,7 @@ def loop_gravity_compensation(model, q, qd, kd, independent, active):
     still = Vector.zeros(model.nv)
     motion = independent_motion(model, q, still, independent)
     qdd = motion.accelerations(Vector(-(kd[k] * qd[k]) for k in motion.y))
-    forces = joint_forces(model, q, still, qdd, None)
+    forces = open_forces(model, q, still, qdd, None)
     return _by_motors(model, motion, forces, active)
 
 

@@ -21,7 +21,6 @@ from dyn_core.authoring import (
     join_v,
     logical_not,
     require,
-    resistance,
     split_q,
     split_v,
     where,
@@ -48,7 +47,6 @@ from dyn_plugins.dynamics.hybrid import (
     rotor_forces,
     spread,
 )
-from dyn_plugins.dynamics.rnea import rnea
 from dyn_plugins.kinematics.body_motion import outward
 from dyn_plugins.loops._dense import dense_hybrid, needs_dense
 from dyn_plugins.loops._least import (
@@ -62,7 +60,7 @@ from dyn_plugins.loops._least import (
     require_small,
     scales_of,
 )
-from dyn_plugins.loops._loop_rows import jacobian_of, rows_of, wanted_of
+from dyn_plugins.loops._loop_rows import jacobian_of, open_forces, rows_of, wanted_of
 from dyn_plugins.loops._rank import (
     RANK,
     dependence_items,
@@ -375,9 +373,7 @@ def loop_inverse_dynamics(
     rows = rows_of(model, q, qd, qdd)
     require_closed(rows, residual)
     A = jacobian_of(model, q, rows)
-    motion = split_q(model, q), split_v(model, qd), split_v(model, qdd)
-    open_tau = join_force(model, rnea(model, *motion, f_ext))
-    open_tau = open_tau + resistance(model, q, qd)
+    open_tau = open_forces(model, q, qd, qdd, f_ext)
     passive = [k for k, motor in enumerate(motors) if not motor]
     missing = Vector(open_tau[k] for k in passive) - Vector(tau_p)
     if dependent == "least_norm":
