@@ -290,12 +290,11 @@ def _draw_panel(axis: Any, panel: Panel) -> None:
     )  # fmt: skip
 
 
-def check_plot(path: str, option: str = "plot") -> None:
+def check_plot(path: str) -> None:
     """Check the path of a plot, before time is spent on its content.
 
     Args:
         path: File of the plot.
-        option: Name of the option in error messages.
 
     Raises:
         UnsupportedError: matplotlib is not installed.
@@ -303,11 +302,10 @@ def check_plot(path: str, option: str = "plot") -> None:
             folder does not exist, or it is a folder.
     """
     if not isinstance(path, str | os.PathLike):
-        message = f"{option} {shown(path)}; valid: the name of a file"
-        raise SettingError(message, option)
+        raise SettingError(f"plot {shown(path)}; valid: the name of a file", "plot")
     figure, _ = new_figure()
     kinds = sorted(figure.canvas.get_supported_filetypes())
-    check_file_name(path, [f".{kind}" for kind in kinds], option, option)
+    check_file_name(path, [f".{kind}" for kind in kinds], "plot", "plot")
 
 
 def save_figure(figure: Any, path: str | os.PathLike[str]) -> None:

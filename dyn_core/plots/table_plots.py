@@ -19,7 +19,6 @@ def plot_errors(
     errors: Mapping[str, Mapping[str, float]],
     allowed: float | None = None,
     title: str = "",
-    across: str = "error",
 ) -> Any:
     """Return a figure of errors: a row for each name, a mark for each column.
 
@@ -30,7 +29,6 @@ def plot_errors(
             at 1e-18, missing columns of a name and NaN not at all.
         allowed: Maximum error that passes, drawn as a line; None: no line.
         title: Title of the figure; empty: none.
-        across: Label of the horizontal axis.
 
     Raises:
         UnsupportedError: matplotlib is not installed.
@@ -50,7 +48,7 @@ def plot_errors(
     axis.set_xscale("log")
     if allowed is not None:
         axis.axvline(allowed, color=GREY, ls="--", lw=1.0, label=f"allowed {allowed:g}")
-    _label(axis, names, 9, across)
+    _label(axis, names, 9, "error")
     put_title(figure, title)
     return figure
 

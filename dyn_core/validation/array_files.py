@@ -10,7 +10,7 @@ import csv
 import math
 import warnings
 import zipfile
-from collections.abc import Collection, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple, TextIO
@@ -48,21 +48,17 @@ class CsvTable(NamedTuple):
     numbers: np.ndarray
 
 
-def npz_arrays(
-    file: Path, valid: str, names: Collection[str] | None = None
-) -> dict[str, np.ndarray]:
+def npz_arrays(file: Path, valid: str) -> dict[str, np.ndarray]:
     """Return the arrays of an NPZ file by name, in the order of the file.
 
     Args:
         file: Path of the file.
         valid: Names of the arrays that such a file may have, for error messages.
-        names: Names of the arrays to read; names that the file lacks are skipped. None:
-            all arrays.
 
     Raises:
         SettingError: The file cannot be opened, is no NPZ or is damaged, an array is
             encrypted, compressed otherwise than by NumPy or holds Python objects, or
-            the arrays to read do not fit into memory or have more bytes than the larger
+            the arrays do not fit into memory or have more bytes than the larger
             of SIZE and RATIO times the file's size.
     """
     try:
@@ -71,9 +67,8 @@ def npz_arrays(
                 raise _refused(file, f"it holds one array; valid: {valid}")
         with zipfile.ZipFile(file) as archive:
             members = {x.filename.removesuffix(".npy"): x for x in archive.infolist()}
-            chosen = [x for x in members if names is None or x in names]
-            _check_total(file, sum(members[name].file_size for name in chosen))
-            return {name: _array(file, archive, members[name]) for name in chosen}
+            _check_total(file, sum(x.file_size for x in members.values()))
+            return {name: _array(file, archive, x) for name, x in members.items()}
     except OSError as error:
         raise SettingError(f"{file}: {why_unread(error)}", "file") from error
     except SettingError:

@@ -10,7 +10,6 @@ from dyn_core.authoring import (
     split_q,
     split_v,
     where,
-    with_parameters,
 )
 from dyn_core.errors import UnsupportedError
 from dyn_core.problems import HYBRID_DYNAMICS, HYBRID_DYNAMICS_MASKED
@@ -23,7 +22,7 @@ from dyn_plugins.dynamics._articulated import (
 from dyn_plugins.dynamics.rnea import body_forces
 
 
-def hybrid_from_mask(model, q, qd, prescribed, qdd, tau, f_ext, rotors=None):
+def hybrid_from_mask(model, q, qd, prescribed, qdd, tau, f_ext):
     """Return joint forces and accelerations, one of the two given by coordinate.
 
         H qdd + C = tau
@@ -40,17 +39,12 @@ def hybrid_from_mask(model, q, qd, prescribed, qdd, tau, f_ext, rotors=None):
         qdd: Joint accelerations, nv, used where prescribed [rad/s² | m/s²].
         tau: Joint forces, nv, used elsewhere [N·m | N].
         f_ext: By body, entry 0 for the base: external force, body coordinates [N·m; N].
-        rotors: Added armature by coordinate [kg·m² | kg], or None; a time step puts the
-            slopes of stiff joint forces here.
 
     Returns:
         tau and qdd, nv each, in this order; given values are returned unchanged.
 
     Source: KIM-2.3 (Table 4), with the couplings of TAZZ-5.1 and TAZZ-5.3.
     """
-    if rotors is not None:
-        armature = Vector(x for i in model.independent for x in model.armature[i])
-        model = with_parameters(model, {"armature": armature + rotors})
     pairs = zip(prescribed, qdd, strict=True)
     qdd_u = Vector(where(rigid, x, 0.0) for rigid, x in pairs)
     friction = resistance(model, q, qd)

@@ -155,7 +155,7 @@ def pivot_tolerances(diagonal, squares, slopes):
     return tolerances
 
 
-def factored_delassus(model, joints, rows, way_out=WAY_OUT):
+def factored_delassus(model, joints, rows):
     """Return the factors of A H^-1 A.T, m x m.
 
     A dependent row raises SingularError, with a text of dependence_items, when the
@@ -165,10 +165,9 @@ def factored_delassus(model, joints, rows, way_out=WAY_OUT):
         model: Robot.
         joints: Articulated joints, from articulated_joints.
         rows: LoopRows.
-        way_out: Valid alternatives for the error's text.
     """
     responses, slopes = row_responses(model, joints, rows)
     G = delassus_matrix(joints, responses)
     squares = [total_square(response.values()) for response in responses]
     tolerances = pivot_tolerances([G[k, k] for k in range(len(rows))], squares, slopes)
-    return Factored(G, tolerances, dependence_items(rows, way_out))
+    return Factored(G, tolerances, dependence_items(rows))

@@ -12,7 +12,7 @@ from random_programs import SPECIAL, WIDTH, random_algorithm
 
 import dyn_core as dyn
 from dyn_core.engines.llvm import host_machine
-from dyn_core.export.c.c_source import c_source, write_c
+from dyn_core.export.c.c_source import write_c
 from dyn_core.export.interface import interface_of
 from dyn_core.numbers.operations import OPERATIONS
 from dyn_core.problems import Port
@@ -276,7 +276,7 @@ def test_fast_math_is_refused(tmp_path):
     if shutil.which("gcc") is None:
         pytest.skip("no compiler 'gcc' here")
     program = build("rnea", "two_link", {})
-    (tmp_path / "x.c").write_text(c_source(program, interface_of(program)))
+    (tmp_path / "x.c").write_text(write_c(program, interface_of(program)).text)
     for flag in ("-ffast-math", "-Ofast", "-ffinite-math-only"):
         done = subprocess.run(
             ["gcc", flag, "-c", "x.c"], cwd=tmp_path, capture_output=True, check=False
@@ -288,7 +288,7 @@ def test_fast_math_is_refused(tmp_path):
 def test_source_needs_little_and_keeps_functions_short():
     """No heap, no static memory that is written, no library function that may differ."""
     program = build("fd_derivatives", "quadruped", {})
-    text = c_source(program, interface_of(program))
+    text = write_c(program, interface_of(program)).text
     assert not re.search(r"\b(malloc|calloc|sin|cos|exp|log|tanh|memcpy)\(", text)
     assert not re.search(r"^static (?!.*\()(?!const)", text, re.MULTILINE)
     bodies = re.findall(r"^\{$(.*?)^\}$", text, re.MULTILINE | re.DOTALL)

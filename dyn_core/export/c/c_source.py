@@ -109,21 +109,6 @@ class CSource(NamedTuple):
     scratch: int
 
 
-def c_source(program: NativeProgram, interface: Interface, exact: bool = True) -> str:
-    """Return the text of a Program as C99.
-
-    Args:
-        program: Program that is exported.
-        interface: Its interface.
-        exact: Whether multiply-adds round once, which gives the bits of Python.
-
-    Raises:
-        UnsupportedError: The Program calls others.
-        ValueError: An operation has no form in C.
-    """
-    return write_c(program, interface, exact).text
-
-
 def write_c(
     program: NativeProgram, interface: Interface, exact: bool = True
 ) -> CSource:
