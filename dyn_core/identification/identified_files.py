@@ -365,6 +365,8 @@ def _with_numbers(attributes: str, values: Mapping[str, Sequence[Any]]) -> str:
 
     def put(attribute: re.Match[str]) -> str:
         name, quoted = attribute.groups()
+        if name == "quat_xyzw" and "rpy" in values:
+            return ""  # an origin has one of the two
         before, after = html.unescape(quoted[1:-1]).split(), left.pop(name, ())
         shown = [
             before[k] if len(before) == len(after)

@@ -9,8 +9,11 @@ import pytest
 import dyn_core as dyn
 from dyn_core import robots
 from dyn_core.errors import ModelError, SettingError
+from dyn_core.model.sources.origin import Origin
+from dyn_core.model.urdf_xml.xml_text import parse_xml
 from dyn_core.reports.doctor.catalogue import CATALOGUE, ERROR, SEVERITIES
 from dyn_core.reports.doctor.examine import as_json
+from dyn_core.reports.doctor.facts import of_xml
 
 CLEAN = """<robot name="clean">
   <link name="base"/>
@@ -240,6 +243,35 @@ def test_lines_for_the_sidecar_can_be_pasted():
     assert (ball.nv, ball.joint[ball.body_of_joint("y3")].kind) == (5, "spherical")
     gear = with_lines("sidecar-gear")
     assert gear.followers["right slide"].leader == "left slide"
+
+
+QUARTER = 'rpy="0 1.5707963267948966 0"'
+AS_QUATERNION = 'quat_xyzw="0 0.7071067811865476 0 0.7071067811865476"'
+
+
+def test_a_quaternion_of_a_joint_is_examined_like_its_angles():
+    """A ball joint is not suggested where two of three axes are parallel."""
+    text, extras = text_of("sidecar-ball")
+    by_angles = text.replace('rpy="1.5707963267948966 0 0"', QUARTER)
+    by_four = by_angles.replace(QUARTER, AS_QUATERNION)
+    assert by_four != by_angles != text
+    wanted, seen = (codes(dyn.doctor(x, extras=extras)) for x in (by_angles, by_four))
+    assert wanted == seen
+    assert "sidecar-ball" not in seen
+
+
+@pytest.mark.parametrize("turn", [QUARTER, AS_QUATERNION])
+def test_a_turned_inertia_is_examined_along_the_axes_of_its_link(turn):
+    """The smallest moment is about x after a quarter turn about y."""
+    text = CLEAN.replace('<origin xyz="0 0 0.2"/><mass', f"<origin {turn}/><mass")
+    upper = of_xml(parse_xml(text), Origin()).links[1]
+    assert upper.Ic.diagonal().tolist() == pytest.approx([0.0033, 0.0283, 0.0283])
+
+
+def test_a_quaternion_that_is_no_rotation_is_refused_in_words():
+    """What else is wrong with the robot is still examined."""
+    text = CLEAN.replace('rpy="0 0 0"', 'quat_xyzw="0 0 0 0"').replace("-2.5", "9")
+    assert {"refused", "reversed-limits"} <= codes(dyn.doctor(text, extras=ARMATURE))
 
 
 def test_a_model_is_examined_like_its_file():

@@ -163,10 +163,14 @@ def test_bodies_appear_and_vanish_in_a_urdf(tmp_path):
     assert urdf_of(again) == text
 
 
-def test_places_and_turned_inertias_are_read_back(tmp_path):
+@pytest.mark.parametrize("turn", ['rpy="0.3 0.2 0.1"', 'quat_xyzw="0.1 0.2 0.3 0.9"'])
+def test_places_and_turned_inertias_are_read_back(turn, tmp_path):
     """An origin's angles; an inertia whose axes in the file are not the link's."""
     text = Path(dyn.robots.path("two_link")).read_text(encoding="utf-8")
-    turned = text.replace('xyz="0.35 0 0"', 'xyz="0.35 0 0" rpy="0.3 0.2 0.1"')
+    turned = text
+    for old in ("0.35 0 0", "0.8 0 0"):  # of an inertia, and of a joint
+        assert f'xyz="{old}"/>' in text
+        turned = turned.replace(f'xyz="{old}"/>', f'xyz="{old}" {turn}/>')
     (tmp_path / "turned.urdf").write_text(turned, encoding="utf-8")
     place = [0.7, 0.1, -0.2, 0.3, -0.1, 0.2]
     values = {"joint2.origin": place, "link1.mass": 2.5}

@@ -17,6 +17,7 @@ from dyn_core.model import Model
 from dyn_core.model.checks.findings import Findings
 from dyn_core.model.description import Description, Geometry, JointSpec, LinkSpec
 from dyn_core.model.frames import origin as placement
+from dyn_core.model.frames import rpy_of
 from dyn_core.model.sources.origin import Origin
 from dyn_core.model.urdf_xml.link_shapes import read_shapes
 from dyn_core.validation import mended_name
@@ -255,6 +256,14 @@ def _triple(element: Element | None, key: str) -> Triple:
     return _floats(element, key, 3) or ZERO  # type: ignore[return-value]
 
 
+def _angles(place: Element | None) -> Triple:
+    """Return roll, pitch and yaw [rad] of an <origin>, also of its quat_xyzw."""
+    four = _floats(place, "quat_xyzw", 4)
+    if four is None or math.hypot(*four) < 1e-9:
+        return _triple(place, "rpy")
+    return rpy_of(four, "", "")
+
+
 def _link_of_xml(link: Element) -> LinkFacts:
     """Return the facts of a <link>; missing numbers are 0.
 
@@ -275,7 +284,7 @@ def _link_of_xml(link: Element) -> LinkFacts:
         (_floats(moments, key, 1) or (0.0,))[0]
         for key in ("ixx", "ixy", "ixz", "iyy", "iyz", "izz")
     ]
-    R = np.array(placement(ZERO, _triple(place, "rpy")).pose[0].rows, float)
+    R = np.array(placement(ZERO, _angles(place)).pose[0].rows, float)
     I = np.array(six)[[0, 1, 2, 1, 3, 4, 2, 4, 5]].reshape(3, 3)
     return LinkFacts(
         name, mass[0], np.array(_triple(place, "xyz")), R @ I @ R.T, geometry
@@ -302,7 +311,7 @@ def _joint_of_xml(joint: Element) -> JointFacts:
         parent,
         child,
         _triple(place, "xyz"),
-        _triple(place, "rpy"),
+        _angles(place),
         (1.0, 0.0, 0.0) if axis is None else _floats(axis, "xyz", 3),  # type: ignore[arg-type]
         {key: values[0] for key, values in limits.items() if values},
         limit is not None,
