@@ -19,7 +19,12 @@ from dyn_core.errors import DynError, ModelError, UnsupportedError
 from dyn_core.model import Model
 from dyn_core.model.description import Geometry
 from dyn_core.model.shapes import Box, Capsule, Cylinder, Mesh, Shape, Sphere
-from dyn_core.model.sources.mesh_corners import LONGEST, SIZE, check_solid
+from dyn_core.model.sources.mesh_corners import (
+    LONGEST,
+    SIZE,
+    check_solid,
+    mesh_unit,
+)
 from dyn_core.model.sources.meshes import mesh_file
 from dyn_core.spatial import Transform
 from dyn_core.view import colors, solids
@@ -72,8 +77,10 @@ def read_mesh(path: Path) -> list[MeshPiece]:
     if path.stat().st_size > SIZE:
         raise UnsupportedError(f"mesh {path} is larger than {SIZE // 1_000_000} MB")
     try:
-        scene = trimesh.load_scene(path)
-        pieces = [_piece(path, mesh) for mesh in scene.dump() if hasattr(mesh, "faces")]
+        unit, scene = mesh_unit(path), trimesh.load_scene(path)
+        pieces = [
+            _piece(path, mesh, unit) for mesh in scene.dump() if hasattr(mesh, "faces")
+        ]
     except UnsupportedError as error:
         raise UnsupportedError(f"mesh {path}: {error}") from error
     except Exception as error:  # trimesh raises any type for a damaged file
@@ -100,34 +107,23 @@ def convex_hull(pieces: list[MeshPiece]) -> Triangles:
     return Triangles(np.asarray(hull.vertices, float), np.asarray(hull.faces, int))
 
 
-def _piece(path: Path, mesh: Any) -> MeshPiece:
+def _piece(path: Path, mesh: Any, unit: float) -> MeshPiece:
     """Return one mesh of a trimesh scene, with corners in m.
 
     Args:
         path: File of the mesh; a .stl is shaded flat.
-        mesh: A trimesh.Trimesh; the metadata of a .dae tell its unit, 1 m otherwise.
+        mesh: A trimesh.Trimesh.
+        unit: Its unit [m].
 
-    Raises UnsupportedError if corners are not three finite numbers up to 1e9 m, and the
-    errors of _unit, ValueError or IndexError, for an invalid unit.
+    Raises UnsupportedError if corners are not three finite numbers up to 1e9 m.
     """
-    vertices = np.asarray(mesh.vertices, float) * _unit(path, mesh)
+    vertices = np.asarray(mesh.vertices, float) * unit
     if vertices.shape[1:] != (3,):
         raise UnsupportedError("a corner has something else than three numbers")
     if not np.isfinite(vertices).all() or np.abs(vertices).max(initial=0.0) > LONGEST:
         raise UnsupportedError(f"a corner is not finite, or beyond {LONGEST:g} m")
     triangles = Triangles(vertices, np.asarray(mesh.faces, int))
     return MeshPiece(triangles, _color(mesh), path.suffix.lower() == ".stl")
-
-
-def _unit(path: Path, mesh: Any) -> float:
-    """Return the length unit of a mesh [m], from the metadata of a .dae file.
-
-    It is 1 for files of other formats, and without metadata. Raises ValueError or
-    IndexError if their first word is neither "meters" nor a number.
-    """
-    if path.suffix.lower() != ".dae":
-        return 1.0
-    return float(mesh.metadata.get("units", "1.0").split()[0].replace("meters", "1.0"))
 
 
 def _color(mesh: Any) -> Color | None:

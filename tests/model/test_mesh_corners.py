@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import dyn_core as dyn
+from dyn_core.contact.collision.hulls import Hulls
 from dyn_core.model.sources import mesh_corners as reader
 from dyn_core.model.sources.mesh_corners import check_solid, mesh_corners
 
@@ -69,6 +70,45 @@ def test_corners_of_every_kind_of_file(tmp_path, name):
     corners = mesh_corners(tmp_path / name)
     assert _sorted(corners) == _sorted(TETRAHEDRON.astype(np.float32).astype(float))
     check_solid(corners)
+
+
+@pytest.mark.parametrize(
+    ("unit", "metres"),
+    [
+        ('<unit meter="0.001"/>', 0.001),
+        ("<unit name='inch' meter = '2.54e-2' />", 0.0254),
+        ("<!-- <unit meter='3'/> --><unit name='meter'/>", 1.0),
+        ("", 1.0),
+    ],
+)
+@pytest.mark.parametrize("axis", ["Y_UP", "Z_UP"])
+def test_a_collada_file_has_one_size_in_contacts_and_pictures(
+    tmp_path, unit, metres, axis
+):
+    """In m by its unit, as in RViz; hull and mesh of contacts were in that unit."""
+    for library in ("coal", "trimesh", "collada"):
+        pytest.importorskip(library, reason=f"{library} is not installed")
+    from dyn_core.view.robot_parts import RobotParts
+
+    text = _dae(TETRAHEDRON).decode().replace('<unit meter="1"/>', unit)
+    (tmp_path / "m.dae").write_text(text.replace("Z_UP", axis))
+    path = tmp_path / "r.urdf"
+    path.write_text(ROBOT.format("m.dae", "m.dae"))
+    model = dyn.load(path)
+    size = metres * TETRAHEDRON.max(axis=0)
+    hull = Hulls(model.source, {})(model.shapes[0].shape, "arm")
+    shown = RobotParts(model).visual()[0].triangles.vertices
+    for points in (hull.points, hull.mesh.vertices(), shown):
+        np.testing.assert_allclose(np.max(points, axis=0), size, rtol=1e-6)
+
+
+@pytest.mark.parametrize("unit", ["0", "-1", "nan", "inf", "1e400", "x", ""])
+def test_a_unit_that_is_no_length_is_refused(tmp_path, unit):
+    (tmp_path / "m.dae").write_text(
+        _dae(TETRAHEDRON).decode().replace('meter="1"', f'meter="{unit}"')
+    )
+    with pytest.raises(ValueError, match="its unit is '.*'; valid: metres, above 0"):
+        mesh_corners(tmp_path / "m.dae")
 
 
 def _with(k, x):

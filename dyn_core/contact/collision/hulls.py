@@ -14,7 +14,7 @@ import numpy as np
 
 from dyn_core.errors import ModelError, UnsupportedError
 from dyn_core.model.shapes import Mesh
-from dyn_core.model.sources.mesh_corners import check_solid, mesh_corners
+from dyn_core.model.sources.mesh_corners import check_solid, mesh_corners, mesh_unit
 from dyn_core.model.sources.meshes import mesh_file
 from dyn_core.model.sources.origin import Origin
 from dyn_core.sharing import cached_property
@@ -118,6 +118,7 @@ class Hulls:
                     f"link '{link}': the mesh {path} cannot be used: {error}", link
                 ) from error
             # Its corners are finite, so that coal may read the faces, too.
-            read = partial(coal.MeshLoader().load, str(path), np.array(mesh.scale))
+            scale = mesh_unit(path) * np.array(mesh.scale)
+            read = partial(coal.MeshLoader().load, str(path), scale)
             self._hulls[key] = Hull(hull, read)
         return self._hulls[key]

@@ -14,19 +14,46 @@ import numpy as np
 
 from dyn_core.errors import why_unread
 from dyn_core.model.sources.bounded_process import JobError, run_job
+from dyn_core.validation import shown
 
 SIZE = 100_000_000  # bytes of a file
 LONGEST = 1e9  # maximum coordinate [m]
 _FLAT = 1e-7  # ratio of thickness to length below which a mesh has no hull
 _PER_BYTE = 1e-6  # allowed time of coal: ten times the time of a large mesh [s/byte]
 _JOB = Path(__file__).with_name("mesh_job.py")
+_HEAD = 1_000_000  # bytes of a .dae in which its unit is searched
+_COMMENT = re.compile(rb"<!--.*?-->", re.DOTALL)
+_UNIT = re.compile(rb"<unit\b[^>]*?\bmeter\s*=\s*([\"'])(.*?)\1")
 _VERTEX = re.compile(rb"\bvertex\s+(\S+)\s+(\S+)\s+(\S+)", re.IGNORECASE)
 
 
-def mesh_corners(path: Path) -> np.ndarray:
-    """Return the distinct vertices of the faces of a mesh, (n, 3) [the file's unit].
+def mesh_unit(path: Path) -> float:
+    """Return the length unit of a mesh file [m]: the <unit> of a .dae, else 1.
 
-    They are in the order of their first use. The suffix decides how the file is read.
+    Raises:
+        ValueError: The unit is not a finite number above 0.
+        OSError: The file cannot be read.
+    """
+    if path.suffix.lower() != ".dae":
+        return 1.0
+    with path.open("rb") as file:
+        start = _COMMENT.sub(b"", file.read(_HEAD))
+    named = _UNIT.search(start.partition(b"</asset>")[0])
+    text = "1" if named is None else named[2].decode("utf-8", "replace")
+    try:
+        unit = float(text)
+    except ValueError:
+        unit = 0.0
+    if not (np.isfinite(unit) and unit > 0):
+        raise ValueError(f"its unit is {shown(text)}; valid: metres, above 0")
+    return unit
+
+
+def mesh_corners(path: Path) -> np.ndarray:
+    """Return the distinct vertices of the faces of a mesh, (n, 3) [m].
+
+    They are in the order of their first use. The suffix decides how the file is read;
+    a file without a unit is in m.
 
     Raises:
         ValueError: The file cannot be read or is too large, has no faces, or a vertex
@@ -35,6 +62,7 @@ def mesh_corners(path: Path) -> np.ndarray:
     try:
         size = path.stat().st_size
         content = path.read_bytes() if size <= SIZE else b""
+        unit = mesh_unit(path)
     except OSError as error:
         raise ValueError(why_unread(error)) from error
     if size > SIZE:
@@ -45,7 +73,7 @@ def mesh_corners(path: Path) -> np.ndarray:
     elif suffix == ".obj":
         corners = _obj_corners(content)
     else:
-        corners = _other_corners(path)
+        corners = _other_corners(path) * unit
     if not len(corners):
         raise ValueError("it has no faces")
     if not np.isfinite(corners).all() or np.abs(corners).max() > LONGEST:
