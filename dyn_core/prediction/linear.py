@@ -11,7 +11,7 @@ and A, B are exact for that.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -208,8 +208,6 @@ def lqr(
         NonFiniteError: `q` is not finite.
         QuaternionError: A quaternion in `q` has not the length 1, within 1e-3.
     """
-    from scipy import linalg
-
     check_robot(model, "lqr")
     linear, A, B = _linear(model, q, period, motors)
     n, m = linear.B.shape
@@ -225,14 +223,7 @@ def lqr(
             " itself; valid: weights of it, too",
             "Q",
         )
-    A, B = linear.A, linear.B
-    if period is None:
-        S = _solved(linalg.solve_continuous_are, A, B, weights, efforts)
-        K = np.linalg.solve(efforts, B.T @ S)
-    else:
-        S = _solved(linalg.solve_discrete_are, A, B, weights, efforts)
-        K = np.linalg.solve(efforts + B.T @ S @ B, B.T @ S @ A)
-    poles = np.linalg.eigvals(A - B @ K)
+    S, K, poles = _solved(period, linear.A, linear.B, weights, efforts)
     return Regulator(**vars(linear), K=K, cost=S, poles=poles)
 
 
@@ -276,14 +267,12 @@ def kalman(
         NonFiniteError: `q` is not finite.
         QuaternionError: A quaternion in `q` has not the length 1, within 1e-3.
     """
-    from scipy import linalg
-
     check_robot(model, "kalman")
     noise = _positive("effort_noise", effort_noise)
     linear, A, B = _linear(model, q, _positive("period", period), motors)
     deviations = _deviations(model, measured)
     rows, n = sorted(deviations), len(linear.A)
-    C, N = np.eye(n)[rows], np.diag([deviations[k] ** 2 for k in rows])
+    C, N = np.eye(n)[rows], np.diag([deviations[k] * deviations[k] for k in rows])
     mode = _lost(A.T, C.T)
     if mode is not None:
         raise UnsupportedError(
@@ -291,11 +280,10 @@ def kalman(
             " nothing that is measured; valid: a measured position of it"
         )
     A, forces = _discrete(A, B, period)
-    W = noise**2 * forces @ forces.T
-    P = _solved(linalg.solve_discrete_are, A.T, C.T, W, N)
+    W = noise * noise * (forces @ forces.T)
+    P, _, poles = _solved(period, A.T, C.T, W, N)
     L = np.linalg.solve(C @ P @ C.T + N, C @ P).T
     rest = np.eye(n) - L @ C
-    poles = np.linalg.eigvals(rest @ A)
     return Estimator(**vars(linear), rows=tuple(rows), L=L, covariance=rest @ P,
                      poles=poles)  # fmt: skip
 
@@ -324,6 +312,9 @@ def _linear(
     """
     require_tree(model)
     q = one_state("q", q, model.nq)
+    if isinstance(motors, str) or not isinstance(motors, (Iterable, type(None))):
+        text = f"motors is {shown(motors)}; valid: a list of names of joints"
+        raise SettingError(text, "motors")
     joints = [*model.active_joints] if motors is None else [*motors]
     for name in joints:
         if name not in model.joint_names:
@@ -383,24 +374,38 @@ def _discrete(
     return both[:n, :n], both[:n, n:]
 
 
-def _solved(equation: Any, *matrices: np.ndarray) -> np.ndarray:
-    """Return the solution of a Riccati equation.
+def _solved(
+    period: float | None, A: np.ndarray, B: np.ndarray, Q: np.ndarray, R: np.ndarray
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return the cost to go S, the gains K and the poles of A - B K, of least cost.
 
     Args:
-        equation: Function of scipy.linalg that solves it.
-        matrices: Its arguments, in order.
+        period: None: A and B are of continuous time.
+        A, B, Q, R: As of lqr, all matrices.
 
     Raises:
-        UnsupportedError: LAPACK finds none, as weights differ by too many powers of 10.
-            Other errors of `equation`, such as for NaN, pass through.
+        UnsupportedError: LAPACK has no solution, or one that is not stable, as weights
+            differ by too many powers of 10 or overflow.
     """
+    from scipy import linalg
+
     try:
-        return np.asarray(equation(*matrices))
-    except np.linalg.LinAlgError as error:
+        with np.errstate(all="ignore"):
+            if period is None:
+                S = linalg.solve_continuous_are(A, B, Q, R)
+                K = np.linalg.solve(R, B.T @ S)
+            else:
+                S = linalg.solve_discrete_are(A, B, Q, R)
+                K = np.linalg.solve(R + B.T @ S @ B, B.T @ S @ A)
+        poles = np.linalg.eigvals(A - B @ K)
+        if not (poles.real if period is None else np.abs(poles) - 1.0).max() < 0.0:
+            raise ValueError("its gains are not stable")
+    except (np.linalg.LinAlgError, ValueError) as error:
         raise UnsupportedError(
             f"the Riccati equation is not solved: {error}; valid: weights or deviations"
             " that differ less"
         ) from error
+    return S, K, poles
 
 
 def _lost(A: np.ndarray, B: np.ndarray) -> np.ndarray | None:

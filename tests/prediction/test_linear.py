@@ -218,6 +218,23 @@ def test_what_cannot_be_held_stabilised_or_seen_is_named():
                 [0.0] * 3, 1.0, 1.0)  # fmt: skip
 
 
+@pytest.mark.parametrize("period", [None, 1e-3, 1e-6])
+def test_gains_are_stable_or_refused(period):
+    """LAPACK fails, or its solution is wrong, where weights differ by many powers."""
+    refused = 0
+    for name, q in (("two_link", [0.3, -0.4]), ("cart_pole", upright())):
+        model = dyn.load(name)
+        for weight in 10.0 ** np.array([-100, -40, -20, -16, -4, 4, 20, 40]):
+            try:
+                poles = dyn.lqr(model, q, weight, 1.0, period=period).poles
+            except dyn.UnsupportedError as error:
+                assert "Riccati equation is not solved" in str(error)
+                refused += 1
+            else:
+                assert (poles.real if period is None else abs(poles) - 1).max() < 0
+    assert 0 < refused < 16
+
+
 def _loop():
     tip = dyn.make_loop("tip", "axes", "link3", at_a={"xyz": (0.6, 0, 1.2)},
                         at_b={"xyz": (0.3, 0, 0)}, axes=("x", "z"))  # fmt: skip
@@ -238,6 +255,8 @@ def _loop():
         ({"period": np.inf}, "period is inf"),
         ({"motors": ["slid"]}, "did you mean 'slide'"),
         ({"motors": ["slide", "slide"]}, "'slide' is named twice; valid: each joint"),
+        ({"motors": "slide"}, "motors is 'slide'; valid: a list of names of joints"),
+        ({"motors": 3}, "motors is 3; valid: a list of names of joints"),
     ],
 )
 def test_wrong_arguments_are_refused(changes, message):
@@ -254,12 +273,15 @@ def test_wrong_arguments_are_refused(changes, message):
         ({"slid.position": 1.0}, "did you mean 'slide.position'"),
         ({"slide.position": 0.0}, "above 0"),
         ({"position": np.nan}, "above 0"),
+        ({"position": 1e300}, "deviations that differ less"),
     ],
 )
 def test_wrong_measurements_are_refused(measured, message):
-    """Names and deviations."""
-    with pytest.raises(dyn.SettingError, match=message):
+    """Names and deviations; also a deviation whose square is infinite."""
+    with pytest.raises((dyn.SettingError, dyn.UnsupportedError), match=message):
         dyn.kalman(POLE, upright(), measured, period=0.01)
+    with pytest.raises(dyn.UnsupportedError, match="deviations that differ less"):
+        dyn.kalman(POLE, upright(), {"position": 1.0}, period=0.01, effort_noise=1e300)
 
 
 @pytest.mark.parametrize("wrong", ["arm7.urdf", None])
