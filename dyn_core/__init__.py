@@ -280,6 +280,10 @@ if not TYPE_CHECKING:  # with __getattr__, type checkers would accept any name
                 way = f'dyn.solver("{problem.name}").build(model)({inputs})'
                 others = f'dyn.solvers("{problem.name}") lists the solvers'
                 return f"{said}; valid: {way}; {others}"
+            from importlib.util import find_spec
+
+            if find_spec(f"dyn_core.{name}") is not None:
+                return f"{said}; valid: import dyn_core.{name}"
             if name in ("show", "view"):
                 return f"{said}; valid: dyn_core.view.show(model); dyn help view"
             near = errors.nearest(name, [*__all__, *problems.names()])

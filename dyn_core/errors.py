@@ -8,7 +8,7 @@ import sys
 import warnings
 from collections.abc import Iterable, Sequence
 from difflib import get_close_matches
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 SHOWN = 12  # maximum number of valid names in a message
 LONGEST = 600  # maximum characters of a message on one line
@@ -25,13 +25,72 @@ LISTED_BY = {  # last word of a kind of name: the command that prints all of the
 SYNONYMS = (
     ("T", "t_end", "horizon", "duration"),
     ("dt", "timestep", "period"),
+    ("t", "time", "times"),
+    ("gains", "K"),
+    ("poles", "eigenvalues"),
+    ("value", "cost"),
+    ("nq", "num_positions", "nqpos"),
+    ("nv", "n", "dof", "ndof", "njoints", "num_joints", "num_velocities", "nu"),
+    ("nb", "nbodies", "nbody", "num_bodies", "nlinks", "num_links"),
+    ("joint_names", "names", "joints"),
+    ("frame_names", "links", "link_names", "body_names", "getFrameId"),
+    ("lower", "lowerPositionLimit", "lower_limits", "jnt_range", "limits", "qlim"),
+    ("upper", "upperPositionLimit", "upper_limits", "jnt_range", "limits", "qlim"),
+    ("velocity_limit", "velocityLimit"),
+    ("effort_limit", "effortLimit"),
+    ("neutral", "q0", "qz", "qpos0", "zero"),
+    ("random", "sample", "randomConfiguration", "random_configuration"),
+    ("mass", "total_mass"),
+    ("I", "inertias", "inertia"),
+    ("a_grav", "gravity"),
+    ("source", "path", "file", "filename", "urdf"),
+    ("q", "x", "qpos", "position", "positions", "states", "xs"),
+    ("qd", "v", "dq", "qvel", "velocity", "velocities"),
+    ("tau", "u", "us", "torque", "torques", "effort", "efforts", "controls"),
+    ("converged", "success"),
+    ("reason", "message"),
+    ("export", "to_c", "codegen", "generate"),
     ("--time", "--t-end", "--duration"),
     ("--dt", "--timestep", "--period"),
     ("torque", "control", "effort"),
     ("fk", "forward_kinematics"),
     ("ik", "inverse_kinematics"),
     ("linearize", "linearise", "fd_derivatives"),
-)  # of keywords, options and functions
+    ("end", "terminal", "final"),
+    ("pose", "position", "orientation"),
+    ("substeps", "frame_skip"),
+    # Solvers, with their names in Pinocchio, MuJoCo, Drake and the Robotics Toolbox.
+    ("rnea", "mj_inverse", "CalcInverseDynamics", "rne"),
+    ("gravity", "computeGeneralizedGravity", "mj_rne", "gravload"),
+    ("gravity", "CalcGravityGeneralizedForces"),
+    ("bias", "nonLinearEffects", "qfrc_bias", "CalcBiasTerm"),
+    ("coriolis", "CalcBiasTerm"),
+    ("coriolis_matrix", "computeCoriolisMatrix"),
+    ("crba", "mj_fullM", "CalcMassMatrix", "inertia", "mass_matrix", "M", "H"),
+    ("mass_matrix_inverse", "computeMinverse", "mj_solveM"),
+    ("aba", "mj_forward", "EvalTimeDerivatives", "accel"),
+    ("aba_loops", "constraintDynamics"),
+    ("id_derivatives", "computeRNEADerivatives", "mjd_inverseFD"),
+    ("fd_derivatives", "computeABADerivatives", "mjd_transitionFD"),
+    ("regressor", "computeJointTorqueRegressor"),
+    ("point_impulse", "impulseDynamics"),
+    ("forward_kinematics", "framesForwardKinematics", "mj_kinematics", "fkine"),
+    ("forward_kinematics", "CalcRelativeTransform"),
+    ("jacobian", "computeFrameJacobian", "mj_jac", "jacob0", "jacobe"),
+    ("jacobian", "CalcJacobianSpatialVelocity"),
+    ("frame_bias_acceleration", "getFrameAcceleration", "mj_jacDot", "jacob0_dot"),
+    ("frame_bias_acceleration", "CalcBiasSpatialAcceleration"),
+    ("centre_of_mass", "centerOfMass", "subtree_com", "com"),
+    ("centre_of_mass", "CalcCenterOfMassPositionInWorld"),
+    ("centroidal_matrix", "jacobianCenterOfMass", "mj_jacSubtreeCom", "ccrba"),
+    ("centroidal_matrix", "computeCentroidalMap", "mj_angmomMat"),
+    ("centroidal_matrix", "CalcJacobianCenterOfMassTranslationalVelocity"),
+    ("energy", "computeKineticEnergy", "computePotentialEnergy", "kinetic_energy"),
+    ("energy", "mj_energyVel", "mj_energyPos", "potential_energy"),
+    ("energy", "CalcKineticEnergy", "CalcPotentialEnergy"),
+    ("computed_torque", "InverseDynamicsController"),
+    ("operational_inertia", "computeDelassusMatrix", "inertia_x"),
+)  # of keywords, options, attributes and functions; the case of letters counts
 _RUN = 200  # maximum characters of a word in a message
 _LONG = re.compile(rf"\S{{{_RUN + 1},}}")
 
@@ -144,13 +203,57 @@ def nearest(name: object, valid: Iterable[str], limit: int = 3) -> list[str]:
     for known in valid:
         folded.setdefault(known[:_RUN].lower(), known)
     synonyms = [x for group in SYNONYMS if called in group for x in group]
-    first = [x for x in (*synonyms, same) if x in folded]
+    first = [x for x in (*map(str.lower, synonyms), same) if x in folded]
     longer = [x for x in folded if _begins(x, called)]
     cutoff = 0.6 if len(called) > 2 else 0.5  # one of two letters is wrong: qo for q0
     close = get_close_matches(same, folded, limit, cutoff)
     shorter = [x for x in folded if len(x) > 2 and same.startswith(x)]
     near = dict.fromkeys([*first, *longer, *close] or shorter)
     return [folded[x] for x in near][:limit]
+
+
+class UnknownAttribute(AttributeError):
+    """An object has no such attribute; the text names near ones when it is read.
+
+    `hasattr` and `getattr` with a default ask in vain for many names: the search waits.
+
+    Args:
+        kind: Name of the class.
+        name: Unknown name.
+        valid: Public attributes.
+        otherwise: Sentence for a name that is near none of them; may be empty.
+    """
+
+    def __init__(self, kind: str, name: str, valid: Sequence[str], otherwise: str = ""):
+        super().__init__(kind, name, valid, otherwise)
+
+    def __str__(self) -> str:
+        kind, name, valid, otherwise = self.args
+        near = " or ".join(map(repr, nearest(name, valid)))
+        guess = f"; did you mean {near}?" if near else otherwise and f"; {otherwise}"
+        return (
+            f"'{kind}' object has no attribute '{name}'{guess or '; dir() lists all'}"
+        )
+
+
+class NearAttributes:
+    """Base of classes whose unknown attributes lead to near ones.
+
+    Class attributes:
+        OTHERWISE: Sentence for a name that is near no attribute.
+    """
+
+    __slots__ = ()
+    OTHERWISE = ""
+
+    if not TYPE_CHECKING:  # with __getattr__, type checkers would accept any name
+
+        def __getattr__(self, name: str) -> Any:
+            """Raise UnknownAttribute, or the AttributeError of a property again."""
+            if name.startswith("__") or hasattr(type(self), name):
+                return object.__getattribute__(self, name)
+            valid = [x for x in dir(self) if not x.startswith("_")]
+            raise UnknownAttribute(type(self).__name__, name, valid, self.OTHERWISE)
 
 
 def _begins(known: str, name: str) -> bool:

@@ -28,6 +28,7 @@ from dyn_core.engines.status import (
     mark_not_finite,
 )
 from dyn_core.errors import (
+    NearAttributes,
     NonFiniteError,
     RowError,
     ShapeError,
@@ -60,7 +61,7 @@ class Recipe:
     choices: Mapping[str, Any] = field(default_factory=dict)
 
 
-class Program(Generic[Result]):
+class Program(NearAttributes, Generic[Result]):
     """A solver built for a robot: call it with arrays.
 
         tau = program(q, qd, qdd)                one state: (nv,)

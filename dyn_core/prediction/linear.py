@@ -12,12 +12,18 @@ and A, B are exact for that.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from dyn_core.errors import SettingError, ShapeError, UnsupportedError, unknown_name
+from dyn_core.errors import (
+    NearAttributes,
+    SettingError,
+    ShapeError,
+    UnsupportedError,
+    unknown_name,
+)
 from dyn_core.model.checks.findings import warn_of
 from dyn_core.model.checks.robots import beyond_limits, check_robot
 from dyn_core.model.coordinates.labels import coordinates_of
@@ -48,8 +54,8 @@ SLOW = 1e-6  # a mode that decays more slowly, of the norm of A, does not decay
 RANK = 1e-9  # a mode below this singular value, of the norm of A, is out of reach
 
 
-@dataclass(frozen=True)
-class Linear:
+@dataclass(frozen=True, repr=False)
+class Linear(NearAttributes):
     """The robot linearised at rest at a position.
 
     Attributes:
@@ -70,6 +76,14 @@ class Linear:
     A: np.ndarray
     B: np.ndarray
 
+    def __repr__(self) -> str:
+        every = "continuous time" if self.period is None else f"each {self.period:g} s"
+        x, u = self.B.shape
+        return (
+            f"<{type(self).__name__} of '{self.model.name}': x ({x},), motors {u},"
+            f" {every}; attributes: {', '.join(f.name for f in fields(self))}>"
+        )
+
     def state(self, q: ArrayLike, qd: ArrayLike) -> np.ndarray:
         """Return x = (dq, dqd), (2 nv,) or (n, 2 nv), of a state or of n states.
 
@@ -87,7 +101,7 @@ class Linear:
         return np.concatenate([model.difference(start, q), qd], -1)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Regulator(Linear):
     """Linear feedback that holds a position, from `lqr`.
 
@@ -117,7 +131,7 @@ class Regulator(Linear):
         return tau
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Estimator(Linear):
     """Steady Kalman filter near a position, from `kalman`.
 

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from dyn_core.errors import (
+    NearAttributes,
     NonFiniteError,
     SettingError,
     ShapeError,
@@ -27,7 +28,7 @@ from dyn_core.solving.registry import solver as find
 from dyn_core.validation import float_array, shown, state_array
 
 
-class Plan:
+class Plan(NearAttributes):
     """A problem of optimal control and a solver, for repeated calls.
 
     Attributes:
@@ -72,6 +73,11 @@ class Plan:
         inputs = {"inputs": ["time"]} if problem.model.driven else {}
         chosen.prepared(problem, **self.options)
         self._holds = [_hold(phase.model, **inputs) for phase in problem.phases]
+
+    def __repr__(self) -> str:
+        problem = self.problem
+        size = f"{problem.knots} knots of {problem.dt:g} s, {len(problem.costs)} costs"
+        return f"<Plan of '{problem.model.name}' by {self.solver.name}: {size}>"
 
     @property
     def slack(self) -> float:

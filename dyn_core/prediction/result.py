@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from dyn_core.errors import NonFiniteError
+from dyn_core.errors import NearAttributes, NonFiniteError
 from dyn_core.model import Model
 from dyn_core.validation import one_state
 
@@ -62,7 +62,7 @@ class PlanResiduals(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class PlanResult:
+class PlanResult(NearAttributes):
     """A plan of N knots; for many starts `Plan.solve` returns a list of them.
 
     Attributes:

@@ -9,8 +9,10 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from dyn_core.errors import NearAttributes
 
-class System(ABC):
+
+class System(NearAttributes, ABC):
     """Base of dynamical systems: named array sizes, and parameters addressed by paths.
 
     A Model of a robot has the kind "robot". A Solver accepts Systems whose `kind` is
@@ -23,6 +25,7 @@ class System(ABC):
         name: Name of the system.
     """
 
+    OTHERWISE = "algorithms: dyn.solver(NAME).build(model)"
     kind: ClassVar[str] = ""
     name: str
 

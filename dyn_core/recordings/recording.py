@@ -11,6 +11,7 @@ import numpy as np
 
 from dyn_core import forwards
 from dyn_core.contact.stepping.reports import StepReport
+from dyn_core.errors import NearAttributes
 from dyn_core.model import Model
 from dyn_core.recordings.motion import MotionRecord
 
@@ -40,7 +41,7 @@ class RowReports(tuple[Sequence[StepReport], ...]):
 
 
 @dataclass(frozen=True, eq=False)
-class Recording:
+class Recording(NearAttributes):
     """A simulated run: its motion, one row a period, and what the simulator reports.
 
     Attributes:

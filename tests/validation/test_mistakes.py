@@ -3,6 +3,8 @@
 import inspect
 import math
 import pickle
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -698,3 +700,85 @@ def test_an_option_is_named_with_its_solver(shipped, reference, said):
         dyn.UnsupportedError, match=f"^jacobian: option reference: {said}"
     ):
         dyn.solver("jacobian").build(shipped["arm7"], frame="tool", reference=reference)
+
+
+@pytest.mark.parametrize(
+    ("what", "name", "near"),
+    [
+        ("model", "njoints", "nv"),
+        ("model", "lowerPositionLimit", "lower"),
+        ("model", "effortLimit", "effort_limit"),
+        ("model", "link_names", "frame_names"),
+        ("model", "q0", "neutral"),
+        ("model", "total_mass", "mass"),
+        ("model", "joint_nmaes", "joint_names"),
+        ("run", "time", "t"),
+        ("run", "times", "t"),
+        ("run", "torque", "tau"),
+        ("plan", "t", "times"),
+        ("plan", "K", "gains"),
+        ("plan", "u", "tau"),
+        ("hold", "gains", "K"),
+        ("hold", "eigenvalues", "poles"),
+        ("program", "to_c", "export"),
+    ],
+)
+def test_unknown_attributes_lead_to_those_that_are_there(mistaken, what, name, near):
+    """Of objects that users hold; the text is made when it is read."""
+    assert not hasattr(mistaken[what], name) and hasattr(mistaken[what], near)
+    with pytest.raises(AttributeError, match=f"'{name}'; did you mean .*'{near}'"):
+        getattr(mistaken[what], name)
+
+
+@pytest.fixture(scope="module")
+def mistaken():
+    """Objects of `cart_pole`, by what they are."""
+    pole, up = dyn.load("cart_pole"), np.zeros(2)
+    plan = dyn.plan(pole, [dyn.cost.effort(1.0)], duration=0.1, knots=2)
+    return {
+        "model": pole,
+        "run": dyn.simulate(pole, duration=0.01, engine="graph"),
+        "plan": plan.solve(up, up),
+        "hold": dyn.lqr(pole, up, Q=1.0, R=1.0, motors=["slide"]),
+        "program": dyn.solver("rnea").build(pole, engine="graph"),
+    }
+
+
+def test_an_algorithm_is_no_method_of_a_robot(mistaken):
+    """There is a way to it; attributes of Python itself have Python's message."""
+    with pytest.raises(AttributeError, match=r"dyn\.solver\(NAME\)\.build\(model\)"):
+        mistaken["model"].crba(np.zeros(2))
+    with pytest.raises(AttributeError, match="__array__'$"):
+        str(mistaken["model"].__array__)
+    error = pytest.raises(AttributeError, getattr, mistaken["run"], "times").value
+    assert str(pickle.loads(pickle.dumps(error))) == str(error)
+
+
+def test_an_error_of_a_property_is_its_own():
+    """It is no unknown attribute."""
+
+    class Broken(dyn.errors.NearAttributes):
+        @property
+        def sound(self):
+            return [].missing
+
+    with pytest.raises(AttributeError, match="'list' object has no attribute"):
+        str(Broken().sound)
+
+
+def test_objects_are_printed_in_a_line_or_two(mistaken):
+    """Regulator and Estimator printed all their arrays."""
+    pole, up = mistaken["model"], np.zeros(2)
+    noise = {"position": 1e-3}
+    seen = dyn.kalman(pole, up, noise, period=0.01, effort_noise=0.1, motors=["slide"])
+    assert "K, cost, poles" in repr(mistaken["hold"])
+    assert "each 0.01 s" in repr(seen) and len(repr(seen)) < 200
+    plan = dyn.plan(pole, [dyn.cost.effort(1.0)], duration=0.1, knots=2)
+    assert repr(plan) == "<Plan of 'cart_pole' by box_fddp: 2 knots of 0.05 s, 1 costs>"
+
+
+def test_a_package_of_this_library_is_no_attribute_before_its_import():
+    """`dyn.envs` without `import dyn_core.envs`."""
+    code = "import dyn_core as dyn; dyn.envs"
+    said = subprocess.run([sys.executable, "-c", code], text=True, capture_output=True)
+    assert "valid: import dyn_core.envs" in said.stderr
