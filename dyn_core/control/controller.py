@@ -38,7 +38,7 @@ BRISK = 0.1  # speed above which the reference starts with the robot's [rad/s | 
 
 
 @known_keywords
-@dataclass
+@dataclass(repr=False)
 class Controller(Laws):
     """Control of a robot by the law of a mode; one coordinate a joint.
 
@@ -73,6 +73,12 @@ class Controller(Laws):
         self._drives = False  # whether the law has acted since the last reset
         self.silence = Silence(self.samples, self.rules, self.safety)
         self.begin()
+
+    def __repr__(self) -> str:
+        stop = self.stopped
+        state = "enabled" if self.enabled else "disabled"
+        state = state if stop is None else f"stopped: {stop.reason}"
+        return f"<Controller of '{self.model.name}': mode {self.mode}, {state}>"
 
     def _prepare_reference(self) -> tuple[str, ...]:
         """Create sample checks and follower; return the names of wrapped joints.
@@ -199,6 +205,14 @@ class Controller(Laws):
         """Stop in force, with its reason; None without a stop."""
         return self.safety.running
 
+    @property
+    def idle(self) -> str:
+        """Why no law acts, stopped or disabled, and what ends that; else empty."""
+        if self.stopped is not None:
+            way = "deactivate and activate the node; in Python reset_stop"
+            return f"stopped: {self.stopped.reason}; valid: {way}"
+        return "" if self.enabled else "disabled; valid: enable it"
+
     def begin(self) -> None:
         """Restart the controller: discard times and the measured period, and reset.
 
@@ -281,11 +295,8 @@ class Controller(Laws):
             )
         if self.refusal is not None:
             raise SettingError(self.refusal, "mode")
-        if not self.enabled or self.safety.running is not None:
-            raise SettingError(
-                "disabled or stopped: no trajectory is followed; enable it, or end"
-                " the stop (node: deactivate and activate; Python: reset_stop)"
-            )
+        if self.idle:
+            raise SettingError(f"no trajectory is followed: {self.idle}")
         self.follower.follow(trajectory, t, self.now, self.q)
 
     def receive(

@@ -479,11 +479,9 @@ class PredictiveLaw(ControlLaw):
         topic, host = message.topic, self.host
         if topic not in [each.name for each in self.mode.topics]:
             super().receive(message)
-        if not host.enabled or host.safety.running is not None or not self._goals:
-            raise TargetError(
-                f"{topic}: disabled or stopped: no target is followed; enable it,"
-                " or end the stop (node: deactivate and activate; Python: reset_stop)"
-            )
+        if host.idle or not self._goals:
+            why = host.idle or "no plan leads yet; valid: after the first state"
+            raise TargetError(f"{topic}: no target is followed: {why}")
         if topic == POSE:
             if not self._frame:
                 raise TargetError(f"{topic}: valid: with predictive.frame set")

@@ -257,11 +257,11 @@ def test_no_target_is_followed_while_stopped_disabled_or_before_a_state(arm):
     """Each is refused, and after a reset the pose of that time is held."""
     run = Run(arm)
     run.controller.enabled = False
-    with pytest.raises(TargetError, match="disabled or stopped"):
+    with pytest.raises(TargetError, match="disabled; valid: enable"):
         run.send("target_twist", [0] * 6)
     run.controller.enabled = True
-    run.controller.estop(run.t)
-    with pytest.raises(TargetError, match="disabled or stopped"):
+    run.controller.estop(run.t, "door open")
+    with pytest.raises(TargetError, match=r"stopped: .*door open.*reset_stop"):
         run.send("target_twist", [0] * 6)
     run.controller.reset_stop()
     with pytest.raises(TargetError, match="before the law acts"):

@@ -399,7 +399,7 @@ def test_a_stop_that_holds_plans_at_once_and_follows_no_target():
     stopped = loop.t
     loop.run(2 * CYCLE)
     assert made.control_law.followed[0] >= stopped
-    with pytest.raises(dyn.errors.TargetError, match="disabled or stopped"):
+    with pytest.raises(dyn.errors.TargetError, match="stopped: .*reset_stop"):
         loop.send("target_posture", [0.8, -0.6])
 
 

@@ -538,11 +538,8 @@ class CartesianLaw(ControlLaw):
         if topic == SENSOR:
             self.wrench.receive(message)
             return
-        if not host.enabled or host.safety.running is not None:
-            raise TargetError(
-                f"{topic}: disabled or stopped: no target is followed; enable it,"
-                " or end the stop (node: deactivate and activate; Python: reset_stop)"
-            )
+        if host.idle:
+            raise TargetError(f"{topic}: no target is followed: {host.idle}")
         if self.targets.R is None:
             raise TargetError(f"{topic}: no target is followed before the law acts")
         turn = np.eye(6) if self._aligned else np.kron(np.eye(2), self.targets.R)

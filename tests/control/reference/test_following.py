@@ -390,6 +390,17 @@ def test_what_nothing_follows_is_refused(arm, what):
     assert controller.trajectory is None
 
 
+def test_a_refusal_after_a_stop_says_why_it_stopped(arm):
+    """It said "disabled or stopped", whichever it was."""
+    controller = Controller(arm, engine="graph")
+    controller.update(0.0, Q0, 0 * Q0)
+    path = controller.make_trajectory(arm.joint_names, [1.0], [Q0])
+    controller.estop(0.0, "the door is open")
+    assert "stopped: " in repr(controller) and len(repr(controller)) < 150
+    with pytest.raises(dyn.SettingError, match=r"door is open; valid: .*reset_stop"):
+        controller.follow(path, 0.0)
+
+
 # Large and ragged messages
 
 

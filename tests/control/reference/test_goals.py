@@ -550,7 +550,7 @@ def test_a_goal_that_the_controller_cannot_follow_is_refused(arm):
     bench = Bench(arm)
     made = goal_trajectory(bench.controller, bench.rows())
     bench.controller.enabled = False
-    with pytest.raises(dyn.errors.GoalError, match="disabled or stopped"):
+    with pytest.raises(dyn.errors.GoalError, match="disabled; valid: enable"):
         bench.tracker.accept("first", made, bench.t)
     assert not bench.tracker.tracked
     bench.controller.reset()
