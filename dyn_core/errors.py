@@ -230,10 +230,8 @@ class UnknownAttribute(AttributeError):
     def __str__(self) -> str:
         kind, name, valid, otherwise = self.args
         near = " or ".join(map(repr, nearest(name, valid)))
-        guess = f"; did you mean {near}?" if near else otherwise and f"; {otherwise}"
-        return (
-            f"'{kind}' object has no attribute '{name}'{guess or '; dir() lists all'}"
-        )
+        guess = f"did you mean {near}?" if near else otherwise or "dir() lists all"
+        return f"'{kind}' object has no attribute '{name}'; {guess}"
 
 
 class NearAttributes:

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from dyn_core.engines.graph.trace import Tracer
+from dyn_core.engines.graph.trace import Symbol, Tracer
 from dyn_core.errors import (
     DynError,
     NonFiniteError,
@@ -72,7 +72,8 @@ class Cost:
 
     def __post_init__(self) -> None:
         if self.when not in WHEN:
-            self._refuse("when", self.when, ", ".join(WHEN))
+            message = unknown_name("time of a cost", self.when, WHEN)
+            raise SettingError(f"cost {self.name}: when: {message}", "when")
         weight = float_array(f"{self.name}: weight", self.weight, "a number or a list")
         if weight.ndim > 1 or not np.isfinite(weight).all() or (weight < 0).any():
             self._refuse("weight", self.weight, "finite numbers, 0 or more")
@@ -133,7 +134,9 @@ class Cost:
                 "function",
             ) from error
         if not isinstance(result, (list, tuple, Vector)) or not len(result):
-            self._refuse("function's result", result, "a list of numbers")
+            result = "one number" if isinstance(result, Symbol) else shown(result)
+            text = f"cost {self.name}: function's result is {result}; valid: a list of"
+            raise SettingError(f"{text} numbers, such as [x]", "function")
         return len(result)
 
     def target_size(self, model: Model) -> int:
@@ -243,6 +246,7 @@ def _pose(cost: Cost, value: Any) -> np.ndarray:
     return flat[0] if single else flat
 
 
+@known_keywords
 def posture(
     target: Any = None, weight: Any = 1.0, when: str = "running", name: str = "posture"
 ) -> Cost:
@@ -260,6 +264,7 @@ def posture(
     return Cost("posture", name, weight, target, when)
 
 
+@known_keywords
 def velocity(
     weight: Any = 1.0, target: Any = None, when: str = "running", name: str = "velocity"
 ) -> Cost:
@@ -277,6 +282,7 @@ def velocity(
     return Cost("velocity", name, weight, target, when)
 
 
+@known_keywords
 def effort(weight: Any = 1.0, target: Any = None, name: str = "effort") -> Cost:
     """Return the cost of joint forces, or of their difference from a target.
 
@@ -291,6 +297,7 @@ def effort(weight: Any = 1.0, target: Any = None, name: str = "effort") -> Cost:
     return Cost("effort", name, weight, target)
 
 
+@known_keywords
 def pose(
     frame: str,
     target: Any,
@@ -326,6 +333,7 @@ def pose(
     return made
 
 
+@known_keywords
 def frame_velocity(
     frame: str,
     weight: Any = 1.0,
@@ -357,6 +365,7 @@ def frame_velocity(
     return made
 
 
+@known_keywords
 def centre_of_mass(
     target: Any,
     weight: Any = 1.0,
@@ -377,6 +386,7 @@ def centre_of_mass(
     return Cost("centre_of_mass", name, weight, target, when)
 
 
+@known_keywords
 def distance(
     frame: str,
     to: Any,
@@ -412,6 +422,7 @@ def distance(
     return Cost("distance", name, weight, place, when, (frame,), part)
 
 
+@known_keywords
 def custom(
     function: Function, weight: Any = 1.0, when: str = "running", name: str = "custom"
 ) -> Cost:

@@ -383,9 +383,9 @@ class Simulator(RobotPlant):
 def simulate(
     model: Model,
     controller: Any = None,
+    duration: float = 1.0,
     *,
     world: Any = None,
-    duration: float = 1.0,
     begin: Callable[[float], None] | None = None,
     progress: bool = True,
     **settings: Any,

@@ -8,7 +8,7 @@ an algorithm. The algorithm itself sees only its mathematical problem.
 from __future__ import annotations
 
 import traceback
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence, Sized
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -175,7 +175,8 @@ class Adapter:
             values: Inputs by name, for the state at which friction acts.
 
         Raises:
-            ShapeError: A part by joint is missing or has a wrong length.
+            ShapeError: A part by joint is missing or has a wrong length, or joint
+                forces are not nv numbers.
             TraceError: The parts by joint cannot be combined.
             ModelError: A user's force function does not return nv numbers.
         """
@@ -184,6 +185,9 @@ class Adapter:
             with named_errors(self.name):
                 result = _JOIN[port.kind](model, result)
         if port.kind == "joint_force":
+            if not isinstance(result, Sized) or len(result) != model.nv:
+                wanted = f"{model.nv} numbers"
+                raise ShapeError(f"{self.name}: {port.name}", wanted, _count(result))
             result = result + self._friction(model, values)
         qd, acts = self.signature.friction_at, (self.joint_friction, self.joint_springs)
         if qd is not None and port.kind == "joint_damping" and any(acts):

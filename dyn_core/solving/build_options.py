@@ -208,7 +208,9 @@ class BuildOptions:
         ):
             value = getattr(self, option)
             if not isinstance(value, str) or value not in valid:
-                listed = ", ".join(valid)
+                listed = ", ".join(
+                    valid if isinstance(value, str) else map(repr, valid)
+                )
                 what = f"{name}: {option} {shown(value)}"
                 raise UnsupportedError(f"{what}; valid: {listed}")
         for option in ("joint_friction", "joint_springs", "finite", "wait"):

@@ -307,6 +307,9 @@ class TracedSolver(Solver):
     default: bool = False
 
     def __post_init__(self) -> None:
+        if not callable(self.algorithm):
+            what = f"{self.name}: the algorithm is {shown(self.algorithm)}"
+            raise SignatureError(f"{what}; valid: a function (model, *inputs)")
         doc = self.algorithm.__doc__ or ""
         if not self.source and "Source:" in doc:
             tail = doc[doc.index("Source:") + 7 :].strip()
@@ -337,7 +340,8 @@ class TracedSolver(Solver):
                 Solver) and options of the algorithm.
 
         Raises:
-            SignatureError: A slot is filled with a solver of another kind.
+            SignatureError: The solver has no Signature, or a slot is filled with a
+                solver of another kind.
             SolverNotFound: The name of a solver for a slot is unknown.
             PluginError: Two plugins offer that name.
             UnsupportedError: An option or engine is unknown or invalid, or the System
@@ -348,6 +352,10 @@ class TracedSolver(Solver):
                 call.
             SettingError: An environment variable DYN_... has an invalid value.
         """
+        if not isinstance(self.signature, Signature):
+            what = f"{self.name}: the signature is {shown(self.signature)}"
+            valid = "a Signature, such as dyn_core.problems.INVERSE_DYNAMICS"
+            raise SignatureError(f"{what}; valid: {valid}")
         common, chosen = BuildOptions.parse(self, options, [*self.slots, *self.options])
         self.demand_kind(model)
         robot: Any = model.resisting(common.joint_friction, common.joint_springs)
@@ -463,7 +471,8 @@ class TracedSolver(Solver):
         """
         if isinstance(what, str):
             if self.lookup is None:
-                why = f"no plugin offers {self.name}; valid: dyn.solver('{what}')"
+                name = wanted.name if what == AUTO else what
+                why = f"no plugin offers {self.name}; valid: dyn.solver('{name}')"
                 raise SignatureError(f"{self.name}: slot {slot} is '{what}', but {why}")
             what = self.lookup(what, wanted)
         if not isinstance(what, Solver):

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from operator import add, mul, neg, sub, truediv
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 
@@ -80,6 +80,14 @@ class Vector:
         if not isinstance(other, Vector):
             return NotImplemented
         return _inner(self.entries, other.entries)
+
+    def _no_number(self, *_: Any) -> NoReturn:
+        raise TypeError(
+            "a Vector is a column, not a number; valid: one entry, as q[i][0] of a"
+            " joint, with where(a > b, x, y), and sin, sqrt, ... of dyn_core.authoring"
+        )
+
+    __float__ = __abs__ = __lt__ = __le__ = __gt__ = __ge__ = _no_number
 
     def map_with(self, function: Callable[[Any, Any], Any], other: Vector) -> Vector:
         """Return the Vector of function(x, y), entry by entry: x of self, y of `other`.
@@ -346,12 +354,14 @@ def _scalar(x: Any, other: Any) -> Any:
 def _vector(x: Any) -> Vector:
     """Return a sequence x as a Vector; a Vector itself, unchanged.
 
-    Raises TypeError for motions, forces and matrices.
+    Raises TypeError for motions, forces, matrices and numbers.
     """
     if isinstance(x, Vector):
         return x
     if isinstance(x, (Spatial, Matrix)):
         raise TypeError(f"a Vector and a {type(x).__name__} do not combine")
+    if not hasattr(x, "__iter__"):
+        raise TypeError("a Vector and a number do not add; valid: Vector([x]), x[0]")
     return Vector(x)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import wraps
 from inspect import Parameter, signature
@@ -22,9 +23,9 @@ def known_keywords(target: _Target) -> _Target:
     """Decorate a class or function so that unknown keywords raise a SettingError.
 
     On a class it wraps `__init__` in place, returns the class, and stands above
-    @dataclass; of a function it returns a wrapper. Positional arguments are not
-    checked. A target that accepts **kwargs cannot be decorated: the function that
-    receives them must check them.
+    @dataclass; of a function it returns a wrapper. More arguments by position than it
+    has raise one, too. A target that accepts **kwargs cannot be decorated: the function
+    that receives them must check them.
 
     Raises:
         TypeError: At decoration: the target accepts **kwargs.
@@ -39,12 +40,22 @@ def known_keywords(target: _Target) -> _Target:
     named = (Parameter.POSITIONAL_OR_KEYWORD, Parameter.KEYWORD_ONLY)
     valid = [entry.name for entry in entries if entry.kind in named]
     known, name = frozenset(valid), target.__name__
+    ordered = [x.name for x in entries if x.kind is Parameter.POSITIONAL_OR_KEYWORD]
+    free = any(x.kind is Parameter.VAR_POSITIONAL for x in entries)
+    own = int(isinstance(target, type))  # self
+    most = sys.maxsize if free else len(ordered) + own
 
     @wraps(call)
     def checked(*args: Any, **settings: Any) -> Any:
         """Call the target; raise SettingError for a keyword that it does not have."""
         if not known.issuperset(settings):
             check_keywords(name, settings, valid)
+        if len(args) > most:
+            named = ", ".join(x for x in valid if x not in ordered) or "none"
+            raise SettingError(
+                f"{name} takes {most - own} arguments by position, got"
+                f" {len(args) - own}; valid: {', '.join(ordered)}; by name: {named}"
+            )
         return call(*args, **settings)
 
     if isinstance(target, type):

@@ -1,6 +1,7 @@
 """The plugin door: a foreign package, a broken one, a misspelt hook, a duplicate name."""
 
 import importlib
+import math
 import os
 import re
 import subprocess
@@ -1048,3 +1049,68 @@ def test_a_file_is_checked_as_its_module(monkeypatch, tmp_path, capsys):
     assert "0 laws broken" in capsys.readouterr().out
     assert cli.main(["check-plugin", "other_dyn.py"]) == 1
     assert "pip install -e ." in capsys.readouterr().err
+
+
+def _first(model, q, qd, tau, f_ext):
+    return q[0]
+
+
+def _compared(model, q, qd, tau, f_ext):
+    return [None, *(q[k] if q[k] > 0 else qd[k] for k in model.bodies)]
+
+
+def _library_sine(model, q, qd, tau, f_ext):
+    return [None, *(math.sin(q[k]) for k in model.bodies)]
+
+
+def _shifted(model, q, qd, tau, f_ext):
+    return [None, *(q[k] + 1.0 for k in model.bodies)]
+
+
+@pytest.mark.parametrize(
+    ("algorithm", "message"),
+    [
+        (_compared, r"column, not a number; valid: one entry, as q\[i\]\[0\]"),
+        (
+            _library_sine,
+            r"column, not a number; .*sin, sqrt, ... of dyn_core.authoring",
+        ),
+        (_shifted, r"a Vector and a number do not add; valid: Vector\(\[x\]\)"),
+    ],
+)
+def test_a_column_taken_for_a_number_leads_to_its_entry(shipped, algorithm, message):
+    """Python's TypeErrors named neither the entry nor the functions of algorithms."""
+    program = _solver(algorithm).build(shipped["two_link"], engine="graph")
+    with pytest.raises(dyn.TraceError, match=message):
+        program(*np.zeros((3, 2)))
+
+
+def test_joint_forces_of_the_wrong_size_name_the_solver(shipped):
+    """The entry of the base, and an inner product; the errors named no solver."""
+    signature, zeros = dyn.problems.INVERSE_DYNAMICS, np.zeros((3, 2))
+    for algorithm, by_joint in ((_first, True), (lambda m, q, *_: q @ q, False)):
+        mine = TracedSolver("mine", signature, algorithm, by_joint=by_joint)
+        program = mine.build(shipped["two_link"], engine="graph")
+        with pytest.raises(dyn.ShapeError, match="mine: tau: wanted 2 numbers, got"):
+            program(*zeros)
+
+
+def test_a_solver_of_no_signature_or_function_is_refused(shipped):
+    """Names in their place ended in AttributeErrors of `str`."""
+    with pytest.raises(dyn.SignatureError, match="is 'inverse_dynamics'; valid: a Sig"):
+        TracedSolver("mine", "inverse_dynamics", _first).build(shipped["two_link"])
+    with pytest.raises(dyn.SignatureError, match="is 'mine.py'; valid: a function"):
+        TracedSolver("mine", dyn.problems.INVERSE_DYNAMICS, "mine.py")
+
+
+def test_auto_in_a_slot_of_a_solver_on_its_own_names_the_problem(shipped):
+    """It advised dyn.solver('auto'), which is none."""
+
+    def through(model, q, qd, qdd, f_ext, inner):
+        return inner(q, qd, qdd, f_ext)
+
+    signature = dyn.problems.INVERSE_DYNAMICS
+    slots = {"slots": {"inner": signature}, "fills": {"inner": "auto"}}
+    mine = TracedSolver("mine", signature, through, **slots)
+    with pytest.raises(dyn.SignatureError, match=r"valid: dyn.solver\('inverse_dynam"):
+        mine.build(shipped["two_link"])

@@ -570,3 +570,11 @@ def test_coordinates_of_a_whole_robot_are_refused(convert, arguments):
     """Positions of joints would be taken for a part of the quaternion, and mixed."""
     with pytest.raises(ShapeError, match=r"of one body or free joint, as \w+\[:\d\]"):
         convert(*arguments)
+
+
+@pytest.mark.parametrize("free", [0, True, None, "0"])
+def test_columns_of_free_joints_are_a_sequence(free):
+    """`free=0` may mean the first column or none; it was Python's TypeError."""
+    for convert in (to.pinocchio_jacobian, to.from_tazz_jacobian):
+        with pytest.raises(ShapeError, match=r"free: wanted .* \(0,\) of a floating"):
+            convert(np.zeros((6, 8)), free=free)

@@ -73,6 +73,17 @@ def test_keywords_that_are_handed_on_are_checked_where_they_arrive(call, message
         call()
 
 
+def test_too_many_arguments_by_position_lead_to_their_names():
+    """Of a function and of a class; Python's TypeError named no other argument."""
+    pole = dyn.load("cart_pole")
+    assert dyn.simulate(pole, None, 0.01, engine="graph").t[-1] < 0.01
+    with pytest.raises(dyn.SettingError, match="4 arguments .* got 5; .* name: period"):
+        dyn.lqr(pole, np.zeros(2), 1.0, 1.0, 0.01)
+    message = r"World takes \d+ arguments by position, got 99; valid: shapes"
+    with pytest.raises(dyn.SettingError, match=message.replace("shapes", r"\w+, ")):
+        dyn.World(*range(99))
+
+
 def test_what_is_left_to_python_stays_python():
     """Missing and doubled arguments, and changes of a checked dataclass."""
     with pytest.raises(TypeError, match="required positional argument"):

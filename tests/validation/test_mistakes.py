@@ -782,3 +782,24 @@ def test_a_package_of_this_library_is_no_attribute_before_its_import():
     code = "import dyn_core as dyn; dyn.envs"
     said = subprocess.run([sys.executable, "-c", code], text=True, capture_output=True)
     assert "valid: import dyn_core.envs" in said.stderr
+
+
+def test_costs_of_other_words_lead_to_ours():
+    """`terminal`, a time that effort does not have, a number in place of a list."""
+    arm, cost = dyn.load("two_link"), dyn.cost
+    with pytest.raises(dyn.SettingError, match="'terminal'; did you mean 'end'"):
+        cost.velocity(1.0, when="terminal")
+    with pytest.raises(dyn.SettingError, match="no setting is called 'when'.*effort"):
+        cost.effort(1.0, when="end")
+    with pytest.raises(AttributeError, match="'position'; did you mean 'pose'"):
+        _ = cost.position
+    square = cost.custom(lambda model, q, qd, tau: q[0] * q[0])
+    with pytest.raises(dyn.SettingError, match=r"is one number; valid: .* \[x\]"):
+        dyn.plan(arm, [square], duration=0.1, knots=2)
+
+
+def test_a_type_of_numbers_is_named_by_text(shipped):
+    """np.float32 was "a type", and what is valid looked the same."""
+    for wrong in (np.float32, float):
+        with pytest.raises(dyn.UnsupportedError, match="valid: 'float64', 'float32'"):
+            dyn.solver("rnea").build(shipped["two_link"], dtype=wrong)

@@ -143,7 +143,10 @@ def pinocchio_jacobian(J: Any, free: tuple[int, ...] = ()) -> np.ndarray:
     Args:
         J: Our Jacobian [angular; linear], (..., 6, nv).
         free: First column of each free joint; the halves of its six columns are
-            swapped, too.
+            swapped, too: (0,) of a floating root, () for none.
+
+    Raises:
+        ShapeError: J has not six rows, or `free` is no sequence of column numbers.
     """
     return tazz_jacobian(J, free)
 

@@ -12,10 +12,12 @@ Source: TAZZ, section 0.2.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
 
+from dyn_core.errors import ShapeError
 from dyn_core.spatial.conventions.common import (
     classical_from_spatial,
     pose_of_parts,
@@ -133,8 +135,13 @@ def tazz_jacobian(J: Any, free: tuple[int, ...] = ()) -> np.ndarray:
     Args:
         J: Our Jacobian [angular; linear], (..., 6, nv).
         free: First column of each free joint; the halves of its six columns are
-            swapped, too.
+            swapped, too: (0,) of a floating root, () for none.
+
+    Raises:
+        ShapeError: J has not six rows, or `free` is no sequence of column numbers.
     """
+    if not isinstance(free, Iterable) or isinstance(free, str):
+        raise ShapeError("free", "first columns, (0,) of a floating root", repr(free))
     out = swap_rows(J)
     for k in free:
         out[..., k : k + 6] = swap_blocks(out[..., k : k + 6])
