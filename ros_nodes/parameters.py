@@ -26,8 +26,9 @@ SLOTS = (
     "cartesian_control",
 )
 OPTION = re.compile(rf"({'|'.join(SLOTS)})\.options\.(\w+)")
+GAINS = ("p", "d", "i", "i_clamp", "angle_wraparound")  # gains.JOINT.p, ...
 BY_JOINT = re.compile(
-    r"gains\.(.+)\.(p|d|i|i_clamp|angle_wraparound)|effort_limits\.(.+)|lock\.(.+)"
+    rf"gains\.(.+)\.({'|'.join(GAINS)})|effort_limits\.(.+)|lock\.(.+)"
     r"|collision\.thresholds\.(.+)"
     r"|constraints\.(.+)\.(trajectory|goal)"
 )
@@ -127,8 +128,11 @@ def foreign_names(
         close = near and likeness(name, near[0]) > CLOSE
         begins = name.partition(".")[0] in heads and "." in name
         if close or begins or name.endswith(".plugin_name"):
-            valid = declared if not near or near[0] in declared else every
-            message = unknown_name("parameter", name, sorted(valid))
+            valid = sorted(declared if not near or near[0] in declared else every)
+            group = name.rpartition(".")[0]
+            if group.startswith("gains."):  # before the joints are known
+                valid = [f"{group}.{gain}" for gain in GAINS] + valid
+            message = unknown_name("parameter", name, valid)
             raise SettingError(f"{where}: {message}", name)
         foreign.append(name)
     return foreign

@@ -107,6 +107,23 @@ def add_lifecycle(parser: argparse.ArgumentParser) -> None:
     parser.set_defaults(run=_lifecycle)
 
 
+def add_call(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of `dyn call`; those parsed have its function as `run`."""
+    parser.add_argument("service", help="its full name, such as /guard/reset")
+    parser.add_argument(
+        "value", nargs="?", choices=("true", "false"), help="of a SetBool"
+    )
+    _add_timeout(parser)
+    parser.set_defaults(run=lambda arguments: _lifecycle(arguments, "call"))
+
+
+def add_diagnostics(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of `dyn diagnostics`, and its function as `run`."""
+    parser.add_argument("node", nargs="?", help="print all values of this node")
+    _add_timeout(parser)
+    parser.set_defaults(run=lambda arguments: _lifecycle(arguments, "diagnostics"))
+
+
 def add_move(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of `dyn move`; those parsed have its function as `run`."""
     parser.add_argument(
@@ -265,9 +282,10 @@ def _live(command: str, arguments: argparse.Namespace) -> bool:
         SettingError: The name of a node or topic is not valid, or a time is not finite
             and more than 0.
     """
-    node = getattr(arguments, "node", None)
-    if node is not None and not NAME.fullmatch(node):
-        raise SettingError(f"node {node!r}; valid: a name such as /simulator", "node")
+    for what, valid in (("node", "/simulator"), ("service", "/guard/reset")):
+        name = getattr(arguments, what, None)
+        if name is not None and not NAME.fullmatch(name):
+            raise SettingError(f"{what} {name!r}; valid: a name such as {valid}", what)
     for topic in getattr(arguments, "topics", None) or ():
         if not TOPIC.fullmatch(topic):
             raise SettingError(
@@ -298,19 +316,23 @@ def _param(arguments: argparse.Namespace) -> int:
     return param.run(arguments)
 
 
-def _lifecycle(arguments: argparse.Namespace) -> int:
-    """Run `dyn lifecycle`; return the exit status, 1 without ROS.
+def _lifecycle(arguments: argparse.Namespace, command: str = "run") -> int:
+    """Run `dyn lifecycle`, or another command; return the exit status, 1 without ROS.
+
+    Args:
+        arguments: Parsed arguments.
+        command: Name of the function in lifecycle.py.
 
     Raises:
         SettingError: The name of the node or the timeout is not valid, even without
             ROS; the node does not exist, has no life cycle, or no such transition.
         DynError: There is no node or no response in time, or a transition fails.
     """
-    if not _live("lifecycle", arguments):
+    if not _live("lifecycle" if command == "run" else command, arguments):
         return 1
     from ros_nodes.tools import lifecycle
 
-    return lifecycle.run(arguments)
+    return getattr(lifecycle, command)(arguments)
 
 
 def _move(arguments: argparse.Namespace) -> int:

@@ -1,4 +1,8 @@
-"""`dyn lifecycle`: states of running nodes, with the output of `ros2 lifecycle`."""
+"""States, services and diagnostics of running nodes.
+
+`dyn lifecycle` has the output of `ros2 lifecycle`; `dyn call` calls services without
+numbers, such as ~/estop; `dyn diagnostics` prints what /diagnostics says.
+"""
 
 from __future__ import annotations
 
@@ -6,12 +10,17 @@ import argparse
 import sys
 from typing import Any
 
+from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus
 from lifecycle_msgs.srv import ChangeState, GetAvailableTransitions, GetState
+from std_srvs.srv import SetBool, Trigger
 
 from dyn_core.errors import DynError, SettingError, unknown_name
-from ros_nodes.tools.live import ABSENT, Live, connect
+from ros_nodes.tools.live import ABSENT, Live, connect, full_name
 
 LONGEST = 60.0  # longest wait for a transition: configuring compiles [s]
+CALLED = {"std_srvs/srv/Trigger": Trigger, "std_srvs/srv/SetBool": SetBool}
+HEARD = 2.5  # time for which diagnostics are heard; nodes send them each second [s]
+LEVELS = ("OK", "WARN", "ERROR", "STALE")
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -166,3 +175,73 @@ def transitions(live: Live, node: str) -> list[Any]:
 def _shown(current: Any) -> str:
     """Return a state as "LABEL [ID]"."""
     return f"{current.label} [{current.id}]"
+
+
+def call(arguments: argparse.Namespace) -> int:
+    """Call a service and print its answer; return 0.
+
+    Args:
+        arguments: Parsed arguments: service, its full name; value, "true" or "false" of
+            a SetBool, None of a Trigger; timeout [s].
+
+    Raises:
+        SettingError: There is no such service of these kinds, or the value is missing
+            or too much.
+        DynError: The service refuses, or does not answer in time.
+    """
+    with connect(arguments.timeout) as live:
+        name, value = full_name(arguments.service), arguments.value
+
+        def known() -> dict[str, str]:
+            pairs = live.node.get_service_names_and_types()
+            return {x: kind for x, (kind, *_) in pairs if kind in CALLED}
+
+        wait, what = min(live.timeout, ABSENT), f"service {name}"
+        if not live.until(lambda: name in known(), wait, what):
+            raise SettingError(unknown_name("service", name, sorted(known())), "name")
+        kind = CALLED[known()[name]]
+        if (kind is SetBool) != (value is not None):
+            valid = "true or false" if kind is SetBool else "no value"
+            raise SettingError(f"{name}: value is {value}; valid: {valid}", "value")
+        request = Trigger.Request() if value is None else SetBool.Request()
+        if value is not None:
+            request.data = value == "true"
+        answer = live.call(kind, name, request, asked=1)
+        if not answer.success:
+            raise DynError(f"{name}: {answer.message}")
+        print(answer.message or "done")
+        return 0
+
+
+def diagnostics(arguments: argparse.Namespace) -> int:
+    """Print the last status of each name in /diagnostics.
+
+    Args:
+        arguments: Parsed arguments: node, whose values are printed, too; None: levels
+            and messages of all nodes; timeout [s].
+
+    Returns:
+        Exit status: 0; 1 if there is an ERROR.
+
+    Raises:
+        DynError: Nothing is heard within the timeout, or nothing of the node.
+    """
+    last: dict[str, DiagnosticStatus] = {}
+
+    def heard(message: DiagnosticArray) -> None:
+        last.update({status.name: status for status in message.status})
+
+    with connect(arguments.timeout) as live:
+        live.node.create_subscription(DiagnosticArray, "/diagnostics", heard, 50)
+        live.until(lambda: last, live.timeout, "a message on /diagnostics")
+        live.until(lambda: False, HEARD if last else 0.0)
+    node = (arguments.node or "").lstrip("/")
+    names = [x for x in sorted(last) if node in ("", x.lstrip("/").split(":")[0])]
+    if not names:
+        there = f"; names there: {', '.join(sorted(last))}" if last else ""
+        raise DynError(f"no diagnostics of {node or 'any node'} are heard{there}")
+    for status in map(last.get, names):
+        print(f"{LEVELS[ord(status.level)]} {status.name}: {status.message}")
+        for pair in status.values if node else ():
+            print(f"  {pair.key}: {pair.value}")
+    return int(any(ord(last[x].level) == 2 for x in names))

@@ -56,6 +56,7 @@ def test_defaults_are_valid():
         ("contact.friction", "no parameter is called 'contact.friction'"),
         ("gains.joint1", "no parameter is called"),
         ("gains.joint1.q", "no parameter is called"),
+        ("gains.joint1.kp", "did you mean 'gains.joint1.p'"),
         ("state_timeou", "did you mean 'state_timeout'"),
     ],
 )
@@ -495,13 +496,14 @@ def test_times_that_seem_to_be_milliseconds_are_warned_of(
 
 def test_names_of_others_are_warned_of_once(make, capfd):
     """A shared file configures every node; each says once what it does not have."""
-    values = {"nope": 3, "gains.joint1.p": 1.0, "state_timeout": 0.1}
+    values = {"nope": 3, "gains.joint1.p": 1.0, "state_timeout": 0.1, "robot": "r"}
     node, good = make("simulator", values)
     for _ in range(2):
         assert node.trigger_configure() == good, node.failure
         node.trigger_cleanup()
     log = capfd.readouterr().err
-    said = "parameters that this node does not have: nope; dyn param list /simulator"
+    said = "parameters that this node does not have: nope, robot; did you mean"
+    said += " 'robot_description_file'?; dyn param list /simulator"
     assert log.count(said) == 1
 
 

@@ -170,6 +170,27 @@ def _states(run):
     assert run("lifecycle", "set", "simulator", "3")[0] == 0
 
 
+def _services(run):
+    """What `dyn call` and `dyn diagnostics` do, and what they refuse."""
+    status, out, _ = run("diagnostics")
+    assert status == 0 and re.search(r"^(OK|WARN) computed_torque: ", out, re.M), out
+    out = run("diagnostics", "/simulator")[1]
+    assert "  real-time factor: " in out and "computed_torque" not in out, out
+    status, _, err = run("diagnostics", "/simulatr")
+    assert (status, "no diagnostics of simulatr are heard; names" in err) == (1, True)
+    status, _, err = run("call", "/computed_torque/estpo", "--timeout", "2")
+    assert (status, "did you mean '/computed_torque/estop'" in err) == (1, True)
+    status, _, err = run("call", "/computed_torque/estop", "true")
+    assert (status, "value is true; valid: no value" in err) == (1, True)
+    status, _, err = run("call", "/simulator/pause")
+    assert (status, "valid: true or false" in err) == (1, True)
+    assert run("call", "simulator/pause", "true")[0] == 0
+    assert run("call", "/simulator/pause", "false")[0] == 0
+    assert run("call", "/computed_torque/estop")[0] == 0
+    status, out, _ = run("diagnostics", "computed_torque")
+    assert (status, "ERROR computed_torque: " in out) == (1, True), out
+
+
 def _nobody(run):
     status, _, err = run("param", "list", "/simulatr", "--timeout", "2")
     assert status == 1
@@ -236,6 +257,7 @@ def test_tools_against_running_nodes(start, environment, shared, run, tmp_path):
     status, counts = _recorded(every)
     assert (status, counts["/joint_states"] > 100) == (0, True)
     assert {"/diagnostics", "/computed_torque/error"} <= set(counts)
+    _services(run)
     _states(run)
     assert [p.end() for p in nodes.all] == [0, 0]
     _evaluated(run, bag)

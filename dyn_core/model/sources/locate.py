@@ -160,9 +160,11 @@ def _unknown(name: str) -> ModelError:
         return ModelError(f"{name!r} is a planar chain, no robot; valid: {valid}", name)
     every = dict.fromkeys(x for names in collections().values() for x in names)
     message = unknown_name("robot", name, every)
+    if near := _near(Path(name)):  # my_arm.urd beside my_arm.urdf
+        message = f"no robot or file is called '{name}'{near}"
     tried = ", ".join(["a file of this name", *_tried()])
     what = f"tried: {tried}; valid, too: a path, {SCHEME}PKG/FILE, XML"
-    return ModelError(f"{message}; {what}{_near(Path(name))}", name)
+    return ModelError(f"{message}; {what}", name)
 
 
 def _near(path: Path) -> str:
