@@ -18,7 +18,7 @@ from dyn_core.model.shapes import Box, PlacedShape
 from dyn_core.plots.figures import DPI, blank_figure, film_writer, pixels
 from dyn_core.solving.solver import check_function
 from dyn_core.tasks import RobotTask, Task
-from dyn_core.validation import Whole
+from dyn_core.validation import Whole, shown
 
 
 def record(
@@ -45,8 +45,8 @@ def record(
             real time, with k = 1 / (fps task.interval) rounded, at least 1.
 
     Raises:
-        SettingError: The file is of another kind, policy is no function, or fps or
-            steps is invalid.
+        SettingError: `env` is a vector of environments, the file is of another kind,
+            policy is no function, or fps or steps is invalid.
         FileNotFoundError: The folder of the file does not exist.
         UnsupportedError: matplotlib is not installed, or .mp4 is wanted, and ffmpeg is
             not.
@@ -58,10 +58,14 @@ def record(
     """
     if not (np.isfinite(fps) and fps > 0):
         raise SettingError(f"fps must be finite and > 0, got {fps}", "fps")
-    check_function("policy", policy, "a function of the observation")
+    valid = "a function of the observation, as lambda seen: model.predict(seen)[0]"
+    check_function("policy", policy, valid)
     if steps is not None and not Whole(1).takes(steps):
         raise SettingError(f"steps is {steps!r}; valid: 1 or more, or None", "steps")
     bare = env.unwrapped
+    if not hasattr(bare, "task") or hasattr(bare, "num_envs"):
+        valid = "one environment, such as gymnasium.make(...) or TaskEnv"
+        raise SettingError(f"env is {shown(env)}; valid: {valid}", "env")
     every = max(1, round(1.0 / (fps * bare.task.interval)))
     writer = film_writer(path, 1.0 / (every * bare.task.interval))
     picture, total, count = picture_of(bare.task), 0.0, 0

@@ -1,5 +1,6 @@
 """Control tasks of planar systems and robots: motion, observation and reward."""
 
+import re
 from typing import Any
 
 from dyn_core.errors import ModelError, unknown_name
@@ -30,8 +31,14 @@ def named_task(task: str | Task | RobotTask, **changes: Any) -> Task | RobotTask
     if isinstance(task, RobotTask) or (isinstance(task, str) and task in ROBOT_TASKS):
         return robot_task(task, **changes)
     if not isinstance(task, Task) and str(task) not in TASKS:
-        names = [*TASKS, *ROBOT_TASKS]
-        raise ModelError(unknown_name("task", task, names), str(task))
+        names = [*ROBOT_TASKS, *TASKS]
+        words = re.sub(r"^dyn_ros/|-v\d+$", "", str(task))  # dyn_ros/QuadrupedWalk-v0
+        name = re.sub(r"(?<=[a-z])(?=[A-Z])", "_", words).lower()
+        if name in names:
+            message = f"'{task}' is an id of gymnasium.make; valid here: '{name}'"
+        else:
+            message = unknown_name("task", task, names, limit=None)
+        raise ModelError(message, str(task))
     return planar_task(task, **changes)
 
 

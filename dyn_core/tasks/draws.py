@@ -158,6 +158,11 @@ def draws_by_path(model: Model, values: Mapping[str, Any]) -> dict[str, Draw]:
             message = f"values of '{path}' are {shown(draw)}; valid: Uniform(low, high)"
             raise ModelError(f"{message}, UniformFactor, PayloadMass, a function", path)
         star = path.startswith("*.")
+        if path in {
+            x.rpartition(".")[2] for x in parameter_paths.paths(model) if "." in x
+        }:
+            message = f"values of '{path}' have no link or joint"
+            raise ModelError(f"{message}; valid: '*.{path}' for all of them", path)
         paths = _moving_paths(model, path, values) if star else [path]
         for one in paths:
             numbers = parameter_paths.value(model, one)

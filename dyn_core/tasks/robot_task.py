@@ -7,7 +7,8 @@ same code serves one environment and many; NumPy is all that is needed to write 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field, fields, replace
 from typing import Any, NamedTuple, TypeAlias
 
@@ -268,13 +269,15 @@ class RobotTask:
     def no(self) -> int:
         """Number of entries of the observation.
 
-        The first access calls `observe` with two initial rows; its errors pass through.
-        Raises ShapeError if its result is not (2, no), or if `initial` or `values`
-        return other shapes; ModelError if `values` draw an invalid number;
-        UnsupportedError if with stepping floor a shape cannot touch half-spaces.
+        The first access calls `observe` with two initial rows. Raises ShapeError if its
+        result is not (2, no), or if `initial` or `values` return other shapes;
+        ModelError for an error of `observe` that _named names, or if `values` draw an
+        invalid number; UnsupportedError if with stepping floor a shape cannot touch
+        half-spaces.
         """
         rows = self.rows(self.start(np.random.default_rng(0), 2))
-        seen = np.asarray(self.observe(rows))
+        with self._named("observe", "two rows"):
+            seen = np.asarray(self.observe(rows))
         if seen.ndim != 2 or len(seen) != 2:
             message = f"{self.name}: the result of observe"
             raise ShapeError(message, "shape (n, no)", f"shape {seen.shape} for n = 2")
@@ -323,7 +326,7 @@ class RobotTask:
 
         Raises:
             ModelError: `values` draw a number that is not finite or below the minimum
-                of its parameter.
+                of its parameter, or have a function that raises TypeError.
             ShapeError: `values` draw another number of entries, or `initial` returns
                 arrays of other shapes.
             UnsupportedError: With stepping floor, a shape of the robot cannot touch
@@ -335,7 +338,11 @@ class RobotTask:
             for key, array in zip(("q", "qd", "memory"), one, strict=True):
                 row[part[key]] = array[0]
             for path, draw in self.draws.items():
-                numbers, size = np.ravel(draw(rng, 1)), self.value_sizes[path]
+                try:
+                    numbers, size = np.ravel(draw(rng, 1)), self.value_sizes[path]
+                except TypeError as error:
+                    message = f"{self.name}: values of '{path}': {error}; valid: a"
+                    raise ModelError(f"{message} function (rng, n)", path) from error
                 if len(numbers) != size:
                     what = f"{self.name}: values of '{path}'"
                     wanted = f"{size} numbers a row"
@@ -422,27 +429,41 @@ class RobotTask:
             arguments: Its arguments.
 
         Raises:
-            ModelError: The function raises TypeError or ValueError (other errors pass),
-                or its result cannot be converted to floats.
+            ModelError: The function raises an error that _named names, or its result
+                cannot be converted to floats.
             ShapeError: The result is not (2, *row).
         """
-        try:
+        inputs = "two rows"
+        if len(arguments) > 1:
+            inputs += f" and {self.na} actions, as many as action_bounds"
+        with self._named(name, inputs):
             result = getattr(self, name)(*arguments)
             numbers = np.asarray(result, float)
             if any(x is None for x in np.array(result, object).ravel()):
                 raise TypeError("None is no number")
-        except (TypeError, ValueError, OverflowError) as error:
-            inputs = "two rows"
-            if len(arguments) > 1:
-                inputs += f" and {self.na} actions, as many as action_bounds"
-            raise ModelError(
-                f"task '{self.name}': {name} of {inputs}: {error}; valid: arithmetic on"
-                " arrays of rows, np.where in the place of if"
-            ) from error
         if numbers.shape != (2, *row):
             message = f"{self.name}: the result of {name}"
             wanted = f"shape (n, {row[0]})" if row else "shape (n,)"
             raise ShapeError(message, wanted, f"shape {numbers.shape} for n = 2")
+
+    @contextmanager
+    def _named(self, name: str, inputs: str) -> Iterator[None]:
+        """Raise a ModelError for an error of a function of the task inside a block.
+
+        These are wrong arguments, values, attributes and indices; other errors pass.
+
+        Args:
+            name: Name of the function.
+            inputs: Its arguments, in words.
+        """
+        try:
+            yield
+        except (TypeError, ValueError, OverflowError, AttributeError, LookupError) as e:
+            raise ModelError(
+                f"task '{self.name}': {name} of {inputs}: {e}; valid: arithmetic on"
+                f" arrays of rows ({', '.join(RobotRows._fields)}), np.where in the"
+                " place of if"
+            ) from e
 
     def changed(self, **changes: Any) -> RobotTask:
         """Return a copy of the task with attributes (reward, dt, ...) replaced.

@@ -183,3 +183,17 @@ def test_functions_that_draw_impossible_numbers_are_refused(number):
     )
     with pytest.raises(ModelError, match=message):
         TaskEnv("reach", values=values).reset()
+
+
+def test_a_parameter_of_all_parts_is_led_to_its_star():
+    """It was led to that of one joint, such as 'joint7.friction'."""
+    for kind in ("mass", "friction"):
+        with pytest.raises(ModelError, match=rf"valid: '\*\.{kind}' for all"):
+            TaskEnv("reach", values={kind: UniformFactor(0.8, 1.2)})
+
+
+def test_a_function_of_another_form_is_refused():
+    """It was Python's TypeError, without the path."""
+    task = robot_task("reach", values={"link3.mass": lambda rng: rng.uniform()})
+    with pytest.raises(ModelError, match=r"'link3.mass': .*valid: a function \(rng, n"):
+        task.start(np.random.default_rng(0), 1)

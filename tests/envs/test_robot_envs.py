@@ -534,6 +534,18 @@ def test_tasks_can_be_pickled():
             ShapeError,
             r"outside: .*\(n, 2\), got shape \(\)",
         ),
+        (
+            {"observe": lambda b: b.qpos},
+            ModelError,
+            r"observe .*'qpos'.*\(q, qd, poses",
+        ),
+        (
+            {"observe": lambda b: b.poses["tool"]},
+            ModelError,
+            "observe of two rows: only",
+        ),
+        ({"reward": lambda a, u, b: b.tau}, ModelError, "reward of .*'tau'.*memory"),
+        ({"frame_skip": 5}, ModelError, "did you mean 'substeps'"),
         ({"observe": lambda b: b.q.sum()}, ShapeError, r"observe: .* got shape \(\)"),
     ],
 )
@@ -542,6 +554,8 @@ def test_mistakes_are_refused_when_building(two_link, changes, error, message):
     with pytest.raises(error, match=message):
         TaskEnv(two_link, **changes)
     assert TaskEnv(two_link).task is two_link
+    with pytest.raises(ModelError, match="valid here: 'quadruped_walk'"):
+        TaskEnv("dyn_ros/QuadrupedWalk-v0")
     with pytest.raises(ModelError, match="quadruped_walk"):
         TaskEnv("quadruped_wolk")
 
@@ -553,3 +567,12 @@ def test_a_misspelt_argument_of_an_environment_is_named(two_link):
             TaskVectorEnv(task, n_envs=4)
     with pytest.raises(ModelError, match="did you mean 'max_episode_steps'"):
         TaskEnv(two_link, max_episodes_steps=4)
+
+
+def test_a_film_is_of_one_environment_by_a_function(tmp_path):
+    """A vector, and a model of Stable-Baselines3 in place of its predict."""
+    many = envs.TaskVectorEnv("push_box", num_envs=2)
+    with pytest.raises(SettingError, match="env is .*valid: one environment"):
+        envs.record(many, lambda seen: seen, tmp_path / "a.gif")
+    with pytest.raises(SettingError, match=r"lambda seen: model.predict\(seen\)\[0\]"):
+        envs.record(envs.TaskEnv("push_box"), object(), tmp_path / "a.gif")
