@@ -95,7 +95,7 @@ def known_reference(model, name):
     """
     if name in _PINOCCHIO.values():
         return
-    theirs = name.upper() if isinstance(name, str) else ""
+    theirs = str(getattr(name, "name", name)).upper()  # of a text, or its enumeration
     if theirs in _PINOCCHIO:
         raise UnsupportedError(f"Pinocchio's {theirs} is {_PINOCCHIO[theirs]!r} here")
     raise UnsupportedError(f"{shown(name)}; valid: {', '.join(_PINOCCHIO.values())}")

@@ -130,6 +130,8 @@ class CommandParser(argparse.ArgumentParser):
             valid = [x for x in self._option_string_actions if x.startswith("--")]
             wrong = unknown[0].partition("=")[0]
             said = unknown_name(f"argument of {name}", wrong, valid)
+            if "--option" in valid and wrong.startswith("--"):
+                said += f"; an option of the solver is --option {wrong[2:]}=VALUE"
             raise _UsageError(f"{said}; see {self.prog} --help")
         return values, unknown
 

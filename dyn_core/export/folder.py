@@ -27,7 +27,7 @@ from dyn_core.export.object_code.linker import c_compiler, link
 from dyn_core.export.object_code.object_files import ObjectFile, compile_object
 from dyn_core.export.targets import Target, target_of
 from dyn_core.export.test_vectors import TestVector, bits, test_vector
-from dyn_core.validation import Switch, shown, writing
+from dyn_core.validation import Switch, known_keywords, shown, writing
 from dyn_core.validation.file_names import check_folder, file_kind
 from dyn_core.validation.quoting import markdown_code, pkg_config_field
 
@@ -197,6 +197,7 @@ class Export:
     undefined: tuple[str, ...]
 
 
+@known_keywords
 def export(
     program: Program[Any],
     folder: str | os.PathLike[str],
@@ -608,7 +609,8 @@ def readme(
         size=size,
         check=check.format(prefix=x.prefix, command=_command(x, target, form, binary)),
         packages=f"{listed}: for {' and '.join(known)}; " if packages else "",
-        flags=(_FLAGS if form == "c" else "") + (f"\n{slow}.\n" if slow else ""),
+        flags=(_FLAGS if form == "c" and target.is_x86 else "")
+        + (f"\n{slow}.\n" if slow else ""),
         how=_hosts(x, binary) if module else "",
         license=LICENSE,
         model=x.model_hash or "none",
@@ -635,7 +637,8 @@ def _command(x: Interface, target: Target, form: str, binary: str) -> str:
     """Return the shell command that compiles the check program PREFIX_check.c.
 
     It runs in the folder of the export: target.link for an object, which need not
-    compile it (WebAssembly), else cc for any target. It names no output file.
+    compile it (WebAssembly), and for C source, but cc for WebAssembly and a shared
+    library. It names no output file.
 
     Args:
         x: Interface of the export.
@@ -643,7 +646,9 @@ def _command(x: Interface, target: Target, form: str, binary: str) -> str:
         form: "object", "shared" or "c".
         binary: Name of the file that is linked or compiled.
     """
-    link = target.link if form == "object" else "cc main.c {object} -lm"
+    link = target.link
+    if form == "c":
+        link = ("cc main.c {object}" if target.is_wasm else link) + " -lm"
     if form == "shared":
         link = f"cc main.c -L. -l{x.prefix} -Wl,-rpath,."
     return link.replace("main.c", f"{x.prefix}_check.c").format(object=binary)

@@ -49,6 +49,11 @@ class Target:
         return self.triple.startswith("wasm")
 
     @property
+    def is_x86(self) -> bool:
+        """Whether it is, or may be, an x86 processor."""
+        return not self.triple or self.triple.startswith("x86")
+
+    @property
     def is_arm(self) -> bool:
         """Whether it is a 32-bit ARM processor."""
         return self.triple.startswith(("thumb", "arm-", "armv"))

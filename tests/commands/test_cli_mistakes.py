@@ -259,6 +259,7 @@ NEAR = {  # arguments, what is said
     "choice": ("sim two_link --controller gravty", "no value of --controller is called 'gravty'; did you mean 'gravity'?"),
     "for an option": ("cache clean", "no argument of cache is called 'clean'; did you mean '--clear'?"),
     "option": ("sim two_link --durration 2", "no argument of sim is called '--durration'; did you mean '--duration'"),
+    "of a solver": ("export jacobian two_link out --frame tool", "an option of the solver is --option frame=VALUE"),
     "option of a verb": ("param list --timeuot=3", "no argument of param list is called '--timeuot'; did you mean '--timeout'?"),
 }  # fmt: skip
 

@@ -1,5 +1,6 @@
 """Exports for this machine: the bits of Python, no symbol from elsewhere, small code."""
 
+import re
 import subprocess
 from pathlib import Path
 
@@ -163,6 +164,28 @@ def test_the_readme_of_a_wasm_object_has_no_command_for_another_file(tmp_path):
     build("rnea", "two_link").export(tmp_path, target="wasm32", name="w")
     text = (tmp_path / "w_README.md").read_text()
     assert "wasm-ld" not in text and "w_test.json" in text
+
+
+def test_the_readme_of_c_source_has_the_compiler_of_its_target(tmp_path):
+    """It was `cc` and a flag of x86 for a Cortex-M, too."""
+    program = dyn.solver("gravity").build(dyn.load("two_link"), dtype="float32")
+    commands = {
+        "cortex-m4f": "arm-none-eabi-gcc -mcpu=cortex-m4 .* w_check.c w.c -lm",
+        "aarch64": "aarch64-linux-gnu-gcc w_check.c w.c -lm",
+        "wasm32": "`cc w_check.c w.c -lm",
+        "host": "`cc w_check.c w.c -lm",
+    }
+    for target, command in commands.items():
+        program.export(tmp_path / target, target=target, form="c", name="w")
+        text = (tmp_path / target / "w_README.md").read_text()
+        assert re.search(command, text), target
+        assert ("-mfma" in text) == (target == "host")
+
+
+def test_an_option_of_a_build_is_none_of_an_export(tmp_path):
+    """It was Python's TypeError."""
+    with pytest.raises(dyn.SettingError, match="'dtype'.* valid for export: program"):
+        build("rnea", "two_link").export(tmp_path, dtype="float32")
 
 
 def test_the_header_says_units_joints_and_how_to_call(tmp_path):

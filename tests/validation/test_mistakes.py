@@ -5,6 +5,7 @@ import math
 import pickle
 import subprocess
 import sys
+from enum import Enum
 
 import numpy as np
 import pytest
@@ -549,6 +550,10 @@ def test_pinocchios_names_of_frames_lead_to_ours(shipped):
         dyn.solver("jacobian").build(
             model, frame="link2", reference="local_world_aligned"
         )
+    with pytest.raises(dyn.UnsupportedError, match="LOCAL_WORLD_ALIGNED is 'aligned'"):
+        theirs = Enum("ReferenceFrame", "WORLD LOCAL LOCAL_WORLD_ALIGNED")
+        reference = theirs.LOCAL_WORLD_ALIGNED  # as pin.LOCAL_WORLD_ALIGNED
+        dyn.solver("jacobian").build(model, frame="link2", reference=reference)
     with pytest.raises(dyn.UnsupportedError, match="valid: local, world, aligned$"):
         dyn.solver("jacobian").build(model, frame="link2", reference="tool")
 
