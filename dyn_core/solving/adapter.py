@@ -8,7 +8,7 @@ an algorithm. The algorithm itself sees only its mathematical problem.
 from __future__ import annotations
 
 import traceback
-from collections.abc import Callable, Iterator, Mapping, Sequence, Sized
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -185,7 +185,7 @@ class Adapter:
             with named_errors(self.name):
                 result = _JOIN[port.kind](model, result)
         if port.kind == "joint_force":
-            if not isinstance(result, Sized) or len(result) != model.nv:
+            if not hasattr(result, "__len__") or len(result) != model.nv:
                 wanted = f"{model.nv} numbers"
                 raise ShapeError(f"{self.name}: {port.name}", wanted, _count(result))
             result = result + self._friction(model, values)

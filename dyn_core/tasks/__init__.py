@@ -32,8 +32,8 @@ def named_task(task: str | Task | RobotTask, **changes: Any) -> Task | RobotTask
         return robot_task(task, **changes)
     if not isinstance(task, Task) and str(task) not in TASKS:
         names = [*ROBOT_TASKS, *TASKS]
-        words = re.sub(r"^dyn_ros/|-v\d+$", "", str(task))  # dyn_ros/QuadrupedWalk-v0
-        name = re.sub(r"(?<=[a-z])(?=[A-Z])", "_", words).lower()
+        camel = re.sub(r"^dyn_ros/|-v\d+$", "", str(task))  # dyn_ros/QuadrupedWalk-v0
+        name = re.sub(r"(?<=[a-z])(?=[A-Z])", "_", camel).lower()
         if name in names:
             message = f"'{task}' is an id of gymnasium.make; valid here: '{name}'"
         else:

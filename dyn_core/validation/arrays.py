@@ -42,8 +42,8 @@ def known_keywords(target: _Target) -> _Target:
     known, name = frozenset(valid), target.__name__
     ordered = [x.name for x in entries if x.kind is Parameter.POSITIONAL_OR_KEYWORD]
     free = any(x.kind is Parameter.VAR_POSITIONAL for x in entries)
-    own = int(isinstance(target, type))  # self
-    most = sys.maxsize if free else len(ordered) + own
+    bound = int(isinstance(target, type))  # self
+    most = sys.maxsize if free else len(ordered) + bound
 
     @wraps(call)
     def checked(*args: Any, **settings: Any) -> Any:
@@ -53,8 +53,8 @@ def known_keywords(target: _Target) -> _Target:
         if len(args) > most:
             named = ", ".join(x for x in valid if x not in ordered) or "none"
             raise SettingError(
-                f"{name} takes {most - own} arguments by position, got"
-                f" {len(args) - own}; valid: {', '.join(ordered)}; by name: {named}"
+                f"{name} takes {most - bound} arguments by position, got"
+                f" {len(args) - bound}; valid: {', '.join(ordered)}; by name: {named}"
             )
         return call(*args, **settings)
 

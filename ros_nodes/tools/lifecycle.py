@@ -240,7 +240,7 @@ def diagnostics(arguments: argparse.Namespace) -> int:
     if not names:
         there = f"; names there: {', '.join(sorted(last))}" if last else ""
         raise DynError(f"no diagnostics of {node or 'any node'} are heard{there}")
-    for status in map(last.get, names):
+    for status in [last[x] for x in names]:
         print(f"{LEVELS[ord(status.level)]} {status.name}: {status.message}")
         for pair in status.values if node else ():
             print(f"  {pair.key}: {pair.value}")
