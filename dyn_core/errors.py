@@ -62,11 +62,11 @@ SYNONYMS = (
     ("end", "terminal", "final"),
     ("pose", "position", "orientation"),
     ("substeps", "frame_skip"),
-    # Solvers, with their names in Pinocchio, MuJoCo, Drake and the Robotics Toolbox.
+    # Solvers, with their names in Pinocchio, MuJoCo, Drake and the Robotics Toolbox;
+    # none whose results have the other sign.
     ("rnea", "mj_inverse", "CalcInverseDynamics", "rne"),
-    ("gravity", "computeGeneralizedGravity", "mj_rne", "gravload"),
-    ("gravity", "CalcGravityGeneralizedForces"),
-    ("bias", "nonLinearEffects", "qfrc_bias", "CalcBiasTerm"),
+    ("gravity", "computeGeneralizedGravity", "gravload"),
+    ("bias", "nonLinearEffects", "qfrc_bias"),
     ("coriolis", "CalcBiasTerm"),
     ("coriolis_matrix", "computeCoriolisMatrix"),
     ("crba", "mj_fullM", "CalcMassMatrix", "inertia", "mass_matrix", "M", "H"),
@@ -92,13 +92,49 @@ SYNONYMS = (
     ("energy", "mj_energyVel", "mj_energyPos", "potential_energy"),
     ("energy", "CalcKineticEnergy", "CalcPotentialEnergy"),
     ("computed_torque", "InverseDynamicsController"),
+    ("integrator", "method", "step"),
+    ("floating", "fixed_base", "free_flyer", "root_joint"),
+    ("mappings", "xacro_arguments"),
+    ("load_robot", "buildModelFromUrdf", "from_urdf", "load"),
+    ("list", "robots", "solvers"),
+    ("identify", "evaluate"),
+    ("to_csv", "to_pandas", "savez", "save"),
+    ("contacts", "contact_forces", "forces", "reports"),
+    ("animate", "film", "view", "render", "show"),
+    ("film", "save"),
+    ("gain", "gains", "K"),
     ("operational_inertia", "computeDelassusMatrix", "inertia_x"),
 )  # of keywords, options, attributes and functions; the case of letters counts
+_GRAVITY = "gravity belongs to the robot: dyn.load(source, gravity=[0, 0, -1.6])"
+MEANT = (  # a valid name that tells where; unknown names; what to write instead
+    ("half_spaces", ("friction", "mu", "material", "materials", "torsion", "rolling"),
+     "contact friction is mu of a material: extras={'materials': {'default': {'mu':"
+     " 0.5}}} of dyn.load for links, half_spaces=[{'material': {'mu': 0.5}}] for the"
+     " ground; of two surfaces sqrt(mu_a mu_b)"),
+    ("half_spaces", ("floor", "ground", "plane"),
+     "a World has the floor z = 0; half_spaces=[{'point': [0, 0, 0.1]}] moves it"),
+    ("controller", ("floor", "ground", "contact", "contacts"),
+     "contacts are those of a world: world='floor'"),
+    ("half_spaces", ("gravity",), _GRAVITY), ("controller", ("gravity",), _GRAVITY),
+    ("--world", ("--gravity",), _GRAVITY),
+    ("--world", ("--floor", "--ground", "--plane", "--contacts"),
+     "contacts are those of a world: --world floor"),
+    ("--world", ("--friction", "--mu"),
+     "contact friction is mu of a material, in the sidecar or in a file of --world"),
+    ("--world", ("--view", "--show", "--film", "--gif"),
+     "--out run.npz, then dyn view run.npz"),
+    ("--film", ("--floor", "--ground"), "dyn sim ROBOT --world floor --out run.npz,"
+     " then dyn view run.npz"),
+    ("doctor", ("version",), "dyn --version"),
+)  # fmt: skip
 _RUN = 200  # maximum characters of a word in a message
 _LONG = re.compile(rf"\S{{{_RUN + 1},}}")
 
 
-OTHER_NAMES = "names of Pinocchio, MuJoCo and Drake: docs/other_libraries.md"
+OTHER_NAMES = (
+    "names of Pinocchio, MuJoCo, Drake and the Robotics Toolbox:"
+    " docs/other_libraries.md"
+)
 
 
 def cut(message: str) -> str:
@@ -139,7 +175,8 @@ def unknown_name(
 
         no KIND is called 'NAME'; did you mean 'A'? valid for PURPOSE: A, B, ...
 
-    In the list, names that begin with the unknown one, or with its first component
+    Instead of the nearest names stands the sentence of MEANT, if it has one. In the
+    list, names that begin with the unknown one, or with its first component
     before a dot, come first; otherwise the order is that of `valid`.
 
     Args:
@@ -153,6 +190,8 @@ def unknown_name(
     names = list(dict.fromkeys(valid))
     near = [repr(one_line(x)) for x in nearest(name, names)]
     guess = f"; did you mean {' or '.join(near)}?" if near else ";"
+    meant = [x for where, these, x in MEANT if where in names and str(name) in these]
+    guess = f"; {meant[0]};" if meant else guess
     group = str(name).split(".")[0] + "."  # for gains.kp: "gains.", as gains.JOINT.p
     names.sort(key=lambda x: not (_begins(x, str(name)) or x.startswith(group)))
     shown = ", ".join(map(one_line, names[:limit])) or "none"

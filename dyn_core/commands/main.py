@@ -146,7 +146,8 @@ class CommandParser(argparse.ArgumentParser):
         kind = f"{what.lower()} of {name}" if name else what.lower()
         if action.option_strings:
             kind = f"value of {action.option_strings[0]}"
-        raise _UsageError(unknown_name(kind, value, action.choices))
+        more = "" if name else "; dyn help WORDS finds pages and names"
+        raise _UsageError(unknown_name(kind, value, action.choices) + more)
 
     def _get_value(self, action: argparse.Action, text: str) -> Any:
         """Return the value of an argument; numbers are read as in files.

@@ -18,7 +18,7 @@ from dyn_core.model import parameter_paths, passive_forces
 from dyn_core.model.assembly.assemble import assemble_tree
 from dyn_core.model.assembly.build import Build, ForceFunction, ForceOfPotential
 from dyn_core.model.assembly.lost_changes import refuse_lost_changes
-from dyn_core.model.assembly.tree import Tree
+from dyn_core.model.assembly.tree import Immutable, Tree
 from dyn_core.model.checks.description import check_choices
 from dyn_core.model.checks.findings import warn_of
 from dyn_core.model.checks.tree import check_loops
@@ -98,7 +98,7 @@ def assemble(build: Build) -> Model:
     return Model(**{field.name: getattr(tree, field.name) for field in fields(tree)})
 
 
-class Model(Tree, System):
+class Model(Immutable, Tree, System):
     """A robot: numbered bodies, joints, limits, and functions of its coordinates.
 
     A Model is immutable; methods such as `lock` and `reorder` return a changed copy.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import pairwise
@@ -131,10 +131,10 @@ class ControlProblem(System):
             except ModelError as error:
                 raise SettingError(str(error), name) from error
             object.__setattr__(self, name, value)
-        if isinstance(self.passive, str):
+        if isinstance(self.passive, str) or not isinstance(self.passive, Iterable):
             self._refuse("passive", self.passive, "a list of names of joints")
         for name, valid in (
-            ("effort_limits", "limits by name of the joint"),
+            ("effort_limits", "limits by name of the joint, such as {'joint2': 35.0}"),
             ("step_options", "values by name of the option"),
         ):
             if not isinstance(getattr(self, name), Mapping):

@@ -31,7 +31,7 @@ from dyn_core.simulation.contacts import ContactSimulator
 from dyn_core.simulation.robot_plant import RobotPlant
 from dyn_core.solving.registry import solver, solver_of, solvers
 from dyn_core.solving.solver import AUTO, Solver, check_function
-from dyn_core.validation import check_keywords, is_finite, known_keywords
+from dyn_core.validation import check_keywords, is_finite, known_keywords, shown
 
 ControlLaw = Callable[..., Any]  # (t, q, qd) -> joint forces, or None
 MOST_ROWS = 100_000_000  # limit of a run: an hour of computing, and gigabytes
@@ -129,6 +129,12 @@ def control_law(controller: Any, model: Model) -> ControlLaw:
         return lambda t, q, qd: None
     law = getattr(controller, "update", controller)
     valid = "a function (t, q, qd) -> tau, an object with such an update, or None"
+    inner = getattr(controller, "control", None)  # of a plan or a regulator
+    if law is controller and callable(inner) and not callable(law):
+        way = "lambda t, q, qd: law.control(q, qd)"
+        way = "its method control" if _takes(inner, 3) else way
+        text = f"controller is a {type(controller).__name__}; valid: {way}"
+        raise SettingError(text, "controller")
     # dicts and sets have a method `update`, too, which is no control law.
     if isinstance(law, type) or isinstance(controller, (dict, set)):
         raise SettingError(
@@ -140,9 +146,12 @@ def control_law(controller: Any, model: Model) -> ControlLaw:
     try:
         inspect.signature(law).bind(0.0, None, None)
     except TypeError as error:
+        name = getattr(law, "__qualname__", shown(law))
+        called = "law" if "<" in name else name  # a lambda has no name
+        way = f"lambda t, q, qd: {called}(q, qd), " if _takes(law, 2) else ""
         raise SettingError(
-            f"controller {law!r} cannot be called with t, q, qd ({error});"
-            f" valid: {valid}",
+            f"controller {name} cannot be called with t, q, qd ({error});"
+            f" valid: {way}{valid}",
             "controller",
         ) from error
     except ValueError:
@@ -178,6 +187,18 @@ def _check_program(program: Program[Any], model: Model) -> None:
         f" lambda t, q, qd: program({arguments}), with values for all arguments",
         "controller",
     )
+
+
+def _takes(function: Any, count: int) -> bool:
+    """Return whether a function can be called with `count` arguments, as far as known.
+
+    False for a builtin without a signature.
+    """
+    try:
+        inspect.signature(function).bind(*[None] * count)
+    except (TypeError, ValueError):
+        return False
+    return True
 
 
 def _returning(law: ControlLaw) -> ControlLaw:

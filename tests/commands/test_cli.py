@@ -165,7 +165,10 @@ def test_help_compares_beginnings_of_words(capsys):
     assert cli.main(["help", "ass"]) == 1
     error = capsys.readouterr().err
     assert "no command, problem or solver is called 'ass'" in error
-    assert "names of Pinocchio, MuJoCo and Drake: docs/other_libraries.md" in error
+    assert (
+        "names of Pinocchio, MuJoCo, Drake and the Robotics Toolbox: docs/other_"
+        in error
+    )
 
 
 @pytest.mark.parametrize(

@@ -5,6 +5,7 @@ import errno
 import io
 import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -272,6 +273,27 @@ def test_the_nearest_name_is_told(capsys, case):
     (line,) = capsys.readouterr().err.splitlines()
     assert line.startswith(f"dyn: {message}"), line
     assert "? valid: " in line
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        ("sim arm7 --floor", "'--floor'; contacts are those of a world: --world floor"),
+        ("sim arm7 --ground", "--world floor"),
+        ("sim arm7 --friction 0.5", "mu of a material, in the sidecar or in a file"),
+        ("sim arm7 --gravity 0", "dyn.load.source, gravity="),
+        ("sim arm7 --view", "--out run.npz, then dyn view run.npz"),
+        ("sim arm7 --dt 0.1", "did you mean '--period'"),
+        ("list", "'list'; did you mean 'robots' or 'solvers'"),
+        ("identify", "'identify'; did you mean 'evaluate'"),
+        ("version", "dyn --version"),
+        ("plan arm7", "dyn help WORDS finds pages and names"),
+    ],
+)
+def test_a_guess_leads_to_the_right_word(line, said, capsys):
+    """Options and commands that other tools have."""
+    assert commands.run(line.split()) == 2
+    assert re.search(said, capsys.readouterr().err)
 
 
 @pytest.mark.parametrize("line", ["export {} {} out", "count {} {}", "explain {} {}"])

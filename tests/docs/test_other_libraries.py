@@ -62,3 +62,25 @@ def test_names_of_mujoco_exist():
     mujoco = pytest.importorskip("mujoco", reason="mujoco is not installed")
     for name in _column(3, r"`(mjd?_\w+)`"):
         assert hasattr(mujoco, name), name
+
+
+def test_names_of_other_libraries_lead_to_the_solver():
+    """An unknown solver that the page lists is answered by ours, of the same sign."""
+    solvers, of = dyn.solvers(), {}
+    for line in PAGE.read_text(encoding="utf-8").splitlines():
+        cells = [cell.strip() for cell in line.strip("|").split("|")]
+        ours = re.fullmatch(r"`(\w+)`", cells[1]) if len(cells) == 6 else None
+        if ours and ours[1] in solvers:
+            for theirs in re.findall(r"(?<!-)`(\w+)`", " ".join(cells[2:])):
+                of.setdefault(theirs, set()).add(ours[1])
+    assert len(of) > 40
+    vague = {"AutoDiffXd", "Expression", "qacc", "mj_rne", "CalcBiasTerm", *solvers}
+    for name, ours in of.items():
+        if name not in vague:
+            with pytest.raises(dyn.SolverNotFound) as caught:
+                dyn.solver(name)
+            guess = str(caught.value).partition("valid:")[0]
+            assert any(f"'{x}'" in guess for x in ours), f"{name}: {guess}"
+    with pytest.raises(dyn.SolverNotFound) as caught:
+        dyn.solver("CalcGravityGeneralizedForces")  # of the other sign
+    assert "did you mean" not in str(caught.value)

@@ -153,6 +153,8 @@ def test_a_custom_cost_may_divide_by_what_is_zero_at_rest():
         ({"effort_limits": {"JOINT": (-np.inf, -np.inf)}}, "valid: a number, 0"),
         ({"effort_limits": [1.0, 2.0]}, "effort_limits is .*by name of the joint"),
         ({"passive": "joint1"}, "passive is 'joint1'; valid: a list of names"),
+        ({"passive": all}, "passive is a builtin.*; valid: a list of names"),
+        ({"effort_limits": [10.0, 10.0]}, "valid: limits by name.* such as {'joint"),
         (
             {"passive": ["joint1"], "effort_limits": {"joint1": 5.0}},
             "'joint1' is passive and has effort_limits",

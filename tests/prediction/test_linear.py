@@ -334,3 +334,40 @@ def test_an_estimate_is_of_one_state():
     ):
         with pytest.raises(dyn.ShapeError, match=rf"^{name}: wanted shape \(2,\)"):
             observer.update(state, np.zeros(2), seen)
+
+
+@pytest.mark.parametrize("motors", ["slide", all, 3])
+def test_motors_are_a_list_of_names(shipped, motors):
+    """The letters of a name were looked up one by one."""
+    said = "motors is .*; valid: a list of names of joints"
+    with pytest.raises(dyn.SettingError, match=said):
+        dyn.lqr(shipped["cart_pole"], np.zeros(2), 1.0, 1.0, motors=motors)
+
+
+def test_a_regulator_is_printed_in_a_line(shipped):
+    """Its matrices filled three hundred lines, also in the error of a run."""
+    model = shipped["cart_pole"]
+    hold = dyn.lqr(model, np.zeros(2), 1.0, 1.0, **UP)
+    assert repr(hold) == (
+        "<Regulator of 'cart_pole' with 1 motor, in continuous time; attributes: model,"
+        " q, tau, motors, period, A, B, K, cost, poles>"
+    )
+    observer = dyn.kalman(model, np.zeros(2), {"position": 1e-3}, period=0.01, **UP)
+    assert repr(observer).startswith("<Estimator of 'cart_pole' with 1 motor, period 0")
+    for law in (hold, hold.control):
+        with pytest.raises(dyn.SettingError) as caught:
+            dyn.simulate(model, law, duration=0.01, progress=False)
+        assert "valid: lambda t, q, qd: " in str(caught.value)
+        assert len(str(caught.value)) < 400
+
+
+def test_a_plan_is_no_controller_and_says_what_is(shipped):
+    """Its method control is."""
+    model = shipped["cart_pole"]
+    plan = dyn.plan(model, [dyn.cost.velocity()], duration=0.1, knots=2)
+    result = plan.solve(np.zeros(2), np.zeros(2))
+    with pytest.raises(dyn.SettingError, match="PlanResult.*valid: its method control"):
+        dyn.simulate(model, result, duration=0.01, progress=False)
+    for name, ours in (("t", "times"), ("u", "tau"), ("success", "converged")):
+        with pytest.raises(AttributeError, match=f"did you mean '{ours}'"):
+            getattr(result, name)

@@ -1,5 +1,6 @@
 """Wrong arguments of the library: each error is ours and says what would be valid."""
 
+import copy
 import inspect
 import math
 import pickle
@@ -531,11 +532,88 @@ def test_several_links_where_one_is_wanted_are_refused_as_such(shipped):
         dyn.solver("jacobian").build(shipped["arm7"], frame=["link2", "tool"])
 
 
+GUESSES = [  # where a setting was guessed, its name, the right words
+    (dyn.World, "friction", "mu of a material: extras={'materials': "),
+    (dyn.World, "mu", "half_spaces=.{'material': {'mu': 0.5}}."),
+    (dyn.World, "floor", "a World has the floor z = 0; half_spaces=.* moves it"),
+    (dyn.World, "ground", "a World has the floor z = 0"),
+    (dyn.World, "gravity", "dyn.load.source, gravity=.0, 0, -1.6.."),
+    (dyn.simulate, "gravity", "dyn.load.source, gravity="),
+    (dyn.simulate, "floor", "contacts are those of a world: world='floor'"),
+    (dyn.simulate, "integrator", "did you mean 'step'"),
+    (dyn.load, "floating", "did you mean 'root_joint'"),
+    (dyn.load, "fixed_base", "did you mean 'root_joint'"),
+    (dyn.load, "mappings", "did you mean 'xacro_arguments'"),
+]
+
+
+@pytest.mark.parametrize(("call", "name", "said"), GUESSES)
+def test_a_setting_that_is_guessed_leads_to_the_right_word(shipped, call, name, said):
+    """Words of other simulators, whose nearest spelling is another setting."""
+    first = {dyn.simulate: (shipped["two_link"],), dyn.load: ("two_link",)}
+    with pytest.raises(dyn.SettingError, match=f"called '{name}'.*{said}"):
+        call(*first.get(call, ()), **{name: 1.0})
+    if call is dyn.World:  # as a mapping, too, such as a file
+        with pytest.raises(dyn.ModelError, match=f"called '{name}'.*{said}"):
+            dyn.simulate(shipped["two_link"], world={name: 1.0}, duration=0.0)
+
+
+def test_the_words_of_a_guess_are_right():
+    """What the sentences above name is read."""
+    extras = {"materials": {"default": {"mu": 0.5}}}
+    model = dyn.load("quadruped", extras=extras, gravity=[0, 0, -1.6])
+    assert model.material("front_left_foot").mu == 0.5
+    assert model.parameter("gravity") == [0, 0, -1.6]
+    world = dyn.World(half_spaces=[{"material": {"mu": 0.5}}])
+    assert world.half_spaces[0].material.mu == 0.5
+    assert (
+        dyn.World(half_spaces=[{"point": [0, 0, 0.1]}]).half_spaces[0].point[2] == 0.1
+    )
+
+
 def test_names_of_other_libraries_lead_to_their_page():
     """As dyn help does."""
     for name in ("computeGeneralizedGravity", "mj_fullM", "fkine"):
         with pytest.raises(dyn.SolverNotFound, match="docs/other_libraries.md"):
             dyn.solver(name)
+
+
+ATTRIBUTES = [  # owner, attribute of another library, what is said
+    ("model", "n", "no attribute 'n'; did you mean 'nv'"),
+    ("model", "links", "did you mean 'frame_names'"),
+    ("model", "lowerPositionLimit", "did you mean 'lower'"),
+    ("model", "qpos0", "did you mean 'neutral'"),
+    ("model", "random_configuration", "did you mean 'random'"),
+    ("model", "rnea", r"algorithms: dyn.solver\(NAME\).build\(model\)"),
+    ("run", "time", "no attribute 'time'; did you mean 't'"),
+    ("run", "to_csv", "did you mean 'save'"),
+    ("run", "contact_forces", "did you mean 'reports'"),
+    ("run", "animate", "did you mean 'show'"),
+    ("dyn", "load_robot", "did you mean 'load'"),
+    ("dyn", "buildModelFromUrdf", "did you mean 'load'"),
+]
+
+
+@pytest.mark.parametrize(("owner", "name", "said"), ATTRIBUTES)
+def test_an_attribute_of_other_libraries_leads_to_ours(shipped, owner, name, said):
+    """An AttributeError still, whose text is made when it is read."""
+    model = shipped["two_link"]
+    run = _run(model) if owner == "run" else None
+    what = {"model": model, "run": run, "dyn": dyn}[owner]
+    assert not hasattr(what, name)
+    with pytest.raises(AttributeError, match=said):
+        getattr(what, name)
+    assert pickle.loads(pickle.dumps(model)).nv == copy.deepcopy(model).nv
+
+
+def test_a_model_cannot_be_changed(shipped):
+    """`model.gravity = ...` set an attribute that nothing reads."""
+    model = shipped["two_link"]
+    for name in ("gravity", "lower", "damping", "mass"):
+        with pytest.raises(AttributeError, match=f"{name}: .*immutable.*with_values"):
+            setattr(model, name, 1.0)
+    with pytest.raises(dyn.ModelError, match=r"a Model comes from dyn.load\(source\)"):
+        dyn.Model("arm7")
 
 
 def test_pinocchios_names_of_frames_lead_to_ours(shipped):

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import FrozenInstanceError, dataclass
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -15,6 +16,30 @@ from dyn_core.sharing import cached_property
 from dyn_core.spatial import Motion, RigidInertia, Transform, Vector
 
 WHOLE_TURNS = 1e-9  # allowed difference of a follower's multiplier from an integer
+
+
+class Immutable:
+    """Base of Model: attributes are read only, in words."""
+
+    def __new__(cls, *positional: object, **_: object) -> Any:
+        """Return an object to be filled; refuse positional arguments, such as a name.
+
+        Raises:
+            ModelError: There are positional arguments.
+        """
+        if positional:
+            raise ModelError("a Model comes from dyn.load(source); valid: dyn.load")
+        return object.__new__(cls)
+
+    if not TYPE_CHECKING:
+
+        def __setattr__(self, name: str, value: object) -> None:
+            """Raise FrozenInstanceError: a new attribute would change nothing."""
+            raise FrozenInstanceError(
+                f"{name}: a Model is immutable; valid: a changed copy, such as"
+                " model.with_values({'gravity': [0, 0, -1.6]}), model.lock, or"
+                " dyn.load(source, extras=...)"
+            )
 
 
 @dataclass(frozen=True, eq=False)
