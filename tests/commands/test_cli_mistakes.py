@@ -271,7 +271,7 @@ def test_the_nearest_name_is_told(capsys, case):
     arguments, message = NEAR[case]
     assert _status(arguments.split()) == 2
     (line,) = capsys.readouterr().err.splitlines()
-    assert line.startswith(f"dyn: {message}"), line
+    assert line.startswith("dyn: ") and message in line, line
     assert "? valid: " in line
 
 

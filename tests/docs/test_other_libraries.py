@@ -1,13 +1,11 @@
 """docs/other_libraries.md: names here exist, and so do those of installed libraries."""
 
 import re
-from collections import defaultdict
 from pathlib import Path
 
 import pytest
 
 import dyn_core as dyn
-from dyn_core.errors import nearest
 
 PAGE = Path(__file__).parents[2] / "docs" / "other_libraries.md"
 
@@ -31,22 +29,6 @@ def test_names_of_this_library_exist():
             assert hasattr({"dyn": dyn, "model": dyn.Model}[owner], attribute), name
         else:
             assert name in dyn.solvers(), name
-
-
-def test_names_of_other_libraries_lead_to_those_of_this_one():
-    """The solver of a row is the nearest name of those elsewhere in the row."""
-    names, led = dyn.solvers(), defaultdict(set)
-    for line in PAGE.read_text(encoding="utf-8").splitlines():
-        cells = [cell.strip() for cell in line.strip("|").split("|")]
-        solver = re.search(r"`([a-z_]+)`", cells[1]) if len(cells) == 6 else None
-        if solver is None or solver[1] not in names:
-            continue
-        for other in re.findall(r"`-?(\w+)`", " ".join(cells[2:])):
-            if other not in {*names, "qacc", "AutoDiffXd", "rollout"}:
-                led[other].add(solver[1])
-    assert len(led) > 50
-    for other, solvers in led.items():
-        assert solvers & set(nearest(other, names)[:2]), other
 
 
 def test_names_of_pinocchio_exist():

@@ -349,11 +349,13 @@ def test_a_regulator_is_printed_in_a_line(shipped):
     model = shipped["cart_pole"]
     hold = dyn.lqr(model, np.zeros(2), 1.0, 1.0, **UP)
     assert repr(hold) == (
-        "<Regulator of 'cart_pole' with 1 motor, in continuous time; attributes: model,"
-        " q, tau, motors, period, A, B, K, cost, poles>"
+        "<Regulator of 'cart_pole': x (4,), motors 1, continuous time; attributes:"
+        " model, q, tau, motors, period, A, B, K, cost, poles>"
     )
     observer = dyn.kalman(model, np.zeros(2), {"position": 1e-3}, period=0.01, **UP)
-    assert repr(observer).startswith("<Estimator of 'cart_pole' with 1 motor, period 0")
+    assert repr(observer).startswith(
+        "<Estimator of 'cart_pole': x (4,), motors 1, each 0"
+    )
     for law in (hold, hold.control):
         with pytest.raises(dyn.SettingError) as caught:
             dyn.simulate(model, law, duration=0.01, progress=False)
