@@ -12,7 +12,9 @@ from dyn_core.problems import Port
 from dyn_core.validation import shown
 
 
-def as_array(port: Port, value: Any, dtype: np.dtype) -> np.ndarray:
+def as_array(
+    port: Port, value: Any, dtype: np.dtype, model: object = None
+) -> np.ndarray:
     """Return an input as an array of shape port.shape, or (rows, *port.shape).
 
     Nothing is copied if `value` already is an array of this dtype.
@@ -21,11 +23,16 @@ def as_array(port: Port, value: Any, dtype: np.dtype) -> np.ndarray:
         port: Sized Port.
         value: Number, nested list or array of bools, ints, floats or complex numbers.
         dtype: Data type of the result; complex values keep their type.
+        model: System of the Program; of a robot the labels of a table are compared with
+            its joints.
 
     Raises:
         ShapeError: The value has masked entries, is ragged, not numeric or of another
-            shape, or is a tensor of JAX, PyTorch or CasADi that NumPy cannot convert.
+            shape, is a tensor of JAX, PyTorch or CasADi that NumPy cannot convert, or a
+            table of pandas that has the joints in another order.
     """
+    if type(value) is not np.ndarray:
+        _check_labels(port, value, model)
     if np.ma.is_masked(value):  # np.asarray would use the numbers under the mask
         raise ShapeError(port.name, "an array without masked entries", "masked ones")
     try:
@@ -51,6 +58,21 @@ def as_array(port: Port, value: Any, dtype: np.dtype) -> np.ndarray:
         wanted = f"shape {port.shape} or ({batch})"
         raise ShapeError(port.name, wanted, f"shape {array.shape}")
     return array
+
+
+def _check_labels(port: Port, value: Any, model: object) -> None:
+    """Raise ShapeError if a table's labels are the joints in another order.
+
+    Labels are the columns of a DataFrame and the index of a Series of pandas.
+    """
+    labels = getattr(value, "columns", None)
+    labels = getattr(value, "index", None) if labels is None else labels
+    if labels is None or callable(labels):  # list.index
+        return
+    names, found = list(getattr(model, "joint_names", ())), list(labels)
+    if found != names and sorted(map(str, found)) == sorted(names):
+        wanted = "columns in the order of the joints, table[list(model.joint_names)]"
+        raise ShapeError(port.name, wanted, f"{', '.join(map(str, found))}")
 
 
 def _bridge_of(value: Any) -> str | None:

@@ -310,7 +310,7 @@ class Program(NearAttributes, Generic[Result]):
             SettingError: DYN_THREADS or DYN_CACHE_LIMIT is read and is invalid.
         """
         arrays = [
-            as_array(port, value, self.dtype)
+            as_array(port, value, self.dtype, self.model)
             for port, value in zip(self.inputs, self._bind(args, named), strict=True)
         ]
         if any(array.dtype.kind == "c" for array in arrays):

@@ -187,6 +187,9 @@ class BuildOptions:
         rest = {key: value for key, value in options.items() if key not in common}
         check_names(f"{solver.name}: unknown option", rest, [*names, *solver_names])
         common["inputs"] = input_names(solver.name, common.get("inputs", ()))
+        dtype = common.get("dtype")  # np.float32, too
+        if isinstance(dtype, (type, np.dtype)) and dtype in (np.float32, np.float64):
+            common["dtype"] = np.dtype(dtype).name
         result = cls(**common)
         result._check(solver.name)
         result._check_acting(solver.name, solver.signature)

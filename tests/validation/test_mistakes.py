@@ -616,6 +616,39 @@ def test_a_model_cannot_be_changed(shipped):
         dyn.Model("arm7")
 
 
+class Labelled:
+    """A table or a row of pandas, as far as NumPy and a Program see it."""
+
+    def __init__(self, numbers, **labels):
+        self.__dict__.update(labels, numbers=numbers)
+
+    def __array__(self, dtype=None, copy=None):
+        return np.array(self.numbers, dtype)
+
+
+@pytest.mark.parametrize("label", ["columns", "index"])
+def test_labels_in_another_order_than_the_joints_are_refused(shipped, label):
+    """The numbers of a DataFrame were taken by place, whatever its columns say."""
+    model = shipped["two_link"]
+    rnea = dyn.solver("rnea").build(model, engine="graph")
+    q, names = np.array([0.3, 0.7]), list(model.joint_names)
+    right = rnea(Labelled(q, **{label: names}), q, q)
+    np.testing.assert_array_equal(right, rnea(q, q, q))
+    np.testing.assert_array_equal(rnea(Labelled(q, **{label: [0, 1]}), q, q), right)
+    with pytest.raises(dyn.ShapeError, match=r"qd: wanted .*\[list\(model.joint_names"):
+        rnea(q, Labelled(q, **{label: names[::-1]}), q)
+
+
+def test_types_of_numpy_are_a_dtype(shipped):
+    """np.float32 was "a type"."""
+    build = dyn.solver("rnea").build
+    for dtype in (np.float32, np.dtype("float32"), "float32"):
+        assert build(shipped["two_link"], dtype=dtype).dtype == np.float32
+    assert build(shipped["two_link"], dtype=np.float64, engine="graph").dtype == float
+    with pytest.raises(dyn.UnsupportedError, match="dtype a type; valid: float64"):
+        build(shipped["two_link"], dtype=np.int32)
+
+
 def test_pinocchios_names_of_frames_lead_to_ours(shipped):
     """LOCAL_WORLD_ALIGNED is aligned; what is called WORLD there is world here."""
     model = shipped["two_link"]
