@@ -38,7 +38,7 @@ from dyn_core.engines.llvm.threads import count as thread_count
 from dyn_core.engines.results import make_result
 from dyn_core.errors import BatchError, SettingError, ShapeError, unknown_name, warn
 from dyn_core.recordings.progress import RowProgress
-from dyn_core.solving.solver import check_function
+from dyn_core.solving.solver import check_function, takes
 from dyn_core.validation import shown
 
 VALID = (
@@ -123,7 +123,9 @@ def checked_rows(
             raise SettingError(message, "count")
         values = program._bind(args, named)
         ports = zip(program.inputs, values, strict=True)
-        return BatchRows([source(port, x, program.dtype) for port, x in ports])
+        return BatchRows(
+            [source(port, x, program.dtype, program.model) for port, x in ports]
+        )
     if len(args) > 1 or named:
         wanted = (
             "a function (first, last) that returns all inputs, and nothing beside it"
@@ -133,7 +135,10 @@ def checked_rows(
         message = "a function of rows needs count, the number of all rows"
         raise SettingError(message, "count")
     total = _whole("count", count)
-    check_function("rows", functions[0], "a function (first, last) of all inputs")
+    rows, valid = functions[0], "a function (first, last) that returns all inputs"
+    check_function("rows", rows, valid)
+    if not takes(rows, 2):
+        raise SettingError(f"rows is {shown(rows)}; valid: {valid}", "rows")
     return GeneratedRows(functions[0], total, program.inputs, program._bind)
 
 
@@ -660,7 +665,12 @@ def map_rows(
             line.show(done, before)
             check()
 
-        return run.results(client, workers, show)
+        try:
+            return run.results(client, workers, show)
+        except KeyboardInterrupt as stop:
+            if run.journal is not None:
+                stop.args = ("what is done is kept; the same call goes on",)
+            raise
 
 
 def _files(

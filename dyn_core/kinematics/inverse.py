@@ -208,7 +208,8 @@ class InverseKinematics:
         result is the nearest to `near`, or without `near` the one with the least error.
 
         Args:
-            pose: Pose of the link in the base, (4, 4), or (x, y, z, qx, qy, qz, qw).
+            pose: Pose of the link in the base, (4, 4), or (x, y, z, qx, qy, qz, qw), or
+                (x, y, z) if only the position is matched.
             near: Position (nq,) that is used as the first start, and whose values the
                 joints that do not move keep; None: no such position.
 
@@ -218,7 +219,7 @@ class InverseKinematics:
                 zero.
             RotationError: The rotation of the pose is not orthonormal, or a reflection.
         """
-        wanted = one_pose(pose)
+        wanted = one_pose(self._complete(pose))
         start = None if near is None else _position(self.model, near)
         distances = self._distances(wanted)[0]
         best: Reached | None = None
@@ -234,6 +235,19 @@ class InverseKinematics:
                 return reached
         assert best is not None
         return replace(best, reason=self._reason(wanted))
+
+    def _complete(self, pose: ArrayLike) -> ArrayLike:
+        """Return a pose; three numbers get a rotation where only positions count.
+
+        Raises ShapeError for three numbers where the rotation counts.
+        """
+        array = pose if isinstance(pose, np.ndarray) else np.array(pose, object)
+        if array.shape != (3,) or any(isinstance(x, (list, tuple)) for x in array):
+            return pose
+        if self.part != "position":
+            wanted = "shape (4, 4) or (7,), or (3,) with part='position'"
+            raise ShapeError("pose", wanted, "shape (3,)")
+        return [*array, 0.0, 0.0, 0.0, 1.0]
 
     def _reason(self, pose: np.ndarray) -> str:
         """Return why no position leads to a pose, (4, 4), far out of reach, else ""."""
@@ -475,7 +489,8 @@ def inverse_kinematics(
     Args:
         model: Robot.
         frame: Name of the link.
-        pose: Wanted pose in the base, (4, 4), or (x, y, z, qx, qy, qz, qw).
+        pose: Wanted pose in the base, (4, 4), or (x, y, z, qx, qy, qz, qw), or
+            (x, y, z) with part="position".
         near: Position (nq,) that is used as the first start; of several solutions found
             at once, the nearest to it is returned.
         settings: Keywords of InverseKinematics: part, fixed, tolerance, seeds, rng, ...

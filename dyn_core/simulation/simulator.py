@@ -30,7 +30,7 @@ from dyn_core.recordings.runs import limit_facts
 from dyn_core.simulation.contacts import ContactSimulator
 from dyn_core.simulation.robot_plant import RobotPlant
 from dyn_core.solving.registry import solver, solver_of, solvers
-from dyn_core.solving.solver import AUTO, Solver, check_function
+from dyn_core.solving.solver import AUTO, Solver, check_function, takes
 from dyn_core.validation import check_keywords, is_finite, known_keywords, shown
 
 ControlLaw = Callable[..., Any]  # (t, q, qd) -> joint forces, or None
@@ -132,7 +132,7 @@ def control_law(controller: Any, model: Model) -> ControlLaw:
     inner = getattr(controller, "control", None)  # of a plan or a regulator
     if law is controller and callable(inner) and not callable(law):
         way = "lambda t, q, qd: law.control(q, qd)"
-        way = "its method control" if _takes(inner, 3) else way
+        way = "its method control" if takes(inner, 3) else way
         text = f"controller is a {type(controller).__name__}; valid: {way}"
         raise SettingError(text, "controller")
     # dicts and sets have a method `update`, too, which is no control law.
@@ -148,7 +148,7 @@ def control_law(controller: Any, model: Model) -> ControlLaw:
     except TypeError as error:
         name = getattr(law, "__qualname__", shown(law))
         called = "law" if "<" in name else name  # a lambda has no name
-        way = f"lambda t, q, qd: {called}(q, qd), " if _takes(law, 2) else ""
+        way = f"lambda t, q, qd: {called}(q, qd), " if takes(law, 2) else ""
         raise SettingError(
             f"controller {name} cannot be called with t, q, qd ({error});"
             f" valid: {way}{valid}",
@@ -187,18 +187,6 @@ def _check_program(program: Program[Any], model: Model) -> None:
         f" lambda t, q, qd: program({arguments}), with values for all arguments",
         "controller",
     )
-
-
-def _takes(function: Any, count: int) -> bool:
-    """Return whether a function can be called with `count` arguments, as far as known.
-
-    False for a builtin without a signature.
-    """
-    try:
-        inspect.signature(function).bind(*[None] * count)
-    except (TypeError, ValueError):
-        return False
-    return True
 
 
 def _returning(law: ControlLaw) -> ControlLaw:

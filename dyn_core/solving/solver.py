@@ -219,6 +219,20 @@ def is_function(value: Any) -> bool:
     return callable(value) and not isinstance(value, Solver)
 
 
+def takes(function: Any, count: int) -> bool:
+    """Return whether a function can be called with `count` arguments by position.
+
+    True for a builtin without a signature, of which nothing is known.
+    """
+    try:
+        inspect.signature(function).bind(*[None] * count)
+    except TypeError:
+        return False
+    except ValueError:
+        return True
+    return True
+
+
 def check_function(name: str, value: Any, valid: str) -> None:
     """Raise SettingError if an argument is no function; a Solver is none, either.
 

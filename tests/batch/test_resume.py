@@ -482,7 +482,7 @@ def test_control_c_ends_a_run_within_a_second(rnea, tmp_path, interrupts):
 
     ask = {"count": 10**9, "chunk_rows": 10**5, "reduce": np.maximum}
     ask.update(journal=journal, workers=2)
-    with pytest.raises(KeyboardInterrupt):
+    with pytest.raises(KeyboardInterrupt, match="done is kept; the same call goes on"):
         rnea.map(made, progress=progress, **ask)
     assert time.monotonic() - sent[0] < 1.0
     assert not [x for x in threading.enumerate() if x.name.startswith("dyn batch")]

@@ -290,6 +290,20 @@ def test_a_part_of_a_pose_can_be_asked_for(part, shipped):
         assert np.abs(kinematics(result.q)[0][which] - other[which]).max() <= ALLOWED
 
 
+def test_a_position_has_three_numbers(shipped):
+    """Without a rotation where none counts; else they are refused, and it is said."""
+    model, goal = shipped["arm7"], [0.3, 0.2, 0.6]
+    pose = [*goal, 0.0, 0.0, 0.0, 1.0]
+    ways = [
+        dyn.inverse_kinematics(model, "tool", x, part="position").q
+        for x in (goal, np.array(goal), pose)
+    ]
+    np.testing.assert_array_equal(ways, [ways[0]] * 3)
+    wanted = r"\(4, 4\) or \(7,\), or \(3,\) with part='position', got shape \(3,\)"
+    with pytest.raises(dyn.ShapeError, match=wanted):
+        dyn.inverse_kinematics(model, "tool", goal)
+
+
 def test_what_is_wrong_is_said(shipped):
     """Links, joints, shapes, rotations, numbers: what it is and what is valid."""
     model = shipped["arm7"]

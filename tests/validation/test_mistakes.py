@@ -639,6 +639,20 @@ def test_labels_in_another_order_than_the_joints_are_refused(shipped, label):
         rnea(q, Labelled(q, **{label: names[::-1]}), q)
 
 
+def test_a_function_of_rows_takes_their_range(shipped):
+    """A function of one row was a bare TypeError of Python."""
+    rnea = dyn.solver("rnea").build(shipped["two_link"], engine="graph")
+    for wrong in (lambda row: row, lambda first, last, step: first):
+        with pytest.raises(
+            dyn.SettingError, match=r"rows .*valid: a .*\(first, last\)"
+        ):
+            rnea.map(wrong, count=10)
+    names = shipped["two_link"].joint_names[::-1]
+    q = Labelled(np.zeros((3, 2)), columns=names)
+    with pytest.raises(dyn.ShapeError, match="columns in the order of the joints"):
+        rnea.map(q, np.zeros(2), np.zeros(2))
+
+
 def test_types_of_numpy_are_a_dtype(shipped):
     """np.float32 was "a type"."""
     build = dyn.solver("rnea").build

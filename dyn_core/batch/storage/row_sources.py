@@ -190,7 +190,7 @@ class DaskSource(RowSource):
         return np.asarray(part.compute(scheduler=self.scheduler))
 
 
-def source(port: Port, value: Any, dtype: np.dtype) -> RowSource:
+def source(port: Port, value: Any, dtype: np.dtype, model: object = None) -> RowSource:
     """Return an input as a RowSource of the class that fits its type.
 
     Args:
@@ -198,6 +198,7 @@ def source(port: Port, value: Any, dtype: np.dtype) -> RowSource:
         value: Array of any supported library, or nested lists of numbers.
         dtype: Type that lists and arrays of other libraries are converted to; NumPy
             (without a mask), zarr and Dask arrays keep theirs.
+        model: System of the Program, for the labels of a table.
 
     Raises:
         ShapeError: The value does not fit the Port, or is the name of a file.
@@ -214,7 +215,7 @@ def source(port: Port, value: Any, dtype: np.dtype) -> RowSource:
         return MappedSource(port, value)
     if isinstance(value, np.ndarray) and not np.ma.isMaskedArray(value):
         return RowSource(port, value)  # converted only strip by strip
-    return RowSource(port, as_array(port, value, dtype))
+    return RowSource(port, as_array(port, value, dtype, model))
 
 
 def zarr_rows(array: Any) -> int:
