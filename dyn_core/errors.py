@@ -125,6 +125,8 @@ MEANT = (  # a valid name that tells where; unknown names; what to write instead
      "--out run.npz, then dyn view run.npz"),
     ("--film", ("--floor", "--ground"), "dyn sim ROBOT --world floor --out run.npz,"
      " then dyn view run.npz"),
+    ("--film", ("--png", "--screenshot", "--image", "--snapshot"),
+     "--picture FILE.png"),
     ("doctor", ("version",), "dyn --version"),
 )  # fmt: skip
 _RUN = 200  # maximum characters of a word in a message

@@ -77,7 +77,13 @@ COMMANDS = (
      f"{_IN}.cache"),
 )  # fmt: skip
 ALIASES = {"solvers": ["plugins"]}
-WRITTEN = ("out", "plot", "film", "html")  # options that name a file to be written
+WRITTEN = (
+    "out",
+    "plot",
+    "film",
+    "html",
+    "picture",
+)  # options that name a file to be written
 OUTPUTS = (*WRITTEN, "output", "report", "screenshot")
 NEED_ALL = ("help", "solvers", "plugins")  # commands that show what plugins add
 
@@ -171,7 +177,7 @@ class CommandParser(argparse.ArgumentParser):
     def format_help(self) -> str:
         """Return the help page with all arguments, and the example if there is one.
 
-        If it has one of the options --out, --plot, --film and --html, a note says that
+        If it has one of the options of WRITTEN, a note says that
         written files replace others.
         """
         self.complete()

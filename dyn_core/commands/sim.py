@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import math
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, NamedTuple
 
@@ -16,15 +16,14 @@ from dyn_core.contact.world import FLOOR, World
 from dyn_core.control.controller import Controller
 from dyn_core.control.reference.trajectory import make_trajectory
 from dyn_core.control.rules import Rules
-from dyn_core.errors import ModelError, ModelWarning, SettingError
+from dyn_core.errors import ModelWarning, SettingError
 from dyn_core.model import Model
-from dyn_core.model.coordinates.labels import coordinates_of
 from dyn_core.model.sources.arguments import (
     add_options,
     add_robot,
     load_robot,
-    named_numbers,
     read_options,
+    start_of,
 )
 from dyn_core.plots.pages import check_page
 from dyn_core.problems import FORWARD_DYNAMICS
@@ -35,7 +34,6 @@ from dyn_core.reports.write import write_report
 from dyn_core.simulation import simulate
 from dyn_core.simulation.simulator import forward_dynamics_of
 from dyn_core.solving.registry import solver
-from dyn_core.validation.array_files import cell_number
 
 LAWS = ("none", "gravity", "computed_torque")
 GAINS = (400.0, 40.0)
@@ -381,51 +379,6 @@ def _simulated(model: Model, arguments: argparse.Namespace) -> MotionRecord:
         said |= {"contact solver": str(world.solver), "stepper": world.stepper,
                  "stabilisation": world.stabilisation}  # fmt: skip
     return run_record(result, said, accelerations)
-
-
-def start_of(model: Model, name: str, typed: Sequence[str] | None) -> Any:
-    """Return typed initial positions (nq,) or velocities (nv,); None for None.
-
-    Joints that are not typed are neutral, or at rest; a follower that is typed sets its
-    leader. Quaternions are not normalised.
-
-    Args:
-        model: Robot.
-        name: "q0" or "qd0".
-        typed: JOINT=VALUE for some joints, JOINT.0=VALUE for a coordinate of a joint of
-            several, or all numbers in order [SI]; None: nothing was typed.
-
-    Raises:
-        SettingError: A joint is unknown or has several coordinates without an index, an
-            entry occurs twice, a number is missing, surplus or not finite, or a
-            follower is off its rule.
-    """
-    if typed is None:
-        return None
-    coordinates = coordinates_of(model)
-    labels = coordinates.positions if name == "q0" else coordinates.velocities
-    if all("=" in entry for entry in typed):
-        values = named_numbers(name, typed)
-        parts = {k: values.pop(k) for k in labels if k in values and "." in k}
-        by_name = model.position if name == "q0" else model.velocity
-        try:
-            start = by_name(values)
-        except ModelError as error:
-            raise SettingError(f"--{name} {' '.join(typed)}: {error}", name) from error
-        for label, value in parts.items():
-            start[labels.index(label)] = value
-        return start
-    try:
-        numbers = np.array([cell_number(entry) for entry in typed])
-    except ValueError:
-        numbers = np.zeros(0)
-    if len(numbers) != len(labels) or not np.isfinite(numbers).all():
-        raise SettingError(
-            f"--{name} {' '.join(typed)}; valid: JOINT=VALUE, or {len(labels)} finite"
-            f" numbers for {', '.join(labels)}",
-            name,
-        )
-    return numbers
 
 
 def lines_of_run(record: MotionRecord) -> list[str]:

@@ -69,10 +69,10 @@ def _check_labels(port: Port, value: Any, model: object) -> None:
     labels = getattr(value, "index", None) if labels is None else labels
     if labels is None or callable(labels):  # list.index
         return
-    names, found = list(getattr(model, "joint_names", ())), list(labels)
-    if found != names and sorted(map(str, found)) == sorted(names):
+    names, given = list(getattr(model, "joint_names", ())), list(labels)
+    if given != names and sorted(map(str, given)) == sorted(names):
         wanted = "columns in the order of the joints, table[list(model.joint_names)]"
-        raise ShapeError(port.name, wanted, f"{', '.join(map(str, found))}")
+        raise ShapeError(port.name, wanted, ", ".join(map(str, given)))
 
 
 def _bridge_of(value: Any) -> str | None:

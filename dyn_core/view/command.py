@@ -15,14 +15,14 @@ from dyn_core import robots
 from dyn_core.envs import IDS, register
 from dyn_core.errors import RowError, SettingError, unknown_name
 from dyn_core.model import Model
-from dyn_core.model.sources.arguments import load_robot
+from dyn_core.model.sources.arguments import load_robot, start_of
 from dyn_core.planar.chain.files import load_chain_file
 from dyn_core.plots.pages import check_page
 from dyn_core.recordings import read_motion
 from dyn_core.recordings.files import is_recording
 from dyn_core.recordings.runs import named_robot
 from dyn_core.signals import ENDING, noted_signals
-from dyn_core.validation.file_names import file_kind
+from dyn_core.validation.file_names import check_file_name, file_kind
 from dyn_core.view import film, replay
 from dyn_core.view.browser.notebook import NotebookView
 from dyn_core.view.browser.viewer import Viewer
@@ -41,8 +41,9 @@ PER_SECOND = 25  # rows of a generated run per second
 def view(arguments: argparse.Namespace) -> int:
     """Show the named object in a browser, or write it as a film or an HTML page.
 
-    Without --film and --html it is served until Ctrl-C or SIGTERM. With both, both are
-    written. A film of an object without a run shows all its sliders moving.
+    Without --film, --html and --picture it is served until Ctrl-C or SIGTERM. With
+    several, all are written. A film of an object without a run shows all its sliders
+    moving.
 
     Args:
         arguments: Arguments of `dyn view`, checked by `check`.
@@ -56,7 +57,7 @@ def view(arguments: argparse.Namespace) -> int:
         UnsupportedError: A library that is needed is not installed.
     """
     scene, run = named(arguments)
-    if not (arguments.film or arguments.html):
+    if not _written(arguments):
         return serve(arguments, scene, run)
     if arguments.film:
         moving = sweep(scene) if run is None else run
@@ -65,9 +66,10 @@ def view(arguments: argparse.Namespace) -> int:
         count = film.write_film(moving, *options)
         meaning = f"; colours: {moving.share_meaning}" * arguments.torque_colors
         print(f"film: {arguments.film}, {count} pictures{meaning}")
-    if arguments.html:
-        NotebookView(scene, run).save(arguments.html)
-        print(f"page: {arguments.html}")
+    for what, path in (("page", arguments.html), ("picture", arguments.picture)):
+        if path:
+            NotebookView(scene, run).save(path)
+            print(f"{what}: {path}")
     _print_notes(scene)
     return 0
 
@@ -93,6 +95,12 @@ def check(arguments: argparse.Namespace) -> None:
         ("speed", moves, "a run or --film"),
         ("film", not live, "a robot or a run; valid with --live: none"),
         ("html", not live, "a robot or a run; valid with --live: none"),
+        ("picture", not live, "a robot or a run; valid with --live: none"),
+        (
+            "q0",
+            not (is_run or is_chain(arguments.what) or arguments.what in IDS),
+            "a robot",
+        ),
     ):
         value = getattr(arguments, option)
         if value not in (None, False, "") and not goes:
@@ -106,6 +114,14 @@ def check(arguments: argparse.Namespace) -> None:
         film.check_film(arguments.film)
     if arguments.html is not None:
         check_page(arguments.html, "html")
+    if arguments.picture is not None:
+        check_file_name(arguments.picture, [".png"], "picture")
+        film.pillow()
+
+
+def _written(arguments: argparse.Namespace) -> bool:
+    """Return whether files are written, and nothing is served."""
+    return bool(arguments.film or arguments.html or arguments.picture)
 
 
 def named(arguments: argparse.Namespace) -> tuple[VisualScene, Replay | None]:
@@ -132,8 +148,17 @@ def named(arguments: argparse.Namespace) -> tuple[VisualScene, Replay | None]:
     if name in IDS or name.startswith("dyn_ros/"):
         run = episode(name)
         return run.scene, run
-    written = arguments.film or arguments.html
-    return RobotScene(load_robot(arguments, name), sketched=not written), None
+    return robot_scene(arguments, sketched=not _written(arguments)), None
+
+
+def robot_scene(arguments: argparse.Namespace, sketched: bool) -> RobotScene:
+    """Return the scene of the robot arguments.what, in the posture of --q0.
+
+    Raises:
+        SettingError, ModelError: The robot or the posture is not valid.
+    """
+    model = load_robot(arguments, arguments.what)
+    return RobotScene(model, sketched, start_of(model, "q0", arguments.q0))
 
 
 def robot_of_run(arguments: argparse.Namespace) -> Model:

@@ -9,6 +9,7 @@ import numpy as np
 
 from dyn_core.errors import InfeasibleError
 from dyn_core.model import Model
+from dyn_core.model.checks.robots import beyond_limits
 from dyn_core.model.frames import roll_pitch_yaw
 from dyn_core.simulation.loop_closure import close_loops
 from dyn_core.solving.registry import solver
@@ -54,7 +55,9 @@ class RobotScene(VisualScene):
         weight: Weight of all bodies [N]; without gravity, their mass [kg].
     """
 
-    def __init__(self, model: Model, sketched: bool = False) -> None:
+    def __init__(
+        self, model: Model, sketched: bool = False, start: np.ndarray | None = None
+    ) -> None:
         super().__init__(model.name, ("base", *model.names[1:]))
         self.model = model
         self._maker = RobotParts(model)
@@ -74,6 +77,7 @@ class RobotScene(VisualScene):
                 inputs=["time"] if model.driven else [],
                 engine="graph",  # needs no compilation
             )
+        self._height = 0.0  # of a base that was put on the ground [m]
         self.joints = tuple(_force_names(model))
         by_entry = [(model.v_slices[i].start, i) for i in model.independent]
         self.joint_bodies = [0] * model.nv
@@ -83,7 +87,9 @@ class RobotScene(VisualScene):
         self.effort_limit = np.asarray(model.effort_limit, float)
         if sketched and self._maker.has_meshes():
             self.sketch = tuple(self._maker.skeleton())
-        self._start = self._standing(start_position(model))
+        if start is not None:
+            self.notes += filter(None, [beyond_limits(model, "q0", start, "the start")])
+        self._start = self._standing(start_position(model, start))
         self.sliders, self._knobs = _sliders(model, self._start, self.size)
 
     def _make(self, role: str) -> Sequence[Part]:
@@ -242,12 +248,15 @@ class RobotScene(VisualScene):
         """Move a floating base so that the lowest surface is at height 0; return q.
 
         The position q (nq,) is modified in place. It is not changed if the first
-        independent joint is not floating, or if the robot has loops. The surfaces are
-        the parts of the sketch; without a sketch, the visual parts, which are built.
+        independent joint is not floating or has another height than 0, or if the robot
+        has loops. The surfaces are the parts of the sketch; without a sketch, the
+        visual parts, which are built.
         """
         model = self.model
         first = next(iter(model.independent), None)
         if first is None or model.joint[first].kind != "floating" or model.loops:
+            return q
+        if q[model.q_slices[first].start + 2] not in (0.0, self._height):
             return q
         poses, lowest = self.poses(q), np.inf
         for part in self.sketch or self.parts():
@@ -256,17 +265,19 @@ class RobotScene(VisualScene):
             )
         if np.isfinite(lowest):
             q[model.q_slices[first].start + 2] -= lowest
+            self._height = q[model.q_slices[first].start + 2]
         return q
 
 
-def start_position(model: Model) -> np.ndarray:
-    """Return the neutral position, moved into the limits, with loops closed, (nq,).
+def start_position(model: Model, q: np.ndarray | None = None) -> np.ndarray:
+    """Return a position, (nq,), with loops closed.
 
-    Limits of joints with quaternions are ignored; closing may exceed those of others.
-    If the loops cannot be closed, they stay open. Raises SingularError or
-    NonFiniteError if their residuals cannot be evaluated.
+    It is q, or for None the neutral position, moved into the limits. Limits of joints
+    with quaternions are ignored; closing may exceed those of others. If the loops
+    cannot be closed, they stay open. Raises SingularError or NonFiniteError if their
+    residuals cannot be evaluated.
     """
-    q = model.start()
+    q = model.start() if q is None else q.copy()
     if model.loops:
         try:
             return close_loops(model, q, tolerance=1e-9, tries=20)

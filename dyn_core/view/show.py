@@ -21,7 +21,10 @@ from dyn_core.view.replay import Replay
 from dyn_core.view.robot_scene import RobotScene
 from dyn_core.view.scene import VisualScene
 
-_SHOWN = "a Model, a ChainModel, a PlanarObject, a task, an environment of one"
+_SHOWN = (
+    "a Model, as dyn.load returns it, a ChainModel, a PlanarObject, a task, an"
+    " environment of one, a Recording"
+)
 Shown = Any  # Model, ChainModel, PlanarObject, Task, RobotTask, or an environment
 
 
@@ -33,7 +36,8 @@ def show(what: Shown, states: Any = None, t: Any = None) -> NotebookView:
         dyn_core.view.show(task, states, t)
 
     Args:
-        what: A Model, ChainModel, PlanarObject, task, or an environment of a task.
+        what: A Model, ChainModel, PlanarObject, task, or an environment of a task; or a
+            Recording of a robot alone.
         states: States of a run, one in each row: q of a robot or object, positions x, y
             of a chain's joints (rows, n, 2), flat states of a task; or, if `what` is a
             Model or a task of a robot, a Recording of the robot; or one state of a
@@ -45,11 +49,13 @@ def show(what: Shown, states: Any = None, t: Any = None) -> NotebookView:
         UnsupportedError: viser is not installed, `what` is of another type, or a
             Recording is not of a robot.
         ModelError: A PlanarObject has no rods.
-        ShapeError: The states do not fit, there are none, `t` is missing or does not
-            fit, or is given with a Recording.
+        ShapeError: The states do not fit or are not finite, there are none, `t` is
+            missing or does not fit, or is given with a Recording.
         SettingError: Times are not finite or decrease, a Recording has no rows, or a
             keyword is unknown.
     """
+    if isinstance(what, Recording) and states is None and t is None:
+        what, states = what.model, what
     if states is None:
         return NotebookView(scene_of(what))
     run = run_of(what, states, t)
@@ -107,6 +113,8 @@ def run_of(what: Shown, states: Any, t: Any = None) -> Replay:
         return _run_of_recording(what, states, t)
     row, kind = _state_shape(what), type(what).__name__
     rows = float_array("states", states, f"shape (rows, {', '.join(map(str, row))})")
+    if not np.isfinite(rows).all():
+        raise ShapeError("states", "finite numbers", "NaN or infinity")
     if rows.ndim == 1 and rows.shape == row:  # one state
         rows, t = rows[None], [0.0] if t is None else t
     if isinstance(what, ChainModel) and rows.ndim == 2:

@@ -21,6 +21,11 @@ def add_view(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--robot", default="", help=f"of a recording: {ROBOT}")
     add_reading(parser)
     parser.add_argument(
+        "--q0", nargs="+", metavar="Q",
+        help="of a robot: posture at the start, as of dyn sim: JOINT=VALUE for some"
+        " joints, or all numbers [rad, m]",
+    )  # fmt: skip
+    parser.add_argument(
         "--live", action="store_true", help="follow the joint states of running nodes"
     )
     parser.add_argument(
@@ -45,6 +50,10 @@ def add_view(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--html", metavar="FILE.html",
         help="write one page instead that needs no server",
+    )  # fmt: skip
+    parser.add_argument(
+        "--picture", metavar="FILE.png",
+        help="write a picture of the start instead, without a browser",
     )  # fmt: skip
     parser.add_argument(
         "--fps", type=float,

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from dyn_core.errors import one_line
 from dyn_core.model import Model
 
 
@@ -23,6 +24,7 @@ class JointFollower:
             effort, zero for joints without one.
         count: Number of messages with a joint of the robot.
         changed: Set to True by such a message; the caller sets it to False.
+        note: Sentence on the first message, if it has no joint of the robot; else "".
 
     Args:
         model: Robot.
@@ -34,6 +36,7 @@ class JointFollower:
         self.shares: np.ndarray | None = None
         self.count = 0
         self.changed = False
+        self.note, self._first = "", True
 
     def take(self, message: Any) -> None:
         """Update the state from a JointState message; ignore unknown joints.
@@ -56,5 +59,12 @@ class JointFollower:
                 if self.shares is None:
                     self.shares = np.zeros(self.model.nv)
                 self.shares[v.start] = message.effort[k] / limit
+        if self._first and not known:
+            theirs = one_line(", ".join(message.name) or "no joints")
+            ours = one_line(", ".join(self.model.joint_names))
+            self.note = (
+                f"joint states have {theirs}; valid: joints of the robot, {ours}"
+            )
+        self._first = False
         self.count += known
         self.changed |= known

@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import argparse
 import os
+import sys
 import time
 
 from rclpy.qos import QoSProfile, ReliabilityPolicy
 from sensor_msgs.msg import JointState
 
-from dyn_core.model.sources.arguments import load_robot
 from dyn_core.signals import ENDING, noted_signals
 from dyn_core.view.browser.viewer import RATE, Viewer
-from dyn_core.view.command import announce
-from dyn_core.view.robot_scene import RobotScene
+from dyn_core.view.command import announce, robot_scene
 from ros_nodes.live_view.view_follower import JointFollower
 from ros_nodes.tools.live import connect
 
@@ -36,7 +35,7 @@ def run(arguments: argparse.Namespace) -> int:
     """
     keep_to_this_machine(arguments.network)
     topic = arguments.joint_states or "joint_states"
-    scene = RobotScene(load_robot(arguments, arguments.what), sketched=True)
+    scene = robot_scene(arguments, sketched=True)
     follower = JointFollower(scene.model, scene.start())
     quality = QoSProfile(depth=1, reliability=ReliabilityPolicy.BEST_EFFORT)
     with (
@@ -55,6 +54,9 @@ def run(arguments: argparse.Namespace) -> int:
                 follower.changed, shown = False, now
                 shares = follower.shares if viewer.torque_colors else None
                 viewer.show_state(follower.q, shares)
+            if follower.note:
+                print(f"dyn view: warning: {follower.note}", file=sys.stderr)
+                follower.note = ""
     print(f"{follower.count} messages of {topic}")
     return 0 if follower.count else 1
 

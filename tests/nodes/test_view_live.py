@@ -26,6 +26,13 @@ def test_joint_states_become_a_position():
     follower = JointFollower(model, np.zeros(model.nq))
     follower.take(_message(["wheel"], [7.0]))
     assert not follower.changed and follower.count == 0
+    assert follower.note == (
+        "joint states have wheel; valid: joints of the robot, joint1, joint2, joint3,"
+        " joint4, joint5, joint6, joint7"
+    )
+    follower.note = ""  # it is said once
+    follower.take(_message(["wheel"], [7.0]))
+    assert not follower.note
     follower.take(_message([names[2], "wheel", names[0]], [0.2, 9.0, 0.1]))
     assert follower.changed and follower.count == 1
     assert follower.shares is None

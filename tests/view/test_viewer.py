@@ -414,6 +414,66 @@ def test_a_film_that_takes_long_says_how_far_it_is(monkeypatch, capsys, tmp_path
     assert said.endswith("\r3 of 3 pictures, 0.333 pictures/s, 0:00:00 left\n")
 
 
+def test_a_view_is_saved_by_the_ending_of_its_file(tmp_path):
+    """A page was written into `run.gif` and `run.png`, in silence."""
+    run = _run(3)
+    for view in (run.show(), show(run), show(run.model, run)):
+        view.save(tmp_path / "run.gif")
+        assert (tmp_path / "run.gif").read_bytes()[:6] == b"GIF89a"
+    posture = show(run.model, run.q[-1])
+    posture.save(tmp_path / "end.png")
+    show(run.model).save(tmp_path / "start.png")
+    end, start = ((tmp_path / f"{x}.png").read_bytes() for x in ("end", "start"))
+    assert end[:4] == start[:4] == b"\x89PNG" and end != start
+    for wrong in ("run.mp4", "run"):
+        with pytest.raises(SettingError, match="valid: .* .html, .htm, .gif, .png"):
+            posture.save(tmp_path / wrong)
+    with pytest.raises(SettingError, match="a robot that stands is no film"):
+        show(run.model).save(tmp_path / "a.gif")
+    chain = dyn.make_chain([0.5, 0.4], [1.0, 0.7, 0.5])
+    x = np.cumsum(np.ones((5, 3, 2)), axis=1)
+    show(chain, x, 0.1 * np.arange(5)).save(tmp_path / "chain.gif")
+    assert (tmp_path / "chain.gif").exists()
+
+
+def test_what_is_shown_is_said():
+    """A name is no robot yet, and NaN no place."""
+    with pytest.raises(UnsupportedError, match=r"a str is not shown; .*dyn.load"):
+        show("arm7")
+    with pytest.raises(dyn.ShapeError, match="states: wanted finite numbers"):
+        show(dyn.load("arm7"), [np.nan] * 7)
+
+
+def test_a_robot_is_shown_in_a_posture(tmp_path, capsys):
+    """--q0 as in dyn sim: where the sliders start, and in a picture."""
+    arguments = ["view", "arm7", "--picture", str(tmp_path / "a.png")]
+    assert main([*arguments, "--q0", "joint2=0.7", "joint4=-1"]) == 0
+    assert "picture: " in capsys.readouterr().out
+    moved = (tmp_path / "a.png").read_bytes()
+    assert main(arguments) == 0 and (tmp_path / "a.png").read_bytes() != moved
+    assert main([*arguments, "--q0", "joint2=9"]) == 0
+    assert "beyond the limits of joint joint2" in capsys.readouterr().err
+    assert main([*arguments, "--q0", "joint9=1"]) == 1
+    assert "no moving joint is called 'joint9'" in capsys.readouterr().err
+    assert main(["view", "hopper", "--q0", "1", "--film", "a.gif"]) == 1
+    assert "--q0 goes with a robot" in capsys.readouterr().err
+    assert main(["view", "arm7", "--screenshot", "a.png"]) == 2
+    assert "; --picture FILE.png;" in capsys.readouterr().err
+    assert main(["sim", "quadruped", "--q0", "z=0.5"]) == 1
+    assert "root_joint.2" in capsys.readouterr().err
+
+
+def test_a_posture_of_a_scene_is_where_it_starts():
+    """A base that is placed stays there; else the robot stands on the ground."""
+    model = dyn.load("quadruped")
+    q = model.start()
+    q[model.q_slice("front_left_knee")] = -1.0
+    on_ground = RobotScene(model, start=q).start()
+    assert on_ground[2] > 0 and on_ground[3:] == pytest.approx(q[3:])
+    q[2] = 2.0
+    assert RobotScene(model, start=q).start() == pytest.approx(q)
+
+
 # The command.
 
 

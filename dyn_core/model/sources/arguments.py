@@ -9,7 +9,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 
-from dyn_core.errors import SettingError
+import numpy as np
+
+from dyn_core.errors import ModelError, SettingError
+from dyn_core.model.coordinates.labels import coordinates_of
 from dyn_core.model.model import Model
 from dyn_core.model.sources.loading import load, read_robot
 from dyn_core.model.sources.locate import locate
@@ -101,6 +104,54 @@ def named_numbers(option: str, typed: Iterable[str] | None) -> dict[str, float]:
                 f"--{option} {name}={text}; valid: NAME=NUMBER, a finite one", option
             )
     return values
+
+
+def start_of(model: Model, name: str, typed: Sequence[str] | None) -> Any:
+    """Return typed initial positions (nq,) or velocities (nv,); None for None.
+
+    Joints that are not typed are neutral, or at rest; a follower that is typed sets its
+    leader. Quaternions are not normalised.
+
+    Args:
+        model: Robot.
+        name: "q0" or "qd0".
+        typed: JOINT=VALUE for some joints, JOINT.0=VALUE for a coordinate of a joint of
+            several, or all numbers in order [SI]; None: nothing was typed.
+
+    Raises:
+        SettingError: A joint is unknown or has several coordinates without an index, an
+            entry occurs twice, a number is missing, surplus or not finite, or a
+            follower is off its rule.
+    """
+    if typed is None:
+        return None
+    coordinates = coordinates_of(model)
+    labels = coordinates.positions if name == "q0" else coordinates.velocities
+    if all("=" in entry for entry in typed):
+        values = named_numbers(name, typed)
+        parts = {k: values.pop(k) for k in labels if k in values and "." in k}
+        by_name = model.position if name == "q0" else model.velocity
+        try:
+            start = by_name(values)
+        except ModelError as error:
+            several = ", ".join(x for x in labels if "." in x)
+            more = f"; also COORDINATE=VALUE of {several}" if several else ""
+            text = f"--{name} {' '.join(typed)}: {error}{more}"
+            raise SettingError(text, name) from error
+        for label, value in parts.items():
+            start[labels.index(label)] = value
+        return start
+    try:
+        numbers = np.array([cell_number(entry) for entry in typed])
+    except ValueError:
+        numbers = np.zeros(0)
+    if len(numbers) != len(labels) or not np.isfinite(numbers).all():
+        raise SettingError(
+            f"--{name} {' '.join(typed)}; valid: JOINT=VALUE, or {len(labels)} finite"
+            f" numbers for {', '.join(labels)}",
+            name,
+        )
+    return numbers
 
 
 def robot_settings(arguments: argparse.Namespace) -> dict[str, list[str]]:

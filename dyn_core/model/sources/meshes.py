@@ -56,6 +56,7 @@ def _missing(file: str, link: str, reason: str) -> ModelError:
     """
     return ModelError(
         f"link '{link}': no mesh {file}: {reason}; valid: a file, and packages in"
-        " dyn.load(..., package_paths=[FOLDER]) or World(packages={NAME: FOLDER})",
+        " dyn.load(..., package_paths=[FOLDER]), --package-path FOLDER of a command or"
+        " World(packages={NAME: FOLDER})",
         link,
     )

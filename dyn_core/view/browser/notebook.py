@@ -7,11 +7,17 @@ from pathlib import Path
 import numpy as np
 
 from dyn_core.errors import SettingError
-from dyn_core.plots.pages import write_page
+from dyn_core.plots.pages import SUFFIXES, write_page
+from dyn_core.validation.file_names import check_file_name
 from dyn_core.validation.quoting import html_text
 from dyn_core.view.browser.server import HOST, start_server, stop_server, viser_module
 from dyn_core.view.browser.stage import Stage
-from dyn_core.view.film import MOST_PICTURES, frame_times
+from dyn_core.view.film import (
+    MOST_PICTURES,
+    frame_times,
+    write_film,
+    write_picture,
+)
 from dyn_core.view.replay import Replay
 from dyn_core.view.scene import VisualScene
 
@@ -40,7 +46,8 @@ class NotebookView:
 
     def __repr__(self) -> str:
         run = "" if self.replay is None else f", {self.replay.duration:g} s"
-        return f"<view of '{self.scene.name}'{run}; save('FILE.html') keeps it>"
+        endings = "save('FILE.html'), .gif or .png keeps it"
+        return f"<view of '{self.scene.name}'{run}; {endings}>"
 
     def _repr_html_(self) -> str:
         """Return an iframe with the page as HTML, for display in a notebook.
@@ -68,12 +75,31 @@ class NotebookView:
         return self._page
 
     def save(self, path: str | Path) -> None:
-        """Write the page to an HTML file; an existing file is replaced.
+        """Write the view to a file; an existing file is replaced.
 
-        Raises SettingError if the file cannot be written or the run takes 80 s or more,
-        UnsupportedError if viser is not installed or its version is not supported.
+        Args:
+            path: File that ends with .html or .htm (a page), .gif (a film of the run),
+                or .png (a picture of the first state).
+
+        Raises:
+            SettingError: The file has another ending or cannot be written, the run
+                takes 80 s or more (a page; 100 s: a film), or there is none for a film.
+            UnsupportedError: viser, for a page, or Pillow is not installed, or viser's
+                version is not supported.
         """
-        write_page(path, self.page())
+        check_file_name(path, (*SUFFIXES, ".gif", ".png"), "view", "view")
+        if Path(path).suffix == ".gif":
+            if self.replay is None:
+                text = "a robot that stands is no film; valid: show(model, q, t)"
+                raise SettingError(text, "view")
+            write_film(self.replay, path)
+        elif Path(path).suffix == ".png":
+            first = (
+                self.scene.start() if self.replay is None else self.replay.state(0.0)
+            )
+            write_picture(self.scene, path, first)
+        else:
+            write_page(path, self.page())
 
 
 def _page(scene: VisualScene, replay: Replay | None) -> str:
