@@ -69,10 +69,10 @@ def _check_labels(port: Port, value: Any, model: object) -> None:
     labels = getattr(value, "index", None) if labels is None else labels
     if labels is None or callable(labels):  # list.index
         return
-    names, given = list(getattr(model, "joint_names", ())), list(labels)
-    if given != names and sorted(map(str, given)) == sorted(names):
+    names, labelled = list(getattr(model, "joint_names", ())), list(labels)
+    if labelled != names and sorted(map(str, labelled)) == sorted(names):
         wanted = "columns in the order of the joints, table[list(model.joint_names)]"
-        raise ShapeError(port.name, wanted, ", ".join(map(str, given)))
+        raise ShapeError(port.name, wanted, ", ".join(map(str, labelled)))
 
 
 def _bridge_of(value: Any) -> str | None:
