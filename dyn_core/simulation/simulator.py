@@ -6,6 +6,7 @@ The arguments of `simulate` are checked before the first step.
 from __future__ import annotations
 
 import inspect
+import math
 import sys
 import time
 from collections import Counter
@@ -211,6 +212,7 @@ def _returning(law: ControlLaw) -> ControlLaw:
     return checked
 
 
+STABLE = 2.785  # rk4 of x' = -k x decays up to this k dt
 NO_COMMAND = ("the controller returned no joint forces in the whole run",)
 
 
@@ -327,6 +329,30 @@ class Simulator(RobotPlant):
         self.history: list[tuple[np.ndarray, ...]] | None = None
         self._prepare()
         self.warnings += self._beyond_limits() if self.limit_stops else ()
+        if self.joint_friction and getattr(step, "name", "") == "rk4":
+            self.warnings += self._creeping()
+
+    def _creeping(self) -> tuple[str, ...]:
+        """Return a sentence on the joint that explicit dry friction holds least, or ().
+
+        Its speed near rest multiplies by the step times friction / (friction_speed
+        inertia), or more: `inertia_scale` is the largest inertia along the joint, those
+        of other joints left out.
+        """
+        model, dt = self.model, self.period / self.substeps
+        slope = model.flat("friction") / model.flat("friction_speed")
+        for i in model.independent:
+            slope[model.v_slices[i]] /= np.maximum(model.inertia_scale[i], 1e-300)
+        k = int(np.argmax(slope)) if len(slope) else 0
+        if not len(slope) or dt * slope[k] <= STABLE:
+            return ()
+        name = coordinates_of(model).velocities[k]
+        needed = math.ceil(self.substeps * dt * slope[k] / STABLE)
+        return (
+            f"dry friction does not hold joint {name} at rest in rk4 steps of {dt:g} s:"
+            f" it creeps; valid: substeps={needed} or more, or"
+            " step='semi_implicit_euler'",
+        )
 
     def _diagnostic_values(self) -> dict[str, Any]:
         """Return the names of the solvers in use: keys "step" and "forward dynamics".

@@ -313,7 +313,7 @@ def _arrival(
     there, k = led < 1e-6 and rest.max() < NEAR, int(rest.argmax())
     print(
         f"{'arrived' if there else 'not there'}: joint '{joints[k]}' is the farthest,"
-        f" {rest[k]:.4f} from the last point"
+        f" {rest[k]:.4f} rad or m from the last point"
     )
     if not there:
         print(

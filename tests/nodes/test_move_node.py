@@ -112,7 +112,7 @@ def test_joints_are_led_to_positions(start, environment, monkeypatch, capfd, tmp
     assert status == 0, out + err
     assert re.fullmatch(
         r"1\.5 s to the last point\narrived: joint 'joint\d' is the farthest, 0\.00\d\d"
-        r" from the last point\n",
+        r" rad or m from the last point\n",
         out,
     )
     status, _, err = run(*to, "0.05")

@@ -1,5 +1,7 @@
 """The simulator: physics over time, and what it does with bad commands."""
 
+import re
+
 import numpy as np
 import pytest
 
@@ -7,6 +9,7 @@ import dyn_core as dyn
 from dyn_core.authoring import Port, Signature, TracedSolver, Vector
 from dyn_core.commands.sim import recorded_forces
 from dyn_core.contact import solve
+from dyn_core.errors import ModelWarning
 from dyn_core.recordings import MotionRecord
 from dyn_core.recordings.motion import named_coordinates
 from dyn_core.simulation.simulator import Simulator, simulate
@@ -325,6 +328,22 @@ def test_a_step_too_long_names_time_and_joint():
     with pytest.raises(dyn.NonFiniteError, match=r"t = \d.* s: .* at joint \w+"):
         dyn.simulate(model, duration=400.0, period=4.0, step="rk4", q0=[1.0, 0.5],
                      joint_friction=False, limit_stops=False, engine="graph")  # fmt: skip
+
+
+def test_dry_friction_that_does_not_hold_is_reported():
+    """By rk4, whose friction is explicit, with a step in which it holds."""
+    model = dyn.load("arm7")
+    ask = {"q0": model.start(), "engine": "graph"}
+    said = "dry friction does not hold joint joint. at rest in rk4 steps of 0.002 s"
+    with pytest.warns(ModelWarning, match=said):
+        run = simulate(model, duration=0.004, step="rk4", progress=False, **ask)
+    (warning,) = run.warnings
+    substeps = int(re.search(r"substeps=(\d+)", warning)[1])
+    assert 1 < substeps < 20
+    for better in ({"substeps": substeps}, {"step": "semi_implicit_euler"},
+                   {"joint_friction": False}):  # fmt: skip
+        choices = {"step": "rk4", "period": 0.002, **ask, **better}
+        assert Simulator(model, **choices).warnings == ()
 
 
 def test_a_start_deep_in_the_floor_is_reported():
