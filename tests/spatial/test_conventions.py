@@ -578,3 +578,18 @@ def test_columns_of_free_joints_are_a_sequence(free):
     for convert in (to.pinocchio_jacobian, to.from_tazz_jacobian):
         with pytest.raises(ShapeError, match=r"free: wanted .* \(0,\) of a floating"):
             convert(np.zeros((6, 8)), free=free)
+
+
+@pytest.mark.parametrize("text", [["a"] * 6, [None] * 6, ["1"] * 6])
+def test_what_is_no_number_is_not_converted(text):
+    """Text came back in another order."""
+    with pytest.raises(ShapeError, match=r"x: wanted numbers of shape \(..., 6\)"):
+        to.pinocchio_free_velocity(text)
+
+
+def test_a_matrix_where_a_pose_is_wanted_leads_to_its_converter():
+    """forward_kinematics returns matrices; mujoco_jacobian takes seven numbers."""
+    with pytest.raises(ShapeError, match=r"q: .*; a matrix by from_kim_pose\(q\)"):
+        to.mujoco_jacobian(np.eye(4), np.ones((6, 3)))
+    q = to.from_kim_pose(np.eye(4))
+    assert to.mujoco_jacobian(q, np.ones((6, 3))).jacp.shape == (3, 3)

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from dyn_core.errors import ShapeError
+from dyn_core.validation import shown
 
 
 def sized(x: Any, size: int, name: str = "x") -> np.ndarray:
@@ -21,11 +22,16 @@ def sized(x: Any, size: int, name: str = "x") -> np.ndarray:
     Coordinates of a whole robot, instead of those of its free joint, would be mixed.
 
     Raises:
-        ShapeError: The last axis has another size; names `name`.
+        ShapeError: The last axis has another size, or text or None; names `name`.
     """
     x = np.asarray(x)
+    objects = x.flat if x.dtype.kind == "O" else ()
+    if x.dtype.kind not in "fiubcO" or any(entry is None for entry in objects):
+        raise ShapeError(name, f"numbers of shape (..., {size})", shown(x.tolist()))
     if x.shape[-1:] != (size,):
         wanted = f"shape (..., {size}), of one body or free joint, as {name}[:{size}]"
+        matrix = size == 7 and x.shape[-2:] == (4, 4)
+        wanted += f"; a matrix by from_kim_pose({name})" * matrix
         raise ShapeError(name, wanted, f"{x.shape}")
     return x
 
