@@ -127,6 +127,8 @@ MEANT = (  # a valid name that tells where; unknown names; what to write instead
      " then dyn view run.npz"),
     ("--film", ("--png", "--screenshot", "--image", "--snapshot"),
      "--picture FILE.png"),
+    ("restarts", ("q0", "guess", "initial", "start"),
+     "near= is the position that the search starts from"),
     ("doctor", ("version",), "dyn --version"),
 )  # fmt: skip
 _RUN = 200  # maximum characters of a word in a message

@@ -33,9 +33,11 @@ from dyn_core.validation import (
     Switch,
     Table,
     Whole,
+    is_finite,
     known_keywords,
     one_state,
     read_yaml,
+    shown,
 )
 
 FAR = 1e6  # margin with which all of a robot has contacts [m]
@@ -94,6 +96,13 @@ class World:
     groups: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
+        if is_finite(self.restitution):
+            raise ModelError(
+                f"world: restitution is {self.restitution}; valid: newton, poisson; a"
+                " coefficient is that of a material, half_spaces=[{'material':"
+                f" {{'restitution': {self.restitution}}}}}]",
+                "restitution",
+            )
         for key, entry in WORLD.fields.items():
             value = entry.read(f"world: {key}", getattr(self, key))
             object.__setattr__(self, key, value)
@@ -146,6 +155,9 @@ class World:
                     " with fields of a World",
                     "world",
                 ) from error
+        if not isinstance(data, (cls, Mapping)):
+            valid = "a mapping with fields of a World, a World, a YAML file or 'floor'"
+            raise ModelError(f"world is {shown(data)}; valid: {valid}", "world")
         world: World = WORLD.read("world", data)
         return world
 

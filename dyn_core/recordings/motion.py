@@ -24,7 +24,7 @@ FORCE_UNITS = {"rad": "N·m", "m": "N"}  # units of joint forces by coordinate's
 
 
 @known_keywords
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class MotionRecord:
     """Samples of a robot's motion, one row each; an unknown quantity is None.
 
@@ -60,6 +60,10 @@ class MotionRecord:
     contacts: Mapping[str, np.ndarray] = field(default_factory=dict)
     facts: Mapping[str, Any] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
+
+    def __repr__(self) -> str:
+        kinds = ", ".join(x for x in KINDS if getattr(self, x) is not None)
+        return f"<MotionRecord of {len(self.t)} rows: {kinds}>"
 
     def __post_init__(self) -> None:
         t = float_array("t", self.t, "shape (rows,)")

@@ -158,6 +158,16 @@ def test_help_finds_words(capsys, terms, first):
     assert terms != ["contact"] or "\ncontact_step: " in shown
 
 
+@pytest.mark.parametrize(
+    ("word", "page"),
+    [("mp4", "viewing"), ("screenshot", "viewing"), ("resume", "batches"),
+     ("swing", "optimal_control"), ("tsid", "control"), ("gradient", "derivatives")],
+)  # fmt: skip
+def test_words_of_other_tools_lead_to_a_page(word, page, capsys):
+    assert cli.main(["help", word]) == 0
+    assert f"docs/{page}.md" in capsys.readouterr().out
+
+
 def test_help_compares_beginnings_of_words(capsys):
     """Otherwise "ass" would find each mass."""
     assert cli.main(["help", "mas"]) == 0

@@ -330,6 +330,12 @@ def test_a_step_too_long_names_time_and_joint():
                      joint_friction=False, limit_stops=False, engine="graph")  # fmt: skip
 
 
+def test_a_recorded_motion_is_printed_in_a_line(shipped):
+    """Its arrays filled the screen."""
+    run = simulate(shipped["two_link"], duration=0.004, engine="graph")
+    assert repr(run.motion) == "<MotionRecord of 2 rows: q, qd, tau, q_ref>"
+
+
 def test_dry_friction_that_does_not_hold_is_reported():
     """By rk4, whose friction is explicit, with a step in which it holds."""
     model = dyn.load("arm7")

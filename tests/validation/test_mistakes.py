@@ -404,9 +404,16 @@ def test_a_world_is_a_name_a_file_or_a_mapping(shipped, tmp_path):
     for wrong in ("flor", "", "a\0b"):
         with pytest.raises(dyn.ModelError, match="valid for a world: 'floor', a YAML"):
             _run(shipped["two_link"], world=wrong)
-    for wrong in (3, ["floor"], np.zeros(3)):
-        with pytest.raises(dyn.ModelError, match="world is .*valid: a mapping with"):
+    for wrong in (3, True, ["floor"], np.zeros(3)):
+        said = "world is .*valid: a mapping with fields of a World, .* or 'floor'"
+        with pytest.raises(dyn.ModelError, match=said):
             _run(shipped["two_link"], world=wrong)
+    with pytest.raises(dyn.ModelError, match="0.5; valid: newton.*'restitution': 0.5"):
+        dyn.World(restitution=0.5)
+    half_space = {"material": {"restitution": 0.5}}
+    assert (
+        dyn.World(half_spaces=[half_space]).half_spaces[0].material.restitution == 0.5
+    )
 
 
 @pytest.mark.parametrize(
@@ -541,6 +548,7 @@ GUESSES = [  # where a setting was guessed, its name, the right words
     (dyn.simulate, "gravity", "dyn.load.source, gravity="),
     (dyn.simulate, "floor", "contacts are those of a world: world='floor'"),
     (dyn.simulate, "integrator", "did you mean 'step'"),
+    (dyn.inverse_kinematics, "q0", "near= is the position that"),
     (dyn.load, "floating", "did you mean 'root_joint'"),
     (dyn.load, "fixed_base", "did you mean 'root_joint'"),
     (dyn.load, "mappings", "did you mean 'xacro_arguments'"),
@@ -550,7 +558,9 @@ GUESSES = [  # where a setting was guessed, its name, the right words
 @pytest.mark.parametrize(("call", "name", "said"), GUESSES)
 def test_a_setting_that_is_guessed_leads_to_the_right_word(shipped, call, name, said):
     """Words of other simulators, whose nearest spelling is another setting."""
-    first = {dyn.simulate: (shipped["two_link"],), dyn.load: ("two_link",)}
+    model = shipped["two_link"]
+    first = {dyn.simulate: (model,), dyn.load: ("two_link",),
+             dyn.inverse_kinematics: (model, "tool", np.eye(4))}  # fmt: skip
     with pytest.raises(dyn.SettingError, match=f"called '{name}'.*{said}"):
         call(*first.get(call, ()), **{name: 1.0})
     if call is dyn.World:  # as a mapping, too, such as a file
