@@ -40,8 +40,8 @@ PAGES = {
     "contacts": "contact forces, friction, walking and legged robots, grippers, boxes",
     "loops": "closed loops, four-bar linkages, parallel robots, feet on the ground",
     "planar": "pendulums (single, double), acrobot, cart-pole, hopper, chains",
-    "viewing": "3D viewer in the browser or a notebook, visualization, film (GIF, mp4), "
-    "screenshots",
+    "viewing": "3D viewer in the browser or a notebook, visualization, film (GIF, "
+    "mp4), screenshots",
     "reports": "reports, plots (plot a run), energy balance, comparison of runs",
     "doctor": "faults of a URDF: masses, inertias, limits, units",
     "inverse_kinematics": "inverse kinematics (IK): poses in reach of the workspace",
