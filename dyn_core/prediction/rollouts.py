@@ -27,6 +27,7 @@ from dyn_core.prediction.problem import ControlProblem
 from dyn_core.prediction.result import PlanStart
 from dyn_core.prediction.riccati import copy_row
 from dyn_core.problems import KNOT_COST, KNOT_POLICY
+from dyn_core.sharing import Lock
 from dyn_core.solving.registry import solver
 
 POLICY_FEEDBACK = ("q_plan", "qd_plan", "k", "K", "gap", "length")
@@ -230,7 +231,10 @@ def step_of(model: Model) -> str:
 
 
 class Shooting:
-    """Motions from a start under joint forces, and their costs, in lanes."""
+    """Motions from a start under joint forces, and their costs, in lanes.
+
+    Threads wait for each other.
+    """
 
     def __init__(self, problem: ControlProblem) -> None:
         """Compile the step and costs of each phase of a problem, and the end cost.
@@ -240,7 +244,7 @@ class Shooting:
             UnsupportedError: The engine in problem.step_options is unknown, or a solver
                 does not support the robot.
         """
-        self.problem, model = problem, problem.model
+        self.problem, model, self._lock = problem, problem.model, Lock()
         inputs = ["time"] if model.driven else []
         self._times = problem.dt * np.arange(problem.knots)
         self._end_time = (problem.duration,) if inputs else ()
@@ -312,8 +316,9 @@ class Shooting:
             to.values[:] = 0.0
             to.q[:, 0], to.qd[:, 0] = start.q, start.qd
             to.q_end[:], to.qd_end[:] = start.q, start.qd
-            for phase, go_on in runs:
-                go_on(phase.first, phase.end)
+            with self._lock:  # the arrays of the blocks are shared by all samplers
+                for phase, go_on in runs:
+                    go_on(phase.first, phase.end)
             return np.asarray(to.values + self._end_cost(*ends, status=True)[0])
 
         return run

@@ -821,12 +821,16 @@ def test_ilqr_does_not_use_the_states_of_a_guess():
     np.testing.assert_array_equal(*results)
 
 
-def test_plans_can_be_pickled_and_shared_by_threads():
-    plan, start = swing(knots=10)
+@pytest.mark.parametrize(
+    ("solver", "choices"),
+    [("box_fddp", {"knots": 10}), ("mppi", {"samples": 256, "max_iterations": 5})],
+)
+def test_plans_can_be_pickled_and_shared_by_threads(solver, choices):
+    plan, start = swing(solver, **choices)
     wanted = plan.solve(start, [0.0, 0.0])
     copied = pickle.loads(pickle.dumps(plan)).solve(start, [0.0, 0.0])
     np.testing.assert_array_equal(copied.tau, wanted.tau)
-    starts = [np.array(start) + 0.05 * k for k in range(6)]
+    starts = [np.array(start) + 0.05 * k for k in range(6)] * 2
     alone = [plan.solve(row, [0.0, 0.0]).tau for row in starts]
     with ThreadPoolExecutor(3) as pool:
         together = list(pool.map(lambda row: plan.solve(row, [0.0, 0.0]).tau, starts))
