@@ -33,6 +33,9 @@ from dyn_core.sharing import Lock
 
 LENGTHS = 0.5 ** np.arange(8)  # step lengths, the longest first
 DECREASE = 1e-4  # accepted share of the predicted decrease
+# Share after MANY poor steps where the predicted decrease, relative to 1 + |value|, is
+# below END: of halved steps along a parabola, the longest accepted one is the best.
+THIRD, END, MANY = 1 / 3, 1e-6, 10
 CLOSED = 1e-9  # largest gap that counts as closed
 ROUNDING = 1e-15  # relative error of a value
 # Largest first-order change of the value by joint forces as large as those of the plan,
@@ -264,7 +267,7 @@ class Search:
             STALLED (no damping or no step helps), DIVERGED (the value or a gap is not
             finite) or MAX_ITERATIONS.
         """
-        damping = 0.0
+        damping, poor = 0.0, 0
         # Far from an optimum they make the Hessians indefinite.
         self.state.curved = False
         value = yield "expand", (penalty,)
@@ -284,7 +287,10 @@ class Search:
             small = tolerance * (1.0 + abs(value))
             if closed and -change[0] <= small and damping <= 1.0:
                 return count, CONVERGED
-            ratio = yield from self._line_search(penalty, value, *change)
+            near = closed and -change[0] <= END * (1.0 + abs(value))
+            share = THIRD if near and poor >= MANY else DECREASE
+            ratio = yield from self._line_search(penalty, value, share, *change)
+            poor += near and ratio is not None and ratio < POOR
             if ratio is None and state.curved:
                 state.curved = False
                 value = yield "expand", (penalty,)
@@ -328,8 +334,9 @@ class Search:
         return change, damping
 
     def _line_search(
-        self, penalty: Penalty, value: float, slope: float, curvature: float
-    ) -> Steps[float | None]:
+        self, penalty: Penalty, value: float, share: float, slope: float,
+        curvature: float,
+    ) -> Steps[float | None]:  # fmt: skip
         """Accept the longest step that decreases the merit enough, or return None.
 
             merit = value + nu sum |gap|_1
@@ -342,6 +349,8 @@ class Search:
         Args:
             penalty: Limits.
             value: Costs and penalty of the present plan.
+            share: Share of the decrease along the slope that is enough; of the shortest
+                step DECREASE (1e-4).
             slope, curvature: First and second derivative along the full step, from
                 _sweep.
 
@@ -361,7 +370,8 @@ class Search:
             first += len(lengths)
             values = yield "attempt", (penalty, lengths)
             changes = values - value - nu * gap * lengths
-            allowed = changes <= DECREASE * lengths * slope + noise
+            enough = np.where(lengths > LENGTHS[-1], share, DECREASE) * lengths * slope
+            allowed = changes <= enough + noise
             if allowed.any():
                 trial = int(allowed.argmax())
                 self.state.accept(trial)
@@ -389,28 +399,18 @@ class Search:
         success = not math.isnan(state.damping)
         stationarity = yield "stationarity", ()
         gains = state.sweep.K.copy() if success else np.zeros_like(state.sweep.K)
-        residuals = PlanResiduals(
-            state.gap,
-            stationarity,
-            penalty.violation(plan.q, plan.qd),
-        )
+        violation = penalty.violation(plan.q, plan.qd)
+        residuals = PlanResiduals(state.gap, stationarity, violation)
         detail = self._violated(plan, penalty) if reason == INFEASIBLE else ""
         slope = stationarity * np.abs(plan.tau).max(initial=0.0)
         if reason == CONVERGED and not slope <= STATIONARY * (1.0 + abs(state.value)):
             reason = STALLED
+        if reason == STALLED:
             detail = f"no step helps at a stationarity of {stationarity:.3g}"
         return PlanResult(
-            self.problem.model,
-            self.problem.dt,
-            *plan,
-            gains,
-            state.value,
-            residuals,
-            used,
-            REASONS[reason],
-            detail,
-            penalty,
-        )
+            self.problem.model, self.problem.dt, *plan, gains, state.value, residuals,
+            used, REASONS[reason], detail, penalty,
+        )  # fmt: skip
 
     def _violated(self, plan: PlanPath, penalty: Penalty) -> str:
         """Return as text which limit is violated most, by how much and at which state.

@@ -316,12 +316,8 @@ class Iteration(PlanState):
         q, qd, tau, settings = map(allocate, (model.nq, nv, nv, running.inputs[3].size))
         ends = allocate(model.nq), allocate(nv)
         A, B, none = allocate(nx, nx), allocate(nx, nv), allocate(nx, 0)
-        values, l_x, l_u, l_xx = (
-            allocate(),
-            allocate(nx),
-            allocate(nv),
-            allocate(nx, nx),
-        )
+        shapes: Any = (), (nx,), (nv,), (nx, nx)
+        values, l_x, l_u, l_xx = (allocate(*shape) for shape in shapes)
         l_ux, l_uu, gap = allocate(nv, nx), allocate(nv, nv), allocate(nx)
         times, dt = allocate(), np.array(problem.dt)
         times[:N] = self.times

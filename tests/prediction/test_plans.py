@@ -12,6 +12,7 @@ import riccati_reference as reference
 from scipy.optimize import minimize
 
 import dyn_core as dyn
+from dyn_core.authoring import sqrt
 from dyn_core.engines.llvm import host_machine
 from dyn_core.engines.machine_code import compiled
 from dyn_core.errors import (
@@ -643,6 +644,19 @@ def test_a_plan_that_is_not_stationary_has_not_converged(duration):
     slope = result.residuals.stationarity * np.abs(result.tau).max()
     assert not result.converged and slope > 1e-3 * (1.0 + abs(result.value))
     assert "stationarity" in result.detail and "steps are" in result.detail
+
+
+@pytest.mark.parametrize(
+    ("residual", "left"),
+    [(lambda x: sqrt(abs(x - 0.3)), "nan"), (lambda x: sqrt(x - 0.1), "nan")],
+)
+def test_a_search_that_stalls_says_what_is_left(residual, left):
+    """Also where a derivative is not a number, so that there is no feedback."""
+    bent = cost.custom(lambda model, q, qd, tau: [residual(q[0])], when="always")
+    plan = dyn.plan(dyn.load("two_link"), [bent, cost.effort(1e-3)], 0.5, 10)
+    result = plan.solve([0.1, 0.2], [0.0, 0.0])
+    assert result.reason == "stalled"
+    assert result.detail == f"no step helps at a stationarity of {left}"
 
 
 def test_a_plan_that_is_moved_on_says_once_that_its_steps_are_long():

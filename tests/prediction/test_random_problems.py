@@ -19,7 +19,7 @@ WHEN = ("running", "end", "always")
 # Refused starts, and searches that do not end at an optimum, or after many iterations:
 # dry friction, limits that no motion obeys, and valleys.
 HARD = {
-    5, 7, 8, 18, 20, 25, 26, 27, 32, 33, 34, 40, 46, 50, 52, 55, 56, 61, 66, 68,
+    5, 7, 8, 18, 20, 25, 26, 27, 32, 33, 34, 40, 46, 50, 55, 56, 66, 68,
     74, 77, 83, 84, 86, 87, 88, 91, 92, 93, 95, 96, 97, 98, 102, 104, 115, 118, 122,
     126, 132, 134, 136, 142, 145, 151, 153, 156, 158, 160, 164, 167, 176, 178,
     181, 183, 184, 192, 193, 194, 195,
@@ -173,7 +173,7 @@ def check(plan, q, qd, result):
     """Fail unless a result is what its reason says."""
     problem, model, bounds = plan.problem, plan.problem.model, plan.problem.bounds
     assert result.reason in REASONS
-    assert bool(result.detail) == (result.reason == "infeasible: limit")
+    assert bool(result.detail) == (result.reason in ("infeasible: limit", "stalled"))
     assert (result.tau >= bounds.tau_lower).all(), "the box"
     assert (result.tau <= bounds.tau_upper).all(), "the box"
     if result.reason == "diverged: cost":
@@ -253,3 +253,15 @@ def test_an_optimum_that_damping_has_reached_is_one(seed):
     """Where rounding hides the decrease, the damping falls; where not, steps go on."""
     plan, q, qd = random_plan(seed)
     assert plan.solve(q, qd).reason == "converged"
+
+
+@pytest.mark.parametrize("seed", [52, 61])
+def test_near_an_optimum_steps_beyond_it_become_shorter(seed):
+    """Full steps overshoot: the longest that decreases the value decreased it little.
+
+    Damping that rose and fell by turns made 500 iterations too few for these plans.
+    """
+    plan, q, qd = random_plan(seed)
+    result = plan.solve(q, qd)
+    assert result.converged and result.iterations < 200
+    check(plan, q, qd, result)

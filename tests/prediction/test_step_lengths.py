@@ -6,7 +6,7 @@ import pytest
 import dyn_core as dyn
 from dyn_core import cost
 from dyn_core.prediction import ControlProblem, Penalty
-from dyn_core.prediction.descent import DECREASE, LENGTHS, Descent, Search
+from dyn_core.prediction.descent import DECREASE, LENGTHS, THIRD, Descent, Search
 from dyn_core.prediction.result import PlanStart
 from dyn_core.prediction.rollouts import PlanPath
 from dyn_core.prediction.shooting import Iteration
@@ -94,14 +94,15 @@ def test_the_longest_step_that_decreases_the_merit_is_taken(monkeypatch):
     choices = []
     line_search = Search._line_search
 
-    def watched(self, penalty, value, slope, curvature):
+    def watched(self, penalty, value, share, slope, curvature):
         state, gap = self.state, self.state.gaps
         pieces = range(0, len(LENGTHS), state.lanes)
         parts = [LENGTHS[i : i + state.lanes] for i in pieces]
         changes = np.concatenate([state.attempt(penalty, x) for x in parts]) - value
-        ratio = yield from line_search(self, penalty, value, slope, curvature)
+        ratio = yield from line_search(self, penalty, value, share, slope, curvature)
         if gap < 1e-12:  # the merit is the value
-            first = int((changes <= DECREASE * LENGTHS * slope).argmax())
+            share = np.where(LENGTHS > LENGTHS[-1], share, DECREASE)
+            first = int((changes <= share * LENGTHS * slope).argmax())
             expected = LENGTHS[first] * (slope + LENGTHS[first] * curvature / 2)
             if ratio is not None and expected < -1e-6:
                 assert ratio == pytest.approx(changes[first] / expected, rel=1e-6)
@@ -111,6 +112,13 @@ def test_the_longest_step_that_decreases_the_merit_is_taken(monkeypatch):
     monkeypatch.setattr(Search, "_line_search", watched)
     assert descent(start).converged
     assert 0 in choices and max(choices) > 0
+
+
+def test_a_third_of_the_slope_chooses_the_best_of_a_parabola():
+    """Of steps that are halved, the longest with a third of the slope's decrease."""
+    for best in np.geomspace(0.01, 2.0, 50):
+        changes = LENGTHS * LENGTHS / (2 * best) - LENGTHS
+        assert (changes <= -THIRD * LENGTHS).argmax() == changes.argmin()
 
 
 def test_a_plan_that_is_not_finite_has_no_finite_violation():
