@@ -367,10 +367,7 @@ def frame_velocity(
 
 @known_keywords
 def centre_of_mass(
-    target: Any,
-    weight: Any = 1.0,
-    when: str = "running",
-    name: str = "centre_of_mass",
+    target: Any, weight: Any = 1.0, when: str = "running", name: str = "centre_of_mass"
 ) -> Cost:
     """Return the cost of the centre of mass's distance from a point.
 

@@ -46,9 +46,7 @@ if TYPE_CHECKING:
     from dyn_core.model import Model
 
 LONG = 1.0  # a longer period is warned of [s]
-NO_EFFORT = (
-    1e-6  # effort without a motor that still counts as none, of the largest, or N·m
-)
+NO_EFFORT = 1e-6  # of the largest, or N·m: counts as no effort without a motor
 SHARE = 0.3  # joints that take part in a mode have this share of its largest entry
 SLOW = 1e-6  # a mode that decays more slowly, of the norm of A, does not decay
 RANK = 1e-9  # a mode below this singular value, of the norm of A, is out of reach

@@ -25,7 +25,7 @@ from dyn_core.prediction.solving import PlanSolver
 from dyn_core.problems import OPTIMAL_CONTROL
 from dyn_core.solving.build_options import check_names
 from dyn_core.solving.registry import solver as find
-from dyn_core.validation import float_array, shown, state_array
+from dyn_core.validation import float_array, one_state, shown, state_array
 
 
 class Plan(NearAttributes):
@@ -125,7 +125,7 @@ class Plan(NearAttributes):
             QuaternionError: A quaternion in q has not the length 1, within 1e-3.
         """
         model = self.problem.model
-        settings = self.problem.settings(dict(targets or {}))
+        settings = self.problem.settings({} if targets is None else targets)
         if np.ndim(q) == 2 or np.ndim(qd) == 2:
             starts = state_array("q", q, model.nq), state_array("qd", qd, model.nv)
             count = max(len(x) for x in starts if x.ndim == 2)
@@ -174,39 +174,32 @@ class Plan(NearAttributes):
             states, speeds = np.tile(q, (N + 1, 1)), np.zeros((N + 1, model.nv))
             tau = np.zeros((N, model.nv))
             if guess is None:
-                still = np.zeros(model.nv)
+                still, bounds = np.zeros(model.nv), self.problem.bounds
+                low, high = bounds.tau_lower, bounds.tau_upper
                 for phase, hold in zip(self.problem.phases, self._holds, strict=True):
                     forces = hold(q, still, still, *self._times)
-                    tau[phase.first : phase.end] = self._clipped(forces)
+                    tau[phase.first : phase.end] = np.clip(forces, low, high)
             else:
                 wanted = f"shape {tau.shape}"
                 forces = float_array("guess", guess, wanted)
                 if forces.shape != tau.shape:
                     raise ShapeError("guess", wanted, f"shape {forces.shape}")
                 tau = forces
-        arrays = (states, speeds, tau)
+        arrays = [np.array(x) for x in (states, speeds, tau)]
         if not all(np.isfinite(x).all() for x in arrays):
             raise NonFiniteError("guess holds NaN or infinity; valid: finite numbers")
-        copies = [np.array(x) for x in arrays]
-        return PlanStart._make([q, qd, *copies, *settings, penalty])
+        return PlanStart._make([q, qd, *arrays, *settings, penalty])
 
     def _state(self, name: str, values: Any, size: int) -> np.ndarray:
-        """Return one state vector (size,) of finite numbers; it may be `values` itself.
+        """Return a copy of one state vector (size,) of finite numbers.
 
         Raises ShapeError for another shape or what is not numeric, NonFiniteError for
         NaN or infinity. `name` is for the message.
         """
-        array = float_array(name, values, f"shape ({size},)")
-        if array.shape != (size,):
-            raise ShapeError(name, f"shape ({size},)", f"shape {array.shape}")
+        array = one_state(name, values, size)
         if not np.isfinite(array).all():
             raise NonFiniteError(f"{name} holds NaN or infinity; valid: finite numbers")
         return array
-
-    def _clipped(self, tau: np.ndarray) -> np.ndarray:
-        """Return joint forces, (..., nv), clipped to the bounds."""
-        bounds = self.problem.bounds
-        return np.clip(tau, bounds.tau_lower, bounds.tau_upper)
 
     def _check_limits(self, q: np.ndarray, qd: np.ndarray) -> None:
         """Raise StateError if the start is beyond a limit by more than `slack`.

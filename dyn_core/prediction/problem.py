@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import partial
 from itertools import pairwise
 from typing import Any, ClassVar, NamedTuple
 
@@ -112,9 +111,8 @@ class ControlProblem(System):
     name: str = "plan"
 
     def __post_init__(self) -> None:
-        if not isinstance(self.model, Model):
-            text = f"plan: model is {shown(self.model)}; valid: a robot, as of dyn.load"
-            raise SettingError(text, "model")
+        if not isinstance(self.model, Model) or not self.model.nv:
+            self._refuse("model", self.model, "a robot with a joint, as of dyn.load")
         costs = self.costs
         good = isinstance(costs, (list, tuple)) and costs
         if not good or not all(isinstance(x, Cost) for x in costs):
@@ -131,7 +129,8 @@ class ControlProblem(System):
             except ModelError as error:
                 raise SettingError(str(error), name) from error
             object.__setattr__(self, name, value)
-        if isinstance(self.passive, str) or not isinstance(self.passive, Iterable):
+        names = self.passive
+        if isinstance(names, str) or not isinstance(names, Collection):
             self._refuse("passive", self.passive, "a list of names of joints")
         for name, valid in (
             ("effort_limits", "limits by name of the joint, such as {'joint2': 35.0}"),
@@ -296,16 +295,17 @@ class ControlProblem(System):
             targets: By name of a cost its target, in place of its own.
 
         Raises:
-            SettingError: A name is unknown or of several costs, or a weight or target
-                is invalid.
+            SettingError: Targets have no names, a name is unknown or of several costs,
+                or a weight or target is invalid.
             ModelError: The robot has no link that a cost names.
         """
+        if not isinstance(targets, Mapping):
+            self._refuse("targets", targets, "targets by name of their costs")
         if not targets:
             return self._own_settings[0].copy(), self._own_settings[1].copy()
         names = [cost.name for cost in self.costs]
         for name in targets:
-            known_cost = names.count(name) == 1
-            if not known_cost:
+            if names.count(name) != 1:
                 valid = ", ".join(sorted({x for x in names if names.count(x) == 1}))
                 text = f"plan: target of {shown(name)}; valid: {valid or 'none'}"
                 raise SettingError(text, "targets")
@@ -353,7 +353,10 @@ class ControlProblem(System):
 
 
 def require_tree(model: Model) -> None:
-    """Raise an UnsupportedError for a robot with closed loops or prescribed joints."""
+    """Raise an UnsupportedError for closed loops, prescribed joints, or no joint."""
+    if not model.nv:
+        text = f"robot '{model.name}' has no joint; valid: a robot with joints"
+        raise UnsupportedError(text)
     if model.loops or model.driven:
         what = "closed loops" if model.loops else "prescribed joints"
         raise UnsupportedError(
@@ -373,13 +376,10 @@ def _range(name: str, limit: Any) -> tuple[float, float]:
     """
     if limit is None:
         return -np.inf, np.inf
-    refuse = partial(SettingError, setting="effort_limits")
     array = float_array(f"effort_limits.{name}", limit, "a number, or (lower, upper)")
     pair = np.array([-array, array]) if array.ndim == 0 else array
     good = pair.shape == (2,) and pair[0] <= pair[1]  # false for NaN
     if not good or pair[0] == np.inf or pair[1] == -np.inf:
-        raise refuse(
-            f"plan: effort_limits.{name} is {shown(limit)}; valid: a number, 0 or more,"
-            " or (lower, upper)"
-        )
+        text = f"plan: effort_limits.{name} is {shown(limit)}; valid: a number, 0 or"
+        raise SettingError(f"{text} more, or (lower, upper)", "effort_limits")
     return float(pair[0]), float(pair[1])

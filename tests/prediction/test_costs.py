@@ -155,6 +155,8 @@ def test_a_custom_cost_may_divide_by_what_is_zero_at_rest():
         ({"passive": "joint1"}, "passive is 'joint1'; valid: a list of names"),
         ({"passive": all}, "passive is a builtin.*; valid: a list of names"),
         ({"effort_limits": [10.0, 10.0]}, "valid: limits by name.* such as {'joint"),
+        ({"passive": 3}, "passive is 3; valid: a list of names"),
+        ({"passive": iter(["joint1"])}, "passive is a .*; valid: a list of names"),
         (
             {"passive": ["joint1"], "effort_limits": {"joint1": 5.0}},
             "'joint1' is passive and has effort_limits",

@@ -544,6 +544,21 @@ def test_options_and_solvers_are_checked():
         dyn.plan(model, [cost.effort()], solver="box_fdp")
 
 
+@pytest.mark.parametrize("targets", ["posture", ["posture"], np.zeros(2), 3])
+def test_targets_that_have_no_names_are_refused(targets):
+    plan = dyn.plan(dyn.load("two_link"), [cost.posture()], duration=0.1, knots=3)
+    with pytest.raises(SettingError, match="targets .*; valid: targets by name of"):
+        plan.solve([0.0, 0.0], [0.0, 0.0], targets=targets)
+
+
+def test_a_robot_without_joints_has_no_plan():
+    fixed = dyn.load_urdf('<robot name="fixed"><link name="base"/></robot>')
+    with pytest.raises(SettingError, match="plan: model.*valid: a robot with a joint"):
+        dyn.plan(fixed, [cost.effort()])
+    with pytest.raises(UnsupportedError, match="'fixed' has no joint"):
+        dyn.lqr(fixed, [], 1.0, 1.0)
+
+
 def test_attributes_of_a_plan_are_checked():
     """An option cannot be changed later, and a slack is a distance."""
     plan = dyn.plan(dyn.load("two_link"), [cost.effort()], duration=0.1, knots=3)
