@@ -346,24 +346,26 @@ def parser(wanted: str = "") -> CommandParser:
     The commands of a plugin that fails are left out, and a line on stderr says so.
 
     Args:
-        wanted: Name of a command. Sources of commands behind the one that has it are
-            not read: first the core, then the shipped nodes, then plugins. Empty: all.
+        wanted: Name of a command. One of the core stands alone in the parser; else the
+            plugins are not read if the shipped nodes have it. Empty: all commands.
     """
     whole = CommandParser(
         "dyn",
         description="Robot dynamics from a robot's file.",
         epilog="dyn help NAME explains a command, a solver or a kind of problem.",
     )
-    whole.add_argument("--version", action="version", version=version_line())
+    rows = [x for x in COMMANDS if wanted == x[1] or wanted in ALIASES.get(x[1], ())]
+    if not rows:
+        whole.add_argument("--version", action="version", version=version_line())
     subparsers = whole.add_subparsers(
         title="commands", metavar="COMMAND", dest="command"
     )
-    for group, name, sentence, example, module in COMMANDS:
+    for group, name, sentence, example, module in rows or COMMANDS:
         subparsers.add_parser(
             name, help=sentence, group=group, example=example, module=module,
             aliases=ALIASES.get(name, ()),
         )  # fmt: skip
-    plugins = () if wanted in subparsers.choices else entry_points(group=PROJECT)
+    plugins = () if rows else entry_points(group=PROJECT)
     shipped = [x for x in plugins if x.value.partition(".")[0] in BUILT_IN]
     for point in shipped:
         getattr(point.load(), "dyn_commands", lambda _: None)(subparsers)

@@ -2,6 +2,7 @@
 
 import argparse
 import errno
+import functools
 import io
 import json
 import os
@@ -121,11 +122,15 @@ COMMANDS = {
 MISTAKES = ("missing.urdf", "folder", "binary.urdf", "empty.urdf", "words.yaml", "tow_link",
             "", "-1", "nan", "two\nlines")  # fmt: skip
 
+# No plugin is installed meanwhile: a thousand calls need not look for it.
+installed = functools.cache(commands.entry_points)
+
 
 @pytest.fixture
 def files(tmp_path, monkeypatch):
     """Files that are none of what is asked for, in the working directory."""
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(commands, "entry_points", installed)
     monkeypatch.setattr(
         "dyn_core.commands.bench._tests", lambda: Path(__file__).parents[1]
     )
