@@ -441,10 +441,11 @@ TURN = """<robot name="r"><link name="base"/>
     <mimic joint="turn" multiplier="TIMES"/></joint></robot>"""
 
 
-def _turn(kind, reach="", follower="continuous", times="1"):
+def _turn(kind, reach="", follower="continuous", times="1", **choices):
     """Return a robot of a joint that turns, and one that follows it."""
     text = TURN.replace("KIND", kind).replace("RANGE", reach)
-    return dyn.load_urdf(text.replace("FOLLOWER", follower).replace("TIMES", times))
+    text = text.replace("FOLLOWER", follower).replace("TIMES", times)
+    return dyn.load_urdf(text, **choices)
 
 
 def _towards(robot, start, target):
@@ -495,6 +496,14 @@ def test_only_a_joint_that_turns_without_end_is_wrapped(robot, reason):
         with pytest.raises(dyn.ModelError, match=reason):
             dyn.solver("computed_torque").build(model, wrap=[name])
     assert not Controller(model).wrapped.any()
+
+
+def test_a_joint_with_a_spring_counts_its_turns():
+    """A whole turn winds the spring up."""
+    model = _turn("continuous", extras={"springs": {"turn": {"stiffness": 2.0}}})
+    assert not Controller(model).wrapped.any()
+    with pytest.raises(dyn.ModelError, match="'turn' has a spring; valid: none of its"):
+        Controller(model, wrap=["turn"])
 
 
 @pytest.mark.parametrize(

@@ -214,8 +214,9 @@ class Tree:
     def endless_joints(self) -> tuple[str, ...]:
         """Names of the joints of which a whole turn leads back to the same position.
 
-        They turn about one axis without position limits, and are followed by none but
-        such joints, by whole multiples of their turn. Followers are not named.
+        They turn about one axis without position limits or a spring, and are followed
+        by none but such joints, by whole multiples of their turn. Followers are not
+        named.
         """
         pairs = zip(self.joint_names, self.independent, strict=True)
         return tuple(name for name, i in pairs if not self._turns_end(i))
@@ -237,7 +238,7 @@ class Tree:
             valid = ", ".join(self.endless_joints) or "none of its joints"
             raise ModelError(
                 f"{what}: joint '{self.names[lead]}'{follows} {reason}; valid: {valid}"
-                " (joints that turn about one axis without limits)",
+                " (joints that turn about one axis without limits or a spring)",
                 name,
             )
 
@@ -257,6 +258,8 @@ class Tree:
             times = 1.0 if ratio is None else float(ratio[0, 0])
             if abs(times - round(times)) > WHOLE_TURNS:
                 return f"{which}turns {times:g} times as far"
+            if any(float(k) for k in self.stiffness[i]):
+                return f"{which}has a spring"
         k = self.v_slices[lead].start
         low, high = self.lower[k], self.upper[k]
         limited = np.isfinite(low) or np.isfinite(high)
