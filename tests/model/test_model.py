@@ -2,6 +2,7 @@
 
 import dataclasses
 import pickle
+import re
 import warnings
 
 import numpy as np
@@ -314,6 +315,35 @@ def test_sub_chains(shipped):
         dyn.load_urdf(path, tip="moon")
     with pytest.raises(dyn.ModelError, match="does not hang below"):
         dyn.load_urdf(path, root=tip, tip=arm.frame_names[0])
+
+
+MOUNTED = """<robot name="r"><link name="torso"/><link name="base"/>
+  <link name="arm"><inertial><origin xyz="0.3 0 0"/><mass value="2"/>
+    <inertia ixx="1" iyy="1" izz="1" ixy="0" ixz="0" iyz="0"/></inertial></link>
+  <joint name="mount" type="fixed"><parent link="torso"/><child link="base"/>
+    <origin xyz="0 0 1" rpy="RPY"/></joint>
+  <joint name="turn" type="continuous"><parent link="base"/><child link="arm"/>
+    <axis xyz="0 0 1"/></joint></robot>"""
+
+
+@pytest.mark.parametrize("rpy", ["3.141592653589793 0 0", "0 1.5707963267948966 0.4"])
+def test_gravity_of_a_root_that_is_mounted_turned_is_a_warning(rpy):
+    """It is in the axes of the chosen root; the sentence has it as the file mounts it."""
+    text, weight = MOUNTED.replace("RPY", rpy), dyn.solver("gravity")
+    whole = dyn.load_urdf(text)
+    assert not whole.warnings
+    with pytest.warns(dyn.errors.ModelWarning, match="'base', which the file mounts"):
+        part = dyn.load_urdf(text, root="base")
+    numbers = re.search(r"would be \((.*)\)", part.warnings[0]).group(1).split(", ")
+    meant = dyn.load_urdf(text, root="base", gravity=tuple(map(float, numbers)))
+    assert not meant.warnings
+    for q in (0.3, 2.0):
+        expected = weight.build(whole, engine="graph")([q])
+        np.testing.assert_allclose(
+            weight.build(meant, engine="graph")([q]), expected, atol=1e-3
+        )
+    level = dyn.load_urdf(MOUNTED.replace("RPY", "0 0 0.4"), root="base")
+    assert not level.warnings
 
 
 def test_floating_root_adds_six(shipped):

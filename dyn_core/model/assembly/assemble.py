@@ -40,6 +40,7 @@ from dyn_core.model.point_springs import spring_forces
 from dyn_core.spatial import Matrix, Transform, Vector
 
 ROOT_JOINT = "root_joint"
+USUAL_GRAVITY = (0.0, 0.0, -9.81)  # in the root frame [m/s²]
 
 
 def assemble_tree(build: Build) -> Tree:
@@ -63,6 +64,7 @@ def assemble_tree(build: Build) -> Tree:
     joints: Sequence[JointSpec] = description.joints
     if build.root is not None or build.tip is not None:
         root, joints = _chain(description, build.root or root, build.tip)
+        _note_gravity(build, root, findings)
     walk = _Walk(description, joints, made, build, findings)
     walk.start(root)
     tree = with_inertia_scales(walk.tree())
@@ -102,6 +104,39 @@ def _chain(
         chain.add(above[link].name)
         link = above[link].parent
     return root, [joint for joint in description.joints if joint.name in chain]
+
+
+def _note_gravity(build: Build, root: str, findings: Findings) -> None:
+    """Note that a fixed root is turned in the file, where gravity is the usual one.
+
+    Gravity is in the axes of the root: a part of a robot that is mounted turned has
+    another one than the whole robot. Any other gravity than (0, 0, -9.81) is taken as
+    meant so. Moving joints above the root count at zero.
+
+    Args:
+        build: Choices.
+        root: First link.
+        findings: Collects the warning.
+    """
+    if build.root_joint != "fixed" or tuple(build.gravity) != USUAL_GRAVITY:
+        return
+    above = {joint.child: joint for joint in build.description.joints}
+    path, link = list[JointSpec](), root
+    while link in above:
+        path.append(above[link])
+        link = above[link].parent
+    g = Vector(USUAL_GRAVITY)
+    for spec in reversed(path):
+        g = plug(spec).inverse.E @ (origin(spec.xyz, spec.rpy).E @ g)
+    if max(abs(x - y) for x, y in zip(g, USUAL_GRAVITY, strict=True)) > 1e-6:
+        meant = ", ".join(f"{x + 0.0:.6g}" for x in np.round(list(map(float, g)), 6))
+        findings.note(
+            "",
+            "",
+            f"gravity is (0, 0, -9.81) in the axes of the root '{root}', which the file"
+            f" mounts turned in '{link}': if it is so there, set `gravity`, which would"
+            f" be ({meant})",
+        )
 
 
 class _Walk:
