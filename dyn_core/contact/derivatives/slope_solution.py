@@ -25,7 +25,6 @@ from dyn_core.contact.rows.step_tables import (
     StepArrays,
 )
 from dyn_core.contact.solvers.matrices.dense import add, invert, product
-from dyn_core.contact.stepping.position_correction import SOFT
 from dyn_core.engines.machine_code import FloatArray2, machine_code
 
 RANK = 1e-9  # pivot of a dependent row at most, relative to its response
@@ -124,28 +123,28 @@ def hold_corrections(
         scene, step, blocks: Robot and world, problem of the step, and number of blocks.
         slopes: Reads the modes of find_corrections, which must have run, J and turned.
             Sets A and C to J, c_q to -(turned + by_gap J), by_gap the derivative of the
-            bias by the gap, c_qd to 0, and soft to 1e-9 times the row's response.
+            bias by the gap, c_qd to 0, and soft to the row's compliance.
     """
     rows, facts, rule = step.rows, step.blocks, scene.rule
     n, count, time = len(scene.tables.coordinate), 0, scene.rule.remaining
-    fastest = rule.push * rule.dt / time
+    fastest, after = rule.push * rule.dt / time, 0
     for k in range(blocks):
-        if slopes.mode[k] == SEPARATE:
+        if facts.role[k] == FRICTION or facts.role[k] == PRESCRIBED:
             continue
         closing = facts.role[k] == CONTACT_ROLE or facts.role[k] == LIMIT
-        width = rows.support_count[k]
-        for r in range(1 if closing else rows.count[k]):
-            by_gap, response = rule.apart / time, 0.0
+        height = 1 if closing else rows.count[k]
+        after += height
+        if slopes.mode[k] == SEPARATE:
+            continue
+        for r in range(height):
+            by_gap = rule.apart / time
             if (
                 closing
                 and push_out(facts.gap[k], time, rule.apart, fastest) <= -fastest
             ):
                 by_gap = 0.0
-            for i in range(
-                rows.y_start[k] + r * width, rows.y_start[k] + (r + 1) * width
-            ):
-                response += rows.y[i] * rows.y[i]
-            _hold(slopes, count, rows.start[k] + r, n, by_gap, 0.0, SOFT * response)
+            soft = step.normals.compliance[after - height + r]
+            _hold(slopes, count, rows.start[k] + r, n, by_gap, 0.0, soft)
             count += 1
     return count
 
