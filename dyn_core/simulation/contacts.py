@@ -12,7 +12,7 @@ import numpy as np
 
 from dyn_core.contact.stepping import array_reports
 from dyn_core.contact.stepping.array_reports import Reports
-from dyn_core.contact.stepping.array_step import ArrayStep
+from dyn_core.contact.stepping.array_step import MOST_PROVEN, ArrayStep
 from dyn_core.contact.stepping.contact_model import ContactModel
 from dyn_core.contact.stepping.event_step import EventStep, Flight, Forces
 from dyn_core.contact.stepping.integration import turning
@@ -202,7 +202,7 @@ class ContactSimulator(RobotPlant):
             f" {self.world.solver}, first that at t = {self._first_unsolved}: friction"
             " had bounds of its own in them, which adds no energy, but contacts may"
             " slide or stick unlike Coulomb's law; valid: a shorter period, or less"
-            " friction",
+            f" friction{self._unproven}",
         )
 
     def reset(self) -> None:
@@ -217,7 +217,7 @@ class ContactSimulator(RobotPlant):
             self._events.forget()
         self._taken: list[StepRecord | StepReport] = []
         self._last: StepTaken | StepRecord | None = None
-        self._unsolved, self._first_unsolved = 0, ""
+        self._unsolved, self._first_unsolved, self._unproven = 0, "", ""
 
     def channels(self) -> Channels:
         """Return the channels of a robot, with forces of contacts and joints.
@@ -464,6 +464,9 @@ class ContactSimulator(RobotPlant):
         if record.status in ("max_iterations", "frozen_friction", "no_room"):
             self.counters[UNSOLVED] += 1
             self._unsolved += 1
+            if record.status != "frozen_friction" and len(record.impulse) > MOST_PROVEN:
+                self._unproven = f"; with more than {MOST_PROVEN} rows it is not known"
+                self._unproven += " whether there are impulses that solve them"
             if self._unsolved == 1:
                 self._first_unsolved = f"{record.t:.6g} s, of {arrays.names(record)}"
         if record.status == "not_unique":

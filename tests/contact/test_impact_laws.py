@@ -19,6 +19,8 @@ from contact_bodies import (
 
 import dyn_core as dyn
 from dyn_core.contact import ConstraintProblem, solve
+from dyn_core.contact.stepping import array_step
+from dyn_core.simulation import contacts
 
 SCHEMES = ("stewart_trinkle", "anitescu_potra", "moreau_jean", "event_driven")
 STABILISATIONS = ("split_impulse", "baumgarte", "none", "erp_cfm")
@@ -322,6 +324,28 @@ def test_a_squeeze_has_no_solution(stepper, solver):
         sim.advance(0.0)
     assert sim.counters["contact infeasible"] == 1
     assert sim.paused
+
+
+def test_a_problem_that_is_too_large_for_a_proof_is_called_so(monkeypatch):
+    """A motor presses a ball into the floor: no sweep ends, and no proof is tried."""
+    for module in (array_step, contacts):
+        monkeypatch.setattr(module, "MOST_PROVEN", 0)
+    parts = [
+        link("lid", 1.0, (0.01,) * 3, box(0.4, 0.4, 0.1)),
+        joint("press", "prismatic", "base", "lid", xyz=(0, 0, 0.25)),
+        link("ball", 1.0, (0.004,) * 3, sphere(0.1)),
+        joint("free", "floating", "base", "ball"),
+    ]
+    model = robot(*parts)
+    q0 = model.neutral()
+    q0[3] = 0.1
+    world = {"solver": "projected_gauss_seidel"}
+    sim = dyn.ContactSimulator(model, world, q0=q0, prescribed=("press",))
+    sim.accelerate(0.0, [-1.0])
+    sim.advance(0.0)
+    assert sim.counters == {"contact not converged": 1}
+    assert "with more than 0 rows it is not known whether" in sim.unsolved()[0]
+    assert np.abs(sim.qd).max() < 0.01
 
 
 def _tower(ratio):
