@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -290,9 +291,15 @@ def constraint_rows(model: Model, time: float) -> Any:
         UnsupportedError: `model` is not a robot.
     """
     check_robot(model, "this function")
-    inputs, now = (["time"], (time,)) if model.driven else ([], ())
-    program = solver("loop_constraints").build(model, engine="graph", inputs=inputs)
+    program, now = _rows(model), (time,) if model.driven else ()
     return lambda q, qd: program(q, qd, *now)
+
+
+@lru_cache(maxsize=8)  # a search closes the loops of one robot hundreds of times
+def _rows(model: Model) -> Any:
+    """Return the Program of a robot's loop_constraints, with an input for driven joints."""
+    inputs = ["time"] if model.driven else []
+    return solver("loop_constraints").build(model, engine="graph", inputs=inputs)
 
 
 def driven_rate(model: Model, q: Any, time: float) -> Any:

@@ -173,9 +173,10 @@ def test_a_plane_is_polished(monkeypatch, tmp_path, capsys, full):
     pytest.importorskip("matplotlib", reason="matplotlib is not installed")
     monkeypatch.syspath_prepend(str(EXAMPLES))
     script = importlib.import_module("polish")
-    end = script.END if full else script.MOVES + 2.0
     if not full:
+        monkeypatch.setattr(script, "MOVES", 1.5)
         monkeypatch.setattr("_plane_and_arm.FPS", 2.0)
+    end = script.END if full else script.MOVES + 2.0
     touch, motion = script.main(tmp_path / "polish.png", end)[0]
     assert touch <= 0.2
     assert motion <= 0.02
