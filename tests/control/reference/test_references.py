@@ -116,10 +116,10 @@ def test_ramps_keep_velocity_limits(speed):
         assert _steepest(qd) < 1.01 * 10.0
 
 
-def test_random_paths_of_positions_start_and_end_at_rest():
+def test_random_paths_of_positions_start_and_end_at_rest(full):
     """Within the hull of their points and the velocity limits, whatever their times."""
     rng = np.random.default_rng(3)
-    for _ in range(60):
+    for _ in range(60 if full else 15):
         count = int(rng.integers(1, 40))
         times = np.cumsum(rng.uniform(0.01, 0.4, count)) + 0.05
         steps = rng.uniform(-1, 1, (count, 2)) * np.diff(times, prepend=0.0)[:, None]
@@ -303,10 +303,10 @@ def _returns(rng, kind, reference, robot, goal):
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_every_way_inward_is_followed(kind):
+def test_every_way_inward_is_followed(kind, full):
     """Random robots on stops and 5 mrad beyond, random returns of the robot since."""
     rng = np.random.default_rng(sum(map(ord, kind)))
-    for _ in range(60):
+    for _ in range(60 if full else 20):
         side = rng.choice([-1.0, 1.0], 2)
         beyond = rng.uniform(0.0, 5e-3, 2) * (rng.random(2) < 0.8)
         reference = side * (2.0 + beyond)
