@@ -130,6 +130,8 @@ MEANT = (  # a valid name that tells where; unknown names; what to write instead
     ("restarts", ("q0", "guess", "initial", "start"),
      "near= is the position that the search starts from"),
     ("doctor", ("version",), "dyn --version"),
+    ("computed_torque", ("gravity", "gravity_compensation", "impedance", "cartesian"),
+     "it is a mode of computed_torque: mode: gravity in a file of --params"),
 )  # fmt: skip
 _RUN = 200  # maximum characters of a word in a message
 _LONG = re.compile(rf"\S{{{_RUN + 1},}}")

@@ -220,9 +220,11 @@ class Processes:
     def end(self) -> list[int]:
         """End all processes in reverse order; return their exit statuses in that order.
 
-        A process may take 17 s, see Process.end.
+        A process may take 17 s, see Process.end. SIGTERM ends one that still imports
+        modules without a traceback; later a node does the same for both signals.
         """
-        return [process.end() for process in reversed(self.all)]
+        int_, term = signal.SIGINT, signal.SIGTERM
+        return [p.end(int_ if p.active else term) for p in reversed(self.all)]
 
     def ended(self) -> list[Process]:
         """Return the processes that have ended, in the order of `all`."""

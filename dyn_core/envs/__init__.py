@@ -17,6 +17,7 @@ from __future__ import annotations
 import importlib
 from typing import Any
 
+from dyn_core.errors import unknown_name
 from dyn_core.tasks import (
     ROBOT_TASKS,
     TASKS,
@@ -93,7 +94,9 @@ def sb3(task: str | Task | RobotTask, num_envs: int = 1, **settings: Any) -> Any
 
 def __getattr__(name: str) -> Any:
     if name not in _LAZY:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        if name.startswith("_"):
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        raise AttributeError(unknown_name(f"name of {__name__}", name, __all__))
     return getattr(importlib.import_module(_LAZY[name]), name)
 
 

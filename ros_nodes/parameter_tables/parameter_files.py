@@ -109,7 +109,11 @@ def _by_name(data: Mapping[Any, Any], where: str, head: str = "") -> dict[str, A
         name = f"{head}{key}"
         wrong = not isinstance(section, Mapping) or not section
         if wrong or ("ros__parameters" in section and len(section) > 1):
-            refuse(f"{where}: {name}", section, "a mapping with ros__parameters")
+            refuse(
+                f"{where}: {name}", section,
+                "a mapping with ros__parameters, as in"
+                " /**/computed_torque: {ros__parameters: {mode: gravity}}",
+            )  # fmt: skip
         if "ros__parameters" in section:
             named[name] = section["ros__parameters"] or {}
         else:

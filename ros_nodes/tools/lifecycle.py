@@ -143,7 +143,7 @@ def _set(live: Live, node: str, arguments: argparse.Namespace) -> int:
     if not answer.success:
         raise DynError(
             f"Transitioning failed: {node} is {_shown(state(live, node))}; its log"
-            " says why"
+            f" says why, and dyn diagnostics {node}"
         )
     print("Transitioning successful")
     return 0

@@ -265,7 +265,6 @@ NEAR = {  # arguments, what is said
     "choice": ("sim two_link --controller gravty", "no value of --controller is called 'gravty'; did you mean 'gravity'?"),
     "for an option": ("cache clean", "no argument of cache is called 'clean'; did you mean '--clear'?"),
     "option": ("sim two_link --durration 2", "no argument of sim is called '--durration'; did you mean '--duration'"),
-    "of a solver": ("export jacobian two_link out --frame tool", "an option of the solver is --option frame=VALUE"),
     "option of a verb": ("param list --timeuot=3", "no argument of param list is called '--timeuot'; did you mean '--timeout'?"),
 }  # fmt: skip
 
@@ -292,6 +291,8 @@ def test_the_nearest_name_is_told(capsys, case):
         ("list", "'list'; did you mean 'robots' or 'solvers'"),
         ("identify", "'identify'; did you mean 'evaluate'"),
         ("version", "dyn --version"),
+        ("up gravity", "'gravity'; it is a mode of computed_torque: mode: gravity"),
+        ("export jacobian arm7 out --frame tool", "solver is --option frame=VALUE"),
         ("plan arm7", "dyn help WORDS finds pages and names"),
     ],
 )

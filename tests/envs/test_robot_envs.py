@@ -576,3 +576,12 @@ def test_a_film_is_of_one_environment_by_a_function(tmp_path):
         envs.record(many, lambda seen: seen, tmp_path / "a.gif")
     with pytest.raises(SettingError, match=r"lambda seen: model.predict\(seen\)\[0\]"):
         envs.record(envs.TaskEnv("push_box"), object(), tmp_path / "a.gif")
+
+
+def test_an_unknown_name_of_the_package_names_those_there():
+    """`make` is one of gymnasium."""
+    with pytest.raises(
+        AttributeError, match="'TaskVecEnv'; did you mean 'TaskVectorEnv'"
+    ):
+        _ = envs.TaskVecEnv
+    assert not hasattr(envs, "make") and not hasattr(envs, "__path_of__")

@@ -199,7 +199,7 @@ def test_ros_reads_the_sections_alike(environment, tmp_path):
         (
             "ros__parameters: {gains",
             "parameters: {gains",
-            "valid: a mapping with ros__",
+            "valid: a mapping with ros__parameters, as in /.*mode: gravity",
         ),
         ("{update_rate: 200", "[{update_rate: 200", "not YAML"),
         ("mu: 0.5", "mu: &a [*a]", "nested more than 32 deep"),

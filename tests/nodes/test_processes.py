@@ -338,6 +338,22 @@ def test_a_process_that_ignores_signals_is_killed(first, then):
     assert process.popen.signals == [first, *then]
 
 
+def test_a_node_that_still_imports_is_ended_without_a_traceback(tmp_path):
+    """A Ctrl-C while the nodes started printed the KeyboardInterrupt of an import."""
+    (tmp_path / "slow_node.py").write_text(
+        "import time\nprint('imports', flush=True)\ntime.sleep(60)\n"
+    )
+    entry = NodeEntry("slow_node", "slow_node", robot="")
+    place = {**os.environ, "PYTHONPATH": str(tmp_path)}
+    with Processes([entry], "", place, show=False) as processes:
+        slow = processes["slow_node"]
+        deadline = time.monotonic() + 30
+        while "imports" not in slow.output and time.monotonic() < deadline:
+            time.sleep(0.02)
+        assert processes.end() == [-signal.SIGTERM]
+    assert slow.output == "imports"
+
+
 def test_an_unknown_process_is_refused_with_the_names():
     """It was a StopIteration, which ends a generator without a word."""
     processes = Processes([], "", os.environ)
