@@ -209,8 +209,10 @@ class Controller(Laws):
     def idle(self) -> str:
         """Why no law acts, stopped or disabled, and what ends that; else empty."""
         if self.stopped is not None:
-            way = "deactivate and activate the node; in Python reset_stop"
-            return f"stopped: {self.stopped.reason}; valid: {way}"
+            way = "; valid: deactivate and activate the node; in Python reset_stop"
+            if self.stopped.cause == "guard":  # its reason says what ends it
+                way = ""
+            return f"stopped: {self.stopped.reason}{way}"
         return "" if self.enabled else "disabled; valid: enable it"
 
     def begin(self) -> None:

@@ -399,6 +399,12 @@ def test_a_refusal_after_a_stop_says_why_it_stopped(arm):
     assert "stopped: " in repr(controller) and len(repr(controller)) < 150
     with pytest.raises(dyn.SettingError, match=r"door is open; valid: .*reset_stop"):
         controller.follow(path, 0.0)
+    controller.reset_stop()
+    controller.update(0.002, Q0, 0 * Q0)
+    ends = "the guard has stopped it; ~/reset of the guard ends that"
+    controller.safety.stop(0.0, "guard", "zero", ends)
+    with pytest.raises(dyn.SettingError, match="stopped: .* guard ends that$"):
+        controller.follow(path, 0.0)
 
 
 # Large and ragged messages
