@@ -498,6 +498,18 @@ def test_only_a_joint_that_turns_without_end_is_wrapped(robot, reason):
     assert not Controller(model).wrapped.any()
 
 
+def test_a_trajectory_begins_where_an_encoder_says_that_a_wheel_is():
+    """Also where the reference counts turns and the encoder does not."""
+    controller = Controller(_turn("continuous"), bounds=None, state_bounds=None)
+    _warm(controller, np.array([3.0]))
+    controller.update(0.02, np.array([-3.0]), np.zeros(1))  # pushed by 0.28 rad
+    path = controller.make_trajectory(["turn"], [0.0, 1.0], [[-3.0], [-2.5]])
+    controller.follow(path, 0.02)
+    with pytest.raises(dyn.TrajectoryError, match="from where it is"):
+        far = controller.make_trajectory(["turn"], [0.0, 1.0], [[-2.0], [-2.5]])
+        controller.follow(far, 0.02)
+
+
 def test_a_joint_with_a_spring_counts_its_turns():
     """A whole turn winds the spring up."""
     model = _turn("continuous", extras={"springs": {"turn": {"stiffness": 2.0}}})

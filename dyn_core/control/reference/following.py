@@ -255,7 +255,7 @@ class TrajectoryFollower:
         begins = max(start, now)
         before = self._expected(begins)
         since = begins - start
-        q = before.q if q is None else q
+        q = before.q if q is None else q + whole_turns(q, before.q, self.turning)
         shift = whole_turns(trajectory.sample(since).q, before.q, self.turning)
         moved = trajectory.moved(shift)
         path = starting_from(moved, before, since)
