@@ -407,7 +407,7 @@ def test_an_arm_is_identified_blind(full, monkeypatch, tmp_path, capsys):
     make, script = (
         importlib.import_module(x) for x in ("identify_blind_record", "identify_blind")
     )
-    make.main(tmp_path, *((60.0, 20.0) if full else (15.0, 4.0)))
+    make.main(tmp_path, *((60.0, 20.0) if full else (10.0, 3.0)))
     errors = script.main(tmp_path, folds=4 if full else 0)
     assert set(errors) == {"slow", "fast"}
     for before, after in errors.values():
@@ -441,7 +441,7 @@ def test_friction_outside_of_all_laws_costs_little(monkeypatch, tmp_path):
     stribeck = dict.fromkeys((f"joint{k}.stribeck" for k in range(1, 8)), 0.0)
     odd = replace(arm.with_values(stribeck), forces=(_odd_friction,))
     monkeypatch.setattr(make, "true_arm", lambda: odd)
-    make.main(tmp_path, 10.0, 4.0)
+    make.main(tmp_path, 6.0, 3.0)
     for before, after in script.main(tmp_path, folds=0).values():
         assert after < 0.01 < 0.03 < before
 
