@@ -211,9 +211,7 @@ class BuildOptions:
         ):
             value = getattr(self, option)
             if not isinstance(value, str) or value not in valid:
-                listed = ", ".join(
-                    valid if isinstance(value, str) else map(repr, valid)
-                )
+                listed = ", ".join(valid)
                 what = f"{name}: {option} {shown(value)}"
                 raise UnsupportedError(f"{what}; valid: {listed}")
         for option in ("joint_friction", "joint_springs", "finite", "wait"):

@@ -936,10 +936,3 @@ def test_costs_of_other_words_lead_to_ours():
     square = cost.custom(lambda model, q, qd, tau: q[0] * q[0])
     with pytest.raises(dyn.SettingError, match=r"is one number; valid: .* \[x\]"):
         dyn.plan(arm, [square], duration=0.1, knots=2)
-
-
-def test_a_type_of_numbers_is_named_by_text(shipped):
-    """np.float32 was "a type", and what is valid looked the same."""
-    for wrong in (np.float32, float):
-        with pytest.raises(dyn.UnsupportedError, match="valid: 'float64', 'float32'"):
-            dyn.solver("rnea").build(shipped["two_link"], dtype=wrong)
