@@ -297,7 +297,7 @@ def constraint_rows(model: Model, time: float) -> Any:
 
 @lru_cache(maxsize=8)  # a search closes the loops of one robot hundreds of times
 def _rows(model: Model) -> Any:
-    """Return the Program of a robot's loop_constraints, with an input for driven joints."""
+    """Return the Program of a robot's loop_constraints; driven joints add an input."""
     inputs = ["time"] if model.driven else []
     return solver("loop_constraints").build(model, engine="graph", inputs=inputs)
 
