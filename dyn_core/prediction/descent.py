@@ -34,8 +34,8 @@ from dyn_core.sharing import Lock
 LENGTHS = 0.5 ** np.arange(8)  # step lengths, the longest first
 DECREASE = 1e-4  # accepted share of the predicted decrease
 # Share after MANY poor steps where the predicted decrease, relative to 1 + |value|, is
-# below END: of halved steps along a parabola, the longest accepted one is the best.
-THIRD, END, MANY = 1 / 3, 1e-6, 10
+# below END: along a parabola, half of it is left where the least value is.
+HALF, END, MANY = 0.48, 1e-6, 10
 CLOSED = 1e-9  # largest gap that counts as closed
 ROUNDING = 1e-15  # relative error of a value
 # Largest first-order change of the value by joint forces as large as those of the plan,
@@ -288,7 +288,7 @@ class Search:
             if closed and -change[0] <= small and damping <= 1.0:
                 return count, CONVERGED
             near = closed and -change[0] <= END * (1.0 + abs(value))
-            share = THIRD if near and poor >= MANY else DECREASE
+            share = HALF if near and poor >= MANY else DECREASE
             ratio = yield from self._line_search(penalty, value, share, *change)
             poor += near and ratio is not None and ratio < POOR
             if ratio is None and state.curved:

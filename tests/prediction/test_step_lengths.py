@@ -6,7 +6,7 @@ import pytest
 import dyn_core as dyn
 from dyn_core import cost
 from dyn_core.prediction import ControlProblem, Penalty
-from dyn_core.prediction.descent import DECREASE, LENGTHS, THIRD, Descent, Search
+from dyn_core.prediction.descent import DECREASE, HALF, LENGTHS, Descent, Search
 from dyn_core.prediction.result import PlanStart
 from dyn_core.prediction.rollouts import PlanPath
 from dyn_core.prediction.shooting import Iteration
@@ -114,11 +114,23 @@ def test_the_longest_step_that_decreases_the_merit_is_taken(monkeypatch):
     assert 0 in choices and max(choices) > 0
 
 
-def test_a_third_of_the_slope_chooses_the_best_of_a_parabola():
-    """Of steps that are halved, the longest with a third of the slope's decrease."""
-    for best in np.geomspace(0.01, 2.0, 50):
+def test_half_of_the_slope_is_left_at_the_least_value_of_a_parabola():
+    """So the step of an exact model is accepted, and none that leads far beyond it."""
+    for best in np.geomspace(0.01, 1.0, 50):
         changes = LENGTHS * LENGTHS / (2 * best) - LENGTHS
-        assert (changes <= -THIRD * LENGTHS).argmax() == changes.argmin()
+        length = LENGTHS[(changes <= -HALF * LENGTHS).argmax()]
+        assert 0.5 * best < length < 1.05 * best
+    assert length == 1.0
+
+
+def test_full_steps_that_overshoot_do_not_go_on_until_the_last_iteration():
+    """A robot at its speed limits: two of these twenty plans ended in 500 iterations."""
+    costs = [cost.posture([1.0, 0.5], 10.0, "end"), cost.effort(1e-3)]
+    plan, rng = dyn.plan(dyn.load("two_link"), costs, 0.5, 10), np.random.default_rng(0)
+    q = np.array([0.1, 0.2]) + rng.uniform(-0.1, 0.1, (20, 2))
+    results = plan.solve(q, 4.0 - rng.uniform(0.0, 0.3, (20, 2)))
+    assert sum(result.converged for result in results) >= 18
+    assert max(x.residuals.stationarity for x in results if x.converged) < 1e-6
 
 
 def test_a_plan_that_is_not_finite_has_no_finite_violation():
