@@ -548,9 +548,7 @@ class EventStep:
         still = np.zeros(model.nv)
         blocks, _ = self._prepared(q, still, forces, 0.0, h, world.erp)
         self._arrays.work.z[:] = 0.0
-        scene = self._scene(h, world.erp)
-        memory = scene, self._arrays, self.arrays.room.solver
-        result = compiled(correct_positions).bind(*memory)(0, blocks)
+        result = self._correct(0, blocks)
         if result == NOTHING:
             return q, qd
         self.counters.update(["contacts without room"] * (result == INCOMPLETE))
@@ -634,6 +632,9 @@ class EventStep:
         self._end: Any = compiled(write_velocity).bind(setup.scene, arrays)
         solver = self.arrays.room.solver
         self._solve: Any = compiled(solve_state).bind(setup.scene, arrays, solver)
+        if world.stabilisation == "split_impulse":
+            scene = self._scene(self._h, world.erp)
+            self._correct: Any = compiled(correct_positions).bind(scene, arrays, solver)
         self._impacts: ImpactLaw | None = None
         if self.arrays.room.solver.choice.impacts:
             scene, impulse = self._scene(INSTANT, 0.0), self.arrays.room.solver.impact
