@@ -345,11 +345,17 @@ def save(figure: Any, path: str) -> None:
 
 
 def data_uri(figure: Any) -> str:
-    """Return a figure as an SVG in a data URI, the text for an <img src>."""
-    from matplotlib import rc_context
+    """Return a figure as an SVG in a data URI, the text for an <img src>.
 
-    content = io.BytesIO()
+    The figure is drawn once; `savefig` would draw it a second time for its layout.
+    """
+    from matplotlib import rc_context
+    from matplotlib.backends.backend_svg import FigureCanvasSVG
+
+    content, canvas, dpi = io.BytesIO(), figure.canvas, figure.dpi
     with rc_context(_LOOK):
-        figure.savefig(content, format="svg", metadata={"Date": None})
+        FigureCanvasSVG(figure).print_svg(content, metadata={"Date": None})
+    figure.set_canvas(canvas)
+    figure.dpi = dpi
     coded = base64.b64encode(content.getvalue()).decode("ascii")
     return f"data:image/svg+xml;base64,{coded}"
