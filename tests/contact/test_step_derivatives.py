@@ -1,8 +1,19 @@
 """Compiled derivatives of steps with contacts: differences, closed forms, borders."""
 
+from functools import cache
+
 import numpy as np
 import pytest
-from contact_bodies import box, free_box, joint, link, planar_rod, point_mass, robot
+from contact_bodies import (
+    box,
+    free_box,
+    joint,
+    link,
+    planar_rod,
+    point_mass,
+    robot,
+    sphere,
+)
 
 import dyn_core as dyn
 from dyn_core import robots
@@ -133,7 +144,10 @@ def _state(name):
 @pytest.mark.one_of(4)
 @pytest.mark.parametrize("name", CASES)
 def test_derivatives_are_differences_of_the_step(name):
-    """By state, joint forces, friction coefficients and gaps, in each mode."""
+    """By state, joint forces, friction coefficients and gaps, in each mode.
+
+    A second implementation, that of any scene, has the same ones.
+    """
     make, mu, modes = *CASES[name][::3], CASES[name][4]
     model, q, qd, tau = _state(name)
     step, program = _built(model)
@@ -159,13 +173,6 @@ def test_derivatives_are_differences_of_the_step(name):
         change = (function(1e-5) - function(-1e-5)) / 2e-5
         _assert_close(slopes.sum(axis=1), change)
 
-
-@pytest.mark.one_of(4)
-@pytest.mark.parametrize("name", CASES)
-def test_derivatives_agree_with_those_of_any_scene(name):
-    """Two machines: A, B and those by friction coefficients, and their modes."""
-    model, q, qd, tau = _state(name)
-    result = (program := _built(model)[1])(q, qd, tau, H, _warm(program))
     world = {"stabilisation": "baumgarte", "solver_options": {"tolerance": 1e-13}}
     other = step_derivatives(dyn.authoring.ContactModel(model, world), q, qd, tau, H)
     _assert_close(result.A, other.A)
@@ -227,6 +234,25 @@ def _quadruped(mu):
     )
 
 
+@cache
+def _walker(mu=0.9):
+    """Return a floating trunk on three legs of one joint, with balls as feet."""
+    parts = [link("trunk", 4.0, (0.06, 0.05, 0.08), xyz=(0.01, 0, 0.05))]
+    parts.append(joint("free", "floating", "base", "trunk"))
+    for k, (x, y) in enumerate(((0.2, 0.02), (-0.15, 0.15), (-0.15, -0.17))):
+        parts += [
+            link(f"leg{k}", 0.5, (0.004, 0.004, 0.001), sphere(0.02), (0, 0, -0.12), (0, 0, -0.3)),
+            joint(f"hip{k}", "revolute", "trunk", f"leg{k}", (0.2 * k, 1, 0), (x, y, 0)),
+        ]  # fmt: skip
+    return robot(*parts, **_mu(mu))
+
+
+@cache
+def _walking(name="contact_euler"):
+    """Return the Programs of a step of the walker and of its derivatives."""
+    return _built(_walker(), name, erp=0.3)
+
+
 def _random_states(model, step, rng, count):
     """Yield states whose lowest point is a little in the floor."""
     for _ in range(count):
@@ -244,21 +270,28 @@ def _random_states(model, step, rng, count):
 @pytest.mark.parametrize(
     ("name", "mu", "make"),
     [
-        ("contact_euler", 0.2, _biped),
-        ("contact_euler", 0.9, _quadruped),
-        ("contact_anitescu_potra", 0.9, _quadruped),
-        ("contact_moreau_jean", 0.9, _quadruped),
-        pytest.param("contact_euler", 0.2, _quadruped, marks=pytest.mark.full),
-        *(pytest.param(name, 0.9, _biped, marks=pytest.mark.full) for name in STEPS),
+        ("contact_euler", 0.2, _walker),
+        *((name, 0.9, _walker) for name in STEPS),
+        *(
+            pytest.param("contact_euler", 0.2, make, marks=pytest.mark.full)
+            for make in (_biped, _quadruped)
+        ),
+        *(
+            pytest.param(name, 0.9, make, marks=pytest.mark.full)
+            for make in (_biped, _quadruped)
+            for name in STEPS
+        ),
     ],
 )
 def test_random_states_of_robots_on_their_feet(make, mu, name):
     """Stick, slip, separate and mixed modes of several bodies, by all steps.
 
-    The biped, whose corners that stick depend on each other, takes long to solve.
+    With --full the quadruped, too, and the biped, whose corners that stick depend on
+    each other: they take long to build and to solve.
     """
     model, rng = make(mu), np.random.default_rng(16)
-    step, program = _built(model, name, erp=0.3)
+    shared = make is _walker and mu == 0.9
+    step, program = _walking(name) if shared else _built(model, name, erp=0.3)
     seen, count = set(), 0
     for q, qd, tau in _random_states(model, step, rng, 6):
         result = program(q, qd, tau, H, _warm(program))
@@ -339,14 +372,13 @@ def test_a_groove_of_two_half_spaces():
 
 def test_parameters_forces_and_friction_of_joints():
     """dx_dp by inertia, gravity and damping; A with joint friction and f_ext."""
-    model = _quadruped(0.6)
-    hip = model.names[-1]
+    model = _walker().with_values({"hip2.damping": 0.3, "hip1.friction": 0.2})
     choices = {"inputs": ["f_ext"], "joint_friction": True}
-    paths = ["gravity", f"{model.frame_names[-1]}.mass", f"{hip}.armature"]
+    paths = ["gravity", "leg2.mass", "hip2.armature"]
     step, rng = _step(model, **choices), np.random.default_rng(3)
     push = 2.0 * rng.normal(size=(model.nb, 6))
     program = _derivatives(model, paths=paths, **choices)
-    for q, qd, tau in _random_states(model, _step(model), rng, 5):
+    for q, qd, tau in _random_states(model, _walking()[0], rng, 5):
         result = program(q, qd, tau, H, _warm(program), push)
         if not result.not_differentiable:  # solved to the last digit
             break
@@ -354,19 +386,16 @@ def test_parameters_forces_and_friction_of_joints():
     assert set(result.modes) - {SEPARATE}
     _assert_differences(model, step, result, (q, qd, tau), (push,), 1e-7, 3)
     start = step(q, qd, tau, H, _warm(step), push)
-    columns = []
-    for path in paths:
-        moved = _step(model, **{**choices, "inputs": ["f_ext", path]})
-        value = np.atleast_1d(parameter_paths.value(model, path))
-        for e in np.eye(len(value)):
+    moved = _step(model, **{**choices, "inputs": ["f_ext", *paths]})
+    values = [np.atleast_1d(parameter_paths.value(model, path)) for path in paths]
+    sizes, known = [len(x) for x in values], np.concatenate(values)
 
-            def end(x, e=e, moved=moved, value=value):
-                last = value + x * e
-                last = last if len(last) > 1 else last[0]
-                warm = start.impulse
-                return _end(model, start, moved(q, qd, tau, H, warm, push, last))
+    def end(x, e):
+        parts = np.split(known + x * e, np.cumsum(sizes)[:-1])
+        last = [part if len(part) > 1 else part[0] for part in parts]
+        return _end(model, start, moved(q, qd, tau, H, start.impulse, push, *last))
 
-            columns.append(derivative(end, 1e-5))
+    columns = [derivative(lambda x, e=e: end(x, e), 1e-5) for e in np.eye(sum(sizes))]
     _assert_close(result.dx_dp, np.array(columns).T)
 
 
@@ -413,6 +442,7 @@ def test_a_standing_robot_comes_to_gap_zero_with_the_gradient_of_its_steps():
     np.testing.assert_allclose((gradient * along).sum(), change, rtol=1e-7)
 
 
+@pytest.mark.turns("name")
 @pytest.mark.parametrize("name", ["box sticks on four corners", "tripod lands"])
 def test_at_gap_zero_a_derivative_is_that_of_one_side(name):
     """Up to 1e-7 m it is flagged; contacts of one body are on the side of the lowest."""
@@ -440,15 +470,16 @@ def test_at_gap_zero_a_derivative_is_that_of_one_side(name):
 
 def test_dependent_slip_and_missing_convergence_are_flagged():
     """A turning box slides on four corners; a solver that stops after one sweep."""
-    model = free_box(**_mu(0.3))
+    model = free_box(**_mu(0.5))
     program = _derivatives(model)
     q, qd = np.array([0, 0, 0.25, *UP]), np.array([0, 0, 0.3, 1.0, 0.5, -0.1])
     result = program(q, qd, np.zeros(6), H, _warm(program))
     assert set(result.modes[:4]) == {SLIP}
     assert result.not_differentiable == 1.0
     assert np.isfinite(result.A).all()
-    program = _derivatives(model, solver_options={"max_iterations": 1})
-    result = program(q, qd, np.zeros(6), H, _warm(program))
+    rod, q, qd, tau = _state("rod slips")
+    program = _derivatives(rod, solver_options={"max_iterations": 1})
+    result = program(q, qd, tau, H, _warm(program))
     assert result.status > 0
     assert result.not_differentiable == 1.0
 
@@ -486,8 +517,7 @@ def test_a_robot_without_shapes_has_the_derivatives_of_a_free_step():
 
 def test_engines_and_batches_agree():
     """Plain, graph and machine code; rows of a batch are single calls."""
-    model = _quadruped(0.3)
-    step, program = _built(model, solver_options={})
+    model, (step, program) = _walker(), _walking()
     rng = np.random.default_rng(4)
     states = list(_random_states(model, step, rng, 6))
     q, qd, tau = (np.array(x) for x in zip(*states, strict=True))
@@ -496,7 +526,7 @@ def test_engines_and_batches_agree():
         one = program(*state, H, _warm(program))
         for a, b in zip(rows, one, strict=True):
             _assert_close(a[k], b, 1e-9)
-    graph = dyn.solver("contact_euler_derivatives").build(model, engine="graph")
+    graph = _derivatives(model, erp=0.3, engine="graph")
     for a, b in zip(graph(*states[0], H, _warm(program)), rows, strict=True):
         _assert_close(a, b[0], 1e-9)
 
