@@ -1,6 +1,7 @@
 """Packages for ros2_control: their files, names from foreign files, refusals."""
 
 import ast
+import functools
 import json
 import os
 import re
@@ -87,14 +88,34 @@ def slider():
 
 @pytest.fixture(scope="module")
 def packages(tmp_path_factory):
-    """The packages of all laws, and of a simulation, for an arm of seven joints."""
-    folder = tmp_path_factory.mktemp("packages")
+    """A function that writes, once, the package of a law or of a simulation of an arm."""
+    place = tmp_path_factory.mktemp("packages")
     urdf, model = urdf_with({}, "arm7"), dyn.load("arm7")
-    for law in LAWS:
-        options = {"payload_link": "tool"} if law in LOADED else TOOLS.get(law, {})
-        controller_package(law, model, folder / f"arm_{law}", urdf, options)
-    hardware_package("semi_implicit_euler", model, folder / "arm_sim", urdf, {})
-    return folder
+
+    @functools.cache
+    def package(kind):
+        folder = place / f"arm_{kind}"
+        if kind == "sim":
+            hardware_package("semi_implicit_euler", model, folder, urdf, {})
+        else:
+            options = (
+                {"payload_link": "tool"} if kind in LOADED else TOOLS.get(kind, {})
+            )
+            controller_package(kind, model, folder, urdf, options)
+        return folder
+
+    return package
+
+
+# The package of the second law of a tool takes seconds, and differs by its kernels,
+# which test_tool_cycle.py tests.
+SECOND = "operational_space"
+
+
+def _laws(laws):
+    """Return laws as parameters, that of SECOND with --full only."""
+    full = pytest.mark.full
+    return [pytest.param(x, marks=full) if x == SECOND else x for x in laws]
 
 
 def _files(folder):
@@ -105,10 +126,10 @@ def _files(folder):
     }
 
 
-@pytest.mark.parametrize("law", LAWS)
+@pytest.mark.parametrize("law", _laws(LAWS))
 def test_a_package_is_complete_and_says_its_licence(law, packages):
     """No place of a template is left, XML and YAML are read, each file has its SPDX."""
-    files = _files(packages / f"arm_{law}")
+    files = _files(packages(law))
     name = f"arm_{law}"
     kernels = {
         f"{folder}/{name}_{kernel}{end}"
@@ -159,10 +180,10 @@ def _rows(text, table):
     }
 
 
-@pytest.mark.parametrize("law", ["computed_torque", "joint_impedance", *TOOLS])
+@pytest.mark.parametrize("law", _laws(["computed_torque", "joint_impedance", *TOOLS]))
 def test_parameters_are_those_of_the_node(law, packages):
     """Names, units, ranges, texts and defaults are those of the Fields, none is lost."""
-    text = (packages / f"arm_{law}/src/robot.hpp").read_text()
+    text = (packages(law) / "src/robot.hpp").read_text()
     model = dyn.load("arm7")
     names = model.joint_names
     loads = law in LOADED  # its link may carry a payload
@@ -319,8 +340,8 @@ def _cmake(folder, build, *more):
     return subprocess.run(command, capture_output=True, text=True, check=False)
 
 
-def build_package(folder, build, prefix):
-    """Build, test and install a package, or skip with CMake's reason."""
+def _configure(folder, build, prefix):
+    """Configure the build of a package, or skip with CMake's reason."""
     if not shutil.which("cmake"):
         pytest.skip("cmake is not installed")
     done = _cmake(folder, build, f"-DCMAKE_INSTALL_PREFIX={prefix}")
@@ -330,6 +351,11 @@ def build_package(folder, build, prefix):
     if missing:
         pytest.skip(f"CMake finds no {missing[1]}")
     assert done.returncode == 0, done.stderr
+
+
+def build_package(folder, build, prefix):
+    """Build, test and install a package, or skip with CMake's reason."""
+    _configure(folder, build, prefix)
     for step in (["--build", str(build)], ["--install", str(build)]):
         made = subprocess.run(
             ["cmake", *step], capture_output=True, text=True, check=False
@@ -347,9 +373,9 @@ def build_package(folder, build, prefix):
 @pytest.mark.parametrize("kind", [*LAWS, "sim"])
 def test_a_package_builds_where_ros2_control_is_found(kind, packages, tmp_path):
     """Without a warning; its own tests pass: bits of Python, and the plugin loads."""
-    out = build_package(
-        packages / f"arm_{kind}", tmp_path / "build", tmp_path / "install"
-    )
+    # Where ros2_control is not, no further package is written in vain.
+    _configure(packages("gravity_compensation"), tmp_path / "first", tmp_path / "install")
+    out = build_package(packages(kind), tmp_path / "build", tmp_path / "install")
     assert "100% tests passed" in out
     library = tmp_path / f"install/lib/libarm_{kind}.so"
     assert library.exists()
