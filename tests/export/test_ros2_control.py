@@ -374,7 +374,9 @@ def build_package(folder, build, prefix):
 def test_a_package_builds_where_ros2_control_is_found(kind, packages, tmp_path):
     """Without a warning; its own tests pass: bits of Python, and the plugin loads."""
     # Where ros2_control is not, no further package is written in vain.
-    _configure(packages("gravity_compensation"), tmp_path / "first", tmp_path / "install")
+    _configure(
+        packages("gravity_compensation"), tmp_path / "first", tmp_path / "install"
+    )
     out = build_package(packages(kind), tmp_path / "build", tmp_path / "install")
     assert "100% tests passed" in out
     library = tmp_path / f"install/lib/libarm_{kind}.so"

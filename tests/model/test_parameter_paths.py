@@ -299,13 +299,14 @@ def test_springs_must_act():
 
 
 def test_every_path_of_a_robot_is_listed_with_its_kind():
-    paths = parameter_paths.paths(arm())
-    listed = {parameter_paths.kind_of(arm(), path).path for path in paths}
+    model = arm()
+    paths = parameter_paths.paths(model)
+    listed = {parameter_paths.kind_of(model, path).path for path in paths}
     assert {"JOINT.ratio", "SPRING.rest_length", "JOINT.plug", "LINK.payload"} <= listed
     assert "time" not in paths and "joint3.ratio" not in paths
     for path in paths:
-        assert arm().unit(path)
-        assert len(arm().parameter(path)) == parameter_paths.size(arm(), path) > 0
+        assert model.unit(path)
+        assert len(model.parameter(path)) == parameter_paths.size(model, path) > 0
 
 
 def test_values_of_every_path_may_be_arrays(every):
