@@ -335,9 +335,9 @@ class Simulator(RobotPlant):
     def _creeping(self) -> tuple[str, ...]:
         """Return a sentence on the joint that explicit dry friction holds least, or ().
 
-        Its speed near rest multiplies by the step times friction / (friction_speed
-        inertia), or more: `inertia_scale` is the largest inertia along the joint, those
-        of other joints left out.
+        Explicit steps let it creep where the step times friction / (friction_speed
+        inertia) exceeds STABLE. `inertia_scale` is the largest inertia along the joint
+        in a few positions; that which it shows with free neighbours is less.
         """
         model, dt = self.model, self.period / self.substeps
         slope = model.flat("friction") / model.flat("friction_speed")
@@ -349,8 +349,8 @@ class Simulator(RobotPlant):
         name = coordinates_of(model).velocities[k]
         needed = math.ceil(self.substeps * dt * slope[k] / STABLE)
         return (
-            f"dry friction does not hold joint {name} at rest in rk4 steps of {dt:g} s:"
-            f" it creeps; valid: substeps={needed} or more, or"
+            f"dry friction may not hold joint {name} at rest in rk4 steps of {dt:g} s:"
+            f" it creeps then; valid: substeps={needed} or more, or"
             " step='semi_implicit_euler'",
         )
 

@@ -338,14 +338,14 @@ def test_a_report_of_many_joints_names_the_largest_curves():
 def test_accelerations_at_a_stop_are_those_of_the_motion(step, tmp_path, capsys):
     """Also in the last row; the summary and the picture name what stopped the joints."""
     path = tmp_path / "run.npz"
-    options = ["--step", step, "--substeps", "2", "--duration", "1.0", "--out"]
+    options = ["--step", step, "--substeps", "4", "--duration", "1.0", "--out"]
     assert cli.main(["sim", "arm7", *options, str(path)]) == 0
     said = capsys.readouterr().out
     assert "The residual contains the stops at limits of joint2, joint4" in said
     record, model = read_motion(path), dyn.load("arm7")
     beyond = ((record.q < model.lower) | (record.q > model.upper)).any(axis=1)
     assert beyond[-1] and not beyond.all()
-    again = dyn.simulate(model, duration=1.002, step=step, substeps=2)
+    again = dyn.simulate(model, duration=1.002, step=step, substeps=4)
     mean = np.diff(again.qd, axis=0) / 0.002
     scale = np.abs(mean).max()
     np.testing.assert_allclose(record.qdd[beyond], mean[beyond], atol=1e-9 * scale)
