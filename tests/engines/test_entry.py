@@ -213,7 +213,8 @@ def test_a_million_calls_leave_reference_counts(build, arm, full):
     A million with --full.
     """
     program = build("gravity", arm)
-    calls = 50_000 if build.mode != "struct" else 1_000_000 if full else 200_000
+    fast = build.mode == "struct"
+    calls = (1_000_000 if fast else 50_000) if full else (100_000 if fast else 20_000)
     q = np.zeros(7)
     out, name, result = np.zeros(7), "out", None
     watched = [q, out, name, program, np.ndarray, None, program.__class__]
