@@ -318,7 +318,7 @@ def test_an_unsolved_step_of_many_contacts_needs_no_matrix_of_its_rows():
     boxes = "".join(
         f'<collision><origin xyz="{k} 0 0"/><geometry><box size="1 1 1"/></geometry>'
         "</collision>"
-        for k in range(40)
+        for k in range(60)
     )
     model = dyn.load_urdf(
         f'<robot name="bar"><link name="bar"><inertial><mass value="1"/><inertia'
@@ -331,7 +331,7 @@ def test_an_unsolved_step_of_many_contacts_needs_no_matrix_of_its_rows():
     sim.advance(0.0)
     arrays, record = sim.arrays, sim._last
     m, blocks = arrays.m, len(record.ids)
-    assert m == 3 * 8 * 40
+    assert m == 3 * 8 * 60
     tracemalloc.start()
     assert arrays.proven(blocks, m) == MAX_ITERATIONS
     names = arrays.names(record)
