@@ -148,12 +148,15 @@ class Pair:
 @pytest.mark.one_of(2)
 @pytest.mark.parametrize("reference", ["aligned", "local"])
 @pytest.mark.parametrize("name", CYCLES)
-def test_targets_lead_the_tool_as_those_of_the_controller(name, reference, monkeypatch):
+def test_targets_lead_the_tool_as_those_of_the_controller(
+    name, reference, monkeypatch, full
+):
     """Poses, twists, wrenches and stiffnesses, in the axes of links that turn."""
+    count = 60 if full else 30
     pair, rng = Pair(monkeypatch, name, reference), np.random.default_rng(4)
     pair.go(0.02)
     seen = []
-    for _ in range(60):
+    for _ in range(count):
         topic, frame = str(rng.choice(TOPICS)), str(rng.choice(["", *pair.links]))
         six = rng.uniform(-1, 1, 6)
         values = {
@@ -170,7 +173,7 @@ def test_targets_lead_the_tool_as_those_of_the_controller(name, reference, monke
         assert (why is None) == (answer == "used"), (why, answer)
         seen.append(answer)
         pair.go(rng.uniform(0.005, 0.08))
-    assert seen.count("used") > 50
+    assert seen.count("used") > 5 * count // 6
     assert pair.status == "drives"
     assert np.linalg.norm(pair.q - Q) > 0.05
 
@@ -284,10 +287,11 @@ def test_numbers_of_refusals_are_told(monkeypatch):
 
 def test_nan_becomes_a_stop_and_no_torque(monkeypatch):
     """In a parameter: the last torque bridges some cycles, then the robot stops."""
+    pair = Pair(monkeypatch, CYCLES[0], rules={"last_good_cycles": 2})
+    pair.go(0.01)
+    state, t = pair.state, pair.t
     for bad in ("ratio", "energy_limit", "stiffness", "rest_stiffness", "rest_damping"):
-        pair = Pair(monkeypatch, CYCLES[0], rules={"last_good_cycles": 2})
-        pair.go(0.01)
-        pair.t += DT
+        pair.state, pair.t = state.copy(), t + DT
         last, value = (
             pair.kernel(),
             {"ratio": 6, "stiffness": (6, 6), "energy_limit": ()},
