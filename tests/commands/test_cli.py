@@ -578,6 +578,17 @@ def test_demo_fails_where_the_motion_is_not_followed(capsys):
     assert line.startswith(f"trajectories: 0 of 1 followed to their end: {reason}")
 
 
+@pytest.mark.parametrize("ticks", [[], [(0.0, 5, 0, 5)], [(0.0, 5, 0, 5)] * 2])
+def test_a_machine_too_busy_for_diagnostics_has_no_rate(ticks):
+    """It was an IndexError at the end of the demo, or a ZeroDivisionError."""
+    pytest.importorskip("rclpy", reason="rclpy is not installed (extra ros)")
+    from ros_nodes.demo import demo_ros
+
+    node = object.__new__(demo_ros._DemoNode)
+    node.ticks = ticks
+    assert node._loop().startswith("unknown: ")
+
+
 @pytest.mark.ros
 @pytest.mark.parametrize(("scale", "status"), [(1.0, 0), (0.1, 1)])
 def test_demo_over_ros_fails_where_a_motion_is_not_followed(scale, status):

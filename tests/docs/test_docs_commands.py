@@ -291,14 +291,14 @@ def _run(command, capsys):
 
 @pytest.mark.ros
 def test_commands_of_running_nodes(start, graph, environment, folder, capsys):
-    """`dyn param`, `dyn lifecycle` and `dyn record` of docs/tools.md, one after another."""
+    """Those of docs/tools.md that ask nodes, and `dyn record`, one after another."""
     (asking,) = (x for x in PROGRAMS.values() if any(c[1] == "param" for _, c in x))
     (_, up), *asking = asking
-    assert len(asking) == 8
+    assert len(asking) == 13
     record = next(
         command for command in _all_commands() if command[:2] == ["dyn", "record"]
     )
-    start(_python(up[1:]), 2)
+    start(_python(up[1:]), 3)
     recording = subprocess.Popen(
         _python(record[1:]),
         env=environment, cwd=folder, stdout=subprocess.PIPE, text=True,
