@@ -156,6 +156,13 @@ class MotionRecord:
         lower = self._limits("lower_limit", "q", -np.inf)
         return lower, self._limits("upper_limit", "q", np.inf)
 
+    @property
+    def beyond_limits(self) -> tuple[str, ...]:
+        """Names of the coordinates that pass a position limit in some row."""
+        lower, upper = self.position_limits
+        passed = ((self.q < lower) | (self.q > upper)).any(axis=0)
+        return tuple(np.array(self.names("q"))[passed].tolist())
+
     def _limits(self, fact: str, kind: str, none: float) -> np.ndarray:
         """Return the limits of a fact for the columns of a kind, (columns,).
 

@@ -119,6 +119,8 @@ class Recording(NearAttributes):
             lines[0] += f", t = {self.t[0]:g} .. {self.t[-1]:g} s"
             lines.append(f"  q {self.q.shape}, qd, tau, q_ref by row, energy [J]")
             lines.append(f"  energy {self.energy[0]:.6g} -> {self.energy[-1]:.6g} J")
+        if self.limit_stops and (names := self.motion.beyond_limits):
+            lines.append(f"  stops took and gave energy: {', '.join(names)}")
         if self.reports:
             lines.append(f"  contact reports of {len(self.reports)} rows")
         if self.counters:

@@ -254,9 +254,7 @@ def energy_sentence(record: MotionRecord) -> str:
             f"{said} % of the largest of work, dissipation and"
             " range of the kinetic energy"
         )
-    lower, upper = record.position_limits
-    stopped = ((record.q < lower) | (record.q > upper)).any(axis=0)
-    names = ", ".join(np.array(record.names("q"))[stopped].tolist())
+    names = ", ".join(record.beyond_limits)
     inside = names and record.facts.get("limit_stops")  # in a World: constraints
     stops = f" The residual contains the stops at limits of {names}." if inside else ""
     return (

@@ -105,5 +105,7 @@ class PayloadService:
         response.success, mass = result.successful, self.node.value("payload.mass")
         link = self.node.value("payload.link")
         done = f"{link} carries {mass:g} kg" if request.data else f"{link} is empty"
+        if request.data and not mass:
+            done = "payload.mass is 0 kg: set it, in each node that carries the payload"
         response.message = done if result.successful else result.reason
         return response

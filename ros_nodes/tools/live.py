@@ -160,7 +160,8 @@ class Live:
             late = bool(nodes) and time.monotonic() > since + ABSENT
             return name in nodes or late
 
-        what = f"node {name}; there are: {', '.join(nodes) or 'no nodes'}"
+        there = f"there are: {', '.join(nodes)}" if nodes else "none has been seen yet"
+        what = f"node {name}; {there}"
         self.until(decided, self.timeout, what)
         if name not in nodes:
             seconds = min(ABSENT, self.timeout) if nodes else self.timeout

@@ -82,6 +82,20 @@ def test_a_mode_of_a_stranger_runs_in_a_controller(plugin, two):
     assert not soft.update(0.03, Q + 0.05, 0 * Q).any()
 
 
+def test_the_law_of_the_page_is_for_all_joints(plugin, shipped):
+    """It subtracted positions, which a robot with quaternions has more of."""
+    plugin(_of_the_page())
+    model, n = shipped["quadruped"], shipped["quadruped"].nv
+    at, still, one = model.start(), np.zeros(n), np.ones(n)
+    moved = np.asarray(model.integrate(at, 0.1 * one))
+    law = dyn.solver("soft_springs").build(model, engine="graph")
+    force = [
+        law(at, still, reference, still, still, one, one, 0.5)
+        for reference in (at, moved)
+    ]
+    np.testing.assert_allclose(force[1] - force[0], 0.05, atol=1e-9)
+
+
 def test_its_parameters_are_read_and_refused_in_words(plugin, two):
     """A parameter of another mode, and one of another type."""
     plugin(_of_the_page())

@@ -305,6 +305,11 @@ def test_weight_and_payload_of_the_node(make):
         SimpleNamespace(data=True), SimpleNamespace()
     )
     assert answer.message == "rod carries 2 kg"
+    assert _set(node, payload__mass=0.0).successful
+    answer = node.live["payload"].on_attach(
+        SimpleNamespace(data=True), SimpleNamespace()
+    )
+    assert "payload.mass is 0 kg: set it" in answer.message
     node.trigger_deactivate()
     node.trigger_cleanup()
     assert not node.live

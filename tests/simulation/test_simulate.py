@@ -336,6 +336,17 @@ def test_a_recorded_motion_is_printed_in_a_line(shipped):
     assert repr(run.motion) == "<MotionRecord of 2 rows: q, qd, tau, q_ref>"
 
 
+def test_a_run_names_the_joints_whose_stops_acted(shipped):
+    """Energy that a stop takes looked like an error of the integration."""
+    start = {"q0": [0.0, 2.7], "qd0": [0.0, 4.0], "engine": "graph"}
+    run = simulate(shipped["two_link"], duration=0.1, progress=False, **start)
+    stopped = shipped["two_link"].joint_names[1]
+    assert run.motion.beyond_limits == (stopped,)
+    assert f"stops took and gave energy: {stopped}" in repr(run)
+    still = simulate(shipped["two_link"], duration=0.01, engine="graph")
+    assert "stops" not in repr(still)
+
+
 def test_dry_friction_that_does_not_hold_is_reported():
     """By rk4, whose friction is explicit, with a step in which it holds."""
     model = dyn.load("arm7")
