@@ -92,6 +92,26 @@ class _UsageError(DynError):
     """A command, verb, argument or choice that does not exist; exit status 2."""
 
 
+class _Gather(argparse._StoreAction):
+    """Action that stores a value; an option of several values may be repeated.
+
+    `--q0 a=1 --q0 b=2` is `--q0 a=1 b=2`: argparse forgets the first one.
+    """
+
+    def __call__(
+        self,
+        parser: argparse.ArgumentParser,
+        namespace: argparse.Namespace,
+        values: Any,
+        option_string: str | None = None,
+    ) -> None:
+        """Store the values, after those of the same option before."""
+        before: Any = getattr(namespace, self.dest, None)
+        if self.nargs in ("+", "*") and before is not self.default:
+            values = [*before, *values]
+        setattr(namespace, self.dest, values)
+
+
 class CommandParser(argparse.ArgumentParser):
     """Parser of `dyn` or of a command, which adds its arguments when they are needed.
 
@@ -112,6 +132,8 @@ class CommandParser(argparse.ArgumentParser):
         **options: Any,
     ) -> None:
         super().__init__(*positional, **options)
+        for name in (None, "store"):
+            self.register("action", name, _Gather)
         self.group, self.example, self._module = group, example, module
 
     def complete(self) -> CommandParser:

@@ -19,6 +19,7 @@ import numpy as np
 
 from dyn_core.errors import (
     NearAttributes,
+    NonFiniteError,
     SettingError,
     ShapeError,
     UnsupportedError,
@@ -149,30 +150,56 @@ class Estimator(Linear):
         self,
         state: tuple[ArrayLike, ArrayLike],
         tau: ArrayLike,
-        measured: tuple[ArrayLike, ArrayLike],
+        measured: tuple[ArrayLike, ArrayLike] | None,
     ) -> tuple[np.ndarray, np.ndarray]:
         """Return the estimated (q, qd) a period after an estimated state.
 
         Args:
             state: Estimated q (nq,) and qd (nv,).
             tau: Joint forces (nv,) during the period.
-            measured: Measured q (nq,) and qd (nv,) at its end. Entries that are not
-                measured are not used; they must be finite.
+            measured: Measured q (nq,) and qd (nv,) at its end; None: no measurement
+                came, the state is predicted. Entries that are not measured are not
+                used.
 
         Raises:
             ShapeError: An array has another shape, such as a batch.
+            NonFiniteError: An entry is not finite, also one that is not used.
         """
-        model = self.model
-        x, seen = (
-            self.state(one_state("q", q, model.nq), one_state("qd", qd, model.nv))
-            for q, qd in (state, measured)
-        )
-        tau = one_state("tau", tau, model.nv)
+        x, tau = self._x("state", state), one_state("tau", tau, self.model.nv)
+        _require_finite("tau", tau)
         x = self.A @ x + self.B @ (tau - self.tau)[list(self.motors)]
-        rows = list(self.rows)
-        x = x + self.L @ (seen - x)[rows]
+        if measured is not None:
+            rows = list(self.rows)
+            x = x + self.L @ (self._x("measured", measured) - x)[rows]
         dq, qd = np.split(x, 2)
-        return model.integrate(self.q, dq), qd
+        return self.model.integrate(self.q, dq), qd
+
+    def _x(self, name: str, pair: Any) -> np.ndarray:
+        """Return x, (2 nv,), of a pair (q, qd); errors are those of update.
+
+        Args:
+            name: Name of the pair in messages.
+            pair: Position (nq,) and velocity (nv,).
+        """
+        if len(pair) != 2 or (isinstance(pair, np.ndarray) and pair.ndim == 1):
+            raise ShapeError(name, "a pair (q, qd)", shown(pair))
+        model = self.model
+        q, qd = one_state("q", pair[0], model.nq), one_state("qd", pair[1], model.nv)
+        _require_finite(name, q, qd)
+        return self.state(q, qd)
+
+
+def _require_finite(name: str, *arrays: np.ndarray) -> None:
+    """Raise NonFiniteError if an entry of the arrays is not finite.
+
+    Args:
+        name: Name of the input of Estimator.update, for the message.
+        arrays: Numbers of it.
+    """
+    if not all(np.isfinite(x).all() for x in arrays):
+        skip = ", or None where nothing was measured" if name == "measured" else ""
+        text = f"{name} holds NaN or infinity; valid: finite numbers{skip}"
+        raise NonFiniteError(text, name)
 
 
 @known_keywords

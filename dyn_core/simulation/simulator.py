@@ -468,7 +468,7 @@ def simulate(
         started = time.perf_counter()
         if k == 1 and begin is not None:
             begin(t)
-        tau = law(t, robot.q, robot.qd)
+        tau = law(t, robot.q.copy(), robot.qd.copy())  # a law may write into them
         if tau is not None:
             robot.command(t, tau)
         rows.put(k, t, robot, getattr(controller, "reference", None))

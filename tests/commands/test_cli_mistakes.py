@@ -279,6 +279,24 @@ def test_the_nearest_name_is_told(capsys, case):
     assert "? valid: " in line
 
 
+def test_an_option_of_several_values_may_be_repeated(tmp_path, capsys):
+    """Of two `--q0` the first was forgotten, and the robot started elsewhere."""
+    start = ["--q0", "joint1=0.3", "--q0", "joint2=-0.4"]
+    options = ["--duration", "0.004", "--out", str(tmp_path / "run.csv")]
+    assert commands.run(["sim", "two_link", *start, *options]) == 0
+    _, head, first, *_ = (tmp_path / "run.csv").read_text().splitlines()
+    row = dict(zip(head.split(","), first.split(","), strict=True))
+    assert (float(row["q[joint1]"]), float(row["q[joint2]"])) == (0.3, -0.4)
+
+
+def test_a_page_of_the_doctor_ends_with_html(tmp_path, capsys):
+    """HTML was written into x.pdf."""
+    page = tmp_path / "x.pdf"
+    assert commands.run(["doctor", "two_link", "--html", str(page)]) == 1
+    assert "valid: a file that ends with .html" in capsys.readouterr().err
+    assert not page.exists()
+
+
 @pytest.mark.parametrize(
     ("line", "said"),
     [

@@ -26,7 +26,7 @@ PUSH = 0.1  # push_out_speed [m/s]
 
 def test_random_worlds(hulls, full):
     """Robots and objects of every shape, 1 g to 1 t, starts deep in one another."""
-    counts, seeds, count = Counter(), 400 if full else 18, 300 if full else 50
+    counts, seeds, count = Counter(), 400 if full else 18, 300 if full else 80
     for seed in range(seeds):
         counts += taken(random_world(seed, hulls), count)[0]
     assert counts.total() == seeds * count

@@ -86,12 +86,12 @@ def test_the_law_of_the_page_is_for_all_joints(plugin, shipped):
     """It subtracted positions, which a robot with quaternions has more of."""
     plugin(_of_the_page())
     model, n = shipped["quadruped"], shipped["quadruped"].nv
-    at, still, one = model.start(), np.zeros(n), np.ones(n)
-    moved = np.asarray(model.integrate(at, 0.1 * one))
+    q, still, one = model.start(), np.zeros(n), np.ones(n)
+    moved = np.asarray(model.integrate(q, 0.1 * one))
     law = dyn.solver("soft_springs").build(model, engine="graph")
     force = [
-        law(at, still, reference, still, still, one, one, 0.5)
-        for reference in (at, moved)
+        law(q, still, reference, still, still, one, one, 0.5)
+        for reference in (q, moved)
     ]
     np.testing.assert_allclose(force[1] - force[0], 0.05, atol=1e-9)
 

@@ -29,7 +29,8 @@ from ros_nodes.processes import private_environment
 # First words of lines that install, build or test the project.
 SET_UP = {"python3", "python", "pip", "sudo", "source", "export", "rosdep", "colcon",
           "cd", ".", "pytest", "bash"}  # fmt: skip
-WITH_ROS = {"up", "param", "lifecycle", "record", "demo", "check-node", "move"}
+WITH_ROS = {"up", "param", "lifecycle", "record", "demo", "check-node", "move",
+            "call", "diagnostics"}  # fmt: skip
 # Minutes to hours of measuring each; tests/test_bench*.py run short ones of all kinds.
 MEASURING = {"bench"}
 # Pages with --full only: many kernels, films, searches; their commands have tests of their own.

@@ -336,6 +336,26 @@ def test_an_estimate_is_of_one_state():
             observer.update(state, np.zeros(2), seen)
 
 
+def test_a_measurement_that_did_not_come_is_predicted():
+    """NaN of a lost sample spoilt the estimate for ever; three words were a ValueError."""
+    observer = dyn.kalman(POLE, upright(), {"position": 1e-3}, period=0.01)
+    state, force = (upright() + 0.01, np.array([0.1, -0.2])), np.zeros(2)
+    x = (
+        observer.A @ observer.state(*state)
+        + observer.B @ (force - observer.tau)[list(observer.motors)]
+    )
+    q, qd = observer.update(state, force, None)
+    np.testing.assert_allclose(observer.state(q, qd), x, atol=1e-12)
+    lost = (np.full(2, np.nan), np.zeros(2))
+    with pytest.raises(dyn.NonFiniteError, match="measured holds NaN.* or None where"):
+        observer.update(state, force, lost)
+    with pytest.raises(dyn.NonFiniteError, match="tau holds NaN or infinity; valid"):
+        observer.update(state, lost[0], state)
+    for wrong in (np.zeros(4), (upright(), upright(), upright())):
+        with pytest.raises(dyn.ShapeError, match=r"measured: wanted a pair \(q, qd\)"):
+            observer.update(state, force, wrong)
+
+
 @pytest.mark.parametrize("motors", ["slide", all, 3])
 def test_motors_are_a_list_of_names(shipped, motors):
     """The letters of a name were looked up one by one."""

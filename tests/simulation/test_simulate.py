@@ -336,6 +336,24 @@ def test_a_recorded_motion_is_printed_in_a_line(shipped):
     assert repr(run.motion) == "<MotionRecord of 2 rows: q, qd, tau, q_ref>"
 
 
+def test_a_law_that_writes_into_its_arguments_moves_no_robot(shipped):
+    """`q -= goal` in a law moved the simulated robot itself."""
+
+    def writing(t, q, qd):
+        q -= 0.5
+        qd[:] = 0.0
+        return -10.0 * q
+
+    def reading(t, q, qd):
+        return -10.0 * (q - 0.5)
+
+    runs = [
+        simulate(shipped["two_link"], law, duration=0.02, engine="graph")
+        for law in (writing, reading)
+    ]
+    np.testing.assert_array_equal(runs[0].q, runs[1].q)
+
+
 def test_a_run_names_the_joints_whose_stops_acted(shipped):
     """Energy that a stop takes looked like an error of the integration."""
     start = {"q0": [0.0, 2.7], "qd0": [0.0, 4.0], "engine": "graph"}

@@ -416,6 +416,7 @@ class _Walk:
                 followers.setdefault(lead.body, []).append(k)
         limits = [self.limits(i, leader, followers.get(i, ())) for i in bodies]
         columns = np.array([x for rows in limits for x in rows], float).reshape(-1, 4)
+        columns.setflags(write=False)  # model.lower[0] = 0 would change half of it
 
         def spread(get: Callable[[JointSpec], float]) -> tuple[Vector, ...]:
             """Return `get` of each joint's specification by body, as Vectors.

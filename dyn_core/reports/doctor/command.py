@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 from dyn_core.model.sources.arguments import add_robot, named_values
-from dyn_core.plots.pages import write_page
+from dyn_core.plots.pages import check_page, write_page
 from dyn_core.reports.doctor.examine import as_json, doctor
 from dyn_core.reports.doctor.report import page
 
@@ -52,6 +52,8 @@ def run(arguments: argparse.Namespace) -> int:
         SettingError: An option is not valid.
         SettingError, OSError: The page cannot be written.
     """
+    if arguments.html is not None:
+        check_page(str(arguments.html), "html")
     report = doctor(
         arguments.robot,
         samples=arguments.samples,
