@@ -261,25 +261,31 @@ def nearest(name: object, valid: Iterable[str], limit: int = 3) -> list[str]:
 
 
 class UnknownAttribute(AttributeError):
-    """An object has no such attribute; the text names near ones when it is read.
+    """An object has no such attribute; the message names near ones when it is read.
 
-    `hasattr` and `getattr` with a default ask in vain for many names: the search waits.
+    `hasattr` and `getattr` with a default ask in vain for many names: neither the
+    attributes are listed then, nor near ones searched.
 
     Args:
-        kind: Name of the class.
+        owner: The object.
         name: Unknown name.
-        valid: Public attributes.
-        otherwise: Sentence for a name that is near none of them; may be empty.
+        otherwise: Sentence for a name that is near none of its attributes, or empty.
     """
 
-    def __init__(self, kind: str, name: str, valid: Sequence[str], otherwise: str = ""):
-        super().__init__(kind, name, valid, otherwise)
+    def __init__(self, owner: object, name: str, otherwise: str = "") -> None:
+        super().__init__(owner, name, otherwise)
 
     def __str__(self) -> str:
-        kind, name, valid, otherwise = self.args
-        near = " or ".join(map(repr, nearest(name, valid)))
-        guess = f"did you mean {near}?" if near else otherwise or "dir() lists all"
-        return f"'{kind}' object has no attribute '{name}'; {guess}"
+        owner, name, otherwise = self.args
+        near = nearest(name, (x for x in dir(owner) if not x.startswith("_")))
+        guess = f"did you mean {' or '.join(map(repr, near))}?" if near else otherwise
+        kind = type(owner).__name__
+        return (
+            f"'{kind}' object has no attribute '{name}'; {guess or 'dir() lists all'}"
+        )
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return AttributeError, (str(self),)  # the object does not go along
 
 
 class NearAttributes:
@@ -298,8 +304,7 @@ class NearAttributes:
             """Raise UnknownAttribute, or the AttributeError of a property again."""
             if name.startswith("__") or hasattr(type(self), name):
                 return object.__getattribute__(self, name)
-            valid = [x for x in dir(self) if not x.startswith("_")]
-            raise UnknownAttribute(type(self).__name__, name, valid, self.OTHERWISE)
+            raise UnknownAttribute(self, name, self.OTHERWISE)
 
 
 def _begins(known: str, name: str) -> bool:

@@ -181,10 +181,12 @@ class Estimator(Linear):
             name: Name of the pair in messages.
             pair: Position (nq,) and velocity (nv,).
         """
-        if len(pair) != 2 or (isinstance(pair, np.ndarray) and pair.ndim == 1):
-            raise ShapeError(name, "a pair (q, qd)", shown(pair))
+        try:
+            q, qd = pair
+        except (TypeError, ValueError):
+            raise ShapeError(name, "a pair (q, qd)", shown(pair)) from None
         model = self.model
-        q, qd = one_state("q", pair[0], model.nq), one_state("qd", pair[1], model.nv)
+        q, qd = one_state("q", q, model.nq), one_state("qd", qd, model.nv)
         _require_finite(name, q, qd)
         return self.state(q, qd)
 

@@ -193,7 +193,7 @@ def call(arguments: argparse.Namespace) -> int:
         name, value = full_name(arguments.service), arguments.value
 
         def known() -> dict[str, str]:
-            pairs = live.node.get_service_names_and_types()
+            pairs = live.services().items()
             return {x: kind for x, (kind, *_) in pairs if kind in CALLED}
 
         wait, what = min(live.timeout, ABSENT), f"service {name}"

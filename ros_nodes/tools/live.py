@@ -160,9 +160,12 @@ class Live:
             late = bool(nodes) and time.monotonic() > since + ABSENT
             return name in nodes or late
 
-        there = f"there are: {', '.join(nodes)}" if nodes else "none has been seen yet"
-        what = f"node {name}; {there}"
-        self.until(decided, self.timeout, what)
+        def awaited() -> str:
+            """Return what is waited for, and which nodes there are by now."""
+            there = f"there are: {', '.join(nodes)}" if nodes else "none is seen yet"
+            return f"node {name}; {there}"
+
+        self.until(decided, self.timeout, awaited)
         if name not in nodes:
             seconds = min(ABSENT, self.timeout) if nodes else self.timeout
             raise SettingError(_missing(name, nodes, seconds), "node")

@@ -322,7 +322,7 @@ def test_a_wait_says_for_what(monkeypatch, capsys):
     live, clock = _slow_graph(monkeypatch, {"/a": 6.0, "/b": 9.0}, 20.0)
     assert live.require("b") == "/b"
     said = capsys.readouterr().err
-    assert said == "dyn: waiting for node /b; none has been seen yet\n"
+    assert said == "dyn: waiting for node /b; none is seen yet\n"
     assert 9.0 <= clock[0] < 9.5
     with pytest.raises(dyn.SettingError, match="node /c is not there after 5 s"):
         live.require("/c")

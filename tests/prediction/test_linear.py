@@ -354,6 +354,8 @@ def test_a_measurement_that_did_not_come_is_predicted():
     for wrong in (np.zeros(4), (upright(), upright(), upright())):
         with pytest.raises(dyn.ShapeError, match=r"measured: wanted a pair \(q, qd\)"):
             observer.update(state, force, wrong)
+    with pytest.raises(dyn.ShapeError, match=r"state: wanted a pair \(q, qd\)"):
+        observer.update(None, force, state)
 
 
 @pytest.mark.parametrize("motors", ["slide", all, 3])

@@ -13,7 +13,7 @@ import pytest
 
 import dyn_core as dyn
 from dyn_core.batch import map_rows
-from dyn_core.errors import ModelWarning
+from dyn_core.errors import ModelWarning, NearAttributes
 from dyn_core.simulation import simulator
 from dyn_core.simulation.rollout import Rollout
 from dyn_core.tasks import RobotTask
@@ -614,6 +614,20 @@ def test_an_attribute_of_other_libraries_leads_to_ours(shipped, owner, name, sai
     with pytest.raises(AttributeError, match=said):
         getattr(what, name)
     assert pickle.loads(pickle.dumps(model)).nv == copy.deepcopy(model).nv
+
+
+def test_an_attribute_that_is_asked_for_in_vain_costs_no_search(shipped):
+    """`getattr(controller, "reference", None)` of each cycle listed all attributes."""
+
+    class Listed(NearAttributes):
+        def __dir__(self):
+            raise AssertionError("listed")
+
+    assert not hasattr(Listed(), "near")
+    with pytest.raises(AttributeError) as caught:
+        _ = shipped["two_link"].njoints
+    again = pickle.loads(pickle.dumps(caught.value))
+    assert str(again) == str(caught.value) and "did you mean 'nv'" in str(again)
 
 
 def test_a_model_cannot_be_changed(shipped):

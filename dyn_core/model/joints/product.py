@@ -234,7 +234,7 @@ class Planar(_OfAxis):
 
     @classmethod
     def about(cls, axis: Iterable[float]) -> Joint:
-        """Return the joint with this axis or normal (3,), which is normalised."""
+        """Return the joint with this normal (3,), which is normalised."""
         return cls(axis)
 
     def _about(self, axis: Sequence[Scalar]) -> tuple[Joint, ...]:
@@ -276,7 +276,7 @@ class Cylindrical(_OfAxis):
 
     @classmethod
     def about(cls, axis: Iterable[float]) -> Joint:
-        """Return the joint with this axis or normal (3,), which is normalised."""
+        """Return the joint with this axis (3,), which is normalised."""
         return cls(axis)
 
     def _about(self, axis: Sequence[Scalar]) -> tuple[Joint, ...]:
