@@ -25,6 +25,7 @@ from dyn_core.engines.machine_code import (
     compiled,
     loading,
     machine_code,
+    translation,
 )
 from dyn_core.errors import CompileError, ShapeError
 
@@ -225,6 +226,36 @@ def test_machine_code_is_found_again(tmp_path, monkeypatch):
     assert first(_scene(), outs[0], -1)[2] != other(_scene(), outs[1], -1)[2]
 
 
+@machine_code
+def _also_nearest(scene: Scene, out: FloatArray2, n: int) -> tuple[int, float, bool]:
+    k, distance, found = _nearest(scene, out, n)
+    return k + 1, distance, found
+
+
+@needs_llvm
+@pytest.mark.parametrize("large", [0, 2500, 10**6])
+def test_large_functions_are_modules_that_their_callers_share(
+    large, tmp_path, monkeypatch
+):
+    """Each is compiled once, and the bits are those of one module and of Python."""
+    monkeypatch.setenv("DYN_CACHE_DIR", str(tmp_path / "kept"))
+    monkeypatch.setattr(translation, "_LARGE", large)
+    made = []
+    compile_ir = compiler.compile_ir
+    monkeypatch.setattr(
+        compiler, "compile_ir", lambda *args: made.append(args) or compile_ir(*args)
+    )
+    outs = [np.zeros((3, 3)) for _ in range(3)]
+    wanted = _nearest(_scene(), outs[0], -1)
+    assert loading.CompiledFunction(_nearest, False)(_scene(), outs[1], -1) == wanted
+    before = len(made)
+    other = loading.CompiledFunction(_also_nearest, False)(_scene(), outs[2], -1)
+    assert other == (wanted[0] + 1, *wanted[1:])
+    assert [x.tobytes() for x in outs[1:]] == [outs[0].tobytes()] * 2
+    apart = {0: 2, 2500: 1, 10**6: 0}[large]
+    assert (before, len(made) - before) == (1 + apart, 2 if large == 0 else 1)
+
+
 def _twice(x: FloatArray, n: int) -> float:
     return x[n] * 2.0
 
@@ -242,14 +273,16 @@ def test_a_long_compilation_says_what_it_compiles(tmp_path, monkeypatch):
 
 def test_all_that_decides_the_code_is_in_the_key(monkeypatch):
     """The code of what is called, its types, constants, and the function itself."""
-    contents = [repr(loading.contents(f)) for f in (_nearest, _difference, _several)]
+    contents = [
+        repr(translation.contents(f)) for f in (_nearest, _difference, _several)
+    ]
     assert len(set(contents)) == 3
-    assert contents[0] == repr(loading.contents(_nearest))
+    assert contents[0] == repr(translation.contents(_nearest))
     monkeypatch.setitem(globals(), "_difference", machine_code(_twice))
-    assert repr(loading.contents(_nearest)) != contents[0]
+    assert repr(translation.contents(_nearest)) != contents[0]
     monkeypatch.undo()
     monkeypatch.setitem(_several.__annotations__, "by", "int")
-    assert repr(loading.contents(_several)) != contents[2]
+    assert repr(translation.contents(_several)) != contents[2]
 
 
 def test_modules_that_refer_to_each_other_are_searched_once(monkeypatch):
@@ -262,7 +295,7 @@ def test_modules_that_refer_to_each_other_are_searched_once(monkeypatch):
 
     monkeypatch.setitem(globals(), "one", one)
     monkeypatch.setitem(globals(), "two", two)
-    names = [name for name, _ in islice(loading._reached(uses), 20)]
+    names = [name for name, _ in islice(translation._reached(uses), 20)]
     assert len(names) < 20
     assert any(name.endswith("two.LIMIT") for name in names)
 
@@ -329,13 +362,13 @@ def test_code_is_loaded_while_other_code_is_compiled():
 def test_what_is_prepared_later_is_compiled_in_the_background():
     """The first use finds it; after a failure it compiles anew, and raises."""
     form, ended = loading.CompiledFunction(_long, False), threading.Event()
-    made, where = form._code, []
+    made, where = form._codes, []
 
     def code():
         where.append(threading.current_thread() is threading.main_thread())
         return made()
 
-    form._code = code
+    form._codes = code
     form.prepare_later()
     LONG_TASKS.later("behind", lambda: None, lambda job: ended.set())
     assert ended.wait(60) and where == [False]
@@ -348,7 +381,7 @@ def test_what_is_prepared_later_is_compiled_in_the_background():
         where.append(threading.current_thread() is threading.main_thread())
         raise CompileError("no code")
 
-    form._code = fails
+    form._codes = fails
     form.prepare_later()
     LONG_TASKS.later("behind", lambda: None, lambda job: ended.set())
     assert ended.wait(60)
@@ -361,7 +394,7 @@ def test_what_is_prepared_later_is_compiled_in_the_background():
 def test_two_first_uses_load_it_once():
     """Code that is loaded anew takes the address away that the other thread calls."""
     form, both = loading.CompiledFunction(_long, False), threading.Barrier(2)
-    made, loads = form._code, []
+    made, loads = form._codes, []
 
     def code():
         loads.append(threading.get_ident())
@@ -371,7 +404,7 @@ def test_two_first_uses_load_it_once():
             pass  # the other thread waits for this one, as it should
         return made()
 
-    form._code = code
+    form._codes = code
     threads = [threading.Thread(target=form.prepare) for _ in range(2)]
     for thread in threads:
         thread.start()

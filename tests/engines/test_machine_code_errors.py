@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from dyn_core.engines.machine_code import compiled, machine_code
-from dyn_core.engines.machine_code.loading import translate
+from dyn_core.engines.machine_code.translation import translate
 from dyn_core.errors import TraceError
 
 

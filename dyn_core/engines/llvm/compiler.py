@@ -6,12 +6,13 @@ import atexit
 import ctypes
 import sys
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from time import monotonic
 from typing import Any
 
 from dyn_core.engines.llvm import host_machine
+from dyn_core.engines.llvm.threads import COMPILERS, count
 from dyn_core.errors import CompileError
 from dyn_core.sharing import Lock, forks_wait_for
 
@@ -69,6 +70,34 @@ def compile_ir(ir: str, passes: int = 0) -> bytes:
                 if passes:
                     _optimise(target, module, passes)
                 return _object_code(target, module)
+
+
+def compile_all(irs: Sequence[str], passes: int = 0) -> list[bytes]:
+    """Return the object codes of modules, which are compiled in parallel.
+
+    At most as many threads work as a batch has.
+
+    Args:
+        irs: LLVM IR of each module.
+        passes: As in compile_ir.
+
+    Raises:
+        CompileError: LLVM failed.
+        SettingError: DYN_THREADS is invalid.
+    """
+    codes = [b""] * len(irs)
+    left = list(reversed(range(len(irs))))
+
+    def compile_some() -> None:
+        while left:
+            try:
+                k = left.pop()
+            except IndexError:  # another thread took the last one
+                return
+            codes[k] = compile_ir(irs[k], passes)
+
+    COMPILERS.run([compile_some] * min(count(), len(irs)), left.clear)
+    return codes
 
 
 def _free(name: str) -> Any:

@@ -25,7 +25,7 @@ from dyn_core.engines.llvm.cached import kernel_cache
 from dyn_core.engines.llvm.ir import Lanes, lanes_like
 from dyn_core.engines.llvm.kernel_ir import KernelIR, batch_kernel, scalar_kernel
 from dyn_core.engines.llvm.rows_ir import NONTEMPORAL
-from dyn_core.engines.llvm.threads import COMPILERS, LONG_TASKS, count
+from dyn_core.engines.llvm.threads import LONG_TASKS
 from dyn_core.sharing import Lock
 
 PIECE = 4000  # approximate lines of a piece: a tenth of a second of compilation
@@ -57,21 +57,7 @@ def compile_pieces(ir: str) -> list[bytes]:
         CompileError: LLVM failed.
         SettingError: DYN_THREADS is invalid.
     """
-    pieces = split(ir)
-    codes = [b""] * len(pieces)
-    left = list(reversed(range(len(pieces))))
-
-    def compile_some() -> None:
-        while left:
-            try:
-                k = left.pop()
-            except IndexError:  # another thread took the last one
-                return
-            codes[k] = compiler.compile_ir(pieces[k])
-
-    threads = min(count(), len(pieces))
-    COMPILERS.run([compile_some] * threads, left.clear)
-    return codes
+    return compiler.compile_all(split(ir))
 
 
 def split(ir: str) -> list[str]:

@@ -8,8 +8,8 @@ robot is a record of arrays.
 language.py defines the subset: its types and the decorator `machine_code`. `compiled`
 returns the machine code of a function: types.py reads annotations; lanes.py,
 expressions.py, operation_ir.py and statements.py convert the syntax tree to LLVM IR;
-loading.py compiles, caches and calls it with call_arguments.py; kernels.py lets it call
-Programs. With lanes (lanes.py) the same function computes several states at once.
+translation.py puts functions into modules; loading.py compiles, caches and calls them
+with call_arguments.py; kernels.py lets them call Programs. With lanes (lanes.py) the same function computes several states at once.
 """
 
 from dyn_core.engines.machine_code.call_arguments import in_lanes

@@ -1,9 +1,11 @@
 """Functions of the subset as machine code: translated, compiled, cached, and called.
 
-A function and all functions that it calls become one LLVM module, cached on disk.
-`bind` creates a table once: addresses and dimensions of arrays, and numbers in records.
-A call passes its address, and the other numbers as C arguments.
-Where machine code is not available, the Python function is called.
+A function and all functions that it calls are cached on disk as one entry. Each large
+one among them is a module of LLVM of its own: modules are compiled side by side, and
+once for all functions that call them. `bind` creates a table once: addresses and
+dimensions of arrays, and numbers in records. A call passes its address, and the other
+numbers as C arguments. Where machine code is not available, the Python function is
+called.
 """
 
 from __future__ import annotations
@@ -12,10 +14,9 @@ import ctypes
 import functools
 import hashlib
 import struct
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable
 from functools import partial
-from types import ModuleType
+from itertools import accumulate, pairwise
 from typing import Any
 
 import numpy as np
@@ -26,21 +27,16 @@ from dyn_core.engines.llvm.cached.fingerprint import of_code
 from dyn_core.engines.llvm.threads import LONG_TASKS
 from dyn_core.engines.machine_code.call_arguments import number, refuse_overlap, table
 from dyn_core.engines.machine_code.kernels import KernelAddress
-from dyn_core.engines.machine_code.lanes import declarations
 from dyn_core.engines.machine_code.language import is_marked, python_of
-from dyn_core.engines.machine_code.operation_ir import Operations
-from dyn_core.engines.machine_code.statements import Place, StatementWriter
+from dyn_core.engines.machine_code.statements import Place
+from dyn_core.engines.machine_code.translation import contents, translate
 from dyn_core.engines.machine_code.types import (
     BOOL,
     FLOAT,
     INT,
-    FunctionType,
     NumberType,
-    RecordType,
     TupleType,
     of_function,
-    place_of,
-    size,
 )
 from dyn_core.errors import ShapeError, TraceError
 from dyn_core.sharing import Lock, once
@@ -52,147 +48,6 @@ _C_TYPES: dict[NumberType, Any] = {
     BOOL: ctypes.c_bool,
 }
 _STATUS = ctypes.c_int64 * 3
-
-
-@dataclass
-class ModuleCode:
-    """LLVM IR of a function and of all functions that it calls.
-
-    Attributes:
-        ir: The IR; its function `entry` takes a table of arguments, see _entry.
-        places: Item k is (failure text, function, line) of status k + 1; empty unless
-            checked.
-    """
-
-    ir: str
-    places: list[Place]
-
-
-def translate(
-    function: Callable[..., Any], checked: bool = False, lanes: int = 0
-) -> ModuleCode:
-    """Return the LLVM IR of a function and of all functions that it calls.
-
-    Args:
-        function: Python function of the subset.
-        checked: Whether indices and divisors are checked.
-        lanes: Number of states computed at once; 0: one.
-
-    Raises:
-        TraceError: A construct or annotation is not in the subset, functions call each
-            other recursively, or a source is not available (see source_of).
-    """
-    work = _ModuleWriter(checked, lanes)
-    name, kind = work.callee(function)
-    entry = _entry(name, kind, checked, lanes)
-    code = [declarations(lanes), *work.definitions, entry]
-    return ModuleCode("\n".join(code), work.places or [])
-
-
-class _ModuleWriter:
-    """Writes the functions of one module, each once, called ones first.
-
-    Attributes:
-        lanes: Number of lanes; 0: floats are scalars.
-        definitions: LLVM definitions so far.
-        places: Failures of the checked form so far, see ModuleCode; None: not checked.
-        known: By Python function, LLVM name and signature.
-        open: Functions being translated; each is called by the one before it.
-    """
-
-    def __init__(self, checked: bool, lanes: int) -> None:
-        self.lanes = lanes
-        self.definitions: list[str] = []
-        self.places: list[Place] | None = [] if checked else None
-        self.known: dict[Callable[..., Any], tuple[str, FunctionType]] = {}
-        self.open: list[Callable[..., Any]] = []
-
-    def callee(self, function: Callable[..., Any]) -> tuple[str, FunctionType]:
-        """Return (LLVM name, signature) of a function, which is translated if new.
-
-        Its code is added to `definitions`, after the code of the functions that it
-        calls.
-
-        Raises:
-            TraceError: Recursion, a signature or construct that is not in the subset,
-                or a source that is not available (see source_of).
-        """
-        if function in self.open:
-            names = " -> ".join(f.__name__ for f in [*self.open, function])
-            raise TraceError(
-                f"{place_of(function)}: recursion ({names}) is not in the subset: "
-                "nothing bounds its depth; valid: a loop, with an array as its stack"
-            )
-        if function not in self.known:
-            self.open.append(function)
-            kind = of_function(function)
-            name = f"f{len(self.known) + len(self.open)}_{function.__name__}"
-            code = StatementWriter(
-                function, kind, self.callee, self.places, self.lanes
-            ).define(name)
-            self.open.pop()
-            self.definitions.append(code)
-            self.known[function] = name, kind
-        return self.known[function]
-
-
-def _entry(name: str, kind: FunctionType, checked: bool, lanes: int) -> str:
-    """Return the LLVM definition of `entry`, the function that Python calls.
-
-    Its parameters are, in order, the table of arrays and records; memory for a tuple of
-    results; memory for the status if checked; with lanes the lane mask and an unused
-    pointer; then the numbers. A tuple is written as 8-byte words and nothing is
-    returned; another result is returned, a bool as one byte.
-
-    Args:
-        name: LLVM name of the translated function.
-        kind: Its signature.
-        checked: Whether indices and divisors are checked.
-        lanes: Number of states computed at once; 0: one.
-    """
-    lines: list[str] = []
-    several = isinstance(kind.result, TupleType) and bool(kind.result.items)
-    reader = Operations(translate, checked, lanes)
-    reader.lines = lines
-    heads = ["ptr %results"] * several + reader.more_arguments()
-    heads += ["ptr %nothing"] * bool(lanes)  # scratch of a kernel call, unused here
-    arguments, place = reader.more_arguments(), 0
-    for x, t in kind.parameters:
-        if isinstance(t, NumberType):
-            heads.append(f"{'i8' if t is BOOL else t.llvm} %n_{x}")
-            value = f"%n_{x}"
-            if t is BOOL:
-                value = reader.new(f"icmp ne i8 {value}, 0")
-            arguments.append(f"{t.llvm} {value}")
-        else:
-            names = reader.load_argument(t, "%table", place).names
-            named = zip(reader.parts(t), names, strict=True)
-            arguments += [f"{p} {n}" for p, n in named]
-            place += size(t)
-    llvm = reader.result_type(kind.result)
-    call = f"call {llvm} @{name}({', '.join(arguments)})"
-    returned = "void" if several else "i8" if llvm == "i1" else llvm
-    if several:
-        whole = reader.new(call)
-        assert isinstance(kind.result, TupleType)
-        for k, item in enumerate(kind.result.items):
-            part = reader.new(f"extractvalue {llvm} {whole}, {k}")
-            if item is BOOL:
-                part = reader.new(f"zext i1 {part} to i64")
-            to = reader.new(f"getelementptr i64, ptr %results, i64 {k}")
-            reader.add(f"store {'i64' if item is BOOL else item.llvm} {part}, ptr {to}")
-        reader.add("ret void")
-    elif llvm == "void":
-        reader.add(call)
-        reader.add("ret void")
-    else:
-        register = reader.new(call)
-        if llvm == "i1":
-            register = reader.new(f"zext i1 {register} to i8")
-        reader.add(f"ret {returned} {register}")
-    table = ["ptr noalias nonnull readonly %table"]
-    head = f"define {returned} @entry({', '.join([*table, *heads])})"
-    return "\n".join([f"{head} #0 {{", *lines, "}", ""])
 
 
 def compiled(
@@ -292,9 +147,9 @@ class CompiledFunction:
         """
         with self._lock:  # code that another thread runs must not be loaded anew
             if self.native and self._loaded is None:
-                module, code = self._code()
-                loaded = compiler.Loaded(code)
-                self._address, self._places = loaded.address("entry"), module.places
+                self._places, codes = self._codes()
+                loaded = compiler.Loaded(*codes)
+                self._address = loaded.address("entry")
                 self._loaded = loaded
         return self
 
@@ -311,33 +166,32 @@ class CompiledFunction:
         if self._loaded is None:
             LONG_TASKS.later(f"function {id(self)}", self.prepare, lambda job: None)
 
-    def _code(self) -> tuple[ModuleCode, bytes]:
-        """Return module and object code, from disk or compiled now and stored there.
+    def _codes(self) -> tuple[list[Place], list[bytes]]:
+        """Return places of failures and object codes, callers first.
 
-        From disk, `ir` of the module is "". Else `fresh` becomes True.
+        They are loaded from disk, or compiled now and stored there; then `fresh`
+        becomes True.
 
         Raises:
             TraceError: The code is not in the subset, see `translate`.
             CompileError: LLVM failed.
-            SettingError: DYN_CACHE_LIMIT is invalid, if it was compiled.
+            SettingError: DYN_CACHE_LIMIT or DYN_THREADS is invalid, if it was compiled.
         """
-        digest = hashlib.sha256(host_machine.machine().key.encode())
-        digest.update(of_code(_WRITERS).encode())
-        form = self._checked, self.lanes, contents(self.function)
-        digest.update(repr(form).encode())
-        key = f"function-{digest.hexdigest()}"
+        key = _key((self._checked, self.lanes, contents(self.function)))
         entry = kernel_cache.load(key)
         if entry is not None:
-            return ModuleCode("", entry[0]["places"]), entry[1]
-        # The checked form runs a few times: optimising it would take longer. Level 2
-        # takes a quarter more time than 1, and a plan is 2 % faster, contacts are not.
-        passes = 0 if self._checked else 1
+            ends = list(accumulate(entry[0]["sizes"], initial=0))
+            return entry[0]["places"], [entry[1][a:b] for a, b in pairwise(ends)]
         with compiler.progress(f"compiling {self.name}, once for this machine"):
-            module = translate(self.function, self._checked, self.lanes)
-            code = compiler.compile_ir(module.ir, passes=passes)
-        kernel_cache.store(key, {"places": module.places}, code)
+            irs, places = translate(self.function, self._checked, self.lanes)
+            # The checked form runs a few times: optimising it would take longer. Level
+            # 2 takes a quarter more time than 1, and a plan is 2 % faster, contacts are
+            # not.
+            codes = _compile(irs, passes=0 if self._checked else 1)
+        note = {"places": places, "sizes": list(map(len, codes))}
+        kernel_cache.store(key, note, b"".join(codes))
         self.fresh = True
-        return module, code
+        return places, codes
 
     def __call__(self, *arguments: Any) -> Any:
         """Return the result for all arguments, in the order of the function.
@@ -583,62 +437,33 @@ def _address(memory: Any) -> int:
     return ctypes.addressof(memory)
 
 
-def contents(function: Callable[..., Any]) -> list[Any]:
-    """Return all data on which the machine code depends, as loaded in this process.
+def _key(content: Any) -> str:
+    """Return the key of machine code for this machine that follows from plain data."""
+    digest = hashlib.sha256(host_machine.machine().key.encode())
+    digest.update(of_code(_WRITERS).encode())
+    digest.update(repr(content).encode())
+    return f"function-{digest.hexdigest()}"
 
-    The data are the code of the function and of all marked functions that it calls,
-    their types and line numbers, and the constants of their modules, as nested lists
-    and tuples of plain values. Other functions and classes are named only.
+
+def _compile(irs: list[str], passes: int) -> list[bytes]:
+    """Return object codes of modules, those on disk from there; the others in parallel.
+
+    Args:
+        irs: LLVM IR of each module; the first one is not kept on disk.
+        passes: As of compile_ir.
 
     Raises:
-        TraceError: The signature of the function or a marked one is not in the subset.
+        CompileError: LLVM failed.
+        SettingError: DYN_CACHE_LIMIT or DYN_THREADS is invalid.
     """
-    entries: list[Any] = []
-    order, numbers = [function], {function: 0}
-    for current in order:
-        code, signature = current.__code__, of_function(current)
-        constants = [x for x in code.co_consts if not hasattr(x, "co_code")]
-        lines = code.co_firstlineno, code.co_linetable
-        entries.append((code.co_name, code.co_code, constants, code.co_names,
-                        code.co_varnames, lines, _shape(signature)))  # fmt: skip
-        for name, value in _reached(current):
-            value = python_of(value)
-            if is_marked(value):
-                if value not in numbers:
-                    numbers[value] = len(order)
-                    order.append(value)
-                entries.append((name, "function", numbers[value]))
-            elif isinstance(value, int | float):
-                entries.append((name, repr(value)))
-            elif callable(value):
-                entries.append((name, getattr(value, "__qualname__", "")))
-    return entries
-
-
-def _reached(function: Callable[..., Any]) -> Iterator[tuple[str, Any]]:
-    """Yield (name, value) of the globals that a function may use, without builtins.
-
-    For modules and classes among them also their attributes, named "MODULE.NAME", whose
-    names occur in the function, and likewise the attributes of these; each module or
-    class is searched once.
-    """
-    names, code = function.__globals__, function.__code__
-    waiting = [(name, names[name]) for name in code.co_names if name in names]
-    seen = set()
-    while waiting:
-        name, value = waiting.pop()
-        yield name, value
-        if isinstance(value, ModuleType | type) and id(value) not in seen:
-            seen.add(id(value))
-            inside = [x for x in code.co_names if hasattr(value, x)]
-            waiting += [(f"{name}.{x}", getattr(value, x)) for x in inside]
-
-
-def _shape(kind: Any) -> Any:
-    """Return a Type or FunctionType as text and lists, without Python's classes."""
-    if isinstance(kind, RecordType):
-        return [str(kind), [(name, _shape(inner)) for name, inner in kind.fields]]
-    if hasattr(kind, "parameters"):
-        inner = [(name, _shape(t)) for name, t in kind.parameters]
-        return [inner, str(kind.result)]
-    return str(kind)
+    keys = [_key((passes, ir)) for ir in irs]
+    stored = [None, *map(kernel_cache.load, keys[1:])]
+    codes = [b"" if entry is None else entry[1] for entry in stored]
+    new = [k for k, code in enumerate(codes) if not code]
+    new.sort(key=lambda k: -len(irs[k]))  # the longest first: the threads end together
+    made = compiler.compile_all([irs[k] for k in new], passes)
+    for k, code in zip(new, made, strict=True):
+        codes[k] = code
+        if k:
+            kernel_cache.store(keys[k], {}, code)
+    return codes

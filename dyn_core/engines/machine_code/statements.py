@@ -163,6 +163,19 @@ class StatementWriter(Operations):
         self.places.append((what, self.function.__qualname__, line))
         return len(self.places)
 
+    def head(self, name: str) -> str:
+        """Return the function's result, name and parameters, as LLVM text.
+
+        Args:
+            name: LLVM name of the function.
+        """
+        heads = self.more_arguments()
+        for x, kind in self.kind.parameters:
+            mark = " noalias nonnull readonly" * isinstance(kind, RecordType)
+            named = enumerate(self.parts(kind))
+            heads += [f"{part}{mark} %a_{x}_{k}" for k, part in named]
+        return f"{self.result_type(self.result)} @{name}({', '.join(heads)}) #0"
+
     def define(self, name: str) -> str:
         """Return the LLVM definition of the function; called once.
 
@@ -174,12 +187,8 @@ class StatementWriter(Operations):
                 source is not available (see source_of).
         """
         node = source_of(self.function)
-        heads = self.more_arguments()
         for x, kind in self.kind.parameters:
             names = tuple(f"%a_{x}_{k}" for k in range(len(self.parts(kind))))
-            mark = " noalias nonnull readonly" * isinstance(kind, RecordType)
-            types = self.parts(kind)
-            heads += [f"{t}{mark} {n}" for t, n in zip(types, names, strict=True)]
             self.assign(node, x, TypedValue(kind, names))
         for statement in node.body:
             self.statement(statement)
@@ -188,10 +197,9 @@ class StatementWriter(Operations):
                 what = f"may end without a value; it returns {self.result}"
                 self.fail(node, what, "return on each path")
             self.leave()
-        result = self.result_type(self.result)
-        head = f"define internal {result} @{name}({', '.join(heads)})"
         code = [*self.rooms, *self.lines]
-        return "\n".join([f"{head} #0 {{", "start:", *code, "}", ""])
+        head = f"define internal {self.head(name)} {{"
+        return "\n".join([head, "start:", *code, "}", ""])
 
     # Statements
 
