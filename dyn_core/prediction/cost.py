@@ -101,9 +101,9 @@ class Cost:
         zero in some states.
 
         Raises:
-            SettingError: The function of a user returns no list, or an empty one,
-                divides by the constant 0, or fails, as with other arguments, or an
-                index out of range.
+            SettingError: The function of a user returns no list of numbers, or an empty
+                one, divides by the constant 0, or fails, as with other arguments, or an
+                index out of range; or it reads tau and counts only at the end.
             TraceError: It cannot be traced.
             ModelError: The robot has no such link.
         """
@@ -116,7 +116,8 @@ class Cost:
                 "centre_of_mass": 3,
                 "distance": 1,
             }.get(self.kind, model.nv)
-        x, nq, nv = Tracer(model.nq + 2 * model.nv).inputs, model.nq, model.nv
+        nq, nv, tracer = model.nq, model.nv, Tracer(model.nq + 2 * model.nv)
+        x = tracer.inputs
         state = Vector(x[:nq]), Vector(x[nq : nq + nv]), Vector(x[nq + nv :])
         try:
             result = self.function(model, *state)
@@ -130,13 +131,21 @@ class Cost:
             called = getattr(self.function, "__name__", shown(self.function))
             raise SettingError(
                 f"cost {self.name}: function {called}: {error}; valid: a function of"
-                f" model, q ({nq}), qd ({nv}) and tau ({nv})",
+                f" model, q ({nq}), qd ({nv}) and tau ({nv}), Vectors; split_q(model,"
+                " q) of dyn_core.authoring lists those of each joint",
                 "function",
             ) from error
-        if not isinstance(result, (list, tuple, Vector)) or not len(result):
+        numbers, kinds = result, (Symbol, float, int, np.number)
+        if not isinstance(result, (list, tuple, Vector)):
+            numbers = ()
+        if not len(numbers) or not all(isinstance(y, kinds) for y in numbers):
             result = "one number" if isinstance(result, Symbol) else shown(result)
             text = f"cost {self.name}: function's result is {result}; valid: a list of"
             raise SettingError(f"{text} numbers, such as [x]", "function")
+        read = {node.data for node in tracer.finish(result).nodes if node.op == "input"}
+        if not self.runs and max(read, default=0) >= nq + nv:
+            text = f"cost {self.name}: function reads tau, and the end has none; valid:"
+            raise SettingError(f"{text} when='running', or q and qd alone", "function")
         return len(result)
 
     def target_size(self, model: Model) -> int:
@@ -427,8 +436,8 @@ def custom(
 
     Args:
         function: Called as function(model, q, qd, tau), with Vectors, to be traced; it
-            returns a list of numbers, as algorithms do (dyn.authoring). At the end of
-            the plan tau is zero.
+            returns a list of numbers, as algorithms do (dyn.authoring). For "always"
+            tau is zero at the end of the plan; a function of "end" may not read it.
         weight: Weight, 1 per squared unit of the residuals.
         when: "running" (at each knot), "end" (at the last state) or "always".
         name: Name of the cost.

@@ -188,7 +188,9 @@ class Adapter:
             if not hasattr(result, "__len__") or len(result) != model.nv:
                 wanted = f"{model.nv} numbers"
                 raise ShapeError(f"{self.name}: {port.name}", wanted, _count(result))
-            result = result + self._friction(model, values)
+            friction = self._friction(model, values)
+            with named_errors(self.name):
+                result = result + friction
         qd, acts = self.signature.friction_at, (self.joint_friction, self.joint_springs)
         if qd is not None and port.kind == "joint_damping" and any(acts):
             speed = self._speed(model, values)
@@ -506,7 +508,7 @@ def named_errors(
     except TraceError as error:
         if error.solver is not None:
             raise  # a solver in a slot is named already
-        raise TraceError(str(error), name) from error
+        raise TraceError(_explained(error), name) from error
     except (DynError, MemoryError, RecursionError):
         raise
     except (Exception, SystemExit) as error:
@@ -520,7 +522,14 @@ def named_errors(
         if places:
             file, line, function = places[-1]
             place = f" at {file}:{line}, in {function}"
-        raise kind(f"{type(error).__name__}: {error}{place}", name) from error
+        message = f"{type(error).__name__}: {_explained(error)}{place}"
+        raise kind(message, name) from error
+
+
+def _explained(error: BaseException) -> str:
+    """Return the text of an error; where None is no number, with what may be None."""
+    none = "; None is an entry that was never set, or the result of require()"
+    return f"{error}{none if 'NoneType' in str(error) else ''}"
 
 
 def _run(program: Any, values: Sequence[float]) -> list[float]:

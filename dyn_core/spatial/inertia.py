@@ -10,7 +10,15 @@ import numpy as np
 from dyn_core.errors import ModelError
 from dyn_core.spatial.linear import Factored
 from dyn_core.spatial.symmetric import ORDER, Symmetric
-from dyn_core.spatial.vectors import Force, Matrix, Motion, Vector, cross3, skew
+from dyn_core.spatial.vectors import (
+    Force,
+    Matrix,
+    Motion,
+    Spatial,
+    Vector,
+    cross3,
+    skew,
+)
 from dyn_core.validation import float_array
 
 
@@ -343,10 +351,15 @@ class _Subspace:
     def _combine(self, x: Iterable[Any], zero: Any) -> Any:
         """Return the sum of the columns times the numbers x; without columns `zero`.
 
-        Raises ValueError if the numbers of columns and of x differ.
+        Raises TypeError if x is a Motion, a Force or no column of as many numbers.
         """
-        result = None
-        for column, factor in zip(self.columns, x, strict=True):
+        fits = hasattr(x, "__iter__") and not isinstance(x, Spatial)
+        numbers, n, result = tuple(x) if fits else None, len(self.columns), None
+        if numbers is None or len(numbers) != n:
+            got = type(x).__name__ if numbers is None else f"{len(numbers)}"
+            wanted = f"{n} number{'' if n == 1 else 's'}, one for each column"
+            raise TypeError(f"S @ x takes {wanted}, got {got}; of a force: S.T @ f")
+        for column, factor in zip(self.columns, numbers, strict=True):
             term = column * factor
             result = term if result is None else result + term
         return zero if result is None else result
@@ -355,8 +368,8 @@ class _Subspace:
 class MotionSubspace(_Subspace):
     """Motion subspace S of a joint, 6xn; `S @ qd` is the velocity across the joint.
 
-    `S @ M` is a MotionSubspace for a Matrix M with n rows. Raises ValueError for
-    another number of rows or numbers.
+    `S @ M` is a MotionSubspace for a Matrix M with n rows. Raises TypeError for another
+    number of rows or numbers, and for a Motion or Force, whose factor is `S.T`.
     """
 
     __slots__ = ()
@@ -373,8 +386,8 @@ class ForceSubspace(_Subspace):
 
     `U @ x` is a Force for n numbers x, a ForceSubspace for a Matrix with n rows, and an
     ArticulatedInertia for the transpose V.T of n forces, where U V.T must be symmetric
-    (not checked). Raises ValueError for another number of rows or numbers, TypeError
-    for another number of forces.
+    (not checked). Raises TypeError for another number of rows, numbers or forces, and
+    for a Motion or Force.
     """
 
     __slots__ = ()

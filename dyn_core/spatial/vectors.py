@@ -84,10 +84,11 @@ class Vector:
     def _no_number(self, *_: Any) -> NoReturn:
         raise TypeError(
             "a Vector is a column, not a number; valid: one entry, as q[i][0] of a"
-            " joint, with where(a > b, x, y), and sin, sqrt, ... of dyn_core.authoring"
+            " joint, with where(a > b, x, y), and sin, sqrt, ... of dyn_core.authoring;"
+            " x * x of all entries"
         )
 
-    __float__ = __abs__ = __lt__ = __le__ = __gt__ = __ge__ = _no_number
+    __float__ = __abs__ = __pow__ = __lt__ = __le__ = __gt__ = __ge__ = _no_number
 
     def map_with(self, function: Callable[[Any, Any], Any], other: Vector) -> Vector:
         """Return the Vector of function(x, y), entry by entry: x of self, y of `other`.

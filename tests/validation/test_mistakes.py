@@ -12,10 +12,12 @@ import numpy as np
 import pytest
 
 import dyn_core as dyn
+from dyn_core.authoring import require
 from dyn_core.batch import map_rows
 from dyn_core.errors import ModelWarning, NearAttributes
 from dyn_core.simulation import simulator
 from dyn_core.simulation.rollout import Rollout
+from dyn_core.spatial import Force, Vector
 from dyn_core.tasks import RobotTask
 
 
@@ -763,6 +765,34 @@ def test_a_function_of_one_number_refuses_a_vector(shipped):
     assert dyn.authoring.tanh(0.0) == 0.0
 
 
+@pytest.mark.parametrize("engine", ["plain", "graph"])
+@pytest.mark.parametrize(
+    ("name", "part", "message"),
+    [
+        ("two_link", lambda S, x: S @ Force.zero(), r"S @ x takes 1 number.* got Force; .*S\.T @ f"),
+        ("quadruped", lambda S, x: S @ Force.zero(), r"takes 6 numbers.* got Force; .*S\.T @ f"),
+        ("two_link", lambda S, x: S @ Vector([x[0], x[0]]), "takes 1 number, .*got 2"),
+        ("two_link", lambda S, x: S @ x[0], "takes 1 number, "),
+        ("two_link", lambda S, x: Vector([None]), r"NoneType.* never set.*require\(\)"),
+        ("two_link", lambda S, x: x[0] * require(x[0] < 9, dyn.SingularError, "x"), r"NoneType.*require\(\)"),
+        ("two_link", lambda S, x: require(x[0] < 9, dyn.SingularError, "x") + 1.0, r"NoneType.*require\(\)"),
+        ("two_link", lambda S, x: x**2, r"a Vector is a column.* x \* x"),
+    ],
+)  # fmt: skip
+def test_slips_of_an_algorithm_are_told_in_its_words(
+    shipped, engine, name, part, message
+):
+    """S for S.T, an entry without a number, the result of require, a power."""
+
+    def slips(model, q):
+        return [None, *(part(model.joint[i].S(q[i]), q[i]) for i in model.bodies)]
+
+    model = shipped[name]
+    wrong = dyn.authoring.TracedSolver("slips", dyn.problems.GRAVITY_FORCE, slips)
+    with pytest.raises(dyn.TraceError, match=f"^slips.*{message}"):
+        wrong.build(model, engine=engine)(model.neutral())
+
+
 @pytest.mark.parametrize("engine", ["plain", "graph", "native"])
 def test_numbers_of_numpy_are_numbers_in_an_algorithm(shipped, engine):
     """Its scalars enter operators; what it would have to compute is refused."""
@@ -950,6 +980,26 @@ def test_costs_of_other_words_lead_to_ours():
         cost.effort(1.0, when="end")
     with pytest.raises(AttributeError, match="'position'; did you mean 'pose'"):
         _ = cost.position
-    square = cost.custom(lambda model, q, qd, tau: q[0] * q[0])
-    with pytest.raises(dyn.SettingError, match=r"is one number; valid: .* \[x\]"):
-        dyn.plan(arm, [square], duration=0.1, knots=2)
+    for function, message in (
+        (lambda model, q, qd, tau: q[0] * q[0], r"is one number; valid: .* \[x\]"),
+        (lambda model, q, qd, tau: [q[0], None], r"\[%0, None\]; valid: a list"),
+        (lambda model, q, qd, tau: [q], r"is \[Vector\(.*\]; valid: a list"),
+        (lambda model, q, qd, tau: [q[1][0]], r"Vectors; split_q\(model, q\) of "),
+    ):
+        with pytest.raises(dyn.SettingError, match=message):
+            dyn.plan(arm, [cost.custom(function)], duration=0.1, knots=2)
+
+
+def test_a_cost_of_the_end_reads_no_joint_forces():
+    """There are none at the last state: what a residual made of them was silently 0."""
+    arm, custom = dyn.load("two_link"), dyn.cost.custom
+    for function in (
+        lambda model, q, qd, tau: tau,
+        lambda model, q, qd, tau: [q[0], qd[1] + tau[1] * q[0]],
+    ):
+        with pytest.raises(dyn.SettingError, match="reads tau, .*valid: when="):
+            dyn.plan(arm, [custom(function, when="end")], duration=0.1, knots=2)
+        for when in ("running", "always"):
+            dyn.plan(arm, [custom(function, when=when)], duration=0.1, knots=2)
+    at_rest = custom(lambda model, q, qd, tau: [q[0], *qd], when="end")
+    dyn.plan(arm, [at_rest], duration=0.1, knots=2)
