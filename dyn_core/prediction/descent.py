@@ -401,25 +401,17 @@ class Search:
         gains = state.sweep.K.copy() if success else np.zeros_like(state.sweep.K)
         violation = penalty.violation(plan.q, plan.qd)
         residuals = PlanResiduals(state.gap, stationarity, violation)
-        detail = self._violated(plan, penalty) if reason == INFEASIBLE else ""
         slope = stationarity * np.abs(plan.tau).max(initial=0.0)
         if reason == CONVERGED and not slope <= STATIONARY * (1.0 + abs(state.value)):
             reason = STALLED
+        left = [] if reason == DIVERGED else [penalty.worst(self.problem, *plan[:2])]
         if reason == STALLED:
-            detail = f"no step helps at a stationarity of {stationarity:.3g}"
+            left.append(f"no step helps at a stationarity of {stationarity:.3g}")
+        elif reason == MAX_ITERATIONS:
+            left.append(f"a stationarity of {stationarity:.3g} is left")
+            left.append(f"gaps of {state.gap:.3g}" if state.gap > CLOSED else "")
+        detail = "; ".join(filter(None, left))
         return PlanResult(
             self.problem.model, self.problem.dt, *plan, gains, state.value, residuals,
             used, REASONS[reason], detail, penalty,
         )  # fmt: skip
-
-    def _violated(self, plan: PlanPath, penalty: Penalty) -> str:
-        """Return as text which limit is violated most, by how much and at which state.
-
-        The problem must have limits.
-        """
-        excess = penalty.excess(plan.q, plan.qd)
-        k, i, side = np.unravel_index(excess.argmax(), excess.shape)
-        nv, end = self.problem.model.nv, ("lower", "upper")[side]
-        what = f"{end} limit of position" if i < nv else "limit of velocity"
-        joint = self.problem.coordinate(int(i) % nv)
-        return f"{what} of joint '{joint}' by {excess[k, i, side]:.3g} at state {k}"

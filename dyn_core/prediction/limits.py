@@ -203,6 +203,20 @@ class Penalty:
         behind = np.maximum(self.excess(q, qd), -self.multipliers / self.rho)[1:]
         return float(np.abs(behind).max(initial=0.0))
 
+    def worst(self, problem: ControlProblem, q: np.ndarray, qd: np.ndarray) -> str:
+        """Return as text which limit is violated most, by how much and at which state.
+
+        Empty within LIMIT_TOLERANCE (1e-4). q and qd are the states of one plan.
+        """
+        if not self.violation(q, qd) > LIMIT_TOLERANCE:
+            return ""
+        excess = self.excess(q, qd)
+        k, i, side = np.unravel_index(excess.argmax(), excess.shape)
+        nv, end = problem.model.nv, ("lower", "upper")[side]
+        what = f"{end} limit of position" if i < nv else "limit of velocity"
+        joint = problem.coordinate(int(i) % nv)
+        return f"{what} of joint '{joint}' by {excess[k, i, side]:.3g} at state {k}"
+
     def moved_on(self, steps: int) -> Penalty:
         """Return a copy for a plan that begins some steps later, with the first rho.
 

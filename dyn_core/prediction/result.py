@@ -80,7 +80,8 @@ class PlanResult(NearAttributes):
         reason: converged, max_iterations, infeasible: limit, diverged: cost, or
             stalled.
         detail: Which limit is violated most, by how much and at which state; of a plan
-            that did not converge also, that its steps are longer than 0.1 s (LONG).
+            that did not converge also the stationarity and gaps that are left, or how
+            the value fell, and that its steps are longer than 0.1 s (LONG).
         penalty: Penalty of the limits, for the next plan from this guess.
     """
 

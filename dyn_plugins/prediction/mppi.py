@@ -77,8 +77,9 @@ def _plan(
     """Return the PlanResult of the best mean; its gains are zeros.
 
     The best has the least cost with the penalty; its value is the cost without. The
-    reason is the maximum number of iterations, or divergence if no mean had a
-    finite cost. Planning ends early if the cost of all samples is not finite.
+    reason is the maximum number of iterations, or divergence if no mean had a finite
+    cost. Planning ends early if the cost of all samples is not finite. The detail is
+    the worst violated limit, and the value of the guess and before the last iteration.
 
     Args:
         problem: Problem of the plan.
@@ -90,7 +91,7 @@ def _plan(
     half = (bounds.tau_upper - bounds.tau_lower) / 2
     scale = noise * np.where(np.isfinite(half), half, FORCE)
     mean = np.clip(start.tau_guess, bounds.tau_lower, bounds.tau_upper)
-    best, value, path = np.inf, np.inf, None
+    best, path, history = np.inf, None, []  # values of the best, by iteration
     drawn, *places = _nodes(samples, *mean.shape, nodes)
     tried = shooting.motions(samples, samples if penalty.active else 1)
     sampled = shooting.sampler(start, PlanSamples(mean, drawn, *places, scale), tried)
@@ -107,8 +108,9 @@ def _plan(
             values = values + penalty.values(tried.q, tried.qd)
         values = np.where(np.isfinite(values), values, np.inf)
         if path is None or values[0] < best:
-            best, value = values[0], costs[0]
+            best, value = values[0], float(costs[0])
             path = [x[0].copy() for x in (tried.q, tried.qd, tried.tau)]
+        history.append(value)
         if count == max_iterations or not np.isfinite(values.min()):
             break
         above = values - values.min()
@@ -116,6 +118,9 @@ def _plan(
         weights = np.exp(-above / max(spread, 1e-300))
         mean[...] = np.tensordot(weights / weights.sum(), tried.tau, 1)
     q, qd, tau = path
+    first, last = history[0], history[-2:][0]
+    fell = f"value {first:.6g} at the guess, {last:.6g} before the last iteration"
+    left = penalty.worst(problem, q, qd), fell
     return PlanResult(
         problem.model,
         problem.dt,
@@ -123,10 +128,11 @@ def _plan(
         qd,
         tau,
         np.zeros((*tau.shape, 2 * problem.model.nv)),
-        float(value),
+        value,
         PlanResiduals(0.0, -1.0, penalty.violation(q, qd)),
         count,
         REASONS[MAX_ITERATIONS if np.isfinite(best) else DIVERGED],
+        "; ".join(filter(None, left)) if np.isfinite(best) else "",
     )
 
 

@@ -423,10 +423,13 @@ def test_few_iterations_are_no_proof_that_limits_cannot_hold():
     plan = dyn.plan(slide(), costs, duration=2.0, knots=20, max_iterations=4)
     result = plan.solve([0.0], [0.0])
     assert (result.reason, result.iterations) == ("max_iterations", 4)
-    assert result.residuals.limit > 0.1
+    limit = result.residuals.limit
+    assert limit > 0.1
+    assert f"limit of position of joint 'rail' by {limit:.3g} at" in result.detail
+    assert f"stationarity of {result.residuals.stationarity:.3g} " in result.detail
     for _ in range(20):
         result = plan.solve([0.0], [0.0], guess=result)
-    assert result.converged and result.residuals.limit <= 1e-4
+    assert result.converged and result.residuals.limit <= 1e-4 and not result.detail
 
 
 def test_a_plan_that_diverged_is_no_guess():
@@ -840,6 +843,21 @@ def test_mppi_pays_for_violated_limits():
     within = dyn.plan(model, costs, **free).solve([0.0], [0.0])
     assert beyond.q.max() > 6.0
     assert within.q.max() < 5.1 and within.residuals.limit < 0.1
+    fast = dyn.plan(slide(), costs, **free).solve([4.0], [10.0])
+    assert fast.detail.startswith("upper limit of position of joint 'rail' by ")
+
+
+def test_mppi_says_how_its_value_fell():
+    """It knows no slopes: whether more iterations help is seen from the values."""
+    still, start = swing("mppi", samples=2, max_iterations=1, noise=1e-300)
+    first = still.solve(start, [0.0, 0.0]).value
+    for most in (1, 6):
+        result = swing("mppi", samples=64, max_iterations=most)[0].solve(start, [0, 0])
+        said, last = result.detail.split(" at the guess, ")
+        assert said == f"value {first:.6g}"
+        last = float(last.removesuffix(" before the last iteration"))
+        assert last == pytest.approx(first) if most == 1 else last < 0.9 * first
+        assert result.value <= last * (1 + 1e-5)
 
 
 def test_ilqr_does_not_use_the_states_of_a_guess():
