@@ -93,6 +93,7 @@ SYNONYMS = (
     ("energy", "CalcKineticEnergy", "CalcPotentialEnergy"),
     ("computed_torque", "InverseDynamicsController"),
     ("integrator", "method", "step"),
+    ("advance", "step"),
     ("floating", "fixed_base", "free_flyer", "root_joint"),
     ("mappings", "xacro_arguments"),
     ("load_robot", "buildModelFromUrdf", "from_urdf", "load"),

@@ -9,7 +9,7 @@ import numpy as np
 
 from dyn_core.errors import NonFiniteError, ShapeError
 from dyn_core.problems import Port
-from dyn_core.validation import shown
+from dyn_core.validation import no_array
 
 
 def as_array(
@@ -45,8 +45,8 @@ def as_array(
             raise
         raise ShapeError(port.name, f"shape {port.shape}", "a ragged list") from error
     if array.dtype.kind not in "fiubc":
-        got = "None" if value is None else shown(value)
-        raise ShapeError(port.name, f"numbers of shape {port.shape}", got)
+        wanted = f"numbers of shape {port.shape}"
+        raise ShapeError(port.name, wanted, no_array(value))
     if array.dtype.kind != "c":
         array = array.astype(dtype, copy=False)
     dims = len(port.shape)

@@ -241,7 +241,10 @@ class InverseKinematics:
 
         Raises ShapeError for three numbers where the rotation counts.
         """
-        array = pose if isinstance(pose, np.ndarray) else np.array(pose, object)
+        try:
+            array = pose if isinstance(pose, np.ndarray) else np.array(pose, object)
+        except ValueError:  # parts that do not fit, such as (R, p): no numbers
+            return pose
         if array.shape != (3,) or any(isinstance(x, (list, tuple)) for x in array):
             return pose
         if self.part != "position":
@@ -528,7 +531,7 @@ def _positions(model: Model, q: ArrayLike, count: int) -> np.ndarray:
         ShapeError: It has another shape or number of rows, or is not numeric.
         NonFiniteError: It has NaN or infinity.
     """
-    positions = state_array("near", q, model.nq)
+    positions = state_array("near", q, model.nq, real=True)
     if positions.ndim == 2 and len(positions) != count:
         wanted = f"shape ({count}, {model.nq}) or ({model.nq},)"
         raise ShapeError("near", wanted, f"shape {positions.shape}")

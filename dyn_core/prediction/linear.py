@@ -92,7 +92,8 @@ class Linear(NearAttributes):
             ShapeError: An array has another shape, or q and qd differ in rows.
         """
         model = self.model
-        q, qd = state_array("q", q, model.nq), state_array("qd", qd, model.nv)
+        q = state_array("q", q, model.nq, real=True)
+        qd = state_array("qd", qd, model.nv, real=True)
         if q.shape[:-1] != qd.shape[:-1]:
             wanted = f"shape {(*q.shape[:-1], model.nv)}, as q has"
             raise ShapeError("qd", wanted, f"shape {qd.shape}")

@@ -11,12 +11,20 @@ from typing import Any
 
 import numpy as np
 
-from dyn_core.errors import DynError, NonFiniteError, SettingError, ShapeError
+from dyn_core.errors import (
+    DynError,
+    NearAttributes,
+    NonFiniteError,
+    SettingError,
+    ShapeError,
+)
 from dyn_core.simulation.channels import Channels
 from dyn_core.validation import float_array, is_finite, shown
 
+HOW_TO_ADVANCE = "valid: command(t, tau), then advance(t)"
 
-class SimulatedPlant(ABC):
+
+class SimulatedPlant(NearAttributes, ABC):
     """A simulated plant that accepts joint forces and advances by periods.
 
     A subclass is a dataclass with the settings as fields. It calls `_check_settings`,
@@ -39,6 +47,8 @@ class SimulatedPlant(ABC):
         braked: Whether brakes hold the robot: `advance` does nothing until the first
             command. Callers may set it.
     """
+
+    OTHERWISE = HOW_TO_ADVANCE
 
     period: float
     substeps: int

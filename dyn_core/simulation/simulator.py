@@ -12,7 +12,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, fields
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 
@@ -29,6 +29,7 @@ from dyn_core.recordings.motion import MotionRecord
 from dyn_core.recordings.recording import Recording, RowReports, RunSteps
 from dyn_core.recordings.runs import limit_facts
 from dyn_core.simulation.contacts import ContactSimulator
+from dyn_core.simulation.plant import HOW_TO_ADVANCE
 from dyn_core.simulation.robot_plant import RobotPlant
 from dyn_core.solving.registry import solver, solver_of, solvers
 from dyn_core.solving.solver import AUTO, Solver, check_function, takes
@@ -238,6 +239,15 @@ def forward_dynamics_of(step: Any, model: Model, chosen: Any = None) -> Solver |
     return taken
 
 
+class _StepName(str):
+    """The name of a step, which is no function."""
+
+    def __call__(self, *_: Any, **named: Any) -> NoReturn:
+        raise SettingError(
+            f"step is the name of a solver, '{self}'; {HOW_TO_ADVANCE}", "step"
+        )
+
+
 @known_keywords
 @dataclass
 class Simulator(RobotPlant):
@@ -316,6 +326,7 @@ class Simulator(RobotPlant):
         elif self.forward_dynamics is not None:
             kind["forward_dynamics"] = self.forward_dynamics
         step = solver_of(self.step, STEP)
+        self.step = _StepName(self.step) if isinstance(self.step, str) else self.step
         self.program = (solver("hybrid_euler") if self.prescribed else step).build(
             self.model, **kind, joint_friction=self.joint_friction,
             joint_springs=self.joint_springs, limit_stops=self.limit_stops,

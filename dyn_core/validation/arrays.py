@@ -124,6 +124,13 @@ def _numbers(values: Any) -> np.ndarray:
     return array
 
 
+def no_array(values: object) -> str:
+    """Return a value that is no array of numbers, for the message of a ShapeError."""
+    text = "None" if values is None else shown(values)
+    named = "; of a dict: model.position(q), model.velocity(qd)"
+    return f"{text}{named}" if isinstance(values, Mapping) else text
+
+
 def float_array(name: str, values: ArrayLike | None, wanted: str) -> np.ndarray:
     """Return an array of floats, of any shape; NaN and infinity are accepted.
 
@@ -139,14 +146,12 @@ def float_array(name: str, values: ArrayLike | None, wanted: str) -> np.ndarray:
         ShapeError: `values` is None, is not numeric, such as "1.5", has imaginary
             parts or masked entries, or consists of rows of different lengths.
     """
-    if values is None:
-        raise ShapeError(name, f"numbers of {wanted}", "None")
     try:
         array = _numbers(values)
         imaginary = np.iscomplexobj(array) and bool(array.imag.any())
         real = np.asarray(array.real, float)
     except (TypeError, ValueError, OverflowError) as error:
-        raise ShapeError(name, f"numbers of {wanted}", shown(values)) from error
+        raise ShapeError(name, f"numbers of {wanted}", no_array(values)) from error
     if imaginary:
         raise ShapeError(name, f"real numbers of {wanted}", "complex ones")
     return real
@@ -173,7 +178,9 @@ def shaped_array(
     return array
 
 
-def state_array(name: str, values: ArrayLike, length: int) -> np.ndarray:
+def state_array(
+    name: str, values: ArrayLike, length: int, real: bool = False
+) -> np.ndarray:
     """Return a numeric array of shape (length,) or (batch, length).
 
     Complex numbers stay complex, for derivatives by the complex-step method, and are
@@ -183,19 +190,21 @@ def state_array(name: str, values: ArrayLike, length: int) -> np.ndarray:
         name: Name of the input in error messages.
         values: Numbers of one state, or of a batch of states. Booleans become floats.
         length: Length of the last axis.
+        real: Whether complex numbers are refused.
 
     Raises:
         ShapeError: The last axis has another length, there is no axis or more than
-            two, or the values are not numeric, such as None and "1.5", or masked.
+            two, or the values are not numeric, such as None and "1.5", masked, or
+            complex where real ones are wanted.
     """
     wanted = f"shape ({length},) or (batch, {length})"
-    if values is None:
-        raise ShapeError(name, f"numbers of {wanted}", "None")
     try:
         array = _numbers(values)
         array = array if array.dtype.kind == "c" else array.astype(float)
     except (TypeError, ValueError, OverflowError) as error:
-        raise ShapeError(name, f"numbers of {wanted}", shown(values)) from error
+        raise ShapeError(name, f"numbers of {wanted}", no_array(values)) from error
+    if real and array.dtype.kind == "c":
+        raise ShapeError(name, f"real numbers of {wanted}", "complex ones")
     if array.ndim not in (1, 2) or array.shape[-1] != length:
         raise ShapeError(name, wanted, f"shape {array.shape}")
     return array
@@ -213,9 +222,7 @@ def one_state(name: str, values: ArrayLike, length: int) -> np.ndarray:
     Raises:
         ShapeError: A batch, another length, or values that are not real numbers.
     """
-    array = state_array(name, values, length)
-    if array.dtype.kind == "c":
-        raise ShapeError(name, f"real numbers of shape ({length},)", "complex ones")
+    array = state_array(name, values, length, real=True)
     if array.ndim != 1:
         raise ShapeError(name, f"shape ({length},)", f"shape {array.shape}")
     return array

@@ -15,6 +15,7 @@ import dyn_core as dyn
 from dyn_core.authoring import require
 from dyn_core.batch import map_rows
 from dyn_core.errors import ModelWarning, NearAttributes
+from dyn_core.kinematics import InverseKinematics
 from dyn_core.simulation import simulator
 from dyn_core.simulation.rollout import Rollout
 from dyn_core.spatial import Force, Vector
@@ -1003,3 +1004,45 @@ def test_a_cost_of_the_end_reads_no_joint_forces():
             dyn.plan(arm, [custom(function, when=when)], duration=0.1, knots=2)
     at_rest = custom(lambda model, q, qd, tau: [q[0], *qd], when="end")
     dyn.plan(arm, [at_rest], duration=0.1, knots=2)
+
+
+def test_a_simulator_is_advanced_not_stepped(shipped):
+    """`step` names a solver there; other libraries step by it."""
+    robot = dyn.Simulator(shipped["two_link"], engine="graph")
+    with pytest.raises(dyn.SettingError, match=r"valid: command\(t, tau\), .*advance"):
+        robot.step(np.zeros(2))
+    assert robot.step == "semi_implicit_euler"
+    copied = pickle.loads(pickle.dumps(robot.step))
+    assert copied == robot.step and f"{copied}" == "semi_implicit_euler"
+    world = dyn.ContactSimulator(shipped["two_link"], engine="graph")
+    for name in ("step", "set_torque"):
+        with pytest.raises(AttributeError, match="'advance'|valid: command"):
+            getattr(world, name)
+
+
+def test_a_dict_in_place_of_an_array_leads_to_the_model(shipped):
+    """Of a Program, and of functions of states."""
+    model, z = shipped["two_link"], np.zeros(2)
+    rnea = dyn.solver("rnea").build(model, engine="graph")
+    named = dict.fromkeys(model.joint_names, 0.1)
+    for call in (
+        lambda: rnea(named, z, z),
+        lambda: rnea(z, named, z),
+        lambda: model.integrate(named, z),
+        lambda: dyn.Simulator(model, engine="graph").command(0.0, named),
+    ):
+        with pytest.raises(dyn.ShapeError, match=r"of a dict: model\.position\(q\), "):
+            call()
+
+
+def test_parts_of_a_pose_and_complex_states_are_told_as_such(mistaken):
+    """A rotation and a point are no pose; feedback has no imaginary part."""
+    reach = InverseKinematics(dyn.load("two_link"), "link2", engine="graph")
+    for parts in ((np.eye(3), [0.3, 0.0, 0.5]), ([0.3, 0.0, 0.5], [0, 0, 0, 1])):
+        with pytest.raises(dyn.ShapeError, match=r"pose: wanted numbers of shape \(4,"):
+            reach(parts)
+    with pytest.raises(dyn.ShapeError, match="near: wanted real numbers .*complex"):
+        reach.many(np.eye(4)[None], near=[1j, 0.0])
+    for state in (([1j, 0], [0, 0]), ([[0, 0]], [[0, 1j]])):
+        with pytest.raises(dyn.ShapeError, match="wanted real numbers .*complex"):
+            mistaken["hold"].control(*state)
