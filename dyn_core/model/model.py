@@ -162,9 +162,9 @@ class Model(Immutable, Tree, System):
                 number, such as `elbow.damping`, also accepts a bare number.
 
         Raises:
-            ModelError: Unknown path, wrong number of values, or values that are no
-                finite numbers. Whether they are physically meaningful is not checked;
-                a simulation warns of inertias that no body has.
+            ModelError: Unknown path, wrong number of values, values that are no finite
+                numbers, or a negative mass. Whether others are physically meaningful
+                is not checked; a simulation warns of inertias that no body has.
             SingularError: An axis has length 0, or is -z for a planar joint.
         """
         return parameter_paths.with_values(self, values)

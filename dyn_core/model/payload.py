@@ -10,7 +10,7 @@ import numpy as np
 
 from dyn_core.errors import SettingError
 from dyn_core.spatial import RigidInertia, Vector
-from dyn_core.validation import known_keywords
+from dyn_core.validation import known_keywords, shown
 
 TRIANGLE = 1e-9  # relative slack of the triangle inequality
 
@@ -88,7 +88,10 @@ class PayloadInput:
         self.attach(None)
 
     def check(self, payload: Payload | None) -> None:
-        """Raise SettingError for a payload if `link` is empty; None is always valid."""
+        """Raise SettingError for no Payload, or if `link` is empty; None is valid."""
+        if not isinstance(payload, Payload | None):
+            valid = "Payload(mass, com, inertia), or None"
+            raise SettingError(f"payload is {shown(payload)}; valid: {valid}")
         if payload is not None and not self.link:
             raise SettingError(
                 "a payload needs the link that carries it: set payload_link",
@@ -108,7 +111,8 @@ class PayloadInput:
                 immediately.
 
         Raises:
-            SettingError: There is a payload, but no link for it; nothing is changed.
+            SettingError: It is no Payload, or there is no link for it; nothing is
+                changed.
         """
         self.check(payload)
         self.payload = payload

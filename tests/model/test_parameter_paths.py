@@ -272,10 +272,17 @@ def test_a_parameter_is_finite(wrong):
         arm().with_values({"link2.mass": wrong})
 
 
+@pytest.mark.parametrize("wrong", [-3.0, np.float64(-1e-9), [-1], np.array([-1.0])])
+def test_a_mass_is_not_negative(wrong):
+    """As in a file: joint forces of it have the wrong sign. Zero is a mass."""
+    with pytest.raises(ModelError, match=r"link2\.mass is .*; valid: at least 0"):
+        arm().with_values({"link2.mass": wrong})
+    assert arm().with_values({"link2.mass": 0.0}).parameter("link2.mass") == [0.0]
+
+
 @pytest.mark.parametrize(
     ("values", "message"),
     [
-        ({"link2.mass": -3.0}, "link 'link2': mass -3.0 is negative"),
         ({"link2.inertia": (1, 0, 0, 1, 0, 9)}, "'link2': .*breaks the triangle"),
     ],
 )

@@ -641,9 +641,11 @@ def test_a_model_cannot_be_changed(shipped):
             setattr(model, name, 1.0)
     with pytest.raises(dyn.ModelError, match=r"a Model comes from dyn.load\(source\)"):
         dyn.Model("arm7")
-    for copied in (model, model.with_values({"gravity": [0, 0, 0]})):
+    copies = copy.deepcopy(model), pickle.loads(pickle.dumps(model))
+    for copied in (model, model.with_values({"gravity": [0, 0, 0]}), *copies):
         with pytest.raises(ValueError, match="read-only"):
             copied.lower[0] = 5.0
+        np.testing.assert_array_equal(copied.lower, model.lower)
 
 
 class Labelled:

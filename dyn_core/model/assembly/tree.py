@@ -31,6 +31,13 @@ class Immutable:
             raise ModelError("a Model comes from dyn.load(source); valid: dyn.load")
         return object.__new__(cls)
 
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """Fill a copy or an unpickled object; its arrays are read-only again."""
+        self.__dict__.update(state)
+        for x in state.values():
+            if isinstance(x, np.ndarray):
+                x.setflags(write=False)
+
     if not TYPE_CHECKING:
 
         def __setattr__(self, name: str, value: object) -> None:

@@ -483,15 +483,15 @@ def with_values(tree: AnyTree, values: Mapping[str, Values | Scalar]) -> AnyTree
     """Return the robot with parameters replaced by numbers or symbols.
 
     The inertias of bodies are updated. Whether values are physically meaningful is not
-    checked.
+    checked, except for negative masses.
 
     Args:
         tree: Robot.
         values: Values by path; a path of one number accepts a bare number.
 
     Raises:
-        ModelError: `values` is not a mapping, a path is unknown, or its values are not
-            finite numbers or not as many as `size` returns.
+        ModelError: `values` is not a mapping, a path is unknown, its values are not
+            finite numbers or not as many as `size` returns, or a mass is negative.
         SingularError: An axis has length 0, or is -z for a planar joint.
     """
     if not isinstance(values, Mapping):
@@ -502,8 +502,12 @@ def with_values(tree: AnyTree, values: Mapping[str, Values | Scalar]) -> AnyTree
     for path, sequence in values.items():
         entries = entries_of(path, sequence, size(tree, path))
         name, _, what = path.rpartition(".")
-        owner = kind_of(tree, path).owner
+        kind = kind_of(tree, path)
+        owner = kind.owner
         if owner == "link":
+            if any(isinstance(x, (float, int)) and x < kind.minimum for x in entries):
+                valid = f"at least {kind.minimum:g}"
+                raise ModelError(f"{path} is {shown(sequence)}; valid: {valid}", path)
             links.setdefault(name, {})[what] = entries
         else:
             tree = _CHANGES[owner](tree, name, what, entries)
