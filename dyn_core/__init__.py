@@ -286,8 +286,7 @@ if not TYPE_CHECKING:  # with __getattr__, type checkers would accept any name
                 return f"{said}; valid: import dyn_core.{name}"
             if name in ("show", "view"):
                 return f"{said}; valid: dyn_core.view.show(model); dyn help view"
-            near = errors.nearest(name, [*__all__, *problems.names()])
-            guess = f"; did you mean {' or '.join(map(repr, near))}?" if near else ";"
+            guess = errors.guesses(name, [*__all__, *problems.names()])
             return (
                 f"{said}{guess} algorithms: dyn.solver(NAME).build(model), names:"
                 " dyn.solvers()"

@@ -117,7 +117,16 @@ MEANT = (  # a valid name that tells where; unknown names; what to write instead
     ("controller", ("floor", "ground", "contact", "contacts"),
      "contacts are those of a world: world='floor'"),
     ("half_spaces", ("gravity",), _GRAVITY), ("controller", ("gravity",), _GRAVITY),
-    ("--world", ("--gravity",), _GRAVITY),
+    ("--world", ("--gravity",), _GRAVITY), ("f_ext_frame", ("gravity",), _GRAVITY),
+    ("effort_limits", ("gravity",), _GRAVITY),
+    ("f_ext_frame", ("payload",), "a payload is an input: inputs=['LINK.payload']"),
+    ("command_timeout", ("effort_limit", "effort_limits", "torque_limits", "tau_max"),
+     "limits of joint forces belong to the robot: effort of <limit>, or the sidecar"),
+    ("nq", ("mass_matrix", "inertia_matrix", "M", "H"),
+     "dyn.solver('crba').build(model)(q)"),
+    ("nq", ("jacobian", "J"), "dyn.solver('jacobian').build(model, frame=NAME)(q)"),
+    ("plan", ("mpc", "MPC", "nmpc", "ilqr", "iLQR", "ddp", "fddp", "mppi", "trajopt"),
+     "dyn.plan(model, costs).solve(q, qd), or Controller(model, mode='predictive')"),
     ("--world", ("--floor", "--ground", "--plane", "--contacts"),
      "contacts are those of a world: --world floor"),
     ("--world", ("--friction", "--mu"),
@@ -195,10 +204,7 @@ def unknown_name(
             with the command that prints all names of this kind, if there is one.
     """
     names = list(dict.fromkeys(valid))
-    near = [repr(one_line(x)) for x in nearest(name, names)]
-    guess = f"; did you mean {' or '.join(near)}?" if near else ";"
-    meant = [x for where, these, x in MEANT if where in names and str(name) in these]
-    guess = f"; {meant[0]};" if meant else guess
+    guess = guesses(name, names)
     group = str(name).split(".")[0] + "."  # for gains.kp: "gains.", as gains.JOINT.p
     names.sort(key=lambda x: not (_begins(x, str(name)) or x.startswith(group)))
     shown = ", ".join(map(one_line, names[:limit])) or "none"
@@ -208,6 +214,23 @@ def unknown_name(
     what = f" for {purpose}" if purpose else ""
     called = one_line(str(name)[:_RUN])
     return f"no {kind} is called '{called}'{guess} valid{what}: {shown}{more}"
+
+
+def guesses(name: object, valid: Sequence[str], limit: int = 3) -> str:
+    """Return what follows an unknown name in a message, up to the list of valid names.
+
+    It is "; SENTENCE;" of MEANT, "; did you mean 'A' or 'B'?" of `nearest`, or ";".
+
+    Args:
+        name: The unknown name.
+        valid: Valid names.
+        limit: Maximum number of near names.
+    """
+    for where, these, sentence in MEANT:
+        if where in valid and str(name) in these:
+            return f"; {sentence};"
+    near = [repr(one_line(x)) for x in nearest(name, valid, limit)]
+    return f"; did you mean {' or '.join(near)}?" if near else ";"
 
 
 def why_unread(error: Exception) -> str:
@@ -278,12 +301,9 @@ class UnknownAttribute(AttributeError):
 
     def __str__(self) -> str:
         owner, name, otherwise = self.args
-        near = nearest(name, (x for x in dir(owner) if not x.startswith("_")))
-        guess = f"did you mean {' or '.join(map(repr, near))}?" if near else otherwise
-        kind = type(owner).__name__
-        return (
-            f"'{kind}' object has no attribute '{name}'; {guess or 'dir() lists all'}"
-        )
+        valid = [x for x in dir(owner) if not x.startswith("_")]
+        guess = guesses(name, valid).strip("; ") or otherwise or "dir() lists all"
+        return f"'{type(owner).__name__}' object has no attribute '{name}'; {guess}"
 
     def __reduce__(self) -> tuple[Any, ...]:
         return AttributeError, (str(self),)  # the object does not go along

@@ -174,6 +174,7 @@ class MotionRecord:
             return np.full(count, none)
         return np.array([none if x is None else float(x) for x in limits])
 
+    @known_keywords
     def plot(
         self,
         path: str | None = None,

@@ -14,6 +14,7 @@ from dyn_core.contact.stepping.reports import StepReport
 from dyn_core.errors import NearAttributes
 from dyn_core.model import Model
 from dyn_core.recordings.motion import MotionRecord
+from dyn_core.validation import known_keywords
 
 
 class RunSteps(NamedTuple):
@@ -159,6 +160,7 @@ class Recording(NearAttributes):
         """
         return forwards.show(self.model if model is None else model, self)
 
+    @known_keywords
     def plot(self, path: str | None = None) -> Any:
         """Return a matplotlib figure of the run; write it to a file if `path` is given.
 

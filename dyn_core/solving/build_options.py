@@ -12,6 +12,7 @@ from dyn_core.engines import ENGINES
 from dyn_core.errors import (
     ModelError,
     UnsupportedError,
+    guesses,
     nearest,
     one_line,
     unknown_name,
@@ -444,8 +445,7 @@ def check_names(what: str, names: Iterable[str], valid: Sequence[str]) -> None:
     """
     unknown = [name for name in names if name not in valid]
     if unknown:
-        near = [x for name in unknown for x in nearest(name, valid, 1)]
-        guess = f"; did you mean {' or '.join(map(repr, near))}?" if near else ";"
         raise UnsupportedError(
-            f"{what} {one_line(', '.join(unknown))}{guess} valid: {', '.join(valid)}"
+            f"{what} {one_line(', '.join(unknown))}{guesses(unknown[0], valid, 1)}"
+            f" valid: {', '.join(valid)}"
         )

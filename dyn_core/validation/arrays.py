@@ -34,7 +34,8 @@ def known_keywords(target: _Target) -> _Target:
     """
     call: Any = target.__init__ if isinstance(target, type) else target  # type: ignore[misc]
     entries = list(signature(call).parameters.values())
-    entries = entries[1:] if isinstance(target, type) else entries
+    bound = int(bool(entries) and entries[0].name == "self")
+    entries = entries[bound:]
     if any(entry.kind is Parameter.VAR_KEYWORD for entry in entries):
         raise TypeError(f"{target.__name__} takes any keyword: nothing is unknown")
     named = (Parameter.POSITIONAL_OR_KEYWORD, Parameter.KEYWORD_ONLY)
@@ -42,7 +43,6 @@ def known_keywords(target: _Target) -> _Target:
     known, name = frozenset(valid), target.__name__
     ordered = [x.name for x in entries if x.kind is Parameter.POSITIONAL_OR_KEYWORD]
     free = any(x.kind is Parameter.VAR_POSITIONAL for x in entries)
-    bound = int(isinstance(target, type))  # self
     most = sys.maxsize if free else len(ordered) + bound
 
     @wraps(call)

@@ -1048,3 +1048,27 @@ def test_parts_of_a_pose_and_complex_states_are_told_as_such(mistaken):
     for state in (([1j, 0], [0, 0]), ([[0, 0]], [[0, 1j]])):
         with pytest.raises(dyn.ShapeError, match="wanted real numbers .*complex"):
             mistaken["hold"].control(*state)
+
+
+@pytest.mark.parametrize(
+    ("mistake", "said"),
+    [
+        (lambda model: dyn.solver("rnea").build(model, gravity=[0, 0, 0]), r"gravity; gravity belongs to the robot: dyn\.load"),
+        (lambda model: dyn.solver("rnea").build(model, payload=1.0), r"inputs=\['LINK\.payload'\]"),
+        (lambda model: dyn.plan(model, [dyn.cost.effort()], gravity=0.0), "gravity belongs to the robot"),
+        (lambda model: _run(model, effort_limits=[1, 1]), "limits of joint forces belong to the robot"),
+        (lambda model: dyn.Simulator(model, effort_limit=1), "limits of joint forces belong to the robot"),
+        (lambda model: dyn.ContactSimulator(model, torque_limits=1), "limits of joint forces belong to the robot"),
+        (lambda model: model.mass_matrix, r"dyn\.solver\('crba'\)\.build\(model\)\(q\)"),
+        (lambda model: model.M, r"dyn\.solver\('crba'\)"),
+        (lambda model: model.jacobian, r"dyn\.solver\('jacobian'\)"),
+        (lambda model: dyn.mpc, r"dyn\.plan\(model, costs\).*mode='predictive'"),
+        (lambda model: dyn.ilqr, r"dyn\.plan\(model, costs\)"),
+        (lambda model: _run(model).plot(what="q"), "no setting is called 'what'; valid for plot: path$"),
+        (lambda model: _run(model).motion.plot(None, "a", None, 3, 4), "plot takes 4 arguments by position, got 5"),
+    ],
+)  # fmt: skip
+def test_a_setting_of_another_place_is_told_where(shipped, mistake, said):
+    """Of the robot, of the solvers, of a plan: where the name was looked for in vain."""
+    with pytest.raises((dyn.DynError, AttributeError), match=said):
+        mistake(shipped["two_link"])
