@@ -165,10 +165,10 @@ class ContactSimulator(RobotPlant):
         links = [f"[{a}, {b}]" for a, b in met if {a, b} <= set(self.model.frames)]
         if links:
             how += "; links that always meet: "
+            if len(links) > SHOWN:
+                how += "World(groups={'robot': model.frame_names}) leaves out all"
+                how += f" {len(links)} pairs of the robot with itself, or "
             how += f"pairs: {{deny: [{', '.join(links[:SHOWN])}]}} in the sidecar"
-        if len(links) > SHOWN:
-            how += f", {len(links)} pairs in all; none of them: "
-            how += "World(groups={'robot': model.frame_names})"
         where = f"{worst.id.link_a}/{worst.id.link_b}"
         return (f"the start overlaps by {-worst.gap:.3g} m at {where}: {how}",)
 
