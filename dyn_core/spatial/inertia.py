@@ -10,15 +10,7 @@ import numpy as np
 from dyn_core.errors import ModelError
 from dyn_core.spatial.linear import Factored
 from dyn_core.spatial.symmetric import ORDER, Symmetric
-from dyn_core.spatial.vectors import (
-    Force,
-    Matrix,
-    Motion,
-    Spatial,
-    Vector,
-    cross3,
-    skew,
-)
+from dyn_core.spatial.vectors import Force, Matrix, Motion, Vector, cross3, skew
 from dyn_core.validation import float_array
 
 
@@ -353,7 +345,7 @@ class _Subspace:
 
         Raises TypeError if x is a Motion, a Force or no column of as many numbers.
         """
-        fits = hasattr(x, "__iter__") and not isinstance(x, Spatial)
+        fits = hasattr(x, "__iter__") and not isinstance(x, (Motion, Force))
         numbers, n, result = tuple(x) if fits else None, len(self.columns), None
         if numbers is None or len(numbers) != n:
             got = type(x).__name__ if numbers is None else f"{len(numbers)}"

@@ -14,6 +14,7 @@ import pytest
 import dyn_core as dyn
 from dyn_core.authoring import require
 from dyn_core.batch import map_rows
+from dyn_core.control import Payload
 from dyn_core.errors import ModelWarning, NearAttributes
 from dyn_core.kinematics import InverseKinematics
 from dyn_core.simulation import simulator
@@ -1072,3 +1073,14 @@ def test_a_setting_of_another_place_is_told_where(shipped, mistake, said):
     """Of the robot, of the solvers, of a plan: where the name was looked for in vain."""
     with pytest.raises((dyn.DynError, AttributeError), match=said):
         mistake(shipped["two_link"])
+
+
+@pytest.mark.parametrize("kind", [dyn.Simulator, dyn.ContactSimulator])
+def test_a_payload_is_no_number(shipped, kind):
+    """A mass alone was an AttributeError; a negative one is none."""
+    robot = kind(shipped["two_link"], payload_link="link2", engine="graph")
+    for wrong in (1.5, {"mass": 1.5}, "cup"):
+        with pytest.raises(dyn.SettingError, match=r"valid: Payload\(mass, com, iner"):
+            robot.attach(wrong)
+    with pytest.raises(dyn.SettingError, match="mass -1 kg; valid: above 0"):
+        robot.attach(Payload(-1.0))
