@@ -538,11 +538,8 @@ class ComputedTorqueNode(RobotNode):
         if not self.configured:
             response.message = "not configured: no effort is sent"
             return response
-        stop = self.controller.stopped
-        if request.data and stop is not None:
-            response.message = (
-                f"stopped by {stop.reason}: deactivate and activate to continue"
-            )
+        if request.data and self.controller.stopped is not None:
+            response.message = self.controller.idle
             return response
         if request.data and not self.controller.enabled:
             self.controller.reset("dropped: disabled")

@@ -34,6 +34,10 @@ from dyn_core.solving.control_mode import ModeMessage
 from dyn_core.solving.registry import default_registry
 from dyn_core.validation import known_keywords
 
+AT_REST = (
+    "; a simulated robot that swings on: dyn call /simulator/pause true and dyn call"
+    " /simulator/reset before, /simulator/pause false after"
+)
 BRISK = 0.1  # speed above which the reference starts with the robot's [rad/s | m/s]
 
 
@@ -208,12 +212,14 @@ class Controller(Laws):
     @property
     def idle(self) -> str:
         """Why no law acts, stopped or disabled, and what ends that; else empty."""
-        if self.stopped is not None:
-            way = "; valid: deactivate and activate the node; in Python reset_stop"
-            if self.stopped.cause == "guard":  # its reason says what ends it
-                way = ""
-            return f"stopped: {self.stopped.reason}{way}"
-        return "" if self.enabled else "disabled; valid: enable it"
+        if (stop := self.stopped) is None:
+            return "" if self.enabled else "disabled; valid: enable it"
+        way = "; valid: deactivate and activate the node; in Python reset_stop"
+        if stop.cause == "guard":  # its reason says what ends it
+            way = ""
+        elif stop.cause == "violation":  # a robot that still swings would stop it again
+            way = f"{way}{AT_REST}"
+        return f"stopped: {stop.reason}{way}"
 
     def begin(self) -> None:
         """Restart the controller: discard times and the measured period, and reset.

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import argparse
+import math
 import os
 import sys
 import time
+from typing import Any
 
 from rclpy.qos import QoSProfile, ReliabilityPolicy
 from sensor_msgs.msg import JointState
@@ -46,6 +48,11 @@ def run(arguments: argparse.Namespace) -> int:
         live.node.create_subscription(JointState, topic, follower.take, quality)
         announce(viewer, scene)
         print(f"following {topic}", flush=True)
+        live.until(
+            lambda: stop or follower.count or follower.note,
+            math.inf,
+            lambda: f"joint states on {topic}; {_senders(live.node)}",
+        )
         shown = 0.0
         while not stop:
             live.spin(0.02)
@@ -59,6 +66,17 @@ def run(arguments: argparse.Namespace) -> int:
                 follower.note = ""
     print(f"{follower.count} messages of {topic}")
     return 0 if follower.count else 1
+
+
+def _senders(node: Any) -> str:
+    """Return the topics on which nodes send joint states now, as a clause.
+
+    Args:
+        node: The rclpy node that asks.
+    """
+    kind, pairs = "sensor_msgs/msg/JointState", node.get_topic_names_and_types()
+    topics = [x for x, kinds in pairs if kind in kinds and node.count_publishers(x)]
+    return f"there are: {', '.join(topics)}" if topics else "no node sends any yet"
 
 
 def keep_to_this_machine(network: bool) -> None:

@@ -133,12 +133,14 @@ def run(arguments: argparse.Namespace) -> int:
         sender = live.node.create_publisher(
             JointTrajectory, f"{name}/joint_trajectory", 1
         )
-        if not live.until(sender.get_subscription_count, wait):
+        what = f"a subscriber of {name}/joint_trajectory"
+        if not live.until(sender.get_subscription_count, wait, what):
             raise DynError(
                 f"{name} listens to no trajectories; valid: a node computed_torque that"
                 " is configured"
             )
-        if not live.until(lambda: watch.reference and watch.error, wait):
+        what = f"reference and error of {name}"
+        if not live.until(lambda: watch.reference and watch.error, wait, what):
             raise DynError(
                 f"{name} publishes no reference; valid: an active node with joint"
                 f" states, see dyn lifecycle get {name}"
@@ -163,7 +165,8 @@ def run(arguments: argparse.Namespace) -> int:
         message, end = _message(content, arguments.duration or 0.0)
         published, watch.sent = time.monotonic(), time.time()
         sender.publish(message)
-        if not live.until(lambda: watch.answers, wait) and watch.moved < published:
+        answered = live.until(lambda: watch.answers, wait, f"an answer of {name}")
+        if not answered and watch.moved < published:
             raise DynError(
                 f"{name} does not answer within {wait:g} s; its log says whether it"
                 " follows the trajectory"
@@ -221,11 +224,11 @@ def _to_posture(
     goal = [arguments.joints[x] for x in known]
     states = f"{name.rpartition('/')[0]}/joint_states"
     watch.compare(states, JointState(name=known, position=goal))
-    if not live.until(lambda: watch.error, wait):
+    if not live.until(lambda: watch.error, wait, f"positions on {states}"):
         raise DynError(f"no positions of all joints on {states} within {wait:g} s")
     topic, message = f"{name}/target_posture", Float64MultiArray(data=goal)
     sender = live.node.create_publisher(Float64MultiArray, topic, 1)
-    if not live.until(sender.get_subscription_count, wait):
+    if not live.until(sender.get_subscription_count, wait, f"a subscriber of {topic}"):
         raise DynError(f"{name} does not listen to {topic}")
     watch.moved, watch.sent = time.monotonic(), time.time()
     for _ in range(3):

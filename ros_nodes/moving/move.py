@@ -54,13 +54,14 @@ def run(arguments: argparse.Namespace) -> int:
             PoseStamped, f"{name}/frame_pose", lambda m: poses.append(_numbers(m)), QOS
         )
         targets = live.node.create_publisher(PoseStamped, f"{name}/target_pose", QOS)
-        if not live.until(targets.get_subscription_count, arguments.timeout):
+        wait, what = arguments.timeout, f"a subscriber of {name}/target_pose"
+        if not live.until(targets.get_subscription_count, wait, what):
             raise DynError(
                 f"{name} follows no target poses; valid: a node computed_torque in mode"
                 " cartesian or predictive that is configured"
             )
         _check(live, name, arguments)
-        if not live.until(lambda: poses, arguments.timeout):
+        if not live.until(lambda: poses, wait, f"a pose on {name}/frame_pose"):
             raise DynError(
                 f"{name} publishes no pose of its tool on {name}/frame_pose; valid: an"
                 " active node with model_topics.rate > 0"

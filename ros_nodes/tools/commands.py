@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from dyn_core.errors import SettingError
+from dyn_core.errors import SettingError, unknown_name
 from dyn_core.identification import FRICTION_LAWS
 from dyn_core.model.frames import origin
 from dyn_core.model.sources.arguments import ROBOT, add_search, named_numbers
@@ -22,6 +22,7 @@ from ros_nodes.processes import ros_fault
 NAME = re.compile(r"/?[A-Za-z_]\w*(/[A-Za-z_]\w*)*", re.ASCII)
 _BOUNDS = {"speed": 0.1, "turn": 0.5}  # of `dyn move` [m/s], [rad/s]
 STARTING = 20.0  # time in which nodes come up and configure [s]
+TRANSITIONS = ("configure", "cleanup", "activate", "deactivate", "shutdown")
 TOPIC = re.compile(r"[~/]?[A-Za-z_]\w*(/[A-Za-z_]\w*)*", re.ASCII)
 
 
@@ -276,11 +277,12 @@ def _live(command: str, arguments: argparse.Namespace) -> bool:
 
     Args:
         command: Name of the command, for the message.
-        arguments: Arguments with node, topics, timeout and duration, as far as present.
+        arguments: Arguments with node, topics, transition, timeout and duration, as far
+            as present.
 
     Raises:
-        SettingError: The name of a node or topic is not valid, or a time is not finite
-            and more than 0.
+        SettingError: The name of a node or topic is not valid, no node has such a
+            transition, or a time is not finite and more than 0.
     """
     for what, valid in (("node", "/simulator"), ("service", "/guard/reset")):
         name = getattr(arguments, what, None)
@@ -291,6 +293,10 @@ def _live(command: str, arguments: argparse.Namespace) -> bool:
             raise SettingError(
                 f"topic {topic!r}; valid: such as /joint_states", "topic"
             )
+    wanted = getattr(arguments, "transition", "0")
+    if not (wanted.isdecimal() or wanted in TRANSITIONS):
+        message = unknown_name("transition", wanted, TRANSITIONS)
+        raise SettingError(message, "transition")
     for name in ("timeout", "duration"):
         seconds = getattr(arguments, name, None)
         if seconds is not None and not 0 < seconds < math.inf:

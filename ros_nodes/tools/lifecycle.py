@@ -64,7 +64,8 @@ def lifecycle_nodes(live: Live, name: str = "") -> list[str]:
         return [service.removesuffix(end) for service in having]
 
     if name:
-        live.until(lambda: name in known(), min(live.timeout, ABSENT))
+        what = f"service {name}{end}"
+        live.until(lambda: name in known(), min(live.timeout, ABSENT), what)
         return [x for x in known() if x == name]
     live.all_nodes()
     return sorted(x for x in known() if not x.rpartition("/")[2].startswith("_"))

@@ -7,6 +7,7 @@ import pytest
 
 import dyn_core as dyn
 from dyn_core.control import Controller, Rules
+from dyn_core.control.controller import AT_REST
 from dyn_core.control.safety.health import ERROR, OK, STALE, WARN, Health
 from dyn_core.control.states.state_samples import LONGEST_STEP, SEVERAL, StateAge
 
@@ -336,7 +337,15 @@ def test_health_says_what_the_controller_does(two):
     controller.estop(9.0, "pressed")
     said = _said(health, 9.0)
     assert said[0][0] == (ERROR, "stopped")
-    assert said[1].startswith("stopped: pressed")
+    ends = "; valid: deactivate and activate the node; in Python reset_stop"
+    assert said[1].startswith(f"stopped: pressed{ends}; trajectory stopped: ")
+    controller.reset_stop()
+    controller.safety.violated(9.0, "too fast")  # and the robot swings on
+    began = health.changes(health.conditions(9.0))
+    assert f"stopped: too fast{ends}{AT_REST}" in [x.message for x in began]
+    controller.reset_stop()
+    ended = health.changes(health.conditions(9.0))
+    assert "no longer: stopped: too fast" in [x.message for x in ended]
     floating = Controller(two, mode="gravity", engine="graph")
     _feed(floating, 3)
     assert _said(Health(floating, 0.1), 0.02)[1] == "gravity compensation"

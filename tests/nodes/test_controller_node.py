@@ -263,8 +263,9 @@ def test_an_emergency_stop_acts_as_its_rule_says(make, kind):
     assert _feed(node).any() == (kind != "zero")
     refused = node._on_enable(SetBool.Request(data=True), SetBool.Response())
     assert not refused.success
-    assert node.status()[:2] == (b"\x02", "stopped: ~/estop; trajectory stopped: ~/estop"
-                                 if node.health.dropped else "stopped: ~/estop")  # fmt: skip
+    assert refused.message == node.controller.idle
+    more = "; trajectory stopped: ~/estop" if node.health.dropped else ""
+    assert node.status()[:2] == (b"\x02", f"{node.controller.idle}{more}")
     node.trigger_deactivate()
     assert not node.sent[-1][1].any()
     node.trigger_activate()

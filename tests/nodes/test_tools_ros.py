@@ -162,6 +162,9 @@ def _states(run):
     assert "- deactivate [4]\n\tStart: active\n\tGoal: deactivating\n" in out
     status, _, err = run("lifecycle", "set", "simulator", "deactivat")
     assert (status, "did you mean 'deactivate'" in err) == (1, True)
+    status, _, err = run("lifecycle", "set", "simulator", "configure")
+    assert status == 1
+    assert "no transition of /simulator in state active is called 'configure'" in err
     assert (
         run("lifecycle", "set", "simulator", "deactivate")[1]
         == "Transitioning successful\n"

@@ -449,10 +449,10 @@ def test_a_stop_of_the_controller_lasts_until_the_next_activation(make):
     node.controller.safety.stop(0.0, "violation", "zero", "torque not finite")
     assert not feed()
     level, message, _ = node.status()
-    assert (level, message) == (b"\x02", "stopped: torque not finite")
+    assert (level, message) == (b"\x02", node.controller.idle)
     answer = node._on_enable(SetBool.Request(data=True), SetBool.Response())
     assert not answer.success
-    assert "stopped by torque not finite: deactivate" in answer.message
+    assert "stopped: torque not finite; valid: deactivate" in answer.message
     node.trigger_deactivate()
     node.trigger_activate()
     assert feed()

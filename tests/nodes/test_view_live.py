@@ -88,12 +88,18 @@ def test_the_command_follows_joint_states(environment, ros, until):
         text=True,
     )
     node = Node("source")
-    publisher = node.create_publisher(JointState, "/arm/joint_states", 10)
+    node.create_publisher(JointState, "/left/joint_states", 10)
     sent = JointState(name=list(dyn.load("arm7").joint_names), position=[0.1] * 7)
-    node.create_timer(0.02, lambda: publisher.publish(sent))
     try:
         line = process.stdout.readline()
         assert line.startswith("arm7: http://127.0.0.1:"), process.stderr.read()
+        waits = process.stderr.readline()  # before anything is sent
+        assert waits == (
+            "dyn: waiting for joint states on /arm/joint_states; there are:"
+            " /left/joint_states\n"
+        )
+        publisher = node.create_publisher(JointState, "/arm/joint_states", 10)
+        node.create_timer(0.02, lambda: publisher.publish(sent))
         opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
         with opener.open(line.split()[1], timeout=30) as page:
             assert page.status == 200

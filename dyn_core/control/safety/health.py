@@ -122,7 +122,7 @@ class Health:
         now = {c.key: c for c in conditions if c.level != OK and c.key not in QUIET}
         started = [c for key, c in now.items() if key not in self._known]
         ended = [
-            Condition(OK, key, f"no longer: {c.message}")
+            Condition(OK, key, f"no longer: {c.message.partition('; valid: ')[0]}")
             for key, c in self._known.items()
             if key not in now
         ]
@@ -137,9 +137,9 @@ class Health:
         jump as those of two robots) or waiting; OK ok, whose message says what the
         robot does. `t` is the present time [s].
         """
-        controller, stop = self.controller, self.controller.stopped
-        if stop is not None:
-            return Condition(ERROR, "stopped", f"stopped: {stop.reason}")
+        controller = self.controller
+        if controller.stopped is not None:
+            return Condition(ERROR, "stopped", controller.idle)
         if controller.seen is None:
             return Condition(STALE, "no state", "no joint state yet")
         if controller.samples.silence(t) is not None:
