@@ -62,6 +62,7 @@ SYNONYMS = (
     ("end", "terminal", "final"),
     ("pose", "position", "orientation"),
     ("substeps", "frame_skip"),
+    ("x86-64", "amd64"),
     # Solvers, with their names in Pinocchio, MuJoCo, Drake and the Robotics Toolbox;
     # none whose results have the other sign.
     ("rnea", "mj_inverse", "CalcInverseDynamics", "rne"),
@@ -142,6 +143,12 @@ MEANT = (  # a valid name that tells where; unknown names; what to write instead
     ("doctor", ("version",), "dyn --version"),
     ("computed_torque", ("gravity", "gravity_compensation", "impedance", "cartesian"),
      "it is a mode of computed_torque: mode: gravity in a file of --params"),
+    ("cortex-m4f", ("stm32f3", "stm32f4", "stm32g4", "stm32l4", "nrf52", "cortex-m4"),
+     "a Cortex-M4 is --target cortex-m4f --dtype float32"),
+    ("cortex-m7", ("stm32f7", "stm32h7", "teensy4", "imxrt"),
+     "a Cortex-M7 is --target cortex-m7"),
+    ("cortex-m7", ("cortex-m0", "cortex-m3", "rp2040", "esp32", "avr", "arduino"),
+     "--form c is C99 source for any compiler"),
 )  # fmt: skip
 _RUN = 200  # maximum characters of a word in a message
 _LONG = re.compile(rf"\S{{{_RUN + 1},}}")
@@ -226,8 +233,9 @@ def guesses(name: object, valid: Sequence[str], limit: int = 3) -> str:
         valid: Valid names.
         limit: Maximum number of near names.
     """
+    spellings = {str(name), str(name).lower()}
     for where, these, sentence in MEANT:
-        if where in valid and str(name) in these:
+        if where in valid and spellings.intersection(these):
             return f"; {sentence};"
     near = [repr(one_line(x)) for x in nearest(name, valid, limit)]
     return f"; did you mean {' or '.join(near)}?" if near else ";"

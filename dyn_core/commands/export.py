@@ -206,7 +206,7 @@ def _refuse_for_gpu(arguments: argparse.Namespace) -> None:
 
 
 def summary(result: Export) -> list[str]:
-    """Return lines about an export: ports, memory [bytes], undefined symbols, files."""
+    """Return lines about an export: ports, memory [bytes], what it needs, files."""
     x = result.interface
     lines = [f"{x.prefix}: {x.solver} for '{x.robot}', target {result.target}"]
     for title, ports in (("in", x.inputs), ("out", x.outputs)):
@@ -216,7 +216,8 @@ def summary(result: Export) -> list[str]:
         lines.append(f"  code    {result.code} bytes, constants {result.constants}")
     memory = max(x.scratch, x.batch_scratch)
     lines.append(f"  memory  scratch {memory} bytes of the caller, stack {x.stack}")
-    needs = ", ".join(result.undefined) or "nothing"
+    nothing = "math.h and libm (-lm)" if result.form == "c" else "nothing"
+    needs = ", ".join(result.undefined) or nothing
     lines.append(f"  needs   {needs} from elsewhere")
     lines += [f"written: {result.folder / name}" for name in result.files]
-    return lines
+    return [*lines, f"next: {x.prefix}_README.md has the command that compiles it"]

@@ -81,6 +81,11 @@ if(NOT CMAKE_CROSSCOMPILING)
   endif()
 endif()""",
 }
+_NEWLIB = """
+`nosys.specs`, `math.h` and `printf` come from the compiler's C library, newlib (Debian:
+`libnewlib-arm-none-eabi`). With these specs nothing is printed: take those of the
+board, or `rdimon.specs` under a debugger.
+"""
 _FLAGS = """
 On x86, compile with `-O2 -mfma` where the processor has the instruction, as CMake does:
 the bits are the same, and a call takes a tenth of the time or less.
@@ -610,6 +615,7 @@ def readme(
         check=check.format(prefix=x.prefix, command=_command(x, target, form, binary)),
         packages=f"{listed}: for {' and '.join(known)}; " if packages else "",
         flags=(_FLAGS if form == "c" and target.is_x86 else "")
+        + (_NEWLIB if target.is_arm else "")
         + (f"\n{slow}.\n" if slow else ""),
         how=_hosts(x, binary) if module else "",
         license=LICENSE,

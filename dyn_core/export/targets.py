@@ -59,7 +59,10 @@ class Target:
         return self.triple.startswith(("thumb", "arm-", "armv"))
 
 
-_EABI = "arm-none-eabi-gcc -mcpu={} -mthumb -mfloat-abi=hard -mfpu={} main.c {{object}}"
+_EABI = (
+    "arm-none-eabi-gcc -mcpu={} -mthumb -mfloat-abi=hard -mfpu={} --specs=nosys.specs"
+    " main.c {{object}}"
+)
 
 TARGETS = {
     target.name: target

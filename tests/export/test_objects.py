@@ -10,6 +10,7 @@ from emulate import CASES, build, check_natively, every_operation, made, need, s
 
 import dyn_core as dyn
 from dyn_core import cli
+from dyn_core.commands.export import summary
 from dyn_core.engines.llvm import host_machine
 from dyn_core.errors import CompileError, SettingError, UnsupportedError
 from dyn_core.export import export
@@ -180,6 +181,29 @@ def test_the_readme_of_c_source_has_the_compiler_of_its_target(tmp_path):
         text = (tmp_path / target / "w_README.md").read_text()
         assert re.search(command, text), target
         assert ("-mfma" in text) == (target == "host")
+        arm = target == "cortex-m4f"  # nothing links there without a C library
+        assert ("--specs=nosys.specs" in text) == ("libnewlib" in text) == arm
+
+
+def test_what_the_command_prints_says_what_c_source_needs(tmp_path):
+    """It said that nothing is needed from elsewhere, and the source includes math.h."""
+    program = dyn.solver("gravity").build(dyn.load("two_link"), dtype="float32")
+    result = program.export(tmp_path, target="cortex-m4f", form="c", name="w")
+    lines = summary(result)
+    assert "  needs   math.h and libm (-lm) from elsewhere" in lines
+    assert lines[-1] == "next: w_README.md has the command that compiles it"
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [("stm32f4", "called 'stm32f4'; a Cortex-M4 is --target cortex-m4f --dtype float32;"),
+     ("STM32H7", "a Cortex-M7 is --target cortex-m7;"), ("arm64", "did you mean 'aarch64'?"),
+     ("esp32", "--form c is C99 source for any compiler;")],
+)  # fmt: skip
+def test_a_board_leads_to_the_target_of_its_processor(name, said):
+    """The nearest spelling of stm32f4 was wasm32."""
+    with pytest.raises(dyn.UnsupportedError, match=re.escape(said)):
+        target_of(name)
 
 
 def test_an_option_of_a_build_is_none_of_an_export(tmp_path):
