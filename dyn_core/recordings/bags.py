@@ -281,9 +281,11 @@ def _check_place(file: Path) -> None:
     if kind == "folder" and file_kind(file / "metadata.yaml") != "file":
         raise SettingError(f"{file}: no bag: there is no metadata.yaml in it", "file")
     if kind == "file" and file.suffix not in BAGS:
+        arrays = "; an array becomes one by np.savez('run.npz', t=t, q=q, qd=qd)"
+        more = arrays if file.suffix == ".npy" else ""
         valid = ", ".join((*BAGS, *TABLES))
         raise SettingError(
-            f"{file}: no recording; valid: a folder of a bag, {valid}", "file"
+            f"{file}: no recording; valid: a folder of a bag, {valid}{more}", "file"
         )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import hashlib
 import os
 import platform
@@ -13,19 +14,22 @@ from typing import Any
 
 import numpy as np
 
+from dyn_core.errors import SettingError
 from dyn_core.model import Model
 from dyn_core.model.coordinates.ball_limits import ball_limit_rows, limited_balls
 from dyn_core.model.description import FRICTION_SPEED
 from dyn_core.model.loops.loop_constraints import Coupling
 from dyn_core.model.point_springs import PointSprings
+from dyn_core.model.sources.arguments import load_robot
 from dyn_core.problems import FORWARD_DYNAMICS
 from dyn_core.recordings.energy import energy_ledger
-from dyn_core.recordings.files import check_output, write_motion
+from dyn_core.recordings.files import check_output, is_recording, read_motion, write_motion
 from dyn_core.recordings.motion import MotionRecord
 from dyn_core.recordings.recording import Recording
 from dyn_core.solving.registry import solver
 from dyn_core.solving.solver import Solver
 from dyn_core.spatial import Vector
+from dyn_core.validation.file_names import file_kind
 
 _DISTRIBUTIONS = ("dyn_ros", "numpy", "scipy", "llvmlite")
 _DIGITS = 16  # number of hexadecimal digits of a model hash
@@ -208,6 +212,51 @@ def named_robot(facts: Mapping[str, Any]) -> tuple[str, str]:
     named = bool(source) and Path(source).name == source  # shipped or installed
     known = named or os.path.isfile(source)  # False in a closed folder
     return (source, str(facts.get("root_joint") or "")) if known else ("", "")
+
+
+def saved_robot(path: str) -> tuple[str, str]:
+    """Return (robot, kind of its root joint) that a file of a run names.
+
+    Only NPZ files of runs name them. Both are empty for any other path, also one that
+    does not exist, and if the robot's own file is not there; a name without a folder is
+    not looked up. The kind is empty if the file does not name it.
+
+    Args:
+        path: File of the run.
+
+    Raises:
+        SettingError, ShapeError: It is an NPZ file that cannot be read.
+    """
+    if Path(path).suffix != ".npz" or file_kind(path) != "file":
+        return "", ""
+    return named_robot(read_motion(path).facts)
+
+
+def robot_of_run(arguments: argparse.Namespace, path: str) -> Model:
+    """Return the robot of a recording, from --robot or the name in the file.
+
+    The kind of root joint in the file is used, unless --root-joint is given.
+
+    Args:
+        arguments: Parsed options of a command with `robot` and those of load_robot.
+        path: File of the recording, or folder of a bag.
+
+    Raises:
+        SettingError, ShapeError: There is no such file, it cannot be read, or neither
+            names a robot.
+        ModelError: The robot cannot be loaded.
+    """
+    if not (file_kind(path) and is_recording(path)):
+        read_motion(path)  # raises, in its words
+    robot, root_joint = saved_robot(path)
+    if not (arguments.robot or robot):
+        raise SettingError(
+            f"{path} does not say whose run it is; give --robot", "robot"
+        )
+    options: dict[str, Any] = {}
+    if not getattr(arguments, "root_joint", None) and root_joint:
+        options["root_joint"] = root_joint
+    return load_robot(arguments, arguments.robot or robot, **options)
 
 
 def limit_facts(model: Model) -> dict[str, Any]:

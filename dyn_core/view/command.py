@@ -20,7 +20,7 @@ from dyn_core.planar.chain.files import load_chain_file
 from dyn_core.plots.pages import check_page
 from dyn_core.recordings import read_motion
 from dyn_core.recordings.files import is_recording
-from dyn_core.recordings.runs import named_robot
+from dyn_core.recordings.runs import robot_of_run
 from dyn_core.signals import ENDING, noted_signals
 from dyn_core.validation.file_names import check_file_name, file_kind
 from dyn_core.view import film, replay
@@ -33,6 +33,7 @@ from dyn_core.view.scene import VisualScene
 from dyn_core.view.show import run_of
 
 CHAINS = (".yaml", ".yml")
+NO_ROBOTS = (".npy", ".gif", ".png", ".html")  # else read as a URDF
 SWEEP = 1.5  # duration of the sweep of one slider [s]
 LONGEST_SWEEP = 12.0  # maximum duration of all sweeps [s]
 PER_SECOND = 25  # rows of a generated run per second
@@ -140,8 +141,8 @@ def named(arguments: argparse.Namespace) -> tuple[VisualScene, Replay | None]:
         UnsupportedError: A library that is needed is not installed.
     """
     name = arguments.what
-    if is_recording(name):
-        run = read_run(name, robot_of_run(arguments), arguments.joint_states)
+    if is_recording(name) or Path(name).suffix in NO_ROBOTS:
+        run = read_run(name, robot_of_run(arguments, name), arguments.joint_states)
         return run.scene, run
     if is_chain(name):
         return chain_scene(name), None
@@ -159,32 +160,6 @@ def robot_scene(arguments: argparse.Namespace, sketched: bool) -> RobotScene:
     """
     model = load_robot(arguments, arguments.what)
     return RobotScene(model, sketched, start_of(model, "q0", arguments.q0))
-
-
-def robot_of_run(arguments: argparse.Namespace) -> Model:
-    """Return the robot of a recording, from --robot or the name in the file.
-
-    The kind of root joint in the file is used, unless --root-joint is given.
-
-    Args:
-        arguments: Arguments of `dyn view`; `what` is the recording.
-
-    Raises:
-        SettingError, ShapeError: There is no such file, it cannot be read, or neither
-            names a robot.
-        ModelError: The robot cannot be loaded.
-    """
-    if not file_kind(arguments.what):
-        raise SettingError(f"{arguments.what}: no such file or folder", "what")
-    robot, root_joint = saved_robot(arguments.what)
-    if not (arguments.robot or robot):
-        raise SettingError(
-            f"{arguments.what} does not say whose run it is; give --robot", "robot"
-        )
-    options: dict[str, Any] = {}
-    if not arguments.root_joint and root_joint:
-        options["root_joint"] = root_joint
-    return load_robot(arguments, arguments.robot or robot, **options)
 
 
 def serve(arguments: argparse.Namespace, scene: VisualScene, run: Replay | None) -> int:
@@ -314,24 +289,6 @@ def sweep(scene: VisualScene) -> Replay:
             states.append(state)
     t = np.arange(len(states)) / PER_SECOND
     return Replay(scene, t, np.array(states))
-
-
-def saved_robot(path: str) -> tuple[str, str]:
-    """Return (robot, kind of its root joint) that a file of a run names.
-
-    Only NPZ files of runs name them. Both are empty for any other path, also one that
-    does not exist, and if the robot's own file is not there; a name without a folder is
-    not looked up. The kind is empty if the file does not name it.
-
-    Args:
-        path: File of the run.
-
-    Raises:
-        SettingError, ShapeError: It is an NPZ file that cannot be read.
-    """
-    if Path(path).suffix != ".npz" or file_kind(path) != "file":
-        return "", ""
-    return named_robot(read_motion(path).facts)
 
 
 def read_run(path: str, model: Model, joint_states: str = "") -> Replay:

@@ -204,7 +204,9 @@ def _add_recording(parser: argparse.ArgumentParser) -> None:
 def add_evaluate(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of `dyn evaluate`; those parsed have its function as `run`."""
     _add_recording(parser)
-    parser.add_argument("--robot", required=True, help=ROBOT)
+    parser.add_argument(
+        "--robot", default="", help=f"{ROBOT}; default: the one that the file names"
+    )
     parser.add_argument("--extras", help="sidecar YAML file of the robot")
     add_search(parser)
     parser.add_argument(

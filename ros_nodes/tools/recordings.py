@@ -15,12 +15,13 @@ from dyn_core.identification import (
     write_table,
 )
 from dyn_core.model import Model
-from dyn_core.model.sources.arguments import load_robot, named_numbers
+from dyn_core.model.sources.arguments import named_numbers
 from dyn_core.plots import check_plot, save
 from dyn_core.plots.figures import COLOURS, GREY, Curve, Panel, draw
 from dyn_core.plots.motions import thinned
 from dyn_core.plots.pages import check_page
 from dyn_core.recordings import read_motion
+from dyn_core.recordings.runs import robot_of_run
 from dyn_core.reports import write_identification_report
 from dyn_core.validation.file_names import check_apart, file_kind
 
@@ -77,7 +78,7 @@ def _robot(arguments: argparse.Namespace) -> Model:
         DynError: The robot or the table cannot be read, or a locked joint or its
             position is not valid.
     """
-    model = load_robot(arguments)
+    model = robot_of_run(arguments, arguments.recording)
     locked = named_numbers("lock", arguments.lock)
     model = model.lock(locked) if locked else model
     return with_table(model, arguments.parameters) if arguments.parameters else model

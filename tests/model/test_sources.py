@@ -232,7 +232,9 @@ def test_packages_are_searched_in_order(tmp_path, monkeypatch):
     assert Packages().folder("p") == places[ros]
     monkeypatch.delenv("ROS_PACKAGE_PATH")
     with pytest.raises(
-        ModelError, match="no package is called 'p'; searched: .*not set"
+        ModelError,
+        match="no package is called 'p'; searched: .*not set.*; valid: a folder called"
+        " 'p', or one whose package.xml says so",
     ):
         Packages().folder("p")
 
@@ -262,6 +264,9 @@ def test_the_first_package_that_has_the_file_counts(tmp_path):
     ):
         dyn.load("package://p/x.urdf", package_paths=paths)
     assert package_folders(tmp_path) == (tmp_path,)
+    known = "valid: packages, and folders of them; a package is known by its folder's"
+    with pytest.raises(ModelError, match=f"'p=src' is no folder; {known} name or pack"):
+        dyn.load("two_link", package_paths=["p=src"])
     with pytest.raises(ModelError, match="package_paths: .*nowhere' is no folder"):
         dyn.load("arm7", package_paths=tmp_path / "nowhere")
 

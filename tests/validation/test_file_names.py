@@ -13,9 +13,9 @@ from dyn_core.export.folder import write_files
 from dyn_core.identification.identified_files import check_file as check_table
 from dyn_core.plots.pages import check_page
 from dyn_core.recordings.files import check_output, is_recording, read_motion
-from dyn_core.recordings.runs import named_robot
+from dyn_core.recordings.runs import named_robot, saved_robot
 from dyn_core.validation.file_names import check_file_name
-from dyn_core.view.command import is_chain, saved_robot
+from dyn_core.view.command import is_chain
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,7 @@
 """Runs: states and forces at a time, files, films; planar systems."""
 
 import hashlib
+from dataclasses import replace as changed
 
 import numpy as np
 import pytest
@@ -28,6 +29,7 @@ from dyn_core.recordings import (
     write_motion,
 )
 from dyn_core.recordings.files import is_recording
+from dyn_core.recordings.runs import saved_robot
 from dyn_core.view import command, film, replay
 from dyn_core.view.colors import torque_color, torque_legend
 from dyn_core.view.painter import Drawn, Painter, grid_step, simplified
@@ -143,7 +145,7 @@ def test_a_saved_run_shows_the_same(run, tmp_path):
     """States, forces and robot come back from the file."""
     path = tmp_path / "run.npz"
     run.save(path)
-    assert command.saved_robot(str(path)) == ("quadruped", "floating")
+    assert saved_robot(str(path)) == ("quadruped", "floating")
     model = dyn.load("quadruped")
     a, b = replay.of_recording(run.model, run), command.read_run(str(path), model)
     for time in (0.0, 0.011, 0.018):
@@ -156,7 +158,7 @@ def test_a_motion_file_of_a_floating_robot_is_shown(run, tmp_path):
     """What `dyn sim` writes: all columns of q, and the file the robot was read from."""
     path = tmp_path / "motion.npz"
     write_motion(run_record(run), path)
-    robot, root_joint = command.saved_robot(str(path))
+    robot, root_joint = saved_robot(str(path))
     assert (robot, root_joint) == ("quadruped", "floating")
     shown = command.read_run(str(path), dyn.load(robot))
     assert shown.poses(0.011) == pytest.approx(
@@ -170,7 +172,31 @@ def test_a_saved_run_names_an_installed_robot(tmp_path):
         pytest.skip("example-robot-data is not installed")
     run = dyn.simulate(dyn.load("ur5"), duration=0.01, progress=False)
     run.save(tmp_path / "run.npz")
-    assert command.saved_robot(str(tmp_path / "run.npz")) == ("ur5", "fixed")
+    assert saved_robot(str(tmp_path / "run.npz")) == ("ur5", "fixed")
+
+
+def test_files_that_are_no_recordings_say_which_are(tmp_path, capsys):
+    """They were read as a URDF, and `dyn evaluate` asked for a robot first."""
+    for name in ("a.npy", "a.gif"):
+        (tmp_path / name).write_bytes(b"GIF89a")
+        for command_name in ("view", "evaluate"):
+            assert cli.main([command_name, str(tmp_path / name)]) == 1
+            said = capsys.readouterr().err
+            assert f"{name}: no recording; valid: a folder of a bag, .mcap, " in said
+            assert ("np.savez('run.npz', t=t, q=q, qd=qd)" in said) == ("npy" in name)
+
+
+def test_a_recording_that_names_its_robot_is_evaluated_by_it(tmp_path, capsys):
+    """--robot was required; a file of measured joints alone still needs it."""
+    path = str(tmp_path / "run.npz")
+    motion = ["--q0", "joint1=0.5", "--duration", "1", "-o", path]
+    assert cli.main(["sim", "planar3", *motion]) == 0
+    assert cli.main(["evaluate", path]) == 0
+    assert "measured effort against 'planar3'" in capsys.readouterr().out
+    record = read_motion(path)
+    write_motion(changed(record, facts={}), path)
+    assert cli.main(["evaluate", path]) == 1
+    assert "does not say whose run it is; give --robot" in capsys.readouterr().err
 
 
 def test_a_damaged_file_is_named_and_no_robot_is_asked_for(tmp_path, capsys):
@@ -178,7 +204,7 @@ def test_a_damaged_file_is_named_and_no_robot_is_asked_for(tmp_path, capsys):
     damaged = tmp_path / "run.npz"
     damaged.write_bytes(b"PK damaged")
     with pytest.raises(SettingError, match=r"run\.npz: no NPZ that can be read"):
-        command.saved_robot(str(damaged))
+        saved_robot(str(damaged))
     assert cli.main(["view", str(damaged)]) == 1
     assert "--robot" not in capsys.readouterr().err
 

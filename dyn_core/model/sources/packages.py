@@ -42,7 +42,8 @@ def package_folders(paths: Folders) -> tuple[Path, ...]:
         folder = Path(os.path.abspath(os.path.expanduser(path)))
         if not os.path.isdir(folder) or not os.fspath(path):
             what = f"package_paths: {os.fspath(path)!r} is no folder"
-            raise ModelError(f"{what}; valid: packages, and folders of packages")
+            named = "a package is known by its folder's name or package.xml"
+            raise ModelError(f"{what}; valid: packages, and folders of them; {named}")
         folders.append(folder)
     return tuple(folders)
 
@@ -96,7 +97,8 @@ class Packages:
             if os.path.exists(folder / rest):
                 self.used.setdefault(name, folder)
                 return folder
-        raise ModelError(f"{fault}; searched: {self.searched()}", name)
+        named = f"valid: a folder called '{name}', or one whose package.xml says so"
+        raise ModelError(f"{fault}; searched: {self.searched()}; {named}", name)
 
     def _candidates(self, name: str) -> Iterator[Path]:
         """Yield possible folders of a package, in order of priority.
