@@ -140,12 +140,15 @@ class Laws(ControllerSettings):
     def gain_doubts(self) -> list[str]:
         """Return a sentence for each kind of gain at half its stability bound or more.
 
-        Empty if none is, and while `period` is None: unlike in check_sampling, the
-        mean of the first few times between states does not count.
+        The period is the larger of `period` and Samples.recent_period: stalls of the
+        last second count. Empty if no gain is that large, and while `period` is None:
+        unlike in check_sampling, the mean of the first few times between states does
+        not count.
         """
         if self.period is None:
             return []
-        return doubts(self.sampled_gains(self.kp, self.kd, self.ki), self.period)
+        period = max(self.period, self.samples.recent_period)
+        return doubts(self.sampled_gains(self.kp, self.kd, self.ki), period)
 
     def check_payload(self, payload: Payload | None) -> None:
         """Raise a SettingError if a payload cannot be carried.

@@ -147,6 +147,28 @@ def arm(shipped):
     return shipped["arm7"]
 
 
+@pytest.mark.parametrize(
+    ("late", "bound"), [(0.0, 0.0667), (0.5, 0.0428), (1.0, 0.0267)]
+)
+def test_a_late_effort_makes_shorter_periods_unstable(late, bound):
+    """The figures of the page, p = 300 and d = 30; `late` is a part of the period."""
+    law = np.array([[-300.0, -30.0]])
+
+    def radius(hold):
+        state, both = np.array([[1.0, hold], [0.0, 1.0]]), np.array([hold**2 / 2, hold])
+        rest = hold - late * hold
+        new = np.array([[rest**2 / 2], [rest]])
+        old = both[:, None] - new
+        loop = np.block([[state + new @ law, old], [law, np.zeros((1, 1))]])
+        return np.abs(np.linalg.eigvals(loop)).max()
+
+    assert radius(0.99 * bound) < 1 < radius(1.01 * bound)
+    if not late:
+        assert _one(300.0, 30.0)._bounds(bound)["d"][1][0] == pytest.approx(
+            30, rel=1e-3
+        )
+
+
 @pytest.fixture(autouse=True)
 def period(monkeypatch):
     """Return a function that sets the period which is measured."""

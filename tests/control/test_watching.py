@@ -312,6 +312,39 @@ def test_gains_of_the_integral_change_live(two):
 # Health
 
 
+LIGHT = """<robot name="light"><link name="base"/><link name="rod"><inertial>
+<mass value="1"/><inertia ixx="0.03" iyy="0.03" izz="0.03" ixy="0" ixz="0" iyz="0"/>
+</inertial></link><joint name="j" type="revolute"><parent link="base"/>
+<child link="rod"/><axis xyz="0 0 1"/>
+<limit lower="-3" upper="3" effort="20" velocity="10"/></joint></robot>"""
+
+
+@pytest.mark.parametrize("hold", [0.03, 0.04, 0.06, 0.065, 0.068, 0.07, 0.08, 0.09])
+def test_stalls_at_rest_grow_beyond_the_bound_alone_and_are_warned_of(hold):
+    """An effort that is held so long, 2/d = 0.0667 s, and what /diagnostics says first.
+
+    The states came each millisecond before, and the gains were checked for that. Beyond
+    the bound the joint swings until the envelope stops it, or until it is where it
+    cannot be: a stall of 80 ms carries it from within the envelope beyond its limits.
+    """
+    controller = Controller(dyn.load_urdf(LIGHT), 300.0, 30.0, engine="plain")
+    health = Health(controller, 0.1)
+    t, q, qd, warned = 0.0, np.zeros(1), np.zeros(1), None
+    while t < 7.0 and controller.stopped is None and abs(q[0]) < 3.2:
+        dt = 0.001 if t < 1.0 else hold
+        q = q + 1e-3 if t < 1.0 <= t + dt else q
+        a = controller.update(t, q, qd, t) / 0.03
+        q, qd, t = q + qd * dt + a * dt**2 / 2, qd + a * dt, t + dt
+        keys = [c.key for c in health.conditions(t)]
+        warned = t if warned is None and "gains" in keys else warned
+    assert (warned is not None) == (hold > 1 / 30)
+    if hold < 2 / 30:
+        assert controller.stopped is None and abs(q[0]) < 1e-3
+    else:
+        assert abs(q[0]) > 1e-3
+        assert warned < min(t - 0.3, 2.0)  # before it ends
+
+
 def _said(health, t):
     conditions = health.conditions(t)
     return [(c.level, c.key) for c in conditions], health.summary(conditions)[1]

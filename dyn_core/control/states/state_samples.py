@@ -32,6 +32,7 @@ MOVED = "position jumped"
 GLITCH = 2  # number of jumps that one wrong sample causes: there and back
 LONGEST_STEP = 1.0  # largest step of the reference's time between fresh samples [s]
 MEAN = 100  # number of samples in the running mean of the period
+RECENT = 1.0  # time over which stalls are averaged [s]
 KNOWN = 10  # number of samples after which the period counts as known
 OLD = "state of another time"
 STEADY = 0.05  # variation of ages up to which two clocks are said to differ [s]
@@ -145,6 +146,8 @@ class Samples:
         jumps: Number of consecutive jumps, each within state_timeout of the previous
             one.
         mean_period: Mean time between two samples [s]; 0 before the second.
+        recent_period: Mean over about the last second of the time between two samples,
+            weighted by that time, so that stalls count by their length [s].
         repeated: Time at which the stamp of the last state was received again [s].
         age: Check of the age of states.
     """
@@ -177,7 +180,7 @@ class Samples:
         self.seen: float | None = None
         self.jumps, self._last_jump = 0, 0.0
         self.repeated = -math.inf
-        self.mean_period, self._periods = 0.0, 0
+        self.mean_period, self._periods, self.recent_period = 0.0, 0, 0.0
         self.age.restart()
         if self.motion is not None:
             self.motion.restart()
@@ -513,6 +516,7 @@ class Samples:
         self._periods += 1
         weight = max(1 / self._periods, 1 / MEAN)
         self.mean_period += weight * (dt - self.mean_period)
+        self.recent_period += min(dt / RECENT, 1.0) * (dt - self.recent_period)
 
     def silence(self, t: float) -> float | None:
         """Return the time since the state became stale [s]; None if it is fresh.
