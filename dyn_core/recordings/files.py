@@ -26,8 +26,9 @@ from typing import Any
 
 import numpy as np
 
-from dyn_core.errors import DynError, SettingError, one_line, why_no_json
+from dyn_core.errors import DynError, SettingError, one_line, warn, why_no_json
 from dyn_core.model import Model
+from dyn_core.model.checks.robots import in_degrees
 from dyn_core.model.coordinates.labels import Coordinates, coordinates_of
 from dyn_core.recordings import bags
 from dyn_core.recordings.bags import read_bag, write_bag
@@ -392,7 +393,8 @@ def read_motion(
 
     Args:
         path: NPZ or CSV file, or file (.mcap, .db3, .bag) or folder of a bag.
-        model: Robot whose columns are required, in its order; None: all columns.
+        model: Robot whose columns are required, in its order, and where positions that
+            look like degrees are warned of; None: all columns.
         joint_states: Topic of a bag; empty: joint_states, or the only JointState topic.
         commands: Topic of a bag; empty: the only Float64MultiArray topic called
             commands, if there is one.
@@ -414,7 +416,12 @@ def read_motion(
     else:
         joints = () if model is None else model.joint_names
         record = read_bag(file, joint_states, commands, joints)
-    return record if model is None else record.of(model)
+    if model is None:
+        return record
+    record = record.of(model)
+    if doubt := in_degrees(model, "q", record.q):
+        warn(f"{path}: {doubt}", 3)
+    return record
 
 
 def is_recording(name: str) -> bool:

@@ -23,7 +23,12 @@ from dyn_core.model.point_springs import PointSprings
 from dyn_core.model.sources.arguments import load_robot
 from dyn_core.problems import FORWARD_DYNAMICS
 from dyn_core.recordings.energy import energy_ledger
-from dyn_core.recordings.files import check_output, is_recording, read_motion, write_motion
+from dyn_core.recordings.files import (
+    check_output,
+    is_recording,
+    read_motion,
+    write_motion,
+)
 from dyn_core.recordings.motion import MotionRecord
 from dyn_core.recordings.recording import Recording
 from dyn_core.solving.registry import solver

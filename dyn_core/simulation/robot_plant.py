@@ -10,7 +10,7 @@ import numpy as np
 from dyn_core.errors import DynError, NonFiniteError, SettingError, ShapeError
 from dyn_core.model import Model
 from dyn_core.model.checks.inertias import changed_inertias
-from dyn_core.model.checks.robots import beyond_limits, check_robot
+from dyn_core.model.checks.robots import beyond_limits, check_robot, too_fast
 from dyn_core.model.coordinates.configuration_space import scaled_quaternions
 from dyn_core.model.payload import Payload, PayloadInput
 from dyn_core.simulation.channels import (
@@ -217,15 +217,16 @@ class RobotPlant(SimulatedPlant):
         return close_loops(model, q, tries=20) if model.loops else q
 
     def _beyond_limits(self) -> tuple[str, ...]:
-        """Return a tuple with a sentence on the joint of q0 farthest beyond its limits.
+        """Return sentences on the joints of q0 and qd0 farthest beyond their limits.
 
-        The tuple is empty if no independent joint of one coordinate is beyond its
-        position limits by more than 0.01 rad or m (DEEP).
+        There is none if no independent joint of one coordinate is beyond its position
+        limits by more than 0.01 rad or m (DEEP), or 5 times (FAST) as fast as its
+        velocity limit.
         """
         beyond = beyond_limits(self.model, "q0", self.q0, "the start")
-        return (f"{beyond}: the first steps push it back, at high speed",) * bool(
-            beyond
-        )
+        pushed = f"{beyond}: the first steps push it back, at high speed"
+        fast = too_fast(self.model, "qd0", self.qd0, "the start")
+        return (pushed,) * bool(beyond) + (fast,) * bool(fast)
 
     def _explained(self, error: DynError) -> DynError:
         """Return the error of a step that `advance` raises.

@@ -7,8 +7,9 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from dyn_core.errors import SettingError, ShapeError, unknown_name
+from dyn_core.errors import SettingError, ShapeError, unknown_name, warn
 from dyn_core.model import Model
+from dyn_core.model.checks.robots import in_degrees
 from dyn_core.model.coordinates.labels import coordinates_of
 from dyn_core.recordings import MotionRecord, Recording
 from dyn_core.recordings.runs import contact_forces
@@ -157,7 +158,7 @@ def of_arrays(
     tau: np.ndarray | None = None,
     contacts: Callable[[int], Arrows] | None = None,
 ) -> Replay:
-    """Return the replay of a robot's positions.
+    """Return the replay of a robot's positions; warn of those that look like degrees.
 
     The curves are the positions of joints with one coordinate that follow no other
     joint, and the joint forces, except all-zero columns of joints without a motor.
@@ -179,6 +180,8 @@ def of_arrays(
         if array is not None and (array.ndim != 2 or array.shape[1] != width):
             wanted = f"{width} columns as '{model.name}' has"
             raise ShapeError(name, wanted, f"shape {array.shape}")
+    if doubt := in_degrees(model, "q", q):
+        warn(doubt, 3)
     scene = RobotScene(model)
     curves: dict[str, tuple[Sequence[str], np.ndarray]] = {}
     single = [i for i in model.independent if model.joint[i].nq == 1]

@@ -17,10 +17,14 @@ from dyn_core.batch import map_rows
 from dyn_core.control import Payload
 from dyn_core.errors import ModelWarning, NearAttributes
 from dyn_core.kinematics import InverseKinematics
+
+
+from dyn_core.recordings import MotionRecord, read_motion, write_motion
 from dyn_core.simulation import simulator
 from dyn_core.simulation.rollout import Rollout
 from dyn_core.spatial import Force, Vector
 from dyn_core.tasks import RobotTask
+from dyn_core.view.show import run_of
 
 
 def _run(model, controller=None, duration=0.004, **settings):
@@ -106,6 +110,31 @@ def test_degrees_for_radians_are_named_as_such(shipped, world):
         with error as caught, pytest.warns(ModelWarning):
             _run(shipped["arm7"], q0=degrees, duration=0.1)
         assert caught.value.name == "q_next"
+
+
+@pytest.mark.parametrize("world", [None, {"half_spaces": []}])
+def test_degrees_per_second_are_named_as_such(shipped, world):
+    """A start somewhat above the velocity limits is nobody's mistake."""
+    qd0 = [0, 0, 90, 0, 0, 0, 0]
+    (warning,) = _run(shipped["arm7"], qd0=qd0, world=world).warnings
+    assert warning == (
+        "is qd0 in degrees per second? the start has 41.4 times the velocity limit of"
+        " joint joint3"
+    )
+    assert _run(shipped["arm7"], qd0=[3.0] * 7, world=world).warnings == ()
+
+
+def test_positions_of_files_in_degrees_are_warned_of(shipped, tmp_path):
+    """In what reads a CSV for a robot, and in what shows its rows."""
+    model, t = shipped["two_link"], np.arange(4.0)
+    q = np.array([[0.0, np.nan], [10.0, 1.0], [-45.0, 2.0], [30.0, 3.0]])
+    record = MotionRecord.of_joints(model.joint_names, t, q)
+    write_motion(record, tmp_path / "run.csv")
+    said = r"is q in degrees\? q is beyond the limits of joint joint1 by 41.9 rad"
+    with pytest.warns(dyn.errors.DynWarning, match=rf"run\.csv: {said}"):
+        read_motion(tmp_path / "run.csv", model)
+    with pytest.warns(dyn.errors.DynWarning, match=f"^{said}"):
+        run_of(model, np.nan_to_num(q), t)
 
 
 @pytest.mark.parametrize("world", [None, "floor"])

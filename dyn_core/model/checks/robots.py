@@ -11,6 +11,7 @@ from dyn_core.errors import UnsupportedError
 from dyn_core.model.assembly.tree import Tree
 
 DEEP = 0.01  # excess of a limit that is warned of [m | rad]
+FAST = 5.0  # ratio of a velocity to its limit that is warned of
 RUNS_WHILE_TRACED = "never"  # a mark, see engines/llvm/cached/fingerprint.py
 
 
@@ -48,6 +49,49 @@ def beyond_limits(tree: Tree, name: str, q: np.ndarray, what: str) -> str:
             if max(low - x, x - high) > most:
                 most = max(low - x, x - high)
                 sentence = excess(name, what, tree.names[i], x, most, slides)
+    return sentence
+
+
+def in_degrees(tree: Tree, name: str, rows: np.ndarray) -> str:
+    """Return words on a joint whose positions look like degrees; else "".
+
+    They do where the largest absolute position of a hinge is beyond a full turn, and
+    beyond the limits of the joint. NaN counts as 0.
+
+    Args:
+        tree: Robot.
+        name: Name of the array.
+        rows: Positions, (rows, nq) [rad | m].
+    """
+    if not len(rows):
+        return ""
+    q = np.nan_to_num(rows)
+    largest = np.take_along_axis(q, np.abs(q).argmax(axis=0)[None], axis=0)[0]
+    doubt = beyond_limits(tree, name, largest, name)
+    return doubt if doubt.startswith("is ") else ""
+
+
+def too_fast(tree: Tree, name: str, qd: np.ndarray, what: str) -> str:
+    """Return words on the joint that is farthest beyond its velocity limit; else "".
+
+    Only independent joints of one coordinate count, above 5 times (FAST) their limits.
+
+    Args:
+        tree: Robot.
+        name: Name of the argument qd, for the question whether it is in degrees.
+        qd: Velocity, (nv,).
+        what: What the velocity is of, such as "the start".
+    """
+    sentence, most = "", FAST
+    for i in tree.independent:
+        v, slides = tree.v_slices[i].start, tree.joint[i].kind == "prismatic"
+        limit = float(tree.velocity_limit[v])
+        if tree.joint[i].nv == 1 and limit > 0 and abs(qd[v]) / limit > most:
+            most = abs(float(qd[v])) / limit
+            sentence = (
+                f"{'' if slides else f'is {name} in degrees per second? '}{what} has"
+                f" {most:.3g} times the velocity limit of joint {tree.names[i]}"
+            )
     return sentence
 
 
