@@ -251,7 +251,9 @@ def robot_of_run(arguments: argparse.Namespace, path: str) -> Model:
             names a robot.
         ModelError: The robot cannot be loaded.
     """
-    if not (file_kind(path) and is_recording(path)):
+    if not file_kind(path):
+        raise SettingError(f"{path}: no such file or folder", "file")
+    if not is_recording(path):
         read_motion(path)  # raises, in its words
     robot, root_joint = saved_robot(path)
     if not (arguments.robot or robot):
