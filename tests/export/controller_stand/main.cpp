@@ -1,0 +1,74 @@
+// Drives an exported controller by the lines of its input, and answers each by a line.
+//
+//     activate | deactivate | estop | set NAME NUMBER...
+//     reference q... qd... qdd...   in the order of PACKAGE::JOINTS
+//     cycle PERIOD q... qd...       answers with the result of update and the efforts
+#include "controller.cpp"
+
+#include <iostream>
+#include <sstream>
+
+using controller_interface::ChainableControllerInterface;
+
+int main() {
+    Exported made;
+    ChainableControllerInterface &controller = made;
+    auto &node = *controller.node;
+    node.overrides["robot_compensates_gravity"] = false;
+    constexpr std::size_t N = PACKAGE::N;
+    std::array<double, N> q{}, qd{}, effort{};
+    // In another order than that of the joints, as a robot may have them.
+    for (std::size_t j = N; j-- > 0;) {
+        const std::string name = PACKAGE::JOINTS[j];
+        controller.state_interfaces_.push_back({name + "/velocity", &qd[j]});
+        controller.state_interfaces_.push_back({name + "/position", &q[j]});
+        controller.command_interfaces_.push_back({name + "/effort", &effort[j]});
+    }
+    made.on_init();
+    made.on_configure({});
+    controller.on_export_reference_interfaces();
+    for (std::string line, word; std::getline(std::cin, line);) {
+        std::istringstream words(line);
+        const auto number = [&] { return words >> word, std::strtod(word.c_str(), nullptr); };
+        words >> word;
+        if (word == "activate") {
+            std::cout << int(made.on_activate({})) << std::endl;
+        } else if (word == "deactivate") {
+            std::cout << int(made.on_deactivate({})) << std::endl;
+        } else if (word == "estop") {
+            using std_srvs::srv::Trigger;
+            const auto answer = std::make_shared<Trigger::Response>();
+            std::static_pointer_cast<rclcpp::Service<Trigger>>(node.service)->call({}, answer);
+            std::cout << answer->message << std::endl;
+        } else if (word == "set") {
+            std::string name;
+            words >> name;
+            std::vector<double> row;
+            while (words >> word) row.push_back(std::strtod(word.c_str(), nullptr));
+            const auto kind = node.values.at(name).get_type();
+            rclcpp::ParameterValue value(row);
+            if (kind == rclcpp::ParameterType::PARAMETER_DOUBLE) value = row[0];
+            if (kind == rclcpp::ParameterType::PARAMETER_BOOL) value = row[0] != 0.0;
+            std::cout << node.set_parameter({name, value}) << std::endl;
+        } else if (word == "reference") {
+            using trajectory_msgs::msg::JointTrajectory;
+            const auto message = std::make_shared<JointTrajectory>();
+            message->joint_names.assign(PACKAGE::JOINTS, PACKAGE::JOINTS + N);
+            auto &point = message->points.emplace_back();
+            for (auto *row : {&point.positions, &point.velocities, &point.accelerations})
+                for (std::size_t j = 0; j < N; ++j) row->push_back(number());
+            std::static_pointer_cast<rclcpp::Subscription<JointTrajectory>>(node.subscription)
+                ->call(message);
+            std::cout << "sent" << std::endl;
+        } else if (word == "cycle") {
+            const rclcpp::Duration period{number()};
+            for (auto *row : {&q, &qd})
+                for (double &x : *row) x = number();
+            controller.update_reference_from_subscribers({}, period);
+            std::cout << int(controller.update_and_write_commands({}, period));
+            std::cout.precision(17);
+            for (const double x : effort) std::cout << " " << x;
+            std::cout << std::endl;
+        }
+    }
+}

@@ -1,0 +1,169 @@
+"""The source of an exported controller, in a stand of its own instead of ros2_control."""
+
+import shutil
+import subprocess
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import dyn_core as dyn
+from dyn_core.control import Controller
+from dyn_core.control.reference.trajectory import Reference
+from dyn_core.engines.llvm import host_machine
+from dyn_core.export.ros2_control.controller_package import controller_package
+from dyn_core.model.payload import Payload
+from dyn_core.model.sources.arguments import urdf_with
+
+pytestmark = [
+    pytest.mark.skipif(
+        bool(host_machine.missing()),
+        reason=f"no machine code: {host_machine.missing()}",
+    ),
+    pytest.mark.skipif(
+        not (shutil.which("gcc") and shutil.which("g++")), reason="no gcc and g++"
+    ),
+]
+STAND = Path(__file__).with_name("controller_stand")
+# Headers that the source includes, each in place of one of ROS.
+HEADERS = (
+    "controller_interface/chainable_controller_interface", "pluginlib/class_list_macros",
+    "diagnostic_msgs/msg/diagnostic_array", "realtime_tools/realtime_buffer",
+    "rclcpp/parameter_value", "std_srvs/srv/trigger", "trajectory_msgs/msg/joint_trajectory",
+)  # fmt: skip
+DT = 1e-3
+Q = np.array([0.1, 0.6, 0.0, -0.9, 0.0, 0.5, 0.0])
+
+
+@pytest.fixture(scope="module")
+def program(tmp_path_factory):
+    """Path of a program that drives the package of arm7, with a payload at its tool."""
+    folder = tmp_path_factory.mktemp("stand") / "arm_law"
+    options = {"payload_link": "tool"}
+    urdf, model = urdf_with({}, "arm7"), dyn.load("arm7")
+    controller_package("computed_torque", model, folder, urdf, options)
+    for header in HEADERS:
+        path = folder / f"stand/{header}.hpp"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text("#include <ros2_control.hpp>\n")
+    kernels = [str(path) for path in (folder / "src").glob("*.c")]
+    include = [f"-I{path}" for path in (folder / "src", folder / "stand", STAND)]
+    subprocess.run(["gcc", "-O1", "-c", *kernels, *include], cwd=folder, check=True)
+    objects = [str(path) for path in folder.glob("*.o")]
+    subprocess.run(
+        ["g++", "-std=c++17", "-DPACKAGE=arm_law", str(STAND / "main.cpp"), *objects,
+         *include, "-o", "stand.out"], cwd=folder, check=True,
+    )  # fmt: skip
+    return str(folder / "stand.out")
+
+
+class Pair:
+    """The program, a Controller with the same settings, and a simulated robot.
+
+    Attributes:
+        load: Inertial parameters of a payload that the robot carries, (10,).
+    """
+
+    def __init__(self, program):
+        self.model = model = dyn.load("arm7")
+        self.process = subprocess.Popen(
+            [program], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        )
+        self.controller = Controller(model, payload_link="tool")
+        step = dyn.solver("semi_implicit_euler")
+        options = {"joint_friction": True, "inputs": ["tool.payload"]}
+        self.step = step.build(model, forward_dynamics="aba", **options)
+        self.q, self.qd, self.t, self.load = Q, 0 * Q, 1.0, np.zeros(10)
+        self.gains(self.controller.kp, self.controller.kd)
+        assert self.ask("activate") == "0"
+
+    def ask(self, *line):
+        """Return the answer to a line of words and numbers."""
+        rows = (repr(x) if isinstance(x, float) else str(x) for x in line)
+        print(*rows, file=self.process.stdin, flush=True)
+        return self.process.stdout.readline().strip()
+
+    def gains(self, kp, kd):
+        """Set the gains of both."""
+        self.controller.set_gains(kp, kd)
+        for name, p, d in zip(
+            self.model.joint_names, self.controller.kp, self.controller.kd, strict=True
+        ):
+            for key, value in (("d", d), ("p", p)):
+                assert self.ask("set", f"gains.{name}.{key}", float(value)) == "set"
+
+    def cycle(self, lost=False, reference=None):
+        """Compare the efforts of a cycle, which move the robot; return the effort."""
+        self.t += DT
+        if reference is not None:
+            self.ask("reference", *np.concatenate(reference).tolist())
+            if self.controller.reference is not None:
+                self.controller.follower.reference = Reference(*reference)
+        q = self.q + np.where(lost, np.nan, 0.0)
+        answer = self.ask("cycle", DT, *q.tolist(), *self.qd.tolist()).split()
+        assert answer[0] == "0"
+        tau = np.array(answer[1:], float)
+        if not lost:
+            expected = self.controller.update(self.t, q, self.qd)
+            np.testing.assert_allclose(tau, expected, rtol=1e-9, atol=1e-9)
+        self.q, self.qd = self.step(self.q, self.qd, tau, DT, self.load)
+        return tau
+
+    def close(self):
+        """End the program."""
+        self.process.stdin.close()
+        assert self.process.wait() == 0
+        self.process.stdout.close()
+
+
+@pytest.fixture
+def pair(program):
+    """Both controllers, which have not had a state."""
+    made = Pair(program)
+    yield made
+    made.close()
+
+
+def test_lost_states_leave_an_arm_where_it_is(pair):
+    """An arm whose load the law does not know sags a little, and no more at each loss."""
+    pair.load[:] = [2.0, 0, 0, 0, 0.01, 0, 0.01, 0, 0, 0.01]
+    places = []
+    for k in range(6000):
+        pair.cycle(lost=k > 10 and k % 200 < 2)
+        if k in (3000, 5999):
+            places.append(pair.q)
+    assert np.abs(places[0] - Q).max() > 0.1
+    np.testing.assert_allclose(places[1], places[0], atol=0.03)
+
+
+def test_references_gains_and_payloads_act_as_in_the_controller(pair):
+    """A motion with lost states, while gains change and a payload comes and goes."""
+    rng = np.random.default_rng(3)
+    for k in range(3000):
+        reference = None
+        if k > 10:
+            s = 0.5 * (k - 10) * DT
+            way = np.linspace(-0.4, 0.4, 7)
+            reference = (
+                Q + way * np.sin(s),
+                0.5 * way * np.cos(s),
+                -0.25 * way * np.sin(s),
+            )
+        if k % 700 == 500:
+            pair.gains(*rng.uniform((50.0, 10.0), (150.0, 30.0)))
+        if k == 900:
+            com, inertia = (
+                [0.01, -0.02, 0.05],
+                [0.02, 0.001, -0.002, 0.03, 0.003, 0.025],
+            )
+            payload = Payload(1.2, com, inertia)
+            pair.controller.attach(payload)
+            pair.ask("set", "payload.mass", 1.2)
+            pair.ask("set", "payload.com", *com)
+            pair.ask("set", "payload.inertia", *inertia)
+            assert pair.ask("set", "payload.attached", 1) == "set"
+        if k == 2000:
+            pair.controller.attach(None)
+            assert pair.ask("set", "payload.attached", 0) == "set"
+        pair.cycle(k > 20 and rng.random() < 0.01, reference)
+    assert np.abs(pair.q - Q).max() > 0.2
