@@ -84,8 +84,9 @@ public:
     void request(Request what) noexcept { asked_ = what; }
 
     // Torque for a new state (joints() numbers each); t: steady time [s]. Without a
-    // reference the last one stays; before the first one the robot is only carried and
-    // braked where it is. Rates that are not given are zero.
+    // reference the last one stays; before the first one, and after the law has ceased to
+    // drive (a stop, silence, a reset), the robot is only carried and braked where it is.
+    // Rates that are not given are zero.
     const double *update(double t, const double *q, const double *qd,
                          Reference reference = {}) noexcept {
         std::copy(q, q + n_, q_.begin());
@@ -108,7 +109,7 @@ public:
                 report_[4] != 0.0};
     }
 
-    // Position of the reference while the law does not drive: that of the robot.
+    // Whether the law drives: a reference begins where the robot is then.
     bool drives() const noexcept { return !failed_ && report_[0] == 0.0; }
 
 private:
@@ -129,6 +130,10 @@ private:
         }
         state_.swap(next_);
         kernel_.rebind(state_in_, state_.data(), state_out_, next_.data());
+        const Status now = Status(int(report_[0]));
+        const bool ends = now == Status::waits || now == Status::stale || now == Status::stopped;
+        if (ends && drove_) referenced_ = false;  // the robot may be elsewhere when it drives again
+        drove_ = !ends && (drove_ || now == Status::drives);
         return tau_.data();
     }
 
@@ -140,7 +145,7 @@ private:
     double t_ = 0.0, fresh_ = 1.0, request_ = 0.0, report_[5] = {};
     Request asked_ = Request::none;
     std::size_t state_in_ = 0, state_out_ = 0;
-    bool failed_ = false, referenced_ = false;
+    bool failed_ = false, referenced_ = false, drove_ = false;
 };
 
 }  // namespace dyn

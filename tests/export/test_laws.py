@@ -327,6 +327,17 @@ def test_a_disabled_controller_begins_anew():
     _same(cycle.run(5 * DT, q, 0 * q), last)
 
 
+@pytest.mark.parametrize("what", ["silence", "jump"])
+def test_a_caller_sees_that_the_history_has_ended(what):
+    """A cycle waits after each interruption, also where one good state is enough."""
+    cycle, q, _ = _driving(good_samples=1)
+    t, q = (1.0, q) if what == "silence" else (4 * DT, q + 0.6)
+    assert not cycle.run(t, q, 0 * q).any()
+    assert cycle.status == "waits"
+    cycle.run(t + DT, q, 0 * q)
+    assert cycle.status == "drives"
+
+
 @pytest.mark.parametrize("t", [np.nan, np.inf, -np.inf, -1.0])
 def test_a_bad_clock_drives_nothing(t):
     """Zero in its cycle; time that goes back begins anew."""

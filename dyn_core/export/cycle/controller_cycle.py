@@ -167,6 +167,8 @@ def control_cycle(
         model: Robot; joints of one coordinate each.
         rules: Uses state_timeout, max_jump, good_samples, on_stale, on_violation,
             stop_time and last_good_cycles; stops are zero or ramp. None: Rules().
+            good_samples 1 counts as 2: by the cycle that waits the caller knows that
+            its reference must be the robot's position again.
         bounds: Bounds of the envelope; None: only effort limits.
         state_bounds: Plausibility bounds of states; None: all finite states are
             accepted. Stamps and ages are the caller's, who passes new states only.

@@ -294,7 +294,8 @@ class Cycle:
         self.has = _flag(logical_or(takes, self.has > 0.0))
         self.heard = _flag(logical_or(new, heard))
         self.seen = where(new, t, self.seen)
-        most = float(rules.good_samples)
+        # One cycle waits at least: it tells the caller, whose reference is far then.
+        most = float(max(rules.good_samples, 2))
         self.good = where(takes, minimum(self.good + 1.0, most), self.good)
         quiet = rules.state_timeout < t - self.jumped
         alternate = logical_and(self.jumps > float(GLITCH), logical_not(quiet))
