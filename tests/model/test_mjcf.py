@@ -549,6 +549,7 @@ ODDITIES = {  # what stands in the file, what is said, whether a strict check re
     "ref": (_body("e", '<joint name="j" ref="1"/>'), "", "joint 'j': initial position", False),
     "margin": (_body("e", geom='<geom name="g" size="1" margin="1"/>'), "", "geom 'g': solref, solimp, margin", False),
     "softness": (_body("e", '<joint name="j" range="0 1" solreflimit="0.1 1"/>', geom='<geom name="g" size="1" margin="1"/>'), "", "joint 'j': solref, solimp, margin and gap are no part", False),
+    "fused masses": (_body("e", "", inside=_body("f")), '<compiler settotalmass="3" fusestatic="true"/>', r"fusestatic changes inertias; with it MuJoCo moves 3 kg; bodies stay apart, and 1.5 kg", True),
     "MuJoCo's own": (_body("e"), '<compiler settotalmass="3"/>', "MuJoCo warns: .*settotalmass", False),
 }  # fmt: skip
 

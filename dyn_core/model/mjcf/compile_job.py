@@ -24,7 +24,8 @@ def run(
     """Compile an MJCF and return (facts, binary model).
 
     The facts are `name` of the model, `remarks` (MuJoCo's warnings), `turned_meshes`
-    (indices of meshes with refpos or refquat) and `mesh_folder` (meshdir; empty: none).
+    (indices of meshes with refpos or refquat), `mesh_folder` (meshdir; empty: none) and
+    `fused`, see _fused.
     If MuJoCo cannot compile the file, or `data` is not UTF-8, the only fact is
     `refused`, the reason, and the binary is empty.
 
@@ -36,15 +37,20 @@ def run(
     import mujoco
 
     path = request["path"]
+
+    def read() -> Any:
+        """Return the file as a MjSpec."""
+        spec = mujoco.MjSpec
+        made = spec.from_string(data.decode()) if path is None else spec.from_file(path)
+        made.compiler.usethread = False  # warnings come back to this thread
+        return made
+
     with _remarks(mujoco) as remarks:
         try:
-            if path is None:
-                spec = mujoco.MjSpec.from_string(data.decode())
-            else:
-                spec = mujoco.MjSpec.from_file(path)
-            spec.compiler.fusestatic = False  # it would drop links
-            spec.compiler.usethread = False  # warnings come back to this thread
-            model = spec.compile()
+            spec = read()
+            fuses, spec.compiler.fusestatic = spec.compiler.fusestatic, False
+            model = spec.compile()  # with all links
+            fused = _fused(model, read().compile()) if fuses else []
         except UnicodeError:
             return {"refused": "it is not in UTF-8"}, b""
         except (ValueError, RuntimeError, mujoco.FatalError) as error:
@@ -53,11 +59,22 @@ def run(
     folders = (getattr(x, "meshdir", "") for x in (spec.compiler, spec))
     facts = {
         "name": spec.modelname, "remarks": remarks, "turned_meshes": moved,
-        "mesh_folder": next(filter(None, folders), ""),
+        "mesh_folder": next(filter(None, folders), ""), "fused": fused,
     }  # fmt: skip
     buffer = np.empty(mujoco.mj_sizeModel(model), np.uint8)
     mujoco.mj_saveModel(model, None, buffer)
     return facts, buffer.tobytes()
+
+
+def _fused(model: Any, fused: Any) -> list[float]:
+    """Return the mass that moves in a model, and in the one with fused bodies [kg].
+
+    The list is empty if neither this mass nor the inertia of a joint differs: MuJoCo
+    fuses bodies before it derives inertias from geoms and scales masses.
+    """
+    masses = [float(x.body_mass[x.body_weldid != 0].sum()) for x in (model, fused)]
+    pairs = np.append(model.dof_M0, masses[0]), np.append(fused.dof_M0, masses[1])
+    return [] if np.allclose(*pairs, rtol=1e-6, atol=1e-12) else masses
 
 
 @contextmanager

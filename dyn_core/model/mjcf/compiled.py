@@ -136,6 +136,8 @@ class Compiled:
         remarks: Warnings of MuJoCo.
         turned_meshes: Indices of meshes with refpos or refquat.
         mesh_folder: Folder of mesh files, relative to the folder of the path.
+        fused: Mass that moves, and the one that MuJoCo has with fusestatic [kg]; empty
+            if fusestatic changes no inertia.
     """
 
     mujoco: Any
@@ -145,6 +147,7 @@ class Compiled:
     remarks: tuple[str, ...] = ()
     turned_meshes: frozenset[int] = frozenset()
     mesh_folder: str = ""
+    fused: tuple[float, ...] = ()
 
     def kind(self, array: str, number: int) -> str:
         """Return the lower-case name of an element's type: free, sphere, connect, ...
@@ -275,6 +278,7 @@ def compile_mjcf(source: Source, trusted: bool = False) -> Compiled:
         tuple(facts["remarks"]),
         frozenset(facts["turned_meshes"]),
         facts["mesh_folder"],
+        tuple(facts["fused"]),
     )
 
 

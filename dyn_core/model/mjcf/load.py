@@ -81,14 +81,18 @@ def note_what_is_left_out(
 
 
 def _note_options(mjcf: Compiled, findings: Findings) -> None:
-    """Add findings about <option> and its flags.
+    """Add findings about <option> and its flags, and about fusestatic.
 
-    A density or viscosity of a fluid is doubtful. An enabled override and the flags
+    A density or viscosity of a fluid is doubtful, and inertias that fusestatic changes. An enabled override and the flags
     constraint, equality, frictionloss, limit, contact, spring, damper and passive, if
     disabled, are notes; other flags are ignored. Raises ModelError for a doubtful
     finding if `findings` is strict.
     """
     option, bits = mjcf.model.opt, mjcf.mujoco.mjtDisableBit
+    if mjcf.fused:
+        what = "<compiler>: fusestatic changes inertias; with it MuJoCo moves"
+        here = f"bodies stay apart, and {mjcf.fused[0]:.6g} kg move"
+        findings.doubt("", "", f"{what} {mjcf.fused[1]:.6g} kg", here)
     if option.density or option.viscosity:
         what = f"density {option.density:g} and viscosity {option.viscosity:g}"
         findings.doubt("", "", f"<option>: {what} of a fluid", "no force of it acts")
