@@ -83,10 +83,10 @@ def note_what_is_left_out(
 def _note_options(mjcf: Compiled, findings: Findings) -> None:
     """Add findings about <option> and its flags, and about fusestatic.
 
-    A density or viscosity of a fluid is doubtful, and inertias that fusestatic changes. An enabled override and the flags
-    constraint, equality, frictionloss, limit, contact, spring, damper and passive, if
-    disabled, are notes; other flags are ignored. Raises ModelError for a doubtful
-    finding if `findings` is strict.
+    Doubtful are a density or viscosity of a fluid, and inertias that fusestatic
+    changes. An enabled override and the flags constraint, equality, frictionloss,
+    limit, contact, spring, damper and passive, if disabled, are notes; other flags are
+    ignored. Raises ModelError for a doubtful finding if `findings` is strict.
     """
     option, bits = mjcf.model.opt, mjcf.mujoco.mjtDisableBit
     if mjcf.fused:
