@@ -167,3 +167,23 @@ def test_references_gains_and_payloads_act_as_in_the_controller(pair):
             assert pair.ask("set", "payload.attached", 0) == "set"
         pair.cycle(k > 20 and rng.random() < 0.01, reference)
     assert np.abs(pair.q - Q).max() > 0.2
+
+
+def test_an_emergency_stop_between_activations_begins_the_next_one(pair):
+    """As in the node: it acts in the next activation, and ends with the one after it."""
+    for _ in range(9):
+        pair.cycle()
+    assert pair.ask("deactivate") == "0"
+    assert pair.ask("estop") == "the next activation begins with this stop"
+    for stopped in (True, False):
+        assert pair.ask("activate") == "0"
+        for _ in range(9):
+            answer = pair.ask("cycle", DT, *Q.tolist(), *(0 * Q).tolist()).split()
+        assert (not np.array(answer[1:], float).any()) == stopped
+        assert pair.ask("deactivate") == "0"
+    assert pair.ask("activate") == "0"
+    assert pair.ask("estop") == "stopped until the next activation"
+    assert pair.ask("deactivate") == pair.ask("activate") == "0"
+    for _ in range(9):
+        answer = pair.ask("cycle", DT, *Q.tolist(), *(0 * Q).tolist()).split()
+    assert np.array(answer[1:], float).any()
