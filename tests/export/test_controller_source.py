@@ -35,13 +35,10 @@ DT = 1e-3
 Q = np.array([0.1, 0.6, 0.0, -0.9, 0.0, 0.5, 0.0])
 
 
-@pytest.fixture(scope="module")
-def program(tmp_path_factory):
-    """Path of a program that drives the package of arm7, with a payload at its tool."""
-    folder = tmp_path_factory.mktemp("stand") / "arm_law"
-    options = {"payload_link": "tool"}
+def _program(folder, law, options):
+    """Return the path of a program that drives the package of arm7, made in a folder."""
     urdf, model = urdf_with({}, "arm7"), dyn.load("arm7")
-    controller_package("computed_torque", model, folder, urdf, options)
+    controller_package(law, model, folder, urdf, options)
     for header in HEADERS:
         path = folder / f"stand/{header}.hpp"
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -57,7 +54,36 @@ def program(tmp_path_factory):
     return str(folder / "stand.out")
 
 
-class Pair:
+@pytest.fixture(scope="module")
+def program(tmp_path_factory):
+    """Path of the program of a computed torque, with a payload at the tool."""
+    folder = tmp_path_factory.mktemp("stand") / "arm_law"
+    return _program(folder, "computed_torque", {"payload_link": "tool"})
+
+
+class Stand:
+    """A running program of the stand."""
+
+    def __init__(self, program):
+        self.process = subprocess.Popen(
+            [program], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE, text=True,
+        )  # fmt: skip
+
+    def ask(self, *line):
+        """Return the answer to a line of words and numbers."""
+        rows = (repr(x) if isinstance(x, float) else str(x) for x in line)
+        print(*rows, file=self.process.stdin, flush=True)
+        return self.process.stdout.readline().strip()
+
+    def close(self):
+        """End the program; return what it has logged."""
+        log = self.process.communicate()[1]
+        assert self.process.returncode == 0
+        return log
+
+
+class Pair(Stand):
     """The program, a Controller with the same settings, and a simulated robot.
 
     Attributes:
@@ -65,10 +91,9 @@ class Pair:
     """
 
     def __init__(self, program):
+        super().__init__(program)
+        assert self.ask("configure") == "0"
         self.model = model = dyn.load("arm7")
-        self.process = subprocess.Popen(
-            [program], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
-        )
         self.controller = Controller(model, payload_link="tool")
         step = dyn.solver("semi_implicit_euler")
         options = {"joint_friction": True, "inputs": ["tool.payload"]}
@@ -76,12 +101,6 @@ class Pair:
         self.q, self.qd, self.t, self.load = Q, 0 * Q, 1.0, np.zeros(10)
         self.gains(self.controller.kp, self.controller.kd)
         assert self.ask("activate") == "0"
-
-    def ask(self, *line):
-        """Return the answer to a line of words and numbers."""
-        rows = (repr(x) if isinstance(x, float) else str(x) for x in line)
-        print(*rows, file=self.process.stdin, flush=True)
-        return self.process.stdout.readline().strip()
 
     def gains(self, kp, kd):
         """Set the gains of both."""
@@ -108,12 +127,6 @@ class Pair:
             np.testing.assert_allclose(tau, expected, rtol=1e-9, atol=1e-9)
         self.q, self.qd = self.step(self.q, self.qd, tau, DT, self.load)
         return tau
-
-    def close(self):
-        """End the program."""
-        self.process.stdin.close()
-        assert self.process.wait() == 0
-        self.process.stdout.close()
 
 
 @pytest.fixture
@@ -187,3 +200,30 @@ def test_an_emergency_stop_between_activations_begins_the_next_one(pair):
     for _ in range(9):
         answer = pair.ask("cycle", DT, *Q.tolist(), *(0 * Q).tolist()).split()
     assert np.array(answer[1:], float).any()
+
+
+def test_dampers_too_fast_for_a_light_joint_are_refused(tmp_path):
+    """Those of joint_impedance act on the inertia; the bound is that of the node."""
+    program = _program(tmp_path / "arm_law", "joint_impedance", {})
+    stand = Stand(program)
+    assert stand.ask("configure") == "2"  # the default of 20 slows joint7 at 4000 1/s
+    assert "unstable at this update_rate" in stand.close()
+    stand, model = Stand(program), dyn.load("arm7")
+    for name in model.joint_names:
+        stand.ask("override", f"gains.{name}.d", 2.0)
+    assert stand.ask("configure") == "0"
+    H = dyn.solver("crba").build(model)(Q)
+    low, high = 2.0, 100.0
+    for _ in range(40):  # the largest d of joint7
+        d = (low + high) / 2
+        rate = np.linalg.eigvals(
+            np.linalg.solve(H, np.diag([*[2.0] * 6, d]))
+        ).real.max()
+        low, high = (d, high) if rate < 2 / DT else (low, d)
+    assert stand.ask("activate") == "0"
+    stand.ask("cycle", DT, *Q.tolist(), *(0 * Q).tolist())
+    assert stand.ask("set", "gains.joint7.d", 0.999 * low) == "set"
+    assert "unstable at this update_rate" in stand.ask(
+        "set", "gains.joint7.d", 1.001 * low
+    )
+    stand.close()

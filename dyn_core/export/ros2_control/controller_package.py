@@ -171,6 +171,7 @@ def controller_package(
     values = {
         **_payload_values(package, limit, link),
         **(_tool_values(package, rest) if tool else {"tool": "0"}),
+        "stiff": str(int(_add_sampling(package, cycle))),
         **package.values(
             cycle.removesuffix("_cycle"),
             base,
@@ -223,6 +224,24 @@ def _payload_values(
         "position_count": str(len(positions)),
         "positions": cpp_numbers(positions.ravel()),
     }
+
+
+def _add_sampling(package: AmentPackage, cycle: str) -> bool:
+    """Add the kernel of the rates of joint dampers; return whether there is one.
+
+    It is for gains that are stiffness and damping, of a robot without loops: the rates
+    of a tool without springs, with the gains d as damping of the joints.
+
+    Args:
+        package: Package.
+        cycle: Name of the cycle.
+    """
+    model = package.model
+    if cycle != _IMPEDANCE or model.loops:
+        return False
+    link = next(x for x in model.frame_names if model.frame(x).body)
+    package.add_kernel(sampling_program(model, link, AXES[0]), "sampling")
+    return True
 
 
 def _tool_values(package: AmentPackage, options: Mapping[str, Any]) -> dict[str, str]:

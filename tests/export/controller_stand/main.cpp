@@ -1,6 +1,7 @@
 // Drives an exported controller by the lines of its input, and answers each by a line.
 //
-//     activate | deactivate | estop | set NAME NUMBER...
+//     override NAME NUMBER   before the configuration
+//     configure | activate | deactivate | estop | set NAME NUMBER...
 //     reference q... qd... qdd...   in the order of PACKAGE::JOINTS
 //     cycle PERIOD q... qd...       answers with the result of update and the efforts
 #include "controller.cpp"
@@ -24,14 +25,20 @@ int main() {
         controller.state_interfaces_.push_back({name + "/position", &q[j]});
         controller.command_interfaces_.push_back({name + "/effort", &effort[j]});
     }
-    made.on_init();
-    made.on_configure({});
-    controller.on_export_reference_interfaces();
     for (std::string line, word; std::getline(std::cin, line);) {
         std::istringstream words(line);
         const auto number = [&] { return words >> word, std::strtod(word.c_str(), nullptr); };
         words >> word;
-        if (word == "activate") {
+        if (word == "override") {
+            std::string name;
+            words >> name;
+            node.overrides[name] = number();
+            std::cout << "noted" << std::endl;
+        } else if (word == "configure") {
+            made.on_init();
+            std::cout << int(made.on_configure({})) << std::endl;
+            controller.on_export_reference_interfaces();
+        } else if (word == "activate") {
             std::cout << int(made.on_activate({})) << std::endl;
         } else if (word == "deactivate") {
             std::cout << int(made.on_deactivate({})) << std::endl;
