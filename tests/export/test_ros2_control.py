@@ -135,7 +135,8 @@ def test_a_package_is_complete_and_says_its_licence(law, packages):
         f"{folder}/{name}_{kernel}{end}"
         for kernel in (
             *("cycle", "weightless", "weight")[: 2 + (law in LOADED)],
-            *("links", "sampling")[: 2 * (law in TOOLS)],
+            *["links"] * (law in TOOLS),
+            *["sampling"] * (law in (*TOOLS, "joint_impedance")),
         )
         for folder, end in (("src", ".c"), ("src", ".h"), ("test", "_check.c"), ("test", "_test.h"))
     }  # fmt: skip
