@@ -370,14 +370,17 @@ def test_what_is_kept_of_actuators():
     joints = "".join(_body(x, f'<joint name="{x}"/>') for x in "abcdef")
     joints += _body("g", '<joint name="g" actuatorfrcrange="-4 4"/>')
     joints += _body("h", '<joint name="h" actuatorfrcrange="-6 6"/>')
+    joints += _body("i", '<joint name="i" actuatorfrcrange="-9 7"/>')
     model = dyn.load_mjcf(_mjcf(joints, """<actuator>
 <motor joint="a" gear="-5" ctrlrange="-2 2"/><position joint="b" kp="3" ctrlrange="-1 1"/>
 <position joint="c" kp="3" forcerange="-7 7" gear="2"/><motor joint="d" ctrlrange="-2 3"/>
 <motor joint="e" ctrlrange="-1 1"/><motor joint="e" ctrlrange="-1 1"/>
-<motor joint="h" ctrlrange="-9 9" forcerange="-5 5"/></actuator>"""))  # fmt: skip
-    assert model.effort_limit.tolist() == [10.0, 0.0, 14.0, 3.0, 0.0, 0.0, 4.0, 5.0]
-    assert model.active_joints == ("a", "b", "c", "d", "e", "h")
-    assert "joint 'd': its actuator is stronger in one direction" in "".join(
+<motor joint="h" ctrlrange="-9 9" forcerange="-5 5"/>
+<motor joint="i" gear="2" ctrlrange="-2 9" forcerange="-8 3"/></actuator>"""))  # fmt: skip
+    expected = [10.0, 0.0, 14.0, 3.0, 0.0, 0.0, 4.0, 5.0, 6.0]  # of i: -4 to 6
+    assert model.effort_limit.tolist() == expected
+    assert model.active_joints == ("a", "b", "c", "d", "e", "h", "i")
+    assert "joints 'd', 'i': its actuator is stronger in one direction" in "".join(
         model.warnings
     )
 

@@ -34,9 +34,9 @@ class Drives:
 def read_drives(mjcf: Compiled, findings: Findings) -> Drives:
     """Return effort limits, armature, damping and driven joints of an MJCF.
 
-    The effort limit of a hinge or slide is the smallest of the actuatorfrcrange of the
-    joint and, if exactly one actuator acts on the joint directly, the actuator's
-    limits; joints without limits have no entry. A range that is not symmetric counts
+    The effort limit of a hinge or slide is the largest force within the limits of its
+    actuator, if exactly one acts on the joint directly, and the actuatorfrcrange of the
+    joint; joints without limits have no entry. A range that is not symmetric counts
     with its larger side. All other properties of actuators are lost. `findings` gets a
     note on each actuator, and on each joint with a range that is not symmetric.
     """
@@ -61,7 +61,10 @@ def read_drives(mjcf: Compiled, findings: Findings) -> Drives:
         if m.jnt_actfrclimited[joint]:
             limits.append(m.jnt_actfrcrange[joint].tolist())
         if limits and mjcf.kind("jnt_type", joint) in ("hinge", "slide"):
-            drives.effort[joint] = min(max(map(abs, pair)) for pair in limits)
+            reach = np.array([-np.inf, np.inf])
+            for low, high in limits:  # each clips the force that comes to it
+                reach = np.clip(reach, low, high)
+            drives.effort[joint] = float(np.abs(reach).max())
             if any(low != -high for low, high in limits):
                 findings.note(
                     "joint",
@@ -83,14 +86,12 @@ def _gear(mjcf: Compiled, actuator: int) -> float:
 def _force_limits(mjcf: Compiled, k: int) -> list[list[float]]:
     """Return ranges [lower, upper] of the joint force of actuator k.
 
-    They are its force range times gear and, if its force is proportional to the
-    control, its control range times gain and gear [N·m | N]. Ranges that are not
-    limited are omitted; the list may be empty.
+    They are, if its force is proportional to the control, its control range times gain
+    and gear, and then its force range times gear [N·m | N]. Ranges that are not limited
+    are omitted; the list may be empty.
     """
     m = mjcf.model
     gear, ranges = _gear(mjcf, k), []
-    if m.actuator_forcelimited[k]:
-        ranges.append(m.actuator_forcerange[k] * gear)
     first = getattr(m, "actuator_ctrladr", None)  # since controls may be many
     control = k if first is None else int(first[k])
     proportional = (
@@ -100,6 +101,8 @@ def _force_limits(mjcf: Compiled, k: int) -> list[list[float]]:
     )
     if proportional and m.actuator_ctrllimited[control]:
         ranges.append(m.actuator_ctrlrange[control] * m.actuator_gainprm[k, 0] * gear)
+    if m.actuator_forcelimited[k]:
+        ranges.append(m.actuator_forcerange[k] * gear)
     return [np.sort(pair).tolist() for pair in ranges]
 
 
