@@ -182,6 +182,26 @@ def test_references_gains_and_payloads_act_as_in_the_controller(pair):
     assert np.abs(pair.q - Q).max() > 0.2
 
 
+def test_references_that_end_in_a_motion_are_held(pair):
+    """The last position, not one that the last velocity leads on to."""
+    for k in range(9):
+        pair.cycle()
+    for k in range(200):
+        s = k * DT
+        last = Q + 0.8 * s, np.full(7, 0.8), np.zeros(7)
+        pair.ask("reference", *np.concatenate(last).tolist())
+        answer = pair.ask("cycle", DT, *pair.q.tolist(), *pair.qd.tolist()).split()
+        tau = np.array(answer[1:], float)
+        pair.q, pair.qd = pair.step(pair.q, pair.qd, tau, DT, pair.load)
+    for k in range(2500):
+        answer = pair.ask("cycle", DT, *pair.q.tolist(), *pair.qd.tolist()).split()
+        tau = np.array(answer[1:], float)
+        pair.q, pair.qd = pair.step(pair.q, pair.qd, tau, DT, pair.load)
+    assert np.abs(pair.qd).max() < 0.01
+    # Dry friction keeps the light last joint where it comes to rest.
+    np.testing.assert_allclose(pair.q[:6], last[0][:6], atol=0.02)
+
+
 def test_an_emergency_stop_between_activations_begins_the_next_one(pair):
     """As in the node: it acts in the next activation, and ends with the one after it."""
     for _ in range(9):
