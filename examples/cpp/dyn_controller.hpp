@@ -84,9 +84,9 @@ public:
     void request(Request what) noexcept { asked_ = what; }
 
     // Torque for a new state (joints() numbers each); t: steady time [s]. Without a
-    // reference the last one stays; before the first one, and after the law has ceased to
-    // drive (a stop, silence, a reset), the robot is only carried and braked where it is.
-    // Rates that are not given are zero.
+    // reference the last one stays, at rest after 0.1 s; before the first one, and after the
+    // law has ceased to drive (a stop, silence, a reset), the robot is only carried and braked
+    // where it is. Rates that are not given are zero.
     const double *update(double t, const double *q, const double *qd,
                          Reference reference = {}) noexcept {
         std::copy(q, q + n_, q_.begin());
@@ -96,6 +96,10 @@ public:
             set(q_ref_, referenced_ ? reference.q : q);
             set(qd_ref_, reference.qd);
             set(qdd_ref_, reference.qdd);
+            given_ = t;
+        } else if (t - given_ > 0.1) {  // its last velocity would lead beyond it
+            set(qd_ref_, nullptr);
+            set(qdd_ref_, nullptr);
         }
         return run(t, 1.0);
     }
@@ -142,7 +146,7 @@ private:
     bool tracks_, stiff_;
     std::vector<double> state_, next_, q_, qd_, kp_, kd_, q_ref_, qd_ref_, qdd_ref_;
     std::vector<double> tau_;
-    double t_ = 0.0, fresh_ = 1.0, request_ = 0.0, report_[5] = {};
+    double t_ = 0.0, given_ = 0.0, fresh_ = 1.0, request_ = 0.0, report_[5] = {};
     Request asked_ = Request::none;
     std::size_t state_in_ = 0, state_out_ = 0;
     bool failed_ = false, referenced_ = false, drove_ = false;

@@ -184,7 +184,7 @@ def test_references_gains_and_payloads_act_as_in_the_controller(pair):
 
 def test_references_that_end_in_a_motion_are_held(pair):
     """The last position, not one that the last velocity leads on to."""
-    for k in range(9):
+    for _ in range(9):
         pair.cycle()
     for k in range(200):
         s = k * DT
@@ -193,7 +193,7 @@ def test_references_that_end_in_a_motion_are_held(pair):
         answer = pair.ask("cycle", DT, *pair.q.tolist(), *pair.qd.tolist()).split()
         tau = np.array(answer[1:], float)
         pair.q, pair.qd = pair.step(pair.q, pair.qd, tau, DT, pair.load)
-    for k in range(2500):
+    for _ in range(2500):
         answer = pair.ask("cycle", DT, *pair.q.tolist(), *pair.qd.tolist()).split()
         tau = np.array(answer[1:], float)
         pair.q, pair.qd = pair.step(pair.q, pair.qd, tau, DT, pair.load)
