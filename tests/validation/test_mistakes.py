@@ -17,8 +17,6 @@ from dyn_core.batch import map_rows
 from dyn_core.control import Payload
 from dyn_core.errors import ModelWarning, NearAttributes
 from dyn_core.kinematics import InverseKinematics
-
-
 from dyn_core.recordings import MotionRecord, read_motion, write_motion
 from dyn_core.simulation import simulator
 from dyn_core.simulation.rollout import Rollout
