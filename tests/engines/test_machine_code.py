@@ -228,8 +228,8 @@ def test_machine_code_is_found_again(tmp_path, monkeypatch):
 
 @machine_code
 def _also_nearest(scene: Scene, out: FloatArray2, n: int) -> tuple[int, float, bool]:
-    k, distance, found = _nearest(scene, out, n)
-    return k + 1, distance, found
+    k, distance, valid = _nearest(scene, out, n)
+    return k + 1, distance, valid
 
 
 @needs_llvm

@@ -9,7 +9,8 @@ language.py defines the subset: its types and the decorator `machine_code`. `com
 returns the machine code of a function: types.py reads annotations; lanes.py,
 expressions.py, operation_ir.py and statements.py convert the syntax tree to LLVM IR;
 translation.py puts functions into modules; loading.py compiles, caches and calls them
-with call_arguments.py; kernels.py lets them call Programs. With lanes (lanes.py) the same function computes several states at once.
+with call_arguments.py; kernels.py lets them call Programs. With lanes (lanes.py) the
+same function computes several states at once.
 """
 
 from dyn_core.engines.machine_code.call_arguments import in_lanes

@@ -185,8 +185,8 @@ def _module(
         for function, made in defined.items()
         if function in inside
     ]
-    own = first.code.replace("define internal", "define hidden", 1)
-    return "\n".join([declarations(lanes), *code, own])
+    code.append(first.code.replace("define internal", "define hidden", 1))
+    return "\n".join([declarations(lanes), *code])
 
 
 def _entry(name: str, kind: FunctionType, checked: bool, lanes: int) -> str:
