@@ -2,6 +2,7 @@
 
 import ast
 import contextlib
+import copy
 import cProfile
 import functools
 import importlib
@@ -364,6 +365,8 @@ class Pair(NamedTuple):
     monkeypatch.setitem(sys.modules, "fingerprinted", module)
     before = fingerprint.of_code(("fingerprinted",))
     kept = fingerprint._kept["fingerprinted",]
+    assert kept.holds({"fingerprinted": module})
+    copy.copy(named["RECORD"]), copy.copy(named["SLOTTED"])  # classes note their slots
     assert kept.holds({"fingerprinted": module})
     change(named)
     assert fingerprint.of_code(("fingerprinted",)) != before

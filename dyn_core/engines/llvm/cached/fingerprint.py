@@ -17,6 +17,7 @@ kernel; tests/engines/test_digests.py proves each.
 
 from __future__ import annotations
 
+import copyreg
 import hashlib
 import marshal
 import sys
@@ -317,6 +318,8 @@ class _Reading:
         name = (kind.__module__, kind.__qualname__)
         if kind.__module__ not in self._modules:
             return name
+        # The first copy of an instance would store this in the class, as a new member.
+        copyreg._slotnames(kind)  # type: ignore[attr-defined]
         bases = [self._of(base) for base in kind.__bases__]
         return (*name, bases, self._members(vars(kind)))
 
