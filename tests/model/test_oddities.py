@@ -68,6 +68,8 @@ LOADS = {
     "infinite effort": (robot(k=AXIS + '<limit lower="-1" upper="1" effort="inf" velocity="1"/>'),
                         "joint 'k': effort limit inf is read as none", False),
     "velocity 0": (robot(k=AXIS + LIMIT.replace('"2"', '"0"')), "joint 'k': velocity limit 0 is read as none", False),
+    "soft limits": (robot(k=AXIS + LIMIT + '<safety_controller k_velocity="1" soft_lower_limit="-0.8" soft_upper_limit="2"/>'),
+                    "joint 'k': soft_lower_limit -0.8 of <safety_controller> is not used; the limits of <limit> are", False),
     "no limit": (robot(k=AXIS), "joint 'k': revolute without <limit>; taken as free", False),
     "lost mimic": (robot(k=AXIS + LIMIT + '<mimic joint="x"/>'), "joint 'k': mimics 'x', which does not exist", True),
     "mimic of itself": (robot(k=AXIS + LIMIT + '<mimic joint="k"/>'), "joint 'k': mimics itself", True),

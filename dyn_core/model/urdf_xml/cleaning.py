@@ -231,7 +231,8 @@ def _joint(element: Element, clean: CleanRobot, findings: Findings) -> None:
 
     The <mimic> of a fixed joint is left out with a note; an invalid <axis>, <dynamics>
     or <limit> of a fixed joint is left out as a doubtful finding. <calibration> and
-    <safety_controller> are left out without a note. A missing name is "".
+    <safety_controller> are left out, with a note on soft limits within those of
+    <limit>. A missing name is "".
 
     Raises:
         ModelError: The type is missing or unknown, <parent> or <child> or its link is
@@ -265,6 +266,32 @@ def _joint(element: Element, clean: CleanRobot, findings: Findings) -> None:
             if kind != "fixed":
                 raise
             findings.doubtful(error, f"the <{tag}> of a fixed joint is left out")
+    if kind != "fixed":
+        _note_soft_limits(owner, element, findings)
+
+
+def _note_soft_limits(
+    owner: tuple[str, str], element: Element, findings: Findings
+) -> None:
+    """Add notes on soft limits of <safety_controller> that are within those of <limit>.
+
+    Other programs plan within them. Text that is no number is ignored. `owner` is
+    "joint" and its name, `element` the <joint>.
+    """
+    for side, sign in (("lower", 1.0), ("upper", -1.0)):
+        soft = f"soft_{side}_limit"
+        texts_of_both = (
+            part.get(key, "")
+            for tag, key in (("safety_controller", soft), ("limit", side))
+            for part in element.findall(tag)[:1]
+        )
+        try:
+            near, far = map(float, texts_of_both)
+        except ValueError:  # one of them is missing, or no number
+            continue
+        if sign * (near - far) > 0.0:
+            what = f"{soft} {near:g} of <safety_controller> is not used"
+            findings.note(*owner, f"{what}; the limits of <limit> are")
 
 
 def _add_part(
