@@ -6,6 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from scipy.spatial.transform import Rotation
 
 import dyn_core as dyn
 from dyn_core.control import Controller
@@ -30,8 +31,14 @@ HEADERS = (
     "controller_interface/chainable_controller_interface", "pluginlib/class_list_macros",
     "diagnostic_msgs/msg/diagnostic_array", "realtime_tools/realtime_buffer",
     "rclcpp/parameter_value", "std_srvs/srv/trigger", "trajectory_msgs/msg/joint_trajectory",
+    "controller_interface/controller_interface", "rclcpp_lifecycle/lifecycle_node",
+    *(f"geometry_msgs/msg/{x}_stamped" for x in ("pose", "twist", "wrench")),
 )  # fmt: skip
 DT = 1e-3
+SCALES = {  # of the numbers of targets
+    "target_pose": np.array([0.02] * 3 + [0.05] * 3), "target_twist": 0.2,
+    "target_wrench": 3.0, "target_stiffness": np.array([20.0] * 3 + [500.0] * 3),
+}  # fmt: skip
 Q = np.array([0.1, 0.6, 0.0, -0.9, 0.0, 0.5, 0.0])
 
 
@@ -246,4 +253,53 @@ def test_dampers_too_fast_for_a_light_joint_are_refused(tmp_path):
     assert "unstable at this update_rate" in stand.ask(
         "set", "gains.joint7.d", 1.001 * low
     )
+    stand.close()
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("axes", ["aligned", "local"])
+def test_targets_lead_a_tool_as_in_the_controller(axes, tmp_path):
+    """Of any kind, in the axes of any link, wrong ones, too, and some states are lost."""
+    tool = {"cartesian.frame": "tool", "cartesian.reference": axes}
+    stand = Stand(_program(tmp_path / "arm_law", "cartesian", tool))
+    assert stand.ask("configure") == stand.ask("activate") == "0"
+    model, rng, used = dyn.load("arm7"), np.random.default_rng(1), set()
+    controller = Controller(model, mode="cartesian", parameters=tool)
+    step = dyn.solver("semi_implicit_euler")
+    step = step.build(model, forward_dynamics="aba", joint_friction=True)
+    poses, links = dyn.solver("forward_kinematics").build(model), model.frame_names
+    q, qd = np.array([0.3, -0.6, 0.2, -1.8, 0.4, 1.6, 0.8]), np.zeros(7)
+    for k in range(4000):
+        t, six = 1.0 + k * DT, rng.uniform(-1, 1, 6)
+        if k > 20 and rng.random() < 0.02:
+            scale, frame = rng.choice(len(SCALES)), str(rng.choice(["", *links]))
+            topic, values = [*SCALES][scale], six * [*SCALES.values()][scale]
+            if topic == "target_stiffness":
+                values = np.abs(values)
+            if topic == "target_pose":
+                frame, T = "", poses(q)[links.index("tool")]
+                turn = Rotation.from_rotvec(values[3:])
+                turn = turn * Rotation.from_matrix(T[:3, :3])
+                values = np.r_[T[:3, 3] + values[:3], turn.as_quat()]
+            if rng.random() < 0.1:
+                values[rng.integers(6)] = rng.choice([np.nan, 5.0, -3.0, 1e9])
+            stand.ask(topic, frame or "-", *values.tolist())
+            try:
+                controller.receive(topic, t, values, frame)
+                used.add(topic)
+            except dyn.DynError:
+                used.add("refused")
+        if k == 1500:
+            stiffness = [50.0, 40.0, 30.0, 900.0, 700.0, 500.0]
+            assert stand.ask("set", "cartesian.stiffness", *stiffness) == "set"
+            controller.set_parameters({"cartesian.stiffness": stiffness})
+        lost = k > 20 and rng.random() < 0.01
+        seen = q + np.where(lost, np.nan, 0.0)
+        answer = stand.ask("cycle", DT, *seen.tolist(), *qd.tolist()).split()
+        tau = np.array(answer[1:], float)
+        if not lost:
+            expected = controller.update(t, q, qd)
+            np.testing.assert_allclose(tau, expected, rtol=1e-9, atol=1e-9)
+        q, qd = step(q, qd, tau, DT)
+    assert used == {*SCALES, "refused"}
     stand.close()

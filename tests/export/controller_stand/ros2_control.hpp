@@ -58,9 +58,12 @@ struct NodeOptions {
 };
 struct QoS {
     explicit QoS(int) {}
+    QoS &best_effort() { return *this; }
 };
 struct SystemDefaultsQoS {};
-struct Time {};
+struct Time {
+    double seconds() const { return 100.0; }
+};
 struct Duration {
     double length;
     double seconds() const { return length; }
@@ -70,8 +73,11 @@ struct Logger {};
 struct TimerBase {
     using SharedPtr = std::shared_ptr<TimerBase>;
 };
+struct SubscriptionBase {
+    using SharedPtr = std::shared_ptr<SubscriptionBase>;
+};
 template <typename T>
-struct Subscription {
+struct Subscription : SubscriptionBase {
     using SharedPtr = std::shared_ptr<Subscription>;
     std::function<void(typename T::SharedPtr)> call;
 };
@@ -138,9 +144,46 @@ struct JointTrajectory {
 };
 }  // namespace trajectory_msgs::msg
 
+namespace std_msgs::msg {
+struct Header {
+    struct {
+        int32_t sec = 0;
+        uint32_t nanosec = 0;
+    } stamp;
+    std::string frame_id;
+};
+}  // namespace std_msgs::msg
+
+namespace geometry_msgs::msg {
+struct Vector3 {
+    double x = 0, y = 0, z = 0, w = 0;
+};
+struct PoseStamped {
+    using SharedPtr = std::shared_ptr<PoseStamped>;
+    std_msgs::msg::Header header;
+    struct {
+        Vector3 position, orientation;
+    } pose;
+};
+struct TwistStamped {
+    using SharedPtr = std::shared_ptr<TwistStamped>;
+    std_msgs::msg::Header header;
+    struct {
+        Vector3 angular, linear;
+    } twist;
+};
+struct WrenchStamped {
+    using SharedPtr = std::shared_ptr<WrenchStamped>;
+    std_msgs::msg::Header header;
+    struct {
+        Vector3 torque, force;
+    } wrench;
+};
+}  // namespace geometry_msgs::msg
+
 namespace diagnostic_msgs::msg {
 struct DiagnosticStatus {
-    enum : unsigned char { OK, WARN, ERROR };
+    static constexpr unsigned char OK = 0, WARN = 1, ERROR = 2;
     unsigned char level = OK;
     std::string name, message, hardware_id;
 };
@@ -156,11 +199,13 @@ struct DiagnosticArray {
 namespace rclcpp_lifecycle {
 struct State {};
 struct LifecycleNode {
+    using SharedPtr = std::shared_ptr<LifecycleNode>;
     using Check = std::function<rcl_interfaces::msg::SetParametersResult(
         const std::vector<rclcpp::Parameter> &)>;
     std::map<std::string, rclcpp::ParameterValue> values, overrides;
     std::weak_ptr<Check> check;
-    std::shared_ptr<void> subscription, service;
+    std::map<std::string, std::shared_ptr<void>> subscriptions;
+    std::shared_ptr<void> service;
 
     template <typename Start, typename Descriptor>
     void declare_parameter(const std::string &name, const Start &start, const Descriptor &) {
@@ -203,11 +248,16 @@ struct LifecycleNode {
         return made;
     }
     template <typename T, typename Quality, typename Call>
-    std::shared_ptr<rclcpp::Subscription<T>> create_subscription(const char *, Quality, Call call) {
+    std::shared_ptr<rclcpp::Subscription<T>> create_subscription(const std::string &name, Quality,
+                                                                 Call call) {
         auto made = std::make_shared<rclcpp::Subscription<T>>();
         made->call = call;
-        subscription = made;
+        subscriptions[name] = made;
         return made;
+    }
+    template <typename T>
+    void send(const std::string &topic, const std::shared_ptr<T> &message) {
+        std::static_pointer_cast<rclcpp::Subscription<T>>(subscriptions.at(topic))->call(message);
     }
     template <typename Time, typename Call>
     rclcpp::TimerBase::SharedPtr create_wall_timer(Time, Call) {
@@ -251,17 +301,15 @@ struct InterfaceConfiguration {
     interface_configuration_type type;
     std::vector<std::string> names;
 };
-struct ChainableControllerInterface {
+struct ControllerInterfaceBase {
     using State = rclcpp_lifecycle::State;
     std::shared_ptr<rclcpp_lifecycle::LifecycleNode> node =
         std::make_shared<rclcpp_lifecycle::LifecycleNode>();
     std::vector<hardware_interface::Handle> state_interfaces_, command_interfaces_;
-    std::vector<double> reference_interfaces_;
 
-    virtual ~ChainableControllerInterface() = default;
+    virtual ~ControllerInterfaceBase() = default;
     auto get_node() const { return node; }
     unsigned get_update_rate() const { return 1000; }
-    bool is_in_chained_mode() const { return false; }
     virtual rclcpp::NodeOptions define_custom_node_options() const = 0;
     virtual CallbackReturn on_init() = 0;
     virtual InterfaceConfiguration command_interface_configuration() const = 0;
@@ -271,6 +319,14 @@ struct ChainableControllerInterface {
     virtual CallbackReturn on_deactivate(const State &) = 0;
     virtual CallbackReturn on_error(const State &) = 0;
     virtual CallbackReturn on_cleanup(const State &) = 0;
+};
+struct ControllerInterface : ControllerInterfaceBase {
+    virtual return_type update(const rclcpp::Time &, const rclcpp::Duration &) = 0;
+};
+struct ChainableControllerInterface : ControllerInterfaceBase {
+    std::vector<double> reference_interfaces_;
+
+    bool is_in_chained_mode() const { return false; }
     virtual bool on_set_chained_mode(bool) = 0;
     virtual return_type update_reference_from_subscribers(const rclcpp::Time &,
                                                           const rclcpp::Duration &) = 0;
