@@ -364,11 +364,11 @@ def test_pieces_are_compiled_side_by_side(monkeypatch):
     alone = kernel.compile_pieces(ir)
     both, real, first = threading.Barrier(2), compiler.compile_ir, [0, 1]
 
-    def compile_ir(piece):
+    def compile_ir(piece, passes):
         if first:
             first.pop()
             both.wait(LONG)
-        return real(piece)
+        return real(piece, passes)
 
     monkeypatch.setattr(compiler, "compile_ir", compile_ir)
     monkeypatch.setenv("DYN_THREADS", "2")
