@@ -21,7 +21,7 @@ import yaml
 from dyn_core.errors import ModelError, SettingError
 from dyn_core.identification.fitting.sought_robot import with_described_values
 from dyn_core.model import Model, load_urdf
-from dyn_core.model.description import FRICTION_SPEED, JointSpec
+from dyn_core.model.description import FRICTION_SPEED, JointSpec, Mimic
 from dyn_core.model.urdf_xml.xml_text import read_source
 from dyn_core.spatial import RigidInertia, Symmetric
 from dyn_core.validation import read_yaml, writing
@@ -43,6 +43,7 @@ _ATTRIBUTE = re.compile(r"([^\s=]+)\s*=\s*(\"[^\"]*\"|'[^']*')")
 _ENCODING = re.compile(
     r"(\s*<\?xml[^>]*?encoding\s*=\s*[\"'])(?!utf-8[\"'])[\w.-]+", re.IGNORECASE
 )
+_COMMENT = "Identified: damping, friction, armature and springs of joints."
 _BY_JOINT = ("armature", "rotors", "springs")  # sections beside `joints`
 
 
@@ -84,18 +85,18 @@ def write_columns(
 def joints_sidecar(model: Model) -> dict[str, Any]:
     """Return friction, rotors and springs of joints in the format of a sidecar.
 
-    The keys are joints and, if a joint has a spring, springs. joints maps each name to
-    damping, friction (a pair if they differ, of motion in positive direction first),
-    armature, and to friction_speed and Stribeck friction where they are not the
-    default; springs maps names to stiffness and rest. A root joint that no file
-    describes is left out. Raises ModelError if no robot can have the model's
+    The keys are joints and, if a joint has a spring, springs. joints maps each name,
+    of followers too, to damping, friction (a pair if they differ, of motion in positive
+    direction first), armature, and to friction_speed and Stribeck friction where they
+    are not the default; springs maps names to stiffness and rest. A root joint that no
+    file describes is left out. Raises ModelError if no robot can have the model's
     parameters.
     """
     model = with_described_values(model)
     specs = {joint.name: joint for joint in model.build.description.joints}
     joints: dict[str, Any] = {}
     springs: dict[str, Any] = {}
-    for name in model.joint_names:
+    for name in (model.names[i] for i in model.bodies):
         joint = specs.get(name)
         if joint is None:
             continue  # a root joint, which no file has
@@ -127,6 +128,9 @@ def _rest(joint: JointSpec) -> float | list[float]:
 def write_sidecar(path: str | os.PathLike[str], model: Model, origin: str) -> None:
     """Write friction, rotors and springs of a robot's joints as a sidecar.
 
+    It also has what stood in the sidecar that the robot was read with, such as loops
+    and gears, because a robot has one sidecar.
+
     Args:
         path: File that ends with .yaml; an existing one is replaced.
         model: Robot.
@@ -134,15 +138,14 @@ def write_sidecar(path: str | os.PathLike[str], model: Model, origin: str) -> No
 
     Raises:
         SettingError: The extension is another one, or the file cannot be written.
-        ModelError: No robot can have the model's parameters.
+        ModelError: No robot can have the model's parameters, or a file that it was read
+            from is not valid any more.
     """
     file = Path(path)
     check_file(file, (".yaml",))
     what = f"Identified from {origin}; masses and inertias are not in a sidecar."
-    head = yaml_comment([what])
-    content = yaml.safe_dump(joints_sidecar(model), sort_keys=False)
     with writing(file):
-        file.write_text(head + content, encoding="utf-8")
+        _write_whole_sidecar(file, model, what)
 
 
 def write_robot(path: Path, model: Model) -> tuple[Path, ...]:
@@ -170,12 +173,15 @@ def write_robot(path: Path, model: Model) -> tuple[Path, ...]:
     return path, sidecar
 
 
-def _write_whole_sidecar(path: Path, model: Model) -> None:
+def _write_whole_sidecar(path: Path, model: Model, comment: str = _COMMENT) -> None:
     """Write the robot's sidecar, with identified joints and springs, to `path`.
 
+    It begins with the comment.
+
     It is the sidecar that the robot was read with, without its comments, in which
-    friction, rotors and springs of the model's joints are replaced; without such a
-    file, or if it is gone, it has only these. Armatures, rotors included, of the
+    friction, rotors and springs of the model's joints are replaced, and so are changed
+    axes, pitches and plugs, and numbers of gears and of springs between points; without
+    such a file, or if it is gone, it has only these. Armatures, rotors included, of the
     model's joints are in the section joints; the sections armature and rotors keep
     other joints, such as locked ones. An existing file at `path` is replaced. Raises
     ModelError if no robot can have the model's parameters or the sidecar cannot be
@@ -185,11 +191,14 @@ def _write_whole_sidecar(path: Path, model: Model) -> None:
     source = model.source.sidecar
     if source is not None and file_kind(source) == "file":
         content = read_yaml(Path(source), "sidecar", source)[0] or {}
-    mine = joints_sidecar(model)
+    model = with_described_values(model)
+    mine, geometry = joints_sidecar(model), _changed_geometry(model, content)
     before = content.get("joints") or {}
     for name, numbers in mine["joints"].items():
         stays = {k: v for k, v in before.get(name, {}).items() if k not in _OPTIONAL}
-        mine["joints"][name] = {**stays, **numbers}
+        mine["joints"][name] = {**stays, **numbers, **geometry.pop(name, {})}
+    for name, numbers in geometry.items():  # of joints that do not move
+        mine["joints"][name] = {**before.get(name, {}), **numbers}
     content["joints"] = {**before, **mine["joints"]}
     # A spring that the robot has no more must not stay; one of another joint does.
     for section in _BY_JOINT:
@@ -197,17 +206,80 @@ def _write_whole_sidecar(path: Path, model: Model) -> None:
         others = {k: v for k, v in old if k not in mine["joints"]}
         if entries := {**others, **mine.get(section, {})}:
             content[section] = entries
-    head = "# Identified: damping, friction, armature and springs of joints.\n"
+    described = model.build.description
+    rules = {joint.name: joint.mimic for joint in described.joints}
+    for gear in content.get("gears") or ():
+        _replace_gear(gear, [rules[name] for name in gear["joints"][1:]])
+    point_springs = {spring.name: spring for spring in described.point_springs}
+    for k, entry in enumerate(content.get("point_springs") or (), 1):
+        name = entry.setdefault("name", f"spring{k}")
+        if name in point_springs:
+            for key in ("stiffness", "rest_length", "damping"):
+                entry[key] = float(getattr(point_springs[name], key))
+    head = yaml_comment([comment])
     path.write_text(head + yaml.safe_dump(content, sort_keys=False), encoding="utf-8")
+
+
+def _replace_gear(gear: dict[str, Any], rules: Sequence[Mimic | None]) -> None:
+    """Replace the numbers of a gear of a sidecar where they differ, in place.
+
+    Args:
+        gear: Entry of the section gears.
+        rules: Rule of each of its followers in the robot.
+    """
+    kinds = ("ratio", "multiplier", 1.0), ("offset", "offset", 0.0)
+    for key, attribute, default in kinds:
+        many, values = f"{key}s", [getattr(x, attribute) for x in rules]
+        before = gear.get(many) or [gear.get(key, default)] * len(values)
+        if any(np.any(np.array(x) != y) for x, y in zip(values, before, strict=True)):
+            gear.pop(key, None)
+            gear[many] = [np.array(x, float).tolist() for x in values]
+
+
+def _changed_geometry(model: Model, extras: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the axes, pitches and plugs by joint that differ from the robot's files.
+
+    It is in the format of the section joints of a sidecar, and {} for a robot that was
+    not read from a URDF file, or if that is gone. Raises ModelError if the file is not
+    valid any more, or the plug of a fixed joint differs.
+
+    Args:
+        model: Robot.
+        extras: Content of the sidecar that it was read with.
+    """
+    file = model.source.file
+    if model.source.kind != "urdf" or file is None or file_kind(file) != "file":
+        return {}
+    old = load_urdf(file, extras=extras, sidecar=False).build.description
+    before = {joint.name: joint for joint in old.joints}
+    changed: dict[str, Any] = {}
+    for joint in model.build.description.joints:
+        was, entry = before.get(joint.name, joint), {}
+        for key in ("axis", "axes", "pitch"):
+            if getattr(joint, key) != getattr(was, key):
+                entry[key] = np.array(getattr(joint, key), float).tolist()
+        if (joint.plug_xyz, joint.plug_rpy) != (was.plug_xyz, was.plug_rpy):
+            places = ("xyz", joint.plug_xyz), ("rpy", joint.plug_rpy)
+            entry["plug"] = {k: np.array(x, float).tolist() for k, x in places}
+        if entry and joint.kind == "fixed":
+            raise ModelError(
+                f"the plug of '{joint.name}', which is fixed, has no place in a file;"
+                " valid: a changed origin of it",
+                joint.name,
+            )
+        if entry:
+            changed[joint.name] = entry
+    return changed
 
 
 def urdf_of(model: Model) -> str:
     """Return the text of the robot's URDF file with the robot's parameters.
 
-    They are masses, inertias, damping, dry friction and origins of joints. Only numbers
-    that differ from the file are written, with all digits, a changed inertia in the
-    axes of its link; missing elements are added, invisible characters in attributes
-    become underscores, and a declared encoding UTF-8. The rest is unchanged.
+    They are masses, inertias, damping, dry friction and origins of joints, and numbers
+    of followers. Only numbers that differ from the file are written, with all digits, a
+    changed inertia in the axes of its link; missing elements are added, invisible
+    characters in attributes become underscores, and a declared encoding UTF-8. The rest
+    is unchanged.
 
     Raises:
         ModelError: The robot was not read from a URDF file, that is gone or invalid, or
@@ -258,7 +330,8 @@ def _changed(old: JointSpec, new: JointSpec) -> Wanted:
     """Return the numbers of joint `new` that differ from `old`, by child element.
 
     Of dynamics they are damping and friction that differ, of origin both xyz and rpy if
-    one of them differs; a dict is empty if nothing differs.
+    one of them differs, of mimic multiplier and offset; a dict is empty if nothing
+    differs.
     """
     changed: dict[str, Any] = {
         name: (getattr(new, name),)
@@ -267,7 +340,10 @@ def _changed(old: JointSpec, new: JointSpec) -> Wanted:
     }
     moved = (old.xyz, old.rpy) != (new.xyz, new.rpy)
     place: dict[str, Any] = {"xyz": new.xyz, "rpy": new.rpy} if moved else {}
-    return {("dynamics",): changed, ("origin",): place}
+    rule: dict[str, Any] = {}
+    if old.mimic and new.mimic and old.mimic != new.mimic:
+        rule = {"multiplier": (new.mimic.multiplier,), "offset": (new.mimic.offset,)}
+    return {("dynamics",): changed, ("origin",): place, ("mimic",): rule}
 
 
 def _rewritten(text: str, wanted: Mapping[tuple[str, str], Wanted]) -> str:

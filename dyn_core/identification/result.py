@@ -392,8 +392,9 @@ class Identification:
                 NAME.yaml: sidecar alone. NAME.csv: table of all parameters.
 
         Raises:
-            ModelError: No robot has these parameters, except for .csv; or for .urdf,
-                the robot was not read from a URDF file, or that is gone.
+            ModelError: No robot has these parameters, or gravity is one of them, except
+                for .csv; or for .urdf, the robot was not read from a URDF file, or that
+                is gone.
             SettingError: The extension is unknown, or a file cannot be written.
         """
         file = Path(path)
@@ -403,6 +404,12 @@ class Identification:
             return (write_columns(file, self.names, columns),)
         if self.model is None:
             raise ModelError(f"no robot has these numbers: {self.reason}")
+        if "gravity" in map(path_of, self.names):
+            raise ModelError(
+                "gravity has no place in the files of a robot; valid: a table .csv, or"
+                " dyn.load(..., gravity=...)",
+                "gravity",
+            )
         return write_robot(file, self.model)
 
 

@@ -21,6 +21,7 @@ from dyn_core.identification import (
 )
 from dyn_core.identification.fitting.sought_robot import with_paths
 from dyn_core.identification.identified_files import urdf_of, write_robot
+from dyn_core.model import parameter_paths
 from dyn_core.recordings import MotionRecord
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
@@ -309,6 +310,71 @@ def test_a_spring_that_is_gone_does_not_stay_in_the_sidecar(tmp_path):
     again = dyn.load_urdf(path, extras=str(tmp_path / "after.yaml"))
     assert again.parameter("joint1.stiffness") == [0.0]
     assert again.parameter("joint2.stiffness") == [2.0]
+
+
+GEARS_AND_SPRINGS = """
+gears: [{joints: [shoulder, slide], ratio: 2.0, offset: 0.1}]
+point_springs:
+  - {b: plate, at_a: [0.3, 0, 1], stiffness: 40.0, rest_length: 0.3}
+  - {b: turner, at_a: [0, 0.3, 1], stiffness: 7.0, damping: 0.5}
+"""
+ALIKE = ("turn", "tilt", "pan", "sheet", "sensor_mount", "finger_b", "drone", "sensor",
+         "upper", "rotor", "flight", "mount", "base", "slider", "ball")  # fmt: skip
+NO_PLACE = {"mounting.plug", "wrist_ball.stiffness"}
+
+
+def test_every_number_of_a_robot_is_read_back(tmp_path):
+    """Each parameter of a robot of all kinds, also of followers, changed alone."""
+    file, described = tmp_path / "made.urdf", Path(dyn.robots.path("every_joint"))
+    sidecar, lost, refused = tmp_path / "own.dyn.yaml", [], set()
+    text = described.with_suffix(".dyn.yaml").read_text(encoding="utf-8")
+    sidecar.write_text(text + GEARS_AND_SPRINGS, encoding="utf-8")
+    model = dyn.load_urdf(described, extras=str(sidecar))
+    rng = np.random.default_rng(0)
+    motion = model.random(rng), *rng.normal(size=(2, model.nv))
+
+    def torques(robot):
+        choices = {"joint_friction": True, "joint_springs": True, "engine": "graph"}
+        return dyn.solver("rnea").build(robot, **choices)(*motion)
+
+    for path in parameter_paths.paths(model):
+        what = path.rpartition(".")[2]
+        skipped = what in ("payload", "friction_asymmetry")
+        if skipped or path.partition(".")[0] in ALIKE or "." not in path:
+            continue
+        value = np.array(parameter_paths.value(model, path))
+        shift = [0.1, 0, 0, 0.1, 0, 0.1] if what == "inertia" else 0.05
+        made = model.with_values({path: (1.1 * value + shift).tolist()})
+        try:
+            write_robot(file, made)
+        except dyn.ModelError:
+            refused.add(path)
+            continue
+        again, wanted = torques(dyn.load_urdf(file)), torques(made)
+        if not np.allclose(again, wanted, rtol=1e-9, atol=1e-10):
+            lost.append(path)
+    assert not lost and refused == NO_PLACE
+
+
+def test_the_sidecar_of_a_command_keeps_gears(tmp_path):
+    """A robot has one sidecar: in the new one joints still follow, by new ratios."""
+    sidecar, path = tmp_path / "before.dyn.yaml", dyn.robots.path("two_link")
+    sidecar.write_text("gears: [{joints: [joint1, joint2], ratio: -3.0}]")
+    model = dyn.load_urdf(path, extras=str(sidecar))
+    write_sidecar(tmp_path / "after.yaml", model, "a test")
+    again = dyn.load_urdf(path, extras=str(tmp_path / "after.yaml"))
+    assert again.nv == 1 and again.parameter("joint2.ratio") == [-3.0]
+
+
+def test_gravity_is_in_no_file_of_a_robot(tmp_path):
+    """It is refused, not left out; a table has it."""
+    model = dyn.load("two_link", gravity=(0.0, -9.81, 0.0))
+    _, q, qd, qdd = _motion()
+    tau = dyn.solver("rnea").build(model)(q, qd, qdd)
+    result = dyn.identify(model, q, qd, qdd, tau, only=["gravity:x", "gravity:y"])
+    with pytest.raises(dyn.ModelError, match="gravity"):
+        result.save(tmp_path / "made.urdf")
+    result.save(tmp_path / "made.csv")
 
 
 def test_tables_are_taken_up_again(result, tmp_path):
