@@ -20,6 +20,7 @@ REASONS = (
     "diverged: cost",
     "stalled",
 )
+ROUNDING = 1e-9  # share of a step by which the time of a knot may be early
 LONG = 0.1  # length of a step that may be why a search fails [s]
 CONVERGED, MAX_ITERATIONS, INFEASIBLE, DIVERGED, STALLED = range(len(REASONS))
 
@@ -167,8 +168,9 @@ class PlanResult(NearAttributes):
             raise NonFiniteError("time is nan; valid: seconds from the plan's start")
         last = len(self.tau) - 1
         place = min(max(time / self.dt, 0.0), last + 1.0)
-        k = min(int(place), last)
-        return k, place - k
+        # The time of a knot itself belongs to this knot, whatever the rounding.
+        k = min(int(place + ROUNDING), last)
+        return k, max(place - k, 0.0)
 
     def control(
         self, time: float, q: ArrayLike, qd: ArrayLike, state: Any = None

@@ -794,6 +794,23 @@ def test_a_plan_follows_its_feedback_between_knots():
         result.control(np.nan, result.q[-1], result.qd[-1])
 
 
+def test_a_knot_begins_at_its_time_whatever_the_rounding():
+    """A simulation with the plan's steps has its joint forces: 0.58 s / 0.02 s is below 29."""
+    costs, still = [cost.posture([0.8, -0.6], 100.0, "end"), cost.effort(1e-3)], [0, 0]
+    plan = dyn.plan(dyn.load("two_link"), costs, duration=0.7, knots=35)
+    result = plan.solve(still, still)
+    run = dyn.simulate(
+        result.model, lambda t, q, qd: result.control(t, q, qd), q0=still,
+        duration=0.7, period=result.dt, joint_friction=False,
+    )  # fmt: skip
+    assert (result.times[:-1] / result.dt < np.arange(35)).any()
+    np.testing.assert_allclose(run.tau, result.tau, rtol=1e-9)
+    just = 7 * result.dt - 1e-4
+    np.testing.assert_array_equal(
+        result.control(just, *result.state(just)), result.tau[6]
+    )
+
+
 def test_programs_of_optimal_control_return_the_plan():
     plan, start = swing()
     wanted = plan.solve(start, [0.0, 0.0])
