@@ -196,15 +196,18 @@ def _write(library: Any, writer: Any, record: MotionRecord, bar: RowProgress) ->
         second, rest = divmod(nanoseconds, 10**9)
         stamp = types["builtin_interfaces/msg/Time"](sec=second, nanosec=rest)
         header = types["std_msgs/msg/Header"](stamp=stamp, frame_id="")
-        qd = none if record.qd is None else record.qd[k]
-        tau = none if record.tau is None else record.tau[k]
-        message = types[STATES](header, names, record.q[k], qd, tau)
+        # Copies, because rosbags writes no row of an array whose columns were sorted.
+        q, qd, tau = (
+            none if x is None else x[k].copy()
+            for x in (record.q, record.qd, record.tau)
+        )
+        message = types[STATES](header, names, q, qd, tau)
         data = store.serialize_cdr(message, STATES)
         writer.write(states, nanoseconds, data)
         bar.show(k + 1)
         if points is not None and record.qdd is not None:
             point = types["trajectory_msgs/msg/JointTrajectoryPoint"](
-                none, none, record.qdd[k], none, duration
+                none, none, record.qdd[k].copy(), none, duration
             )
             message = types[POINTS](header, names, [point])
             writer.write(points, nanoseconds, store.serialize_cdr(message, POINTS))

@@ -101,6 +101,19 @@ def test_bags_keep_joint_states(tmp_path, name):
     assert sorted(x.name for x in tmp_path.iterdir()) == sorted({name, "b.mcap"})
 
 
+def test_columns_that_were_sorted_can_be_written_as_a_bag(tmp_path):
+    """A motion of other joint order in a robot's order, as `dyn id` writes it."""
+    _rosbags()
+    model = dyn.load("arm7")
+    motion = random_motion(model)
+    turned = random_motion(model.reorder(model.joint_names[::-1])).of(model)
+    write_motion(turned, tmp_path / "a.mcap")
+    read = read_motion(tmp_path / "a.mcap", model)
+    for kind in KINDS:
+        np.testing.assert_array_equal(getattr(read, kind), getattr(turned, kind))
+    assert motion.coordinates == read.coordinates
+
+
 def test_commands_of_a_wrong_size_are_left_out_and_told(tmp_path):
     """A bag of a robot with a gripper, say: its commands are those of more joints."""
     library = pytest.importorskip("rosbags.rosbag2")
