@@ -122,10 +122,12 @@ class SensedLink:
         )
         more = {"engine": engine, "inputs": ["time"] if robot.driven else []}
         self._poses = solver("forward_kinematics").build(robot, frames=[link], **more)
-        self._jacobian = solver("jacobian").build(
-            robot, frame=link, reference="local", **more
+        # J qd alone lacks the velocity of driven places.
+        self._jacobian, self._velocity = (
+            solver(name).build(robot, frame=link, reference="local", **more)
+            for name in ("jacobian", "frame_velocity")
         )
-        for program in (self._poses, self._jacobian):
+        for program in (self._poses, self._jacobian, self._velocity):
             program.prepare()
 
     def state(self, q: Any, qd: Any, noise: Any, *time: float) -> tuple[Any, Any, Any]:
@@ -143,8 +145,7 @@ class SensedLink:
         T, J = self._poses(q, *time)[..., 0, :, :], self._jacobian(q, *time)
         position = np.concatenate([T[..., :3, 3], quaternion(T[..., :3, :3])], axis=-1)
         squares = ((J * noise) ** 2).sum(axis=-1)
-        velocity = (J @ np.asarray(qd)[..., None])[..., 0]
-        return position, velocity, np.sqrt(squares + STEADY**2)
+        return position, self._velocity(q, qd, *time), np.sqrt(squares + STEADY**2)
 
 
 @dataclass(frozen=True)

@@ -285,6 +285,9 @@ class Tool:
             turned(X.E, column) for column in J.T.rows
         ).T  # fmt: skip
         self.v = self.J @ qd
+        if model.driven:  # J qd alone lacks the velocity of driven places
+            v, _, X = frame_motion(model, split_q(model, q), split_v(model, qd), frame)
+            self.v = self.in_axes(to_reference(X, "aligned") @ v)
 
     def in_axes(self, motion):
         """Return a motion, six numbers in base axes, rotated to the axes of the tool.

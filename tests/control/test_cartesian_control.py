@@ -7,6 +7,7 @@ import pytest
 from scipy.spatial.transform import Rotation
 
 import dyn_core as dyn
+from dyn_core.authoring import sin
 from dyn_core.errors import QuaternionError
 from dyn_core.spatial import Matrix, Transform, Vector
 from dyn_core.spatial.lie import log_transform
@@ -124,6 +125,23 @@ def test_a_moving_reference_is_followed_without_error(arm):
         np.testing.assert_allclose(J @ qdd + bias, a_ref, atol=1e-9, rtol=0)
         checked += 1
     assert checked > 5
+
+
+@pytest.mark.parametrize("reference", AXES)
+@pytest.mark.parametrize("name", LAWS)
+def test_a_damper_knows_the_velocity_of_driven_places(arm, name, reference):
+    """On a base that is moved, a tool at the velocity of the reference is not braked."""
+    rng, t = np.random.default_rng(9), 0.3
+    driven = arm.drive("joint1", lambda t: (None, (0.5 * sin(3 * t), t * t, 0.0)))
+    options = {"frame": "tool", "reference": reference}
+    moves = dyn.solver("frame_velocity").build(driven, inputs=["time"], **options)
+    law = dyn.solver(name).build(driven, inputs=["v_ref", "damping", "time"], **options)
+    q, qd = arm.random(rng), rng.normal(size=7)
+    v, D, pose = moves(q, qd, t), 30.0 * np.eye(6), np.r_[np.zeros(6), 1.0]
+    free, braked = (law(q, qd, pose, 0 * D, v, x, t) for x in (0 * D, D))
+    np.testing.assert_allclose(braked, free, atol=1e-9)
+    slower = law(q, qd, pose, 0 * D, v - 0.1, D, t)
+    assert np.abs(slower - free).max() > 0.1
 
 
 @pytest.mark.one_of(2)

@@ -434,6 +434,19 @@ def test_a_force_torque_sensor_shows_the_payload(arm, sensed):
     assert (estimator.outliers, estimator.changes) == (0, 0)
 
 
+def test_a_sensor_moves_with_driven_places(arm):
+    """The velocity of its link is that of its pose, also where time moves the base."""
+    driven = arm.drive("joint1", lambda t: (None, (0.5 * sin(3 * t), t * t, 0.0)))
+    settings = PayloadSettings("tool", sensor="flange")
+    link = PayloadEstimator(driven, settings, "graph")._sensed
+    rng, t, h = np.random.default_rng(0), 0.3, 1e-6
+    q, qd = arm.random(rng), rng.normal(size=7)
+    before, after = (link.state(q + s * qd, qd, 1e-3, t + s)[0] for s in (-h, h))
+    _, v, _ = link.state(q, qd, 1e-3, t)
+    moved = link.model.difference(before, after) / (2 * h)
+    np.testing.assert_allclose(v, moved, atol=1e-6)
+
+
 @pytest.mark.parametrize(
     "change",
     [

@@ -26,7 +26,7 @@ from dyn_core.control.modes.wrench_control import (
 )
 from dyn_core.errors import SettingError, TargetError
 from dyn_core.model import Model
-from dyn_core.problems import FORWARD_KINEMATICS, JACOBIAN
+from dyn_core.problems import FORWARD_KINEMATICS, FRAME_VELOCITY, JACOBIAN
 from dyn_core.solving.control_mode import ModeMessage, ModeTopic
 from dyn_core.solving.registry import solver, solver_of
 from dyn_core.validation import Field, ListOf, Name, Quantity, numbers
@@ -133,7 +133,10 @@ class CartesianLaw(ControlLaw):
         self._kinematics = self._program(FORWARD_KINEMATICS, frames=list(links))
         self._tool = self._program(FORWARD_KINEMATICS, frames=[self.link])
         self._turn: np.ndarray | None = None  # axes of the tool, if the law uses them
-        self._jacobian = self._program(JACOBIAN, frame=self.link, reference="aligned")
+        self._jacobian, self._velocity = (
+            self._program(problem, frame=self.link, reference="aligned")
+            for problem in (JACOBIAN, FRAME_VELOCITY)
+        )
         axes = host.parameters["cartesian.reference"]
         more = host.engine, host.carried.paths
         self._sampled = sampling_program(model, self.link, axes, *more)
@@ -210,7 +213,7 @@ class CartesianLaw(ControlLaw):
     def _program(self, problem: Any, **options: Any) -> Any:
         """Return the prepared Program of the default solver of a kinematic problem.
 
-        Its inputs are q, and the time if the model has driven joints. Raises the
+        The last of its inputs is the time if the model has driven joints. Raises the
         errors of its `build`.
 
         Args:
@@ -450,7 +453,7 @@ class CartesianLaw(ControlLaw):
         It is [angular; linear] [rad/s; m/s]. Raises ShapeError before the first state.
         """
         samples = self.host.samples
-        return np.asarray(self._jacobian(samples.q, *self._clock())) @ samples.qd
+        return np.asarray(self._velocity(samples.q, samples.qd, *self._clock()))
 
     def mobility(self) -> np.ndarray:
         """Return diag(J H^-1 J.T) in the axes of cartesian.reference, (6,).
