@@ -69,7 +69,7 @@ def drive_of(model: Model, arguments: argparse.Namespace) -> Drive:
 
     Raises:
         SettingError: Options have no effect in combination, a file is not valid, or
-            gravity compensation is asked for with a floating base.
+            a controller is asked for with a floating base.
         ShapeError, UnsupportedError: As of read_motion.
         NonFiniteError: A time, position or joint force of the file of --torques is not
             finite.
@@ -93,6 +93,14 @@ def drive_of(model: Model, arguments: argparse.Namespace) -> Drive:
     if arguments.torques is not None:
         motion = read_motion(arguments.torques, model).checked(["q", "tau"])
         return recorded_forces(motion, arguments.torques, arguments.period)
+    kinds = {model.joint_kind(name) for name in model.joint_names}
+    if law != "none" and "floating" in kinds:
+        raise SettingError(
+            f"--controller {law}: the robot floats, its motors do not carry it; valid:"
+            " none, with springs in its joints (a quadruped: --extras"
+            " quadruped_stand), or --root-joint fixed",
+            "controller",
+        )
     if law == "gravity":
         return Drive(_weight(model, arguments), "gravity compensation")
     if law == "computed_torque":
@@ -142,16 +150,8 @@ def _weight(model: Model, arguments: argparse.Namespace) -> Any:
         model: Robot.
         arguments: Options of `dyn sim`; `engine` is used.
 
-    Raises:
-        SettingError: The robot has a floating joint. Errors of the build pass through.
+    Errors of the build pass through.
     """
-    kinds = {model.joint_kind(name) for name in model.joint_names}
-    if "floating" in kinds:
-        raise SettingError(
-            "--controller gravity: the robot floats, its motors do not carry it;"
-            " valid: none, or --root-joint fixed",
-            "controller",
-        )
     program = solver("gravity_compensation").build(
         model,
         joint_springs=True,

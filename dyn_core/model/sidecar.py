@@ -41,6 +41,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from dyn_core import robots
 from dyn_core.errors import ModelError
 from dyn_core.model import shape_reader
 from dyn_core.model.description import Description, JointSpec, Mimic, PointSpring
@@ -190,13 +191,13 @@ def complete(
         description: Description from a robot's file.
         origin: Origin of the description.
         path: Path of the robot's file, which joins the description's sources, or None.
-        beside, extras, sidecar: Sidecar beside the robot's file, sidecar of the caller,
-            and whether the first may be read, as for `choose`.
+        beside, extras, sidecar: Sidecar beside the robot's file, sidecar of the caller
+            or the name of a shipped one, and whether the first may be read.
 
     Raises:
         ModelError: The sidecar is not valid, or `sidecar` is not a boolean.
     """
-    extras, unread = choose(beside, extras, sidecar)
+    extras, unread = choose(beside, robots.sidecar(extras), sidecar)
     description = replace(description, warnings=(*description.warnings, *unread))
     if path is not None:
         description = replace(description, sources=(*description.sources, str(path)))

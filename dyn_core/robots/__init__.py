@@ -1,4 +1,4 @@
-"""Shipped robots as URDF files, and planar chains as YAML files.
+"""Shipped robots as URDF files with sidecars, and planar chains as YAML files.
 
 The header of each file names the source of its numbers.
 """
@@ -7,11 +7,12 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
+from typing import Any
 
 from dyn_core.errors import ModelError, unknown_name
 
 _FOLDER = Path(__file__).parent
-CHAIN = ".chain.yaml"
+CHAIN, SIDECAR = ".chain.yaml", ".dyn.yaml"
 
 
 def names() -> list[str]:
@@ -54,6 +55,15 @@ def root_joint(path: Path | None) -> str:
         return "fixed"
     header = path.read_text(encoding="utf-8").partition("<robot")[0]
     return "floating" if 'root_joint="floating"' in header else "fixed"
+
+
+def sidecar(name: Any) -> Any:
+    """Return the path of a shipped sidecar, such as "quadruped_stand".
+
+    Anything but such a name is returned unchanged.
+    """
+    shipped = {x.name.removesuffix(SIDECAR): x for x in _FOLDER.glob(f"*{SIDECAR}")}
+    return shipped.get(name, name) if isinstance(name, str) else name
 
 
 def chains() -> list[str]:

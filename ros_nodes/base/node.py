@@ -33,7 +33,6 @@ from ros_nodes.base.session import Session
 from ros_nodes.base.transitions import change_state, misfit, reported, serve_transitions
 from ros_nodes.base.worker import Worker
 from ros_nodes.parameters import check_joint_names, lock_fields
-from ros_nodes.params import FOLDER
 from ros_nodes.running.runtime import age
 
 LATCHED = QoSProfile(
@@ -67,8 +66,6 @@ def load_robot(node: ParameterNode, urdf: str, **choices: Any) -> dyn.Model:
         ParameterException: rclpy refuses a value of lock.JOINT.
     """
     extras = node.value("model_extras") or None
-    shipped = FOLDER / f"{extras}.dyn.yaml"
-    extras = str(shipped) if shipped.is_file() else extras
     described = node.value("robot_description") or urdf
     file = node.value("robot_description_file")
     source = StringIO(described) if described else file

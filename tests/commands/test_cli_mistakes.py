@@ -636,3 +636,28 @@ def test_a_reference_without_rows_is_said(tmp_path, capsys):
     command = ["sim", "two_link", "--controller", "computed_torque", "--reference"]
     assert cli.main([*command, str(tmp_path / "none.npz")]) == 1
     assert "none.npz: the motion has no row" in capsys.readouterr().err
+
+
+STANDS = ["root_joint.2=0.5", *(f"{x}_knee=-1" for x in ("front_left", "front_right",
+                                                      "hind_left", "hind_right"))]  # fmt: skip
+
+
+def test_a_quadruped_stands(tmp_path):
+    """It lay on its belly: no controller of `dyn sim` carries a robot that floats."""
+    file = tmp_path / "stand.npz"
+    command = "sim quadruped --extras quadruped_stand --world floor --duration 2 --q0"
+    assert cli.main([*command.split(), *STANDS, "-o", str(file)]) == 0
+    with np.load(file) as run:
+        assert run["q"][-1, 2] > 0.3  # height of the trunk [m]
+        assert np.abs(run["qd"][-1]).max() < 1e-6
+
+
+@pytest.mark.parametrize("law", ["gravity", "computed_torque"])
+def test_what_carries_a_robot_that_floats_is_said(law, capsys):
+    """The message led nowhere: `dyn sim` cannot lock the floating joint."""
+    assert cli.main(["sim", "quadruped", "--controller", law]) == 1
+    assert capsys.readouterr().err == (
+        f"dyn: --controller {law}: the robot floats, its motors do not carry it; valid:"
+        " none, with springs in its joints (a quadruped: --extras quadruped_stand), or"
+        " --root-joint fixed\n"
+    )

@@ -101,8 +101,7 @@ def test_the_graph_stands_on_its_parameters():
     settings = data["/**"]["ros__parameters"]
     assert settings["robot_description_file"] in robots.names()
     assert settings["contact.enabled"] is True
-    folder = GRAPHS["contact"].params_file.parent
-    assert (folder / f"{settings['model_extras']}.dyn.yaml").is_file()
+    assert robots.sidecar(settings["model_extras"]).is_file()
 
 
 # ---- driven directly, without communication

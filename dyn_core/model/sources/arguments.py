@@ -45,7 +45,7 @@ def add_reading(parser: argparse.ArgumentParser) -> None:
         "--root-joint", choices=("fixed", "floating"),
         help="how its root link is held (default: as the source says)",
     )  # fmt: skip
-    parser.add_argument("--extras", help="sidecar YAML file of the robot")
+    parser.add_argument("--extras", help="sidecar YAML file, or quadruped_stand")
     add_search(parser)
 
 

@@ -147,7 +147,7 @@ def load(
             source says; a URDF is then fixed, a shipped robot as in its header.
         lock: Joint positions at which joints are fixed, by name [rad | m].
         root, tip: First and last link of a sub-chain; without tip the tree below root.
-        extras: Sidecar: path, YAML text or mapping.
+        extras: Sidecar: path, YAML text or mapping, or "quadruped_stand".
         sidecar: Whether NAME.dyn.yaml beside the file is read, if there are no extras.
         check: warn, or error to raise a ModelError for doubtful elements.
         gravity: Gravity acceleration in the root frame, 3 [m/s²]; None: as in an MJCF,
