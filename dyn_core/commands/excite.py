@@ -119,8 +119,6 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.plot is not None:
         check_plot(arguments.plot)
     model = load_robot(arguments)
-    locked = named_numbers("lock", arguments.lock)
-    model = model.lock(locked) if locked else model
     result = excite(
         model,
         duration=arguments.duration,

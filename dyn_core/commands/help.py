@@ -42,7 +42,8 @@ PAGES = {
     "planar": "pendulums (single, double), acrobot, cart-pole, hopper, chains",
     "viewing": "3D viewer in the browser or a notebook, visualization, film (GIF, "
     "mp4), screenshots",
-    "reports": "reports, plots (plot a run), energy balance, comparison of runs",
+    "reports": "reports, plots (plot a run), energy balance, comparison of runs; "
+    "lock joints that were not recorded",
     "doctor": "faults of a URDF: masses, inertias, limits, units",
     "inverse_kinematics": "inverse kinematics (IK): poses in reach of the workspace",
     "optimal_control": "LQR, MPC, DDP, iLQR, trajectory optimization, "

@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from dyn_core.engines import ENGINES
 from dyn_core.errors import NonFiniteError, UnsupportedError, unknown_name
 from dyn_core.model.sources.arguments import (
+    add_lock,
     add_options,
     add_robot,
     load_robot,
@@ -57,6 +58,7 @@ def _add_common(parser: argparse.ArgumentParser, what: str, problem: str) -> Non
         problem: Name of the problem, for the help text of --solver.
     """
     add_robot(parser)
+    add_lock(parser)
     parser.add_argument("motion", help=what)
     parser.add_argument(
         "-o", "--out", metavar="FILE",

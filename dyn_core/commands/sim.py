@@ -19,6 +19,7 @@ from dyn_core.control.rules import Rules
 from dyn_core.errors import ModelWarning, SettingError
 from dyn_core.model import Model
 from dyn_core.model.sources.arguments import (
+    add_lock,
     add_options,
     add_robot,
     load_robot,
@@ -226,6 +227,7 @@ STEP = "semi_implicit_euler"
 def add_sim(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of `dyn sim`, and its function as `run`."""
     add_robot(parser)
+    add_lock(parser)
     parser.add_argument(
         "--duration", type=float, metavar="S",
         help="[s] (default: that of the file that drives it, or 1)",

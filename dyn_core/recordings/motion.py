@@ -9,7 +9,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from dyn_core.errors import NonFiniteError, SettingError, ShapeError, unknown_name
+from dyn_core.errors import (
+    NonFiniteError,
+    SettingError,
+    ShapeError,
+    guesses,
+    unknown_name,
+)
 from dyn_core.model import Model
 from dyn_core.model.coordinates.labels import Coordinates, coordinates_of
 from dyn_core.plots import check_plot, plot_motion, save
@@ -367,11 +373,11 @@ def _order(
     for name in wanted:
         count = list(there).count(name)
         if count == 0:
-            labels = [f"{kind}[{x}]" for x in there]
-            missing = unknown_name("column", f"{kind}[{name}]", labels)
+            guess = guesses(name, [x for x in there if x not in wanted])
             raise SettingError(
-                f"the motion, robot '{robot}': {missing}; joints of the robot that were"
-                " not measured must be locked",
+                f"the motion, robot '{robot}': no column is called '{kind}[{name}]'"
+                f"{guess} a joint that was not measured is locked: --lock"
+                " JOINT=POSITION, in Python model.lock",
                 kind,
             )
         if count > 1:

@@ -91,6 +91,7 @@ def check(arguments: argparse.Namespace) -> None:
         ("network", live, "--live"),
         ("joint_states", live or is_run, "--live or a bag"),
         ("robot", is_run and not live, "a recording"),
+        ("lock", not (live or is_chain(arguments.what)), "a robot or a recording"),
         ("fps", arguments.film is not None, "--film"),
         ("torque_colors", arguments.film is not None, "--film"),
         ("speed", moves, "a run or --film"),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import sys
 
-from dyn_core.model.sources.arguments import ROBOT, add_reading
+from dyn_core.model.sources.arguments import ROBOT, add_lock, add_reading
 from ros_nodes.processes import ros_fault
 
 HOST, PORT = "127.0.0.1", 8080
@@ -20,6 +20,7 @@ def add_view(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--robot", default="", help=f"of a recording: {ROBOT}")
     add_reading(parser)
+    add_lock(parser)
     parser.add_argument(
         "--q0", nargs="+", metavar="Q",
         help="of a robot: posture at the start, as of dyn sim: JOINT=VALUE for some"

@@ -14,7 +14,12 @@ import numpy as np
 from dyn_core.errors import SettingError, unknown_name
 from dyn_core.identification import FRICTION_LAWS
 from dyn_core.model.frames import origin
-from dyn_core.model.sources.arguments import ROBOT, add_search, named_numbers
+from dyn_core.model.sources.arguments import (
+    ROBOT,
+    add_lock,
+    add_search,
+    named_numbers,
+)
 from dyn_core.spatial.conventions.common import quaternion
 from ros_nodes.messages.trajectory_files import read_trajectories
 from ros_nodes.processes import ros_fault
@@ -209,10 +214,7 @@ def add_evaluate(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--extras", help="sidecar YAML file of the robot")
     add_search(parser)
-    parser.add_argument(
-        "--lock", action="append", default=[], metavar="JOINT=POSITION",
-        help="a joint that was not measured, and where it stood [rad | m]",
-    )  # fmt: skip
+    add_lock(parser)
     parser.add_argument("--parameters", help="table of parameters of an --identify")
     parser.add_argument("--cutoff", type=float, metavar="HZ", help="of the filter [Hz]")
     parser.add_argument(

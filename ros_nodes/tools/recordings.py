@@ -15,7 +15,6 @@ from dyn_core.identification import (
     write_table,
 )
 from dyn_core.model import Model
-from dyn_core.model.sources.arguments import named_numbers
 from dyn_core.plots import check_plot, save
 from dyn_core.plots.figures import COLOURS, GREY, Curve, Panel, draw
 from dyn_core.plots.motions import thinned
@@ -79,8 +78,6 @@ def _robot(arguments: argparse.Namespace) -> Model:
             position is not valid.
     """
     model = robot_of_run(arguments, arguments.recording)
-    locked = named_numbers("lock", arguments.lock)
-    model = model.lock(locked) if locked else model
     return with_table(model, arguments.parameters) if arguments.parameters else model
 
 

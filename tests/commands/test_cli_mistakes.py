@@ -16,10 +16,16 @@ import numpy as np
 import pytest
 from bench import measure
 
-from dyn_core import cli, robots
+from dyn_core import cli, load, robots
 from dyn_core.commands import main as commands
 from dyn_core.errors import DynError
 from dyn_core.model.sources.arguments import read_options
+from dyn_core.recordings import (
+    MotionRecord,
+    inverse_dynamics,
+    read_motion,
+    write_motion,
+)
 from ros_nodes.demo import demo_command as demo
 
 # Each command with arguments that are right, BAD where a mistake is put.
@@ -661,3 +667,46 @@ def test_what_carries_a_robot_that_floats_is_said(law, capsys):
         " none, with springs in its joints (a quadruped: --extras quadruped_stand), or"
         " --root-joint fixed\n"
     )
+
+
+def test_a_recording_of_some_joints_is_used_with_the_others_locked(tmp_path, capsys):
+    """Every command that reads motions, by one option; its message names the option."""
+    rows = np.linspace(0, 1, 50)
+    names = [f"{kind}[joint{i}]" for kind in ("q", "tau") for i in (1, 2, 4, 5, 6, 7)]
+    file, out = str(tmp_path / "some.csv"), tmp_path / "out.csv"
+    q = 0.1 * np.sin(rows)[:, None] + [0.0, 0.0, -1.0, 0.0, 1.0, 0.0]
+    table = np.column_stack([rows, q, 0.0 * q])
+    np.savetxt(file, table, delimiter=",", header=",".join(["t", *names]), comments="")
+    command = ["id", "arm7", file, "-o", str(out)]
+    assert cli.main(command) == 1
+    said = capsys.readouterr().err
+    assert said == (
+        "dyn: the motion, robot 'arm7': no column is called 'q[joint3]'; a joint that was"
+        " not measured is locked: --lock JOINT=POSITION, in Python model.lock\n"
+    )
+    lock = ["--lock", "joint3=0.5"]
+    assert cli.main([*command, *lock]) == 0
+    model = load("arm7").lock({"joint3": 0.5})
+    motion = inverse_dynamics(model, read_motion(file, model))
+    np.testing.assert_array_equal(read_motion(out, model).tau, motion.tau)
+    write_motion(motion, out)
+    again, run = str(tmp_path / "qdd.csv"), str(tmp_path / "run.npz")
+    assert cli.main(["fd", "arm7", str(out), *lock, "-o", again]) == 0
+    np.testing.assert_allclose(read_motion(again, model).qdd, motion.qdd, atol=1e-9)
+    for drive in (
+        ["--torques", file],
+        ["--controller", "computed_torque", "--reference", file],
+    ):
+        assert cli.main(["sim", "arm7", *drive, *lock, "-o", run]) == 0
+    page = str(tmp_path / "run.html")
+    assert cli.main(["view", run, *lock, "--html", page]) == 0
+    assert cli.main(["help", "lock"]) == 0
+    assert "docs/reports.md" in capsys.readouterr().out
+
+
+def test_a_column_that_is_misspelt_is_told():
+    """The columns of other joints of the robot are no guess."""
+    model = load("two_link")
+    motion = MotionRecord.of_joints(("joint1", "jiont2"), [0.0], np.zeros((1, 2)))
+    with pytest.raises(DynError, match="'q.joint2.'; did you mean 'jiont2'"):
+        motion.of(model)

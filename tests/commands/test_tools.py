@@ -194,7 +194,7 @@ def test_joints_are_matched_by_name():
         evaluate(robot, shuffled).rms, evaluate(robot, record).rms
     )
     with pytest.raises(
-        dyn.SettingError, match="no column is called 'q.joint2.'.*must be locked"
+        dyn.SettingError, match="no column is called 'q.joint2.'.*is locked: --lock"
     ):
         evaluate(robot, MotionRecord.of_joints(("joint1",), record.t, record.q[:, :1]))
     with pytest.raises(dyn.UnsupportedError, match="has loops"):

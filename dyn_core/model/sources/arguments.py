@@ -61,6 +61,15 @@ def add_search(parser: argparse.ArgumentParser) -> None:
     )  # fmt: skip
 
 
+def add_lock(parser: argparse.ArgumentParser) -> None:
+    """Add the option --lock JOINT=POSITION, which may be repeated, for load_robot."""
+    parser.add_argument(
+        "--lock", action="append", metavar="JOINT=POSITION",
+        help="a joint that does not move, or was not measured: where it stands [rad |"
+        " m]",
+    )  # fmt: skip
+
+
 def named_values(pairs: Iterable[str], where: str) -> dict[str, str]:
     """Return the values of NAME=VALUE entries (or NAME:=VALUE) by name.
 
@@ -220,14 +229,14 @@ def load_robot(
     """Return the robot of a command.
 
     Args:
-        arguments: Parsed options: package_path and xacro_argument; root_joint, extras
-            and, unless `robot` is given, robot.
+        arguments: Parsed options: package_path and xacro_argument; root_joint, extras,
+            lock and, unless `robot` is given, robot.
         robot: Source of the robot, for commands without add_robot.
         options: Further keywords of dyn.load; they override the arguments.
 
     Raises:
-        SettingError: An xacro argument has not the form NAME=VALUE or occurs twice, or
-            a keyword is unknown.
+        SettingError: An xacro argument has not the form NAME=VALUE or occurs twice, a
+            position of --lock is no finite number, or a keyword is unknown.
         ModelError: There is no such robot, or it or an argument is not valid.
         UnsupportedError: An MJCF without mujoco installed, or with one too old.
     """
@@ -235,6 +244,7 @@ def load_robot(
     choices: dict[str, Any] = {
         "root_joint": getattr(arguments, "root_joint", None),
         "extras": getattr(arguments, "extras", None),
+        "lock": named_numbers("lock", getattr(arguments, "lock", None)),
         "package_paths": arguments.package_path,
         "xacro_arguments": pairs or None,
     }
