@@ -11,8 +11,8 @@ import numpy as np
 from dyn_core.errors import SettingError, renamed
 from dyn_core.kinematics.inverse import InverseKinematics, Reached
 from dyn_core.model import Model
-from dyn_core.model.frames import origin
-from dyn_core.model.sources.arguments import add_robot, load_robot
+from dyn_core.model.frames import ZERO
+from dyn_core.model.sources.arguments import add_robot, load_robot, typed_pose
 
 FORMER = "--tip"  # former name of --frame
 _POSE = ("X", "Y", "Z", "QX", "QY", "QZ", "QW")
@@ -120,7 +120,7 @@ def wanted_pose(arguments: argparse.Namespace) -> tuple[str, np.ndarray]:
         )
     if pose is not None:
         return "pose", np.array(pose)
-    R, p = origin(xyz or (0.0, 0.0, 0.0), rpy or (0.0, 0.0, 0.0)).pose
+    R, p = typed_pose(xyz or ZERO, rpy or ZERO)
     matrix = np.eye(4)
     matrix[:3, :3], matrix[:3, 3] = np.asarray(R, float), np.asarray(p, float)
     if xyz is None:

@@ -13,12 +13,12 @@ import numpy as np
 
 from dyn_core.errors import SettingError, unknown_name
 from dyn_core.identification import FRICTION_LAWS
-from dyn_core.model.frames import origin
 from dyn_core.model.sources.arguments import (
     ROBOT,
     add_lock,
     add_search,
     named_numbers,
+    typed_pose,
 )
 from dyn_core.spatial.conventions.common import quaternion
 from ros_nodes.messages.trajectory_files import read_trajectories
@@ -404,7 +404,7 @@ def _check_tool(arguments: argparse.Namespace) -> None:
 
 def of_rpy(rpy: Sequence[float]) -> list[float]:
     """Return the quaternion x, y, z, w of roll, pitch and yaw as in a URDF [rad]."""
-    R, _ = origin((0.0, 0.0, 0.0), rpy).pose
+    R, _ = typed_pose((0.0, 0.0, 0.0), rpy)
     return [float(x) for x in quaternion(R)]
 
 

@@ -18,7 +18,7 @@ from bench import measure
 
 from dyn_core import cli, load, robots
 from dyn_core.commands import main as commands
-from dyn_core.errors import DynError
+from dyn_core.errors import DynError, DynWarning
 from dyn_core.model.sources.arguments import read_options
 from dyn_core.recordings import (
     MotionRecord,
@@ -27,6 +27,7 @@ from dyn_core.recordings import (
     write_motion,
 )
 from ros_nodes.demo import demo_command as demo
+from ros_nodes.tools.commands import of_rpy
 
 # Each command with arguments that are right, BAD where a mistake is put.
 COMMANDS = {
@@ -710,3 +711,15 @@ def test_a_column_that_is_misspelt_is_told():
     motion = MotionRecord.of_joints(("joint1", "jiont2"), [0.0], np.zeros((1, 2)))
     with pytest.raises(DynError, match="'q.joint2.'; did you mean 'jiont2'"):
         motion.of(model)
+
+
+def test_angles_in_degrees_are_asked_about(capsys):
+    """180 was taken for radians without a word; so did dyn move."""
+    said = "warning: is --rpy in degrees? 180 rad is more than a turn"
+    command = ["ik", "arm7", "--frame", "tool", "--xyz", "0.3", "0.2", "0.6", "--rpy"]
+    cli.main([*command, "180", "0", "0"])
+    assert said in capsys.readouterr().err
+    cli.main([*command, "3.2", "0", "-6.28"])
+    assert capsys.readouterr().err == ""
+    with pytest.warns(DynWarning, match="is --rpy in degrees. -90 rad is more than"):
+        of_rpy([0.0, -90.0, 0.0])

@@ -11,8 +11,9 @@ from typing import Any
 
 import numpy as np
 
-from dyn_core.errors import ModelError, SettingError
+from dyn_core.errors import ModelError, SettingError, warn
 from dyn_core.model.coordinates.labels import coordinates_of
+from dyn_core.model.frames import origin
 from dyn_core.model.model import Model
 from dyn_core.model.sources.loading import load, read_robot
 from dyn_core.model.sources.locate import locate
@@ -161,6 +162,14 @@ def start_of(model: Model, name: str, typed: Sequence[str] | None) -> Any:
             name,
         )
     return numbers
+
+
+def typed_pose(xyz: Sequence[float], rpy: Sequence[float]) -> tuple[Any, Any]:
+    """Return (R, p) of a typed position [m] and --rpy [rad]; warn of degrees."""
+    most = max(rpy, key=abs)
+    if abs(most) > 2 * math.pi:
+        warn(f"is --rpy in degrees? {most:g} rad is more than a turn")
+    return origin(xyz, rpy).pose
 
 
 def robot_settings(arguments: argparse.Namespace) -> dict[str, list[str]]:
