@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from dyn_core.errors import NonFiniteError, RotationError, ShapeError
+from dyn_core.errors import NonFiniteError, RotationError, ShapeError, warn
+from dyn_core.model.coordinates.configuration_space import UNIT_TOLERANCE
 from dyn_core.spatial.conventions import rotation
 from dyn_core.validation import float_array
 
@@ -100,7 +101,8 @@ def _of_quaternions(poses: np.ndarray) -> np.ndarray:
     """Return homogeneous matrices (n, 4, 4) of poses with quaternions.
 
     Args:
-        poses: Rows (x, y, z, qx, qy, qz, qw); quaternions are scaled to unit length.
+        poses: Rows (x, y, z, qx, qy, qz, qw); quaternions are scaled to unit length,
+            with a warning if one is off by more than 0.001.
 
     Raises:
         NonFiniteError: A quaternion is zero.
@@ -111,6 +113,9 @@ def _of_quaternions(poses: np.ndarray) -> np.ndarray:
     if not good.all():
         reason = "its quaternion is zero or beyond 1e154 and has no direction"
         raise _not_finite(reason, good)
+    worst = length[np.abs(length - 1.0).argmax()] if len(length) else 1.0
+    if abs(worst - 1.0) > UNIT_TOLERANCE:
+        warn(f"pose: a quaternion has the length {worst:.3g}; it is scaled to 1")
     matrices = np.zeros((len(poses), 4, 4))
     matrices[:, :3, :3] = rotation(poses[:, 3:] / length[:, None])
     matrices[:, :3, 3] = poses[:, :3]

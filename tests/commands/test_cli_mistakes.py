@@ -328,14 +328,13 @@ def test_a_guess_leads_to_the_right_word(line, said, capsys):
     assert re.search(said, capsys.readouterr().err)
 
 
-@pytest.mark.parametrize("line", ["export {} {} out", "count {} {}", "explain {} {}"])
+@pytest.mark.parametrize("line", ["export {} {} out", "export {} {} out --form c", "count {} {} --order", "explain {} {}"])
 def test_a_robot_before_its_solver_is_said(line, capsys):
     """The list of all solvers would not help who knows the solver's name."""
-    command = line.split()[0]
     assert _status(line.format("two_link", "rnea").split()) == 1
     assert capsys.readouterr().err == (
-        "dyn: no solver is called 'two_link', but the robot 'rnea' is one; valid:"
-        f" dyn {command} rnea two_link\n"
+        "dyn: no solver is called 'two_link', but 'rnea' is one: the solver comes before"
+        f" the robot; valid: dyn {line.format('rnea', 'two_link')}\n"
     )
 
 

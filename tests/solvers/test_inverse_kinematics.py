@@ -80,7 +80,8 @@ def test_many_poses_are_reached_at_once(arm):
     np.testing.assert_allclose(some.q, result.q[::-7], atol=1e-12)
     quaternions = conventions.quaternion(poses[:9, :3, :3])
     as_rows = np.hstack([poses[:9, :3, 3], 3.0 * quaternions])
-    np.testing.assert_allclose(pose_matrices(as_rows), poses[:9], atol=1e-14)
+    with pytest.warns(dyn.errors.DynWarning, match="has the length 3; it is scaled"):
+        np.testing.assert_allclose(pose_matrices(as_rows), poses[:9], atol=1e-14)
     np.testing.assert_allclose(reach.many(as_rows).q, result.q[:9], atol=1e-9)
     assert reach.many(poses[:0]).q.shape == (0, model.nq)
 
