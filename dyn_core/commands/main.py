@@ -9,6 +9,7 @@ from __future__ import annotations
 import argparse
 import codecs
 import os
+import shlex
 import sys
 import unicodedata
 import warnings
@@ -282,9 +283,11 @@ def _run(argv: list[str]) -> int:
             other = getattr(arguments, "robot", None)
             if not isinstance(other, str) or other not in error.known:
                 raise
+            swapped = {other: error.name, error.name: other}
             raise SettingError(
-                f"no solver is called '{error.name}', but the robot '{other}' is one;"
-                f" valid: dyn {argv[0]} {other} {error.name}"
+                f"no solver is called '{error.name}', but '{other}' is one: the solver"
+                " comes before the robot; valid: dyn"
+                f" {shlex.join(swapped.get(x, x) for x in argv)}"
             ) from error
         except (DynError, OSError):
             raise

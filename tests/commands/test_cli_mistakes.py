@@ -328,7 +328,15 @@ def test_a_guess_leads_to_the_right_word(line, said, capsys):
     assert re.search(said, capsys.readouterr().err)
 
 
-@pytest.mark.parametrize("line", ["export {} {} out", "export {} {} out --form c", "count {} {} --order", "explain {} {}"])
+@pytest.mark.parametrize(
+    "line",
+    [
+        "export {} {} out",
+        "export {} {} out --form c",
+        "count {} {} --order",
+        "explain {} {}",
+    ],
+)
 def test_a_robot_before_its_solver_is_said(line, capsys):
     """The list of all solvers would not help who knows the solver's name."""
     assert _status(line.format("two_link", "rnea").split()) == 1
