@@ -25,6 +25,7 @@ from dyn_core.model.sources.arguments import (
     robot_settings,
     urdf_with,
 )
+from dyn_core.problems import STEP
 from dyn_core.solving.registry import default_registry
 from dyn_core.validation.file_names import check_folder
 
@@ -101,7 +102,6 @@ def run(arguments: argparse.Namespace) -> int:
     Raises:
         UnsupportedError: An argument is not valid, or the solver cannot be exported.
         SolverNotFound: There is no such solver.
-        SignatureError: A simulated robot is asked of a solver of another problem.
         ModelError: The robot is not valid.
         ShapeError: The name of the folder is empty.
         SettingError: An option is not valid, or the folder has no parent, is a file,
@@ -163,11 +163,10 @@ def _package(arguments: argparse.Namespace) -> int:
     """Write a package for ros2_control, print its files, and return 0.
 
     It has a controller if the solver is a law (LAWS, TOOL), else a simulated robot.
-    Raises UnsupportedError for options that such a package does not have and robots
-    with a floating base or a joint of several coordinates, SolverNotFound for an
-    unknown solver, SignatureError for one that takes no steps, and SettingError or
-    ModelError if another option, the robot or the folder is not valid, or the folder
-    has other files of these names.
+    Raises UnsupportedError for options that such a package does not have, names that
+    are neither a law nor a solver of steps, and robots with a floating base or a joint
+    of several coordinates, and SettingError or ModelError if another option, the robot
+    or the folder is not valid, or the folder has other files of these names.
     """
     for name, default in (
         ("target", "host"), ("variant", VARIANTS[0]), ("name", None),
@@ -178,10 +177,14 @@ def _package(arguments: argparse.Namespace) -> int:
                 f"--{name.replace('_', '-')}: form {FORM} is C source of a whole"
                 " controller; valid: leave it out"
             )
-    model = load_robot(arguments)
-    urdf = urdf_with(robot_settings(arguments), arguments.robot)
     name, options = arguments.solver, read_options(arguments)
     is_law = name in {*LAWS, *LAWS.values(), TOOL}
+    steps = default_registry().names(STEP, references=True)
+    if not is_law and name not in steps:
+        valid = [*LAWS, TOOL, *steps]
+        raise UnsupportedError(unknown_name("controller or step", name, valid))
+    model = load_robot(arguments)
+    urdf = urdf_with(robot_settings(arguments), arguments.robot)
     write = controller_package if is_law else hardware_package
     files = write(name, model, arguments.folder, urdf, options)
     print("\n".join(f"written: {path}" for path in files))

@@ -730,3 +730,22 @@ def test_angles_in_degrees_are_asked_about(capsys):
     assert capsys.readouterr().err == ""
     with pytest.warns(DynWarning, match="is --rpy in degrees. -90 rad is more than"):
         of_rpy([0.0, -90.0, 0.0])
+
+
+PACKAGES = {  # of ros2_control: arguments, what is said
+    "cartesian arm7": "flange, tool; dyn export: --option cartesian.frame=LINK",
+    "cartesian arm7 --option frame=tool": "dyn export: --option cartesian.frame=LINK",
+    "operational_space arm7": "dyn export: --option cartesian.frame=LINK",
+    "rnea arm7": "no controller or step is called 'rnea'; valid: computed_torque, ",
+    "rk5 two_link": "'rk5'; did you mean 'rk4'? valid: computed_torque, ",
+    "arm7 rnea": "no controller or step is called 'arm7'; valid: computed_torque, ",
+}
+
+
+@pytest.mark.parametrize("line", PACKAGES)
+def test_a_package_says_what_it_can_be(line, files, capsys):
+    """Steps alone were named, and a parameter of nodes for an option of the command."""
+    law, robot, *more = line.split()
+    command = ["export", law, robot, "out", "--form", "ros2_control", *more]
+    assert cli.main(command) == 1
+    assert PACKAGES[line] in capsys.readouterr().err

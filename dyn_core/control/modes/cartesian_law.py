@@ -555,12 +555,15 @@ class CartesianLaw(ControlLaw):
             self._goal = turn.T @ K @ turn
 
 
-def moving_link(model: Model, link: str) -> None:
-    """Raise a SettingError unless `link` is a link of the model that joints move."""
+def moving_link(model: Model, link: str, more: str = "") -> None:
+    """Raise a SettingError unless `link` is a link of the model that joints move.
+
+    `more` ends its message.
+    """
     moving = [name for name in model.frame_names if model.frame(name).body]
     if link not in moving:
         raise SettingError(
-            f"cartesian.frame is '{link}'; valid: {', '.join(moving)}",
+            f"cartesian.frame is '{link}'; valid: {', '.join(moving)}{more}",
             "cartesian.frame",
         )
 

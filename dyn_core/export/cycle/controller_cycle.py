@@ -218,7 +218,7 @@ def control_cycle(
     if kind is CARTESIAN_CONTROL:
         axes = options.pop("cartesian.reference", AXES[0])
         tool = {"frame": options.pop("cartesian.frame", ""), "reference": axes}
-        moving_link(model, tool["frame"])
+        moving_link(model, tool["frame"], "; dyn export: --option cartesian.frame=LINK")
         if bounds is not None and bounds.tool_speed is not None:
             bounds = replace(bounds, frame=bounds.frame or tool["frame"])
     if bounds is not None:
