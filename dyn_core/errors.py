@@ -138,6 +138,8 @@ MEANT = (  # a valid name that tells where; unknown names; what to write instead
      " then dyn view run.npz"),
     ("--film", ("--png", "--screenshot", "--image", "--snapshot"),
      "--picture FILE.png"),
+    ("--commands", ("--robot",),
+     "dyn plot draws the columns of the file; no robot is needed"),
     ("restarts", ("q0", "guess", "initial", "start"),
      "near= is the position that the search starts from"),
     ("doctor", ("version",), "dyn --version"),

@@ -219,7 +219,8 @@ def _head(lines: TextIO) -> tuple[list[str], list[str]]:
         lines: The open file, at its beginning; it is advanced.
 
     Raises:
-        ValueError: The file has no labels, or the numbers of units and labels differ.
+        ValueError: The file has no labels, or others than commas between them, or the
+            numbers of units and labels differ.
         csv.Error: A label is longer than csv.field_size_limit().
     """
     units: list[str] = []
@@ -228,6 +229,11 @@ def _head(lines: TextIO) -> tuple[list[str], list[str]]:
             units = [x.strip() for x in line.removeprefix(_UNITS).split(",")]
         elif line.strip() and not line.startswith("#"):
             labels = [label.strip() for label in next(csv.reader([line]))]
+            if len(labels) == 1 and {*";\t"} & {*labels[0]}:
+                raise ValueError(
+                    "its columns are not separated by commas; valid: commas, and a"
+                    " point in numbers"
+                )
             if units and len(units) != len(labels):
                 raise ValueError(f"{len(units)} units for {len(labels)} columns")
             return units, labels

@@ -299,10 +299,14 @@ def test_an_option_of_several_values_may_be_repeated(tmp_path, capsys):
 
 def test_a_page_of_the_doctor_ends_with_html(tmp_path, capsys):
     """HTML was written into x.pdf."""
-    page = tmp_path / "x.pdf"
+    page, good = tmp_path / "x.pdf", str(tmp_path / "x.html")
     assert commands.run(["doctor", "two_link", "--html", str(page)]) == 1
     assert "valid: a file that ends with .html" in capsys.readouterr().err
     assert not page.exists()
+    assert commands.run(["doctor", "two_link", "--html", good]) == 0
+    assert capsys.readouterr().out.endswith(f"\npage: {good}\n")
+    assert commands.run(["doctor", "two_link", "--html", good, "--json"]) == 0
+    json.loads(capsys.readouterr().out)
 
 
 @pytest.mark.parametrize(
@@ -319,6 +323,10 @@ def test_a_page_of_the_doctor_ends_with_html(tmp_path, capsys):
         ("version", "dyn --version"),
         ("up gravity", "'gravity'; it is a mode of computed_torque: mode: gravity"),
         ("export jacobian arm7 out --frame tool", "solver is --option frame=VALUE"),
+        (
+            "plot run.npz --robot arm7",
+            "dyn plot draws the columns of the file; no robot",
+        ),
         ("plan arm7", "dyn help WORDS finds pages and names"),
     ],
 )
@@ -400,6 +408,9 @@ IN_OUR_WORDS = {  # arguments, what is said
     "q0 row": (["sim", "two_link", "--q0", "abc", "1"], "--q0 abc 1; valid: JOINT=VALUE, or 2 finite numbers"),
     "q0 joint": (["sim", "two_link", "--q0", "elbow=1"], "--q0 elbow=1: no moving joint is called 'elbow'"),
     "q0 of a part": (["sim", "two_link", "--root-joint", "floating", "--q0", "root_joint.0=nan"], "--q0 root_joint.0=nan; valid: NAME=NUMBER, a finite"),
+    "q0 of several": (["sim", "quadruped", "--q0", "root_joint=0.5"], "--q0 root_joint=0.5: it has several coordinates; valid: root_joint.0=VALUE, root_joint.1=VALUE"),
+    "semicolons": (["id", "two_link", "semicolons.csv"], "its columns are not separated by commas; valid: commas, and a"),
+    "tabs": (["plot", "tabs.csv"], "its columns are not separated by commas; valid: commas, and a"),
     "digits of q0": (["sim", "two_link", "--q0", "joint1=1_0"], "--q0 joint1=1_0; valid: NAME=NUMBER"),
     "digits of row": (["sim", "two_link", "--q0", "1_0", "0"], "--q0 1_0 0; valid: JOINT=VALUE, or 2"),
     "start": (["excite", "two_link", "--start", "joint1=abc"], "--start joint1=abc; valid: NAME=NUMBER"),
@@ -419,6 +430,8 @@ def test_mistakes_are_told_in_our_words(files, tmp_path, capsys, case):
     (tmp_path / "table.csv").write_text("name,value\na,b\n")
     (tmp_path / "digits.csv").write_text("name,value\njoint1.damping,1_0\n")
     (tmp_path / "bytes.csv").write_bytes(b"name,value\na,\xb7\n")
+    (tmp_path / "semicolons.csv").write_text("t;q[joint1];q[joint2]\n0,0;0,5;1\n")
+    (tmp_path / "tabs.csv").write_text("t\tq\n0\t1\n")
     arguments, message = IN_OUR_WORDS[case]
     assert _status(arguments) == 1
     assert message in capsys.readouterr().err

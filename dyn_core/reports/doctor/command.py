@@ -39,6 +39,8 @@ def add_doctor(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Print the report, as JSON with --json, and write it as a page with --html.
 
+    The name of the page is printed unless with --json.
+
     With errors, their number is also printed on standard error.
 
     Args:
@@ -68,6 +70,8 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.html is not None:
         write_page(arguments.html, page(report))
     print(as_json(report) if arguments.json else report)
+    if arguments.html is not None and not arguments.json:
+        print(f"page: {arguments.html}")
     if report.errors:
         print(f"dyn doctor: {report.summary}", file=sys.stderr)
     return 1 if report.errors else 0
