@@ -440,16 +440,16 @@ def test_one_warning_says_how_many_more_there_are():
 def test_hints_are_no_warnings_of_python():
     """Nobody can act on them: they stand in model.warnings and `dyn info` alone."""
     foreign = '<gazebo/><transmission name="t"/><ros2_control name="c" type="system"/>'
-    dynamics = '<dynamics damping="1" mu_viscous="0.1" {}="3"/>'
+    dynamics = '<dynamics damping="1" mu_viscous="0.1" D="1" {}="3"/>'
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         model = dyn.load_urdf(
             robot(k=AXIS + LIMIT + dynamics.format("K"), more=foreign)
         )
-    assert [type(x) for x in model.warnings] == [Hint] * 5
-    assert sum(line.startswith("hint: ") for line in describe(model)) == 5
+    assert [type(x) for x in model.warnings] == [Hint] * 6
+    assert sum(line.startswith("hint: ") for line in describe(model)) == 6
     again = pickle.loads(pickle.dumps(model)).lock({"k": 0.0})
-    assert [type(x) for x in again.warnings] == [Hint] * 5
+    assert [type(x) for x in again.warnings] == [Hint] * 6
     report = doctor(model, samples=10)
     assert [x for x in report.findings if "mu_viscous" in str(x)][0] in report.hints
     misspelt = robot(k=AXIS + LIMIT + dynamics.format("frction"), more="<sensor/>")
@@ -457,7 +457,10 @@ def test_hints_are_no_warnings_of_python():
         dyn.load_urdf(misspelt)
     message = str(caught[0].message)
     assert "attribute 'frction'" in message and "<sensor>" in message
-    assert "mu_viscous" not in message
+    assert "mu_viscous" not in message and "'D'" not in message
+    alone = robot(k=AXIS + LIMIT + '<dynamics d="1"/>')
+    with pytest.warns(dyn.errors.ModelWarning, match="attribute 'd' of"):
+        dyn.load_urdf(alone)  # it may be meant as damping
 
 
 def test_long_lists_are_cut():

@@ -69,8 +69,10 @@ def attributes(findings: Findings, owner: tuple[str, str], element: Element) -> 
     for key, value in element.attrib.items():
         if key not in known:
             what = f"unknown attribute '{key}' of <{tag}> is left out"
-            foreign = tag == "dynamics" and not nearest(key, known, 1)
-            findings.note(*owner, what, hint=foreign)  # not if it is misspelt
+            # Misspelt is what is near a name that is absent: D beside damping is not.
+            missing = [x for x in known if x not in element.attrib]
+            foreign = tag == "dynamics" and not nearest(key, missing, 1)
+            findings.note(*owner, what, hint=foreign)
         elif known[key]:
             values[key] = _plain_numbers(value, known[key]) or _all_numbers(
                 findings, owner, (tag, key, value)
