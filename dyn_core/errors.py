@@ -109,6 +109,8 @@ SYNONYMS = (
 )  # of keywords, options, attributes and functions; the case of letters counts
 _GRAVITY = "gravity belongs to the robot: dyn.load(source, gravity=[0, 0, -1.6])"
 MEANT = (  # a valid name that tells where; unknown names; what to write instead
+    ("path", ("reference", "references", "q_ref", "target", "desired"),
+     "law.reference = goal, a position, before or in a law, is drawn as q_ref"),
     ("half_spaces", ("friction", "mu", "material", "materials", "torsion", "rolling"),
      "contact friction is mu of a material: extras={'materials': {'default': {'mu':"
      " 0.5}}} of dyn.load for links, half_spaces=[{'material': {'mu': 0.5}}] for the"

@@ -37,6 +37,7 @@ from dyn_core.validation import (
     known_keywords,
     one_state,
     read_yaml,
+    refuse,
     shown,
 )
 
@@ -102,6 +103,12 @@ class World:
                 " coefficient is that of a material, half_spaces=[{'material':"
                 f" {{'restitution': {self.restitution}}}}}]",
                 "restitution",
+            )
+        if isinstance(self.half_spaces, str):
+            refuse(
+                "world: half_spaces",
+                self.half_spaces,
+                "dyn.World() for the floor z = 0, dyn.World.of(FILE), or a list",
             )
         for key, entry in WORLD.fields.items():
             value = entry.read(f"world: {key}", getattr(self, key))

@@ -115,7 +115,7 @@ def base_parameters(
     (1990); numerically: M. Gautier, Journal of Robotic Systems 8 (1991).
     """
     check_tolerance(tolerance)
-    layout = Layout.of(model, friction, rotors)
+    layout = Layout.of(model, friction, rotors, "base_parameters")
     if samples is None:
         samples = 8 + 4 * len(layout.kinds) // max(model.nv, 1)
     rules = ("samples", samples, Whole(1, 10_000)), ("seed", seed, Whole())

@@ -389,7 +389,8 @@ def select(
     if "inertia" in asked:
         wanted = asked if only is not None else ["friction", *["rotors"] * bool(rotors)]
         linear = set(FRICTION) <= {*law} and not friction_speed
-        layout = Layout.of(model, linear and "friction" in wanted, "rotors" in wanted)
+        linear = linear and "friction" in wanted
+        layout = Layout.of(model, linear, "rotors" in wanted, "identify")
         rest = [x for x in wanted if x not in ("inertia", "rotors")]
         covered = layout.groups
     else:

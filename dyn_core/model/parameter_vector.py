@@ -55,19 +55,22 @@ class Layout:
     groups: tuple[str, ...]
 
     @classmethod
-    def of(cls, model: Model, friction: bool, rotors: bool) -> Layout:
+    def of(
+        cls, model: Model, friction: bool, rotors: bool, who: str = "Layout.of"
+    ) -> Layout:
         """Return the layout of a robot.
 
         Args:
             model: Robot.
             friction: Whether damping and dry friction are included.
             rotors: Whether rotor inertias (armature) are included.
+            who: Name of the function that needs the robot, for the message.
 
         Raises:
             UnsupportedError: `model` is not a robot.
             SettingError: A flag is not a boolean.
         """
-        check_robot(model, "this function")
+        check_robot(model, who)
         for name, value in (("friction", friction), ("rotors", rotors)):
             check_switch(name, value)
         return cls(model, FRICTION * bool(friction) + ROTORS * bool(rotors))
@@ -163,7 +166,7 @@ def parameter_names(
         UnsupportedError: `model` is not a robot.
         SettingError: A flag is not a boolean, or a keyword is unknown.
     """
-    return Layout.of(model, friction, rotors).names
+    return Layout.of(model, friction, rotors, "parameter_names").names
 
 
 @known_keywords
@@ -183,7 +186,7 @@ def parameters_of(
         UnsupportedError: `model` is not a robot.
         SettingError: A flag is not a boolean, or a keyword is unknown.
     """
-    return Layout.of(model, friction, rotors).values
+    return Layout.of(model, friction, rotors, "parameters_of").values
 
 
 @known_keywords
@@ -210,7 +213,7 @@ def with_linear_parameters(
         UnsupportedError: `model` is not a robot.
         SettingError: A flag is not a boolean, or a keyword is unknown.
     """
-    layout = Layout.of(model, friction, rotors)
+    layout = Layout.of(model, friction, rotors, "with_linear_parameters")
     numbers = layout.checked("values", values).copy()
     names = layout.names
     if not np.isfinite(numbers).all():

@@ -85,8 +85,8 @@ g = P("g", "nv", FORCE, "joint forces that balance gravity", "joint_force")
 q_ref = P("q_ref", "nq", POSITION, "reference positions", "position")
 qd_ref = P("qd_ref", "nv", VELOCITY, "reference velocities", "velocity")
 qdd_ref = P("qdd_ref", "nv", ACCELERATION, "reference accelerations", "velocity")
-kp = P("kp", "nv", "1/s²", "gain of the position error")
-kd = P("kd", "nv", "1/s", "gain of the velocity error")
+kp = P("kp", "nv", "1/s²", "gain of the position error, a number a joint (no matrix)")
+kd = P("kd", "nv", "1/s", "gain of the velocity error, a number a joint (no matrix)")
 stiffness = P("stiffness", "nv", "N·m/rad | N/m",
     "joint force by displacement from the reference")
 damping = P("damping", "nv", "N·m·s/rad | N·s/m",

@@ -28,7 +28,7 @@ import numpy as np
 
 from dyn_core.errors import DynError, SettingError, one_line, warn, why_no_json
 from dyn_core.model import Model
-from dyn_core.model.checks.robots import in_degrees
+from dyn_core.model.checks.robots import check_robot, in_degrees
 from dyn_core.model.coordinates.labels import Coordinates, coordinates_of
 from dyn_core.recordings import bags
 from dyn_core.recordings.bags import read_bag, write_bag
@@ -39,10 +39,12 @@ from dyn_core.recordings.motion import (
     SUFFIXES,
     VELOCITIES,
     MotionRecord,
+    motion_of,
     named_coordinates,
     numbered_coordinates,
 )
 from dyn_core.recordings.progress import RowProgress
+from dyn_core.recordings.recording import Recording
 from dyn_core.validation import known_keywords, shown, writing
 from dyn_core.validation.array_files import csv_table, npz_arrays
 from dyn_core.validation.file_names import check_file_name, file_kind
@@ -404,9 +406,12 @@ def read_motion(
             a column is missing or repeated; or a topic is given for an NPZ or CSV file.
         ShapeError: Arrays of a bag do not match each other, or the file has no names
             and not as many columns as the robot has coordinates.
-        UnsupportedError: The file is a bag, and rosbags is not installed.
+        UnsupportedError: The file is a bag, and rosbags is not installed; or `model` is
+            no robot.
     """
     file = Path(path)
+    if model is not None:
+        check_robot(model, "read_motion")
     if file.suffix in bags.TABLES and file_kind(file) != "folder":
         if joint_states or commands:
             option = "--joint-states" if joint_states else "--commands"
@@ -479,24 +484,32 @@ def check_output(path: str, option: str = "out") -> None:
 
 @known_keywords
 def write_motion(
-    record: MotionRecord, path: str | os.PathLike[str], progress: bool = False
+    record: MotionRecord | Recording,
+    path: str | os.PathLike[str],
+    progress: bool = False,
 ) -> None:
     """Write a motion; if that fails, no file is left behind or changed.
 
     NPZ holds everything; CSV times and columns; MCAP joint states and accelerations.
 
     Args:
-        record: Motion; its times must be finite for MCAP.
+        record: Motion, with times that are finite for MCAP; or a Recording, which is
+            written as by its `save`.
         path: Name with the extension .npz, .csv or .mcap; an existing file is replaced.
         progress: Whether to show progress on a terminal.
 
     Raises:
         SettingError: The name or folder is invalid, the file cannot be written, CSV
             cannot represent the name of a column, or MCAP a time.
-        UnsupportedError: MCAP cannot represent the joints, or rosbags is not installed.
+        UnsupportedError: MCAP cannot represent the joints, or rosbags is not installed;
+            or `record` is no motion.
         NonFiniteError: A time is not finite, for MCAP.
         TypeError: A fact has no type of JSON, for NPZ.
     """
+    if isinstance(record, Recording):
+        record.save(path)
+        return
+    motion_of(record, "write_motion")
     file, bar = Path(path), RowProgress(len(record.t), progress)
     check_output(os.fspath(path), "")
     if file.suffix == ".mcap":

@@ -13,6 +13,7 @@ from dyn_core.errors import (
     NonFiniteError,
     SettingError,
     ShapeError,
+    UnsupportedError,
     guesses,
     unknown_name,
 )
@@ -20,7 +21,7 @@ from dyn_core.model import Model
 from dyn_core.model.coordinates.labels import Coordinates, coordinates_of
 from dyn_core.plots import check_plot, plot_motion, save
 from dyn_core.recordings.signals import check_delay, interpolated
-from dyn_core.validation import float_array, known_keywords, shaped_array
+from dyn_core.validation import float_array, known_keywords, shaped_array, shown
 
 POSITIONS = ("q", "q_ref")
 VELOCITIES = ("qd", "qdd", "tau", "command")
@@ -333,6 +334,25 @@ class MotionRecord:
         for kind in kinds:
             refuse_not_finite(kind, self.column(kind), self.names(kind))
         return self
+
+
+def motion_of(record: Any, who: str) -> MotionRecord:
+    """Return a motion itself, or that of a Recording.
+
+    Args:
+        record: MotionRecord or Recording.
+        who: Name of the function that needs it, for the message.
+
+    Raises:
+        UnsupportedError: It is neither.
+    """
+    motion = getattr(record, "motion", record)
+    if not isinstance(motion, MotionRecord):
+        raise UnsupportedError(
+            f"{who} is for a motion, not for {shown(record)}; valid: read_motion(path),"
+            " MotionRecord.of_joints(names, t, q), or a run of dyn.simulate"
+        )
+    return motion
 
 
 def refuse_not_finite(kind: str, array: np.ndarray, names: Sequence[str]) -> None:

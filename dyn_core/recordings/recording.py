@@ -118,7 +118,9 @@ class Recording(NearAttributes):
         lines = [f"<Recording of {len(self.t)} rows"]
         if len(self.t):
             lines[0] += f", t = {self.t[0]:g} .. {self.t[-1]:g} s"
-            lines.append(f"  q {self.q.shape}, qd, tau, q_ref by row, energy [J]")
+            referenced = self.motion.q_ref is not None and np.isfinite(self.q_ref).any()
+            last = "q_ref" if referenced else "q_ref (NaN: no law.reference)"
+            lines.append(f"  q {self.q.shape}, qd, tau, {last} by row, energy [J]")
             lines.append(f"  energy {self.energy[0]:.6g} -> {self.energy[-1]:.6g} J")
         if self.limit_stops and (names := self.motion.beyond_limits):
             lines.append(f"  stops took and gave energy: {', '.join(names)}")

@@ -18,9 +18,11 @@ import numpy as np
 
 from dyn_core.errors import SettingError
 from dyn_core.model import Model
+from dyn_core.model.checks.robots import check_robot
 from dyn_core.problems import FORWARD_DYNAMICS, INVERSE_DYNAMICS, Signature
-from dyn_core.recordings.motion import MotionRecord, refuse_not_finite
+from dyn_core.recordings.motion import MotionRecord, motion_of, refuse_not_finite
 from dyn_core.recordings.progress import RowProgress
+from dyn_core.recordings.recording import Recording
 from dyn_core.recordings.signals import checked_cutoff, low_pass, without_turns
 from dyn_core.solving.registry import solver_of
 from dyn_core.solving.solver import Solver
@@ -31,7 +33,7 @@ DEGREE = 5  # degree of the splines
 
 def inverse_dynamics(
     model: Model,
-    record: MotionRecord,
+    record: MotionRecord | Recording,
     solver_name: str | Solver = "auto",
     cutoff: float | None = None,
     joint_friction: bool = True,
@@ -45,7 +47,7 @@ def inverse_dynamics(
 
     Args:
         model: Robot.
-        record: Motion; missing velocities and accelerations are estimated
+        record: Motion or Recording; missing velocities and accelerations are estimated
             (with_slopes), with a note.
         solver_name: Solver of INVERSE_DYNAMICS, by name or as object; "auto": the
             default one, rnea, or rnea_loops for a robot with loops.
@@ -63,10 +65,12 @@ def inverse_dynamics(
         NonFiniteError: A number or a result is not finite; says the row.
         RowError: The solver has no result for a row, such as SingularError at loops.
         SignatureError: The solver is of another kind.
-        UnsupportedError: The solver does not support this robot, or the engine is
-            unknown.
+        UnsupportedError: `model` is no robot or `record` no motion, the solver does not
+            support this robot, or the engine is unknown.
         SolverNotFound: No solver has this name.
     """
+    check_robot(model, "inverse_dynamics")
+    record = motion_of(record, "inverse_dynamics")
     motion = with_slopes(model, record.of(model).checked(["q"]), cutoff)
     program = _program(INVERSE_DYNAMICS, model, solver_name, joint_friction, engine)
     return _completed(program, model, motion, ("qdd", "tau"), progress)
@@ -74,7 +78,7 @@ def inverse_dynamics(
 
 def forward_dynamics(
     model: Model,
-    record: MotionRecord,
+    record: MotionRecord | Recording,
     solver_name: str | Solver = "auto",
     joint_friction: bool = True,
     engine: str | None = None,
@@ -87,7 +91,7 @@ def forward_dynamics(
 
     Args:
         model: Robot.
-        record: Motion with velocities `qd` and joint forces `tau`.
+        record: Motion or Recording, with velocities `qd` and joint forces `tau`.
         solver_name: Solver of FORWARD_DYNAMICS, by name or as object; "auto": the
             default one, aba, or aba_loops for a robot with loops.
         joint_friction: Whether damping and dry friction act.
@@ -100,10 +104,12 @@ def forward_dynamics(
         NonFiniteError: A number or a result is not finite; says the row.
         RowError: The solver has no result for a row, such as SingularError at loops.
         SignatureError: The solver is of another kind.
-        UnsupportedError: The solver does not support this robot, or the engine is
-            unknown.
+        UnsupportedError: `model` is no robot or `record` no motion, the solver does not
+            support this robot, or the engine is unknown.
         SolverNotFound: No solver has this name.
     """
+    check_robot(model, "forward_dynamics")
+    record = motion_of(record, "forward_dynamics")
     motion = record.of(model).checked(["q", "qd", "tau"])
     program = _program(FORWARD_DYNAMICS, model, solver_name, joint_friction, engine)
     return _completed(program, model, motion, ("tau", "qdd"), progress)

@@ -32,7 +32,8 @@ from dyn_core.plots.pages import (
     table,
     write_page,
 )
-from dyn_core.recordings import MotionRecord
+from dyn_core.recordings import MotionRecord, Recording, run_record
+from dyn_core.recordings.motion import motion_of
 from dyn_core.reports.comparison import comparison_sections
 from dyn_core.reports.sections import run_sections
 from dyn_core.validation import known_keywords, shown
@@ -204,14 +205,15 @@ def _residuals(before: Evaluation, after: Evaluation) -> ReportSection:
 
 
 def report_page(
-    records: Sequence[MotionRecord], names: Sequence[str], title: str = ""
+    records: Sequence[MotionRecord | Recording], names: Sequence[str], title: str = ""
 ) -> str:
     """Return a report as one self-contained HTML page.
 
     Pictures need matplotlib; without it the page says so.
 
     Args:
-        records: Runs; several are compared with the first one.
+        records: Runs, each a Recording or MotionRecord; several are compared with the
+            first one.
         names: Name of each run; one that was there before gets the run's number, so
             that all differ.
         title: Heading; empty: the name of the only run, or the names of the robots.
@@ -223,6 +225,10 @@ def report_page(
     count = len(records)
     if not count:
         raise SettingError("a report needs a run", "report")
+    motions = [
+        run_record(x) if isinstance(x, Recording) else motion_of(x, "a report")
+        for x in records
+    ]
     if isinstance(names, str) or len(names) != count:
         valid = f"a list of {count} names, one a run"
         raise SettingError(f"names: {shown(names)}; valid: {valid}", "names")
@@ -231,20 +237,20 @@ def report_page(
         while name in distinct:
             name = f"{name} ({k})"
         distinct.append(name)
-    sections = list(comparison_sections(records, distinct)) if count > 1 else []
-    for record, name in zip(records, distinct, strict=True):
+    sections = list(comparison_sections(motions, distinct)) if count > 1 else []
+    for record, name in zip(motions, distinct, strict=True):
         parts = list(run_sections(record))
         if count > 1:
             parts[0] = parts[0]._replace(title=name, opens=True)
         sections += parts
-    robots = dict.fromkeys(str(x.facts.get("robot", "a robot")) for x in records)
+    robots = dict.fromkeys(str(x.facts.get("robot", "a robot")) for x in motions)
     heading = title or (names[0] if count == 1 else f"Runs of {', '.join(robots)}")
     return page(heading, sections, "Report of dyn_ros; SI units.")
 
 
 @known_keywords
 def write_report(
-    records: Sequence[MotionRecord],
+    records: Sequence[MotionRecord | Recording],
     names: Sequence[str],
     path: str | os.PathLike[str],
     title: str = "",
@@ -254,7 +260,8 @@ def write_report(
     An existing file is replaced.
 
     Args:
-        records: Runs; several are compared with the first one.
+        records: Runs, each a Recording or MotionRecord; several are compared with the
+            first one.
         names: Name of each run; one that was there before gets the run's number, so
             that all differ.
         path: File that ends with .html or .htm.

@@ -74,6 +74,7 @@ def close_loops(
         ("tries", Whole(0, 10_000), tries),
     ):
         kind.read(f"close_loops: {name}", value)
+    check_robot(model, "close_loops")
     program = constraint_rows(model, time)
     start, free = one_state("q", q, model.nq), _free(model, fixed)
     rng, best = np.random.default_rng(0), start
@@ -258,6 +259,7 @@ def close_rates(
     Source: KIM-3.0.
     """
     Quantity(0.0, above=True).read("close_rates: tolerance", tolerance)
+    check_robot(model, "close_rates")
     program = constraint_rows(model, time)
     free = _free(model, fixed)
     q = one_state("q", q, model.nq)
@@ -286,11 +288,7 @@ def constraint_rows(model: Model, time: float) -> Any:
     Args:
         model: Robot.
         time: Time for driven joints [s].
-
-    Raises:
-        UnsupportedError: `model` is not a robot.
     """
-    check_robot(model, "this function")
     program, now = _rows(model), (time,) if model.driven else ()
     return lambda q, qd: program(q, qd, *now)
 

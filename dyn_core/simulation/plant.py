@@ -123,6 +123,9 @@ class SimulatedPlant(NearAttributes, ABC):
             wanted = f"shape {self.effort_limit.shape}"
             if tau.shape == (len(self.channels().joints),):
                 wanted += ", the forces of joints of several coordinates among them"
+            if tau.ndim == 2 and tau.shape[1:] == self.effort_limit.shape:
+                wanted += ", of one state (gains kp, kd are a number a joint: a matrix"
+                wanted += " is a batch of them)"
             raise ShapeError("command", wanted, f"shape {tau.shape}")
         if not math.isfinite(np.dot(tau, tau)) and not np.isfinite(tau).all():
             self.counters["command not finite"] += 1

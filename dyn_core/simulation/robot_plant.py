@@ -292,7 +292,9 @@ class RobotPlant(SimulatedPlant):
         qdd = float_array("accelerations", qdd, f"shape {self.qdd_u.shape}")
         if qdd.shape != self.qdd_u.shape:
             self.counters["acceleration of wrong size"] += 1
-            wanted = f"shape {self.qdd_u.shape} for {', '.join(self.prescribed)}"
+            none = f"no joint (prescribed={[*self.model.joint_names[:1]]} is one)"
+            joints = ", ".join(self.prescribed) or none
+            wanted = f"shape {self.qdd_u.shape} for {joints}"
             raise ShapeError("accelerations", wanted, f"shape {qdd.shape}")
         if not np.isfinite(qdd).all():
             self.counters["acceleration not finite"] += 1
@@ -375,14 +377,15 @@ def _state(name: str, values: Any, size: int) -> np.ndarray:
     Raises:
         SettingError: It has another shape, is not numeric or is not finite.
     """
+    got = repr(values)
     try:
         array = one_state(name, values, size)
-    except ShapeError:
-        array = np.full(1, np.nan)
+    except ShapeError as error:
+        array, got = np.full(1, np.nan), error.got
     if not np.isfinite(array).all():
         valid = "; valid: an array, such as model.start() or model.position({...})"
         raise SettingError(
-            f"{name} needs {size} finite numbers, got {values!r}"
+            f"{name} needs {size} finite numbers, got {got}"
             f"{valid if name == 'q0' else ''}",
             name,
         )

@@ -33,10 +33,17 @@ from dyn_core.simulation.plant import HOW_TO_ADVANCE
 from dyn_core.simulation.robot_plant import RobotPlant
 from dyn_core.solving.registry import solver, solver_of, solvers
 from dyn_core.solving.solver import AUTO, Solver, check_function, takes
-from dyn_core.validation import check_keywords, is_finite, known_keywords, shown
+from dyn_core.validation import (
+    check_keywords,
+    is_finite,
+    known_keywords,
+    shaped_array,
+    shown,
+)
 
 ControlLaw = Callable[..., Any]  # (t, q, qd) -> joint forces, or None
 MOST_ROWS = 100_000_000  # limit of a run: an hour of computing, and gigabytes
+_PLACES = {"t": 0, "time": 0, "q": 1, "qd": 2}  # of the arguments of a control law
 NEITHER = ("model", "world", "counters")  # fields of a simulator that are no settings
 ALSO = ("controller", "world", "duration", "begin", "progress")  # keywords of simulate
 
@@ -123,8 +130,9 @@ def control_law(controller: Any, model: Model) -> ControlLaw:
         model: Robot.
 
     Raises:
-        SettingError: The controller cannot be called with three arguments, is a class,
-            or a Program of other inputs or outputs. The function returned for a plain
+        SettingError: The controller cannot be called with three arguments, has t, q or
+            qd in another place, is a class, or a Program of other inputs or outputs.
+            The function returned for a plain
             function raises it if that function returns None.
     """
     if controller is None:
@@ -146,7 +154,10 @@ def control_law(controller: Any, model: Model) -> ControlLaw:
     if isinstance(law, Program):
         _check_program(law, model)
     try:
-        inspect.signature(law).bind(0.0, None, None)
+        arguments = inspect.signature(law)
+        arguments.bind(0.0, None, None)
+        if any(_PLACES.get(x, k) != k for k, x in enumerate([*arguments.parameters])):
+            raise TypeError(f"its arguments are {', '.join(arguments.parameters)}")
     except TypeError as error:
         name = getattr(law, "__qualname__", shown(law))
         called = "law" if "<" in name else name  # a lambda has no name
@@ -445,8 +456,8 @@ def simulate(
         model: Robot.
         controller: A function or Program (t, q, qd) -> tau, or an object with such a
             method `update`, which may return None to keep the last command; None: zero
-            force. It is called once a period. If it has an attribute `reference`, the
-            position q of that is recorded as q_ref.
+            force. It is called once a period. If it has an attribute `reference`, a
+            position (nq,) or an object with such a `q`, it is recorded as q_ref.
         world: Environment with contacts: a World, "floor", a YAML file or a mapping of
             fields of a World; None: no contacts.
         duration: Simulated time, rounded to whole periods; the run has one row for
@@ -550,12 +561,16 @@ class _RunRecorder:
             k: Index of the row.
             t: Time [s].
             robot: Simulator before the period.
-            reference: Object with the position `q`, (nq,), or None.
+            reference: Position, (nq,), or object with such a `q`, or None.
+
+        Raises:
+            ShapeError: The reference is no position.
         """
         self.commanded = self.commanded or robot.commanded is not None
         self.t[k], self.q[k], self.qd[k], self.tau[k] = t, robot.q, robot.qd, robot.tau
         if reference is not None:
-            self.q_ref[k] = reference.q
+            q_ref = getattr(reference, "q", reference)
+            self.q_ref[k] = shaped_array("reference", q_ref, (self.model.nq,))
 
     def without_effect(self, prescribed: Sequence[str]) -> tuple[str, ...]:
         """Return a tuple with a sentence if prescribed joints were commanded forces.

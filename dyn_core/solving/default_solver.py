@@ -50,18 +50,19 @@ class DefaultSolver(Solver):
         options = self.changed_options
         return chosen.with_options(**options) if options else chosen
 
-    def build(self, model: Any, **options: Any) -> Program[Any]:
+    def build(self, model: Any, *more: Any, **options: Any) -> Program[Any]:
         """Return the Program of the chosen solver for a robot or another System.
 
         Args:
             model: System of the Signature's kind.
+            more: None; options have names.
             options: Options of every build (BuildOptions), and slots and options of the
                 chosen solver.
 
         Raises:
             DynError: An error of `for_model`, or of `build` of the chosen solver.
         """
-        return self.for_model(model).build(model, **options)
+        return self.for_model(model).build(model, *more, **options)
 
     def with_options(self, **options: Any) -> Solver:
         """Return a copy with other defaults of options of the chosen solver.

@@ -79,11 +79,12 @@ class ArraySolver(Solver):
         self._refuse_what_needs_tracing(common)
         return common, option_values(self, model, chosen)
 
-    def build(self, model: Any, **options: Any) -> Program[Any]:
+    def build(self, model: Any, *more: Any, **options: Any) -> Program[Any]:
         """Return a Program that runs state by state.
 
         Args:
             model: System of the Signature's kind.
+            more: None; options have names.
             options: Options of every build (BuildOptions) and of the solver.
 
         Raises:
@@ -91,7 +92,7 @@ class ArraySolver(Solver):
                 option is unknown, invalid or needs tracing, such as inputs that are
                 parameter paths, or threads.
         """
-        self.demand_kind(model)
+        self.demand_kind(model, more)
         common, chosen = self.read_options(model, options)
         reason = self.refusal(model) or self.lack(model, chosen)
         if reason is not None:

@@ -153,8 +153,19 @@ class Solver(ABC, Generic[Built]):
             return None
         return lack_of_inertia(model, options)
 
-    def demand_kind(self, system: System) -> None:
-        """Raise UnsupportedError if the system's kind differs from the Signature's."""
+    def demand_kind(self, system: System, more: Sequence[Any] = ()) -> None:
+        """Raise UnsupportedError if the system's kind differs from the Signature's.
+
+        Args:
+            system: System of a build.
+            more: Further arguments by position, which are refused, too.
+        """
+        if more:
+            option = next(iter(getattr(self, "options", ())), "engine")
+            raise UnsupportedError(
+                f"{self.name}: build takes options by name, got {shown(more[0])};"
+                f" valid: build(model, {option}={shown(more[0])})"
+            )
         if getattr(system, "kind", None) != self.signature.system:
             wanted = self.signature.system
             valid = f"a System of the kind '{wanted}'"
@@ -345,11 +356,12 @@ class TracedSolver(Solver):
         with named_errors(f"{self.name} ({self.origin})" if self.origin else self.name):
             return self.supports(model)
 
-    def build(self, model: Any, **options: Any) -> Program[Any]:
+    def build(self, model: Any, *more: Any, **options: Any) -> Program[Any]:
         """Return a Program for a robot or another System.
 
         Args:
             model: System of the Signature's kind.
+            more: None; options have names.
             options: Options of every build (BuildOptions); slots (a solver's name or a
                 Solver) and options of the algorithm.
 
@@ -371,7 +383,7 @@ class TracedSolver(Solver):
             valid = "a Signature, such as dyn_core.problems.INVERSE_DYNAMICS"
             raise SignatureError(f"{what}; valid: {valid}")
         common, chosen = BuildOptions.parse(self, options, [*self.slots, *self.options])
-        self.demand_kind(model)
+        self.demand_kind(model, more)
         robot: Any = model.resisting(common.joint_friction, common.joint_springs)
         if common.dtype == "float32" and isinstance(robot, Model):
             robot = replace(robot, pivot=_PIVOT_FLOAT32)

@@ -17,7 +17,14 @@ from dyn_core.batch import map_rows
 from dyn_core.control import Payload
 from dyn_core.errors import ModelWarning, NearAttributes
 from dyn_core.kinematics import InverseKinematics
-from dyn_core.recordings import MotionRecord, read_motion, write_motion
+from dyn_core.recordings import (
+    MotionRecord,
+    forward_dynamics,
+    inverse_dynamics,
+    read_motion,
+    write_motion,
+)
+from dyn_core.reports import write_report
 from dyn_core.simulation import simulator
 from dyn_core.simulation.rollout import Rollout
 from dyn_core.spatial import Force, Vector
@@ -1111,3 +1118,115 @@ def test_a_payload_is_no_number(shipped, kind):
             robot.attach(wrong)
     with pytest.raises(dyn.SettingError, match="mass -1 kg; valid: above 0"):
         robot.attach(Payload(-1.0))
+
+
+def test_the_reference_of_a_law_is_recorded(shipped, tmp_path):
+    """An attribute `reference` of the law; without one the run says that it has none."""
+    model, goal = shipped["two_link"], np.array([0.1, 0.2])
+
+    def law(t, q, qd):
+        law.reference = goal * t
+        return goal - q
+
+    run = _run(model, law)
+    np.testing.assert_array_equal(run.q_ref, goal * run.t[:, None])
+    assert "qd, tau, q_ref by row" in repr(run) and run.plot() is not None
+    law = lambda t, q, qd: goal - q  # noqa: E731
+    run = _run(model, law)
+    assert "q_ref (NaN: no law.reference)" in repr(run)
+    for call in (lambda: run.plot(reference=1), lambda: run.plot(q_ref=goal)):
+        with pytest.raises(dyn.SettingError, match=r"; law\.reference = goal, "):
+            call()
+    law.reference = goal
+    np.testing.assert_array_equal(_run(model, law).q_ref, [goal, goal])
+    law.reference = lambda t: goal
+    with pytest.raises(dyn.ShapeError, match=r"reference: wanted .*shape \(2,\), got"):
+        _run(model, law)
+
+
+@pytest.mark.parametrize(
+    "law",
+    [lambda q, qd, t: 0 * q, lambda t, qd, q: 0 * q, lambda q, t: 0 * q,
+     lambda x, v, time: 0 * x],
+)  # fmt: skip
+def test_arguments_of_a_law_in_another_order_are_refused(shipped, law):
+    """Positions in place of the time were silently taken."""
+    with pytest.raises(dyn.SettingError, match=r"valid: .*function \(t, q, qd\)"):
+        _run(shipped["two_link"], law)
+
+
+def test_a_run_is_a_motion(shipped, tmp_path):
+    """What dyn.simulate returns is written and reported as it is."""
+    run = _run(shipped["two_link"], duration=0.02)
+    write_motion(run, tmp_path / "run.npz")
+    assert read_motion(tmp_path / "run.npz").facts["robot"] == "two_link"
+    write_report([run], ["first"], tmp_path / "run.html")
+    assert "two_link" in (tmp_path / "run.html").read_text()
+    tau = inverse_dynamics(shipped["two_link"], run, engine="graph").tau
+    assert tau.shape == run.tau.shape
+
+
+def test_other_things_than_a_motion_and_a_robot_are_named(shipped, tmp_path):
+    """The name of a robot or of a file, and both exchanged."""
+    model, file = shipped["two_link"], tmp_path / "run.csv"
+    run = _run(model)
+    run.save(file)
+    robot = "{} is for a Model, not for .*; valid: what dyn.load returns"
+    motion = "{} is for a motion, not for .*; valid: read_motion.*, or a run of dyn.sim"
+    zeros = np.zeros((3, 2))
+    for call, kind, said in (
+        (lambda: read_motion(file, "two_link"), robot, "read_motion"),
+        (lambda: inverse_dynamics(run, model), robot, "inverse_dynamics"),
+        (lambda: forward_dynamics(run, model), robot, "forward_dynamics"),
+        (lambda: inverse_dynamics(model, str(file)), motion, "inverse_dynamics"),
+        (lambda: forward_dynamics(model, zeros), motion, "forward_dynamics"),
+        (lambda: write_motion(zeros, file), motion, "write_motion"),
+        (lambda: write_report([str(file)], ["a"], "a.html"), motion, "a report"),
+        (lambda: dyn.identify("two_link", *[zeros] * 4), robot, "identify"),
+        (lambda: dyn.parameters_of("two_link"), robot, "parameters_of"),
+        (lambda: dyn.parameter_names("two_link"), robot, "parameter_names"),
+    ):
+        with pytest.raises(dyn.DynError, match=f"^{kind.format(said)}"):
+            call()
+
+
+def test_a_build_takes_names(shipped):
+    """A frame by position was a TypeError of Python."""
+    for name in ("rnea", "inverse_dynamics"):
+        solver = dyn.solver(name)
+        with pytest.raises(dyn.UnsupportedError, match=r"valid: build\(model, engine="):
+            solver.build(shipped["two_link"], "graph")
+    said = r"option frame; valid: frames=\['tool'\]"
+    with pytest.raises(dyn.UnsupportedError, match=said):
+        dyn.solver("forward_kinematics").build(shipped["arm7"], frame="tool")
+    with pytest.raises(dyn.UnsupportedError, match=r"valid: build\(model, frame='too"):
+        dyn.solver("jacobian").build(shipped["arm7"], "tool")
+
+
+def test_a_matrix_of_gains_is_named_where_it_ends(shipped):
+    """It is a batch of gains: the law returns as many commands as joints."""
+    model, z = shipped["two_link"], np.zeros(2)
+    program = dyn.solver("computed_torque").build(model, engine="graph")
+    law = lambda t, q, qd: program(q, qd, z, z, z, np.eye(2), np.eye(2))  # noqa: E731
+    with pytest.raises(dyn.ShapeError, match=r"one state.*kp, kd .*a number a joint"):
+        _run(model, law)
+
+
+def test_joints_without_prescribed_motion_have_no_accelerations(shipped):
+    """The message had no name."""
+    robot = dyn.Simulator(shipped["two_link"], engine="graph")
+    with pytest.raises(dyn.ShapeError, match=r"prescribed=\['joint1'\]"):
+        robot.accelerate(0.0, [1.0])
+    assert robot.counters["acceleration of wrong size"] == 1
+
+
+def test_sizes_and_the_floor_are_said(shipped):
+    """A short start says how many numbers it has; World() has the floor."""
+    with pytest.raises(
+        dyn.SettingError, match=r"q0 needs 19 finite .*got shape \(12,\);"
+    ):
+        _run(shipped["quadruped"], q0=np.zeros(12))
+    with pytest.raises(dyn.SettingError, match=r"qd0 needs 2 finite .*got shape \(1, "):
+        _run(shipped["two_link"], qd0=np.zeros((1, 2)))
+    with pytest.raises(dyn.ModelError, match=r"'floor'; valid: dyn\.World\(\)"):
+        dyn.World("floor")

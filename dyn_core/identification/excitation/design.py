@@ -420,7 +420,7 @@ def excite(
     identification of base inertial parameters of robots, IJRR 11 (1992).
     """
     _check_choices(locals())
-    layout = Layout.of(model, friction, rotors)
+    layout = Layout.of(model, friction, rotors, "excite")
     _check_joints(model)
     limits = motion_limits(
         model, position_scale, velocity_scale, effort_scale, velocity_limits,

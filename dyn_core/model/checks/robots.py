@@ -9,6 +9,7 @@ import numpy as np
 
 from dyn_core.errors import UnsupportedError
 from dyn_core.model.assembly.tree import Tree
+from dyn_core.validation import shown
 
 DEEP = 0.01  # excess of a limit that is warned of [m | rad]
 FAST = 5.0  # ratio of a velocity to its limit that is warned of
@@ -23,8 +24,9 @@ def check_robot(model: Any, who: str) -> None:
         who: Name of the function that needs a robot, for the message.
     """
     if not isinstance(model, Tree):
+        given = model if model is None else shown(model)
         raise UnsupportedError(
-            f"{who} is for a Model, not for {model!r}; valid: what dyn.load returns"
+            f"{who} is for a Model, not for {given}; valid: what dyn.load returns"
         )
 
 
