@@ -9,7 +9,7 @@ import numpy as np
 
 from dyn_core.envs.rules import gymnasium
 from dyn_core.envs.vector import TaskVectorEnv
-from dyn_core.errors import SettingError, UnsupportedError
+from dyn_core.errors import NearAttributes, SettingError, UnsupportedError
 from dyn_core.tasks import RobotTask, Task
 
 try:
@@ -22,7 +22,7 @@ except ImportError as error:
     ) from error
 
 
-class TaskVecEnv(VecEnv):  # type: ignore[misc]
+class TaskVecEnv(NearAttributes, VecEnv):  # type: ignore[misc]
     """Environments of one task that step together, for Stable-Baselines3.
 
     The arrays that a step has written are returned, without a copy. An environment that

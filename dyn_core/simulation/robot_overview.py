@@ -44,8 +44,9 @@ def describe(model: Model) -> list[str]:
 
     In this order: size; warnings of the file; source of the data; loops; springs
     between points; table of the joints; mass, centre of mass and principal moments at
-    model.neutral(); links fixed to the base, and the others; then lines on joints whose
-    limits exclude zero and on joints without an effort limit.
+    model.neutral(); gravity, if it points up; links fixed to the base, and the others;
+    then lines on joints whose limits exclude zero and on joints without an effort
+    limit.
     """
     lines = [f"{model.name}: {model.nb} moving bodies, nq {model.nq}, nv {model.nv}"]
     lines += [labelled(warning) for warning in model.warnings]
@@ -59,6 +60,9 @@ def describe(model: Model) -> list[str]:
     moments = ", ".join(f"{x:.4g}" for x in np.linalg.eigvalsh(np.asarray(total.Ic)))
     lines.append(f"at zero: mass {total.m:.6g} kg, centre of mass ({c}) m,")
     lines.append(f"  principal moments about it ({moments}) kg·m²")
+    if model.a_grav.lin[2] > 0:
+        g = ", ".join(f"{x:g}" for x in model.a_grav.lin)
+        lines.append(f"gravity ({g}) m/s² points up, along z of the root")
     merged = [name for name, frame in model.frames.items() if frame.body == 0]
     lines.append(f"fixed to the base: {', '.join(merged) or 'nothing'}")
     moving = [name for name, frame in model.frames.items() if frame.body]

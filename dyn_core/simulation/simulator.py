@@ -156,8 +156,9 @@ def control_law(controller: Any, model: Model) -> ControlLaw:
     try:
         arguments = inspect.signature(law)
         arguments.bind(0.0, None, None)
-        if any(_PLACES.get(x, k) != k for k, x in enumerate([*arguments.parameters])):
-            raise TypeError(f"its arguments are {', '.join(arguments.parameters)}")
+        names = [*arguments.parameters][:3]
+        if any(_PLACES.get(x, k) != k for k, x in enumerate(names)):
+            raise TypeError(f"its arguments are {', '.join(names)}")
     except TypeError as error:
         name = getattr(law, "__qualname__", shown(law))
         called = "law" if "<" in name else name  # a lambda has no name

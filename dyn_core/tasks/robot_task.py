@@ -173,7 +173,14 @@ class RobotTask:
                 message = f"{self.name}: no option {key!r}; valid: {', '.join(OPTIONS)}"
                 raise ModelError(message, key)
         for link in self.links:
-            self.model.frame(link)  # refuses names that are unknown
+            try:
+                self.model.frame(link)
+            except ModelError as error:
+                raise ModelError(
+                    f"{self.name}: links of the task: {error}; for another robot write"
+                    " a task: docs/environments.md#your-own-task",
+                    link,
+                ) from error
 
     @property
     def interval(self) -> float:

@@ -774,3 +774,11 @@ def test_options_of_solvers_reach_simulations_and_motions(tmp_path, capsys):
     assert "did you mean 'dependent'" in capsys.readouterr().err
     assert cli.main([*typed[0], "--world", "floor", "--option", "alpha=3"]) == 1
     assert "change nothing beside --world" in capsys.readouterr().err
+
+
+def test_info_says_that_gravity_points_up():
+    """As of a robot on a ceiling, or by mistake; not of the others."""
+    lines = describe(dyn.load("two_link", gravity=[0, 0, 9.81]))
+    up = [x for x in lines if "points up" in x]
+    assert up == ["gravity (0, 0, 9.81) m/s² points up, along z of the root"]
+    assert not any("points up" in x for x in describe(dyn.load("two_link")))

@@ -585,3 +585,10 @@ def test_an_unknown_name_of_the_package_names_those_there():
     ):
         _ = envs.TaskVecEnv
     assert not hasattr(envs, "make") and not hasattr(envs, "__path_of__")
+
+
+def test_a_task_with_another_robot_names_its_links():
+    """The links of `reach` are those of its arm; the message leads to a task of one's own."""
+    said = r"reach: links of the task: no link .*'link0'.*#your-own-task"
+    with pytest.raises(ModelError, match=said):
+        TaskVectorEnv("reach", model=dyn.load("two_link"))

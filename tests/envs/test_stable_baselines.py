@@ -259,3 +259,12 @@ def test_the_example_trains_and_draws(sb3, tmp_path, monkeypatch, capsys):
     assert sb3.PPO.load(tmp_path / "reach.zip", device="cpu").num_timesteps == 8192
     for name in ("reach.png", "reach.gif", "reach.zip"):
         assert (tmp_path / name).stat().st_size > 1000
+
+
+@pytest.mark.parametrize("name", ["get_state", "set_state", "task"])
+def test_what_the_vector_has_is_told_so(sb3, name):
+    """States and the task are those of the TaskVectorEnv."""
+    with pytest.raises(
+        AttributeError, match="its TaskVectorEnv is the attribute vector"
+    ):
+        getattr(envs.sb3("cart_pole", num_envs=2), name)

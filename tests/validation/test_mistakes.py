@@ -1150,7 +1150,8 @@ def test_the_reference_of_a_law_is_recorded(shipped, tmp_path):
      lambda x, v, time: 0 * x],
 )  # fmt: skip
 def test_arguments_of_a_law_in_another_order_are_refused(shipped, law):
-    """Positions in place of the time were silently taken."""
+    """Positions in place of the time were silently taken; further ones have any name."""
+    _run(shipped["two_link"], lambda t, x, v, q=0.0: 0 * x)
     with pytest.raises(dyn.SettingError, match=r"valid: .*function \(t, q, qd\)"):
         _run(shipped["two_link"], law)
 
@@ -1230,3 +1231,35 @@ def test_sizes_and_the_floor_are_said(shipped):
         _run(shipped["two_link"], qd0=np.zeros((1, 2)))
     with pytest.raises(dyn.ModelError, match=r"'floor'; valid: dyn\.World\(\)"):
         dyn.World("floor")
+
+
+@pytest.mark.parametrize(
+    ("mistake", "said"),
+    [
+        (lambda m: dyn.solver("computeJointJacobians"), "did you mean 'jacobian'"),
+        (lambda m: dyn.solver("computeJointJacobian"), "did you mean 'jacobian'"),
+        (lambda m: dyn.solver("getFrameJacobian"), "did you mean 'jacobian'"),
+        (lambda m: dyn.solver("ikine_LM"), r"dyn\.inverse_kinematics\(model, frame, p"),
+        (lambda m: dyn.ikine_LM, "did you mean 'inverse_kinematics'"),
+        (lambda m: dyn.solver("integrate"), r"model\.integrate\(q, dv\)"),
+        (lambda m: dyn.solver("difference"), r"model\.difference\(q0, q1\)"),
+        (lambda m: dyn.RobotWrapper, "did you mean 'load'"),
+        (lambda m: dyn.MultibodyPlant, "did you mean 'load'"),
+        (lambda m: dyn.MjModel, "did you mean 'load'"),
+        (lambda m: dyn.load_model, "did you mean 'load'"),
+        (lambda m: dyn.buildModelFromUrdf, "did you mean 'load'"),
+        (lambda m: m.getBodyId, "did you mean 'frame_names'"),
+        (lambda m: m.getFrameId, "did you mean 'frame_names'"),
+        (lambda m: m.getJointId, "did you mean 'joint_names'"),
+        (lambda m: dyn.solver("rnea").build(m, engine="graph").export("out", form="ros2_control"), "dyn export SOLVER ROBOT --form ros2_control"),
+        (lambda m: dyn.load("README.md"), "README.md: it is no XML.*valid: URDF, xacro, MJCF"),
+    ],
+)  # fmt: skip
+def test_names_of_other_libraries_lead_to_ours(
+    shipped, mistake, said, tmp_path, monkeypatch
+):
+    """Also a form of export that only the command has, and a file of no robot."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "README.md").write_text("# A robot\n")
+    with pytest.raises((dyn.DynError, AttributeError), match=said):
+        mistake(shipped["two_link"])

@@ -24,9 +24,9 @@ def check_robot(model: Any, who: str) -> None:
         who: Name of the function that needs a robot, for the message.
     """
     if not isinstance(model, Tree):
-        given = model if model is None else shown(model)
+        text = "None" if model is None else shown(model)
         raise UnsupportedError(
-            f"{who} is for a Model, not for {given}; valid: what dyn.load returns"
+            f"{who} is for a Model, not for {text}; valid: what dyn.load returns"
         )
 
 

@@ -257,4 +257,7 @@ def _root(text: str, file: Path | None) -> Element:
             return Element("mujoco")  # MuJoCo reports the error, or accepts the file
         if file is None:
             raise
-        raise ModelError(f"cannot read the URDF file {file}: {error}") from error
+        reason = str(error)
+        if text.strip("\ufeff \t\r\n")[:1] not in ("", "<"):
+            reason = "it is no XML and no robot; valid: URDF, xacro, MJCF"
+        raise ModelError(f"cannot read the URDF file {file}: {reason}") from error
