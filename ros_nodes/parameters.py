@@ -12,7 +12,16 @@ from typing import Any
 
 from dyn_core.errors import SettingError, nearest, unknown_name
 from dyn_core.solving.registry import default_registry, solver, solver_of
-from dyn_core.validation import Field, ListOf, Name, Quantity, Switch, Whole, numbers
+from dyn_core.validation import (
+    Field,
+    ListOf,
+    Name,
+    Quantity,
+    Switch,
+    Whole,
+    numbers,
+    refuse,
+)
 
 QOS = "qos_overrides."
 PASSED = (QOS, "use_sim_time")  # beginnings of names that rclpy declares
@@ -32,6 +41,7 @@ BY_JOINT = re.compile(
     r"|collision\.thresholds\.(.+)"
     r"|constraints\.(.+)\.(trajectory|goal)"
 )
+FORMS = (*(f"gains.JOINT.{x}" for x in GAINS), "effort_limits.JOINT", "lock.JOINT")
 CLOSE = 0.85  # similarity above which an unknown name is a misspelt one
 LONG = 20.0  # ratio of a time to its default from which it may be in milliseconds
 HOUR = 3600.0  # largest time of a table; above it an `s` is the unit of a factor [s]
@@ -112,12 +122,13 @@ def foreign_names(
 
     Raises:
         SettingError: One of the other names begins with a parameter group of this
-            package (the part before the first dot), ends with .plugin_name, or is
-            similar to a known name (likeness above CLOSE). The message has the nearest
-            known name.
+            package (the part before the first dot), is a group by joint such as gains,
+            ends with .plugin_name, or is similar to a known name (likeness above
+            CLOSE). The message has the nearest known name.
     """
     heads = {name.partition(".")[0] for name in every if "." in name}
-    heads |= {"gains", "effort_limits", "lock"}
+    joint_heads = {form.partition(".")[0] for form in FORMS}
+    heads |= joint_heads
     heads.remove("diagnostic_updater")  # group of a library that other nodes use, too
     foreign = []
     for name in names:
@@ -126,16 +137,44 @@ def foreign_names(
             continue
         near = nearest(name, [*declared, *every], 1)
         close = near and likeness(name, near[0]) > CLOSE
-        begins = name.partition(".")[0] in heads and "." in name
+        head, dot, _ = name.partition(".")
+        begins = head in (heads if dot else joint_heads)
         if close or begins or name.endswith(".plugin_name"):
             valid = sorted(declared if not near or near[0] in declared else every)
             group = name.rpartition(".")[0]
             if group.startswith("gains."):  # before the joints are known
                 valid = [f"{group}.{gain}" for gain in GAINS] + valid
+            elif head in joint_heads:
+                valid = [form for form in FORMS if form.startswith(f"{head}.")]
             message = unknown_name("parameter", name, valid)
             raise SettingError(f"{where}: {message}", name)
         foreign.append(name)
     return foreign
+
+
+def check_value(field: Field, where: str, value: Any) -> None:
+    """Refuse a value of a parameter that its node would refuse at its start.
+
+    ROS reads 5 as an integer, which no parameter with decimals takes, and no list of
+    both.
+
+    Args:
+        field: Field of the parameter.
+        where: Name of the parameter, and of the file if it is known, for the message.
+        value: Value as YAML or ROS reads it.
+
+    Raises:
+        ModelError: It is not valid, or an integer stands for a number with decimals;
+            the message has the valid spelling.
+    """
+    field.read(where, value)
+    kind, listed = field.value_kind, isinstance(value, (list, tuple))
+    entries = value if listed else [value]
+    if isinstance(kind, ListOf):
+        kind = kind.kind
+    if isinstance(kind, Quantity) and any(isinstance(x, int) for x in entries):
+        decimals = [float(x) for x in entries]
+        refuse(where, value, f"write {decimals if listed else decimals[0]}")
 
 
 def unusual_time(field: Field, value: Any) -> str:

@@ -16,7 +16,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import yaml
 
 from dyn_core.errors import ModelError, SettingError
 from dyn_core.identification.fitting.sought_robot import with_described_values
@@ -24,7 +23,7 @@ from dyn_core.model import Model, load_urdf
 from dyn_core.model.description import FRICTION_SPEED, JointSpec, Mimic
 from dyn_core.model.urdf_xml.xml_text import read_source
 from dyn_core.spatial import RigidInertia, Symmetric
-from dyn_core.validation import read_yaml, writing
+from dyn_core.validation import dump_yaml, read_yaml, writing
 from dyn_core.validation.file_names import file_kind
 from dyn_core.validation.quoting import html_text, mended_name, yaml_comment
 
@@ -217,7 +216,7 @@ def _write_whole_sidecar(path: Path, model: Model, comment: str = _COMMENT) -> N
             for key in ("stiffness", "rest_length", "damping"):
                 entry[key] = float(getattr(point_springs[name], key))
     head = yaml_comment([comment])
-    path.write_text(head + yaml.safe_dump(content, sort_keys=False), encoding="utf-8")
+    path.write_text(head + dump_yaml(content), encoding="utf-8")
 
 
 def _replace_gear(gear: dict[str, Any], rules: Sequence[Mimic | None]) -> None:

@@ -37,7 +37,7 @@ from dyn_core.validation.tables import (
     shown,
     with_present_names,
 )
-from dyn_core.validation.yaml_files import read_yaml
+from dyn_core.validation.yaml_files import dump_yaml, read_yaml
 
 __all__ = [
     "REQUIRED",
@@ -54,6 +54,7 @@ __all__ = [
     "Tagged",
     "Whole",
     "check_keywords",
+    "dump_yaml",
     "finite_array",
     "float_array",
     "is_finite",

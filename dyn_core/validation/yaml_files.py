@@ -1,4 +1,4 @@
-"""Reader of YAML, bounded in file size, nesting depth and number of values.
+"""Reader of YAML, bounded in file size, nesting depth and number of values; a dumper.
 
 It reads plain data only: mappings, lists, strings, numbers, booleans and null; keys are
 no lists or mappings. Numbers follow YAML 1.2: `2e-5` is a number; `1_0`, `0x10`
@@ -115,6 +115,27 @@ def read_yaml(source: Any, what: str, inline: str) -> tuple[Any, str]:
     except _TooMuch as error:
         raise ModelError(f"{where}: {error}", where) from error
     return data, where
+
+
+class PlainDumper(yaml.SafeDumper):
+    """PyYAML's safe dumper without aliases, which the parser of ROS refuses."""
+
+    def ignore_aliases(self, data: Any) -> bool:
+        """Return True: a list that occurs twice is written twice."""
+        return True
+
+
+def dump_yaml(data: Any, **choices: Any) -> str:
+    """Return plain data as YAML without aliases, in the order of their keys.
+
+    Args:
+        data: Mappings, lists, strings, numbers, booleans and None; nothing in itself.
+        choices: Further arguments of yaml.dump.
+
+    Raises:
+        yaml.YAMLError: There is data of another type.
+    """
+    return str(yaml.dump(data, Dumper=PlainDumper, sort_keys=False, **choices))
 
 
 def _reason(error: Exception) -> str:

@@ -45,6 +45,7 @@ from ros_nodes.parameter_tables.parameter_files import NODES, node_fields
 from ros_nodes.parameters import (
     OPTION,
     check_solver,
+    check_value,
     foreign_names,
     unusual_time,
 )
@@ -286,7 +287,8 @@ class TableNode(FormerTopics):
         kwargs: Further arguments of rclpy's node.
 
     Raises:
-        SettingError: A parameter given at start-up has the wrong type.
+        ModelError: A parameter given at start-up is not valid.
+        SettingError: It has the wrong type.
         ParameterException: rclpy refuses a parameter, for example as its value is not
             valid.
     """
@@ -375,7 +377,12 @@ class TableNode(FormerTopics):
             try:
                 self.declare_parameter(spec.name, default, descriptor(spec))
             except InvalidParameterTypeException as error:
-                raise _wrong_type(spec, self._parameter_overrides) from error
+                value = plain(self._parameter_overrides[spec.name].value)
+                check_value(spec, spec.name, value)
+                raise dyn.SettingError(
+                    f"{spec.name} is {shown(value)}; valid: {spec.value_kind.valid}",
+                    spec.name,
+                ) from error
             except InvalidParameterValueException:
                 # rclpy checks ranges first, and does not say the unit.
                 spec.read(spec.name, plain(self._parameter_overrides[spec.name].value))
@@ -631,18 +638,3 @@ def written_numbers(value: Any) -> list[float] | None:
     rows = [written_number(x) for x in value] if isinstance(value, list) else [None]
     numbers = [x for x in rows if x is not None]
     return numbers if len(numbers) == len(rows) else None
-
-
-def _wrong_type(spec: Field, overrides: Any) -> dyn.SettingError:
-    """Return the error for a start-up value of the wrong type, with the valid values.
-
-    Args:
-        spec: Field of the parameter.
-        overrides: Start-up parameters by name, including the wrong value.
-    """
-    value = overrides[spec.name].value
-    valid = spec.value_kind.valid
-    whole = isinstance(value, int) and not isinstance(value, bool)
-    if whole and isinstance(spec.value_kind, Quantity):
-        valid = f"write {value}.0"
-    return dyn.SettingError(f"{spec.name} is {shown(value)}; valid: {valid}", spec.name)

@@ -11,7 +11,6 @@ from typing import Any
 
 import numpy as np
 import rclpy
-import yaml
 from diagnostic_msgs.msg import DiagnosticArray
 from rclpy.duration import Duration
 from rclpy.node import Node
@@ -21,6 +20,7 @@ from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
 
 import dyn_core as dyn
 from dyn_core.errors import one_line
+from dyn_core.validation import dump_yaml
 from ros_nodes.demo.demo_plan import GAINS, Outcome, Waypoints
 from ros_nodes.graphs import GRAPHS
 from ros_nodes.processes import Process, Processes, private_environment
@@ -58,7 +58,7 @@ def run(model: dyn.Model, waypoints: Waypoints, settings: dict[str, Any]) -> Out
     with tempfile.TemporaryDirectory() as folder:
         params = os.path.join(folder, "demo.yaml")
         with open(params, "w", encoding="utf-8") as file:
-            yaml.safe_dump(_parameters(model, waypoints, settings), file)
+            file.write(dump_yaml(_parameters(model, waypoints, settings)))
         entries = GRAPHS["demo"].nodes
         rclpy.init(args=[], signal_handler_options=SignalHandlerOptions.NO)
         try:

@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import yaml
 
 from dyn_core.control.reference.goal_requests import TrajectoryRows
 from dyn_core.control.reference.trajectory import Trajectory
@@ -21,6 +20,7 @@ from dyn_core.validation import (
     Name,
     Table,
     Whole,
+    dump_yaml,
     numbers,
     read_yaml,
     refuse,
@@ -165,10 +165,7 @@ def written(messages: list[dict[str, Any]], as_json: bool) -> str:
         ModelError: JSON is requested for more than one message.
     """
     if not as_json:
-        dumped = (
-            yaml.safe_dump(x, sort_keys=False, default_flow_style=None, width=10**6)
-            for x in messages
-        )
+        dumped = (dump_yaml(x, default_flow_style=None, width=10**6) for x in messages)
         return "---\n".join(dumped)
     if len(messages) > 1:
         what = f"{len(messages)} messages in one JSON file"

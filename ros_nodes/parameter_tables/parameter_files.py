@@ -6,16 +6,26 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from dyn_core.control.controller_fields import effort_fields, gain_fields, wrap_fields
 from dyn_core.errors import ModelError, SettingError, nearest, unknown_name
 from dyn_core.validation import Field, read_yaml, refuse, with_present_names
 from ros_nodes.parameter_tables.controller_parameters import (
     CONTROLLER,
+    collision_fields,
     mode_fields,
 )
 from ros_nodes.parameter_tables.feed_forward_parameters import FEED_FORWARD
+from ros_nodes.parameter_tables.goal_parameters import constraint_fields
 from ros_nodes.parameter_tables.guard_parameters import GUARD_FIELDS
 from ros_nodes.parameter_tables.simulator_parameters import SIMULATOR
-from ros_nodes.parameters import CLOSE, foreign_names, likeness
+from ros_nodes.parameters import (
+    BY_JOINT,
+    CLOSE,
+    check_value,
+    foreign_names,
+    likeness,
+    lock_fields,
+)
 
 NODES = {
     "simulator": {field.name: field for field in SIMULATOR},
@@ -42,7 +52,7 @@ def read_parameters(
 
     The result has each node of NODES as key; its parameters are those in the file,
     without defaults, and empty for a node without a section. Parameters that are not in
-    the table of the node, such as those by joint, are returned unchecked.
+    the table of the node are returned unchecked, but for the values of those by joint.
 
     Args:
         path: Parameter file of ROS: NODE: {ros__parameters: {...}}; `/**` is any node.
@@ -179,9 +189,20 @@ def _of_node(
     every = {name for each in NODES for name in node_fields(each)}
     unknown = [name for name in values if name not in fields]
     foreign_names(f"{where}: {node}", unknown, fields, every)
-    for name in values.keys() & fields.keys():
-        fields[name].read(f"{where}: {node}: {name}", values[name])
+    fields |= _joint_fields(values)
+    for name in [name for name in values if name in fields]:
+        check_value(fields[name], f"{where}: {node}: {name}", values[name])
     return values
+
+
+def _joint_fields(names: Iterable[str]) -> dict[str, Field]:
+    """Return the Fields of the parameters by joint among `names`, by name."""
+    matches = [BY_JOINT.fullmatch(name) for name in names]
+    joints = [x for match in matches if match for x in match.groups() if x]
+    tables = gain_fields, effort_fields, lock_fields, collision_fields
+    fields = [x for table in tables for x in table(joints)]
+    fields += [*wrap_fields(joints, ()), *constraint_fields(joints)]
+    return {field.name: field for field in fields}
 
 
 def _flat(where: str, tree: Any, head: str = "") -> dict[str, Any]:

@@ -17,7 +17,6 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-import yaml
 
 from dyn_core.control.joint_limits import effort_limits
 from dyn_core.control.modes.control_law import control_mode
@@ -27,6 +26,7 @@ from dyn_core.model import Model
 from dyn_core.model.sources.arguments import READING, load_with, robot_settings
 from dyn_core.solving.control_mode import INVERSE_DYNAMICS
 from dyn_core.testing import bit_flips
+from dyn_core.validation import dump_yaml
 from ros_nodes.graphs import GRAPHS
 from ros_nodes.parameter_tables.parameter_files import read_parameters
 from ros_nodes.processes import private_environment
@@ -166,7 +166,7 @@ def run(arguments: argparse.Namespace) -> int:
         path = os.path.join(folder, "nodes.yaml")
         with open(path, "w", encoding="utf-8") as file:
             content = {k: {"ros__parameters": x} for k, x in parameters.items()}
-            yaml.safe_dump(content, file)
+            file.write(dump_yaml(content))
         slew = _slew(parameters["computed_torque"], model)
         results = _campaign(faults, limits, model, path, arguments.seed, slew)
     if left_out:

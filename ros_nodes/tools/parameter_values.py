@@ -13,6 +13,7 @@ import yaml
 
 from dyn_core.errors import SettingError, one_line
 from dyn_core.validation.quoting import yaml_comment
+from dyn_core.validation.yaml_files import PlainDumper
 
 
 class ParameterKind(NamedTuple):
@@ -195,7 +196,7 @@ def descriptor_lines(descriptor: Any) -> list[str]:
     return lines + (["  Constraints:", *constraints] if constraints else [])
 
 
-class _Dumper(yaml.SafeDumper):
+class _Dumper(PlainDumper):
     """Writes YAML for the parser of ROS: text in quotes, else `on` is a boolean."""
 
 

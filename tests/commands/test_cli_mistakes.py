@@ -514,6 +514,25 @@ def test_demo_says_what_it_does_not_use(files, monkeypatch, capsys):
     assert capsys.readouterr().err == f"dyn demo: not used: {unused}\n"
 
 
+def test_a_list_for_both_nodes_is_written_for_each(files, monkeypatch):
+    """The parser of ROS refuses an alias of YAML, as PyYAML writes for one list."""
+    demo_ros = pytest.importorskip("ros_nodes.demo.demo_ros", reason="rclpy is missing")
+    written = []
+
+    def start(_entries, path, _environment):
+        written.append(Path(path).read_text(encoding="utf-8"))
+        raise DynError("not started")
+
+    monkeypatch.setattr(demo_ros, "Processes", start)
+    monkeypatch.setattr(demo_ros, "private_environment", dict)
+    monkeypatch.setattr(demo_ros.rclpy, "init", lambda **_: None)
+    row = "gravity: [0.0, 0.0, -9.81], package_paths: [.]"
+    Path("mine.yaml").write_text(f"/**: {{ros__parameters: {{{row}}}}}\n")
+    assert cli.main(["demo", "--plot", "", "--params", "mine.yaml"]) == 1
+    assert "&" not in written[0]
+    assert written[0].count("gravity:") > 1
+
+
 @pytest.mark.parametrize("ways", [[], ["--one-process"]], ids=str)
 def test_demo_refuses_a_mode_that_follows_nothing(files, monkeypatch, capsys, ways):
     """Before anything starts, with the command that does run it."""

@@ -57,6 +57,9 @@ def test_defaults_are_valid():
         ("gains.joint1", "no parameter is called"),
         ("gains.joint1.q", "no parameter is called"),
         ("gains.joint1.kp", "did you mean 'gains.joint1.p'"),
+        ("gains", "valid: gains.JOINT.p, gains.JOINT.d, "),
+        ("gains.joint1", "valid: gains.JOINT.p, gains.JOINT.d, "),
+        ("effort_limits", "valid: effort_limits.JOINT$"),
         ("state_timeou", "did you mean 'state_timeout'"),
     ],
 )
@@ -203,6 +206,16 @@ def test_ros_reads_the_sections_alike(environment, tmp_path):
         ),
         ("{update_rate: 200", "[{update_rate: 200", "not YAML"),
         ("mu: 0.5", "mu: &a [*a]", "nested more than 32 deep"),
+        ("p: 30.0", "p: 30", r"gains.joint1.p is 30; valid: write 30\.0$"),
+        ("p: 30.0", "p: -5", r"gains.joint1.p is -5; valid: a number from 0 to 4e\+08"),
+        ("p: 30.0", "p: -5.0", "gains.joint1.p is -5.0; valid: a number from 0"),
+        ("gains: {joint1: {p: 30.0}}", "gains: [100, 20]", "valid: gains.JOINT.p, "),
+        (
+            "engine: graph",
+            "gravity: [0, 0, -9.81]",
+            r"gravity is \[0, 0, -9.81\]; valid: write \[0\.0, 0\.0, -9\.81\]$",
+        ),
+        ("mu: 0.5", "mu: 1", r"contact.mu is 1; valid: write 1\.0$"),
     ],
 )
 def test_bad_parameter_files(old, new, message):

@@ -358,6 +358,22 @@ def test_bad_start_values_are_refused(make, name, value):
         raise dyn.ModelError(node.failure)
 
 
+@pytest.mark.parametrize(
+    ("name", "value", "valid"),
+    [
+        ("gains__joint1__p", 5, r"write 5\.0"),
+        ("gains__joint1__p", -5, "a number from 0 to 4e"),
+        ("gravity", [0, 0, -10], r"write \[0\.0, 0\.0, -10\.0\]"),
+    ],
+)
+def test_whole_numbers_are_refused_with_a_valid_one(make, name, value, valid):
+    """What a message recommends is not refused in its turn."""
+    with pytest.raises(dyn.ModelError, match=f"is .*; valid: {valid}"):
+        node = make("computed_torque", **{name: value})
+        assert node.trigger_configure() == node.bad
+        raise dyn.ModelError(node.failure)
+
+
 def test_every_parameter_says_what_it_is(make):
     """Type, description and range or choices are declared."""
     for kind in ("simulator", "computed_torque"):

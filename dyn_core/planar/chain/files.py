@@ -40,8 +40,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import yaml
-
 from dyn_core.errors import ModelError
 from dyn_core.planar.chain.chain import HALF_PLANE, KINDS, LINE, ChainModel, make_chain
 from dyn_core.planar.chain.schemes import SCHEMES
@@ -57,6 +55,7 @@ from dyn_core.validation import (
     Quantity,
     Table,
     Whole,
+    dump_yaml,
     finite_array,
     label,
     numbers,
@@ -207,7 +206,7 @@ def save_chain(
     settings = {"dt": dt, "window": window, "scheme": scheme}
     data |= {key: x for key, x in settings.items() if x is not None}
     load_chain_file(data)
-    text = yaml.safe_dump(data, sort_keys=False, allow_unicode=True, width=88)
+    text = dump_yaml(data, allow_unicode=True, width=88)
     with writing(path):
         Path(os.fspath(path)).write_text(text, encoding="utf-8")
 
