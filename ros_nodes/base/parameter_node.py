@@ -449,9 +449,9 @@ class TableNode(FormerTopics):
             if spec.structure and self.configured and self._differs(spec, value):
                 node = self.get_fully_qualified_name()
                 reason = (
-                    f"{spec.name} is structure: clean up first, then set and configure,"
-                    f" by dyn lifecycle set {node} deactivate, cleanup, configure and"
-                    " activate"
+                    f"{spec.name} is structure: clean up first, by dyn lifecycle set"
+                    f" {node} deactivate cleanup, then set it, then dyn lifecycle set"
+                    f" {node} configure activate"
                 )
                 return SetParametersResult(successful=False, reason=reason)
             try:

@@ -39,7 +39,9 @@ def _instant(name: str, default: Any = None) -> Field:
     """
     sec = Field("sec", Whole(-(2**31), 2**31 - 1), "whole seconds", "s", 0)
     nanosec = Field("nanosec", Whole(0, _NANO), "the rest", "ns", 0)
-    return Field(name, Table(sec, nanosec), "time", "", default)
+    table = Table(sec, nanosec)
+    table.valid += ': 2.5 s are {"sec": 2, "nanosec": 500000000}'
+    return Field(name, table, "time", "", default)
 
 
 _ROWS = ("positions", "velocities", "accelerations", "effort")

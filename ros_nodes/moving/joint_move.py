@@ -24,9 +24,10 @@ from ros_nodes.tools.parameter_values import value_of
 
 SETTLE = 5.0  # longest rest of the reference after the last point's time [s]
 NEAR = 0.01  # distance at which a joint is there [rad | m]
-FOLLOWS, REFUSES = "following a trajectory", "trajectory refused"
-ABORTS, POSTURE = "trajectory aborted", "target_posture refused"
+FOLLOWS, POSTURE = "following a trajectory", "target_posture refused"
+ENDS = "trajectory "  # refused, aborted, dropped, stopped
 WRAPS = "gains.{}.angle_wraparound"
+WARNING = 30  # level of the log
 AGAIN = 0.1  # period of a target posture, which is not received reliably [s]
 # The log is kept for late listeners: no line is lost while they are found.
 LOG = QoSProfile(depth=1000, durability=DurabilityPolicy.TRANSIENT_LOCAL)
@@ -39,6 +40,7 @@ class _Watch:
         reference, error: Latest messages; None before the first.
         moved: Steady time of the last change of the reference [s].
         answers: Lines of the log about trajectories, since `sent`.
+        warning: Phrase with the last other warning of its log since `sent`, or "".
         turning: Names of the joints that the node shifts by whole turns.
         sent: System time at which the trajectory was sent [s]; infinite before.
 
@@ -52,6 +54,7 @@ class _Watch:
         self.error: Any = None
         self.moved, self.sent = time.monotonic(), float("inf")
         self.answers: list[str] = []
+        self.warning = ""
         self.turning: list[str] = []
         self._logger = name.strip("/").replace("/", ".")
         create, self._live = live.node.create_subscription, live
@@ -71,9 +74,12 @@ class _Watch:
 
     def _on_log(self, line: Log) -> None:
         stamp = line.stamp.sec + 1e-9 * line.stamp.nanosec
-        known = line.msg.startswith((FOLLOWS, REFUSES, ABORTS, POSTURE))
-        if line.name == self._logger and known and stamp >= self.sent:
+        if line.name != self._logger or stamp < self.sent:
+            return
+        if line.msg.startswith((FOLLOWS, ENDS, POSTURE)):
             self.answers.append(line.msg)
+        elif line.level >= WARNING:
+            self.warning = f"; the node's last warning: {line.msg}"
 
     def compare(self, topic: str, goal: JointState) -> None:
         """Use a goal as the reference, and joint states of a topic for the error.
@@ -101,7 +107,7 @@ class _Watch:
     def refused(self, name: str) -> None:
         """Raise a DynError if a line of `answers` says that a motion is not followed.
 
-        These are lines of a refusal or an abort.
+        These are lines of a refusal, an abort, or the end of a motion before its time.
 
         name: Name of the controller, for the message.
         """
@@ -283,7 +289,7 @@ def _arrival(
         stop: Numbers of the signals received so far; the wait ends when there is one.
 
     Raises:
-        DynError: The controller aborts the trajectory.
+        DynError: The controller aborts, drops or stops the trajectory.
     """
     joints, goal = content["joint_names"], content["points"][-1]["positions"]
     columns = [list(watch.reference.name).index(x) for x in joints]
@@ -320,6 +326,7 @@ def _arrival(
     )
     if not there:
         print(
-            "stopped, in contact, or replaced by another trajectory; see /diagnostics"
+            "stopped, in contact, or replaced by another trajectory; see dyn"
+            f" diagnostics {name}{watch.warning}"
         )
     return 0 if there else 1

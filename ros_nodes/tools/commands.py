@@ -108,8 +108,10 @@ def add_lifecycle(parser: argparse.ArgumentParser) -> None:
     verb.set_defaults(node=None)
     _verb(verbs, "get", "state of a node", "of all nodes")
     _verb(verbs, "list", "transitions that a node can take now")
-    verb = _verb(verbs, "set", "take a transition")
-    verb.add_argument("transition", help="configure, activate, ..., or its number")
+    verb = _verb(verbs, "set", "take transitions, one after the other")
+    verb.add_argument(
+        "transition", nargs="+", help="configure, activate, ..., or its number"
+    )
     parser.set_defaults(run=_lifecycle)
 
 
@@ -297,10 +299,10 @@ def _live(command: str, arguments: argparse.Namespace) -> bool:
             raise SettingError(
                 f"topic {topic!r}; valid: such as /joint_states", "topic"
             )
-    wanted = getattr(arguments, "transition", "0")
-    if not (wanted.isdecimal() or wanted in TRANSITIONS):
-        message = unknown_name("transition", wanted, TRANSITIONS)
-        raise SettingError(message, "transition")
+    for wanted in getattr(arguments, "transition", ()):
+        if not (wanted.isdecimal() or wanted in TRANSITIONS):
+            message = unknown_name("transition", wanted, TRANSITIONS)
+            raise SettingError(message, "transition")
     for name in ("timeout", "duration"):
         seconds = getattr(arguments, name, None)
         if seconds is not None and not 0 < seconds < math.inf:

@@ -122,15 +122,38 @@ def _list(live: Live, node: str, _: argparse.Namespace) -> int:
 
 
 def _set(live: Live, node: str, arguments: argparse.Namespace) -> int:
-    """Perform the transition `arguments.transition`, a label or id; return 0.
+    """Perform the transitions `arguments.transition`, labels or ids; return 0.
+
+    They are performed in their order; the first one that is not possible ends it.
+
+    Raises:
+        SettingError: A transition is not available in the state of its turn.
+        DynError: It fails, or there is no response in time.
+    """
+    said = _statuses(live)
+    for wanted in arguments.transition:
+        _change(live, node, wanted, said)
+        print("Transitioning successful", flush=True)
+    return 0
+
+
+def _change(
+    live: Live, node: str, wanted: str, said: dict[str, DiagnosticStatus]
+) -> None:
+    """Perform a transition.
 
     The wait for the response is LONGEST (60 s), or the timeout if it is longer.
+
+    Args:
+        live: Connection to the nodes.
+        node: Full name of the node.
+        wanted: Label or id of the transition.
+        said: Result of `_statuses`, for the reason of a failure.
 
     Raises:
         SettingError: The transition is not available in the present state.
         DynError: It fails, or there is no response in time.
     """
-    wanted = arguments.transition
     known = [each.transition for each in transitions(live, node)]
     chosen = [x for x in known if wanted in (x.label, str(x.id))]
     if not chosen:
@@ -142,12 +165,12 @@ def _set(live: Live, node: str, arguments: argparse.Namespace) -> int:
     longest = max(live.timeout, LONGEST)
     answer = live.call(ChangeState, f"{node}/change_state", request, longest, asked=1)
     if not answer.success:
-        raise DynError(
-            f"Transitioning failed: {node} is {_shown(state(live, node))}; its log"
-            f" says why, and dyn diagnostics {node}"
-        )
-    print("Transitioning successful")
-    return 0
+        now = _shown(state(live, node))
+        said.clear()  # the next status has the reason
+        live.until(lambda: _names(said, node), HEARD)
+        why = "; ".join(said[x].message for x in _names(said, node))
+        why = why or f"its log says why, and dyn diagnostics {node}"
+        raise DynError(f"Transitioning failed: {node} is {now}; {why}")
 
 
 VERBS = {"get": _get, "list": _list, "set": _set}
@@ -227,17 +250,12 @@ def diagnostics(arguments: argparse.Namespace) -> int:
     Raises:
         DynError: Nothing is heard within the timeout, or nothing of the node.
     """
-    last: dict[str, DiagnosticStatus] = {}
-
-    def heard(message: DiagnosticArray) -> None:
-        last.update({status.name: status for status in message.status})
-
     with connect(arguments.timeout) as live:
-        live.node.create_subscription(DiagnosticArray, "/diagnostics", heard, 50)
+        last = _statuses(live)
         live.until(lambda: last, live.timeout, "a message on /diagnostics")
         live.until(lambda: False, HEARD if last else 0.0)
     node = (arguments.node or "").lstrip("/")
-    names = [x for x in sorted(last) if node in ("", x.lstrip("/").split(":")[0])]
+    names = _names(last, node)
     if not names:
         there = f"; names there: {', '.join(sorted(last))}" if last else ""
         raise DynError(f"no diagnostics of {node or 'any node'} are heard{there}")
@@ -246,3 +264,20 @@ def diagnostics(arguments: argparse.Namespace) -> int:
         for pair in status.values if node else ():
             print(f"  {pair.key}: {pair.value}")
     return int(any(ord(last[x].level) == 2 for x in names))
+
+
+def _statuses(live: Live) -> dict[str, DiagnosticStatus]:
+    """Return the last status of each name in /diagnostics, updated by each message."""
+    last: dict[str, DiagnosticStatus] = {}
+
+    def heard(message: DiagnosticArray) -> None:
+        last.update({status.name: status for status in message.status})
+
+    live.node.create_subscription(DiagnosticArray, "/diagnostics", heard, 50)
+    return last
+
+
+def _names(last: dict[str, DiagnosticStatus], node: str) -> list[str]:
+    """Return the names of the statuses of a node, sorted; of all nodes for ""."""
+    node = node.lstrip("/")
+    return [x for x in sorted(last) if node in ("", x.lstrip("/").split(":")[0])]

@@ -19,6 +19,7 @@ from ros_nodes.running.runtime import make_executor, spin_once
 SETTLED = 0.5  # time without a change after which the list of nodes is complete [s]
 SILENT = 1.0  # time after which a wait says what it is for [s]
 ABSENT = 5.0  # time without a new node after which a node will not come [s]
+FIRST = "no node is seen yet, which can take some seconds"
 ASKED = 3  # number of requests: the first response of a service may be lost
 
 
@@ -162,7 +163,7 @@ class Live:
 
         def awaited() -> str:
             """Return what is waited for, and which nodes there are by now."""
-            there = f"there are: {', '.join(nodes)}" if nodes else "none is seen yet"
+            there = f"there are: {', '.join(nodes)}" if nodes else FIRST
             return f"node {name}; {there}"
 
         self.until(decided, self.timeout, awaited)

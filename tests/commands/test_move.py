@@ -1,11 +1,15 @@
 """The path of `dyn move`, and its arguments."""
 
+import re
+from pathlib import Path
+
 import numpy as np
 import pytest
 from scipy.spatial.transform import Rotation
 
 from dyn_core import cli
 from dyn_core.errors import SettingError
+from ros_nodes.messages.trajectory_files import message_rows, read_trajectories
 
 tool_path = pytest.importorskip("ros_nodes.moving.tool_path")
 commands = pytest.importorskip("ros_nodes.tools.commands")
@@ -82,6 +86,10 @@ points:
         (["--joints", "joint1=0.1", "--duration", "0"], "--duration 0 s; valid: more"),
         (["--joints", "joint1=0.1", "--speed", "1"], "--speed goes with --to"),
         (["--trajectory", "two.yaml"], "two.yaml has 2 trajectories; valid: one"),
+        (
+            ["--trajectory", "float.yaml"],
+            'time_from_start is 2.0; valid: a mapping with sec, nanosec: 2.5 s are {"sec',
+        ),
         (["--trajectory", "none.yaml"], "cannot read the trajectory none.yaml"),
         (
             ["--to", "0", "0", "1", "--duration", "2"],
@@ -94,6 +102,16 @@ def test_moves_of_joints_that_mean_nothing_are_refused(
 ):
     """Also without ROS, before any node is looked for."""
     monkeypatch.chdir(tmp_path)
+    (tmp_path / "float.yaml").write_text(TRAJECTORY.replace("{sec: 1}", "2.0"))
     (tmp_path / "two.yaml").write_text(f"{TRAJECTORY}---\n{TRAJECTORY}")
     assert cli.main(["move", *arguments]) == 1
     assert message in capsys.readouterr().err
+
+
+def test_the_trajectory_of_the_page_is_read(tmp_path):
+    """The example of docs/control.md."""
+    page = (Path(__file__).parents[2] / "docs" / "control.md").read_text("utf-8")
+    (content,) = re.findall(r"```json\n(.*?)```", page, re.S)
+    (tmp_path / "page.json").write_text(content)
+    (message,) = read_trajectories(tmp_path / "page.json")
+    assert message_rows(message).times.tolist() == [0.0, 2.5]

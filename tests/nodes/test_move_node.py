@@ -10,6 +10,7 @@ from types import SimpleNamespace
 import pytest
 
 from dyn_core import cli
+from dyn_core.errors import DynError
 from ros_nodes.graphs import GRAPHS
 
 pytestmark = [pytest.mark.ros, pytest.mark.timeout(120)]
@@ -163,6 +164,39 @@ def test_joints_are_led_to_positions(start, environment, monkeypatch, capfd, tmp
 
 
 @pytest.mark.parametrize(
+    ("lines", "said"),
+    [
+        ([(30, "trajectory dropped: joint state is stale")], "trajectory dropped: jo"),
+        ([(30, "trajectory stopped: envelope")], "trajectory stopped: envelope"),
+        ([(40, "stopped: x"), (20, "following a trajectory of 1 s")], None),
+    ],
+)
+def test_a_motion_that_ends_early_says_why(lines, said, ros, monkeypatch, capsys):
+    """By the log of the node since the trajectory was sent."""
+    from rcl_interfaces.msg import Log
+    from sensor_msgs.msg import JointState
+
+    from ros_nodes.moving import joint_move
+
+    live = SimpleNamespace(node=SimpleNamespace(create_subscription=lambda *_: None))
+    watch = joint_move._Watch(live, "/node")
+    watch.sent, ends = 0.0, time.monotonic()
+    monkeypatch.setattr(joint_move, "SETTLE", 0.1)
+    for level, text in lines:
+        watch._on_log(Log(name="node", level=level, msg=text))
+    watch.reference = watch.error = JointState(name=["j"], position=[0.0])
+    content = {"joint_names": ["j"], "points": [{"positions": [1.0]}]}
+    live.spin = lambda: None
+    if said:
+        with pytest.raises(DynError, match=f"/node: {said}"):
+            joint_move._arrival(live, watch, "/node", content, ends, [])
+    else:
+        assert joint_move._arrival(live, watch, "/node", content, ends, []) == 1
+        out = capsys.readouterr().out
+        assert "; the node's last warning: stopped: x\n" in out
+
+
+@pytest.mark.parametrize(
     ("there", "status"), [((0, 6.2831853), 0), ((6.2831853, 0), 1)]
 )
 def test_whole_turns_are_left_out_of_turning_joints_alone(
@@ -181,6 +215,7 @@ def test_whole_turns_are_left_out_of_turning_joints_alone(
         turning=["endless"],
         moved=0.0,
         refused=lambda name: None,
+        warning="",
     )
     live = SimpleNamespace(spin=lambda: None)
     content = {"joint_names": names, "points": [{"positions": list(there)}]}

@@ -171,6 +171,26 @@ def _states(run):
     )
     assert run("lifecycle", "get", "simulator")[1] == "inactive [2]\n"
     assert run("lifecycle", "set", "simulator", "3")[0] == 0
+    status, _, err = run("param", "set", "computed_torque", "mode", "impedance")
+    assert status == 1
+    assert "dyn lifecycle set /computed_torque deactivate cleanup, " in err, err
+    assert "dyn lifecycle set /computed_torque configure activate\n" in err, err
+    ways = ["deactivate", "cleanup", "configure", "activate"]
+    status, out, err = run("lifecycle", "set", "computed_torque", *ways)
+    assert (status, out) == (0, "Transitioning successful\n" * 4), err
+    status, out, err = run("lifecycle", "set", "computed_torque", "deactivate", "shut")
+    assert (status, out) == (1, ""), "refused before the first one"
+    assert "did you mean 'shutdown'" in err, err
+    status, out, err = run("lifecycle", "set", "computed_torque", "deactivate", "4")
+    assert (status, out) == (1, "Transitioning successful\n"), err
+    assert "in state inactive is called '4'" in err, err
+    status, _, err = run("lifecycle", "set", "computed_torque", "cleanup")
+    assert status == 0, err
+    run("param", "set", "computed_torque", "require_guard", "true")
+    run("param", "set", "computed_torque", "guard_wait", "0.5")
+    status, _, err = run("lifecycle", "set", "computed_torque", "configure", "activate")
+    assert status == 1
+    assert "/computed_torque is inactive [2]; inactive: cannot activate: " in err, err
 
 
 def _services(run):
@@ -325,7 +345,9 @@ def test_a_wait_says_for_what(monkeypatch, capsys):
     live, clock = _slow_graph(monkeypatch, {"/a": 6.0, "/b": 9.0}, 20.0)
     assert live.require("b") == "/b"
     said = capsys.readouterr().err
-    assert said == "dyn: waiting for node /b; none is seen yet\n"
+    assert said == (
+        "dyn: waiting for node /b; no node is seen yet, which can take some seconds\n"
+    )
     assert 9.0 <= clock[0] < 9.5
     with pytest.raises(dyn.SettingError, match="node /c is not there after 5 s"):
         live.require("/c")

@@ -114,7 +114,8 @@ class Supervisor:
             silence = t - (self._driven or 0.0)
             self.stop(
                 f"no effort for {silence:.3f} s, while up to {self._standing:.4g} N·m"
-                " (N) stood"
+                " (N) stood: the controller hangs or has ended, or the machine is too"
+                f" busy for effort_timeout ({self.timeout:g} s)"
             )
         return self.stopped is not None
 

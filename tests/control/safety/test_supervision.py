@@ -25,6 +25,10 @@ def test_silence_while_torque_stands_stops_within_the_timeout():
     assert not supervisor.check(1.0999)
     assert supervisor.check(1.1 + 0.5 * LATE)
     assert supervisor.stopped.startswith("no effort for 0.10")
+    assert supervisor.stopped.endswith(
+        "the controller hangs or has ended, or the machine is too busy for"
+        " effort_timeout (0.1 s)"
+    )
     assert "8 N·m" in supervisor.stopped
     assert supervisor.wait(1.11) == REPEAT
     assert supervisor.check(50.0)
