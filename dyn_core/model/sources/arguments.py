@@ -146,9 +146,9 @@ def start_of(model: Model, name: str, typed: Sequence[str] | None) -> Any:
         except ModelError as error:
             several = ", ".join(x for x in labels if "." in x)
             more = f"; also COORDINATE=VALUE of {several}" if several else ""
-            own = [f"{x}=VALUE" for x in labels if x.rpartition(".")[0] in values]
-            said = f"it has several coordinates; valid: {', '.join(own)}"
-            text = f"--{name} {' '.join(typed)}: {said if own else f'{error}{more}'}"
+            valid = [f"{x}=VALUE" for x in labels if x.rpartition(".")[0] in values]
+            said = f"it has several coordinates; valid: {', '.join(valid)}"
+            text = f"--{name} {' '.join(typed)}: {said if valid else f'{error}{more}'}"
             raise SettingError(text, name) from error
         for label, value in parts.items():
             start[labels.index(label)] = value
