@@ -52,10 +52,12 @@ def run_record(
     limit_stops (whether they acted), settings, counters and versions. Reference
     positions are left out if none is finite.
 
-    Accelerations are computed by forward dynamics from the states and joint forces. In
-    rows with a joint beyond a position limit, where its stop pushes, they are the mean
-    accelerations of the period, with the force of the stop. A run in a World has none,
-    because the joint forces alone do not determine them.
+    Accelerations are computed by forward dynamics from the states and the joint forces
+    that act at the start of each row, also those of prescribed joints and a weight that
+    the robot compensates itself. In rows with a joint beyond a position limit, where
+    its stop pushes, they are the mean accelerations of the period, with the force of
+    the stop. A run in a World has none, because the joint forces alone do not determine
+    them.
 
     Args:
         run: Recording of dyn.simulate, with its model; not changed.
@@ -79,7 +81,10 @@ def run_record(
             inputs = ["time"] if model.driven else []
             time = [run.t] if model.driven else []
             program = chosen.build(model, inputs=inputs, **acted)
-            qdd = np.asarray(program(run.q, run.qd, run.tau, *time))
+            effort = run.tau
+            if run.steps:  # forces of prescribed joints, and a compensated weight, too
+                effort = run.steps.effort[:: len(run.steps.q) // len(run.t)]
+            qdd = np.asarray(program(run.q, run.qd, effort, *time))
             if run.steps and run.mean_qdd is not None:
                 stopped = _beyond_limits(model, run)[:, None]
                 qdd = np.where(stopped, run.mean_qdd, qdd)

@@ -496,6 +496,7 @@ def simulate(
             robot.command(t, tau)
         rows.put(k, t, robot, getattr(controller, "reference", None))
         robot.advance(t)
+        rows.tau[k] = robot.tau  # zero if the command was too old for this period
         rows.cycle_time[k] = time.perf_counter() - started
         rows.reports.append(getattr(robot, "reports", ()))
         bar.show(t)
@@ -553,7 +554,7 @@ class _RunRecorder:
         )
 
     def put(self, k: int, t: float, robot: RobotPlant, reference: Any) -> None:
-        """Write row k: time, state, commanded joint forces, and reference position.
+        """Write row k without joint forces: time, state, and reference position.
 
         Without a reference the row of `q_ref` remains NaN. `commanded` becomes True if
         the robot has a command.
@@ -568,7 +569,7 @@ class _RunRecorder:
             ShapeError: The reference is no position.
         """
         self.commanded = self.commanded or robot.commanded is not None
-        self.t[k], self.q[k], self.qd[k], self.tau[k] = t, robot.q, robot.qd, robot.tau
+        self.t[k], self.q[k], self.qd[k] = t, robot.q, robot.qd
         if reference is not None:
             q_ref = getattr(reference, "q", reference)
             self.q_ref[k] = shaped_array("reference", q_ref, (self.model.nq,))

@@ -1,6 +1,7 @@
 """The simulator: physics over time, and what it does with bad commands."""
 
 import re
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -10,7 +11,7 @@ from dyn_core.authoring import Port, Signature, TracedSolver, Vector
 from dyn_core.commands.sim import recorded_forces
 from dyn_core.contact import solve
 from dyn_core.errors import ModelWarning
-from dyn_core.recordings import MotionRecord
+from dyn_core.recordings import MotionRecord, run_record
 from dyn_core.recordings.motion import named_coordinates
 from dyn_core.simulation.simulator import Simulator, simulate
 from dyn_core.testing import random_model
@@ -492,6 +493,29 @@ def test_brakes_hold_a_robot_until_its_first_command(shipped):
         robot.advance(robot.period * k)
     assert np.abs(robot.q - start).max() > 1e-3
     assert robot.counters["command stale"] == 1
+
+
+def test_a_row_has_the_forces_of_its_period():
+    """Also the first one in which the last command is too old."""
+    commands = iter([[0.5, 0.0]])
+    law = SimpleNamespace(update=lambda t, q, qd: next(commands, None))
+    run = dyn.simulate(
+        dyn.load("cart_pole"), law, duration=0.2, command_timeout=0.1, period=0.01
+    )
+    np.testing.assert_array_equal(run.tau, run.steps.effort)
+    assert run.tau[10, 0] == 0.5 and run.tau[11, 0] == 0.0
+
+
+@pytest.mark.parametrize(
+    "settings", [{"compensates_gravity": True}, {"prescribed": ["joint2", "joint4"]}]
+)
+def test_recorded_accelerations_have_all_forces(settings):
+    """Of a weight that the robot compensates itself, and of prescribed joints."""
+    model = dyn.load("arm7").without_friction()
+    run = dyn.simulate(model, duration=0.02, period=1e-3, substeps=2, **settings)
+    qdd = run_record(run, forward_dynamics="aba").qdd
+    moved = np.diff(run.qd, axis=0) / 1e-3
+    np.testing.assert_allclose(qdd[:-1], moved, atol=0.01 * np.abs(moved).max() + 1e-9)
 
 
 def test_with_a_time_that_is_no_number_every_command_is_stale():
