@@ -20,9 +20,11 @@ from dyn_core.identification.result import Identification
 from dyn_core.identification.selection import law_numbers
 from dyn_core.identification.smoothing import SmoothMotion, smooth_motion
 from dyn_core.model import Model
+from dyn_core.model.checks.robots import check_robot
 from dyn_core.model.description import FRICTION_SPEED
 from dyn_core.model.parameter_vector import check_switch
-from dyn_core.recordings import MotionRecord
+from dyn_core.recordings import MotionRecord, Recording
+from dyn_core.recordings.motion import motion_of
 from dyn_core.recordings.signals import check_delay, without_turns
 from dyn_core.solving.registry import solver
 
@@ -213,7 +215,7 @@ class Evaluation:
 
 def evaluate(
     model: Model,
-    record: MotionRecord,
+    record: MotionRecord | Recording,
     cutoff: float | None = None,
     joint_friction: bool = True,
     report: Callable[[str], object] | None = None,
@@ -222,8 +224,8 @@ def evaluate(
 
     Args:
         model: Robot whose joints have one coordinate each.
-        record: Measured motion with joint forces; if no effort was measured, the
-            commands are used.
+        record: Measured motion with joint forces, or a Recording; if no effort was
+            measured, the commands are used.
         cutoff: Cut-off frequency of the low-pass filter [Hz]; None: 10 Hz, or less for
             low sampling rates.
         joint_friction: Whether the model's damping and dry friction act.
@@ -231,7 +233,7 @@ def evaluate(
 
     Raises:
         UnsupportedError: The robot has loops, no joint, or joints with several
-            coordinates.
+            coordinates; `model` is no robot, or `record` no motion.
         SettingError: A joint was not measured, the cut-off frequency is out of range,
             or an option is invalid.
         IdentificationError: No joint forces were measured, or there are too few
@@ -240,8 +242,9 @@ def evaluate(
     """
     check_switch("joint_friction", joint_friction)
     say = report or (lambda line: None)
+    check_robot(model, "evaluate")
     _check_model(model)
-    mine = record.of(model)
+    mine = motion_of(record, "evaluate").of(model)
     tau, against = _measured_forces(mine)
     say(f"filtering {len(mine.t)} samples")
     motion = smooth_motion(mine.t, _unwrapped(model, mine.q), mine.qd, tau, cutoff)

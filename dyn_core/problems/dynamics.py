@@ -88,9 +88,9 @@ qdd_ref = P("qdd_ref", "nv", ACCELERATION, "reference accelerations", "velocity"
 kp = P("kp", "nv", "1/s²", "gain of the position error, a number a joint (no matrix)")
 kd = P("kd", "nv", "1/s", "gain of the velocity error, a number a joint (no matrix)")
 stiffness = P("stiffness", "nv", "N·m/rad | N/m",
-    "joint force by displacement from the reference")
+    "joint force by displacement from the reference, a number a joint (no matrix)")
 damping = P("damping", "nv", "N·m·s/rad | N·s/m",
-    "joint force by velocity relative to the reference")
+    "joint force by relative velocity, a number a joint (no matrix)")
 
 TOOL_STIFFNESS, TOOL_DAMPING = "N·m/rad; N/m", "N·m·s/rad; N·s/m"
 pose_ref = P("pose_ref", "7", "m; -",

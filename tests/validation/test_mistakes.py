@@ -16,6 +16,7 @@ from dyn_core.authoring import require
 from dyn_core.batch import map_rows
 from dyn_core.control import Payload
 from dyn_core.errors import ModelWarning, NearAttributes
+from dyn_core.identification import evaluate
 from dyn_core.kinematics import InverseKinematics
 from dyn_core.recordings import (
     MotionRecord,
@@ -1165,6 +1166,8 @@ def test_a_run_is_a_motion(shipped, tmp_path):
     assert "two_link" in (tmp_path / "run.html").read_text()
     tau = inverse_dynamics(shipped["two_link"], run, engine="graph").tau
     assert tau.shape == run.tau.shape
+    run = _run(shipped["two_link"], duration=2.0)
+    assert evaluate(shipped["two_link"], run).against == "effort"
 
 
 def test_other_things_than_a_motion_and_a_robot_are_named(shipped, tmp_path):
@@ -1184,6 +1187,8 @@ def test_other_things_than_a_motion_and_a_robot_are_named(shipped, tmp_path):
         (lambda: write_motion(zeros, file), motion, "write_motion"),
         (lambda: write_report([str(file)], ["a"], "a.html"), motion, "a report"),
         (lambda: dyn.identify("two_link", *[zeros] * 4), robot, "identify"),
+        (lambda: evaluate("two_link", run), robot, "evaluate"),
+        (lambda: evaluate(model, str(file)), motion, "evaluate"),
         (lambda: dyn.parameters_of("two_link"), robot, "parameters_of"),
         (lambda: dyn.parameter_names("two_link"), robot, "parameter_names"),
     ):
