@@ -87,11 +87,12 @@ def check(arguments: argparse.Namespace) -> None:
     """
     is_run, live = is_recording(arguments.what), arguments.live
     moves = is_run or arguments.film is not None or arguments.what in IDS
+    has_robot = not (live or is_chain(arguments.what) or arguments.what in IDS)
     for option, goes, where in (
         ("network", live, "--live"),
         ("joint_states", live or is_run, "--live or a bag"),
         ("robot", is_run and not live, "a recording"),
-        ("lock", not (live or is_chain(arguments.what)), "a robot or a recording"),
+        ("lock", has_robot, "a robot or a recording"),
         ("fps", arguments.film is not None, "--film"),
         ("torque_colors", arguments.film is not None, "--film"),
         ("speed", moves, "a run or --film"),

@@ -249,6 +249,7 @@ IDLE = {  # arguments that change nothing beside others, what is said
     "view topic": (["view", "two_link", "--joint-states", "x"], "--joint-states goes with --live or a bag"),
     "view fps": (["view", "two_link", "--fps", "3"], "--fps goes with --film"),
     "view speed": (["view", "two_link", "--speed", "3"], "--speed goes with a run or --film"),
+    "view lock": (["view", "dyn_ros/Pendulum-v0", "--lock", "a=1"], "--lock goes with a robot or a recording"),
     "view live": (["view", "two_link", "--live", "--film", "a.gif"], "--film goes with a robot or a run"),
 }  # fmt: skip
 
