@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from dyn_core.control.law_programs import checked_gains
-from dyn_core.errors import SettingError, unknown_name
+from dyn_core.errors import SettingError, UnsupportedError, unknown_name
 from dyn_core.model import Model
 from dyn_core.solving.registry import solver
 from dyn_core.validation import known_keywords
@@ -62,6 +62,7 @@ class ExternalWrench:
     Raises:
         SettingError: No joint moves a link of this name, or a deviation or the
             threshold is not above 0.
+        UnsupportedError: The robot has loops.
     """
 
     def __init__(
@@ -72,6 +73,12 @@ class ExternalWrench:
         threshold: float = THRESHOLD,
         engine: str | None = None,
     ) -> None:
+        if model.loops:
+            names = ", ".join(loop.name for loop in model.loops)
+            raise UnsupportedError(
+                f"external wrench: the robot has loops ({names}), whose forces the"
+                " joints feel, too; valid: a robot without them"
+            )
         moving = [name for name in model.frame_names if model.frame(name).body]
         if link not in moving:
             raise SettingError(unknown_name("moving link", link, moving), "link")

@@ -6,7 +6,7 @@ import pytest
 import dyn_core as dyn
 from dyn_core.control.collision import ExternalEffort
 from dyn_core.control.external_wrench import PRIOR, ExternalWrench
-from dyn_core.errors import SettingError
+from dyn_core.errors import SettingError, UnsupportedError
 
 Q = np.array([0.3, -0.6, 0.2, -1.8, 0.4, 1.6, 0.8])
 PUSH = np.array([0.4, -0.3, 0.2, 5.0, -7.0, 12.0])
@@ -114,3 +114,10 @@ def test_what_has_no_wrench_is_refused(arm):
             ExternalWrench(arm, "tool", value)
     with pytest.raises(SettingError, match="threshold"):
         ExternalWrench(arm, "tool", threshold=0.0)
+
+
+def test_loops_are_refused():
+    """Joints feel their forces, too, which would be part of the wrench."""
+    loop = dyn.make_loop("pin", "point", "link2", at_a={"xyz": [0.5, 0.2, 0]})
+    with pytest.raises(UnsupportedError, match=r"loops \(pin"):
+        ExternalWrench(dyn.load("two_link").with_loops(loop), "link2")
