@@ -155,8 +155,10 @@ class Evaluation:
         Each row averages samples, of measured as of computed joint forces, over 5 ms;
         there are at least four rows in a period of the filter. Joint forces are not
         filtered, because filtering would smear dry friction where a joint reverses.
-        Defaults are partial=True, consistent=True, friction=self.joint_friction, and
-        friction_speed=True for each law with dry friction.
+        Without joint_friction the model's friction counts for nothing, unless a law is
+        sought. Defaults are partial=True, consistent=True,
+        friction=self.joint_friction, and friction_speed=True for each law with dry
+        friction.
 
         Args:
             delay: Whether the joint forces may be delayed; the delay is then
@@ -171,9 +173,10 @@ class Evaluation:
         options = {"partial": True, "consistent": True, **options}
         law = options.setdefault("friction", self.joint_friction)
         options.setdefault("friction_speed", "friction" in law_numbers(law))
+        acts = self.joint_friction or bool(law)
         if not delay:
-            return _identified(self.model, self.motion, None, options)
-        return _identified_late(self.model, self.motion, options)
+            return _identified(self.model, self.motion, None, options, acts)
+        return _identified_late(self.model, self.motion, options, acts)
 
     def without_delay(self, seconds: float) -> Evaluation:
         """Return the evaluation without a delay of the joint forces.
@@ -255,7 +258,11 @@ def evaluate(
 
 
 def _identified(
-    model: Model, motion: SmoothMotion, rate: np.ndarray | None, options: dict[str, Any]
+    model: Model,
+    motion: SmoothMotion,
+    rate: np.ndarray | None,
+    options: dict[str, Any],
+    acts: bool,
 ) -> Identification:
     """Return the identification from a motion, each row a mean over samples.
 
@@ -267,6 +274,7 @@ def _identified(
         rate: Time derivative of the joint forces, (samples, nv), to identify a delay,
             too; None: no delay.
         options: Options of dyn.identify; by default, `average` takes 5 ms or less.
+        acts: Whether the measured forces contain joint friction.
 
     Raises:
         DynError: As dyn.identify.
@@ -276,7 +284,11 @@ def _identified(
     short = max(min(int(motion.rate * ROW), step), 1)
     step = step // short * short
     rows = _chosen(n, step, max(n // (step * MOST_BLOCKS), 1))
-    signals = (motion.q, motion.qd, motion.qdd, motion.unfiltered)
+    forces = motion.unfiltered
+    if not acts:  # identify subtracts friction that is not sought
+        both = (_unfiltered_torque(model, motion, x) for x in (True, False))
+        forces = forces + np.subtract(*both)
+    signals = (motion.q, motion.qd, motion.qdd, forces)
     choices = {"average": short, **options}
     if rate is not None:
         choices["tau_rate"] = rate[rows]
@@ -284,7 +296,7 @@ def _identified(
 
 
 def _identified_late(
-    model: Model, motion: SmoothMotion, options: dict[str, Any]
+    model: Model, motion: SmoothMotion, options: dict[str, Any], acts: bool
 ) -> Identification:
     """Return the identification from a motion and joint forces with a delay.
 
@@ -297,13 +309,14 @@ def _identified_late(
         model: Robot.
         motion: Filtered motion with unfiltered joint forces.
         options: Options of dyn.identify.
+        acts: Whether the measured forces contain joint friction.
 
     Raises:
         DynError: As dyn.identify, or the delay is longer than every part of the motion.
     """
     once, late = {**options, "folds": 0}, 0.0
     moved, rate = motion, motion.tau_rate
-    result = _identified(model, moved, rate, once)
+    result = _identified(model, moved, rate, once, acts)
     prior = result.prior
     for _ in range(DELAY_FITS - 1):
         if abs(result.delay) <= SETTLED * result.standard_deviations[-1]:
@@ -312,10 +325,10 @@ def _identified_late(
         moved = motion.earlier(late)
         rate = moved.tau_rate
         if result.model is not None:
-            rate = moved.rate_of(_unfiltered_torque(result.model, moved, True))
-        result = _identified(model, moved, rate, _since(late, once))
+            rate = moved.rate_of(_unfiltered_torque(result.model, moved, acts))
+        result = _identified(model, moved, rate, _since(late, once), acts)
     if options.get("folds"):
-        result = _identified(model, moved, rate, _since(late, options))
+        result = _identified(model, moved, rate, _since(late, options), acts)
     parameters = result.parameters.copy()
     parameters[-1] += late
     return replace(result, parameters=parameters, prior=prior)

@@ -452,6 +452,24 @@ def test_joint_forces_that_are_late_are_moved_back():
         assert result.delay == pytest.approx(0.01, rel=1e-2)
 
 
+@pytest.mark.parametrize("late", [0.0, 0.004])
+def test_friction_that_does_not_act_is_not_subtracted(late):
+    """Of torques without friction, as some motors report them, nothing is left over."""
+    model = dyn.load("two_link", gravity=(0.0, -9.81, 0.0))
+    t, q, qd, qdd = _motion(n=3000)
+    true = model.with_values({"link2.mass": [2.0]})
+    tau = dyn.solver("rnea").build(true)(q, qd, qdd)
+    tau = np.column_stack([np.interp(t - late, t, x) for x in tau.T])
+    record = MotionRecord.of_joints(model.joint_names, t, q, qd=qd, tau=tau)
+    report = evaluate(model, record, joint_friction=False)
+    result = report.identify(only="link2.mass", delay=bool(late))
+    assert result.residual_rms.max() < 0.02  # friction is 0.3 N·m
+    assert result["link2.mass"] == pytest.approx(2.0, rel=2e-3)
+    assert result.delay == pytest.approx(late, abs=1e-4)
+    same = result.model.parameter("joint1.damping"), model.parameter("joint1.damping")
+    assert same[0] == same[1]
+
+
 @pytest.mark.parametrize("seconds", [float("nan"), float("inf"), "a", None, True])
 def test_a_delay_that_is_no_number_is_refused(seconds):
     """By a record and by an evaluation, with one error."""
