@@ -20,7 +20,12 @@ import numpy as np
 from dyn_core.errors import ModelError, SettingError
 from dyn_core.identification.fitting.sought_robot import with_described_values
 from dyn_core.model import Model, load_urdf
-from dyn_core.model.description import FRICTION_SPEED, JointSpec, Mimic
+from dyn_core.model.description import (
+    FRICTION_SPEED,
+    Description,
+    JointSpec,
+    Mimic,
+)
 from dyn_core.model.urdf_xml.xml_text import read_source
 from dyn_core.spatial import RigidInertia, Symmetric
 from dyn_core.validation import dump_yaml, read_yaml, writing
@@ -165,10 +170,12 @@ def write_robot(path: Path, model: Model) -> tuple[Path, ...]:
         if path.suffix != ".urdf":
             _write_whole_sidecar(path, model)
             return (path,)
-        path.write_bytes(urdf_of(model).encode("utf-8"))
+        content = urdf_of(model).encode("utf-8")
     sidecar = path.with_suffix(".dyn.yaml")
     with writing(sidecar):
         _write_whole_sidecar(sidecar, model)
+    with writing(path):  # last: without its sidecar it would be another robot
+        path.write_bytes(content)
     return path, sidecar
 
 
@@ -240,7 +247,8 @@ def _changed_geometry(model: Model, extras: Mapping[str, Any]) -> dict[str, Any]
 
     It is in the format of the section joints of a sidecar, and {} for a robot that was
     not read from a URDF file, or if that is gone. Raises ModelError if the file is not
-    valid any more, or the plug of a fixed joint differs.
+    valid any more, the plug of a fixed joint differs, or the robot has gears, loops or
+    the like of extras that are no file.
 
     Args:
         model: Robot.
@@ -250,6 +258,14 @@ def _changed_geometry(model: Model, extras: Mapping[str, Any]) -> dict[str, Any]
     if model.source.kind != "urdf" or file is None or file_kind(file) != "file":
         return {}
     old = load_urdf(file, extras=extras, sidecar=False).build.description
+    sidecar = model.source.sidecar
+    gone = sidecar is not None and file_kind(sidecar) != "file"
+    if gone and _parts(old) != _parts(model.build.description):
+        raise ModelError(
+            f"'{model.name}' has joints, gears, springs or loops of {sidecar}, which is"
+            " no file, so that they cannot be kept; valid: a robot loaded with a"
+            " sidecar file, or a table .csv of what was identified"
+        )
     before = {joint.name: joint for joint in old.joints}
     changed: dict[str, Any] = {}
     for joint in model.build.description.joints:
@@ -269,6 +285,15 @@ def _changed_geometry(model: Model, extras: Mapping[str, Any]) -> dict[str, Any]
         if entry:
             changed[joint.name] = entry
     return changed
+
+
+def _parts(robot: Description) -> list[Any]:
+    """Return what a sidecar adds to a robot beside numbers, to be compared."""
+    joints = [
+        (x.name, x.kind, x.mimic and x.mimic.joint, x.passive, x.effort, x.swing)
+        for x in robot.joints
+    ]
+    return [*joints, *robot.loops, *(x.name for x in robot.point_springs)]
 
 
 def urdf_of(model: Model) -> str:

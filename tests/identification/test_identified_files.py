@@ -366,6 +366,20 @@ def test_the_sidecar_of_a_command_keeps_gears(tmp_path):
     assert again.nv == 1 and again.parameter("joint2.ratio") == [-3.0]
 
 
+def test_gears_of_extras_that_are_no_file_are_not_lost(tmp_path):
+    """The saved robot would have a joint more; numbers of joints are written."""
+    path, gear = dyn.robots.path("two_link"), {"joints": ["joint1", "joint2"]}
+    geared = dyn.load_urdf(path, extras={"gears": [gear]})
+    for name in ("made.urdf", "made.yaml"):
+        with pytest.raises(dyn.ModelError, match="extras, which is no file"):
+            write_robot(tmp_path / name, geared)
+    assert not [*tmp_path.iterdir()]
+    dry = dyn.load_urdf(path, extras={"joints": {"joint1": {"friction": [0.6, 0.4]}}})
+    write_robot(tmp_path / "made.urdf", dry)
+    again = dyn.load_urdf(tmp_path / "made.urdf")
+    assert again.parameter("joint1.friction_asymmetry") == pytest.approx([0.1])
+
+
 def test_gravity_is_in_no_file_of_a_robot(tmp_path):
     """It is refused, not left out; a table has it."""
     model = dyn.load("two_link", gravity=(0.0, -9.81, 0.0))
