@@ -148,6 +148,7 @@ MEANT = (  # a valid name that tells where; unknown names; what to write instead
      "near= is the position that the search starts from"),
     ("rnea", ("ikine_LM", "ikine_GN", "ikine_NR"),
      "dyn.inverse_kinematics(model, frame, pose)"),
+    ("frames", ("frame",), "a list of names: frames=['tool']"),
     ("rnea", ("integrate",), "model.integrate(q, dv)"),
     ("rnea", ("difference",), "model.difference(q0, q1)"),
     ("shared", ("ros2_control",), "dyn export SOLVER ROBOT --form ros2_control has it"),

@@ -186,12 +186,6 @@ class BuildOptions:
         names = [item.name for item in fields(cls)]
         common = {key: value for key, value in options.items() if key in names}
         rest = {key: value for key, value in options.items() if key not in common}
-        for key in rest:
-            if key not in solver_names and f"{key}s" in solver_names:
-                valid = f"{key}s=[{shown(rest[key])}]"
-                raise UnsupportedError(
-                    f"{solver.name}: unknown option {key}; valid: {valid}"
-                )
         check_names(f"{solver.name}: unknown option", rest, [*names, *solver_names])
         common["inputs"] = input_names(solver.name, common.get("inputs", ()))
         dtype = common.get("dtype")  # np.float32, too

@@ -1202,7 +1202,7 @@ def test_a_build_takes_names(shipped):
         solver = dyn.solver(name)
         with pytest.raises(dyn.UnsupportedError, match=r"valid: build\(model, engine="):
             solver.build(shipped["two_link"], "graph")
-    said = r"option frame; valid: frames=\['tool'\]"
+    said = r"option frame; a list of names: frames=\['tool'\]; valid: engine"
     with pytest.raises(dyn.UnsupportedError, match=said):
         dyn.solver("forward_kinematics").build(shipped["arm7"], frame="tool")
     with pytest.raises(dyn.UnsupportedError, match=r"valid: build\(model, frame='too"):
