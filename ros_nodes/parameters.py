@@ -241,5 +241,7 @@ def check_joint_names(names: Iterable[str], declared: Collection[str]) -> None:
         head = name.partition(".")[0]
         if BY_JOINT.fullmatch(name) and head in {*heads, "lock"}:
             valid = [x for x in declared if x.startswith(f"{head}.")]
+            if name in declared:
+                continue
             reason = "; no joint is locked" if head == "lock" and not valid else ""
             raise SettingError(unknown_name("parameter", name, valid) + reason, name)

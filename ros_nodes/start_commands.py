@@ -6,32 +6,45 @@ import argparse
 import json
 import os
 import sys
+import warnings
 from pathlib import Path
 from typing import Any
 
+import dyn_core as dyn
 from dyn_core import robots
 from dyn_core.control.feed_forward import FeedForward
-from dyn_core.errors import SettingError, unknown_name
+from dyn_core.errors import ModelWarning, SettingError, unknown_name
+from dyn_core.model import Model
 from dyn_core.model.sources.arguments import (
     ROBOT,
     add_search,
     load_robot,
+    load_with,
     named_numbers,
     robot_settings,
 )
 from dyn_core.model.sources.locate import locate
 from dyn_core.signals import noted_signals
 from dyn_core.validation.file_names import file_kind
-from ros_nodes.graphs import COMMON, GRAPHS, SUPERVISE, absolute, start_arguments
+from ros_nodes.graphs import (
+    COMMON,
+    GRAPHS,
+    SIMULATOR,
+    SUPERVISE,
+    absolute,
+    start_arguments,
+)
 from ros_nodes.messages.trajectory_files import (
     filled,
     message_rows,
     read_trajectories,
     written,
 )
-from ros_nodes.parameter_tables.parameter_files import read_parameters
+from ros_nodes.parameter_tables.parameter_files import check_joints, read_parameters
 from ros_nodes.processes import Processes, ros_fault
 from ros_nodes.running.runtime import SIGNALS
+
+SAMPLES = 20  # positions at which the weight of the robot is examined
 
 
 def add_feed_forward(parser: argparse.ArgumentParser) -> None:
@@ -171,8 +184,9 @@ def _up(arguments: argparse.Namespace) -> int:
     entries = graph.entries(bool(arguments.supervise))
     params = arguments.params or str(graph.params_file)
     executables = [entry.executable for entry in graph.nodes]
-    read_parameters(params, executables, absolute(arguments.namespace))
+    nodes = read_parameters(params, executables, absolute(arguments.namespace))
     robot, settings = arguments.robot, _settings(arguments)
+    models: dict[str, Model] = {}
     if arguments.graph == "chain":
         robot = _chain(robot) if robot else ""
         if settings:
@@ -183,6 +197,12 @@ def _up(arguments: argparse.Namespace) -> int:
     elif robot:
         place = locate(robot, arguments.package_path)
         robot = place.name or str(place.file or robot)
+    for entry in graph.nodes if graph.nodes[0].robot == SIMULATOR.robot else ():
+        values = nodes[entry.executable] | robot_settings(arguments)
+        source = robot or values.get("robot_description_file")
+        if source and not values.get("robot_description"):
+            models[source] = _robot(source, values)
+            check_joints(f"{params}: {entry.executable}", values, models[source])
     options = arguments.namespace, arguments.use_sim_time, arguments.autostart
     more = {
         entry.executable: [
@@ -195,9 +215,43 @@ def _up(arguments: argparse.Namespace) -> int:
         noted_signals(*SIGNALS) as stop,
         Processes(entries, params, os.environ, robot, more) as processes,
     ):
+        for source, model in models.items():
+            _warn_of_findings(source, model)
         status = processes.wait(stop)
         failed = [code for code in processes.end() if code != 0]
     return status or int(bool(failed))
+
+
+def _robot(source: str, values: dict[str, Any]) -> Model:
+    """Return the robot that a node will read, without its choice of joints.
+
+    Args:
+        source: Source as for dyn.load.
+        values: Parameters of the node by name; missing ones have their defaults.
+
+    Raises:
+        DynError: The robot cannot be read, so that the node could not, either.
+    """
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ModelWarning)  # the node logs it
+        extras = values.get("model_extras") or None
+        return load_with(values, source, extras=extras, root_joint="fixed")
+
+
+def _warn_of_findings(source: str, model: Model) -> None:
+    """Print a line to standard error if dyn doctor finds errors or warnings.
+
+    Args:
+        source: Source of the robot, for the command that says more.
+        model: The robot.
+    """
+    report = dyn.doctor(model, samples=SAMPLES, meshes=False)
+    if titles := "; ".join(x.kind.title for x in (*report.errors, *report.warnings)):
+        print(
+            f"dyn up: warning: robot '{model.name}': {titles}: dyn doctor {source} says"
+            " more",
+            file=sys.stderr,
+        )
 
 
 def _chain(name: str) -> str:

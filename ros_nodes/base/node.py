@@ -65,7 +65,6 @@ def load_robot(node: ParameterNode, urdf: str, **choices: Any) -> dyn.Model:
         DynError: The robot cannot be read.
         ParameterException: rclpy refuses a value of lock.JOINT.
     """
-    extras = node.value("model_extras") or None
     described = node.value("robot_description") or urdf
     file = node.value("robot_description_file")
     source = StringIO(described) if described else file
@@ -77,7 +76,7 @@ def load_robot(node: ParameterNode, urdf: str, **choices: Any) -> dyn.Model:
     model = read_robot(
         node,
         source,
-        extras=extras,
+        extras=node.value("model_extras") or None,
         check=node.value("model_check"),
         root=node.value("root") or None,
         tip=node.value("tip") or None,

@@ -555,6 +555,7 @@ class TableNode(FormerTopics):
         name, options = self.value(f"{slot}.plugin_name") or "auto", self.options(slot)
         if not options:
             return name
+        check_solver(f"{slot}.plugin_name", name)
         problem = slot if name == "auto" else None
         return dyn.solver(name, problem).with_options(**options)
 

@@ -31,7 +31,11 @@ from dyn_core.plots.figures import COLOURS, GREY, NO_PICTURES, can_draw
 from dyn_core.simulation.simulator import simulate
 from ros_nodes.demo.demo_plan import GAINS, Outcome, Waypoints, plan_waypoints
 from ros_nodes.graphs import GRAPHS
-from ros_nodes.parameter_tables.parameter_files import node_fields, read_parameters
+from ros_nodes.parameter_tables.parameter_files import (
+    check_joints,
+    node_fields,
+    read_parameters,
+)
 from ros_nodes.processes import ros_fault
 
 SOLVERS = {
@@ -108,6 +112,8 @@ def run(arguments: argparse.Namespace) -> int:
     settings = _settings(arguments)
     robot = settings["robot"]
     model = load_with(settings["reading"], robot, root_joint="fixed")
+    for node, values in settings["params"].items():
+        check_joints(f"{arguments.params}: {node}", values, model)
     if not model.nv:
         raise dyn.ModelError(f"the robot '{model.name}' has no joint that can move")
     if not 0 < arguments.duration < np.inf:

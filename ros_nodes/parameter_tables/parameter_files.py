@@ -7,7 +7,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from dyn_core.control.controller_fields import effort_fields, gain_fields, wrap_fields
-from dyn_core.errors import ModelError, SettingError, nearest, unknown_name
+from dyn_core.errors import DynError, ModelError, SettingError, nearest, unknown_name
+from dyn_core.model import Model
 from dyn_core.validation import Field, read_yaml, refuse, with_present_names
 from ros_nodes.parameter_tables.controller_parameters import (
     CONTROLLER,
@@ -21,6 +22,8 @@ from ros_nodes.parameter_tables.simulator_parameters import SIMULATOR
 from ros_nodes.parameters import (
     BY_JOINT,
     CLOSE,
+    check_joint_names,
+    check_solver,
     check_value,
     foreign_names,
     likeness,
@@ -62,7 +65,7 @@ def read_parameters(
 
     Raises:
         SettingError: The file cannot be read, is for none of the nodes, a node or a
-            parameter is misspelt, or a value is not valid.
+            parameter is misspelt, or a value is not valid, or no solver of its slot.
     """
     try:
         data, where = read_yaml(path, "parameter file", "parameters")
@@ -189,16 +192,38 @@ def _of_node(
     every = {name for each in NODES for name in node_fields(each)}
     unknown = [name for name in values if name not in fields]
     foreign_names(f"{where}: {node}", unknown, fields, every)
-    fields |= _joint_fields(values)
+    matches = [BY_JOINT.fullmatch(name) for name in values]
+    fields |= _joint_fields(
+        [x for match in matches if match for x in match.groups() if x]
+    )
     for name in [name for name in values if name in fields]:
         check_value(fields[name], f"{where}: {node}: {name}", values[name])
+        try:
+            check_solver(name, values[name])
+        except DynError as error:
+            raise SettingError(f"{where}: {node}: {name}: {error}", name) from error
     return values
 
 
-def _joint_fields(names: Iterable[str]) -> dict[str, Field]:
-    """Return the Fields of the parameters by joint among `names`, by name."""
-    matches = [BY_JOINT.fullmatch(name) for name in names]
-    joints = [x for match in matches if match for x in match.groups() if x]
+def check_joints(where: str, names: Iterable[str], model: Model) -> None:
+    """Refuse parameters for joints that a robot does not have.
+
+    Args:
+        where: Name of the file and of the node, for the message.
+        names: Names of parameters of the node; those without a joint are not checked.
+        model: Its robot.
+
+    Raises:
+        SettingError: There is no such joint, or no such parameter of one.
+    """
+    try:
+        check_joint_names(names, _joint_fields([*model.joint_names, *model.followers]))
+    except SettingError as error:
+        raise SettingError(f"{where}: {error}", error.setting) from error
+
+
+def _joint_fields(joints: Sequence[str]) -> dict[str, Field]:
+    """Return the Fields of all parameters by joint of some joints, by name."""
     tables = gain_fields, effort_fields, lock_fields, collision_fields
     fields = [x for table in tables for x in table(joints)]
     fields += [*wrap_fields(joints, ()), *constraint_fields(joints)]

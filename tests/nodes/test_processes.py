@@ -3,6 +3,7 @@
 import argparse
 import io
 import os
+import re
 import select
 import signal
 import subprocess
@@ -17,9 +18,11 @@ from unittest.mock import MagicMock
 import numpy as np
 import pytest
 
+from dyn_core import cli, robots
 from dyn_core.errors import SettingError
 from dyn_core.signals import note_signals
 from ros_nodes import start_commands as commands
+from ros_nodes.demo import demo_command as demo
 from ros_nodes.graphs import COMPUTED_TORQUE, GRAPHS, SIMULATOR, NodeEntry
 from ros_nodes.processes import Process, Processes, private_environment
 from ros_nodes.running import runtime
@@ -395,6 +398,60 @@ def test_the_status_of_dyn_up(monkeypatch, status, codes, wanted):
     parser = argparse.ArgumentParser()
     commands.add_up(parser)
     assert commands._up(parser.parse_args(["demo"])) == wanted
+
+
+@pytest.mark.parametrize(
+    ("row", "message"),
+    [
+        ("gains: {jiont1: {p: 30.0}}", "mine.yaml: computed_torque: .*gains.joint1.p"),
+        ("robot_description_file: nowhere.urdf", "nowhere.urdf"),
+        (
+            "inverse_dynamics.plugin_name: rnaa",
+            "mine.yaml: computed_torque: inverse_dynamics.plugin_name: .*did you mean"
+            " 'rnea'.*valid for inverse_dynamics: closed_form, rnea",
+        ),
+    ],
+)
+@pytest.mark.parametrize("command", ["up demo", "demo"])
+def test_what_a_file_says_wrongly_is_refused_before_a_start(
+    row, message, command, monkeypatch, tmp_path, capsys
+):
+    """A joint, a robot and a solver; nodes would say it after they have started."""
+    monkeypatch.setattr(commands, "Processes", lambda *_: pytest.fail("it starts"))
+    monkeypatch.setattr(demo, "plan_waypoints", lambda *_: pytest.fail("it starts"))
+    monkeypatch.setattr(commands, "ros_fault", lambda: None)
+    monkeypatch.chdir(tmp_path)
+    rows = {"robot_description_file": "arm7", **dict([row.split(": ", 1)])}
+    text = "\n".join(f"    {key}: {value}" for key, value in rows.items())
+    Path("mine.yaml").write_text(
+        f"/**/simulator:\n  ros__parameters: {{robot_description_file: arm7}}\n"
+        f"computed_torque:\n  ros__parameters:\n{text}\n"
+    )
+    if "robot_description" in row and command == "demo":
+        Path("mine.yaml").write_text(f"/**:\n  ros__parameters:\n{text}\n")
+    assert cli.main([*command.split(), "--params", "mine.yaml"]) == 1
+    assert re.search(message, capsys.readouterr().err)
+
+
+@pytest.mark.parametrize("mass", [3.0, 900.0])
+def test_dyn_up_warns_of_a_robot_with_findings(mass, monkeypatch, tmp_path, capsys):
+    """In one line, which names the command that says more."""
+    nodes = MagicMock()
+    nodes.__enter__.return_value = nodes
+    nodes.wait.return_value, nodes.end.return_value = 0, [0, 0]
+    monkeypatch.setattr(commands, "Processes", lambda *_: nodes)
+    monkeypatch.setattr(commands, "ros_fault", lambda: None)
+    text = (Path(robots.__file__).parent / "arm7.urdf").read_text("utf-8")
+    head, link, tail = text.partition('<link name="link4">')
+    tail = re.sub('<mass value="[^"]*"', f'<mass value="{mass}"', tail, count=1)
+    (tmp_path / "heavy.urdf").write_text(head + link + tail)
+    assert cli.main(["up", "demo", "--robot", str(tmp_path / "heavy.urdf")]) == 0
+    said = capsys.readouterr().err
+    line = (
+        "dyn up: warning: robot 'arm7': Too weak for its own weight: dyn doctor"
+        f" {tmp_path / 'heavy.urdf'} says more\n"
+    )
+    assert said == line * (mass > 100)
 
 
 def test_dyn_up_says_once_that_all_nodes_are_active(monkeypatch, capsys):

@@ -227,6 +227,14 @@ def test_a_request_by_label_still_works(make):
         ("computed_torque", {"inverse_dynamics__plugin_name": "x"}, "valid.*: .*rnea"),
         (
             "computed_torque",
+            {
+                "inverse_dynamics__plugin_name": "gaus",
+                "inverse_dynamics__options__columns": 1,
+            },
+            "valid for inverse_dynamics: closed_form, rnea",
+        ),
+        (
+            "computed_torque",
             {"inverse_dynamics__plugin_name": "aba"},
             "inverse_dynamics",
         ),

@@ -1048,7 +1048,9 @@ def test_a_file_is_checked_as_its_module(monkeypatch, tmp_path, capsys):
     assert cli.main(["check-plugin", "filed_dyn.py", "--robot", "two_link"]) == 0
     assert "0 laws broken" in capsys.readouterr().out
     assert cli.main(["check-plugin", "other_dyn.py"]) == 1
-    assert "pip install -e ." in capsys.readouterr().err
+    said = capsys.readouterr().err
+    assert "pip install -e ." in said
+    assert "an entry point of the group dyn_core in its pyproject.toml" in said
 
 
 def _first(model, q, qd, tau, f_ext):
