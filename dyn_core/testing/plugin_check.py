@@ -64,8 +64,8 @@ def _check(arguments: argparse.Namespace) -> int:
         if asked != arguments.name:
             raise PluginError(
                 f"no installed plugin has the file {arguments.name}; valid: a solver, a"
-                " distribution or a module, after `pip install -e .` in its folder, with"
-                " an entry point of the group dyn_core in its pyproject.toml"
+                " distribution or a module, after `pip install -e .` in its folder,"
+                " with an entry point of the group dyn_core in its pyproject.toml"
             )
         registry.solver(arguments.name)
     if arguments.engine not in ENGINES:
