@@ -292,10 +292,11 @@ def _run(command, capsys):
 
 @pytest.mark.ros
 def test_commands_of_running_nodes(start, graph, environment, folder, capsys):
-    """Those of docs/tools.md that ask nodes, and `dyn record`, one after another."""
-    (asking,) = (x for x in PROGRAMS.values() if any(c[1] == "param" for _, c in x))
-    (_, up), *asking = asking
+    """Those of docs/tools.md that ask nodes, `dyn record`, and another mode."""
+    blocks = [x for x in PROGRAMS.values() if any(c[1] == "param" for _, c in x)]
+    ((_, up), *asking), mode = sorted(blocks, key=lambda x: x[0][1][1] != "up")
     assert len(asking) == 13
+    assert len(mode) == 5
     record = next(
         command for command in _all_commands() if command[:2] == ["dyn", "record"]
     )
@@ -313,6 +314,10 @@ def test_commands_of_running_nodes(start, graph, environment, folder, capsys):
         answer = _run(command, capsys)
         if command[1:3] == ["param", "get"]:
             assert f"# {answer}\n" in page
+    for _, command in mode:
+        _run(command, capsys)
+    answer = _run(["dyn", "param", "get", "/computed_torque", "mode"], capsys)
+    assert answer.endswith(": impedance")
     recording.send_signal(signal.SIGINT)
     out = recording.communicate(timeout=30)[0]
     assert "/joint_states" in out

@@ -520,7 +520,7 @@ def test_bad_settings_are_said_in_the_diagnostics(make, name, value, expected):
 
 def test_a_whole_number_at_the_start_says_what_to_write(make):
     """Where rclpy would only name two types."""
-    with pytest.raises(dyn.SettingError, match=r"state_timeout is 1; valid: write 1.0"):
+    with pytest.raises(dyn.ModelError, match=r"state_timeout is 1; valid: write 1.0"):
         make(active=False, state_timeout=1)
 
 
