@@ -474,7 +474,7 @@ def test_up_gives_the_nodes_what_load_takes(tmp_path, monkeypatch, capsys):
     monkeypatch.setattr("ros_nodes.start_commands.Processes", processes)
     monkeypatch.setattr("ros_nodes.start_commands.ros_fault", lambda: None)
     two_link = dyn.load("two_link")  # the file has nothing that xacro replaces
-    monkeypatch.setattr("ros_nodes.start_commands._robot", lambda *given: two_link)
+    monkeypatch.setattr("ros_nodes.start_commands._robot", lambda *values: two_link)
     search = ["--package-path", ".", "--xacro-argument", "a:=1"]
     for robot, options, wanted in (
         ("package://p/r.urdf", search, "package://p/r.urdf"),
