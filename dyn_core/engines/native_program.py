@@ -659,7 +659,6 @@ def build(function: Function, **parts: Any) -> GraphProgram:
         raise UnsupportedError(f"engine native cannot be had: {reason}")
     sizes = flat_sizes(parts["inputs"], parts["outputs"])
     dtype = parts.get("dtype", "float64")
-    entry.prepare_later(NativeProgram, dtype == "float32")  # while it is traced
     name = trace_cache.key(function, f"{host_machine.machine().key} {dtype}")
     facts, graph = trace_cache.load(name), None
     if facts is None:

@@ -107,7 +107,7 @@ class LongTasks:
         if not job.taken:
             run = partial(self._run, job)
             thread = threading.Thread(target=run, daemon=True, name="dyn compiler")
-            if not started(thread):
+            if not _started(thread):
                 self._run(job)
         job.done.wait()
         self._jobs.pop(name, None)
@@ -137,7 +137,7 @@ class LongTasks:
                 return
             self._working = True
         thread = threading.Thread(target=self._work, daemon=True, name="dyn compiler")
-        if not started(thread):
+        if not _started(thread):
             self._work()
 
     def _work(self) -> None:
@@ -203,7 +203,7 @@ class Workers:
         with self._lock:
             while self._threads < len(jobs) - 1:
                 work = partial(_work, self._jobs)
-                if not started(
+                if not _started(
                     threading.Thread(target=work, daemon=True, name="dyn worker")
                 ):
                     break
@@ -229,7 +229,7 @@ class Workers:
                 raise job.error
 
 
-def started(thread: threading.Thread) -> bool:
+def _started(thread: threading.Thread) -> bool:
     """Start a thread; return whether it was started.
 
     False if the process cannot have one more thread.

@@ -15,8 +15,6 @@ import os
 import platform
 import sysconfig
 from collections.abc import Sequence
-from contextlib import suppress
-from threading import Thread
 from typing import Any
 
 import numpy as np
@@ -25,8 +23,7 @@ from dyn_core.engines.llvm import compiler, host_machine
 from dyn_core.engines.llvm.cached import kernel_cache
 from dyn_core.engines.llvm.call import entry_code, python_to_llvm, result_memory
 from dyn_core.engines.llvm.kernel import Variant
-from dyn_core.engines.llvm.threads import started
-from dyn_core.errors import DynError, SettingError
+from dyn_core.errors import SettingError
 from dyn_core.sharing import once
 
 VARIABLE = "DYN_ENTRY"  # environment variable: struct, buffer or python
@@ -208,27 +205,6 @@ def _loaded(how: str, place: int, single: bool) -> compiler.Loaded:
     code = compiler.compile_ir(ir, passes=2)
     kernel_cache.store(key, {}, code)
     return compiler.Loaded(code)
-
-
-@once
-def prepare_later(base: Any, single: bool) -> None:
-    """Begin to compile the entry on a thread of its own; return at once.
-
-    `connect` waits for it, and raises its errors. A further call does nothing.
-
-    Args:
-        base: As of fast_type.
-        single: Whether arrays are float32.
-    """
-    how = mode()
-
-    def compile_both() -> None:
-        with suppress(DynError):
-            constants(single)
-            _loaded(how, fast_type(base, how)[1] + 8, single)
-
-    if how != "python":
-        started(Thread(target=compile_both, daemon=True, name="dyn compiler"))
 
 
 @once
