@@ -323,8 +323,11 @@ ALIKE = ("turn", "tilt", "pan", "sheet", "sensor_mount", "finger_b", "drone", "s
 NO_PLACE = {"mounting.plug", "wrist_ball.stiffness"}
 
 
-def test_every_number_of_a_robot_is_read_back(tmp_path):
-    """Each parameter of a robot of all kinds, also of followers, changed alone."""
+def test_every_number_of_a_robot_is_read_back(tmp_path, full):
+    """Each parameter of a robot of all kinds, also of followers, changed alone.
+
+    Without --full a third of those that have a place in a file.
+    """
     file, described = tmp_path / "made.urdf", Path(dyn.robots.path("every_joint"))
     sidecar, lost, refused = tmp_path / "own.dyn.yaml", [], set()
     text = described.with_suffix(".dyn.yaml").read_text(encoding="utf-8")
@@ -337,9 +340,10 @@ def test_every_number_of_a_robot_is_read_back(tmp_path):
         choices = {"joint_friction": True, "joint_springs": True, "engine": "graph"}
         return dyn.solver("rnea").build(robot, **choices)(*motion)
 
-    for path in parameter_paths.paths(model):
+    for number, path in enumerate(parameter_paths.paths(model)):
         what = path.rpartition(".")[2]
         skipped = what in ("payload", "friction_asymmetry")
+        skipped |= not full and number % 3 > 0 and path not in NO_PLACE
         if skipped or path.partition(".")[0] in ALIKE or "." not in path:
             continue
         value = np.array(parameter_paths.value(model, path))
