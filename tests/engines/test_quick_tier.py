@@ -15,7 +15,7 @@ from dyn_core import robots
 from dyn_core.engines import native_program
 from dyn_core.engines.llvm import compiler, host_machine, interpreter, kernel
 from dyn_core.engines.llvm.call import result_memory_code
-from dyn_core.engines.llvm.threads import LongTasks
+from dyn_core.engines.llvm.threads import LONG_TASKS, LongTasks
 from dyn_core.sharing import Lock
 from dyn_core.testing.models import chain
 
@@ -52,6 +52,9 @@ def gate(tmp_path, monkeypatch):
     """A compiler that waits; every kernel counts as a large one, none is on the disk."""
     interpreter.machine_code()
     dyn.solver("gravity").build(chain(1), engine="native")  # the entry is there
+    idle = threading.Event()  # after what earlier tests compile in the background
+    LONG_TASKS.later("idle", lambda: None, lambda job: idle.set())
+    assert idle.wait(LONG)
     monkeypatch.setenv("DYN_CACHE_DIR", str(tmp_path / "kernels"))
     monkeypatch.setattr(native_program, "AT_ONCE", 0)
     kernel.forget()
