@@ -156,7 +156,7 @@ MEANT = (  # a valid name that tells where; unknown names; what to write instead
      "its TaskVectorEnv is the attribute vector"),
     ("doctor", ("version",), "dyn --version"),
     ("computed_torque", ("gravity", "gravity_compensation", "impedance", "cartesian"),
-     "it is a mode of computed_torque: mode: gravity in a file of --params"),
+     "it is a mode of computed_torque: mode: NAME in a file of --params"),
     ("cortex-m4f", ("stm32f3", "stm32f4", "stm32g4", "stm32l4", "nrf52", "cortex-m4"),
      "a Cortex-M4 is --target cortex-m4f --dtype float32"),
     ("cortex-m7", ("stm32f7", "stm32h7", "teensy4", "imxrt"),

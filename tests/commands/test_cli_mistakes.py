@@ -322,7 +322,7 @@ def test_a_page_of_the_doctor_ends_with_html(tmp_path, capsys):
         ("list", "'list'; did you mean 'robots' or 'solvers'"),
         ("identify", "'identify'; did you mean 'evaluate'"),
         ("version", "dyn --version"),
-        ("up gravity", "'gravity'; it is a mode of computed_torque: mode: gravity"),
+        ("up gravity", "'gravity'; it is a mode of computed_torque: mode: NAME"),
         ("export jacobian arm7 out --frame tool", "solver is --option frame=VALUE"),
         (
             "plot run.npz --robot arm7",

@@ -5,6 +5,7 @@ import pytest
 from scipy.spatial.transform import Rotation
 
 import dyn_core as dyn
+from dyn_core.authoring import sin
 from dyn_core.control import Bounds, Controller, Rules, ShadowSettings
 from dyn_core.errors import TargetError
 from dyn_core.solving.control_mode import ControlMode
@@ -441,6 +442,21 @@ def test_a_task_that_joints_cannot_reach_is_named():
         dyn.load("arm7"), mode="cartesian", parameters={"cartesian.frame": "tool"}
     )
     assert not whole.control_law.notes
+
+
+def test_the_tool_on_a_driven_place_has_its_velocity(arm):
+    """The velocity that contact speeds are measured by, against differences of poses."""
+    driven = arm.drive("joint1", lambda t: (None, (0.5 * sin(3 * t), t * t, 0.0)))
+    free = {"state_bounds": None, "bounds": None}
+    controller = Controller(driven, mode="cartesian", parameters=SOFT, **free)
+    qd, t, h = np.linspace(-0.4, 0.5, 7), 0.3, 1e-6
+    controller.update(t, Q, qd)
+    places = dyn.solver("forward_kinematics").build(
+        driven, frames=["tool"], inputs=["time"]
+    )
+    ends = [places(Q + s * h * qd, t + s * h)[0, :3, 3] for s in (1, -1)]
+    wanted = (ends[0] - ends[1]) / (2 * h)
+    np.testing.assert_allclose(controller.control_law.velocity()[3:], wanted, atol=1e-7)
 
 
 def test_a_twist_of_whole_turns_between_two_states_moves_nothing(arm):
