@@ -76,7 +76,8 @@ def _senders(node: Any) -> str:
     """
     kind, pairs = "sensor_msgs/msg/JointState", node.get_topic_names_and_types()
     topics = [x for x, kinds in pairs if kind in kinds and node.count_publishers(x)]
-    return f"there are: {', '.join(topics)}" if topics else "no node sends any yet"
+    none = "no node that sends some is seen yet, which can take some seconds"
+    return f"there are: {', '.join(topics)}" if topics else none
 
 
 def keep_to_this_machine(network: bool) -> None:

@@ -17,7 +17,7 @@ from dyn_core.errors import DynError, SettingError, nearest
 from ros_nodes.running.runtime import make_executor, spin_once
 
 SETTLED = 0.5  # time without a change after which the list of nodes is complete [s]
-SILENT = 1.0  # time after which a wait says what it is for [s]
+SILENT = 1.0  # time after which a wait says what it is for, and asks again [s]
 ABSENT = 5.0  # time without a new node after which a node will not come [s]
 FIRST = "no node is seen yet, which can take some seconds"
 ASKED = 3  # number of requests: the first response of a service may be lost
@@ -67,17 +67,18 @@ class Live:
             done: The condition; called at least once, without arguments.
             seconds: Longest time [s].
             what: What is waited for, or a function that returns it; standard error says
-                it after a second. Empty: nothing is said.
+                it after a second, and again when it has changed. Empty: nothing is said.
         """
-        began = time.monotonic()
+        began = asked = time.monotonic()
+        said = ""
         while not done():
             now = time.monotonic()
             if now > began + seconds:
                 return False
-            if what and now > began + SILENT:
-                if said := what() if callable(what) else what:
+            if now > asked + SILENT:
+                asked, before, said = now, said, what() if callable(what) else what
+                if said not in ("", before):
                     print(f"dyn: waiting for {said}", file=sys.stderr, flush=True)
-                    what = ""
             self.spin()
         return True
 

@@ -347,6 +347,7 @@ def test_a_wait_says_for_what(monkeypatch, capsys):
     said = capsys.readouterr().err
     assert said == (
         "dyn: waiting for node /b; no node is seen yet, which can take some seconds\n"
+        "dyn: waiting for node /b; there are: /a\n"
     )
     assert 9.0 <= clock[0] < 9.5
     with pytest.raises(dyn.SettingError, match="node /c is not there after 5 s"):
