@@ -67,7 +67,7 @@ class Live:
             done: The condition; called at least once, without arguments.
             seconds: Longest time [s].
             what: What is waited for, or a function that returns it; standard error says
-                it after a second, and again when it has changed. Empty: nothing is said.
+                it after a second, and again when it has changed. Empty: nothing.
         """
         began = asked = time.monotonic()
         said = ""

@@ -94,7 +94,9 @@ def test_the_command_follows_joint_states(environment, ros, until):
         line = process.stdout.readline()
         assert line.startswith("arm7: http://127.0.0.1:"), process.stderr.read()
         for waits in process.stderr:  # before anything is sent
-            assert waits.startswith("dyn: waiting for joint states on /arm/joint_states;")
+            assert waits.startswith(
+                "dyn: waiting for joint states on /arm/joint_states;"
+            )
             if waits.endswith("; there are: /left/joint_states\n"):
                 break  # a node that was there before is seen after up to 3 s
         publisher = node.create_publisher(JointState, "/arm/joint_states", 10)

@@ -72,12 +72,12 @@ def freeze_friction(
     """
     scaled, newton_work, iterates = work.scaled, work.newton, work.iterates
     gamma, count, status = newton_work.gamma, report[ITERATIONS], MAX_ITERATIONS
-    heaviest = scale(rows, blocks, scaled)
+    scale(rows, blocks, scaled)
     for i in range(m):
         if not abs(rows.impulse[i]) < math.inf:
             rows.impulse[i] = 0.0
     to_scaled(rows, blocks, scaled, gamma)
-    _bound_friction(rows, blocks, work)
+    heaviest = _bound_friction(rows, blocks, work)
     for attempt in range(TRIES):
         for i in range(m):
             if attempt > 0:
@@ -113,18 +113,41 @@ def freeze_friction(
 
 
 @machine_code
-def _bound_friction(rows: Rows, blocks: int, work: SolverWork) -> None:
+def _bound_friction(rows: Rows, blocks: int, work: SolverWork) -> float:
     """Change each CONE to FROZEN, with the bound c max(0, gamma_n) of its friction.
+
+    The law of the normal is then apart from that of its friction, and its row gets a
+    unit of its own. In the common unit of a cone a small response of the normal is lost
+    beside large ones of the others, and Newton's method ends far from the solution.
 
     Args:
         rows, blocks: Problem, and its number of blocks.
-        work: Reads newton.gamma, the scaled impulses; changes scaled.law and scaled.c.
+        work: Reads newton.gamma, the scaled impulses. Changes scaled.law and scaled.c,
+            and y, b, R, T, weight and newton.gamma of the normals' rows.
+
+    Returns:
+        The largest entry of scaled.weight.
     """
-    scaled, gamma = work.scaled, work.newton.gamma
+    scaled, gamma, heaviest = work.scaled, work.newton.gamma, 0.0
     for k in range(blocks):
+        first = rows.start[k]
         if scaled.law[k] == CONE:
             scaled.law[k] = FROZEN
-            scaled.c[k] *= max(0.0, gamma[rows.start[k]])
+            scaled.c[k] *= max(0.0, gamma[first])
+            start, response = rows.y_start[k], scaled.R[first]
+            for j in range(start, start + rows.support_count[k]):
+                response += scaled.y[j] * scaled.y[j]
+            unit = 1.0 / math.sqrt(response if response > 0.0 else 1.0)
+            for j in range(start, start + rows.support_count[k]):
+                scaled.y[j] *= unit
+            scaled.b[first] *= unit
+            scaled.R[first] *= unit * unit
+            scaled.T[first] *= unit
+            scaled.weight[first] /= unit
+            gamma[first] /= unit
+        for i in range(first, first + rows.count[k]):
+            heaviest = max(heaviest, scaled.weight[i])
+    return heaviest
 
 
 @machine_code

@@ -149,8 +149,11 @@ def _work(rows: Rows, scaled: Scaled, k: int, y: FloatArray, z: FloatArray) -> f
         impulse = scaled.T[i] * y[i]
         squares += impulse * impulse
         work -= y[i] * z[i]
-    weight = scaled.weight[first]
-    size = weight * math.sqrt(squares) / scaled.T[first]
+    # The unit of a cone's rows is that of its tangents; weight T of all normals is one
+    # number, also where FROZEN gave them units of their own.
+    weight = scaled.weight[first + rows.count[k] - 1]
+    size = weight * weight * math.sqrt(squares)
+    size /= scaled.weight[first] * scaled.T[first]
     return weight * weight * max(work, 0.0) / (1.0 + size)
 
 

@@ -37,7 +37,8 @@ class Scaled(NamedTuple):
         T: Impulse per scaled impulse, (rows,) [N·s | N·m·s]; zero for a row without
             friction in a cone with friction in other rows.
         weight: Velocity per scaled velocity, relative to the largest free velocity of
-            the problem; all rows of a cone have the weight of its normal, (rows,).
+            the problem; all rows of a cone have the weight of its normal, (rows,). Its
+            product with T is the same in the first rows of all blocks.
         least: Floor of the largest scaled impulse in relative tolerances: 1 for a
             problem at rest, else 0, (1,).
     """
