@@ -239,10 +239,13 @@ __version__: str
 if not TYPE_CHECKING:  # with __getattr__, type checkers would accept any name
 
     def __getattr__(name: str) -> Any:
-        """Return a public name, imported now, or the version of the distribution.
+        """Return a public name or module, imported now, or `__version__`.
+
+        A former name gives its successor, with a DeprecationWarning.
 
         Raises:
             AttributeError: `name` is not public.
+            PackageNotFoundError: `__version__` of a package that is not installed.
         """
         if name in _MODULE_OF:
             value = getattr(importlib.import_module(_MODULE_OF[name]), name)
@@ -269,7 +272,11 @@ if not TYPE_CHECKING:  # with __getattr__, type checkers would accept any name
         """
 
         def __str__(self) -> str:
-            """Return the sentence: for a problem how to solve it, else near names."""
+            """Return the message for the name, with what is valid instead.
+
+            That is the call that solves the problem of this name, the import of the
+            module of this name, else similar names; for "show" and "view" the viewer.
+            """
             from dyn_core import errors, problems
 
             name = str(self.args[0])

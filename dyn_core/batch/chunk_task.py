@@ -56,12 +56,13 @@ def sizes(
 ) -> tuple[int, int]:
     """Return the number of rows of a strip and of a chunk, (strip, chunk).
 
-    On engine native a strip has a multiple of 512 rows in at most 2 MiB, but at least
-    512; a chunk at most 64 MiB (1 GiB if `light`), and at most 1/32 of the rows or
-    16384 rows, whichever is more. On engine graph they have 512 and 4096 rows, else 16
-    and 512. Chunks are rounded down to whole strips (below one: 512 rows), or to the
-    common multiple of `grain` and rows.grain if that is above 1 and at most four
-    chunks; one such step remains, even beyond these limits and the batch's last row.
+    On engine native a strip has a multiple of 512 rows in at most 2 MiB of inputs and
+    results, but at least 512; a chunk at most 64 MiB (1 GiB if `light`), and at most
+    1/32 of the rows or 16384 rows, whichever is more. On engine graph they have 512 and
+    4096 rows, on others 16 and 512. A chunk is then rounded down to a multiple of a
+    step, but has at least one step, even beyond these limits and the batch's last row.
+    The step is the least common multiple of `grain` and rows.grain if that is above 1
+    and at most four chunks; else a strip, or 512 rows if the chunk is below a strip.
     Only the arguments count, so that a run gives the same bits on any machine.
 
     Args:
@@ -133,7 +134,9 @@ class ChunkTask:
         """Compute the rows of one chunk, strip by strip.
 
         Results are written to `targets`; without targets and reduction they are in the
-        outcome.
+        outcome, which also has the failed rows, the value of the reduction and, with
+        `summed`, the checksums. After an error the targets may have some of the rows.
+        Errors of the caller's functions pass through.
 
         Args:
             first, last: Range of its rows, last excluded.
@@ -143,7 +146,8 @@ class ChunkTask:
 
         Raises:
             Stopped: `stopped` returned True.
-            RowError: Rows failed and `status` is False; has their indices in the batch.
+            RowError: Rows of a strip failed and `status` is False; has their indices in
+                the batch.
             BatchError: Results cannot be written.
             UnseenRows: This process does not see the file of an input.
             ShapeError: A function of rows returned arrays that do not fit.

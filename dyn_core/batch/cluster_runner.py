@@ -91,10 +91,10 @@ class TaskFacts:
 def task_facts(task: ChunkTask, journal: Journal | None) -> TaskFacts:
     """Return a ChunkTask in transferable form.
 
-    Inputs in files become references with a digest, shared values arrays, and a
-    function of rows is included; the rows of other inputs are sent with each chunk.
-    Workers send results back without a journal, or if other
-    processes cannot open a target; else workers that see the targets write to them.
+    An input in a file becomes a reference with a fingerprint, a shared value an array.
+    A function of rows is included; the rows of other inputs are sent with each chunk.
+    Workers send results back if there is no journal, or if other processes cannot open
+    a target; otherwise workers that see the targets write to them.
 
     Args:
         task: Task of each chunk of the run.
@@ -386,9 +386,10 @@ class _ClusterRun:
         """Iterate over (index, ChunkOutcome) in order of completion.
 
         Results that workers send back are written to the task's targets, if it has any,
-        and are then not in the outcome. The remaining chunks are cancelled if the
-        iteration ends early. Once a worker cannot see the file of an input, its chunk
-        is submitted again with its rows, and all later ones with theirs.
+        and are then not in the outcome. The remaining chunks are cancelled after an
+        error, or if the iteration ends early. Once a worker cannot see the file of an
+        input, its chunk is submitted again with its rows, and all later ones with
+        theirs.
 
         Raises:
             BatchError: A chunk kills several workers, a worker cannot import the code

@@ -198,7 +198,7 @@ class Journal:
         """Append a finished chunk to the file and to `done`.
 
         begin or resume must have run, and the results of the chunk must be written
-        already.
+        already. After an error `done` is unchanged.
 
         Args:
             k: Index of the chunk.

@@ -113,8 +113,8 @@ def checked_rows(
         ShapeError: An input is missing, unknown, given twice, or does not fit its Port,
             no input has rows, the numbers of rows differ, or other inputs stand beside
             the function.
-        SettingError: A function without `count`, `count` without a function, or a
-            `count` that is not a whole number of at least 1.
+        SettingError: A function without `count` or of other than two arguments, `count`
+            without a function, or a `count` that is no whole number of at least 1.
     """
     functions = [x for x in args if callable(x) and not hasattr(x, "dtype")]
     if not functions:
@@ -298,9 +298,9 @@ class BatchRun:
                 there is none; False: begin anew, and replace journal and result files.
 
         Raises:
-            BatchError: The journal or a file belongs to another run, is damaged, or
-                cannot be read or written; or, with `resume`, the result exists without
-                a journal.
+            BatchError: The journal or a file belongs to another run, is damaged, in
+                use, or cannot be read or written; or, with `resume`, the result exists
+                without a journal.
             SettingError: Results in memory have a journal.
             ShapeError: With a journal or a URL: a function of rows returns arrays that
                 do not fit.
@@ -381,6 +381,7 @@ class BatchRun:
             RowError: Rows fail and `status` is False.
             ShapeError: A function of rows returns arrays that do not fit.
             SettingError: A function of the reduction returns anything but real numbers.
+            Exception: Others pass through, of functions of the caller or of a client.
         """
         before = self._recovered(workers)
         done = before
@@ -491,8 +492,7 @@ class BatchRun:
     def _value(self) -> Any:
         """Return the results of map_rows without status.
 
-        They are the array of one output, a named tuple of the arrays of several, or the
-        value of the reduction, which is None if no row succeeded.
+        It is an array, a named tuple, or a reduction's value, None if no row succeeded.
         """
         if self.targets is None:
             return self._fold.value
@@ -571,7 +571,7 @@ def map_rows(
     After Ctrl-C or a kill the same call computes the missing chunks. It reads the
     finished ones: rows that differ from their checksum in the journal are computed
     again, with a warning. A journal of other arguments, code or arithmetic is refused;
-    the error says which. Input files are compared in some samples, not as a whole.
+    the error says which. Inputs are compared in some samples, not as a whole.
 
     Args:
         program: Program to be evaluated.
@@ -604,18 +604,19 @@ def map_rows(
         resume: Whether to continue the run of an existing journal; False: start anew
             and replace it and its results.
         progress: Whether a terminal shows rows, rate and remaining time after two
-            seconds; or a function that is called with the rows done and all rows.
+            seconds; or a function called after each chunk with rows done and all rows.
 
     Returns:
-        The results: an array, or a named tuple of several; for a reduction its value,
-        None if no row succeeded. With status=True a pair of this and the FailedRows.
+        The results: an array (mapped .npy or zarr for files; `out` if it has arrays),
+        or a named tuple of several; for a reduction its value, None if no row
+        succeeded. With status=True a pair of this and the FailedRows.
 
     Raises:
         ShapeError, SettingError: An argument does not fit.
         BatchError: The journal is of another run, damaged, in use, or has failed rows
             and `status` is False; a result file exists without a journal and `resume`
             is True; a worker would compute other bits; a file or the cluster is lost.
-        RowError: Rows failed; has their indices. Finished chunks stay in the journal.
+        RowError: Rows failed; has the indices of some. The journal keeps chunks done.
         UnsupportedError: The extra `cluster` is needed, and not installed; or the URL
             of `out` cannot be opened.
         Exception: Errors of the caller's functions pass through, such as a KeyError for

@@ -56,7 +56,8 @@ class Reduction:
 
         A ufunc reduces each array along its rows: the value is one array or number, or
         a named tuple. The value of a function is copied; a list becomes a tuple, a
-        mapping a dict with keys of str.
+        mapping a dict with keys of str. Without `combine` the first call also calls
+        the function with some of the rows, to test whether its values add up.
 
         Args:
             results: Array (rows, ...) of one output, or a named tuple of several; at
@@ -65,6 +66,7 @@ class Reduction:
         Raises:
             SettingError: The function returns anything but real numbers, or values
                 that do not add up although no `combine` was given.
+            Exception: Errors of the function pass through.
         """
         if not isinstance(self.function, np.ufunc):
             if self._assumed:
@@ -182,8 +184,8 @@ class OrderedFold:
 def _add_up(whole: Any, first: Any, rest: Any) -> bool:
     """Return whether the entries of a reduced value are sums of those of two others.
 
-    They are compared to 1e-3 of the largest number, so that sums of float32 add up.
-    Values of different forms raise KeyError or ValueError.
+    The error may be 1e-3 of the largest number of the entry, so that sums of float32
+    add up. Values of different keys or length raise KeyError or ValueError.
     """
     if isinstance(whole, Mapping):
         keys = whole.keys() | first.keys() | rest.keys()

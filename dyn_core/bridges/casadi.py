@@ -232,9 +232,9 @@ def function(
 ) -> Any:
     """Return a casadi.Function of a Program.
 
-    Its inputs are the Program's without the constants, its outputs the Program's, by
-    the same names: matrices as they are, all others as column vectors. Quaternions in q
-    are scaled to unit length first.
+    Its inputs are the Program's without the constants, each as a column, a matrix row
+    by row. Its outputs are the Program's: a matrix as it is, any other as a column, row
+    by row. Names stay. Quaternions in q are scaled to unit length first.
 
     Args:
         program: Program of the engine native, for a robot without loops, in float64.
@@ -275,7 +275,8 @@ def normalize(model: Model, q: Any) -> Any:
 
     Args:
         model: Robot.
-        q: Position (nq), SX, MX or numbers; not changed. A zero quaternion gives NaN.
+        q: Position (nq), SX, MX or numbers, which give a DM; not changed. A zero
+            quaternion gives NaN.
 
     Raises:
         UnsupportedError: casadi is not installed.
@@ -304,7 +305,8 @@ def library(
         constants: Values of inputs that the function does not have, by name.
         hessian: Whether it has second derivatives, too.
         status: Whether it has one more result, `status`: 0, or a number that
-            program.failure(number) explains.
+            program.failure(number) explains; results of such states are NaN. Without it
+            the function fails there, and CasADi raises a RuntimeError.
 
     Raises:
         UnsupportedError: `hessian` for a robot with quaternions, the Program is of
@@ -372,6 +374,7 @@ def _kernels(
             derivatives, the name is no C identifier, or an input has no derivative and
             is not among the constants.
         ShapeError: A constant is no input, or has another shape.
+        ValueError, TypeError: A constant is no array of numbers.
         CompileError: LLVM rejects the code.
     """
     prefix = interface_of(program, name).prefix
@@ -444,7 +447,8 @@ def _jacobian(function: CasadiFunction, name: str, plain: bool) -> CasadiFunctio
     """Return the Jacobian of a function.
 
     Its results are jac_Y_X for each output Y and each input X, inputs varying fastest:
-    the derivative of Y by X, with matrices flattened column by column. For positions,
+    the derivative of Y by X, with a row for each entry of Y, column by column, and a
+    column for each entry of X, in the order of the Program (row by row). For positions,
     both outputs and inputs, derivatives are taken in tangent displacements of nv
     numbers. With `status`, zeros jac_status_X are last.
 

@@ -140,7 +140,8 @@ class ChainRule:
             values: Results of `values` at the same inputs.
             inputs, results: Inputs and outputs of the Program, in order; positions have
                 unit quaternions.
-            cotangents: Cotangent of each output; None is zero.
+            cotangents: Cotangent of each output, in its shape (nq numbers for a
+                position); None is zero.
             wanted: Whether the gradient by each input is needed.
 
         Returns:

@@ -56,7 +56,11 @@ class PositionRates:
 
     @property
     def lengths(self) -> tuple[np.ndarray, np.ndarray]:
-        """Matrix A (nq, nq) and vector b (nq) of the scaling q / sqrt(A q² + b)."""
+        """Matrix A (nq, nq) and vector b (nq) of the scaling q / sqrt(A q² + b).
+
+        A is 1 for two coordinates of one quaternion, else 0. b is 0 for coordinates of
+        quaternions and 1 for all others, which the scaling leaves unchanged.
+        """
         return self._same, self._outside
 
     def normalized(self, xp: Any, q: Any) -> Any:

@@ -170,7 +170,8 @@ class Derivatives:
     def by_forces(self) -> Source | None:
         """Return the Source of the derivatives of joint forces by f_ext.
 
-        It is None if the Program has no f_ext, or f_ext is not in body coordinates.
+        Its output is dtau_df_ext, (..., nv, nb, 6). It is None if the Program has no
+        f_ext, or f_ext is not in body coordinates.
         """
         frame = self.program.recipe.choices.get("f_ext_frame", "body")
         if frame != "body" or not self.has("f_ext"):

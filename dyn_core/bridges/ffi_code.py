@@ -263,7 +263,10 @@ def run(inputs, strides, outputs, rows, states):
 
 
 def unfit(frame):
-    """Return the message for an unexpected frame, array count or input dtype, or 0.
+    """Return the address of a message if `execute` cannot take a frame, else 0.
+
+    That is a frame that is too short or of another stage than execution, another number
+    of inputs, too few results, or another dtype of an input.
 
     Args:
         frame: Address of the call frame.

@@ -56,8 +56,9 @@ def function(program: Program[Any], status: bool = False) -> JaxFunction:
             failed rows are NaN either way.
 
     Raises:
-        UnsupportedError: The Program has no machine code or is not of a robot, JAX is
-            set to float32, or its version is not supported.
+        UnsupportedError: The Program has no machine code or is not of a robot, it is of
+            float64 and JAX is set to float32, or JAX's version is not supported.
+        CompileError: LLVM failed.
     """
     return JaxFunction(program, status)
 

@@ -83,7 +83,8 @@ def _add_common(parser: argparse.ArgumentParser, what: str, problem: str) -> Non
 def run_inverse(arguments: argparse.Namespace) -> int:
     """Compute the joint forces of a motion, print a table, write files; return 0.
 
-    Files are written for --out and --plot only, with all columns.
+    Velocities and accelerations that the motion lacks are estimated. Files are written
+    for --out and --plot only, with all columns.
 
     Raises:
         SettingError, ModelError, ShapeError, SolverNotFound, UnsupportedError: An

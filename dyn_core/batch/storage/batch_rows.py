@@ -75,7 +75,7 @@ class BatchRows:
     def facts(self) -> dict[str, Any]:
         """Return JSON data of the inputs, in order: a dict by name, for the journal.
 
-        Each value is a dict of "shape" (a list), "dtype" and "content", a digest.
+        Each value is a dict of "shape" (a list), "dtype" and "content", a fingerprint.
         """
         return {x.name: x.facts() for x in self.sources}
 

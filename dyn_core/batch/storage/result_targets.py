@@ -243,7 +243,7 @@ class ResultFiles:
         ]
 
     def exists(self) -> bool:
-        """Return whether the file of an output, or the zarr store of a URL, exists.
+        """Return whether the file of any output, or the zarr store of a URL, exists.
 
         Raises:
             BatchError: The store of a URL cannot be read.
@@ -293,7 +293,7 @@ class ResultFiles:
             raise SettingError(f"out: there is no folder '{folder}'", "out")
 
     def create(self, count: int, dtype: np.dtype, chunk_rows: int) -> Targets:
-        """Create the files for `count` rows; older results are removed.
+        """Create the files for `count` rows; older files of these names are removed.
 
         Args:
             count: Number of rows.
