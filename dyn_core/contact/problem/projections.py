@@ -53,7 +53,8 @@ def near_cone(c: float, n: float, size: float) -> tuple[float, float]:
         n, size: Normal entry, and length of the tangent vector, |t|.
 
     Returns:
-        n, and a factor of t; 0 and 0 in the polar cone, c |t| <= -n.
+        The point's normal entry, and the factor by which t becomes its tangents: n and
+        1 for a point of the cone, 0 and 0 in the polar cone, c |t| <= -n.
 
     Source: LCP-12.
     """

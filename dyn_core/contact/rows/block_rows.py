@@ -355,7 +355,10 @@ def remember(
 
 @machine_code
 def copy_impulses(earlier: Earlier, to: Earlier) -> None:
-    """Copy the impulses of one state to `to`, which has memory for as many blocks."""
+    """Copy the impulses of state 0 to state 0 of `to`.
+
+    `to` must have memory for as many blocks and rows.
+    """
     known = earlier.known[0]
     to.known[0] = known
     for k in range(known):

@@ -198,9 +198,10 @@ class JointConstraints:
         ]
 
     def linear_limits(self) -> list[LinearConstraint]:
-        """Return the finite limits of joints of one coordinate, with their gaps.
+        """Return the finite limits of joints of one coordinate.
 
-        Joints that follow another one have none.
+        Joints that follow another one have none. The gaps are given as linear functions
+        of q; the `gap` of each Constraint is 0.
 
         Returns:
             For each limit its Constraint, a list with one pair (index in q, factor),

@@ -60,7 +60,8 @@ def next_penalty(rho: float, ratio: float) -> float:
 
     Args:
         rho: Current penalty.
-        ratio: Square root of the primal residual over the dual residual.
+        ratio: sqrt(primal / dual), of the primal residual relative to the largest
+            impulse, and the dual residual.
     """
     factor = maximum(minimum(ratio, 10.0), 0.1)
     return maximum(minimum(rho * factor, 1e9), 1e-9)

@@ -204,7 +204,8 @@ def clipped_feature(tag: int, of_b: bool) -> int:
 
     Args:
         tag: First tag of the corner: below CUT the vertex of the clipped polygon, else
-            CUT (1 + side) + vertex of the face, see cut_tag.
+            CUT (1 + side) + vertex of the face, see cut_tag. With a side of CUT or
+            more the corner is this vertex of the face.
         of_b: Whether the face belongs to b; False: to a.
     """
     if tag < CUT:
