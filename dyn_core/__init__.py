@@ -275,7 +275,7 @@ if not TYPE_CHECKING:  # with __getattr__, type checkers would accept any name
             """Return the message for the name, with what is valid instead.
 
             That is the call that solves the problem of this name, the import of the
-            module of this name, else similar names; for "show" and "view" the viewer.
+            module of this name, for "show" the call of the viewer, else similar names.
             """
             from dyn_core import errors, problems
 

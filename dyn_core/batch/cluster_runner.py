@@ -129,7 +129,8 @@ def packed(facts: TaskFacts) -> bytes:
     """Return a task as a pickle of (program facts, cloudpickled `facts`).
 
     The program facts come first, since only a worker with the same library can load the
-    task. Raises UnsupportedError if cloudpickle is not installed.
+    task. Raises UnsupportedError if cloudpickle is not installed; its own errors, as
+    for objects that cannot be pickled, pass through.
     """
     content = library("cloudpickle", "a cluster").dumps(facts)
     return pickle.dumps((program_facts(facts.program), content))
@@ -149,14 +150,14 @@ def run_chunk(
             those the worker reads itself.
 
     Raises:
-        UnseenRows: The worker does not see the file of an input that was not sent.
+        UnseenRows: The worker does not see the file of an input that was not sent, or
+            cannot read it, as zarr is not installed here.
         BatchError: It would compute other bits (says what differs), or results cannot
             be written.
         RowError: Rows failed and the task records no status.
         ShapeError: A function of rows returned arrays that do not fit.
         SettingError: A function of the reduction returned anything but real numbers.
         ImportError: The task needs a module that this worker lacks.
-        UnsupportedError: A file is a zarr array, and zarr is not installed here.
     """
     with _OPENING:
         task = _task(packed)
@@ -503,7 +504,8 @@ class _ClusterRun:
         """Return rows of input j to be sent with a task; None if the worker reads them.
 
         None also if all rows share the value. Rows of a Dask array are returned as a
-        future, others as an array; once `send_all` is set, those of files, too.
+        future, others as an array; once `send_all` is set, those of files, too. Errors
+        of reading them pass through.
 
         Args:
             j: Index of the input.

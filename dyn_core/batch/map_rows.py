@@ -381,7 +381,7 @@ class BatchRun:
             RowError: Rows fail and `status` is False.
             ShapeError: A function of rows returns arrays that do not fit.
             SettingError: A function of the reduction returns anything but real numbers.
-            Exception: Others pass through, of functions of the caller or of a client.
+            Exception: Errors of the caller's functions and of workers pass through.
         """
         before = self._recovered(workers)
         done = before
@@ -463,8 +463,8 @@ class BatchRun:
     ) -> Iterator[tuple[int, ChunkOutcome]]:
         """Return an iterator of (index, ChunkOutcome) of the missing chunks.
 
-        Chunks come as they finish. The iteration raises the BatchError, RowError and
-        ShapeError that `results` names.
+        Chunks come as they finish. The iteration raises the errors that `results`
+        names.
 
         Args:
             client: Client of a Dask scheduler; None for threads.
@@ -597,8 +597,8 @@ def map_rows(
             results); on other engines about 512 or 4096 rows.
         scheduler: "threads" of this process; "processes" of this machine; the address
             of a Dask scheduler (tcp://host:8786), or a distributed.Client.
-        workers: Number of threads or processes; None: threads of the Program, else the
-            environment variable DYN_THREADS, else all cores.
+        workers: Number of threads or processes, not of a Dask scheduler; None: threads
+            of the Program, else the environment variable DYN_THREADS, else all cores.
         journal: Path of the journal; None: beside a result file. A reduction, a URL and
             arrays of the caller have a journal only with a path.
         resume: Whether to continue the run of an existing journal; False: start anew
@@ -616,7 +616,7 @@ def map_rows(
         BatchError: The journal is of another run, damaged, in use, or has failed rows
             and `status` is False; a result file exists without a journal and `resume`
             is True; a worker would compute other bits; a file or the cluster is lost.
-        RowError: Rows failed; has the indices of some. The journal keeps chunks done.
+        RowError: Rows failed; has indices of the first found. Finished chunks are kept.
         UnsupportedError: The extra `cluster` is needed, and not installed; or the URL
             of `out` cannot be opened.
         Exception: Errors of the caller's functions pass through, such as a KeyError for

@@ -185,7 +185,8 @@ def _add_up(whole: Any, first: Any, rest: Any) -> bool:
     """Return whether the entries of a reduced value are sums of those of two others.
 
     The error may be 1e-3 of the largest number of the entry, so that sums of float32
-    add up. Values of different keys or length raise KeyError or ValueError.
+    add up. Arrays of different shapes give False; values of different keys or length
+    raise KeyError or ValueError.
     """
     if isinstance(whole, Mapping):
         keys = whole.keys() | first.keys() | rest.keys()

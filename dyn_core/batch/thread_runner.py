@@ -23,7 +23,8 @@ class ChunkWork(Protocol[Outcome]):
         Args:
             first, last: Range of the rows, last excluded.
             sent: Empty, or inputs that came with the task, see ChunkTask.run.
-            stopped: Function that returns whether to stop early.
+            stopped: Function that returns whether to stop early; the task then raises
+                an exception of its own.
         """
 
 
@@ -33,7 +34,8 @@ def on_threads(
     """Iterate over (index, outcome) of the chunks, in order of completion.
 
     If the iteration ends early, or a chunk raises an error, all threads are stopped and
-    joined; the error is raised here.
+    joined; the error is raised here. Chunks in progress are told by `stopped`, and
+    outcomes that were not returned yet are lost.
 
     Args:
         task: Task that processes the chunks; its run is called on the threads.

@@ -28,8 +28,9 @@ _HOW = {
 def operations(which: Solver, model: Model, how: str = "folded") -> Counter[str]:
     """Return the number of operations of a solver for a robot, by category.
 
-    Categories: add, mul, div, sqrt, trig; absent ones count 0. The state is random,
-    with a fixed seed, so the numbers are the same in every call.
+    Categories: add (and sub), mul, div, sqrt, trig (also exp, log and tanh); absent
+    ones count 0. The state is random, with a fixed seed, so the numbers are the same in
+    every call.
 
     Args:
         which: TracedSolver.

@@ -146,8 +146,8 @@ def _mentions(terms: Sequence[str], sentences: Mapping[str, str]) -> str:
 def _public_names(terms: Sequence[str]) -> list[str]:
     """Return a line for each name of dyn_core that contains all terms.
 
-    It has the first sentence of the docstring. Terms of one or two letters, of which
-    many names begin with one, give no line.
+    It has the first sentence of the docstring. There is no line if a term has only one
+    or two letters, with which many names begin.
     """
     parts = [word.removeprefix("dyn.") for word in terms]
     if min(map(len, parts)) < 3:

@@ -33,7 +33,7 @@ def add_report(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Write the report, and a picture of it if requested; return 0.
+    """Write the report, and a picture of it if requested; print their names; return 0.
 
     Raises:
         SettingError: A file cannot be read or written, a run has no row, several runs
@@ -41,6 +41,7 @@ def run(arguments: argparse.Namespace) -> int:
         ShapeError: Arrays of a bag do not match each other.
         UnsupportedError: A file is a bag, and rosbags is not installed, or a picture
             was requested, and there is no browser or matplotlib.
+        OSError: The picture cannot be written.
     """
     check_page(arguments.out, "out")
     records = [read_motion(path) for path in arguments.runs]

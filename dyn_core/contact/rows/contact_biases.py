@@ -25,13 +25,13 @@ def bounce(
 
         bias = e u_n,  so that u_n after the step is at least -e times u_n before it
 
-    It is 0 for a gap above TOUCH (1e-9 m) and for an approach below the threshold.
+    It is 0 for a gap above TOUCH (1e-9 m), or if approach >= -restitution_threshold.
 
     Args:
         gap: Gap at which the contact meets [m].
         approach: Normal velocity before the step, negative on approach [m/s].
         restitution: e.
-        restitution_threshold: Speed below which nothing bounces [m/s].
+        restitution_threshold: Speed of approach up to which nothing bounces [m/s].
 
     Source: LCP-10.
     """
@@ -112,7 +112,7 @@ def stewart_trinkle(
             closes within the step may bounce.
         approach: Normal velocity before the step [m/s].
         dt: Step [s].
-        restitution, restitution_threshold: e, and speed of approach below which nothing
+        restitution, restitution_threshold: e, and speed of approach up to which nothing
             bounces [m/s].
         erp, push_out_speed: Fraction of an overlap that is corrected in a step, and
             maximum speed of the correction [m/s].
@@ -152,7 +152,7 @@ def anitescu_potra(
         gap: Gap at the time of the rule [m].
         free: Ignored.
         approach, dt: Normal velocity before the step [m/s], and step [s].
-        restitution, restitution_threshold: e, and speed of approach below which nothing
+        restitution, restitution_threshold: e, and speed of approach up to which nothing
             bounces [m/s].
         erp, push_out_speed: Fraction of an overlap that is corrected in a step, and
             maximum speed of the correction [m/s].

@@ -199,7 +199,7 @@ def _displace(
         j, sign: Component of the motion and sign: 0 to 2 a rotation about a world axis
             through the pivot, 3 to 5 a translation along a world axis.
         pivot: Centre of rotations, world, (3,) [m].
-        F: Written, (12,).
+        F: Written, (12,); not `frame` itself.
     """
     for i in range(12):
         F[i] = frame[i]
