@@ -86,7 +86,7 @@ def contacts_of_pair(
     """Add the contacts of two shapes to `contacts`.
 
     Points, normals from b to a, and gaps are written, and the feature as the id; the
-    fields pair, body_a, body_b and turn are not. Contacts beyond the capacity are
+    fields pair, body_a, body_b, turn and time are not. Contacts beyond the capacity are
     counted, not written.
 
     Args:
@@ -162,7 +162,8 @@ def add_pair(
         shapes, pairs, pair: Tables, and index of the pair.
         margin: Maximum gap of a contact [m].
         contacts, count: Contacts, and their number so far.
-        work: Memory; work.frames has the frames of both shapes in the world.
+        work: Memory; work.frames has the frames of both shapes in the world, the rest
+            is overwritten.
     """
     a, b = pairs.first[pair], pairs.second[pair]
     before = count

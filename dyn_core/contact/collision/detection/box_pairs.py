@@ -289,8 +289,9 @@ def closest_edges(
 ) -> int:
     """Add the contact of the closest edges; of parallel ones two, if side by side.
 
-    The two are at the ends of the longest common length of such edges. A contact with a
-    gap above `margin` is left out; `work` is only read.
+    The two are at the ends of the longest common length of such edges, and have the
+    features EDGES + PAIRS + 2 (24 edge of a + edge of b), and one more. A contact with
+    a gap above `margin` is left out; `work` is only read.
 
     Args:
         contacts, count: Contacts; their number so far, which may exceed the capacity.

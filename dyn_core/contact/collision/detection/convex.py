@@ -233,6 +233,8 @@ def along_lines(
 ) -> tuple[int, float]:
     """Add contacts at both ends of the common length of two nearly parallel lines.
 
+    Their features are 1 and 2 (LINE, LINE + 1), in the direction of the line of a.
+
     Args:
         contacts, count: Contacts; their number so far, which may exceed the capacity.
         work: The line of a at OTHER, and the line of b at FACE, both in the frame of b.

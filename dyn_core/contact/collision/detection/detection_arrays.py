@@ -228,8 +228,8 @@ def put(
     """Write a contact to row `count`; return count + 1.
 
     A contact beyond the capacity is counted and not written. The fields pair, body_a,
-    body_b and turn are not written here: all_pairs.add_pair writes them, and adds 2^40
-    times the pair to the id.
+    body_b, turn and time are not written here: all_pairs.add_pair writes all of these
+    but time, and adds 2^40 times the pair to the id.
 
     Args:
         contacts, count: Contacts, and their number so far.

@@ -307,7 +307,8 @@ def rim_on_surface(
 
     For each triangle, the point of the rim that is deepest against its normal is
     tested. If an edge or corner is closer than all touched triangles, the contact of
-    the rim's closest point with it is added.
+    the rim's closest point with it is added. Features begin at m TRIANGLES, see
+    first_feature of ball_on_surface.
 
     Args:
         contacts, count: Contacts; their number so far, which may exceed the capacity.
@@ -450,7 +451,9 @@ def axis_on_edges(
     Args:
         contacts, count: Contacts; their number so far, which may exceed the capacity.
         shapes, k, F: Table, index of the field, and its frame in the world, (12,).
-        feature: Feature of the field's edge 0; the number of the edge is added.
+        feature: Feature of the field's edge 0; the number of the edge is added: 3 times
+            that of its corner of smallest x and y, plus 0, 1 or 2 for an edge along x,
+            y or the diagonal.
         ax, ay, az, bx, by, bz: Ends of the axis in the field's frame [m].
         radius, margin: Radius of the side, and maximum gap of a contact [m].
         least: Smallest signed distance of the capsule's ends, or of the cylinder's rims

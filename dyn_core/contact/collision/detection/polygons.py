@@ -233,7 +233,8 @@ def write_feature(
     Returns:
         The number of corners: of the face of face_towards; 2 for a line along z of
             length above 0 (axis of a capsule, or the line of a cylinder's side in this
-            direction); else 0 (spheres, hulls without faces, lines of length 0).
+            direction), first the end at -z, with the first tags 32 and 33; else 0
+            (spheres, hulls without faces, lines of length 0).
     """
     face, _, _, _ = face_towards(shapes, k, dx, dy, dz)
     if face >= 0:

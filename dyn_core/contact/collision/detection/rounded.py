@@ -195,7 +195,7 @@ def sphere_sphere(
 ) -> int:
     """Add the contact of two spheres if it is near; return the new number.
 
-    The normal of concentric spheres is z of the world.
+    The normal of concentric spheres is z of the world. The feature is 0.
 
     Args:
         contacts, count: Contacts; their number so far, which may exceed the capacity.
@@ -221,7 +221,8 @@ def sphere_capsule(
 ) -> int:
     """Add the contact of a sphere with a capsule if it is near; return the new number.
 
-    A centre on the capsule's axis has a normal orthogonal to the axis.
+    A centre on the capsule's axis has a normal orthogonal to the axis. The feature is
+    0.
 
     Args:
         contacts, count: Contacts; their number so far, which may exceed the capacity.
@@ -257,7 +258,9 @@ def capsule_capsule(
 
     Nearly parallel capsules touch at each end that projects onto the other axis, at up
     to 4 points, and at the closest points if these are closer than all ends. Each gap
-    is a distance of an end and a segment, and so smooth in the poses.
+    is a distance of an end and a segment, and so smooth in the poses. Features are 0
+    for the closest points, 1 and 2 for the ends of a at -z and +z, 3 and 4 for those
+    of b.
 
     Args:
         contacts, count: Contacts; their number so far, which may exceed the capacity.
@@ -383,7 +386,7 @@ def sphere_box(
 ) -> int:
     """Add the contact of a sphere with a box if it is near; return the new number.
 
-    A centre inside the box has the normal of the nearest face.
+    A centre inside the box has the normal of the nearest face. The feature is 0.
 
     Args:
         contacts, count: Contacts; their number so far, which may exceed the capacity.
@@ -435,7 +438,7 @@ def sphere_cylinder(
     """Add the contact of a sphere with a cylinder if it is near; return the new number.
 
     A centre inside is pushed out through the side or an end, whichever is nearer; from
-    the axis through the side it is pushed along x.
+    the axis through the side it is pushed along x. The feature is 0.
 
     Args:
         contacts, count: Contacts; their number so far, which may exceed the capacity.

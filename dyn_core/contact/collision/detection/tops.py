@@ -157,7 +157,8 @@ def with_tops(
 ) -> int:
     """Add the contacts of a shape's faces with tops of a height field.
 
-    Contacts beyond the capacity are counted, not written.
+    Contacts beyond the capacity are counted, not written. The feature is 2^39 (FIRST)
+    plus the number of the grid's corner, i times the corners along y plus j.
 
     Args:
         contacts, count: Contacts, and their number so far.
