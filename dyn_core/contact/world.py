@@ -186,7 +186,7 @@ class World:
                 contacts.
             ModelError: A mesh or a name in `groups` is invalid, or a surface has the
                 name of a link.
-            InfeasibleError: It is not on a height field after 50 moves.
+            InfeasibleError: The gap is not zero after 50 moves, as on a height field.
             ShapeError: q has the wrong shape.
         """
         check_robot(model, "on_ground")

@@ -30,8 +30,9 @@ def report(arrays: ArrayStep, record: StepRecord) -> StepReport:
     """Return the report of a step; details, energy and rank are computed when read.
 
     Args:
-        arrays: Memory in which the problem is then prepared again and overwritten;
-            DynError then, if the dynamics cannot be computed.
+        arrays: Memory of the step. Reading a quantity prepares the problem again and
+            overwrites this memory; the reading raises DynError if the dynamics cannot
+            be computed.
         record: Record of the step.
     """
     measured = Residuals(*map(float, record.residuals))
@@ -180,9 +181,9 @@ def _energy(arrays: ArrayStep, record: StepRecord) -> StepEnergy:
 def wrenches(arrays: ArrayStep, record: StepRecord) -> np.ndarray:
     """Return the contact impulses on each body in a step, body coordinates, (nb, 6).
 
-    Moment about the body's origin, then force [N·m·s; N·s]; zeros without contacts. The
-    problem is prepared again: the memory of `arrays` is overwritten; DynError if the
-    dynamics cannot be computed.
+    Row i - 1 is of body i; the world has no row. Moment about the body's origin, then
+    force [N·m·s; N·s]; zeros without contacts. The problem is prepared again: the
+    memory of `arrays` is overwritten; DynError if the dynamics cannot be computed.
 
     Args:
         arrays: Memory of the recorded steps.

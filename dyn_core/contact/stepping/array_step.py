@@ -109,12 +109,18 @@ class ArrayStep:
 
     @property
     def contacts(self) -> int:
-        """Contact count of the last step; 0 before the first, and after make_room."""
+        """Contacts of the last step without an error; 0 before it, and after make_room.
+
+        A failed step leaves the number as it is.
+        """
         return int(self._log.integers[3])
 
     @property
     def m(self) -> int:
-        """Number of rows of the last step; 0 before the first, and after make_room."""
+        """Rows of the last step without an error; 0 before it, and after make_room.
+
+        A failed step leaves the number as it is.
+        """
         return int(self._log.integers[4])
 
     @property
@@ -142,7 +148,7 @@ class ArrayStep:
     def make_room(self, contacts: int) -> None:
         """Allocate buffers for at least `contacts`; earlier impulses are preserved.
 
-        The capacity at least doubles.
+        The capacity at least doubles. The problem in the memory is lost.
         """
         self.room.grow(max(2 * self.room.contacts, contacts))
         self._tie()
@@ -263,9 +269,11 @@ class ArrayStep:
         Raises:
             ShapeError: An array has another shape.
             ValueError: accelerations has another size than one or all coordinates.
-            NonFiniteError: The state or the velocity after the step is not finite.
+            NonFiniteError: The state before the step, or the state after it, is not
+                finite.
             DynError: The dynamics cannot be computed at the state, or the solver failed
-                in Python; the error passes through.
+                in Python; the error passes through. After this and a NonFiniteError the
+                impulses of earlier steps are deleted.
 
         Source: LCP-4.
         """
@@ -310,7 +318,7 @@ class ArrayStep:
     def proven(self, blocks: int, m: int) -> int:
         """Return INFEASIBLE if the prepared problem provably is, else MAX_ITERATIONS.
 
-        No proof is tried for more than MOST_PROVEN rows.
+        No proof is tried for more than MOST_PROVEN (1000) rows.
 
         Args:
             blocks, m: Numbers of blocks and rows of the problem in the memory.
@@ -392,7 +400,8 @@ class ArrayStep:
             record: Record of that step, by this object.
 
         Returns:
-            The memory of this object, valid until the next step.
+            The memory of this object, valid until the next step, or until another
+            problem is prepared.
 
         Raises:
             DynError: The dynamics cannot be computed at the state of the record.
@@ -427,8 +436,9 @@ class ArrayStep:
     def shift(self, record: StepRecord) -> np.ndarray | None:
         """Return the displacement by which a step corrected its final position, (nv,).
 
-        From the end without correction [rad | m], along the axes of the velocity there;
-        None if the step did not correct its position. The memory is not used.
+        From the end without correction [rad | m], along the axes of the velocity there.
+        With meetings of fast bodies it includes what these moved the bodies. None if
+        there was neither a correction nor a meeting. The memory is not used.
         """
         if record.q_end is None:
             return None

@@ -149,7 +149,8 @@ def allocate_outcomes(n: int, chosen: np.ndarray) -> RowOutcomes:
 
     Args:
         n: Number of states.
-        chosen: Index in `force` of each body, world first, (nb + 1,); -1: none.
+        chosen: Index in `force` of each body, world first, (nb + 1,); -1: none. The
+            largest index gives the number of bodies in `force`. Not copied.
     """
     forces = n, int(chosen.max(initial=-1)) + 1, 3
     return RowOutcomes(
@@ -181,7 +182,7 @@ def take_step(
     Args:
         scene, step, solver: Tables, arrays of one state, and solver with its memory.
         kernels: Programs, tied to `step` and `log`.
-        outcomes: Written, for one state: status, contacts and contact forces.
+        outcomes: Results of one state; all fields are written at index 0.
         log: Written; q_end and qd_end are the state after the step. Valid after DONE
             only.
 
@@ -273,7 +274,7 @@ def step_rows(
 
     A state that is not finite, or becomes so, or for which a solver in Python raises,
     has failed: its velocity and correction are set to zero, its impulses of earlier
-    steps are deleted, and outcomes.failed is 1.
+    steps are deleted, outcomes.failed is 1 and outcomes.status -1 (NO_RESULT).
 
     Args:
         scene: Robot, world and rule.
@@ -332,8 +333,9 @@ def solve_state(
     """Solve a prepared problem; return the index of its status in STATUSES, or RAISED.
 
     Where rebounds or push-outs admit no solution (see leave_out_pushes), the problem is
-    solved again without them; WEDGED: with success. A problem that is still not solved
-    gets impulses that add no energy. Where the solver ends with MAX_ITERATIONS or RAY,
+    solved again without them; if that succeeds, WEDGED is returned. A problem that is
+    still not solved gets impulses that add no energy. Where the solver ends with
+    MAX_ITERATIONS or RAY,
     friction is frozen, and the status is the one that freeze_friction returns, not the
     solver's. Where it ends with INFEASIBLE or NO_BUFFER, the impulses are scaled by the
     factor in [0, 1] of least energy, and the status stays. RAISED: a solver in Python
@@ -369,7 +371,9 @@ def leave_out_pushes(
     A rebound, or the push out of an overlap, asks a gap to open: bias < 0. Where the
     friction cones contain impulses d that move nothing, Y.T d = 0, and bias . d < 0, no
     impulses fulfil that: they grow without bound. With bias >= 0 the robot at rest
-    fulfils every row. Nothing is changed where the result is False.
+    fulfils every row. Such impulses d are not sought: `status` decides whether contacts
+    and limits with bias < 0 get the bias 0. Nothing is changed where the result is
+    False.
 
     Args:
         scene: Its rule.
@@ -378,8 +382,9 @@ def leave_out_pushes(
         status: Status of the solution. Where it is CONVERGED or NOT_UNIQUE, nothing is
             done unless impulses are endless (as velocities above 1e7 times the free
             ones) or, in a step with meetings of fast bodies, add energy; where it is
-            INFEASIBLE, only rebounds are removed.
-        z: Memory, (nv,).
+            INFEASIBLE, all rebounds are removed; where it is another one, all rebounds
+            and push-outs.
+        z: Memory, (nv,), which is overwritten.
 
     Source: ours; the cones of LCP-12.
     """
@@ -504,7 +509,8 @@ def finish_state(
 
     Args:
         scene, step, solver: Tables, arrays, and solver with its memory.
-        outcomes: Results, written at n, except for `contacts` and `rows`.
+        outcomes: Results, written at n, except for `contacts` and `rows`; the contact
+            forces are added to `force` and `world_force`, which must be zero before.
         state, n: Index of the state in `step` and in `outcomes`.
         blocks: Number of blocks.
         status: Status of the solution.

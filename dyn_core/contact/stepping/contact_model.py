@@ -189,7 +189,7 @@ class ContactModel:
         return self.pairs.shape_table, self.pairs.pair_table
 
     def dense_constraints(self, q: np.ndarray, qd: np.ndarray) -> list[Constraint]:
-        """Return the limits of balls, then the loops, at a state.
+        """Return the limits of ball joints, then loops and couplings, at a state.
 
         All ball limits are returned, closed or not, so that their number does not
         depend on the state; none if limits are off in the world. Raises SingularError
@@ -284,8 +284,8 @@ def error_terms(world: World, h: float) -> tuple[float, float]:
     """Return ERP and compliance of a world's stabilisation.
 
     ERP is the fraction of position errors corrected through velocities in a step:
-    nonzero for baumgarte and erp_cfm, 0 for split_impulse and none. Compliance is 0
-    except for erp_cfm [(m/s)/(N·s)].
+    world.erp for baumgarte, for erp_cfm that of the spring with its damper, 0 for
+    split_impulse and none. Compliance is 0 except for erp_cfm [(m/s)/(N·s)].
 
     Args:
         world: World with the stabilisation and its parameters.

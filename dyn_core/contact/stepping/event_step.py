@@ -146,7 +146,7 @@ class EventStep:
         self._saved = self._loads.copy()
 
     def restore_impulses(self) -> None:
-        """Make the stored impulses the next warm start."""
+        """Make the stored impulses the next warm start; zero if none were stored."""
         self._loads = self._saved.copy()
 
     def step(
@@ -168,7 +168,7 @@ class EventStep:
 
         Raises:
             NonFiniteError: The state, or a velocity, is not finite. Errors of Programs
-                and of the solver pass through.
+                and of the solver, and LinAlgError of a singular inertia, pass through.
         """
         remaining, events, h = self._h, 0, self._h
         parts: list[StepRecord | Flight] = []
@@ -216,7 +216,7 @@ class EventStep:
             flow: Function from an elapsed time [s] to q, qd then and the record of the
                 motion.
             near: Constraints at the start.
-            closed: Numbers of the contacts that stay closed; their gaps are no events.
+            closed: Numbers of contacts and limits that stay closed: no events.
             remaining: Remaining time [s].
             forces: Applied forces.
 
@@ -276,9 +276,9 @@ class EventStep:
     def _closed(self, near: Near, qd: np.ndarray) -> set[int]:
         """Return the numbers of contacts and limits that stay closed.
 
-        Their gap is at most 1e-8 and does not open faster than 1e-6; or they had an
-        impulse in the last problem, their gap is at most 1e-4, and its rate at most
-        1e-3 in either direction. Gaps are in m or rad, rates in m/s or rad/s.
+        Their gap is at most 1e-8 and does not open faster than 1e-6; or the impulse of
+        their first row was above 0 in their last problem, their gap is at most 1e-4,
+        and its rate at most 1e-3 in size. Units: m or rad, m/s or rad/s.
 
         Args:
             near: Constraints at the state.
@@ -312,7 +312,7 @@ class EventStep:
             q, qd: State, (nq,), (nv,).
             forces: Applied forces.
             near: Constraints at the state.
-            closed: Numbers of the contacts that stay closed.
+            closed: Numbers of the contacts and limits that stay closed.
         """
         if not closed and near.closing.all():
             return partial(self._free_motion, t, q, qd, forces)
@@ -402,7 +402,8 @@ class EventStep:
             closed: Numbers of the contacts and limits that stay closed.
 
         Raises:
-            NonFiniteError: The state or the velocity is not finite.
+            NonFiniteError: The state or the velocity is not finite. Other errors as
+                of `_impact`.
         """
         middle, v = self._moved(q, qd, h / 2)
         blocks, _ = self._prepared(middle, v, forces, h, h)
@@ -420,10 +421,10 @@ class EventStep:
         forces: Forces,
         bouncing: bool,
     ) -> StepRecord:
-        """Return the record of an instantaneous impact at closed contacts and limits.
+        """Return the record of an instantaneous impact at contacts and limits.
 
-        All constraints that are no contacts or limits take part, too. The velocity
-        after the impact is the record's `velocity`.
+        Those with a gap up to 1e-8 m or rad take part, and all other constraints. The
+        velocity after the impact is the record's `velocity`.
 
         Args:
             t: Time [s].
@@ -531,8 +532,8 @@ class EventStep:
 
         Without the stabilisation split_impulse, or if no correction is needed, q, qd
         and `parts` are unchanged. Otherwise qd is the same velocity along the axes at
-        the new q, which goes to a record (q_end), the displacement to the energy of a
-        flight. An incomplete correction is counted as "contacts without room".
+        the new q. The last part, if a record, gets the new q as q_end; the energy of a
+        flight counts the displacement. An incomplete correction is counted.
 
         Args:
             q, qd: State at the end of the step, (nq,), (nv,).
@@ -643,8 +644,8 @@ class EventStep:
     def _prepare_call(self, duration: float, apart: float) -> Callable[..., Any]:
         """Return prepare_step, bound to a scene of `_scene`.
 
-        The returned function takes the index of the state, and returns the numbers of
-        contacts, blocks and rows.
+        It takes the index of the state, and returns the numbers of contacts, blocks and
+        rows; minus the number of contacts if the memory is too small for them.
 
         Args:
             duration: Step of the rule [s].

@@ -46,7 +46,8 @@ def advanced(
 
     Returns:
         Position, (nq,), and u along the axes at that position, (nv,): the axes of
-            floating bodies rotate with them.
+            floating bodies rotate with them. If all joints have one coordinate, it is
+            the array u itself.
 
     Raises:
         NonFiniteError: The position is not finite.

@@ -108,7 +108,10 @@ def fits_lanes(setup: StepSetup, states: int) -> bool:
 
 
 def flat(terms: Terms) -> FlatTerms:
-    """Return the terms of n states as arrays (n, numbers), views of the same memory."""
+    """Return the terms of n states as arrays (n, numbers), views of the same memory.
+
+    The axes after the first become one, in C order.
+    """
     return FlatTerms._make(x.reshape(len(x), -1) for x in terms)
 
 

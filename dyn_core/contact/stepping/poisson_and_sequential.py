@@ -67,10 +67,10 @@ class ImpactLaw:
     def act(self, blocks: int, m: int) -> int:
         """Apply the impact of a prepared step before it; return a status.
 
-        The impulses are stored in `impulse`, and change the free velocity and b of the
-        problem. A block that bounced has its velocity after the impact as the lower
-        bound in the step: its b and bias are changed. Without a bouncing block nothing
-        changes except that `impulse` is zero.
+        The impulses are stored in the first m entries of `impulse`, and change the free
+        velocity and b of the problem. A block that bounced has its velocity after the
+        impact as the lower bound in the step: its b and bias are changed. Without a
+        bouncing block nothing changes except that these entries are zero.
 
         Args:
             blocks, m: Numbers of blocks and rows.
@@ -150,7 +150,8 @@ class Impact(NamedTuple):
     def after(self, impulse: np.ndarray) -> np.ndarray:
         """Return the velocities of the blocks' first rows after impulses, (blocks,).
 
-        In m/s or rad/s. `impulse` has the impulses of all rows, (m,).
+        The impulses act on `before` [m/s | rad/s]. `impulse` has those of all rows,
+        (m,).
         """
         velocity: np.ndarray = self.before + self.problem.apply(impulse)
         return velocity[self.first]

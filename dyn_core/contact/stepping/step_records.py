@@ -39,6 +39,8 @@ class StepRecord(NamedTuple):
         sizes: nq and nv.
         integers, floats: Arrays of composite_step.StepLog, as bytes.
         fast: Contacts of a step with fast pairs, which depend on velocities; else None.
+
+    The arrays of the properties are read-only views.
     """
 
     t: float
