@@ -51,8 +51,9 @@ class Carrying:
             q: Present position, (nq,); None skips the check at the present position.
 
         Raises:
-            SettingError: The largest effort exceeds its limit at q, or at every random
-                position. The error names the joint.
+            SettingError: At q, or at every random position, an effort exceeds its
+                limit. The error names the joint with the largest ratio of the two.
+                Errors of `weight` pass through.
         """
         ten = payload.parameters
         if q is not None:

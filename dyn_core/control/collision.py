@@ -114,14 +114,15 @@ class ExternalEffort:
         Args:
             model: Robot; its joint friction and joint springs are part of the model and
                 do not count as external forces.
-            gain: Rate K [1/s].
+            gain: Rate K, above 0, which is not checked [1/s].
             observer: Solver of MOMENTUM_OBSERVER, by name or as object.
             engine: Engine of the Program; None: the default.
             carried: Payload that may change at run time; None: no payload.
 
         Raises:
             SolverNotFound: No solver has the name `observer`.
-            SignatureError: The observer solves another problem.
+            SignatureError: The observer solves another problem. Errors of its build
+                pass through.
         """
         self.carried = carried or PayloadInput()
         self.gain, self.driven = float(gain), bool(model.driven)

@@ -289,6 +289,7 @@ class Controller(Laws):
             trajectory: Trajectory from make_trajectory; the listeners are called with
                 this object.
             t: Time of the trajectory's time zero, on the clock of `now` in update [s].
+                If it is past, the trajectory is joined where it is at the present time.
 
         Raises:
             SettingError: No state has come yet or since a reset, the mode follows no

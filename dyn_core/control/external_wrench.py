@@ -110,6 +110,11 @@ class ExternalWrench:
             tau: External joint forces, (nv,) [N·m | N], such as ExternalEffort.effort.
             time: Time of driven joints [s].
 
+        Returns:
+            w, (6,), [moment; force] of the environment on the link, about its origin
+            [N·m; N]; covariance of w, (6, 6); weak: whether a direction of w is missing
+            or fades.
+
         Raises:
             ShapeError: q has another shape.
             ValueError: tau has neither nv numbers nor one.

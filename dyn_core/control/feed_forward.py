@@ -160,8 +160,9 @@ class FeedForward:
 def motion_at_points(trajectory: Trajectory) -> tuple[np.ndarray, np.ndarray]:
     """Return velocity and acceleration of the interpolation at the points, (k, n) each.
 
-    Given velocities and accelerations are returned as they are. Else inner points get
-    the mean of the two adjacent polynomials; a single point gets zeros.
+    Given velocities and accelerations are returned as they are. Others are computed:
+    inner points get the mean of the two adjacent polynomials, the first and the last
+    point have one polynomial only; a single point gets zeros.
     """
     shape = trajectory.q.shape
     if len(trajectory.times) == 1:

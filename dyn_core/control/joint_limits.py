@@ -66,14 +66,15 @@ class JointLimits:
         )
 
     def widened(self, tolerance: float, *places: np.ndarray | None) -> JointLimits:
-        """Return position limits widened by a tolerance and to include given positions.
+        """Return limits whose position limits are widened to include given positions.
 
-        A robot or a reference outside its limits can so be led back.
+        A robot or a reference outside its limits can so be led back. The velocity
+        limits stay.
 
         Args:
             tolerance: Distance added on both sides [rad | m].
             places: Positions, (n,), that the limits are extended to before the
-                tolerance is added; None is ignored.
+                tolerance is added; None and NaN are ignored.
         """
         lower, upper = self.lower, self.upper
         for q in places:

@@ -69,7 +69,7 @@ def wrapped_joints(model: Model, wrap: Sequence[str] | None) -> tuple[str, ...]:
 
 
 def whole_turns(q: np.ndarray, near: np.ndarray, wrapped: np.ndarray) -> np.ndarray:
-    """Return the whole turns that bring positions nearest to others, (n,) [rad].
+    """Return the whole turns that bring q nearest to `near` when added, (n,) [rad].
 
     A joint without wrapped errors gets 0.0: it goes from `near` to `q` as they are.
 

@@ -40,9 +40,9 @@ def check_joints(model: Model) -> None:
 def build_weight(model: Model, engine: Any, paths: Sequence[str] = ()) -> Any:
     """Return the prepared Program of gravity compensation with damping.
 
-    Its inputs are q, qd and the damping gain, then the time if the model has driven
-    joints, then `paths`. Numbers that are not finite raise NonFiniteError in a call;
-    joint springs act.
+    Its inputs are q, qd and the damping gain k, (nv,) [1/s], then the time if the model
+    has driven joints, then `paths`. Its result is g(q) - H k qd, (nv,) [N·m | N].
+    Numbers that are not finite raise NonFiniteError in a call; joint springs act.
 
     It always uses the default solver, which comes with this project: a ramp stays
     possible when the law's solver, from a plugin, fails or stalls.

@@ -79,7 +79,10 @@ class PayloadSettings:
 
     @property
     def prior(self) -> np.ndarray:
-        """Prior deviations of m, m c and six moments, (10,) [kg; kg·m; kg·m²]."""
+        """Prior deviations of m, m c and six moments, (10,) [kg; kg·m; kg·m²].
+
+        largest_mass times 1, reach for each of m c, and reach² for each moment.
+        """
         mass, reach = self.largest_mass, self.reach
         return mass * np.array([1.0, *[reach] * 3, *[reach**2] * 6])
 

@@ -162,7 +162,7 @@ class ToolTargets:
         A pose, returned as it came, moves the reference there at once; a twist or
         wrench acts from the next `advance` on. A stiffness (6,), returned as a matrix
         (6, 6) in base axes, and a sample of the sensor (6,), returned in the axes of
-        its link, do not change the reference.
+        its link, do not change the reference. Each but a sample sets `received`.
 
         Args:
             message: Its topic is target_pose, with position [m] and quaternion x, y, z,

@@ -295,7 +295,7 @@ class WrenchControl:
         self.change()
 
     def clear(self) -> None:
-        """Set the integral and the contact to zero, without warnings.
+        """Set the integral and the contact to zero, and delete all warnings.
 
         The sensor and its offset stay.
         """
@@ -305,8 +305,9 @@ class WrenchControl:
     def change(self) -> None:
         """Use the changed parameters of the law's host.
 
-        If cartesian.tare has become true, a tare begins. sensor_link and sensor_weighs
-        are read only by the constructor.
+        If cartesian.tare has become true, a tare begins; if it has become false, the
+        offset, or a tare that is not finished, stays. sensor_link and sensor_weighs are
+        read only by the constructor.
         """
         values = self._law.host.parameters
         self.gain = np.array(values["cartesian.wrench_gain"], float)

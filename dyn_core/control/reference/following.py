@@ -228,15 +228,16 @@ class TrajectoryFollower:
     ) -> None:
         """Follow a trajectory from its start on; the running one continues until then.
 
-        Requires a reference. Joints of `turning` are shifted to its turn; ramps, a
-        lead-in and a decaying offset lead to the trajectory. A pending trajectory is
-        dropped, and the running one as well if the start is not in the future; their
-        outcome is "replaced".
+        Requires a reference. Joints of `turning` are shifted by whole turns to the
+        reference; ramps, a lead-in and a decaying offset lead to the trajectory. A
+        pending trajectory is dropped, and the running one as well if the start is not
+        in the future; their outcome is "replaced".
 
         Args:
             trajectory: Trajectory; checked here unless it was checked against the same
                 limits.
-            start: Time of the trajectory's time zero [s].
+            start: Time of the trajectory's time zero; if it is past, the trajectory is
+                joined where it is now [s].
             now: Present time [s].
             q: Position of the robot, (n,); None: the reference's.
 

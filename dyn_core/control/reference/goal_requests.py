@@ -57,7 +57,7 @@ def with_missing_joints(
         q: Positions of all these joints, (n,); used for the missing ones.
 
     Raises:
-        TrajectoryError: The rows are no numbers or differ in length.
+        TrajectoryError: The rows of a quantity are no numbers or differ in length.
     """
     missing = [j for j, name in enumerate(joints) if name not in rows.names]
     if not missing:

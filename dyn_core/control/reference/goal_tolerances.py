@@ -225,8 +225,8 @@ def _by_joint(
         joints: Names of all joints, in the order of the result.
 
     Raises:
-        SettingError: A joint is unknown, or a tolerance is negative or not finite.
-        TypeError: A tolerance is no number.
+        SettingError: `values` is no mapping, a joint is unknown, or a tolerance is no
+            number, negative or not finite.
     """
     for name, value in named_settings(f"constraints: {what}", values).items():
         if name not in joints:

@@ -117,7 +117,7 @@ class GoalTracker:
         in the future: `advance` aborts their goals.
 
         Args:
-            goal: Identifier of the goal.
+            goal: Identifier of the goal; that no tracked goal has it is not checked.
             trajectory: Trajectory of Controller.make_trajectory.
             start: Time of the trajectory's time zero, on the controller's clock `now`
                 [s].
@@ -149,7 +149,7 @@ class GoalTracker:
         comes from a later `advance`.
 
         Returns:
-            Whether the goal is known.
+            Whether the goal is in `tracked`; False after its outcome.
         """
         for tracked in self.tracked:
             if tracked.goal != goal:

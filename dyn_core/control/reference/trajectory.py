@@ -249,8 +249,9 @@ def make_trajectory(
         names: Joints of the columns; each of `joints` once, in any order.
         times: Times of the points from the start, (k,), strictly increasing, >= 0, at
             most a day [s]; at most 100,000 points.
-        positions, velocities, accelerations: One row per point, (k, n) [rad | m; s];
-            the last two may be empty, but accelerations need velocities.
+        positions, velocities, accelerations: One row per point, (k, n) [rad | m],
+            [rad/s | m/s], [rad/s² | m/s²]; the last two may be empty, but accelerations
+            need velocities.
         effort: Feed-forward efforts, one row per point, or empty [N·m | N].
         lower, upper: Position limits in the controller's order, (n,), checked at the
             points and between them; None: no limits [rad | m].

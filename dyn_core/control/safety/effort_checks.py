@@ -88,8 +88,8 @@ class Safety:
     def stop(self, t: float, cause: str, kind: str, reason: str) -> None:
         """Stop the robot; a stop in force that is as strong or stronger remains.
 
-        The order is zero, ramp, hold, from the strongest. In both cases the cause is
-        counted, and efforts being computed are discarded.
+        The order is zero, ramp, hold, from the strongest. Even where the earlier stop
+        remains, the cause is counted and efforts being computed are discarded.
 
         Args:
             t: Time [s].

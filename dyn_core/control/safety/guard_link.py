@@ -292,8 +292,8 @@ class GuardStop:
     def look(self, t: float) -> None:
         """Look for silent guards at time t [s]; to be called between states, too.
 
-        The loss of the guard stops the controller as set by on_violation; while a
-        guard's stop is in force, zero effort is sent.
+        The loss of the guard stops the controller as set by on_violation. Zero effort
+        is sent once when a stop of kind zero begins by the guard or its loss.
         """
         self.link.check(t)
         self._act(t)
@@ -308,9 +308,9 @@ class GuardStop:
 
         Else None.
 
-        While a guard's stop is in force, or if a guard was not heard since a suspension
-        and `tau` is not zero, zero effort is sent. During a shutdown, which is bounded
-        in time, guards are ignored because nobody reads their beats.
+        Zero effort is sent when a guard's stop begins here, and in each call in which a
+        guard was not heard since a suspension and `tau` is not zero. During a shutdown,
+        which is bounded in time, guards are ignored because nobody reads their beats.
 
         Args:
             t: Time of the state; not used, the guards are checked at its time of
@@ -335,7 +335,8 @@ class GuardStop:
 
         A guard's stop of kind zero replaces weaker stops. When it is reset, the
         controller's stop is reset only if it had no stop before and none of another
-        cause since. A new fault stops as set by on_violation.
+        cause since. A new fault stops as set by on_violation. Zero effort is sent once
+        when a stop of kind zero begins.
 
         Args:
             t: Present time, monotonic [s].
