@@ -40,7 +40,10 @@ class Symbol(Number):
     # fmt: on
 
     def apply(self, op: str, *operands: Any) -> Any:
-        """Record an operation in the innermost Graph being traced: Tracer.record."""
+        """Record an operation in the innermost Graph being traced; return its result.
+
+        Operands, result and errors are as of Tracer.record.
+        """
         tracer = self.tracer
         while tracer.inner is not None:
             tracer = tracer.inner

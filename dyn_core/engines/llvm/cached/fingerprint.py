@@ -376,8 +376,9 @@ def _order(value: Any) -> str:
 
 
 def _same(now: Iterable[Any], then: Sequence[Any]) -> bool:
-    """Return whether two sequences of equal length contain the same objects in order.
+    """Return whether two sequences contain the same objects in the same order.
 
-    Objects are compared by identity; of different lengths only the shorter counts.
+    Objects are compared by identity. What one sequence has behind the end of the other
+    is not compared.
     """
     return all(map(is_, now, then))

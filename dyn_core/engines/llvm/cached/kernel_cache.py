@@ -32,9 +32,9 @@ _since: dict[Path, int] = {}  # bytes written since the last clean-up, by folder
 def folder() -> Path | None:
     """Return the folder of the cache, or None if it is off or not usable.
 
-    It is DYN_CACHE_DIR, by default dyn_ros in XDG_CACHE_HOME or ~/.cache, and is
-    created if needed. It is off if DYN_CACHE_DIR is "off" or empty. A folder that is
-    not usable causes one warning.
+    It is DYN_CACHE_DIR, by default dyn_ros in XDG_CACHE_HOME (if that is an absolute
+    path) or in ~/.cache, and is created if needed. It is off if DYN_CACHE_DIR is "off"
+    or empty. A folder that is not usable causes one warning.
     """
     named = os.environ.get(FOLDER)
     if named is not None and named.lower() in ("off", ""):
