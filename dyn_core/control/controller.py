@@ -323,7 +323,8 @@ class Controller(Laws):
             topic: Name of the topic.
             t: Time of receipt, on the clock of `now` in update [s].
             values: Numbers of the message.
-            frame: Link in whose axes they are; empty: the root.
+            frame: Link in whose axes they are, a position from its origin; empty: the
+                root.
             stamp: Time stamp [s]; None: none.
             clock: Present time of the stamps' clock [s]; None: the age is not tested.
 
@@ -348,8 +349,8 @@ class Controller(Laws):
     def estop(self, t: float, reason: str = "emergency stop") -> None:
         """Stop as set by the rule on_estop, until reset_stop is called.
 
-        A stop in force that is as strong or stronger remains. The reference brakes and
-        trajectories are dropped in any case.
+        A stop in force that is as strong or stronger remains. Even then the reference
+        brakes and trajectories are dropped, if there is a state.
 
         Args:
             t: Present time [s].
@@ -360,8 +361,8 @@ class Controller(Laws):
     def shut_down(self, t: float, reason: str = "shutdown") -> None:
         """Stop as set by the rule on_shutdown, until reset_stop is called.
 
-        A stop in force that is as strong or stronger remains. The reference brakes and
-        trajectories are dropped in any case.
+        A stop in force that is as strong or stronger remains. Even then the reference
+        brakes and trajectories are dropped, if there is a state.
 
         Args:
             t: Present time [s].
@@ -372,8 +373,8 @@ class Controller(Laws):
     def _stop(self, t: float, cause: str, kind: str, reason: str) -> None:
         """Stop the robot and brake the reference.
 
-        A stop in force that is as strong or stronger remains. The reference brakes in
-        any case.
+        A stop in force that is as strong or stronger remains. Even then the reference
+        brakes, if there is a state.
 
         Args:
             t: Present time [s].

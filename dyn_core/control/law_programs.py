@@ -131,7 +131,7 @@ class Integral:
 
         Args:
             t: Time [s].
-            error: Tracking error, (nv,).
+            error: Tracking error, reference - position, (nv,) [rad | m].
             saturated: Sign of the effort of joints at their effort limit, else 0,
                 (nv,); their integral does not grow further in this direction.
         """

@@ -185,8 +185,8 @@ class Laws(ControllerSettings):
     def error(self) -> np.ndarray:
         """Displacement from position to reference at the last torque, (nv,) [rad | m].
 
-        Zeros before the first torque after a reset, and with laws that do not call
-        `compare`.
+        For wrapped joints it is in [-pi, pi). Zeros before the first torque after a
+        reset, and with laws that do not call `compare`.
         """
         if self._error_points is None:
             return np.zeros(self.model.nv)

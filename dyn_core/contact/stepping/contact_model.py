@@ -251,7 +251,7 @@ class ContactModel:
         f_ext: np.ndarray | None = None,
         carried: tuple[np.ndarray, ...] = (),
     ) -> np.ndarray:
-        """Return the bias force of the free motion, (nv,) [N·m | N].
+        """Return the bias force C of the free motion, H qdd = tau - C, (nv,) [N·m | N].
 
         With damping, springs, a payload, and dry friction unless it is a constraint.
 

@@ -140,7 +140,10 @@ class StepReport:
 
     @property
     def impulses(self) -> Mapping[str, np.ndarray]:
-        """Impulses of each block, (rows,), by its constraint's name [N·s | N·m·s]."""
+        """Impulses of each block, (rows,), by its constraint's name [N·s | N·m·s].
+
+        The first row of a contact is its normal.
+        """
         return self._details.impulses
 
     @property

@@ -450,7 +450,8 @@ class CartesianLaw(ControlLaw):
     def velocity(self) -> np.ndarray:
         """Return the velocity of the tool at the last state, base axes, (6,).
 
-        It is [angular; linear] [rad/s; m/s]. Raises ShapeError before the first state.
+        It is [angular; linear of the link's origin] [rad/s; m/s]. Raises ShapeError
+        before the first state.
         """
         samples = self.host.samples
         return np.asarray(self._velocity(samples.q, samples.qd, *self._clock()))

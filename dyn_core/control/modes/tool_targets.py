@@ -168,8 +168,8 @@ class ToolTargets:
             message: Its topic is target_pose, with position [m] and quaternion x, y, z,
                 w; target_twist [angular; linear]; target_wrench or sensor_wrench
                 [moment; force]; or target_stiffness of the axes [N·m/rad; N/m]. The
-                values are in the axes of the link message.frame; empty: the base. The
-                frame of a sensor_wrench is not read.
+                values are in the axes of the link message.frame, a position from its
+                origin; empty: the base. The frame of a sensor_wrench is not read.
             check: Called with a stiffness as it is returned; raises to refuse it.
 
         Raises:
