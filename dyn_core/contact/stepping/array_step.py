@@ -486,8 +486,9 @@ class ArrayStep:
     def names(self, record: StepRecord) -> str:
         """Return the names of the three constraints with the largest residuals.
 
-        For messages: they are separated by commas, with ", ..." if there are more than
-        three constraints. The problem of the step is prepared again in the memory.
+        For messages: the largest first, separated by commas, with ", ..." if there are
+        more than three constraints. The problem of the step is prepared again in the
+        memory.
 
         Args:
             record: Record of the step.

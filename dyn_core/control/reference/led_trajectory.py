@@ -86,7 +86,10 @@ class LedTrajectory:
         return np.concatenate(starts), np.concatenate(c)
 
     def check_way(self, limits: JointLimits) -> None:
-        """Raise a TrajectoryError if there is a lead-in that exceeds the limits."""
+        """Raise a TrajectoryError if there is a lead-in that exceeds the limits.
+
+        They are those of position and velocity, see JointLimits.check_pieces.
+        """
         if self.way is not None:
             c = self.way.pieces[:, : self.way.order]
             where = "before point 0"

@@ -158,7 +158,10 @@ class Trajectory:
         return 2 if self.qd is None else 4 if self.qdd is None else 6
 
     def check(self, limits: JointLimits) -> None:
-        """Raise a TrajectoryError if the motion between points exceeds the limits."""
+        """Raise a TrajectoryError if the motion between points exceeds the limits.
+
+        They are those of position and velocity, see JointLimits.check_pieces.
+        """
         c = self.pieces[:, : self.order]
         limits.check_pieces(
             np.diff(self.times), c, lambda k: f"between points {k} and {k + 1}"
