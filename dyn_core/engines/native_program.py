@@ -85,7 +85,7 @@ class QuickTier:
         Returns:
             Interpreted variant; None, without any effect, if the kernel is in memory or
             on disk, if it is small enough to be compiled at once (4000 nodes), or if
-            the Program has dtype float32, which the interpreter does not support.
+            the Program is gone or has dtype float32, which the interpreter lacks.
 
         Raises:
             CompileError: The kernel on disk cannot be loaded.
@@ -168,6 +168,7 @@ class BlockCalls:
         """Return a batch of a Port as C-contiguous blocks: (blocks, size, lanes).
 
         Entry [b, k, j] is flat entry k of row b * lanes + j, in the Program's dtype.
+        The result may share the memory of `array`.
 
         Args:
             array: Batch (rows, ...) of the Port, `rows` a multiple of `lanes`; of its
@@ -285,7 +286,7 @@ class NativeProgram(BlockCalls, GraphProgram):
         self._connect()
 
     def prepare(self, batch: bool = False) -> None:
-        """Compile or load the kernels, and wait for them; see Program.
+        """Compile or load the scalar kernel, with `batch` both, and wait for the end.
 
         Raises CompileError if LLVM failed.
         """

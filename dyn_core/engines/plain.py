@@ -43,8 +43,9 @@ class _Computing(Number):
                 "require": condition, error class, item.
 
         Returns:
-            A number of this class, or a bool for a comparison; for "loop" the final
-            state, a tuple; for "require" None.
+            A number of this class, or a bool for a comparison; for "loop" the state
+            when its condition is false or after the maximum of rounds, a tuple; for
+            "require" None.
 
         Raises:
             UnsupportedError: The operation is not supported.

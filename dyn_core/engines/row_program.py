@@ -1,4 +1,8 @@
-"""Programs that run row by row in Python and convert errors to a status."""
+"""Programs that run row by row in Python and convert errors to a status.
+
+Flat inputs are the entries of all inputs in the order of the Ports, arrays row by row;
+flat outputs likewise.
+"""
 
 from __future__ import annotations
 
@@ -45,6 +49,11 @@ class RowProgram(Program[Any]):
 
         Outputs are an array (number of flat outputs, rows), NaN in the columns of rows
         that failed; the status an array (rows,), 0 or as of `run_row`.
+
+        Args:
+            columns: For each flat input an array (rows,), or a float shared by all
+                rows.
+            rows: Number of rows, at least 1.
         """
         results, states = [], []
         for row in range(rows):

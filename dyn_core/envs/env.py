@@ -77,7 +77,7 @@ class TaskEnv(EpisodeRules, gymnasium.Env[np.ndarray, Any]):
 
         Args:
             seed: Seed of the task's random numbers; equal seeds give equal bits; None:
-                they continue.
+                they continue. It is set also if the options are then refused.
             options: {"state": (ns,)} begins with that state [SI]; None: a state is
                 drawn.
 

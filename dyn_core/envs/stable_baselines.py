@@ -67,11 +67,12 @@ class TaskVecEnv(NearAttributes, VecEnv):  # type: ignore[misc]
 
         The seed of the last call of `seed` and the options of the last set_options are
         used once; after an error they stay. The option `state` is (ns,) for each
-        environment [SI]; of `reset_mask`, a boolean for each, the episodes of the
-        others go on.
+        environment [SI]. The option `reset_mask` is a boolean for each: where it is
+        False, the episode goes on, and the result has its present observation.
 
         Raises:
-            SettingError: An option is unknown, or not given for all environments.
+            SettingError: An option is unknown, or not given for all environments; or
+                reset_mask is given before the first reset.
             ShapeError, NonFiniteError: A state is invalid, or a mask no boolean.
         """
         keys = sorted({key for part in self._options for key in part})

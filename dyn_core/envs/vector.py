@@ -123,7 +123,7 @@ class TaskVectorEnv(
 
         Args:
             seed: An integer; equal seeds give equal bits; None: the random numbers
-                continue.
+                continue. It is set also if the options are then refused.
             options: {"state": (num_envs, ns)} begins with these states [SI];
                 {"reset_mask": (num_envs,)}, booleans, selects the environments that are
                 reset, others stay as they are. With both, the states of other

@@ -61,12 +61,13 @@ def compile_pieces(ir: str) -> list[bytes]:
 
 
 def split(ir: str) -> list[str]:
-    """Return the pieces of a module, modules of about 4000 lines, as LLVM IR.
+    """Return the pieces of a module as LLVM IR, each a module in the order of loading.
 
-    Callers are in earlier pieces than the functions that they call. A call into another
-    piece then refers to a symbol that is unknown when it is loaded: the loader inserts
-    a jump with unlimited range. Internal functions become hidden symbols. The result is
-    [ir], unchanged, if all functions fit into one piece.
+    A piece has whole functions, and ends when it has 4000 lines or more. Callers are in
+    the same piece as the functions that they call, or in an earlier one. A call into
+    another piece then refers to a symbol that is unknown when it is loaded: the loader
+    inserts a jump with unlimited range. Internal functions become hidden symbols. The
+    result is [ir], unchanged, if all functions fit into one piece.
 
     Args:
         ir: LLVM IR in which called functions come before their callers.
@@ -148,8 +149,8 @@ class Variant:
     def memory(self) -> tuple[Any, int]:
         """Return (owner, address) of scratch memory for one thread, 64-byte aligned.
 
-        It is memory that give_back returned, or new memory of zeros after `fill`. It is
-        valid while the owner exists.
+        It is memory that was handed back by give_back, with its old content, or else
+        new memory of zeros after `fill`. It is valid while the owner exists.
         """
         try:
             return self._free.pop()
@@ -268,7 +269,8 @@ def later(
 ) -> None:
     """Make a kernel in the background, and store it in memory and on disk.
 
-    One that is in memory or on disk by then is not compiled again.
+    Returns at once, but where no thread can be started only after the kernel is made,
+    here. One that is in memory or on disk by then is not compiled again.
 
     Args:
         variant: scalar or batch.
@@ -277,8 +279,9 @@ def later(
         sizes: Sizes of the input and output ports.
         width: Lanes of a batch, from `lanes`; their type is that of the numbers in both
             variants.
-        then: Called after the end with the job, on the background thread: its `result`
-            is the kernel if its `error` is None; else `error` is the exception.
+        then: Called after the end with the job, on the thread that made the kernel: its
+            `result` is the kernel if its `error` is None; else `error` is the
+            exception.
     """
     task = partial(_make, variant, name, graph, sizes, width)
     LONG_TASKS.later(f"{variant}-{name}", task, then)

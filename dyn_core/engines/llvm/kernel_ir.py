@@ -1,10 +1,12 @@
 """Kernels: the LLVM functions called from outside, for one state and for batches.
 
     scalar(in, out, s) -> status
-        in, out: tables of pointers to the ports; s: scratch memory
+        in, out: tables of pointers to the ports; s: scratch memory. The status is 0, or
+        the number, from 1 on, of the first requirement that failed
     batch(in, strides, out, status, first, last, s) -> number of rows that failed
         rows first..last - 1 of C-order arrays, at least `width` of them. strides:
-        bytes from row to row of each input, 0 for an input shared by all rows
+        bytes from row to row of each input, 0 for an input shared by all rows. status:
+        one int64 for each row, from row 0 on; not written without requirements
     streamed(...) -> as batch, for results that are not in the cache: they are written
         past it where the blocks of an array begin at a multiple of a vector's size
     blocked(in, out, status, first, last, s) -> as batch
@@ -208,7 +210,8 @@ def _step_function(calls: Sequence[str], width: int, checked: bool) -> str:
     Args:
         calls: Calls that compute the Graph.
         width: Lanes.
-        checked: Whether the Graph has requirements; else no status is written.
+        checked: Whether the Graph has requirements; else no status is written, and 0
+            is returned.
     """
     real = kind("whole", width)
     align = real_size(width) * width
@@ -247,8 +250,8 @@ def _batch(
 
     Args:
         inputs, outputs: Sizes of the ports.
-        places: Byte offset of each port's block in the scratch memory.
-        tables: Byte offset of the tables of block addresses.
+        places: Byte offset of each port's block in the scratch memory, inputs first.
+        tables: Byte offset of the tables of block addresses, inputs first.
         width: Lanes.
         begin: Instructions before the first block.
         rows: Byte offset of memory for the rows of a block, in `streamed`; None:

@@ -164,7 +164,8 @@ class TiedBlock:
         Raises:
             ShapeError: An array has another size or memory layout.
             ValueError: The number of arrays differs from the number of Ports.
-            IndexError: There is no output, or there are no blocks.
+            IndexError: Arrays are given, but none for an output, or of no blocks.
+            AttributeError: An entry is no array, such as a list.
             CompileError: LLVM failed.
         """
         lanes = getattr(program, "lanes", 1)
@@ -232,11 +233,11 @@ class TiedBatch:
 
         Args:
             program: Program of dtype float64.
-            inputs: For each Port an array of its shape, used for all rows, or with as
-                many rows as `outputs`; contiguous and aligned, in memory that does not
-                move.
-            outputs: For each Port an array with at least one row; no two share memory.
-                The first array determines the number of rows.
+            inputs: For each Port an array of its shape, used for all rows, or (rows,
+                ...) with as many rows as `outputs`; contiguous and aligned, in memory
+                that does not move.
+            outputs: For each Port such an array (rows, ...) with at least one row; no
+                two share memory. The first array determines the number of rows.
 
         Raises:
             ShapeError: An array has another shape, dtype or memory layout, or other
@@ -271,7 +272,8 @@ class TiedBatch:
         to a multiple of the lanes.
 
         Args:
-            rows: At most the number of rows of the bound outputs; not checked.
+            rows: From 1 to the number of rows of the bound outputs; not checked: with
+                another number, machine code writes to memory outside of them.
         """
         if self._call is None:
             self._in_python(rows)
@@ -392,8 +394,8 @@ def run_kernel(kernel: KernelAddress) -> int:
 
     Returns:
         For a Program 0, or the number (from 1 on) of the first failed requirement; if
-        the kernel calls Python, 1 if the Program raised an exception. For a
-        TiedFunction the result of the function.
+        the kernel calls Python, 1 if the Program raised an exception. The outputs are
+        not valid if it is not 0. For a TiedFunction the result of the function.
     """
     return call_kernel(kernel.address, kernel.inputs, kernel.outputs, kernel.scratch)
 

@@ -446,7 +446,9 @@ def _key(content: Any) -> str:
 
 
 def _compile(irs: list[str], passes: int) -> list[bytes]:
-    """Return object codes of modules, those on disk from there; the others in parallel.
+    """Return object codes of modules, in their order; those on disk are from there.
+
+    The others are compiled in parallel, and stored on disk, except the first.
 
     Args:
         irs: LLVM IR of each module; the first one is not kept on disk.

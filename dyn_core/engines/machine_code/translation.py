@@ -65,7 +65,8 @@ def translate(
 ) -> Modules:
     """Return the LLVM IR of a function and of all functions that it calls.
 
-    In the checked form it is one module.
+    The first module has the function `entry`, which Python calls; the others follow,
+    callers first. In the checked form there is one module.
 
     Args:
         function: Python function of the subset.
