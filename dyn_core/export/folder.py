@@ -218,7 +218,7 @@ def export(
     Args:
         program: Program of the engine native.
         folder: Folder of the files; it is created. Files of earlier exports are
-            replaced, others never.
+            replaced if nobody changed them, others never.
         target: host, x86-64, x86-64-v2, x86-64-v3, x86-64-v4, aarch64, cortex-m7,
             cortex-m4f, riscv64 or wasm32.
         variant: "scalar" for one state, "batch" for a function of many rows, too.
@@ -235,11 +235,15 @@ def export(
     A dtype that the target lacks in hardware is refused for machine code, and a
     DynWarning for C source.
 
+    Returns:
+        The Export: folder, names of the files, arguments, and facts about the code.
+
     Raises:
         UnsupportedError: An argument is not valid, the Program is not of engine native,
             or the target does not support it.
-        SettingError: The folder has other files of these names, or cannot be written.
-        CompileError: There is no compiler, or it fails.
+        SettingError: The folder has other or changed files of these names, or cannot be
+            written.
+        CompileError: There is no compiler, or it or LLVM fails.
     """
     for what, value, valid in (
         ("variant", variant, VARIANTS),

@@ -255,9 +255,12 @@ def control_cycle(
 
 
 def _changed(name: str, part: Any, usual: Any) -> dict[str, Any]:
-    """Return the settings of Rules or bounds that differ from the usual ones, by name.
+    """Return the attributes of Rules or bounds that differ from usual ones, by name.
 
-    For None, no bounds, it is None by the `name` of the whole.
+    Args:
+        name: rules, bounds or state_bounds.
+        part: Rules, Bounds or StateBounds. For None the result is {name: None}.
+        usual: An object of the same class with the usual values.
     """
     if part is None:
         return {name: None}

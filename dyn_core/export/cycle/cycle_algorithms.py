@@ -1,10 +1,11 @@
 """The algorithms of control cycles, one for each kind of law.
 
 Inputs of several algorithms: position q and velocity qd, (nv,); reference q_ref, qd_ref
-and qdd_ref, (nv,); gain kd, which brakes in a ramp, (nv,) [1/s]; time t [s]; `fresh`, 1
-if q and qd are new; `request`: 0 none, 1 ramp, 2 zero, 3 reset, 4 disable; `state` of
-the last cycle, flat, zeros to begin; `stops`, (3,), or None: on_stale and on_violation
-(1 ramp, 2 zero, 3 auto) and stop_time [s] in place of the rules.
+and qdd_ref, (nv,); gain kd, which brakes in a ramp, 20 where it is not above 0, (nv,)
+[1/s]; time t [s]; `fresh`, 1 if q and qd are new; `request`: 0 none, 1 ramp, 2 zero, 3
+reset, 4 disable; `state` of the last cycle, flat, zeros to begin; `stops`, (3,), or
+None: on_stale and on_violation (1 ramp, 2 zero, 3 auto) and stop_time [s] in place of
+the rules.
 
 Returned are a tuple of the effort, (nv,) [N·m | N]; the next `state`; and `report`,
 (5,): status, number of the fault, its value, its bound, and 1 if the effort was beyond
@@ -125,7 +126,8 @@ def cartesian_cycle(  # type: ignore[no-untyped-def]
         target_pose: Position [m] and quaternion x, y, z, w, (7,).
         target_twist, target_wrench, target_stiffness: (6,) each, angular first.
         frames: Poses [R p] by rows of the targets' frames in the base, (4, 12).
-        news: 1 for each target that is new, and for a changed stiffness, (5,).
+        news: 1 for each target that is new (pose, twist, wrench, stiffness), then 1 if
+            the input `stiffness` is new, (5,).
         stiffness: Stiffness of the tool, (6, 6) [N·m/rad; N/m].
         ratio: Damping ratio of each axis, (6,).
         energy_limit, rest_stiffness, rest_damping: Inputs of the law.

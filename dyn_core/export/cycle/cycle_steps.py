@@ -356,9 +356,10 @@ class Cycle:
     def _of_silence(self, carried: Any, was: Any) -> Any:
         """Return the effort without a fresh state, (nv,): a ramp, then zero.
 
-        The ramp ends stop_time after the state became stale or the stop began.
-        There is none, and the effort is zero at once, if `was` does not hold, or if the
-        stop under way (without a stop, on_stale) is zero.
+        The ramp ends stop_time after the state became stale; in a stop that began
+        earlier, stop_time after its begin. There is no ramp, and the effort is zero at
+        once, if `was` does not hold, or if the stop under way (without a stop,
+        on_stale) is zero.
 
         Args:
             carried: Effort of the ramp, (nv,).
@@ -375,7 +376,8 @@ class Cycle:
         """Return the law's effort, limited, and whether it exceeded an effort limit.
 
         An effort that is not finite is replaced by the last good one. May start a stop:
-        after too many such efforts, for an oscillation, or outside of the envelope.
+        after more than rules.last_good_cycles such efforts in succession, for an
+        oscillation, or outside of the envelope.
         Sets `bridges`, the condition that the last good effort is used, and updates
         `last_good`, `failures` and `slewed`.
 
@@ -385,8 +387,8 @@ class Cycle:
             error: Displacement from position to reference (nv).
 
         Returns:
-            Effort (nv), and the condition that `tau` is beyond a limit while the law is
-            active.
+            Effort (nv), and the condition that `tau` is finite and beyond a limit while
+            the law is active.
         """
         rules = self.rules
         runs = logical_and(self.acts, equal(self.stop, NONE))

@@ -210,9 +210,9 @@ def ptx(
             function up to 6000 operations of float32, or 4000 of float64.
 
     Raises:
-        UnsupportedError: The Program has no Graph, calls others or checks for NaN; or
-            architecture or layout are unknown; or this llvmlite has no GPU code
-            generator.
+        UnsupportedError: The Program has no Graph, calls others or is built with
+            finite=True; or architecture or layout are unknown; or this llvmlite has no
+            GPU code generator.
         CompileError: LLVM rejects the kernel.
     """
     graph = getattr(program, "graph", None)

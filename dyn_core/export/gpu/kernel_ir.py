@@ -144,6 +144,11 @@ class StateTables(ValueTables):
         """Append code that copies values.
 
         To StatePorts it is one call for each port; for other memory see ValueTables.
+
+        Args:
+            code: Function that is written.
+            start, to: Source and target.
+            pairs: (index in source, index in target) of each value.
         """
         if not isinstance(to, StatePorts):
             super().copy(code, start, pairs, to)
@@ -162,6 +167,12 @@ class StateTables(ValueTables):
 
         Nothing is appended for fewer than 2000 values, and for memory other than
         StatePorts.
+
+        Args:
+            code: Function that is written.
+            to: Memory of the values.
+            numbers: Indices of the values that become zero.
+            count: Ignored.
         """
         if len(numbers) < MANY or not isinstance(to, StatePorts):
             return False

@@ -67,6 +67,7 @@ def compile_object(
 
     Raises:
         UnsupportedError: The target does not support the dtype in hardware.
+        ValueError: An operation has no machine form.
         CompileError: LLVM rejects the code.
     """
     if interface.dtype not in target.dtypes:

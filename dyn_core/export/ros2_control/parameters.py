@@ -76,7 +76,8 @@ def fixed_values(
             constant of the payload. Empty: none, and all its Fields are constants.
 
     Raises:
-        SettingError: An effort limit is invalid or missing.
+        SettingError: An effort limit or effort_slew is invalid, or a limit is missing.
+        ModelError: `wrap` is not valid, as in control_cycle.
     """
     chosen = {**vars(states), **vars(rules), **options}
     chosen |= {f"envelope.{name}": value for name, value in vars(bounds).items()}
