@@ -229,8 +229,8 @@ def evaluate(
         model: Robot whose joints have one coordinate each.
         record: Measured motion with joint forces, or a Recording; if no effort was
             measured, the commands are used.
-        cutoff: Cut-off frequency of the low-pass filter [Hz]; None: 10 Hz, or less for
-            low sampling rates.
+        cutoff: Cut-off frequency of the low-pass filter [Hz]; None: 10 Hz, or 0.2 times
+            the sampling rate if that is less.
         joint_friction: Whether the model's damping and dry friction act.
         report: Function called with a line for each stage; None: no reports.
 

@@ -67,7 +67,7 @@ def check_file(path: Path, extensions: Sequence[str]) -> None:
 def write_columns(
     path: Path, names: Sequence[str], columns: Iterable[np.ndarray]
 ) -> Path:
-    """Write values, priors and standard deviations as CSV; return the path.
+    """Write a header, and names with the columns, as CSV; return the path.
 
     Args:
         path: File that ends with .csv; an existing one is replaced.
@@ -153,7 +153,9 @@ def write_sidecar(path: str | os.PathLike[str], model: Model, origin: str) -> No
 
 
 def write_robot(path: Path, model: Model) -> tuple[Path, ...]:
-    """Write a robot as a sidecar, or as a URDF with a sidecar; return the files.
+    """Write a robot as a sidecar, or as a URDF with a sidecar; return the paths.
+
+    Of two files the URDF is the first.
 
     Args:
         path: NAME.urdf, with a sidecar NAME.dyn.yaml; or a sidecar NAME.yaml. Existing

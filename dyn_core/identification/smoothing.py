@@ -131,8 +131,8 @@ def smooth_motion(
         q: Positions, (samples, nv) [rad | m].
         qd: Velocities, (samples, nv); None: derivatives of the positions.
         tau: Joint forces, (samples, nv) [N·m | N].
-        cutoff: Cut-off frequency of the filter [Hz]; None: 10 Hz, or less for low
-            sampling rates.
+        cutoff: Cut-off frequency of the filter [Hz]; None: 10 Hz, or 0.2 times the
+            sampling rate if that is less.
 
     Raises:
         SettingError: The cut-off frequency is not above 0, or above 0.4 times the

@@ -351,11 +351,11 @@ class InverseKinematics:
     def many(self, poses: ArrayLike, near: ArrayLike | None = None) -> Reached:
         """Return positions for many poses, one row each.
 
-        Each start is tried for all poses that have not converged yet, so that the
-        result is the first solution found, not the nearest to `near`. This takes
-        several times less than single calls, which search from all starts at once. A
-        pose that no start reaches has the result with the least error, and `converged`
-        False.
+        Each start, of seeds (restarts + 1) at most, is tried for all poses that have
+        not converged yet, so that the result is the first solution found, not the
+        nearest to `near`. This takes several times less than single calls, which search
+        from all starts at once. A pose that no start reaches has the result with the
+        least error, and `converged` False.
 
         Args:
             poses: Wanted poses, (n, 4, 4), or (n, 7) as (x, y, z, qx, qy, qz, qw).

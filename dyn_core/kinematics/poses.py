@@ -18,11 +18,12 @@ _LAST_ROW = [0.0, 0.0, 0.0, 1.0]
 
 
 def one_pose(pose: ArrayLike) -> np.ndarray:
-    """Return one pose as a homogeneous matrix (4, 4); one of floats is not copied.
+    """Return one pose as a homogeneous matrix (4, 4); a float64 matrix is not copied.
 
     Args:
         pose: Matrix (4, 4), or (x, y, z, qx, qy, qz, qw) with a quaternion of any
-            length but zero.
+            length but zero; it is scaled to unit length, with a DynWarning if it is off
+            by more than 0.001.
 
     Raises:
         ShapeError: Another shape, not numeric, or a last row that is not (0, 0, 0, 1).
@@ -40,11 +41,12 @@ def one_pose(pose: ArrayLike) -> np.ndarray:
 
 
 def pose_matrices(poses: ArrayLike) -> np.ndarray:
-    """Return poses as homogeneous matrices (n, 4, 4); those of floats are not copied.
+    """Return poses as homogeneous matrices (n, 4, 4); float64 matrices are not copied.
 
     Args:
         poses: Homogeneous matrices (n, 4, 4), or (x, y, z, qx, qy, qz, qw) in rows (n,
-            7); quaternions of any length from 1e-154 to 1e154.
+            7); quaternions of any length from 1e-154 to 1e154, which are scaled to unit
+            length, with a DynWarning if one is off by more than 0.001.
 
     Raises:
         ShapeError: Another shape, not numeric, or a last row that is not (0, 0, 0, 1).
@@ -105,7 +107,7 @@ def _of_quaternions(poses: np.ndarray) -> np.ndarray:
             with a warning if one is off by more than 0.001.
 
     Raises:
-        NonFiniteError: A quaternion is zero.
+        NonFiniteError: A quaternion is zero, or beyond 1e154.
     """
     with np.errstate(over="ignore"):
         length = np.linalg.norm(poses[:, 3:], axis=1)

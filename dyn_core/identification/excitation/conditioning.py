@@ -104,7 +104,8 @@ def spread(rows: np.ndarray, power: float) -> Spread:
 
     The value is never below the logarithm of the condition number, at most log(n) / p
     above it, and smooth where singular values cross. Eigenvalues of G below 1e-14 times
-    the largest count as that.
+    the largest count as that. The result has the value, its gradient, of the shape of
+    `rows`, and the condition number.
 
     Args:
         rows: Y, (rows, columns), without a zero column.

@@ -151,7 +151,7 @@ class DesignProblem:
         """Return [position, velocity, acceleration, effort], divided by their limits.
 
         Each is (samples, nv), beyond -1..1 where the limit, without tightening, is
-        violated. Positions are relative to the middle, efforts to the limit less `dry`.
+        violated. Positions are from the middle; efforts by max(limit - dry, limit/20).
 
         Args:
             motion: Samples.
@@ -393,8 +393,8 @@ def excite(
         rotors: Whether the inertia of rotors is among the parameters.
         signal: Weight of the columns' lengths; 0: the condition number alone.
         start: Positions at start and end, (nv,); None: optimised, too [rad | m].
-        position_scale: Fraction of the position ranges to use, about their middles.
-        velocity_scale, effort_scale: Fractions of these limits to use.
+        position_scale: Used fraction of the position ranges, at their middles, up to 1.
+        velocity_scale, effort_scale: Used fractions of these limits, up to 1.
         velocity_limits, acceleration_limits, effort_limits: Limits by joint name, SI;
             they replace the model's, which has none of acceleration.
         clearance: Minimum distance of links that are no neighbours, by capsules around

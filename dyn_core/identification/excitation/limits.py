@@ -139,10 +139,11 @@ def motion_limits(
 
     Args:
         model: Robot with joints of one coordinate.
-        position_scale: Fraction of the position ranges to use, about their middles. A
-            turning joint without both limits has a range of one turn.
-        velocity_scale, effort_scale: Fractions of these limits to use; they also reduce
-            limits that are given by joint name.
+        position_scale: Fraction of the position ranges to use, about their middles,
+            above 0 and at most 1. A turning joint without both limits has a range of
+            one turn.
+        velocity_scale, effort_scale: Fractions of these limits to use, above 0 and at
+            most 1; they also reduce limits that are given by joint name.
         velocity_limits, effort_limits: Limits by joint name; they replace the model's
             [rad/s | m/s], [N·m | N].
         acceleration_limits: Limits by joint name, not scaled; joints without one have

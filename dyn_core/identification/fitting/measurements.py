@@ -316,9 +316,9 @@ class Measurements:
             m mean(mean_m²) / mean(left²) (1 + r_m) / (1 - r_m),   the largest of all m
 
         left are the residuals at z times sqrt(trust), mean_m are means of m = 1, 2, 4,
-        ... consecutive ones, and r_m is the correlation of neighbouring means: slow
-        components show in long means, even below noise. Values that chance explains are
-        ignored.
+        ... consecutive ones, as long as there are 64, and r_m is the correlation of
+        neighbouring means: slow components show in long means, even below noise. Values
+        that chance explains are ignored.
         """
         left = self.residual(z) * np.sqrt(self.trust)
         square, slowness = _mean_square(left), np.ones(left.shape[1])

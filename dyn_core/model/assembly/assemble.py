@@ -107,7 +107,7 @@ def _chain(
 
 
 def _note_gravity(build: Build, root: str, findings: Findings) -> None:
-    """Note that a fixed root is turned in the file, where gravity is the usual one.
+    """Add a warning if a fixed root is mounted turned, and gravity is the usual one.
 
     Gravity is in the axes of the root: a part of a robot that is mounted turned has
     another one than the whole robot. Any other gravity than (0, 0, -9.81) is taken as
