@@ -212,9 +212,9 @@ def unknown_name(
 
         no KIND is called 'NAME'; did you mean 'A'? valid for PURPOSE: A, B, ...
 
-    Instead of the nearest names stands the sentence of MEANT, if it has one. In the
-    list, names that begin with the unknown one, or with its first component
-    before a dot, come first; otherwise the order is that of `valid`.
+    The table MEANT has sentences for some unknown names; such a sentence stands in
+    place of the nearest names. In the list, names that begin with the unknown one, or
+    with its first component before a dot, come first; else it is ordered as `valid`.
 
     Args:
         kind: Noun for the name: solver, link, build option, ...
@@ -240,7 +240,8 @@ def unknown_name(
 def guesses(name: object, valid: Sequence[str], limit: int = 3) -> str:
     """Return what follows an unknown name in a message, up to the list of valid names.
 
-    It is "; SENTENCE;" of MEANT, "; did you mean 'A' or 'B'?" of `nearest`, or ";".
+    It is "; SENTENCE;" if the table MEANT has one for this name, else "; did you mean
+    'A' or 'B'?" with the names of `nearest`, or ";" without such.
 
     Args:
         name: The unknown name.

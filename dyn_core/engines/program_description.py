@@ -147,7 +147,7 @@ def _quaternions(program: DescribedProgram) -> list[str]:
 
 
 def _list(names: Sequence[str]) -> str:
-    """Return at most eight names as text; if there are more, with their number."""
+    """Return at most eight names as text; "... (N in all)" follows if others exist."""
     more = [f"... ({len(names)} in all)"] if len(names) > _SHOWN else []
     return ", ".join([*names[:_SHOWN], *more])
 
@@ -174,7 +174,8 @@ def _title(program: DescribedProgram) -> str:
 def options_line(options: Mapping[str, Any], maximum: int | None = None) -> str:
     """Return build options as text "name=value, ...", long values shortened.
 
-    With `maximum`, the number of all options follows that many if there are more.
+    With `maximum`, only so many are shown; if there are more, the text ends with "...
+    (N in all)".
     """
     shown = [f"{name}={_short(value)}" for name, value in options.items()]
     more = (

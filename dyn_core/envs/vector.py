@@ -34,10 +34,10 @@ class TaskVectorEnv(
     their bounds are clipped. `reset` or `set_state` must come before `step`.
 
     Modes of reset, by gymnasium's names: NEXT_STEP (a finished environment is reset in
-    the next step, which ignores its action and returns reward 0), SAME_STEP (at once;
-    the last observation is in info["final_obs"], for the rows of info["_final_obs"]),
-    DISABLED (by reset(options={"reset_mask": rows}); until then a finished environment
-    continues).
+    the next step, which checks but does not use its action, with reward 0; it is then
+    neither terminated nor truncated), SAME_STEP (at once; the last observation is in
+    info["final_obs"], for the rows of info["_final_obs"]), DISABLED (by
+    reset(options={"reset_mask": rows}); until then a finished environment continues).
 
     A row whose motion diverges is terminated, with the observation of its last valid
     state, the reward 0 and info["diverged"] True; the others continue.

@@ -130,7 +130,7 @@ def identify(
         bounds: Mapping from the name of a parameter or path to (least, largest), in its
             SI unit; None: none.
         robust: Whether residuals beyond 1.345 deviations count less (Huber).
-        folds: Number of blocks of time for cross-validation; 0: none.
+        folds: Number of blocks of time for cross-validation, 2 or more; 0: none.
         tau_rate: Time derivative of tau, (samples, nv), best without its noise; then a
             delay of tau [s] is identified, too, to first order. None: no delay.
         average: Number of consecutive samples that each row averages; an incomplete

@@ -452,7 +452,7 @@ def _compile(irs: list[str], passes: int) -> list[bytes]:
 
     Args:
         irs: LLVM IR of each module; the first one is not kept on disk.
-        passes: As of compile_ir.
+        passes: Level of LLVM's optimisation passes; 0: none.
 
     Raises:
         CompileError: LLVM failed.

@@ -166,10 +166,10 @@ def control_cycle(
             operational_space_cycle.
         model: Robot; joints of one coordinate each.
         rules: Uses state_timeout, max_jump, good_samples, on_stale, on_violation,
-            stop_time and last_good_cycles; stops are zero or ramp. None: Rules().
-            good_samples 1 counts as 2: by the cycle that waits the caller knows that
-            its reference must be the robot's position again.
-        bounds: Bounds of the envelope; None: only effort limits.
+            stop_time and last_good_cycles; stops are zero or ramp, on_violation also
+            auto. None: Rules(). good_samples 1 counts as 2: by the cycle that waits the
+            caller knows that its reference must be the robot's position again.
+        bounds: Bounds of the envelope; None: there is no envelope.
         state_bounds: Plausibility bounds of states; None: all finite states are
             accepted. Stamps and ages are the caller's, who passes new states only.
         effort_slew: Maximum rate of an effort: one number, one a joint, or a mapping by

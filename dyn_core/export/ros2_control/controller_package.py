@@ -120,10 +120,11 @@ def controller_package(
         model: Robot; joints of one coordinate each.
         folder: Folder of the package; its last part is the name of the package.
         urdf: Text of the robot's URDF, for mock hardware.
-        options: Attributes of Rules, Bounds and StateBounds, options of the cycle, and
-            update_rate [Hz], the rate that the package is made for, and payload_link,
-            the link whose payload can change while the controller runs. Of cartesian
-            also cartesian_control, the law, by default cartesian_impedance.
+        options: Attributes of Rules, Bounds and StateBounds, options of the cycle
+            except inputs, and update_rate, the rate that the package is made for, whole
+            from 1 to 100000, by default 1000 [Hz], and payload_link, the link whose
+            payload can change while the controller runs. Of cartesian also
+            cartesian_control, the law, by default cartesian_impedance.
 
     Returns:
         Paths of the files that were written.
@@ -282,8 +283,9 @@ def _law_values(
 ) -> dict[str, str]:
     """Return the template values that depend on the law, texts by name.
 
-    These are `law` (the name without "_cycle"), `tracks` ("1" or "0"), and texts on the
-    damping, the state, status, faults and arguments of the Program, and the reference.
+    These are `law` (the name without "_cycle"), `tracks` ("1" or "0"), before_inertia
+    ("true" or "false", whether gains act before the inertia), damping, state_size,
+    status, fault_count, faults, kinds, inputs, outputs, start and reference_text.
 
     Args:
         cycle: Name of the cycle.

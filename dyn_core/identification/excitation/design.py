@@ -387,7 +387,7 @@ def excite(
     Args:
         model: Robot with joints of one coordinate each; lock the others.
         duration: Duration of the motion [s].
-        harmonics: Number of harmonics of the series, from 2 on; the highest has
+        harmonics: Number of harmonics of the series, 2 to 64; the highest has
             harmonics / duration Hz.
         friction: Whether damping and dry friction are among the parameters.
         rotors: Whether the inertia of rotors is among the parameters.
@@ -401,9 +401,9 @@ def excite(
             their collision shapes, or where these are too close at the start by convex
             hulls or meshes; None: distances are not considered [m].
         packages: Folders for package:// addresses of meshes, by package name.
-        starts: Number of random motions that are optimised.
+        starts: Number of random motions that are optimised, 1 to 100.
         seed: Seed of the random motions.
-        period: Time between the points of the result [s].
+        period: Time between the result's points, from 1e-4 to duration / 10 [s].
         progress: Function called as progress(done, all, condition number so far).
         engine: Engine of the Programs; None: the default.
 
