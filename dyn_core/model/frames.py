@@ -186,7 +186,7 @@ def rpy_of(quaternion: tuple[float, ...], where: str, element: str) -> tuple:
     yaw together are determined, both may be nonzero; they still give R.
 
     Args:
-        quaternion: Quaternion (x, y, z, w), of any length above 1e-9.
+        quaternion: Quaternion (x, y, z, w), of any length above 1e-9; NaN gives NaN.
         where: Element and attribute, for errors.
         element: Name of the link or joint, for errors.
 

@@ -13,10 +13,11 @@ SELDOM = 1_000_000  # new objects before the collector runs again
 
 @contextmanager
 def seldom_collected() -> Iterator[None]:
-    """Raise the thresholds of the garbage collector inside a `with` block.
+    """Raise the garbage collector's first threshold inside a `with` block.
 
-    Otherwise it scans all objects of the process repeatedly while many long-lived
-    objects are created. The thresholds apply to all threads. When the last of nested or
+    It becomes 1000000 new objects; a higher one stays. Otherwise the collector scans
+    all objects of the process repeatedly while many long-lived objects are created. The
+    thresholds apply to all threads. When the last of nested or
     concurrent blocks ends, they are restored, unless they have been changed meanwhile.
     A disabled collector stays disabled.
     """

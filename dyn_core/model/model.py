@@ -49,7 +49,7 @@ def html_table(tree: Tree) -> str:
     """Return a robot's name, sizes and table of joints as HTML.
 
     The sizes are the number of moving bodies, nq and nv. The table has one row for each
-    of the first MOST moving bodies; the number of further bodies is written below it.
+    of the first MOST (60) moving bodies; the number of further ones is written below.
     """
     rows = [_cells(tree, i) for i in tree.bodies][:MOST]
     more = f"<p>and {tree.nb - MOST} more</p>" if tree.nb > MOST else ""
@@ -89,6 +89,8 @@ Values = TypeVar("Values", Vector, np.ndarray)
 
 def assemble(build: Build) -> Model:
     """Return the Model assembled from a Build, with its warnings.
+
+    No Python warning is issued.
 
     Raises:
         ModelError: The description or a choice of the Build is not valid, or doubtful
@@ -171,6 +173,8 @@ class Model(Immutable, Tree, System):
 
     def resisting(self, friction: bool, springs: bool) -> Model:
         """Return the robot without its joint friction, its springs, or both.
+
+        If both remain, it is this robot itself.
 
         Args:
             friction: Whether damping and dry friction remain.
@@ -442,7 +446,8 @@ class Model(Immutable, Tree, System):
 
         Raises:
             ShapeError: `q` has another shape.
-            NonFiniteError: A quaternion is zero. A Vector `q` is not checked at all.
+            NonFiniteError: A quaternion is zero or longer than 1e154. A Vector `q` is
+                not checked at all.
         """
         if not isinstance(q, Vector):
             space.refuse_zero_quaternions(self, state_array("q", q, self.nq))
@@ -523,8 +528,9 @@ class Model(Immutable, Tree, System):
                 solution over the given joints of each leader.
 
         Raises:
-            ModelError: `joints` is no mapping, a joint is unknown or has several
-                coordinates, a value is not finite, or a follower is off its rule.
+            ModelError: `joints` is no mapping, a joint is unknown, it or its leader has
+                not exactly one coordinate, a value is not a finite number, or a
+                follower is off its rule by more than the tolerance.
         """
         allowed = None if project else tolerance
         return by_name.coordinates_by_name(self, joints, "velocity", allowed)
@@ -534,7 +540,8 @@ class Model(Immutable, Tree, System):
     def rebuilt(self, **changes: Any) -> Model:
         """Return the robot assembled anew with some fields of its Build replaced.
 
-        Coordinates keep their order; new ones come last.
+        Coordinates have the order of a new assembly. If this robot was reordered, those
+        that remain keep their order, and new ones come last.
 
         Args:
             changes: New values of fields of Build, by the field's name; another name is
@@ -554,14 +561,18 @@ class Model(Immutable, Tree, System):
     def lock(self, joints: Mapping[str, ArrayLike]) -> Model:
         """Return the robot with some joints fixed; their bodies are merged exactly.
 
+        Followers of a locked joint are fixed, too. New warnings, such as of a position
+        beyond the limits, are issued as one ModelWarning.
+
         Args:
             joints: Position of each joint by name, as many numbers as it has position
                 coordinates [rad | m]. Joints locked earlier stay locked; a new position
                 replaces an earlier one.
 
         Raises:
-            ModelError: `joints` is no mapping, a joint is unknown or fixed in the file,
-                a position is not valid, or changed numbers would be lost.
+            ModelError: `joints` is no mapping, a joint is unknown, fixed in the file or
+                that of a floating root, a position is not valid or contradicts that of
+                a locked leader, or changed numbers would be lost.
         """
         check_choices("warn", () if joints is None else joints)  # None: no lock there
         made = self.rebuilt(lock={**self.build.lock, **joints})
@@ -643,7 +654,7 @@ class Model(Immutable, Tree, System):
         Limits and slices are reordered alike; numbers of bodies do not change.
 
         Raises:
-            ModelError: `names` is not a permutation of joint_names.
+            ModelError: `names` is no list of names, or no permutation of joint_names.
         """
         return order.reordered(self, names)
 

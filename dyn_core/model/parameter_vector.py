@@ -207,9 +207,10 @@ def with_linear_parameters(
 
     Raises:
         ShapeError: Wrong number of values, or not numeric.
-        ModelError: A value is not finite, a joint parameter is below -1e-12 (a smaller
-            one below 0 counts as 0), a changed body is unphysical or has no link, or
-            changes of the robot would be lost (Model.rebuilt).
+        ModelError: A value is not finite, a joint parameter is below -1e-12 (one from
+            there to 0 counts as 0), friction is below a joint's friction_asymmetry, a
+            changed body is unphysical or has no link, or changes of the robot would be
+            lost (Model.rebuilt).
         UnsupportedError: `model` is not a robot.
         SettingError: A flag is not a boolean, or a keyword is unknown.
     """

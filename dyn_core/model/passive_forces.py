@@ -83,7 +83,10 @@ def without_friction(tree: AnyTree) -> AnyTree:
 
 
 def without_dry_friction(tree: AnyTree) -> AnyTree:
-    """Return the same robot with zero dry friction; damping is unchanged."""
+    """Return the same robot with zero dry friction; damping is unchanged.
+
+    Its asymmetry and the Stribeck effect are zero, too.
+    """
     zeros = tuple(x * 0.0 for x in tree.friction)
     return replace(tree, friction=zeros, friction_asymmetry=zeros, stribeck=zeros)
 
@@ -126,9 +129,9 @@ def friction_direction(tree: Tree, i: int, v: Vector) -> Vector:
 def friction_slopes(tree: Tree, qd: Vector) -> Matrix:
     """Return the matrix d friction_force / d qd, nv x nv.
 
-    It is diagonal, except for followers whose ratio is a matrix; the Stribeck effect
-    can make it negative. `qd` are the velocities of the independent coordinates, nv
-    [rad/s | m/s].
+    It is diagonal, except for followers whose ratio is a matrix; asymmetry and the
+    Stribeck effect can make it negative. `qd` are the velocities of the independent
+    coordinates, nv [rad/s | m/s].
     """
     blocks = {}
     for i, v in zip(tree.bodies, split_v(tree, qd)[1:], strict=True):

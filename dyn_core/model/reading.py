@@ -68,7 +68,8 @@ def complete_model(
 ) -> Model:
     """Return the Model of a file's description, completed by its sidecar.
 
-    Issues one ModelWarning about the doubtful elements, if there are any.
+    Issues one ModelWarning with the first 3 of the Model's warnings, if some are more
+    than hints.
 
     Args:
         description: Content of the file.

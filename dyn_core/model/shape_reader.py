@@ -126,8 +126,9 @@ def add_to(builder: DescriptionBuilder, data: Entry, source: str) -> None:
         source: Name of the sidecar in messages.
 
     Raises:
-        ModelError: Unknown link, invalid shape, a link paired with itself, or a pair
-            in both `allow` and `deny` of the sidecar.
+        ModelError: Unknown link, invalid shape, an entry without exactly one of `add`
+            and `replace`, a link paired with itself, or a pair in both `allow` and
+            `deny` of the sidecar. What was added before stays in `builder`.
     """
     names = builder.link_names
     for name, entry in data.get("collisions", {}).items():

@@ -208,7 +208,9 @@ def complete(
 
 
 def apply(description: Description, extras: Extras) -> Description:
-    """Return the Description with a sidecar applied; it is appended to `sources`.
+    """Return the Description with a sidecar applied.
+
+    Its path, or "extras" for a mapping or YAML text, is appended to `sources`.
 
     Args:
         description: Robot; it is not changed.

@@ -26,8 +26,10 @@ def refuse_lost_changes(tree: Tree, assembled: Tree) -> None:
         assembled: The same robot, assembled anew from its Build.
 
     Raises:
-        ModelError: Numbers, joints or forces differ, or a number of `tree` is a symbol.
-            The message names the attributes and the right order of changes.
+        ModelError: Joints, forces, or numbers of inertia, placement, gravity, armature,
+            friction or springs differ, or one of these numbers is a symbol or NaN. The
+            message names the attributes and the right order of changes. Limits are not
+            compared.
     """
     lost = [x for x in _NUMBERS if _differ(getattr(tree, x), getattr(assembled, x))]
     if tree.joint != assembled.joint:

@@ -24,7 +24,7 @@ AnyTree = TypeVar("AnyTree", bound=Tree)
 
 
 def regroup(tree: AnyTree) -> AnyTree:
-    """Return the robot with inertia moved towards the base where that leaves zeros.
+    """Return a copy with inertia moved towards the base where that leaves zeros.
 
     Only prismatic joints, and revolute joints about a coordinate axis, are regrouped. A
     body with symbols in its inertia or placement keeps its inertia. Inertia that

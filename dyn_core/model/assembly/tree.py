@@ -184,7 +184,7 @@ class Tree:
     def frame(self, link: str) -> Frame:
         """Return the frame of a link.
 
-        Raises ModelError for an unknown name, or several.
+        Raises ModelError for an unknown name, and for a list or tuple of names.
         """
         if isinstance(link, list | tuple):
             valid = "valid: the name of one link; a Program for each"
@@ -223,7 +223,7 @@ class Tree:
 
         They turn about one axis without position limits or a spring, and are followed
         by none but such joints, by whole multiples of their turn. Followers are not
-        named.
+        named. The order is that of q.
         """
         pairs = zip(self.joint_names, self.independent, strict=True)
         return tuple(name for name, i in pairs if not self._turns_end(i))
@@ -236,7 +236,7 @@ class Tree:
             what: Name of the setting that needs it, for the message.
 
         Raises:
-            ModelError: It is none, or no moving joint has the name.
+            ModelError: The joint is not one of them, or no moving joint has the name.
         """
         lead = self.leader[self.body_of_joint(name)].body
         reason = self._turns_end(lead)

@@ -20,12 +20,12 @@ _SHOWN = 12  # maximum number of names listed in an error
 def check_tree(description: Description) -> tuple[str, dict[str, Joint]]:
     """Check a Description; return its root link and its moving joints' Joint objects.
 
-    The objects are a dict by joint name, without fixed joints. Followers, inertias and
-    loops are not checked here.
+    The objects are a dict by joint name in the description's order, with followers and
+    without fixed joints. Rules of followers, inertias and loops are not checked here.
 
     Raises:
-        ModelError: Links and joints do not form one tree, a name is missing or used
-            twice, or a joint is not valid.
+        ModelError: There is no link, links and joints do not form one tree, a name is
+            missing or used twice, or a joint is not valid.
     """
     links = [link.name for link in description.links]
     check_unique("link", links)
@@ -180,7 +180,7 @@ def _check_limits(joint: JointSpec) -> None:
             direction), stribeck or armature is negative or NaN; friction_speed or
             stribeck_speed is not positive; lower > upper, or one of them is NaN;
             swing is not positive, or lower > upper in twist; or a joint that is not
-            spherical or ball_rpy has finite ones.
+            spherical or ball_rpy has a finite swing or twist limit.
     """
     name, kind = joint.name, joint.kind
     for what in (
@@ -258,8 +258,8 @@ def _check_numbers(joint: JointSpec) -> Joint:
 
     Raises:
         ModelError: The joint cannot be created, its stiffness is NaN, infinite or below
-            0, rest is neither a finite number nor a tuple of nv, or it has a spring and
-            quaternions.
+            0, rest is neither a finite number nor a tuple of nv finite numbers, or it
+            has a spring and quaternions.
     """
     name = joint.name
     try:

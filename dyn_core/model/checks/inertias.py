@@ -52,11 +52,12 @@ def check_inertias(description: Description, findings: Findings) -> None:
 
 
 def changed_inertias(tree: Tree) -> tuple[str, ...]:
-    """Return the warnings on link inertias that differ from the robot's description.
+    """Return the warnings of `check_inertias` about links with a changed inertia.
 
-    Links with the description's own inertia object are not checked. If a number is not
-    finite or a mass not valid, the only warning is the text of this error. Symbols are
-    no valid numbers here: they raise TraceError.
+    Links with the inertia object of the robot's description are not checked; a changed
+    inertia that is physical gives no warning. If a number is not finite or a mass not
+    valid, the only warning is the text of this error. Symbols are no valid numbers
+    here: they raise TraceError.
     """
     description, findings = tree.build.description, Findings()
     changed = tuple(
@@ -77,7 +78,7 @@ def _faults(table: np.ndarray) -> Iterator[tuple[int, str]]:
 
     Links come in order, each at most once. The reason is a principal moment about the
     centre of mass that is negative, or else larger than the sum of the others, beyond
-    rounding (TRIANGLE, 1e-9); for mass 0, any moment that is not 0.
+    rounding (TRIANGLE, 1e-9); for mass 0, any moment that is not 0 (m c is ignored).
 
     Args:
         table: Rows m, m c (3), Ixx, Ixy, Iyy, Ixz, Iyz, Izz about the frame's origin,
@@ -118,10 +119,10 @@ def with_inertia_scales(tree: AnyTree) -> AnyTree:
 
         inertia_scale = armature + inertia along the coordinate, largest of POSITIONS
 
-    The positions are the neutral one and random ones, the same in each call. An
+    The POSITIONS (3) are the neutral one and two random ones, the same in each call. An
     independent joint is in without_inertia if it and each of its followers have a
     coordinate whose inertia_scale is at most 1e-12 of the size of the inertia that the
-    joint carries.
+    joint carries: its largest moment or its mass.
     """
     along, reach = _inertias_along(tree)
     largest = [[0.0] * joint.nv for joint in tree.joint]
@@ -240,14 +241,14 @@ def check_inertia_along(tree: Tree, findings: Findings) -> None:
 def lack_of_inertia(tree: Any, options: Mapping[str, Any]) -> str | None:
     """Return why forward dynamics of a robot is undefined, or None if it is defined.
 
-    The reason names the first joint without inertia along it. Joints in loops are
-    exempt.
+    The reason names the first joint without inertia along it. Joints in loops and
+    couplings are exempt.
 
     Args:
         tree: Robot, or a system of another kind, for which the result is None.
         options: Options of the solver. Joints in `prescribed` need no inertia; its
             entries are names of joints, or pairs (name, index of a coordinate of the
-            joint) for all of its coordinates.
+            joint), one pair for each of the joint's coordinates.
     """
     lacking = getattr(tree, "without_inertia", ())
     if not lacking:

@@ -57,8 +57,9 @@ def beyond_limits(tree: Tree, name: str, q: np.ndarray, what: str) -> str:
 def in_degrees(tree: Tree, name: str, rows: np.ndarray) -> str:
     """Return words on a joint whose positions look like degrees; else "".
 
-    They do where the largest absolute position of a hinge is beyond a full turn, and
-    beyond the limits of the joint. NaN counts as 0.
+    Of each joint the largest absolute position counts. Only the joint that is then
+    farthest beyond its limits, as in `beyond_limits`, is looked at: it must be a hinge
+    that is beyond a full turn. NaN counts as 0.
 
     Args:
         tree: Robot.
@@ -76,7 +77,8 @@ def in_degrees(tree: Tree, name: str, rows: np.ndarray) -> str:
 def too_fast(tree: Tree, name: str, qd: np.ndarray, what: str) -> str:
     """Return words on the joint that is farthest beyond its velocity limit; else "".
 
-    Only independent joints of one coordinate count, above 5 times (FAST) their limits.
+    Farthest is the largest ratio of speed to limit. Only independent joints of one
+    coordinate count, above 5 times (FAST) their limits; limits of 0 do not count.
 
     Args:
         tree: Robot.

@@ -294,8 +294,8 @@ def on_arrays(
         tree: Robot.
         function: Function of the robot and the inputs as Vectors, in their order.
         kind: q if it returns nq numbers, v if it returns nv.
-        inputs: Inputs by name; names that begin with q, but qd, have nq numbers, others
-            nv.
+        inputs: Inputs by name; names that begin with q have nq numbers, the name qd and
+            all others nv.
 
     Returns:
         A Vector if all inputs are Vectors, else an array, complex if an input is;

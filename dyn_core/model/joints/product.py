@@ -308,7 +308,8 @@ class Universal(Product):
         """Return the joint with the two axes of `spec`; `factors` are ignored.
 
         Raises ModelError unless each axis has three finite numbers, not all zero.
-        Whether they are parallel is not checked.
+        Whether they are parallel is not checked, nor that there are two: missing axes
+        are x and y, more than two raise TypeError.
         """
         return cls(*spec.axes)
 

@@ -314,9 +314,10 @@ def add_materials(
 ) -> None:
     """Set builder.materials to the friction of links that have shapes, by name.
 
-    If all links have equal friction, it has one entry `default` instead. A link whose
-    geoms differ gets the largest of each coefficient, with a note in `findings`. The
-    shapes must have been added to `builder` before.
+    If all links have equal friction, also a single link, it has one entry `default`
+    instead. A link whose geoms differ gets the largest of each coefficient, with a note
+    in `findings`; geoms that can touch nothing do not count. The shapes must have been
+    added to `builder` before.
     """
     by_link: dict[str, list[Material]] = {}
     for geom in range(mjcf.model.ngeom):

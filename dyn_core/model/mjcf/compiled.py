@@ -81,8 +81,9 @@ def _copies(count: str) -> int:
 def check_extent(content: bytes, where: str) -> None:
     """Check that an MJCF does not exceed SIZE, DEPTH and ELEMENTS.
 
-    XML that expat cannot read is counted up to its first error only, and is no error
-    here. Included files are not counted.
+    These are 100,000,000 bytes, 500 levels and 100,000 elements, with their copies. XML
+    that expat cannot read is counted up to its first error only, and is no error here.
+    Included files are not counted.
 
     Args:
         content: The file.
@@ -194,9 +195,9 @@ class Compiled:
     def joints(self) -> tuple[str, ...]:
         """Name of each joint, by its index.
 
-        An unnamed joint is called LINK_joint, or LINK_joint1, LINK_joint2, ... if its
-        body has several joints, with underscores appended if that name is in use. It is
-        computed once.
+        An unnamed joint is called LINK_joint, or, if its body has several joints,
+        LINK_jointK, the K-th joint of its body, with underscores appended if that name
+        is in use. It is computed once.
         """
         names = self._named("joint", self.model.njnt)
         taken = set(names)
@@ -249,7 +250,8 @@ def compile_mjcf(source: Source, trusted: bool = False) -> Compiled:
 
     Raises:
         ModelError: The file cannot be opened, is no MJCF, is too large, or MuJoCo
-            cannot read it; includes MuJoCo's reason.
+            cannot read it; includes MuJoCo's reason. Errors of an open file's `read`
+            pass through.
         UnsupportedError: mujoco is not installed, or too old; names the extra.
     """
     content, path = _content(source)

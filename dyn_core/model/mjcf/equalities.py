@@ -48,8 +48,9 @@ class Equalities:
     def add_to(self, builder: DescriptionBuilder) -> None:
         """Add the rules of followers, the loops and the couplings to `builder`.
 
-        The joints must have been added before, else ModelError. If a joint in a chain
-        of followers has a motor, the last leader of the chain is no longer passive.
+        The joints must have been added before and must not follow another one already,
+        else ModelError. If a joint in a chain of followers has a motor, the last leader
+        of the chain is no longer passive.
         """
         driven = {spec.name for spec in builder.joints if not spec.passive}
         for name, rule in self.rules.items():

@@ -232,8 +232,9 @@ def load_mjcf(
     The root link is `world`; bodies and sites with names are links. Joints have
     MuJoCo's order and names. Positions are MuJoCo's: q of a hinge or slide is its qpos,
     with `ref`; a free joint is floating, q = (x, y, z, qx, qy, qz, qw) in the world, qd
-    its twist in the body's axes, [angular; linear]; a ball joint is spherical. Joints
-    that a constant or linear equality fixes or couples have no coordinates.
+    its twist in the body's axes, [angular; linear]; a ball joint is spherical. A joint
+    that an equality fixes, and the first of two joints that one relates linearly, have
+    no coordinates; other equalities are loops and couplings.
 
     Elements that a Model cannot represent (actuators, sensors, tendons, ...) are listed
     in `model.warnings`, and in one ModelWarning.
@@ -242,7 +243,7 @@ def load_mjcf(
         source: Path, XML as str or bytes, or open file.
         root_joint: None: as in the file. fixed: free joints are fixed where the file
             places their bodies. floating: the only body that is fixed to the world
-            moves freely.
+            moves freely; a file with a free joint stays as it is.
         lock: Joint positions at which joints are fixed, by name [rad | m].
         root, tip: First and last link of a sub-chain; without tip the tree below root.
         extras: Path or mapping of a sidecar, with data that MJCF cannot express.
@@ -262,7 +263,7 @@ def load_mjcf(
 
 
 def read_mjcf(source: Source, origin: Origin, choices: Choices) -> Model:
-    """Return the Model of an MJCF; issue one ModelWarning if it has warnings.
+    """Return the Model of an MJCF; issue one ModelWarning if it has more than hints.
 
     Args:
         source: Path, XML or open file.

@@ -328,8 +328,8 @@ def _driven(tree: Tree) -> list[Driven]:
 def acting(tree: Tree, path: str) -> str:
     """Return the build option that a parameter needs to have an effect; "" if none.
 
-    It is joint_friction for damping and dry friction, joint_springs for springs. Raises
-    ModelError for an unknown path.
+    It is joint_friction for damping and dry friction of joints, joint_springs for joint
+    springs and for all numbers of point springs. Raises ModelError for an unknown path.
     """
     return kind_of(tree, path).option
 

@@ -167,7 +167,10 @@ def start_of(model: Model, name: str, typed: Sequence[str] | None) -> Any:
 
 
 def typed_pose(xyz: Sequence[float], rpy: Sequence[float]) -> tuple[Any, Any]:
-    """Return (R, p) of a typed position [m] and --rpy [rad]; warn of degrees."""
+    """Return (R, p) of a typed position [m] and --rpy [rad].
+
+    Issues a DynWarning if an angle is more than a turn: it may be in degrees.
+    """
     most = max(rpy, key=abs)
     if abs(most) > 2 * math.pi:
         warn(f"is --rpy in degrees? {most:g} rad is more than a turn")
