@@ -88,9 +88,7 @@ Values = TypeVar("Values", Vector, np.ndarray)
 
 
 def assemble(build: Build) -> Model:
-    """Return the Model assembled from a Build, with its warnings.
-
-    No Python warning is issued.
+    """Return the Model assembled from a Build; its warnings are not issued.
 
     Raises:
         ModelError: The description or a choice of the Build is not valid, or doubtful
@@ -172,9 +170,7 @@ class Model(Immutable, Tree, System):
         return parameter_paths.with_values(self, values)
 
     def resisting(self, friction: bool, springs: bool) -> Model:
-        """Return the robot without its joint friction, its springs, or both.
-
-        If both remain, it is this robot itself.
+        """Return the robot without joint friction, springs or both; else itself.
 
         Args:
             friction: Whether damping and dry friction remain.
@@ -217,20 +213,14 @@ class Model(Immutable, Tree, System):
 
     @property
     def driven(self) -> tuple[str, ...]:
-        """Names of joints whose placement is a function of time (Model.drive).
-
-        They are in the order of the bodies.
-        """
+        """Names of joints that Model.drive moves in time, in order of the bodies."""
         suffix = len(".drive")
         names = [self.names[i] for i in self.bodies if self.joint[i].kind == "driven"]
         return tuple(name[:-suffix] for name in names)
 
     @property
     def quaternion_joints(self) -> tuple[str, ...]:
-        """Names of independent joints with a unit quaternion (x, y, z, w) in q.
-
-        They are in the order of q.
-        """
+        """Names of joints with a quaternion (x, y, z, w) in q, in the order of q."""
         return space.quaternion_joints(self)
 
     @property
@@ -261,10 +251,7 @@ class Model(Immutable, Tree, System):
 
     @property
     def jerk_limit(self) -> np.ndarray:
-        """Limits of the rate of acceleration, (nv,) [rad/s³ | m/s³].
-
-        Infinite where there is none.
-        """
+        """Limits of the acceleration's rate, (nv,); inf: none [rad/s³ | m/s³]."""
         return self._limit("jerk")
 
     def _limit(self, what: str) -> np.ndarray:
@@ -530,7 +517,7 @@ class Model(Immutable, Tree, System):
         Raises:
             ModelError: `joints` is no mapping, a joint is unknown, it or its leader has
                 not exactly one coordinate, a value is not a finite number, or a
-                follower is off its rule by more than the tolerance.
+                follower is off its rule.
         """
         allowed = None if project else tolerance
         return by_name.coordinates_by_name(self, joints, "velocity", allowed)

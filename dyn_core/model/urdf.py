@@ -53,8 +53,9 @@ def load_urdf(
 ) -> Model:
     """Return the Model of a URDF.
 
-    Doubtful elements are listed in `model.warnings`, each with the name of a link or
-    joint, and in one ModelWarning of Python's `warnings`.
+    Doubtful and omitted elements are listed in `model.warnings`, each with the name of
+    a link or joint; the first 3 that are no hints also in one ModelWarning of Python's
+    `warnings`.
 
     Args:
         source: Path, XML as str or bytes, or open file.
@@ -85,7 +86,7 @@ def load_urdf(
 def read_urdf(robot: Element, origin: Origin, choices: Choices) -> Model:
     """Return the Model of a <robot> element.
 
-    Issues one ModelWarning about doubtful elements, if there are any.
+    Issues one ModelWarning, as `complete_model` does.
 
     Args:
         robot: Element of the XML, which is emptied.

@@ -125,6 +125,10 @@ class Record:
 
         Returns:
             One derivative for each entry of `by`; 0.0 where no result depends on it.
+
+        Raises:
+            ZeroDivisionError: Values are floats, and a divisor, also in a derivative
+                rule (of sqrt at 0), is zero.
         """
         passed: list[Any] = [0.0] * len(self._operations)
         for y, w in zip(results, weights, strict=True):

@@ -149,7 +149,8 @@ def load(
         root, tip: First and last link of a sub-chain; without tip the tree below root.
         extras: Sidecar: path, YAML text or mapping, or "quadruped_stand".
         sidecar: Whether NAME.dyn.yaml beside the file is read, if there are no extras.
-        check: warn, or error to raise a ModelError for doubtful elements.
+        check: warn: warnings are in `model.warnings`, and the first 3 that are no hints
+            in one ModelWarning. error: doubtful elements raise a ModelError.
         gravity: Gravity acceleration in the root frame, 3 [m/s²]; None: as in an MJCF,
             (0, 0, -9.81) for a URDF.
         package_paths: Folders that are packages or contain packages, for package:// and

@@ -14,7 +14,7 @@ import numpy as np
 
 
 def prepare() -> None:
-    """Import the library, before the server accepts jobs."""
+    """Import coal, before the server accepts jobs; ImportError if it is missing."""
     import coal  # noqa: F401
 
 

@@ -14,7 +14,7 @@ class _NoPackage(Exception):
 
 
 def prepare() -> None:
-    """Import the library, before the server accepts jobs."""
+    """Import xacro, before the server accepts jobs; ImportError if it is missing."""
     import xacro  # noqa: F401
 
 
