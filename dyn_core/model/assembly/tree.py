@@ -175,7 +175,7 @@ class Tree:
 
     @property
     def mass(self) -> float:
-        """Total mass of the moving bodies [kg].
+        """Total mass of the moving bodies [kg]; a symbol if one of them is.
 
         Links fixed to the base are not counted.
         """

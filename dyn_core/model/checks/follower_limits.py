@@ -18,8 +18,8 @@ def bounded_range(
         [max(lower, low_1, ...), min(upper, high_1, ...)]
 
     A follower is ignored, with a warning, if its limits leave the leader an empty range
-    or a single point. If only the combination of followers does so, all of them are
-    ignored.
+    or a single point, other than the leader's own. If only the combination of followers
+    does so, all of them are ignored.
 
     Args:
         leader: Joint that is followed.

@@ -231,7 +231,8 @@ class Spherical(GroupJoint):
     def difference(self, q0: Vector, q1: Vector) -> Vector:
         """Return the rotation vector log(R0.T R1) from q0 to q1, in body axes [rad].
 
-        Both are quaternions of unit length, which is not checked.
+        It is at most pi long. Both are quaternions of unit length, which is not
+        checked.
         """
         return quat_log(quat_product(quat_conjugate(q0), q1))
 

@@ -62,7 +62,7 @@ class Packages:
         self.used: dict[str, Path] = {}
 
     def folder(self, name: str) -> Path:
-        """Return the folder of a package; record it in `used`, unless another one is.
+        """Return the folder of a package; record it in `used` if `name` is not there.
 
         Raises:
             ModelError: The package is not found, or the name is not valid; names the
@@ -74,7 +74,7 @@ class Packages:
         """Return the path of the file or folder of a package:// address.
 
         It is in the first folder of the package that has it. This folder is recorded in
-        `used`, unless another one of the package is.
+        `used` if the package's name is not there.
 
         Raises:
             ModelError: The package or file does not exist, or the name of the package
@@ -86,7 +86,7 @@ class Packages:
     def _first(self, name: str, rest: str, fault: str) -> Path:
         """Return the first folder of package `name` that contains the path `rest`.
 
-        It is recorded in `used`, unless another folder of this package is.
+        It is recorded in `used` if `name` is not there.
 
         An empty `rest` is the folder itself. Raises ModelError, with a text that starts
         with `fault`, if there is none, or the name is not valid.

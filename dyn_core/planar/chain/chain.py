@@ -426,15 +426,15 @@ class ChainModel(System):
     def with_values(self, values: Mapping[str, Sequence[Any]]) -> ChainModel:
         """Return the chain with parameters replaced by numbers or symbols.
 
-        Only their count is checked.
+        Whether they make a chain, as masses above 0 do, is not checked.
 
         Args:
             values: All numbers of a parameter, by its name: lengths, masses, gravity,
                 k_omega, k_v, link_masses, link_coms or link_inertias.
 
         Raises:
-            ModelError: A name is unknown, or its values are not numbers or not as many
-                as `parameter` returns.
+            ModelError: A name is unknown, or its values are not finite numbers or
+                symbols, or not as many as `parameter` returns.
         """
         changes: Any = {
             path: entries_of(path, x, len(self.parameter(path)))
@@ -471,8 +471,9 @@ def make_chain(lengths: Any, masses: Any, **parts: Any) -> ChainModel:
             may be one number for all; an empty list means zeros, as for missing ones.
             gravity may be one number g, which means (0, -g); by default 9.81. lower and
             upper may be mappings joint -> angle; an empty list means no limits.
-            constraints may be a mapping of the arguments of Constraints.of. Half-planes
-            of the list `ground` may be mappings.
+            constraints may be a mapping of the arguments of Constraints.of; without
+            them all joints are free. Half-planes of the list `ground` may be mappings.
+            joint_names are joint0, joint1, ... if missing or empty.
 
     Raises:
         ModelError: An argument is invalid or unknown; names field and index.

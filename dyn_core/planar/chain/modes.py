@@ -151,7 +151,7 @@ class Latch:
     until: dict[Any, float] = field(default_factory=dict)
 
     def holds(self, key: Any, t: float) -> bool:
-        """Return whether the constraint `key` may not be released at time t [s]."""
+        """Return whether the hold of the constraint `key` ends after time t [s]."""
         return self.until.get(key, -np.inf) > t
 
     def release(self, key: Any, t: float) -> bool:
@@ -234,8 +234,8 @@ class UnilateralConstraints:
     def add(self, key: Key, x: np.ndarray) -> None:
         """Activate a constraint.
 
-        For a ground key, the anchor becomes the joint's position, projected on the
-        edge.
+        For a ground key, also an active one, the anchor becomes the joint's position,
+        projected on the edge.
 
         Args:
             key: Constraint.
