@@ -27,7 +27,7 @@ def refuse_lost_changes(tree: Tree, assembled: Tree) -> None:
 
     Raises:
         ModelError: Joints, forces, or numbers of inertia, placement, gravity, armature,
-            friction or springs differ, or one of these numbers is a symbol or NaN. The
+            damping, friction or springs differ, or one of these is a symbol or NaN. The
             message names the attributes and the right order of changes. Limits are not
             compared.
     """

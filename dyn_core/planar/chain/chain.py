@@ -426,7 +426,7 @@ class ChainModel(System):
     def with_values(self, values: Mapping[str, Sequence[Any]]) -> ChainModel:
         """Return the chain with parameters replaced by numbers or symbols.
 
-        Whether they make a chain, as masses above 0 do, is not checked.
+        Whether they are physically meaningful is not checked.
 
         Args:
             values: All numbers of a parameter, by its name: lengths, masses, gravity,

@@ -151,7 +151,7 @@ class Latch:
     until: dict[Any, float] = field(default_factory=dict)
 
     def holds(self, key: Any, t: float) -> bool:
-        """Return whether the hold of the constraint `key` ends after time t [s]."""
+        """Return whether the constraint `key` is held beyond time t [s]."""
         return self.until.get(key, -np.inf) > t
 
     def release(self, key: Any, t: float) -> bool:
