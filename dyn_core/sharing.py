@@ -98,7 +98,7 @@ class _Forks:
     A fork waits while another thread computes one, and such a thread waits while a fork
     is in progress: an import or load in progress would stay unfinished in the child,
     behind Python's own locks. A thread that forks within its own computation does not
-    wait. No wait is longer than PATIENCE, so a deadlock cannot last.
+    wait. No wait is longer than PATIENCE (60 s), so a deadlock cannot last.
     """
 
     PATIENCE = 60.0  # maximum wait [s]

@@ -124,7 +124,7 @@ def new_figure(rows: int = 1, columns: int = 1, **options: Any) -> tuple[Any, An
 
 
 def blank_figure(width: int, height: int, flat: bool) -> tuple[Any, Any]:
-    """Return (figure, axes): no window, and axes that fill it without being shown.
+    """Return (figure, axes): no window, and one Axes that fills it and is not shown.
 
     Args:
         width, height: Size [pixels].
@@ -191,7 +191,7 @@ def draw(panels: Sequence[Panel], title: str = "", across: str = "time [s]") -> 
 
     Raises:
         UnsupportedError: matplotlib is not installed.
-        ValueError: t and y of a curve differ in length.
+        ValueError: t and y of a curve differ in length, or a limit has three numbers.
     """
     legends: list[list[str]] = []
     for panel in panels:
@@ -298,8 +298,8 @@ def check_plot(path: str) -> None:
 
     Raises:
         UnsupportedError: matplotlib is not installed.
-        SettingError: `path` is no path, its extension is not one of matplotlib's, its
-            folder does not exist, or it is a folder.
+        SettingError: `path` is no path, has no extension or none of matplotlib's in
+            lower case, its folder does not exist, or it is a folder.
     """
     if not isinstance(path, str | os.PathLike):
         raise SettingError(f"plot {shown(path)}; valid: the name of a file", "plot")

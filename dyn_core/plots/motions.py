@@ -50,6 +50,7 @@ def plot_motion(
 
     Raises:
         UnsupportedError: matplotlib is not installed.
+        ValueError: There is no row, or an array has another number of rows than t.
     """
     panels = []
     rows = thinned(len(t))

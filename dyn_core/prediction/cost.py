@@ -101,9 +101,10 @@ class Cost:
         zero in some states.
 
         Raises:
-            SettingError: The function of a user returns no list of numbers, or an empty
-                one, divides by the constant 0, or fails, as with other arguments, or an
-                index out of range; or it reads tau and counts only at the end.
+            SettingError: The function of a user raises a TypeError, ValueError,
+                LookupError, AttributeError or ZeroDivisionError (other errors pass
+                through), returns no list of numbers, or an empty one; or it reads tau
+                and counts only at the end.
             TraceError: It cannot be traced.
             ModelError: The robot has no such link.
         """
@@ -327,7 +328,7 @@ def pose(
         weight: Weight [1/rad²; 1/m²].
         part: "pose", "orientation" or "position".
         when: "running" (at each knot), "end" (at the last state) or "always".
-        name: Name by which Plan.solve changes the target; empty: the frame's.
+        name: Name by which Plan.solve changes the target; empty: `frame`.
 
     Raises:
         SettingError: `part` or `when` is unknown, there is no target, or a weight is
@@ -357,7 +358,8 @@ def frame_velocity(
         frame: Name of the link.
         weight: Weight [s²/rad²; s²/m²].
         target: Velocity [angular; linear], (6,) [rad/s; m/s]; None: zero.
-        reference: Axes: "aligned" (base axes, origin of the frame), "local", "world".
+        reference: Axes and point: "aligned" (base axes, origin of the frame), "local"
+            (the frame's axes and origin) or "world" (base axes, origin of the base).
         when: "running" (at each knot), "end" (at the last state) or "always".
         name: Name by which Plan.solve changes the target; empty: "FRAME velocity".
 

@@ -106,7 +106,7 @@ class Descent:
 
         Several are searched for at once, one in each lane, if that is faster, and as
         soon as the functions for it are compiled. The settings of all starts must be
-        those of the first.
+        those of the first, which is not checked. Without starts the list is empty.
         """
         results: list[PlanResult] = []
         while len(results) < len(starts):

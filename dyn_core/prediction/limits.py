@@ -233,12 +233,13 @@ class Penalty:
         return later
 
     def update(self, q: np.ndarray, qd: np.ndarray) -> None:
-        """Set multipliers by the violations of the states of one plan, in place.
+        """Set multipliers by the states of one plan, then rho, both in place.
 
-        q is (N + 1, nq), qd (N + 1, nv).
+            lambda <- max(0, lambda + rho g),   0 for the first state
 
-        rho is multiplied by 10 (FACTOR), at most to 1e9 (MOST), unless `error` is at
-        most a quarter of that at the last update, or there was none.
+        q is (N + 1, nq), qd (N + 1, nv); g is their `excess`. rho is then multiplied by
+        10 (FACTOR), at most to 1e9 (MOST), unless `error` is at most a quarter of that
+        at the last update, or there was none.
         """
         now, excess = self.error(q, qd), self.excess(q, qd)
         self.multipliers = np.maximum(self.multipliers + self.rho * excess, 0.0)
@@ -293,7 +294,7 @@ class LimitTerms:
             self._read, self._changes = penalty, penalty.changes
 
     def of_trials(self) -> np.ndarray:
-        """Return the values of the trials, (lanes,)."""
+        """Return the values of the trials, (lanes,); the next call overwrites them."""
         self._of_tried()
         return self._values[0]
 

@@ -243,9 +243,10 @@ def lqr(
             the position cannot be held, or a mode cannot be stabilised (names the
             joints); or the Riccati equation cannot be solved, as the weights differ too
             much.
-        SettingError: A weight is not symmetric or not positive (semi)definite, the
-            period is not a positive number, `motors` names an unknown joint or a joint
-            twice, or Q does not see a mode that does not decay by itself.
+        SettingError: A weight is not finite, not symmetric or not positive
+            (semi)definite, the period is not a positive number, `motors` names an
+            unknown joint or a joint twice, or Q does not see a mode that does not decay
+            by itself.
         ShapeError: `q`, Q or R has another shape.
         NonFiniteError: `q` is not finite.
         QuaternionError: A quaternion in `q` has not the length 1, within 1e-3.

@@ -83,7 +83,8 @@ class Plan(NearAttributes):
     def slack(self) -> float:
         """Distance by which a start may be beyond a limit [rad | m | rad/s | m/s].
 
-        Setting it raises SettingError unless it is a number of at least 0.
+        Setting it raises SettingError unless it is a number of at least 0. With
+        infinity every start is valid.
         """
         return self._slack
 
@@ -107,7 +108,8 @@ class Plan(NearAttributes):
         are searched for at once where the solver and the machine can.
 
         Args:
-            q, qd: State at the start, (nq,) and (nv,), or a row for each start.
+            q, qd: State at the start, (nq,) and (nv,), or a row for each start; a
+                vector beside rows counts for all starts.
             guess: Earlier result to start from, or joint forces, (N, nv) [N·m | N], for
                 all starts; None: the forces that hold the start, as far as the bounds
                 allow.
@@ -117,9 +119,9 @@ class Plan(NearAttributes):
             A PlanResult; its `reason` tells how the search ended.
 
         Raises:
-            ShapeError: An array has the wrong shape.
+            ShapeError: An array has the wrong shape, or the guess is not of N knots.
             NonFiniteError: A number is NaN or infinite.
-            StateError: The start is beyond a limit.
+            StateError: A start is beyond a limit by more than `slack`.
             SettingError: A target is invalid or of an unknown cost, or the guess is of
                 another robot.
             QuaternionError: A quaternion in q has not the length 1, within 1e-3.
@@ -148,8 +150,8 @@ class Plan(NearAttributes):
 
         Args:
             q, qd: State at the start.
-            guess: PlanResult, or joint forces (N, nv); None: forces that hold q, which
-                are clipped to the bounds, as others are not. Only a PlanResult has
+            guess: PlanResult, or joint forces (N, nv), which are not clipped; None:
+                forces that hold q, clipped to the bounds. Only a PlanResult has
                 guesses of the states, of which the first stays as it is, and of
                 multipliers of the limits; else the states of the guess rest at q. Its
                 arrays are copied.
@@ -273,12 +275,13 @@ def plan(
         options: Options of the solver, such as max_iterations.
 
     Raises:
-        SettingError: A number, cost, target or name is invalid.
+        SettingError: A number, cost, target or name is invalid, or the function of a
+            custom cost fails, see Cost.size.
+        ShapeError: A limit is not numeric.
         ModelError: The robot has no link that a cost names.
         SolverNotFound, SignatureError: The solver is unknown, or of another problem.
         UnsupportedError: An option is unknown, invalid, or does not suit the robot.
-        TraceError: The function of a custom cost cannot be traced. An error that it
-            raises when its residuals are counted passes through.
+        TraceError: The function of a custom cost cannot be traced.
     """
     chosen = find(solver, OPTIMAL_CONTROL)
     valid = [*signature(plan).parameters][2:-1] + [*getattr(chosen, "options", ())]

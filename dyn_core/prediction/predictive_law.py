@@ -283,7 +283,10 @@ class PredictiveLaw(ControlLaw):
 
     @property
     def status(self) -> str:
-        """What /diagnostics says: "holding until the first plan" or "planning"."""
+        """What /diagnostics says: "holding until the first plan" or "planning".
+
+        The former also in a stop because plans were late.
+        """
         return "holding until the first plan" if self.followed is None else "planning"
 
     @property

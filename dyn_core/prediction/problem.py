@@ -95,7 +95,9 @@ class ControlProblem(System):
     Raises:
         SettingError: A number, cost, target or name is invalid; there are no costs, or
             fewer than two knots.
+        ShapeError: A limit is not numeric.
         ModelError: The robot has no link that a cost names.
+        TraceError: The function of a custom cost cannot be traced.
     """
 
     kind: ClassVar[str] = PLAN
@@ -193,7 +195,7 @@ class ControlProblem(System):
 
         Joint forces are zero for passive and floating joints that effort_limits does
         not name. Positions and velocities are unlimited without `limits`, and for
-        joints with quaternions.
+        joints with quaternions; a robot's velocity limit of 0 is none.
 
         Raises:
             SettingError: A joint or a limit is invalid.
@@ -370,7 +372,7 @@ def _range(name: str, limit: Any) -> tuple[float, float]:
     A number x means (-x, x); None means no limit. `name` is the joint, for the error.
 
     Raises:
-        SettingError: It is no number, 0 or more, and no pair in ascending order with a
+        SettingError: It is no number, 0 or more, and no pair lower <= upper with a
             finite force between.
         ShapeError: It is not numeric.
     """

@@ -129,7 +129,8 @@ class PlanResult(NearAttributes):
         """Return the plan without its first steps, as the guess of a later plan.
 
         It has as many knots: the last state, joint force and gain are repeated.
-        `penalty` is that of Penalty.moved_on; `value` and `residuals` stay.
+        `penalty` is that of Penalty.moved_on; all else stays, also `value`, `residuals`
+        and `reason`.
 
         Args:
             steps: Number of steps, 0 to N, which is not checked.
@@ -145,7 +146,8 @@ class PlanResult(NearAttributes):
     def state(self, time: float) -> tuple[np.ndarray, np.ndarray]:
         """Return the planned position, (nq,), and velocity, (nv,), at a time.
 
-        They are interpolated between knots.
+        Between knots the velocity is linear, and the position is that of Model.integrate
+        of a share of Model.difference: linear for joints of one coordinate.
 
         Args:
             time: Time since the start of the plan [s]; before it the first state holds,

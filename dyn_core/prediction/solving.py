@@ -108,8 +108,8 @@ class PlanSolver(ArraySolver):
 
         Returns:
             q (N + 1, nq), qd (N + 1, nv), tau (N, nv), gains (N, nv, 2 nv), the value,
-            three residuals (3,), then the number of iterations and the index of the
-            reason in REASONS (0: converged), as floats.
+            the residuals gap, stationarity and limit, (3,), then the number of
+            iterations and the index of the reason in REASONS (0: converged), as floats.
         """
         start = PlanStart(*inputs, *model.settings({}))
         result = self.solve(model, start, **options)

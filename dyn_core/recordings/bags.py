@@ -41,8 +41,10 @@ def read_bag(
 ) -> MotionRecord:
     """Return the motion in a bag, with accelerations if each row has them.
 
-    Accelerations that do not match the joint states are left out with a note, and so
-    are all commands if one of them has another size than the joints.
+    Rows are in the order of arrival; times are stamps, or times of arrival if a stamp
+    is missing, less that of the first row. Accelerations that do not match the joint
+    states are left out with a note, and so are all commands if one of them has another
+    size than the joints.
 
     Args:
         path: File or folder of a bag.
@@ -315,7 +317,8 @@ class Bag(NamedTuple):
             topic: Full name of a topic in the bag that has this message type.
 
         Raises:
-            SettingError: There is none; lists the topics of this type.
+            SettingError: There is none; lists the topics of this type. It is raised
+                with the first message, not by the call.
         """
         if topic not in self.topics(kind):  # rosbags would yield all messages
             message = unknown_name(f"topic of {kind}", topic, self.topics(kind))
@@ -356,8 +359,8 @@ def joint_motion(
 ) -> MotionRecord:
     """Return the motion of the joints in an open bag, without accelerations.
 
-    Messages that lack a required joint, and all commands if one has another size than
-    the joints, are left out with a note.
+    Rows and times are those of read_bag. Messages that lack a required joint, and all
+    commands if one has another size than the joints, are left out with a note.
 
     Args:
         bag: Open bag.

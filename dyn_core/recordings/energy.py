@@ -67,6 +67,10 @@ def energy_ledger(model: Model, run: Recording) -> EnergyLedger:
         model: Robot.
         run: Recording of the robot. Only the sizes of its states are checked: another
             size than the robot's is a ShapeError.
+
+    Returns:
+        kinetic, potential, work, dissipation, constraints, correction and residual,
+        (rows,) each [J]; all but the first two are sums, 0 in the first row.
     """
     rows = len(run.t)
     if not rows:

@@ -403,9 +403,11 @@ def read_motion(
 
     Raises:
         SettingError: The file cannot be read, its content or extension is not valid, or
-            a column is missing or repeated; or a topic is given for an NPZ or CSV file.
-        ShapeError: Arrays of a bag do not match each other, or the file has no names
-            and not as many columns as the robot has coordinates.
+            a column is missing or repeated; an NPZ file without names has not as many
+            columns as the robot has coordinates; or a topic is given for an NPZ or CSV
+            file.
+        ShapeError: Arrays of a bag do not match each other; or columns called 1, 2, ...
+            are not as many as the robot's.
         UnsupportedError: The file is a bag, and rosbags is not installed; or `model` is
             no robot.
     """

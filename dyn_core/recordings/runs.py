@@ -48,7 +48,7 @@ def run_record(
     """Return a run as a MotionRecord with energy, contacts, settings and versions.
 
     `series` has the fields of EnergyLedger, cycle_time, and in a World contacts,
-    contact_residual, contact_gap and contact_force; `facts` has robot_facts,
+    contact_residual, contact_gap and contact_force; `facts` has those of robot_facts,
     limit_stops (whether they acted), settings, counters and versions. Reference
     positions are left out if none is finite.
 

@@ -57,8 +57,8 @@ def checked_cutoff(cutoff: float, rate: float) -> float:
         rate: Sampling rate [Hz].
 
     Raises:
-        SettingError: The cut-off frequency is not a number above 0 and at most NYQUIST
-            times the sampling rate.
+        SettingError: The cut-off frequency is not a number above 0 and at most 0.4
+            (NYQUIST) times the sampling rate.
     """
     if not isinstance(cutoff, Real) or not 0 < cutoff <= NYQUIST * rate:
         shown = f"{cutoff:g} Hz" if isinstance(cutoff, Real) else f"is {cutoff!r}"
@@ -79,7 +79,8 @@ def check_delay(seconds: float) -> None:
 def low_pass(x: np.ndarray, rate: float, cutoff: float) -> np.ndarray:
     """Return columns filtered forward and backward, without phase shift, (samples, n).
 
-    The filter is a Butterworth filter of order ORDER; a NaN makes its whole column NaN.
+    The filter is a Butterworth filter of order 4 (ORDER); a NaN makes its whole column
+    NaN.
 
     Args:
         x: Signals on an even grid, (samples, n).

@@ -33,7 +33,8 @@ def screenshot(html: str | Path, picture: str | Path, width: int = 1100) -> None
         width: Width of the window [pixels].
 
     Raises:
-        UnsupportedError: None of BROWSERS is installed, or matplotlib is not.
+        UnsupportedError: No program chromium, chromium-browser, google-chrome, chrome
+            or msedge is on the PATH, or matplotlib is not installed.
         SettingError: The page does not exist, is one of the viewer or blank, the path
             of the picture is not valid, or the browser fails or takes more than 120 s.
         OSError: The picture cannot be written.

@@ -177,7 +177,7 @@ def _largest_first(
     """Return a figure as HTML; of many coordinates the largest, and all folded below.
 
     Args:
-        record: Run; more than LEGEND positions or joint forces are many.
+        record: Run; more than 7 (LEGEND) positions or joint forces are many.
         drawn: Function of the figure; `largest` limits the coordinates of a panel.
         meaning: Alternative text.
     """
@@ -191,8 +191,8 @@ def _limits(record: MotionRecord) -> ReportSection:
     """Return the section about joint forces and their limits.
 
     The run must have rows and joint forces; NaN among them counts as 0. Coordinates of
-    a free base (UNDRIVEN) are left out if their force is always 0. The figure shows the
-    joints with a finite limit; there is none if all of their forces are 0.
+    a floating or free_rpy joint are left out if their force is always 0. The figure
+    shows the joints with a finite limit; there is none if all of their forces are 0.
     """
     tau, limits = np.abs(np.nan_to_num(record.column("tau"))), record.effort_limits
     rms = np.sqrt((tau**2).mean(axis=0))

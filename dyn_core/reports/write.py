@@ -120,8 +120,8 @@ def _numbers(result: Identification) -> ReportSection:
     """Return the section of individually identifiable parameters.
 
     They are the ones with a finite standard deviation; each has its value, this
-    deviation, the previous value and unit. "hardly known" marks deviations above VAGUE
-    times the value.
+    deviation, the previous value and unit. "hardly known" marks deviations above 0.3
+    (VAGUE) times the absolute value.
     """
     known = np.flatnonzero(np.isfinite(result.standard_deviations))
     units = result.units or ("",) * len(result.names)
@@ -214,13 +214,14 @@ def report_page(
     Args:
         records: Runs, each a Recording or MotionRecord; several are compared with the
             first one.
-        names: Name of each run; one that was there before gets the run's number, so
-            that all differ.
+        names: Name of each run; one that was there before becomes "NAME (K)" with the
+            number K of the run, so that all differ.
         title: Heading; empty: the name of the only run, or the names of the robots.
 
     Raises:
         SettingError: There is no run, the names are not one for each run, or one of
             several runs has no rows, or no times or columns in common with the first.
+        UnsupportedError: A run is neither a Recording nor a MotionRecord.
     """
     count = len(records)
     if not count:
@@ -262,15 +263,16 @@ def write_report(
     Args:
         records: Runs, each a Recording or MotionRecord; several are compared with the
             first one.
-        names: Name of each run; one that was there before gets the run's number, so
-            that all differ.
+        names: Name of each run; one that was there before becomes "NAME (K)" with the
+            number K of the run, so that all differ.
         path: File that ends with .html or .htm.
         title: Heading; empty: the name of the only run, or the names of the robots.
 
     Raises:
         SettingError: The path is not valid, the file cannot be written, there is no
-            run, the names are not one for each run, the runs have nothing in common, or
-            a keyword is unknown.
+            run, the names are not one for each run, one of several runs has no rows,
+            the runs have nothing in common, or a keyword is unknown.
+        UnsupportedError: A run is neither a Recording nor a MotionRecord.
     """
     check_page(os.fspath(path))
     write_shown(path, report_page(records, names, title))

@@ -90,7 +90,9 @@ class MeasuredJoints:
         )
 
     def read(self, q: np.ndarray, qd: np.ndarray, tau: np.ndarray) -> JointArrays:
-        """Return the state of the joints as new arrays; followers have effort 0.
+        """Return names, position, velocity and effort of the joints, as new arrays.
+
+        Followers have effort 0.
 
         Args:
             q: Positions of the plant, (nq,).
@@ -195,7 +197,8 @@ def joint_poses(model: Model, q: np.ndarray, qd: np.ndarray) -> list[JointPose]:
     """Return pose and velocity of the child of each independent joint with nv > 1.
 
     They are relative to the joint's frame on the parent link (Xtree of the model), in
-    which the child's pose is the identity at zero. Velocities are in axes of the child.
+    which the child's pose is the identity at zero. Velocities are [angular; linear], in
+    axes of the child.
 
     Args:
         model: Robot.
@@ -221,11 +224,11 @@ def contact_forces(reports: Sequence[StepReport], period: float) -> list[PointFo
 
         F = sum_k F_k h_k / period,   and an impact's impulse in place of F_k h_k
 
-    Forces are in world axes, torques about the point, points in the world frame. The
-    frame at the point has the contact normal (from the second link into the first) as x
-    and the friction directions as y and z; point and frame are the latest ones of the
-    contact. Contacts are in the order of their first report; contacts with zero force
-    are left out.
+    Forces are [torque; force] in world axes, torques about the point, points in the
+    world frame. The frame at the point has the contact normal (from the second link
+    into the first) as x and the friction directions as y and z; point and frame are the
+    latest ones of the contact. Contacts are in the order of their first report;
+    contacts with zero force are left out.
 
     Args:
         reports: Reports of the steps within the period; empty: the result is empty.

@@ -144,7 +144,7 @@ class ContactSimulator(RobotPlant):
     def _overlap(self) -> tuple[str, ...]:
         """Return a tuple with one sentence on the overlaps at q0, the deepest first.
 
-        The tuple is empty if no contact overlaps by more than DEEP [m].
+        The tuple is empty if no contact overlaps by 0.01 m (DEEP) or more.
         """
         pairs = self.contact_model.pairs
         contacts = [] if pairs is None else pairs.contacts(self.q0)
@@ -225,8 +225,8 @@ class ContactSimulator(RobotPlant):
         `forces` has the function contacts, the mean force of each contact in the last
         period (an empty list before the first step), and, only for robots without
         loops, reactions, the forces through the joints (None before the first step).
-        `wrench` is the method of this class, but None before the first step; `faults`
-        describes the last unsolved contact problem.
+        `wrench` is a function like the method of this class, which returns None before
+        the first step; `faults` describes the last unsolved contact problem.
         """
         forces: dict[str, Any] = {
             "contacts": lambda: contact_forces(self.reports, self.period)

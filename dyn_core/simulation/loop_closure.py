@@ -149,7 +149,7 @@ def _descend(
         Position, (nq,), and residuals there, (rows,).
 
     Raises:
-        SingularError: All of MOVES evaluations near a position fail.
+        SingularError: All of 8 (MOVES) evaluations near a position fail.
         NonFiniteError: A residual or an entry of the Jacobian is not finite.
     """
     still = np.zeros(model.nv)
@@ -187,7 +187,7 @@ def _regular(
         velocity constraints (rolling).
 
     Raises:
-        SingularError: All of MOVES evaluations, after ever more shifts, fail.
+        SingularError: All of 8 (MOVES) evaluations, after ever more shifts, fail.
         NonFiniteError: A residual or an entry of A is not finite.
     """
     still, rng = np.zeros(model.nv), np.random.default_rng(1)

@@ -34,8 +34,8 @@ class LoopReport:
             [m/s | rad/s].
         acceleration: Second derivative of each residual, A qdd + bias, (rows,)
             [m/s² | rad/s²].
-        rank: Rank of the Jacobian A: number of singular values above RANK times the
-            largest.
+        rank: Rank of the Jacobian A: number of singular values above 1e-5 (RANK) times
+            the largest.
         mobility: Degrees of freedom, nv - rank.
         dependent: Groups of names of linearly dependent rows; a group of one row is a
             row that no joint moves. Independent rows are in no group.

@@ -79,7 +79,7 @@ class Pace:
         """Ratio of simulated to wall time, over about the last `window` seconds.
 
         None until `owed` has made three measurements since a restart; they are at least
-        window / MARKS apart.
+        window / 10 (MARKS) apart.
         """
         if len(self._marks) < 3:
             return None
@@ -91,7 +91,7 @@ class Pace:
         """Fraction of due cycles missed, in about the last `window` seconds.
 
         0 until `owed` has made three measurements since a restart; they are at least
-        window / MARKS apart.
+        window / 10 (MARKS) apart.
         """
         if len(self._marks) < 3:
             return 0.0

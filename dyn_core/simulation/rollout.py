@@ -149,6 +149,10 @@ class Rollout:
             tau: Joint forces of each step, (N, nv) [N·m | N]; N may be 0.
             dt: Length of the steps, one number or (N,) [s].
 
+        Returns:
+            q (N + 1, nq), qd (N + 1, nv), and `impulse` (N, m) [N·s], None for a step
+            without contacts.
+
         Raises:
             ShapeError: An array has the wrong shape.
             DynError: A step failed, such as SingularError of its Program.
@@ -179,6 +183,12 @@ class Rollout:
                 if there are none.
             tau: Joint forces of each step, (N, nv) [N·m | N].
             dt: Length of the steps, one number or (N,) [s].
+
+        Returns:
+            Of the state (dq, dqd) after a step, dq in velocity coordinates, the
+            derivatives A by the state before it, (N, 2 nv, 2 nv), B by its joint
+            forces, (N, 2 nv, nv), and dx_dp by the parameters, (N, 2 nv, np); and
+            `not_differentiable`, (N,), None for a step without contacts.
 
         Raises:
             ShapeError: An array has the wrong shape.
@@ -230,8 +240,12 @@ class Rollout:
             by_tau: Direct gradient of the cost by the joint forces of each step, (N,
                 nv); None: zero.
 
+        Returns:
+            q0 and qd0, (nv,) each, tau (N, nv), and p (np,), as of `sweep`.
+
         Raises:
             ShapeError: An array has the wrong shape.
+            DynError: An error of `linearize`.
 
         Source: the discrete adjoint method; A. Bryson and Y. Ho, Applied Optimal
         Control, section 2.2.
@@ -280,6 +294,10 @@ def sweep(
             each velocity, (N + 1, nv) each.
         by_tau: Direct gradient of the cost by the joint forces of each step, (N, nv),
             which is added; None: zero.
+
+    Returns:
+        Gradient by the initial position and velocity, q0 and qd0, (nv,) each, by the
+        joint forces, tau (N, nv), and by the parameters, p (np,).
 
     Raises:
         ShapeError: An array has the wrong shape.

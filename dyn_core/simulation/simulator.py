@@ -94,8 +94,8 @@ def row_count(duration: Any, period: float) -> int:
         period: Period, above 0, which is not checked [s].
 
     Raises:
-        SettingError: The duration is invalid, has more than MOST_ROWS periods, or is
-            positive but at most half a period.
+        SettingError: The duration is invalid, has more than 1e8 (MOST_ROWS) periods, or
+            is positive but at most half a period.
     """
     if not is_finite(duration) or duration < 0:
         raise SettingError(
@@ -132,8 +132,8 @@ def control_law(controller: Any, model: Model) -> ControlLaw:
     Raises:
         SettingError: The controller cannot be called with three arguments, has t, q or
             qd in another place, is a class, or a Program of other inputs or outputs.
-            The function returned for a plain
-            function raises it if that function returns None.
+            The function returned for a plain function raises it if that function
+            returns None.
     """
     if controller is None:
         return lambda t, q, qd: None
@@ -359,8 +359,8 @@ class Simulator(RobotPlant):
         """Return a sentence on the joint that explicit dry friction holds least, or ().
 
         Explicit steps let it creep where the step times friction / (friction_speed
-        inertia) exceeds STABLE. `inertia_scale` is the largest inertia along the joint
-        in a few positions; that which it shows with free neighbours is less.
+        inertia) exceeds 2.785 (STABLE). `inertia_scale` is the largest inertia along
+        the joint in a few positions; that which it shows with free neighbours is less.
         """
         model, dt = self.model, self.period / self.substeps
         slope = model.flat("friction") / model.flat("friction_speed")
@@ -472,6 +472,8 @@ def simulate(
     Raises:
         SettingError: An argument is invalid, or the controller function returned None.
         DynError: The world, a setting or a command is invalid, or a step failed.
+
+    Errors of the controller pass through. After an error there is no Recording.
     """
     robot: Any
     check_settings(Simulator if world is None else ContactSimulator, settings)

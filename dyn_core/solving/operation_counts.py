@@ -167,7 +167,8 @@ def fit_order(ns: Sequence[float], costs: Sequence[float]) -> float:
 
         n, m = g(n) = n^2:   cost ~ n^p = m^(p/2)
 
-    The slope is the least-squares fit of the last three points.
+    So with other sizes, such as m, the result is another one, here p/2. The slope is
+    the least-squares fit of the last three points.
 
     Args:
         ns: Sizes, three or more, positive, finite and ascending.

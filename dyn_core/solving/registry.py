@@ -586,7 +586,7 @@ def solver_of(name: str | Solver, *problems: Signature) -> Solver:
     Args:
         name: Solver, its name, the name of a problem for its default solver, or "auto"
             for the default solver of the first problem.
-        problems: Valid Signatures.
+        problems: Valid Signatures, one or more.
 
     Raises:
         SolverNotFound: No solver has this name, or the problem has no default solver;

@@ -170,9 +170,10 @@ class ChainSimulator(MovingChain):
         self.taut = taut
 
     def _nearly_taut(self) -> str:
-        """Return a description of links with a slack up to 0.01 reach; "" for none.
+        """Return a description of the links that are almost taut; "" for none.
 
-        Links are the stretches of `modes`, each between two guided joints.
+        Links are the stretches of `modes`, each between two guided joints. Almost taut:
+        the slack is at most 0.01 (STIFF) of the reach.
         """
         return ", ".join(
             f"{part.label} have a slack of {part.slack(self.x):.3g} m only"
@@ -279,7 +280,9 @@ class ChainSimulator(MovingChain):
         self._halved(dt / 2, depth + 1)
 
     def _moved(self, a: np.ndarray, dt: float) -> Arrival:
-        """Return the Arrival after dt [s], without hits; the state is not changed.
+        """Return the Arrival (x, v, theta) after dt [s], without hits.
+
+        The state is not changed.
 
         a: Accelerations of the joints at the start, (n, 2) [m/s²]. With the scheme rk4
         it raises the errors of an evaluation.
@@ -363,9 +366,9 @@ class ChainSimulator(MovingChain):
 
             d - w eps + u eps² / 2 = 0,   eps the time since the hit
 
-        with d, w, u the gap, its rate and its acceleration at the end. The state is not
-        changed. Angles are not quadratic in time: for them this is the source's
-        estimate.
+        with d, w, u the gap, its rate and its acceleration at the end; eps is limited
+        to 0 to dt. The state is not changed. Angles are not quadratic in time: for them
+        this is the source's estimate.
 
         Args:
             broken: Constraints that are violated at the end.

@@ -150,14 +150,16 @@ def repair_drift(
     """Return the state with reduced errors of link lengths and stretching rates.
 
     The links are corrected in their order, first all positions, then all velocities.
-    The ends of a link share its error by their mobility; the momentum of a free chain
-    is conserved. A link whose ends cannot move along it is not corrected. The argument
-    is not changed. A link whose joints are at one place makes the result NaN.
+    The ends of a link share its error by their mobility, 1 / ChainModel.weights; a
+    joint of weight 0 does not move. The momentum of a free chain is conserved. A link
+    whose ends cannot move along it is not corrected. The argument is not changed. A
+    link whose joints are at one place makes the result NaN.
 
     Args:
         chain: Planar chain; guided joints stay, joints on a line stay on it.
         state: Positions and velocities.
-        factor: Fraction of each link's error that is removed.
+        factor: Fraction of each link's error that is removed when its turn comes; the
+            next link changes it again.
 
     Raises:
         ShapeError: x or v is not (..., n, 2).

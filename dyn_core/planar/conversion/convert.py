@@ -60,6 +60,10 @@ def to_urdf(chain: ChainModel) -> ChainURDF:
     limits is continuous. Rolling resistance becomes damping. Limits of effort and speed
     are written as 0, which means none.
 
+    Returns:
+        The XML text `urdf`; `left_out`, descriptions of what URDF cannot express; and
+        `side`, the same as keyword arguments of from_model.
+
     Raises:
         ModelError: A link has inertia and no mass, which no URDF may have.
 
@@ -115,22 +119,23 @@ def from_model(model: Model, tip: str | None = None, **parts: Any) -> ChainModel
     The robot has revolute joints with parallel axes, one after the other. Its base is
     fixed, slides along one or two lines across the axes, or moves freely (planar,
     floating). A link whose centre of mass is off the line between its joints becomes
-    two links; the joint between them, called NAME_bend, is active and keeps its angle.
-    Offsets along the axes and products of inertia only load the bearings and are
-    ignored. Limits of effort, of speed, and of sliding joints are left out: a chain has
-    none.
+    two links; the joint between them, called NAME_bend after the joint NAME at the
+    start of the first, is active and keeps its angle. Offsets along the axes and
+    products of inertia only load the bearings and are ignored. Limits of effort, of
+    speed, and of sliding joints are left out: a chain has none.
 
     Args:
         model: Robot; gravity is in the plane of motion.
         tip: Link at whose origin the last chain link ends; None: the farthest link
-            fixed to the last body, or twice the distance of its centre of mass if that
-            link is at the start.
+            fixed to the last body or, if all are at the start, a point that depends on
+            its centre of mass (serial.PlanarBody.end).
         parts: Attributes of the chain that replace the robot's, see make_chain: the
             side file of to_urdf, ground, k_v, ...
 
     Raises:
         ModelError: The robot is not such a chain, names the joint or link and the
-            reason; or `parts` are unknown or invalid, as in make_chain.
+            reason; `tip` is not fixed to the last body; or `parts` are unknown or
+            invalid, as in make_chain.
 
     Source: WAW-15.2, WAW-13.4.
     """
@@ -363,7 +368,7 @@ def _constraints_left_out(chain: ChainModel) -> list[str]:
 def constraint_arguments(chain: ChainModel) -> dict[str, Any]:
     """Return a chain's constraints as keyword arguments of Constraints.of, but n.
 
-    They are lists: `kind`, n names (guided, not fixed); `a_w` and `s`, (n, 2);
+    They are lists: `kind`, n names (free, line or guided); `a_w` and `s`, (n, 2);
     `active`, indices of the active joints; `alpha_w`, n numbers.
     """
     constraints = chain.constraints

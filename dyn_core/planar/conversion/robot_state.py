@@ -31,7 +31,7 @@ def state_to_chain(
     Args:
         model: Robot.
         chain: Chain with as many links as the robot, of the same lengths.
-        q: Joint positions, nq [rad | m].
+        q: Joint positions, nq [rad | m]. NaN in q or qd leads to NaN: it is not tested.
         qd: Joint velocities, nv [rad/s | m/s].
         tip: Link at whose origin the last chain link ends; None: the farthest link
             fixed to the last body.
@@ -83,7 +83,8 @@ def state_to_model(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return position and velocity of a robot from the state of its chain.
 
-    Angles are within half a turn of the middle of their limits, or of zero.
+    Angles are within half a turn of the middle of their limits, or of zero where a
+    limit is infinite.
 
     Args:
         model: Robot.
@@ -183,7 +184,8 @@ def _float(
 
     Args:
         geometry: Of the robot.
-        q, qd: Position (nq,) and velocity (nv,) of the robot, changed in place.
+        q, qd: Position (nq,) and velocity (nv,) of the robot, changed in place: place
+            and quaternion (x, y, z, w); angular and linear velocity in body axes.
         pose: Displacement of the root body from its neutral position, in the plane,
             (2,) [m], and angle [rad].
         speed: Its velocity, (2,) [m/s], and angular rate [rad/s].

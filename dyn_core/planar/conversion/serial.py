@@ -120,7 +120,8 @@ class PlanarBody:
 
         Raises:
             ModelError: `tip` is not a link of the last body, or nothing determines
-                where the last link ends: it has no mass, and no link away from `start`.
+                where the last link ends: it has no mass, and no link away from its
+                origin.
         """
         mass, com, about = _summed(self.parts)
         end, _ = self.end(np.zeros(2), tip)

@@ -333,7 +333,7 @@ def cart_poles(
 
     Args:
         who: Name of the object for that error.
-        rods: The poles.
+        rods: The poles; their point masses (tip) are not used.
         cart: Mass M of the cart [kg].
         g: Gravity [m/s²].
         q, qd: x and angles, and rates [m, rad], [m/s, rad/s].

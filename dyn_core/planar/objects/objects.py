@@ -169,9 +169,9 @@ class PlanarObject(System):
     ) -> tuple[list[Any], tuple[Any, Any]]:
         """Return the torques at the joints of to_chain(split) and the force on joint 0.
 
-        The torques are a list with one entry for each joint, 0 for the last [N·m]; the
-        force has x and y [N]. Raises ShapeError for another number of entries of u or
-        qd, ModelError without rods.
+        The torques are a list with one entry for each joint, 0 for the last and for the
+        middle joint of a split rod [N·m]; the force has x and y [N]. Raises ShapeError
+        for another number of entries of u or qd, ModelError without rods.
 
         Args:
             u: Efforts, nu.
@@ -191,7 +191,7 @@ class PlanarObject(System):
         """Return qdd from the accelerations of its chain.
 
         Args:
-            alpha: Of the joint angles [rad/s²].
+            alpha: Of the joint angles, n-1 [rad/s²]; the number is not checked.
             a0: Of joint 0, 2 [m/s²]; used only if there is a cart.
             split: Whether rods of the chain are split, as given to to_chain.
 
@@ -280,7 +280,7 @@ def _shipped(
         equation: As PlanarObject.equation.
         rods: The mechanism; also gives the energy.
         efforts: As PlanarObject.efforts.
-        effort: Bounds of each effort.
+        effort: Bounds (minimum, maximum) of each effort; their number is nu.
         x: Bounds of the first coordinate; the others have none.
     """
     names = tuple(coordinates.split())

@@ -196,8 +196,8 @@ class Rods:
             split: Whether rods are split.
 
         Returns:
-            Torques, one for each joint [N·m], zero at the last; the force on joint 0, 2
-            [N].
+            Torques, one for each joint [N·m], zero at the last and at the middle joint
+            of a split rod; the force on joint 0, 2 [N].
 
         Source: WAW-4.2, WAW-13.4.
         """

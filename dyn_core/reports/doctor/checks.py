@@ -1,5 +1,7 @@
 """Checks of `dyn doctor`: joints, masses and inertias, and the robot in motion.
 
+A finding is a Met: code, owner (the place), fact (its numbers) and lines to paste.
+
 Positions are drawn with a fixed seed within the limits. Programs are interpreted
 (engine graph): compiling would take longer than a report.
 """
@@ -55,10 +57,10 @@ class SampledMotions(NamedTuple):
 
 
 def sampled(model: Model, samples: int, seed: int) -> SampledMotions:
-    """Return a robot with random positions, and no results yet.
+    """Return a robot with random positions, (samples, nq), and no results yet.
 
-    As in Model.random, only joints of one coordinate keep their limits, if both are
-    finite, and loops are not closed.
+    `figures` and `notes` are empty. As in Model.random, only joints of one coordinate
+    keep their limits, if both are finite, and loops are not closed.
 
     Args:
         model: Robot.
@@ -96,9 +98,9 @@ def check_motions(motions: SampledMotions) -> Iterator[Met]:
 def _bodies(model: Model) -> Iterator[Met]:
     """Yield joints without inertia along them, and bodies of little or no mass.
 
-    Joints in loops are not reported for their inertia. Little means a mass below TINY
-    of the robot's and below TINY_MASS. Bodies of mass 0 are left out if their joint
-    lacks inertia, or the whole robot has no mass. Needs no positions.
+    Joints in loops are not reported for their inertia. Little means a mass below 1e-5
+    (TINY) of the robot's and below 1e-3 kg (TINY_MASS). Bodies of mass 0 are left out
+    if their joint lacks inertia, or the whole robot has no mass. Needs no positions.
     """
     in_loops = joints_in_loops(model)
     lacking = [name for name in model.without_inertia if name not in in_loops]
@@ -118,9 +120,9 @@ def _inertia_matrix(motions: SampledMotions) -> Iterator[Met]:
     """Yield at most one finding: H, scaled to a unit diagonal, is nearly singular.
 
     It is if a diagonal entry of H is not positive, or if the condition number exceeds
-    WORST at a position. Unless a diagonal entry is not positive, median and maximum of
-    the condition numbers are added to motions.figures. If joints lack inertia, only a
-    note is added. DynErrors of the Program pass through.
+    1e7 (WORST) at a position. Unless a diagonal entry is not positive, median and
+    maximum of the condition numbers are added to motions.figures. If joints lack
+    inertia, only a note is added. DynErrors of the Program pass through.
     """
     model = motions.model
     if model.without_inertia:
@@ -212,10 +214,10 @@ def _weight(motions: SampledMotions) -> Iterator[Met]:
 def _tips(motions: SampledMotions) -> Iterator[Met]:
     """Yield tips with joint motions that cancel in each of the first 40 positions.
 
-    A tip is a body without children; at most MOST_TIPS are checked, each with at least
-    two coordinates, and only chains of at most six coordinates yield a finding. Adds
-    ratios of singular values to motions.figures, and a note if tips are omitted. With
-    loops it only adds a note. DynErrors of the Programs pass through.
+    A tip is a body without children; the first 8 (MOST_TIPS) are checked, if they have
+    at least two coordinates, and only chains of at most six coordinates yield a
+    finding. Adds ratios of singular values to motions.figures, and a note if tips are
+    omitted. With loops it only adds a note. DynErrors of the Programs pass through.
     """
     model = motions.model
     if model.loops:
@@ -310,7 +312,9 @@ def check_links(
     """Yield the findings about the mass and inertia of every link.
 
     Also about the mass of the whole robot, and about meshes that cannot be read, which
-    raise no error. Links without mass are not compared with their shapes.
+    raise no error. Links without mass are not compared with their shapes. If a link has
+    at most 1e-3 (LIGHT) of the robot's mass, what contradicts its shapes has the code
+    light-placeholder.
 
     Args:
         robot: Facts of its file.
@@ -394,12 +398,13 @@ def _impossible(link: LinkFacts) -> Iterator[Met]:
 def _beside_shape(link: LinkFacts, solid: LinkSolid) -> Iterator[Met]:
     """Yield contradictions between mass, inertia and shapes of a link.
 
-        improbable-inertia    sum of moments above MANY_TIMES that of a uniform box
-        concentrated-inertia  sum of moments below 1 / MANY_TIMES of that
-        improbable-density    mass / volume outside LIGHTEST to HEAVIEST
-        centre-outside        centre of mass outside the box
+        improbable-inertia    sum of moments above 10 times that of a uniform box
+        concentrated-inertia  sum of moments below 1/10 of that
+        improbable-density    mass / volume outside 1 to 25 000 kg/m³
+        centre-outside        centre of mass outside the box, by 0.1 side + 5 mm
 
-    The box has the size of the shapes; without volume there is no density.
+    The box has the size of the shapes; without volume there is no density. The numbers
+    are MANY_TIMES, LIGHTEST, HEAVIEST, SLACK and SLACK_LENGTH.
 
     Args:
         link: Link of a mass above 0.
@@ -445,7 +450,7 @@ def _guess(density: float) -> str:
 
 
 def _placeholders(robot: RobotFacts) -> Iterator[Met]:
-    """Yield groups of at least ALIKE links of different mass with the same moments.
+    """Yield groups of links of different mass with the same moments, 3 (ALIKE) or more.
 
     Moments are compared with six digits; the masses must differ by more than a tenth.
     """
@@ -524,8 +529,9 @@ Problems = Iterator[tuple[str, str]]
 def _axis(joint: JointFacts) -> Problems:
     """Yield (code, fact) of an axis: zero, not of unit length, or slightly tilted.
 
-    Tilted means against a coordinate axis, and may follow a wrong length; a zero axis
-    is the only fact. Nothing for joints without an axis or of a kind that needs none.
+    Wrong by more than 1e-3 is a wrong length; tilted means by less than 2e-3 rad
+    (ALMOST) against a coordinate axis, and may follow a wrong length; a zero axis is
+    the only fact. Nothing for joints without an axis or of a kind that needs none.
     """
     if joint.kind not in (*ONE_AXIS, "cylindrical", "planar") or joint.axis is None:
         return
@@ -546,8 +552,9 @@ def _axis(joint: JointFacts) -> Problems:
 def _origin(joint: JointFacts) -> Problems:
     """Yield (code, fact) of an origin that is far away, or whose angles are doubtful.
 
-    Angles look like degrees; if not, each that is beyond 1 rad and almost, but not
-    exactly, a multiple of a quarter turn is yielded.
+    Far is 100 m (ABSURD) or more from the parent. Angles look like degrees if one
+    exceeds a full turn; if not, each that is beyond 1 rad and almost, but not exactly,
+    a multiple of a quarter turn is yielded.
     """
     distance = math.hypot(*joint.xyz)
     if distance >= ABSURD:
@@ -597,8 +604,9 @@ def _absent(joint: JointFacts, what: str) -> str:
 def _angles(joint: JointFacts) -> Problems:
     """Yield (code, fact) of limits that look like degrees: of position, then velocity.
 
-    Only position limits of a revolute joint are checked; the velocity limit only if one
-    of them looks like degrees.
+    Position limits of a revolute joint look so beyond 20 rad (TURNS), the velocity
+    limit above 90 rad/s (FAST), but only if a position limit looks so, too. Limits of
+    1e4 (ENDLESS) or more count as none. Nothing for other kinds of joint.
     """
     if joint.kind not in ("revolute", "continuous"):
         return
@@ -625,8 +633,9 @@ _CHECKS: tuple[Callable[[JointFacts], Problems], ...] = (
 def _units(robot: RobotFacts) -> Iterator[Met]:
     """Yield findings of lengths that look like millimetres.
 
-    They are the median distance of joints from their parents, zeros left out, and
-    ranges of prismatic joints, one finding for each joint.
+    They are above 10 m (LONG): the median distance of joints from their parents, zeros
+    left out, and limits of prismatic joints, one finding for each joint; limits above
+    1e4 (ENDLESS) count as none.
     """
     lengths = [math.hypot(*joint.xyz) for joint in robot.joints]
     apart = sorted(x for x in lengths if x > 0)

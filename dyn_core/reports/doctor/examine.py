@@ -119,9 +119,10 @@ def _entries(
 def _balls(robot: RobotFacts) -> Iterator[Met]:
     """Yield findings of three revolute joints in a row that act as a ball joint.
 
-    Their origins coincide within SAME_PLACE, adjacent axes are perpendicular, the links
-    between them have no mass and carry nothing else, and none is a follower. Continuous
-    joints count as revolute. Of more such joints in a row, each three are a finding.
+    Their origins coincide within 1e-4 m (SAME_PLACE), adjacent axes are perpendicular,
+    the links between them have no mass and carry nothing else, and none is a follower.
+    Continuous joints count as revolute. Of more such joints in a row, each three are a
+    finding.
     """
     masses = {link.name: link.mass for link in robot.links}
     below: dict[str, list[JointFacts]] = {}
@@ -148,8 +149,8 @@ def _balls(robot: RobotFacts) -> Iterator[Met]:
 def _all_cross(chain: Sequence[JointFacts]) -> bool:
     """Return whether each axis is perpendicular to the previous one at zero angles.
 
-    The cosine of the angle must be at most ACROSS, either way. False if one of several
-    joints has no axis; a zero axis counts as perpendicular to any.
+    The cosine of the angle must be at most 0.05 (ACROSS), either way. False if one of
+    several joints has no axis; a zero axis counts as perpendicular to any.
 
     Args:
         chain: Joints, each the parent of the next.
@@ -242,7 +243,8 @@ def doctor(
         options: Options of dyn.load, unless `robot` is a Model; `check` is ignored.
 
     Raises:
-        ModelError: There is no such file or robot, or it is of another type.
+        ModelError: There is no such file or robot, it is of another type, or
+            package_paths is not valid.
         SettingError: An option is unknown or out of range.
     """
     rules = ("samples", samples, Whole(1, 100_000)), ("seed", seed, Whole())

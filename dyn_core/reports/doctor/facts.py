@@ -86,7 +86,8 @@ class JointFacts:
     def range(self) -> tuple[float, float]:
         """Lower and upper limit [rad | m]; a missing one of a limited joint is 0.
 
-        Both are infinite for joints without limits or of a kind not in LIMITED.
+        Both are infinite for joints without limits and for kinds other than revolute
+        and prismatic (LIMITED).
         """
         if not self.limited or self.kind not in LIMITED:
             return -math.inf, math.inf

@@ -362,7 +362,7 @@ def ranked(met: Iterable[Met]) -> tuple[RobotFinding, ...]:
 
 
 def _finding_lines(finding: RobotFinding, sidecar: str) -> list[str]:
-    """Return a finding as text, with at most SHOWN places and how many more there are.
+    """Return a finding as text, with at most 8 (SHOWN) places and the number of others.
 
     The items are lines; finding.lines, if there are any, are one item at the end.
 
@@ -387,7 +387,7 @@ def _finding_lines(finding: RobotFinding, sidecar: str) -> list[str]:
 
 
 def _wrapped(text: str, start: str) -> list[str]:
-    """Return text in lines of at most WIDTH columns.
+    """Return text in lines of at most 88 (WIDTH) columns.
 
     Args:
         text: Text of one paragraph.

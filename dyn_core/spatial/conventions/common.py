@@ -183,7 +183,7 @@ def pose_of_parts(R: Any, p: Any) -> np.ndarray:
 
 
 def turned(R: Any, x: Any) -> np.ndarray:
-    """Return (R x_1, R x_2) for the halves of x (..., 6) and R (..., 3, 3)."""
+    """Return [R x_1; R x_2], (..., 6), of the halves of x (..., 6), R (..., 3, 3)."""
     x = np.asarray(x)
     halves = [np.einsum("...ij,...j->...i", R, h) for h in (x[..., :3], x[..., 3:])]
     return np.concatenate(halves, axis=-1)
@@ -195,7 +195,7 @@ def transposed(M: Any) -> np.ndarray:
 
 
 def skews(r: Any) -> np.ndarray:
-    """Return the matrices r x, (..., 3, 3), of vectors r (..., 3)."""
+    """Return the matrices (..., 3, 3) of cross products r x v by vectors r (..., 3)."""
     x, y, z = np.moveaxis(np.asarray(r, float), -1, 0)
     o = np.zeros_like(x)
     rows = [[o, -z, y], [z, o, -x], [-y, x, o]]
