@@ -146,8 +146,9 @@ class PlanResult(NearAttributes):
     def state(self, time: float) -> tuple[np.ndarray, np.ndarray]:
         """Return the planned position, (nq,), and velocity, (nv,), at a time.
 
-        Between knots the velocity is linear, and the position is that of Model.integrate
-        of a share of Model.difference: linear for joints of one coordinate.
+        Between knots the velocity is linear, and the position is that of
+        Model.integrate by a share of Model.difference: linear for joints of one
+        coordinate.
 
         Args:
             time: Time since the start of the plan [s]; before it the first state holds,
