@@ -178,7 +178,7 @@ class Penalty:
         return values
 
     def limits(self) -> PlanLimits:
-        """Return the numbers of the penalty, as they are now."""
+        """Return low, high, multipliers, rho and place, as they are now; no copies."""
         rho = np.array([self.rho])
         return PlanLimits(self.low, self.high, self.multipliers, rho, self._place)
 

@@ -286,12 +286,15 @@ def kalman(
         observer = dyn.kalman(model, q, seen, period=0.001, effort_noise=0.1)
         estimate = observer.update(estimate, tau, (q_measured, qd_measured))
 
+    Joint springs and damping act, dry friction does not. A position beyond the limits
+    of a joint, or a period above 1 s, is a ModelWarning.
+
     Args:
         model: Robot without closed loops.
         q: Position, (nq,).
         measured: Standard deviation of each sample, by what is measured: "position"
             or "velocity" of all joints, JOINT.position or JOINT.velocity of one
-            [rad | m], [rad/s | m/s].
+            [rad | m], [rad/s | m/s]; of two for one coordinate, the later one counts.
         period: Period of the measurements [s].
         effort_noise: Standard deviation of the unknown joint forces, constant in each
             period, of all joints [N·m | N].
@@ -337,7 +340,8 @@ def _linear(
     """Return the robot linearised at rest at q, then A and B of dx/dt.
 
     With a period, the first has the A and B of the period. The last B (2 nv, nv) is by
-    the forces of all joints, also of those without a motor. Dry friction is left out.
+    the forces of all joints, also of those without a motor. Dry friction is left out. A
+    position beyond the limits of a joint, or a period above 1 s, is a ModelWarning.
 
     Args:
         model: Robot.

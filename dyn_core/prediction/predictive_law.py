@@ -225,9 +225,12 @@ class PredictiveLaw(ControlLaw):
             wrap: Joints whose position error is wrapped to [-pi, pi).
 
         Raises:
-            SettingError: A shadow is asked for, or a parameter is invalid.
+            SettingError: It is called a second time, as for a shadow, or a parameter is
+                invalid.
             ModelError: The robot has no link predictive.frame.
             SolverNotFound, SignatureError: `chosen` is no solver of optimal_control.
+            UnsupportedError: `chosen` has no option max_iterations, or does not suit
+                the robot.
         """
         host, read = self.host, self.host.parameters
         if self._planner is not None:

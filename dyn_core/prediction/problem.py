@@ -191,7 +191,11 @@ class ControlProblem(System):
 
     @cached_property
     def bounds(self) -> CoordinateBounds:
-        """Limits of all coordinates, in the order of qd; computed once.
+        """Limits of all coordinates, in the order of qd, (nv,) each; computed once.
+
+        They are tau_lower and tau_upper, q_lower and q_upper, qd in both directions,
+        infinite where there is none; and `place`, the index in q of each coordinate, -1
+        for joints with quaternions.
 
         Joint forces are zero for passive and floating joints that effort_limits does
         not name. Positions and velocities are unlimited without `limits`, and for
@@ -230,7 +234,8 @@ class ControlProblem(System):
     def phases(self) -> tuple[Phase, ...]:
         """Runs of knots with the same contacts, one after another; computed once.
 
-        They cover all knots; without contacts there is one phase.
+        Each is (robot with their loops, first knot, the first knot behind). They cover
+        all knots; without contacts there is one phase.
 
         Raises:
             SettingError: A contact is no loop with two times in ascending order, holds

@@ -282,9 +282,11 @@ class Shooting:
         return PlanPath(to.q, to.qd, to.tau), self.sampler(start, samples, to)()
 
     def motions(self, n: int, stored: int) -> PlanMotions:
-        """Return arrays for n samples, and for the states of the first `stored` ones.
+        """Return zero arrays for n samples, and for the states of the first `stored` ones.
 
-        `stored` is at most n, which is not checked.
+        They are tau (n, N, nv), values (n,), q_end (n, nq), qd_end (n, nv), q (stored,
+        N + 1, nq) and qd (stored, N + 1, nv). `stored` is at most n, which is not
+        checked.
         """
         N, nq, nv = self.problem.knots, self.problem.model.nq, self.problem.model.nv
         shapes = (n, N, nv), (n,), (n, nq), (n, nv), (stored, N + 1, nq)

@@ -209,6 +209,10 @@ class KnotPrograms(NamedTuple):
 def knot_programs(problem: ControlProblem) -> KnotPrograms:
     """Return the Programs of a problem. Driven robots have the time as last input.
 
+    They are `steps` and `policies`, a list each with one for each phase; `slopes` of
+    the running costs; `end_slopes` and `end` of those at the end; and `displacement`,
+    None where it is q_next - q.
+
     Raises:
         TraceError: The function of a custom cost cannot be traced.
         UnsupportedError: The engine in problem.step_options is unknown, or a solver

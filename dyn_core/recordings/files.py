@@ -101,8 +101,8 @@ def read_csv(file: Path) -> MotionRecord:
     Raises:
         ValueError: Times or positions are missing, a column is missing or repeated, or
             a unit is unknown.
-        SettingError: The file cannot be read, or is not a table of numbers; names row
-            and column.
+        SettingError: The file cannot be read, has no row of numbers, or is not a table
+            of numbers; names row and column.
     """
     units, labels, numbers = csv_table(file)
     columns: dict[str, dict[str, np.ndarray]] = {}

@@ -83,7 +83,7 @@ def low_pass(x: np.ndarray, rate: float, cutoff: float) -> np.ndarray:
     NaN.
 
     Args:
-        x: Signals on an even grid, (samples, n).
+        x: Signals on an even grid, (samples, n), at least one sample.
         rate: Sampling rate [Hz].
         cutoff: Cut-off frequency, above 0 and below half the sampling rate [Hz].
     """

@@ -97,8 +97,10 @@ def differences(first: MotionRecord, second: MotionRecord) -> list[Difference]:
 def _paired(first: MotionRecord, second: MotionRecord) -> _Pair:
     """Return two runs on the times of the first that lie within the second.
 
-    Only columns of kinds and names that both runs have are in the result; differences
-    are second minus first, and full turns are not removed.
+    The result has the times `t`; `parts`, by kind the names, the columns of the first
+    run and the differences, second minus first; and whether the second was
+    `resampled`. Only kinds and names that both runs have are in it; full turns are not
+    removed.
 
     Args:
         first: Reference run.

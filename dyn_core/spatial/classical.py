@@ -275,7 +275,8 @@ def pair_transforms(socket: Pose, joint: Pose, plug: Pose) -> PairTransforms:
         plug: Pose of j' in the child.
 
     Returns:
-        X_cp and X_cj_rot.
+        X_cp from the parent to the child, and X_cj_rot from socket axes to the child,
+        for motions across the joint, which are taken at the plug's origin.
 
     Source: TAZZ-2.3.
     """

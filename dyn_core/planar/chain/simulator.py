@@ -80,8 +80,8 @@ class ChainSimulator(MovingChain):
     def step(self, tau: Any = None, forces: Any = None) -> ChainState:
         """Move by one step `dt` and return copies of the positions and velocities.
 
-        After an error, also one of `forces`, the state is the one before the step;
-        events of the step stay recorded.
+        After an error, also one of `forces`, the state is the one before the step, as
+        of `return_to`; events and latches of the step stay.
 
         Args:
             tau: Torques at the joints but the last, n-1 (or n with 0 at the end) [N·m];
