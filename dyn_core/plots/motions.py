@@ -123,5 +123,5 @@ def _look(k: int) -> tuple[str, str]:
 
 
 def thinned(count: int) -> slice:
-    """Return a slice that selects every k-th of `count` rows, at most 4000."""
+    """Return a slice of every k-th of `count` rows, at most 4000, from the first on."""
     return slice(None, None, max(1, -(-count // MOST_POINTS)))

@@ -52,6 +52,9 @@ def slopes_in_lanes(
 def useful(state: Iteration, count: int) -> bool:
     """Return whether so many problems are solved faster in lanes.
 
+    They are if the Programs are machine code of two lanes or more, nx is at most 24
+    (LARGEST), and there are at least half as many problems as lanes.
+
     Args:
         state: Iteration of one of them.
         count: Number of problems.

@@ -282,7 +282,7 @@ class Shooting:
         return PlanPath(to.q, to.qd, to.tau), self.sampler(start, samples, to)()
 
     def motions(self, n: int, stored: int) -> PlanMotions:
-        """Return zero arrays for n samples, and for the states of the first `stored` ones.
+        """Return zeros for n samples, and for the states of the first `stored` ones.
 
         They are tau (n, N, nv), values (n,), q_end (n, nq), qd_end (n, nv), q (stored,
         N + 1, nq) and qd (stored, N + 1, nv). `stored` is at most n, which is not

@@ -39,7 +39,7 @@ def tracking_figure(
 ) -> Any:
     """Return a figure of position minus reference over time, a curve a coordinate.
 
-    Long runs are thinned.
+    At most 4000 rows are drawn.
 
     Args:
         record: Run with the times and the names of the coordinates.

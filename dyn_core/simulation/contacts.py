@@ -343,8 +343,9 @@ class ContactSimulator(RobotPlant):
     def last(self) -> StepTaken | None:
         """The last step, as input of `reactions`; None before the first.
 
-        It has the state q, qd before it, the velocity after it, its length h [s], and
-        `wrenches`, a function that returns the contact impulses on the bodies, (nb, 6).
+        It has the state q, qd at which the constraints were evaluated, the velocity
+        after it, its length h [s], and `wrenches`, a function that returns the contact
+        impulses on the bodies, (nb, 6).
         """
         record = self._last
         if not isinstance(record, StepRecord):

@@ -19,7 +19,7 @@ from dyn_core.validation import shown
 def sized(x: Any, size: int, name: str = "x") -> np.ndarray:
     """Return x as an array whose last axis has `size` numbers.
 
-    Coordinates of a whole robot, instead of those of its free joint, would be mixed.
+    So all coordinates of a robot are refused where those of its free joint are wanted.
 
     Raises:
         ShapeError: The last axis has another size, or text or None; names `name`.
