@@ -18,10 +18,10 @@ def eigen_symmetric(A: Matrix) -> tuple[Vector, Matrix]:
         A = U diag(values) U.T
 
     Each sweep turns every pair of rows and columns so that their entry of A becomes
-    zero. Sweeps end when all entries off the diagonal are at most 1e-15 of the largest
-    one on it, or after 12 sweeps; which of both is not reported. The order of the
-    eigenvalues, and the signs of the vectors, are not determined. The symmetry of A is
-    not checked: the upper triangle is read.
+    zero. Sweeps end when no absolute value off the diagonal exceeds 1e-15 times the
+    largest one on it, or after 12 sweeps; which of both is not reported. The order of
+    the eigenvalues, and the signs of the vectors, are not determined. The symmetry of A
+    is not checked: the upper triangle is read.
 
     Returns:
         Eigenvalues (n), and U (n, n) with the vectors as columns.

@@ -346,8 +346,8 @@ def log3(R: Matrix) -> Vector:
         log R = t/sin t vee(R - R.T)/2,   t = atan2(sin t, (tr R - 1)/2)
         log R = t n beyond 120 degrees,   (1 - cos t) n n.T = (R + R.T)/2 - cos t
 
-    At exactly pi both signs of the axis are valid: the one whose largest component is
-    positive is returned.
+    At exactly pi both signs of the axis are valid: in the one that is returned, the
+    component with the largest absolute value is positive.
 
     Source: KIM-S1.
     """
@@ -520,5 +520,5 @@ def quat_log(q: Vector) -> Vector:
 
 
 def normalized(q: Vector) -> Vector:
-    """Return a quaternion scaled to unit length; it must not be zero (not checked)."""
+    """Return a quaternion scaled to unit length; zero floats: ZeroDivisionError."""
     return q * (1 / sqrt(q @ q))

@@ -1,6 +1,8 @@
 """Spatial values with their derivative along a direction.
 
-A spatial value made of Taylor numbers has a value and a derivative of the same type.
+A spatial value made of Taylor numbers has a value and a derivative of the same type. Of
+the spatial types, only Vector, Matrix, Motion, Force, MotionSubspace, Symmetric,
+RigidInertia and Transform are known here.
 """
 
 from __future__ import annotations

@@ -21,12 +21,14 @@ def named_task(task: str | Task | RobotTask, **changes: Any) -> Task | RobotTask
 
     Args:
         task: A key of TASKS or ROBOT_TASKS, or a Task or RobotTask.
-        changes: New values by name of an attribute of the task, or `parameters` of a
-            planar object by name; without any, a Task or RobotTask is returned itself.
+        changes: New values by name of an attribute of the task. For a task of a planar
+            object also `parameters`, a mapping of its parameters by name. Without any,
+            a Task or RobotTask is returned itself.
 
     Raises:
         ModelError: The name of the task or of an attribute is unknown, or a value is
             invalid.
+        SettingError: A function of a RobotTask is replaced by something else.
     """
     if isinstance(task, RobotTask) or (isinstance(task, str) and task in ROBOT_TASKS):
         return robot_task(task, **changes)

@@ -51,7 +51,7 @@ class RobotProgram:
         """Compute one step of the task for each row.
 
         Actions beyond their bounds are clipped; the clipped action is stored in the new
-        state.
+        state. Errors of the task's functions pass through.
 
         Args:
             state: Flat states, (rows, ns); unchanged.
@@ -91,8 +91,8 @@ class RobotProgram:
 
         The mask is True for rows that diverged in a substep. Such a row continues from
         q and qd before the step with zero impulses, so that the functions of the task
-        are never called with numbers that are not finite. Times advance by the interval
-        of the task; memory and parameters stay. Errors of these functions pass through.
+        get finite numbers if `state` is finite. Times advance by the interval of the
+        task; memory and parameters stay. Errors of these functions pass through.
 
         Args:
             state: Flat states, (rows, ns); unchanged.

@@ -225,7 +225,7 @@ class RobotTask:
 
         q, qd, impulses (contact impulses of the previous step), memory, action (the
         last one), time, and one slice for each path in `draws`. The first access calls
-        `initial` once.
+        `initial` once, whose errors pass through.
 
         Raises:
             ShapeError: The arrays that `initial` returns have other shapes.
@@ -278,9 +278,10 @@ class RobotTask:
 
         The first access calls `observe` with two initial rows. Raises ShapeError if its
         result is not (2, no), or if `initial` or `values` return other shapes;
-        ModelError for an error of `observe` that _named names, or if `values` draw an
-        invalid number; UnsupportedError if with stepping floor a shape cannot touch
-        half-spaces.
+        ModelError if `observe` raises TypeError, ValueError, OverflowError,
+        AttributeError or LookupError, or if `values` draw an invalid number;
+        UnsupportedError if with stepping floor a shape cannot touch half-spaces. Other
+        errors of the functions pass through.
         """
         rows = self.rows(self.start(np.random.default_rng(0), 2))
         with self._named("observe", "two rows"):
@@ -294,15 +295,16 @@ class RobotTask:
     def observation_bounds(self) -> Pairs:
         """Minimum and maximum of each entry of the observation: -inf and inf.
 
-        The first access calls `observe` with two initial rows to count them. Errors of
-        the task's functions pass through; ShapeError if a result has another shape.
+        The first access calls `observe` with two initial rows to count them, with the
+        errors of `no`.
         """
         return ((-math.inf, math.inf),) * self.no
 
     def drawn(self, rng: np.random.Generator, rows: int) -> Start:
         """Return q (rows, nq), qd (rows, nv) and memory (rows, k) from `initial`.
 
-        They are float64 arrays; finiteness is not checked. `rng` is advanced.
+        They are float64 arrays; finiteness is not checked. `rng` is advanced. Errors of
+        `initial` pass through.
 
         Raises:
             ShapeError: `initial` does not return a tuple or list of three arrays, or an
@@ -326,10 +328,12 @@ class RobotTask:
         return q, qd, memory
 
     def start(self, rng: np.random.Generator, rows: int) -> np.ndarray:
-        """Draw initial flat states, (rows, ns): all of a row, then the next row.
+        """Draw initial flat states, (rows, ns).
 
         q, qd and memory come from `initial`, parameters from `values`; impulses, action
-        and time are zero. `rng` is advanced.
+        and time are zero. These functions are called for one row at a time: first
+        `initial`, then `values` in the order of `draws`. Their errors pass through,
+        except as below. `rng` is advanced.
 
         Raises:
             ModelError: `values` draw a number that is not finite or below the minimum
@@ -405,10 +409,10 @@ class RobotTask:
         zero actions. A scalar is refused: it would be that of all rows.
 
         Raises:
-            ModelError: A function raises TypeError or ValueError (other errors pass),
-                such as for another number of actions than action_bounds has, or its
-                result cannot be converted to floats; or `values` draw an invalid
-                number.
+            ModelError: A function raises TypeError, ValueError, OverflowError,
+                AttributeError or LookupError (other errors pass), such as for another
+                number of actions than action_bounds has, or its result cannot be
+                converted to floats; or `values` draw an invalid number.
             ShapeError: The result of `control` or `outside` is not (2, nv), that of
                 `reward` or `over` not (2,), or `initial` or `values` return other
                 shapes.
@@ -457,7 +461,8 @@ class RobotTask:
     def _named(self, name: str, inputs: str) -> Iterator[None]:
         """Raise a ModelError for an error of a function of the task inside a block.
 
-        These are wrong arguments, values, attributes and indices; other errors pass.
+        These are TypeError, ValueError, OverflowError, AttributeError and LookupError;
+        other errors pass.
 
         Args:
             name: Name of the function.
@@ -481,6 +486,7 @@ class RobotTask:
 
         Raises:
             ModelError: An unknown attribute, or an invalid value.
+            SettingError: A function is replaced by something else.
         """
         valid = [part.name for part in fields(self)]
         for key in changes:

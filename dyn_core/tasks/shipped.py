@@ -316,7 +316,7 @@ class CartSwingUp(ObjectTask):
 
 
 def hanging_chain() -> Any:
-    """Return the ChainModel of the task planar_chain: three links on a fixed joint.
+    """Return the ChainModel of the task planar_chain: three links on a fixed joint 0.
 
     Links of 0.5 m, point masses of 1 kg at four joints, rolling resistance 0.05 N·m·s
     at all joints but the last, angles of joints 1 and 2 within 1.5 rad.

@@ -237,15 +237,19 @@ class Task(System):
         return {"ns": self.ns, "na": self.na, "no": self.no}
 
     def parameter(self, path: str) -> list[Any]:
-        """Return the numbers of a parameter of the system, by its path."""
+        """Return the numbers of a parameter of the system; ModelError: unknown path."""
         return self.system.parameter(path)
 
     def unit(self, path: str) -> str:
-        """Return the unit of a parameter of the system, by its path."""
+        """Return the unit of a parameter of the system; ModelError: unknown path."""
         return self.system.unit(path)
 
     def with_values(self, values: Mapping[str, Sequence[Any]]) -> Task:
-        """Return a copy of the task with parameters of its system replaced."""
+        """Return a copy of the task with parameters of its system replaced.
+
+        `values` has numbers by parameter path. Raises ModelError for an unknown path or
+        another number of values.
+        """
         return replace(self, system=self.system.with_values(values))
 
     def changed(self, **changes: Any) -> Task:
@@ -295,8 +299,8 @@ class ObjectTask(Task):
         spread: Half-widths of the uniform distribution of initial states, 2 nq.
 
     Raises:
-        ModelError: An attribute is invalid as in Task, or `home` or `spread` has not 2
-            nq numbers.
+        ModelError: An attribute is invalid as in Task, `home` or `spread` has not 2 nq
+            numbers, or the actions do not give one number for each effort of `system`.
     """
 
     schemes = ("euler", "semi_implicit", "rk4")

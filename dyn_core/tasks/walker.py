@@ -31,6 +31,7 @@ def walker_chain() -> ChainModel:
         k_omega  1.5 N·m·s at hips and knees, 0.3 at ankles
         limits   in degrees: -150..-50, 10..110, -170..-70, -170..-70, 10..110, 0..100
 
+    The limits are of the joints 1 to 6: the angle of link i relative to link i - 1.
     Toes and ankles stick to the ground y = 0, the other joints slide on it.
 
     Source: WAW-15.5 asks for such a walker; all numbers are ours.

@@ -251,6 +251,9 @@ OWED = (agrees_with_plain, batches_like_single_states, shares_inputs, fills_out)
 def report(solver: Solver, models: list[Model], engine: str) -> Iterator[str]:
     """Yield a line for each robot, and after it one for each law that does not hold.
 
+    After the latter comes a line on rotors and joints with cJ, if the robot has them.
+    For a robot that the solver refuses the line has the reason.
+
     Three random robots that the solver supports are added: in a special one, such as an
     arm that moves in a horizontal plane, laws may compare nothing but zeros. They do
     not count as held, and the line names them. A solver of another kind of system is

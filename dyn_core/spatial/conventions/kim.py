@@ -44,7 +44,7 @@ def from_kim_pose(T: Any) -> np.ndarray:
 def adjoint(R: Any, p: Any) -> np.ndarray:
     """Return Kim's Ad_T of the pose T = (R, p), (..., 6, 6).
 
-        Ad_T = X^-1 for the Transform X of that pose
+        Ad_T = [[R, 0], [p x R, R]] = X^-1 for the Transform X of that pose
 
     It transforms twists from the frame of the pose to its parent frame. R is
     (..., 3, 3), p (..., 3) [m].
@@ -57,9 +57,11 @@ def adjoint(R: Any, p: Any) -> np.ndarray:
 
 
 def from_adjoint(Ad: Any) -> np.ndarray:
-    """Return our transform X (..., 6, 6) of Kim's Ad_T, which is Ad of T^-1.
+    """Return our transform X (..., 6, 6), the inverse of Kim's Ad = Ad_T, (..., 6, 6).
 
-    X = Ad_{T^-1} = [[R.T, 0], [(p x R).T, R.T]]
+        X = Ad_{T^-1} = [[R.T, 0], [(p x R).T, R.T]]
+
+    Only the left half of Ad is read. X transforms to the frame of the pose T.
     """
     Ad = np.asarray(Ad, float)
     back = transposed(Ad[..., :3, :3])

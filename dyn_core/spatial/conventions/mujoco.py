@@ -3,9 +3,10 @@
 cvel, cacc and cfrc are [angular; linear] about the com of the whole kinematic tree
 (data.subtree_com of its root). Where no other meaning is stated, q is our pose of the
 body in the world, (..., 7), and 6-vectors called ours are [angular; linear] in the
-body's axes at its origin. A pose, quaternion or velocity of another size raises
-ShapeError; lengths of quaternions are not checked. Other wrong sizes are an IndexError
-or ValueError of NumPy, or give wrong numbers.
+body's axes at its origin. A pose or quaternion of another size raises ShapeError, and
+so does another number of entries of a free joint's velocity, acceleration or force;
+lengths of quaternions are not checked. Other wrong sizes are an IndexError or
+ValueError of NumPy, or give wrong numbers.
 """
 
 from __future__ import annotations
@@ -302,9 +303,10 @@ class MujocoInertia(NamedTuple):
 def mujoco_inertia(I: Any) -> MujocoInertia:
     """Return mass, com, principal axes and moments of our 6x6 inertias (..., 6, 6).
 
-    The moments are sorted, largest first; the quaternions have w >= 0. The com of a
-    body without mass is the origin. Ours are [angular; linear] about the body's origin
-    in its axes.
+    The moments are sorted, largest first; the quaternions are (w, x, y, z), w >= 0, and
+    rotate from the principal axes to the body's. The com of a body without mass is the
+    origin. Ours are [angular; linear] about the body's origin in its axes. NaN or
+    infinity raises numpy's LinAlgError.
     """
     m, c, Ic = inertia_parts(I)
     moments, axes = np.linalg.eigh(Ic)
@@ -367,7 +369,9 @@ def mujoco_cinert(q: Any, com: Any, I: Any) -> np.ndarray:
 
 
 def from_mujoco_cinert(q: Any, com: Any, cinert: Any) -> np.ndarray:
-    """Return our 6x6 inertias, (..., 6, 6), of data.cinert; NaN where the mass is zero.
+    """Return our 6x6 inertias, (..., 6, 6), of data.cinert.
+
+    Without mass the result has NaN, except for the lower right block, and NumPy warns.
 
     Args:
         q: Pose of the body in the world (x, y, z, qx, qy, qz, qw), (..., 7).
@@ -405,8 +409,8 @@ def mujoco_jacobian(
     Args:
         q: Pose of the frame in the world (x, y, z, qx, qy, qz, qw), (..., 7).
         J: Our Jacobian [angular; linear] in the frame's axes, (..., 6, nv).
-        free: By first column of each free joint: our q of that joint, (..., 7); None:
-            no free joints. The columns of free joints are converted to MuJoCo's qvel.
+        free: Maps the first column of each free joint to our q of that joint, (..., 7);
+            None: no free joints. Their six columns are converted to MuJoCo's qvel.
     """
     R, J = pose_parts(q)[0], np.asarray(J, float)
     jac = np.concatenate([R @ J[..., 3:, :], R @ J[..., :3, :]], axis=-2)
@@ -426,8 +430,8 @@ def from_mujoco_jacobian(
     Args:
         q: Pose of the frame in the world (x, y, z, qx, qy, qz, qw), (..., 7).
         jacp, jacr: Linear and angular rows of mj_jac, world axes, (..., 3, nv) each.
-        free: By first column of each free joint: our q of that joint, (..., 7); None:
-            no free joints. The columns of free joints are converted from MuJoCo's qvel.
+        free: Maps the first column of each free joint to our q of that joint, (..., 7);
+            None: no free joints. Their six columns are converted from MuJoCo's qvel.
     """
     back = transposed(pose_parts(q)[0])
     J = np.concatenate([back @ np.asarray(jacr), back @ np.asarray(jacp)], axis=-2)

@@ -146,7 +146,8 @@ def pinocchio_jacobian(J: Any, free: tuple[int, ...] = ()) -> np.ndarray:
             swapped, too: (0,) of a floating root, () for none.
 
     Raises:
-        ShapeError: J has not six rows, or `free` is no sequence of column numbers.
+        ShapeError: J has not six rows, `free` is text or one number, or fewer than six
+            columns begin at an entry of it.
     """
     return tazz_jacobian(J, free)
 
@@ -155,7 +156,7 @@ def from_pinocchio_jacobian(J: Any, free: tuple[int, ...] = ()) -> np.ndarray:
     """Return our Jacobian [angular; linear] of Pinocchio's J, (..., 6, nv).
 
     The halves of the rows are swapped, and those of the six columns of each free joint,
-    whose first columns `free` lists.
+    whose first columns `free` lists. Raises ShapeError as pinocchio_jacobian.
     """
     return tazz_jacobian(J, free)
 

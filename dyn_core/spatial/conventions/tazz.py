@@ -122,9 +122,10 @@ def from_tazz_transform(X: Any) -> np.ndarray:
 
 
 def tazz_force_transform(X: Any) -> np.ndarray:
-    """Return the transpose of tazz's X, for tazz's forces from child to parent.
+    """Return the transpose of tazz's X, (..., 6, 6), for forces from child to parent.
 
-    X is our Transform or 6x6 matrices (..., 6, 6) from parent to child.
+    It acts on tazz's [force; moment]. X is our Transform or 6x6 matrices (..., 6, 6)
+    from parent to child.
     """
     return transposed(tazz_transform(X))
 
@@ -138,7 +139,8 @@ def tazz_jacobian(J: Any, free: tuple[int, ...] = ()) -> np.ndarray:
             swapped, too: (0,) of a floating root, () for none.
 
     Raises:
-        ShapeError: J has not six rows, or `free` is no sequence of column numbers.
+        ShapeError: J has not six rows, `free` is text or one number, or fewer than six
+            columns begin at an entry of it.
     """
     if not isinstance(free, Iterable) or isinstance(free, str):
         raise ShapeError("free", "first columns, (0,) of a floating root", repr(free))
@@ -152,7 +154,7 @@ def from_tazz_jacobian(J: Any, free: tuple[int, ...] = ()) -> np.ndarray:
     """Return our Jacobian [angular; linear] of tazz's J, (..., 6, nv).
 
     The halves of the rows are swapped, and those of the six columns of each free joint,
-    whose first columns `free` lists.
+    whose first columns `free` lists. Raises ShapeError as tazz_jacobian.
     """
     return tazz_jacobian(J, free)
 

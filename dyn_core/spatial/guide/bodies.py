@@ -1,7 +1,8 @@
 """Single rigid bodies: inertias of simple shapes, and the equation of motion.
 
 For floats only; unphysical inertias raise a ModelError. Motions, forces and inertias
-that are combined must be in the same frame: [angular; linear] about its origin.
+that are combined must be in the same frame: [angular; linear] about its origin. Labels
+of frames are different only if both vectors have one.
 """
 
 from __future__ import annotations
@@ -82,9 +83,9 @@ def rigid_body(m: float, c: Iterable[float], Ic: Any) -> RigidInertia:
 def body_of_matrix(M: Any) -> RigidInertia:
     """Return the checked inertia of a body from its 6x6 matrix.
 
-    Raises ValueError if it has not the structure of a rigid body, ModelError if it is
-    not physical, ShapeError or NonFiniteError for another shape or an entry that is not
-    finite.
+    Raises ModelError if it is not physical or has not the structure of a rigid body, as
+    RigidInertia.of_matrix checks it; ShapeError or NonFiniteError for another shape or
+    an entry that is not finite.
 
     Source: GUIDE (25); SV-7.1; KIM-1.6.
     """
@@ -199,6 +200,8 @@ def kinetic_energy(I: RigidInertia, v: Motion) -> float:
 def bias_force(I: RigidInertia, v: Motion, f_known: Force | None = None) -> Force:
     """Return p = v x* I v - f_known, so that the unknown force on the body is I a + p.
 
+    The result has the frame label of v, else that of f_known.
+
     Args:
         I, v: Inertia and velocity of the body.
         f_known: A known force on the body, such as its weight; None: zero.
@@ -231,8 +234,8 @@ def force_at_point(f: Iterable[float], x: Iterable[float]) -> Force:
 def gravity_force(I: RigidInertia, g: Any) -> Force:
     """Return the weight I a_g of a body in the uniform gravity g, 3 [m/s²].
 
-    g is in the body's coordinates. Raises ShapeError or NonFiniteError if it is not
-    valid.
+    The weight is a force about the origin of the frame of I, without a frame label; g
+    is in the axes of this frame. Raises ShapeError or NonFiniteError if g is not valid.
 
     Source: GUIDE, section 6.6; SV-8.4.
     """
@@ -257,8 +260,9 @@ def acceleration(I: RigidInertia, v: Motion, f: Force) -> Motion:
     I is the inertia of the body, v its velocity, f the total force on it. The result
     has no frame label.
 
-    Raises numpy's LinAlgError for a body without mass, or with a principal moment of
-    zero about its centre of mass; FrameMismatchError if v and f have different labels.
+    Raises numpy's LinAlgError for a mass <= 0, or a principal moment about the centre
+    of mass of at most 1e-14 times the largest entry of I.I; FrameMismatchError if v and
+    f have different labels.
 
     Source: GUIDE (29); SV-8.1; KIM-1.9.
     """
@@ -289,10 +293,11 @@ def joint_acceleration(
         ring: Apparent derivative of S as seen from that body, times qd; None: zero.
 
     Returns:
-        Spatial acceleration a2 - a1 of the second body relative to the first.
+        Spatial acceleration a2 - a1 of the second body relative to the first, with the
+        frame label that v, S or ring has.
 
     Raises:
-        ValueError: qd or qdd has not r numbers.
+        TypeError: qd or qdd has not r numbers.
         FrameMismatchError: v, S or ring have different frame labels.
 
     Source: GUIDE (32); SV-3.7, SV-6.3, SV-6.4, SV-9.2.

@@ -2,7 +2,8 @@
 
 Functions of the 6-D vector guide that no algorithm uses; floats only. Vectors of three
 numbers and matrices raise ShapeError for another shape and NonFiniteError for NaN or
-infinity. Functions of arrays are in se3.py, single bodies in bodies.py.
+infinity. Labels of frames are different only if both vectors have one. Functions of
+arrays are in se3.py, single bodies in bodies.py.
 """
 
 from __future__ import annotations
@@ -60,8 +61,9 @@ def to_screw(s: Motion | Force) -> Screw:
         twist:  d = w/|w|,  P = w x v/|w|²,  pitch = w . v/|w|²
         wrench: d = f/|f|,  P = f x n/|f|²,  pitch = f . n/|f|²
 
-    If |w| <= 1e-14 |v|, or |f| <= 1e-14 |n|, it is pure: d of v or n, no P, pitch
-    infinite. If all components are 0, it is zero: no d, no P, pitch NaN. Raises
+    d is the direction, P the point, |w| or |f| the magnitude. If |w| <= 1e-14 |v|, or
+    |f| <= 1e-14 |n|, it is pure: d and magnitude of v or n, no P, pitch infinite. If
+    all components are 0, it is zero: no d, no P, magnitude 0, pitch NaN. Raises
     NonFiniteError for NaN or infinity.
 
     Source: GUIDE, section 4; SV-2.1, SV-2.2.
@@ -81,13 +83,14 @@ def to_screw(s: Motion | Force) -> Screw:
 
 
 def from_screw(screw: Screw, space: type[Spatial]) -> Any:
-    """Return the Motion or Force (`space`) of a screw; inverse of to_screw.
+    """Return the Motion or Force (`space`) of a screw, without a frame label.
 
         twist:  w = |w| d,  v = P x w + pitch w
         wrench: f = |f| d,  n = P x f + pitch f
 
-    A multiple has the same line and pitch, and a multiple of the magnitude. The screw
-    is not checked; a `space` other than Motion counts as Force.
+    It is the inverse of to_screw; a screw without point is a pure v or n. A multiple
+    has the same line and pitch, and a multiple of the magnitude. The screw is not
+    checked; a `space` other than Motion counts as Force.
 
     Source: GUIDE, section 4; SV-2.1, SV-2.2, SV-2.4.
     """
@@ -161,9 +164,9 @@ def _inverse(name: str, M: Any) -> np.ndarray:
 
 
 def pluecker_bases(X: Transform) -> tuple[MotionSubspace, ForceSubspace]:
-    """Return the Pluecker bases of a frame, in the coordinates X transforms to.
+    """Return the Pluecker bases of a frame A, in coordinates of B, for X from A to B.
 
-    d_Ox, d_Oy, d_Oz (rotations about the frame's axes), d_x, d_y, d_z (translations)
+    d_Ox, d_Oy, d_Oz (rotations about the axes of A), d_x, d_y, d_z (translations)
     and the dual e_x, e_y, e_z (couples), e_Ox, e_Oy, e_Oz (forces along the axes): d_i
     . e_j = 1 for i = j, else 0. They are the columns of X and of X*.
 
@@ -229,8 +232,9 @@ def complement(S: Any) -> np.ndarray:
 
     S is 6xr, T is 6x(6-r); an empty S counts as 6x0.
 
-    Raises ValueError if the columns of S are linearly dependent, ShapeError or
-    NonFiniteError if S has not 6 rows or is not finite.
+    Raises ValueError if the columns of S are linearly dependent (a singular value is at
+    most 1e-12 of the largest), ShapeError or NonFiniteError if S has not 6 rows or is
+    not finite.
 
     Source: GUIDE (33), section 7; SV-3.11, SV-9.3, SV-9.5.
     """
@@ -269,7 +273,8 @@ def screw_axis(
 
     Raises:
         ValueError: u is zero.
-        ShapeError, NonFiniteError: u or P has not 3 numbers, or a number is not finite.
+        ShapeError: u or P has not 3 numbers, or pitch is no number.
+        NonFiniteError: A number is NaN or infinite.
 
     Source: GUIDE, section 4; SV-9.6.
     """

@@ -138,7 +138,7 @@ def _tilde(r: np.ndarray) -> np.ndarray:
 def _inertia_along_joint(inertia: float) -> float:
     """Return the argument, the inertia of body 2 along the joint, s . I2 s [kg·m²].
 
-    Raises ValueError if it is not positive.
+    Raises ValueError if it is not positive, or NaN.
     """
     if not inertia > 0:
         raise ValueError(
@@ -153,6 +153,9 @@ def two_body_3d(case: HingedPair) -> Answer3D:
 
         alpha = -s.T (K.T wd1 - m2 r2~ a1) / (s.T J s)
         J = I2 - m2 r2~ r2~,  K = J + m2 r1~ r2~,  [f; n] = [[A, B], [B.T, D]] [a1; wd1]
+
+    The result has the acceleration a1 of C1, the angular acceleration wd1 of body 1,
+    alpha of body 2 relative to body 1, and this 6x6 matrix.
 
     Args:
         case: The problem; r1 and r2 point from the centres of mass to P. Its s must
@@ -186,7 +189,8 @@ def two_body_spatial(I1: RigidInertia, I2: RigidInertia, s: Motion, f: Force) ->
         IA = I1 + I2 - I2 s s.T I2 / (s.T I2 s),   a1 = IA^-1 f
         alpha = -s.T I2 a1 / (s.T I2 s),           f_J = I2 (a1 + s alpha)
 
-    alpha is qdd of the Answer.
+    The Answer has a1 and a2 = a1 + s alpha of the bodies, qdd = alpha, the force f_J of
+    body 1 on body 2, and IA, all about the origin.
 
     Args:
         I1, I2: Inertias of the bodies about the origin.
@@ -252,6 +256,9 @@ def two_body_moving(
 
         pA = p1 + p2 + I2 c + I2 s (tau - s.T (I2 c + p2)) / (s.T I2 s)
         a1 = IA^-1 (f - pA),   qdd = (tau - s.T (I2 (a1 + c) + p2)) / (s.T I2 s)
+
+    p1, p2 and c are those of _biases, IA that of two_body_spatial. The Answer has also
+    a2 = a1 + c + s qdd and the force f_J = I2 a2 + p2 of body 1 on body 2.
 
     Args:
         I1, I2: Inertias of the bodies about the origin.

@@ -112,7 +112,8 @@ def initial(rng: np.random.Generator, rows: int) -> Start:
     """Draw q (rows, 23), qd (rows, 22) near the stance, and a memory of no columns.
 
     Joint angles have errors within 0.02 rad; the torso has its place in the stance and
-    a horizontal velocity within 0.1 m/s in x and in y.
+    a horizontal velocity within 0.1 m/s in x and in y. All errors are uniform, all
+    other velocities zero.
     """
     q, qd = np.tile(STANCE, (rows, 1)), np.zeros((rows, 22))
     q[:, 7:] += rng.uniform(-0.02, 0.02, (rows, 16))
@@ -157,7 +158,10 @@ def reward(before: RobotRows, action: np.ndarray, after: RobotRows) -> np.ndarra
 
 
 def fallen(after: RobotRows) -> np.ndarray:
-    """Return by row whether the torso is below FALLEN or tilted by over 60°, (n,)."""
+    """Return by row whether the torso is below FALLEN or tilted by over 60°, (n,).
+
+    FALLEN is 0.75 of the torso's height in the stance.
+    """
     lost: np.ndarray = (after.q[:, 2] < FALLEN) | (after.axes(0)[:, 2, 2] < 0.5)
     return lost
 
