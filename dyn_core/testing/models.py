@@ -101,6 +101,8 @@ def random_inertia(rng: np.random.Generator, scale: float = 1.0) -> RigidInertia
 def chain(n: int, seed: int = 0) -> Model:
     """Return an unbranched chain of n equal revolute joints in general position.
 
+    Joints are called j1 to jn, links b0 (the base) to bn.
+
     Args:
         n: Number of joints; a negative one raises ModelError.
         seed: Seed of the links' inertia and of the placement of the joints.

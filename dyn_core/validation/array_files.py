@@ -146,13 +146,14 @@ def csv_table(file: Path) -> CsvTable:
     """Return the columns of a CSV: numbers below one line of labels.
 
     Lines that begin with # are comments; `# units:` before the labels gives units,
-    separated by commas. An empty cell becomes NaN.
+    separated by commas. An empty cell becomes NaN; NaN and infinity pass. The result
+    has `units` (empty without such a line), `labels`, and `numbers` (rows, columns).
 
     Raises:
-        SettingError: The file cannot be read, is not UTF-8 or not valid CSV, has no
-            labels, another number of units than labels, no row of numbers, a row whose
-            length differs from the labels, or a cell that is not a number (names row
-            and column).
+        SettingError: The file cannot be read, is not UTF-8 or not valid CSV, separates
+            columns by others than commas, has no labels, another number of units than
+            labels, no row of numbers, a row whose length differs from the labels, or a
+            cell that is not a number (names row and column).
     """
     with _csv_lines(file, "utf-8-sig") as lines:
         units, labels = _head(lines)
@@ -162,7 +163,8 @@ def csv_table(file: Path) -> CsvTable:
 def csv_rows(file: Path) -> list[list[str]]:
     """Return the cells of a CSV as strings, row by row, without empty rows.
 
-    Lines that begin with # are rows like any other; rows may differ in length.
+    Lines that begin with # are rows like any other; rows may differ in length. A
+    byte-order mark stays at the start of the first cell.
 
     Raises:
         SettingError: The file cannot be read, is not UTF-8 or is not valid CSV.

@@ -32,7 +32,10 @@ def file_kind(path: str | os.PathLike[str], setting: str = "file") -> str:
 
 
 def check_folder(path: str | os.PathLike[str]) -> None:
-    """Raise SettingError if a folder for files is a file, or is not to be looked at."""
+    """Raise SettingError if `path` is a file, or file_kind cannot tell what it is.
+
+    A folder passes, and a path that does not exist.
+    """
     if file_kind(path, "folder") == "file":
         shown = one_line(os.fspath(path))
         raise SettingError(f"{shown} is a file; valid: a folder, new or old", "folder")

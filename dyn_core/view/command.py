@@ -43,8 +43,8 @@ def view(arguments: argparse.Namespace) -> int:
     """Show the named object in a browser, or write it as a film or an HTML page.
 
     Without --film, --html and --picture it is served until Ctrl-C or SIGTERM. With
-    several, all are written. A film of an object without a run shows all its sliders
-    moving.
+    several, all are written, and a line for each is printed; the scene's notes go to
+    standard error. A film of an object without a run shows all its sliders moving.
 
     Args:
         arguments: Arguments of `dyn view`, checked by `check`.

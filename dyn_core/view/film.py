@@ -171,16 +171,16 @@ def write_film(
 
     Args:
         replay: Run.
-        path: File that ends with .gif; an existing file is replaced.
-        fps: Frames per second, at most 50; larger values are reduced. Frame times are
-            rounded, at least to ms.
+        path: File that ends with .gif or .GIF; an existing file is replaced.
+        fps: Frames per second, at most 50; larger values are reduced to it. The time
+            of a frame is rounded to ms; a GIF itself has steps of 10 ms.
         speed: Speed of the film relative to real time.
         torque_colors: Whether bodies have the colours of their joint forces; no effect
             if these are not known.
 
     Raises:
-        SettingError: The path does not end with .gif, its folder does not exist, it is
-            a folder or cannot be written; fps or speed is not valid; or there would be
+        SettingError: The path has another ending, its folder does not exist, it is a
+            folder or cannot be written; fps or speed is not valid; or there would be
             more than 2000 pictures.
         UnsupportedError: Pillow is not installed.
     """

@@ -63,7 +63,8 @@ class Replay:
     def row(self, time: float) -> int:
         """Return the index of the last row at or before a time since the start [s].
 
-        Times outside of the run give the first or the last row.
+        A row up to 1e-9 s later counts, too. Times outside of the run give the first or
+        the last row.
         """
         # a time that was computed from a row's time must find this row despite rounding
         after = int(np.searchsorted(self.t - self.t[0], time + 1e-9, side="right"))
@@ -105,8 +106,8 @@ class Replay:
         """Effort limits of the scene, (nv,) [N·m | N], by which `shares` are scaled.
 
         Where it is 0, there is no limit: it is replaced by the largest absolute joint
-        force of the run, NaN left out, or 1 if that is zero. Requires joint forces:
-        `tau` must not be None.
+        force of the run, NaN left out, or 1 if that is zero. AssertionError if `tau` is
+        None.
         """
         assert self.tau is not None
         limit = self.scene.effort_limit
@@ -158,9 +159,9 @@ def of_arrays(
     tau: np.ndarray | None = None,
     contacts: Callable[[int], Arrows] | None = None,
 ) -> Replay:
-    """Return the replay of a robot's positions; warn of those that look like degrees.
+    """Return the replay of a robot's positions.
 
-    The curves are the positions of joints with one coordinate that follow no other
+    A DynWarning is issued for positions that look like degrees. The curves are the positions of joints with one coordinate that follow no other
     joint, and the joint forces, except all-zero columns of joints without a motor.
 
     Args:
@@ -206,9 +207,8 @@ def of_motion(model: Model, record: MotionRecord) -> Replay:
 
     Joints that were not recorded, and joints without all of their coordinates, stay at
     their start. The scene has notes about them, and about joints that only the record
-    has. If the motion has joint forces, those
-    of these joints, and of joints without recorded forces, are 0; if it has none, `tau`
-    of the replay is None.
+    has. If the motion has joint forces, those of these joints, and of joints without
+    recorded forces, are 0; if it has none, `tau` of the replay is None.
 
     Args:
         model: Robot.
@@ -289,7 +289,7 @@ def arrow_ends(
     """Return (start, end) of the arrows of contact forces, (3,) each [m], in the world.
 
     An arrow starts at the force's point. A force equal to the robot's weight has the
-    length `size`; the maximum is 1.5 times that. Forces below a thousandth of the
+    length `size`; the maximum is 1.5 times that. Forces of at most a thousandth of the
     weight are left out, and all forces of scenes without a weight.
 
     Args:

@@ -48,6 +48,8 @@ class RobotScene(VisualScene):
         model: Robot. Driven joints have their positions at time 0.
         sketched: Whether rods and joints (`sketch`) replace meshes until `parts` reads
             these; no effect for robots without meshes.
+        start: Initial position, (nq,), before loops are closed; one beyond the limits
+            stays, with a note. None: zero, moved into the limits.
 
     Attributes:
         model: Robot.
@@ -115,10 +117,11 @@ class RobotScene(VisualScene):
         return made
 
     def start(self) -> np.ndarray:
-        """Return the initial position (nq,): zero, clipped to the limits, loops closed.
+        """Return a copy of the initial position, (nq,), with loops closed.
 
+        It is the `start` of the constructor; for None zero, moved into the limits.
         Loops that cannot be closed stay open. The floating base of a robot without
-        loops stands on the ground, z = 0.
+        loops stands on the ground, z = 0, unless `start` has another height than 0.
         """
         return self._start.copy()
 
@@ -248,9 +251,9 @@ class RobotScene(VisualScene):
         """Move a floating base so that the lowest surface is at height 0; return q.
 
         The position q (nq,) is modified in place. It is not changed if the first
-        independent joint is not floating or has another height than 0, or if the robot
-        has loops. The surfaces are the parts of the sketch; without a sketch, the
-        visual parts, which are built.
+        independent joint is not floating, or has another height than 0 and than the
+        last call gave it, or if the robot has loops. The surfaces are the parts of the
+        sketch; without a sketch, the visual parts, which are built.
         """
         model = self.model
         first = next(iter(model.independent), None)
@@ -270,12 +273,12 @@ class RobotScene(VisualScene):
 
 
 def start_position(model: Model, q: np.ndarray | None = None) -> np.ndarray:
-    """Return a position, (nq,), with loops closed.
+    """Return a new position, (nq,), with loops closed.
 
-    It is q, or for None the neutral position, moved into the limits. Limits of joints
-    with quaternions are ignored; closing may exceed those of others. If the loops
-    cannot be closed, they stay open. Raises SingularError or NonFiniteError if their
-    residuals cannot be evaluated.
+    It begins with q, also beyond limits, or for None with the neutral position moved
+    into the limits. Limits of joints with quaternions are ignored; closing may exceed
+    those of others. If the loops cannot be closed, they stay open. Raises SingularError
+    or NonFiniteError if their residuals cannot be evaluated.
     """
     q = model.start() if q is None else q.copy()
     if model.loops:

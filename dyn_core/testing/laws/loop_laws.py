@@ -102,7 +102,7 @@ def movable(A: np.ndarray) -> bool:
 def closed_rates(case: Case) -> Case:
     """Return the same case, its qd replaced by its projection on A qd = 0.
 
-    The attribute case.qd is changed in place.
+    The attribute case.qd gets a new array; the old array is unchanged.
     """
     A = case.other("loop_constraints")(case.q, case.qd)[1]
     case.qd = case.qd - np.linalg.pinv(A) @ (A @ case.qd)

@@ -10,6 +10,9 @@ of FD the case's qdd serves as joint forces tau. In hybrid dynamics u are the
 coordinates with prescribed accelerations, v the others, with given joint forces. Omega
 is the response of a body's acceleration to a force, G the Delassus matrix, J_i the
 Jacobian of body i; Omega_ii of all bodies are one result, (nb, 6, 6).
+
+Pairs are computed when they are read. Errors of the builds and calls of Programs, such
+as UnsupportedError for a robot that a solver refuses, pass through.
 """
 
 from __future__ import annotations

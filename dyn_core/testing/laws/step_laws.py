@@ -5,6 +5,9 @@ yields pairs (left, right) of arrays that must agree; a pair (float(condition), 
 checks a condition. ID and FD are inverse and forward dynamics, H the mass matrix, C the
 bias force, J a Jacobian; (+) and (-) are integrate and difference of positions. In laws
 of FD the case's qdd serves as joint forces tau. A state x is (q, qd); p are parameters.
+
+Pairs are computed when they are read. Errors of the builds and calls of Programs, such
+as UnsupportedError for a robot that a solver refuses, pass through.
 """
 
 from __future__ import annotations

@@ -463,6 +463,7 @@ class Viewer:
         """Show or hide one of LAYERS, set its checkbox, and clear the panel's error.
 
         A layer without a checkbox is shown or hidden, too. The name is not checked.
+        Then the state is shown again, as by `refresh`.
         """
         with self._lock:
             self.stage.show(layer, wanted)
@@ -507,8 +508,8 @@ class Viewer:
     def play(self, playing: bool) -> None:
         """Start or pause the replay; started at its end, it begins again at 0 s.
 
-        Returns at once: `run` or `advance` move it. Requires a replay. `playing`:
-        whether it shall run.
+        Returns at once: `run` or `advance` move it. `playing`: whether it shall run.
+        Without a replay it raises AttributeError.
         """
         with self._lock:
             if playing and self.replay and self.time >= self.replay.duration:
@@ -519,7 +520,7 @@ class Viewer:
     def seek(self, when: float) -> None:
         """Show the replay at a time since its start [s], clipped to its duration.
 
-        Requires a replay.
+        Without a replay it raises AssertionError.
         """
         assert self.replay is not None
         with self._lock:
