@@ -161,7 +161,9 @@ def of_arrays(
 ) -> Replay:
     """Return the replay of a robot's positions.
 
-    A DynWarning is issued for positions that look like degrees. The curves are the positions of joints with one coordinate that follow no other
+    A DynWarning is issued for positions that look like degrees.
+
+    The curves are the positions of joints with one coordinate that follow no other
     joint, and the joint forces, except all-zero columns of joints without a motor.
 
     Args:
