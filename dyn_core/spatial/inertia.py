@@ -39,6 +39,8 @@ class RigidInertia:
     def of(cls, m: Any, c: Iterable[Any], Ic: Any) -> RigidInertia:
         """Return the inertia of a mass, centre of mass and inertia about it, unchecked.
 
+        Only the sizes are checked: others raise ValueError or IndexError.
+
         Args:
             m: Mass [kg].
             c: Centre of mass, 3 [m].

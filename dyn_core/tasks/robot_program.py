@@ -51,7 +51,8 @@ class RobotProgram:
         """Compute one step of the task for each row.
 
         Actions beyond their bounds are clipped; the clipped action is stored in the new
-        state. Errors of the task's functions pass through.
+        state. Errors of the task's functions pass through. Other shapes of `state` and
+        `action` are not checked: mostly they raise ValueError or ShapeError.
 
         Args:
             state: Flat states, (rows, ns); unchanged.

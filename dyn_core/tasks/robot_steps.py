@@ -4,8 +4,8 @@
 
 q is (rows, nq), qd (rows, nv), impulses (rows, impulses) [N·s], tau (rows, nv)
 [N·m | N]; values has the numbers of each parameter path, (rows, size). Another number
-of columns is a ShapeError. Rows whose step has no finite result come back as NaN; other
-rows are not affected.
+of columns is a ShapeError. Rows whose step has no finite result come back with NaN or
+infinity in q; other rows are not affected.
 """
 
 from __future__ import annotations
@@ -56,7 +56,8 @@ class RowStep(Protocol):
             choices: `engine` and `threads` of the Programs, and options of the step.
 
         Raises:
-            UnsupportedError: The step does not support this world.
+            UnsupportedError: The step does not support this world or an option.
+            ModelError: The world of BodiesStep is not valid.
         """
 
     @staticmethod
@@ -81,8 +82,8 @@ class RowStep(Protocol):
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Return q and qd after dt, and the impulses to pass to the next step.
 
-        A row whose step fails has NaN in q; no error is raised. Another number of
-        columns is a ShapeError, as is another number of rows for BodiesStep.
+        A row whose step fails has NaN or infinity in q; no error is raised. Another
+        number of columns is a ShapeError, as is another number of rows for BodiesStep.
 
         Args:
             q, qd: State, (rows, nq) and (rows, nv).
@@ -138,7 +139,7 @@ class FreeStep:
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Return q and qd after dt under tau, and `impulses` unchanged.
 
-        A row whose step fails has NaN in q; no error is raised.
+        A row whose step fails has NaN or infinity in q; no error is raised.
         """
         numbers = _fitting(self._program, values)
         outputs, _ = self._program(q, qd, tau, self.dt, *numbers, status=True)
@@ -222,7 +223,7 @@ class FloorStep:
         """Return q and qd after dt under tau, and the contact impulses of the step.
 
         The solver starts from `impulses`, those of the previous step. A row whose step
-        fails has NaN in q; no error is raised.
+        fails has NaN or infinity in q; no error is raised.
         """
         numbers = _fitting(self._program, values)
         outputs, _ = self._program(q, qd, tau, self.dt, impulses, *numbers, status=True)

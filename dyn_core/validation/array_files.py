@@ -145,9 +145,10 @@ def _array(file: Path, archive: Any, member: zipfile.ZipInfo) -> np.ndarray:
 def csv_table(file: Path) -> CsvTable:
     """Return the columns of a CSV: numbers below one line of labels.
 
-    Lines that begin with # are comments; `# units:` before the labels gives units,
-    separated by commas. An empty cell becomes NaN; NaN and infinity pass. The result
-    has `units` (empty without such a line), `labels`, and `numbers` (rows, columns).
+    Empty lines are skipped. Lines that begin with # are comments; `# units:` before the
+    labels gives units, separated by commas. An empty cell becomes NaN; NaN and infinity
+    pass. The result has `units` (empty without such a line), `labels`, and `numbers`
+    (rows, columns).
 
     Raises:
         SettingError: The file cannot be read, is not UTF-8 or not valid CSV, separates

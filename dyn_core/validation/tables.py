@@ -544,9 +544,10 @@ class Table(Kind):
     def convert(self, where: str, value: Any) -> Any:
         """Return the checked values, as a dict or as the result of `make`.
 
-        Missing keys, and keys read as None, get their defaults; keys with the default
-        None are omitted. A former name is read with a DeprecationWarning. An instance
-        of `made` is returned as it is.
+        Missing keys, and keys that Field.read reads as None, get their defaults; keys
+        with the default None are omitted. A null that the kind replaces by its `empty`
+        value, as that of a list by (), gets no default. A former name is read with a
+        DeprecationWarning. An instance of `made` is returned as it is.
 
         Raises:
             ModelError: A key is unknown, a required key is missing, or a value is not

@@ -1,9 +1,9 @@
 """Reader of YAML, bounded in file size, nesting depth and number of values; a dumper.
 
 It reads plain data only: mappings, lists, strings, numbers, booleans and null; keys are
-no lists or mappings. Numbers follow YAML 1.2: `2e-5` is a number; `1_0`, `0x10`
-and `1:30` are strings. An alias counts each time it is used. Every fault is a
-ModelError that names the file.
+no lists or mappings. Numbers follow YAML 1.2: `2e-5` is a number; `1_0`, `0x10`, `010`
+and `1:30` are strings. Also yes, no, on and off are booleans. An alias counts each time
+it is used. Every fault is a ModelError that names the file.
 """
 
 from __future__ import annotations

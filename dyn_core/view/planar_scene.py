@@ -331,7 +331,8 @@ class ObjectScene(PlanarScene):
     def state(self, values: Sequence[float], moved: int | None = None) -> np.ndarray:
         """Return the ends of the rods, (2 n,) [m].
 
-        The coordinates are stored for the method `values`.
+        The coordinates are stored for the method `values`; an array of floats is not
+        copied.
 
         Args:
             values: Coordinates q, (nq,) [m | rad].

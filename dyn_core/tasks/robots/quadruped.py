@@ -89,6 +89,7 @@ def quadruped(name: str, **parts: Any) -> RobotTask:
 
     Raises:
         ModelError: An attribute is invalid.
+        SettingError: An attribute is unknown, or no function where one is needed.
         TypeError: `reward` is missing.
     """
     model = load_urdf(path("quadruped"), root_joint="floating")
