@@ -459,7 +459,8 @@ def tangent_rate(u: Motion, v: Motion) -> Motion:
 
         du/dt = v + (u x v)/2 + u x (u x v)/12
 
-    u is a displacement [rad; m], v the velocity of the frame T in its own axes.
+    u is a displacement [rad; m], v the velocity of the frame T in its own axes. Raises
+    FrameMismatchError if they have different frame labels.
 
     Source: KIM-S1 (inverse of dexp_{-u}).
     """

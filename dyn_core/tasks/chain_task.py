@@ -44,7 +44,8 @@ class ChainTask(Task):
         system: Chain.
         motors: Indices of the joints with a motor, 0..n-2; entry k of the action is the
             torque of motors[k] [N·m].
-        theta: Mean of the joint angles at the start of an episode, n-1 [rad].
+        theta: Mean of the joint angles at the start of an episode, n-1 [rad]: of link 0
+            from the x axis, of each other link from the previous one.
         theta_spread, rate_spread: Half-widths of the uniform distributions of joint
             angles [rad] and their rates [rad/s] at the start.
         effort_cost: Weight of the efforts in the reward.

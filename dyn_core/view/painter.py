@@ -115,6 +115,9 @@ class Painter:
         Floor and shadows are drawn only if the camera is above the floor; what is
         behind the floor is hidden in any case. Triangles with a corner behind the
         camera are not drawn.
+
+        Args:
+            surfaces: Triangles in world axes [m], with colours 0..255.
         """
         lens = self._lens
         points, colors, faces = _gathered(surfaces)

@@ -1,8 +1,9 @@
 """Kim's Lie-group conventions: 4x4 poses, [angular; linear], Ad, dV/dt of components.
 
 His twists, wrenches, inertias and accelerations are equal to ours: the rate of the
-components of a body's twist is the spatial acceleration. Sizes are not checked: wrong
-ones are an IndexError or ValueError of NumPy, or give wrong numbers.
+components of a body's twist is the spatial acceleration. A pose q of another size is a
+ShapeError; its quaternion must have unit length, which is not checked. Other wrong
+sizes are an IndexError or ValueError of NumPy, or give wrong numbers.
 """
 
 from __future__ import annotations

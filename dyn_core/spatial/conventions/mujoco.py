@@ -259,6 +259,8 @@ def from_mujoco_cfrc(q: Any, com: Any, cfrc: Any) -> np.ndarray:
 def mujoco_xfrc(q: Any, c: Any, f: Any) -> np.ndarray:
     """Return data.xfrc_applied: force, then torque about the body's com, world axes.
 
+    The result is (..., 6).
+
     Args:
         q: Pose of the body in the world (x, y, z, qx, qy, qz, qw), (..., 7).
         c: Com in the body's frame (model.body_ipos), (..., 3) [m].

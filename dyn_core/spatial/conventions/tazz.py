@@ -4,7 +4,8 @@ With the permutation P that swaps the halves, and k = (w x v; 0) in tazz's order
 
     V = P v,   A = P a + k,   F = P f,   X_T = P X P,   I_T = P I P
 
-A pose or a 6-vector of another size is a ShapeError. Nothing else is checked: other
+A pose, a 6-vector, or a matrix whose halves are swapped, of another size is a
+ShapeError. Nothing else is checked, such as the unit length of a quaternion: other
 wrong sizes are an IndexError or ValueError of NumPy, or give wrong numbers.
 
 Source: TAZZ, section 0.2.

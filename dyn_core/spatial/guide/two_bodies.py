@@ -75,7 +75,7 @@ class HingedPair:
         return geometry.screw_axis(self.s, self.P)
 
     def load(self) -> Force:
-        """Return the load as one spatial force at the origin."""
+        """Return the load as one spatial force at the origin, [C1 x f + n; f]."""
         moment = np.cross(self.body1.C, self.f) + self.n
         return Force(moment.tolist(), self.f.tolist())
 
