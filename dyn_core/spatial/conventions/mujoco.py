@@ -307,8 +307,9 @@ def mujoco_inertia(I: Any) -> MujocoInertia:
 
     The moments are sorted, largest first; the quaternions are (w, x, y, z), w >= 0, and
     rotate from the principal axes to the body's. The com of a body without mass is the
-    origin. Ours are [angular; linear] about the body's origin in its axes. NaN or
-    infinity raises numpy's LinAlgError.
+    origin. Ours are [angular; linear] about the body's origin in its axes. The upper
+    triangle of the rotational block is not read. NaN or infinity gives NaN, or raises
+    numpy's LinAlgError.
     """
     m, c, Ic = inertia_parts(I)
     moments, axes = np.linalg.eigh(Ic)
